@@ -1,0 +1,31 @@
+import type { Clock } from './clock.ts';
+import { Tree } from './tree.ts';
+
+/** Where the machine's pseudo file systems are mounted. */
+export interface Roots {
+  readonly sysfs: string;
+  readonly procfs: string;
+  readonly dev: string;
+}
+
+/** The machine as a probe sees it. Tests and the simulated node give other roots; the code is the same. */
+export interface Host {
+  readonly sys: Tree;
+  readonly proc: Tree;
+  readonly dev: Tree;
+  readonly clock: Clock;
+  /** Tells whoever supervises the probe about a child process, so that it dies with its probe. */
+  readonly children: ChildRegistry;
+}
+
+export interface ChildRegistry {
+  /** Process group id of a started child. */
+  started(pid: number): void;
+  ended(pid: number): void;
+}
+
+export const noChildRegistry: ChildRegistry = { started() {}, ended() {} };
+
+export function createHost(roots: Roots, clock: Clock, children: ChildRegistry = noChildRegistry): Host {
+  return { sys: new Tree(roots.sysfs), proc: new Tree(roots.procfs), dev: new Tree(roots.dev), clock, children };
+}

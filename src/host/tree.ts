@@ -1,0 +1,86 @@
+import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, realpathSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+/** Outcome of reading one small file: its text, or the errno name (`ENOENT`, `EINVAL`, `EISDIR`, `ETOOLARGE`, …). */
+export type ReadResult = { readonly text: string; readonly error?: undefined } | { readonly text?: undefined; readonly error: string };
+
+const buffer = Buffer.allocUnsafe(65_536);
+
+/**
+ * A directory tree of the kernel (`/sys`, `/proc`, `/dev`) below a root that can be any directory.
+ *
+ * Reads are synchronous: in a probe's own thread they are the fastest way (10-15 µs against 70-115 µs for a promise), and
+ * a read that hangs in the kernel then blocks that thread alone instead of using up the process's shared pool.
+ * All paths are relative to the root.
+ */
+export class Tree {
+  readonly root: string;
+
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  path(path: string): string {
+    return join(this.root, path);
+  }
+
+  /** Reads up to 64 KiB. `stat` is not asked, since pseudo files lie about their size. */
+  read(path: string): ReadResult {
+    let fd: number | undefined;
+    try {
+      fd = openSync(this.path(path), 'r');
+      let length = 0;
+      for (;;) {
+        const count = readSync(fd, buffer, length, buffer.length - length, null);
+        if (count === 0) return { text: buffer.toString('utf8', 0, length) };
+        length += count;
+        if (length === buffer.length) return { error: 'ETOOLARGE' };
+      }
+    } catch (error) {
+      return { error: errnoName(error) };
+    } finally {
+      if (fd !== undefined) closeSync(fd);
+    }
+  }
+
+  /** Trimmed text, or undefined for whatever reason: for facts whose absence needs no explanation. */
+  text(path: string): string | undefined {
+    return this.read(path).text?.trim();
+  }
+
+  /** Names in a directory, sorted; empty when it is absent or unreadable. */
+  list(path: string): string[] {
+    try {
+      return readdirSync(this.path(path)).sort();
+    } catch {
+      return [];
+    }
+  }
+
+  exists(path: string): boolean {
+    return existsSync(this.path(path));
+  }
+
+  /** Target of a symbolic link as written; undefined when there is none. */
+  link(path: string): string | undefined {
+    try {
+      return readlinkSync(this.path(path));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Where a path really lies, relative to the root; undefined when it does not exist. */
+  realpath(path: string): string | undefined {
+    try {
+      return relative(realpathSync(this.root), realpathSync(this.path(path)));
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+export function errnoName(error: unknown): string {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code : 'EUNKNOWN';
+}

@@ -1,0 +1,36 @@
+/**
+ * A unit that the kubelet can hand to a container: a GPU, a MIG instance, an HCA, a virtual function, an FPGA region.
+ * Plain data: it crosses a thread boundary and is compared field by field.
+ */
+export interface Device {
+  /** Family that found it, which is also the name of its folder below `src/probes`. */
+  readonly family: string;
+  /**
+   * Stable name within the node and the value of the label `device`: a GPU's UUID, an HCA's `mlx5_0`, a PCI address.
+   * Never an index that changes with probe order.
+   */
+  readonly id: string;
+  /** What it is within its family: `gpu`, `mig`, `pf`, `vf`, `sf`, `fpga`, … A short closed set per family. */
+  readonly kind: string;
+  /** Every other name under which a plugin may hand it out, in lower case where case carries no meaning. */
+  readonly aliases: readonly string[];
+  /** `id` of the device of the same family that contains it: GPU of a MIG instance, PF of a VF. */
+  readonly parent?: string;
+  /** `dddd:bb:dd.f`, lower case; domain of four digits unless it needs more. */
+  readonly pciAddress?: string;
+  /** Absent when the platform does not say (`-1` in sysfs). */
+  readonly numaNode?: number;
+  readonly model?: string;
+  readonly vendor?: string;
+  readonly uuid?: string;
+  readonly serial?: string;
+  readonly driver?: string;
+  readonly firmware?: string;
+  /** Facts only this family needs later, for resolving and for container access (minor number, character devices, …). */
+  readonly attributes?: Readonly<Record<string, string>>;
+}
+
+/** Identity of a device across families. */
+export function deviceKey(device: Pick<Device, 'family' | 'id'>): string {
+  return `${device.family}/${device.id}`;
+}

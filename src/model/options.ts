@@ -1,0 +1,46 @@
+import type { Millis } from './duration.ts';
+
+/** Kinds of values that flags, environment and configuration file share. */
+export type OptionKind = 'string' | 'boolean' | 'duration' | 'integer' | 'list';
+
+type ValueOf = { string: string; boolean: boolean; duration: Millis; integer: number; list: readonly string[] };
+
+/** Declaration of one option: becomes a flag, an environment variable, a key of the file and a row of the reference. */
+export interface OptionSpec<K extends OptionKind = OptionKind> {
+  readonly kind: K;
+  readonly default: ValueOf[K];
+  /** One sentence, without the default. */
+  readonly help: string;
+  /** Allowed values, for kind `string`. */
+  readonly choices?: readonly string[];
+  /** Smallest allowed value, for kinds `integer` and `duration` (milliseconds). */
+  readonly min?: number;
+}
+
+/** Options of one part, keyed by name in kebab-case. Each part declares its own; the configuration only fills them. */
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+
+/** The values that belong to a set of specs. */
+export type OptionValues<S extends OptionSpecs> = { readonly [K in keyof S]: ValueOf[S[K]['kind']] };
+
+export const stringOption = (value: string, help: string, choices?: readonly string[]): OptionSpec<'string'> =>
+  choices === undefined ? { kind: 'string', default: value, help } : { kind: 'string', default: value, help, choices };
+export const booleanOption = (value: boolean, help: string): OptionSpec<'boolean'> => ({ kind: 'boolean', default: value, help });
+export const durationOption = (value: Millis, help: string, min = 0): OptionSpec<'duration'> => ({
+  kind: 'duration',
+  default: value,
+  help,
+  min,
+});
+export const integerOption = (value: number, help: string, min = 0): OptionSpec<'integer'> => ({
+  kind: 'integer',
+  default: value,
+  help,
+  min,
+});
+export const listOption = (value: readonly string[], help: string): OptionSpec<'list'> => ({ kind: 'list', default: value, help });
+
+/** The values that hold when nobody says otherwise. */
+export function defaultValues<S extends OptionSpecs>(specs: S): OptionValues<S> {
+  return Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, spec.default])) as OptionValues<S>;
+}

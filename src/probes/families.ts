@@ -1,0 +1,5 @@
+// Written by `npm run generate` from the folder names. Not edited by hand.
+import type { DeviceFamily } from './family.ts';
+
+/** Every device family, loaded only when it is needed. */
+export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>> = {};

@@ -1,0 +1,91 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+/** Who may import whom: a file imports its own top folder or a lower floor. */
+const FLOORS: Readonly<Record<string, number>> = {
+  model: 0,
+  generated: 0,
+  'errors.ts': 0,
+  host: 1,
+  log: 1,
+  probes: 2,
+  kubelet: 2,
+  join: 2,
+  health: 2,
+  metrics: 2,
+  plugin: 2,
+  server: 2,
+  agent: 3,
+  config: 4,
+  simulator: 4,
+  cli: 5,
+};
+
+const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+const imports = new Map(files.map((path) => [path, importsOf(path)]));
+
+/** Relative imports and re-exports, static and dynamic, types included. */
+function importsOf(path: string): string[] {
+  const text = readFileSync(join('src', path), 'utf8');
+  const found = [...text.matchAll(/(?:from|import)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g)].map((match) => match[1] as string);
+  return found.map((target) => normalize(join(dirname(path), target)));
+}
+
+const top = (path: string): string => path.split('/')[0] as string;
+
+describe('floors', () => {
+  it('knows every top folder', () => {
+    expect([...new Set(files.map(top))].filter((name) => FLOORS[name] === undefined)).toEqual([]);
+  });
+
+  it('lets imports point down or stay in the folder', () => {
+    const wrong: string[] = [];
+    for (const [path, targets] of imports) {
+      for (const target of targets) {
+        const from = top(path);
+        const to = top(target);
+        if (from !== to && (FLOORS[to] ?? 99) >= (FLOORS[from] ?? -1)) wrong.push(`${path} -> ${target}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('keeps device families apart', () => {
+    const familyOf = (path: string): string | undefined => /^probes\/([^/]+)\//.exec(path)?.[1];
+    const wrong = [...imports].flatMap(([path, targets]) =>
+      targets
+        .filter((target) => familyOf(path) !== undefined && familyOf(target) !== undefined && familyOf(path) !== familyOf(target))
+        .map((target) => `${path} -> ${target}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  it('has no circles, types counted', () => {
+    const circles: string[] = [];
+    const done = new Set<string>();
+    const visit = (path: string, trail: readonly string[]): void => {
+      const at = trail.indexOf(path);
+      if (at >= 0) circles.push([...trail.slice(at), path].join(' -> '));
+      if (at >= 0 || done.has(path)) return;
+      for (const target of imports.get(path) ?? []) visit(target, [...trail, path]);
+      done.add(path);
+    };
+    for (const path of files) visit(path, []);
+    expect(circles).toEqual([]);
+  });
+
+  it('imports only files that exist', () => {
+    const known = new Set(files);
+    expect(
+      [...imports].flatMap(([path, targets]) => targets.filter((target) => !known.has(target)).map((target) => `${path} -> ${target}`)),
+    ).toEqual([]);
+  });
+
+  it('keeps nine of ten files under 200 lines', () => {
+    const sizes = files
+      .filter((path) => top(path) !== 'generated')
+      .map((path) => readFileSync(join('src', path), 'utf8').split('\n').length);
+    expect(sizes.filter((size) => size > 200).length / Math.max(1, sizes.length)).toBeLessThanOrEqual(0.1);
+  });
+});

@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { parse } from 'yaml';
+
+/**
+ * A machine as one readable file, `machine.yaml`. All paths are relative to the machine's root and start with `sys/`, `proc/`,
+ * `dev/` or `bin/`.
+ */
+export interface MachineFile {
+  /** What is odd about this machine. */
+  readonly about: string;
+  /** Path to content. Content ends in one newline unless it is written with `|-` or quotes. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Symbolic links, path to target as written into the link. */
+  readonly links?: Readonly<Record<string, string>>;
+  /** Empty directories. */
+  readonly directories?: readonly string[];
+  /** FIFOs: opening one for reading hangs until somebody writes. */
+  readonly fifos?: readonly string[];
+  /** Options of the family; `{root}` stands for the machine's root. */
+  readonly options?: Readonly<Record<string, string>>;
+}
+
+export interface Machine {
+  readonly root: string;
+  readonly options: Readonly<Record<string, string>>;
+  remove(): void;
+}
+
+export function readMachine(path: string): MachineFile {
+  return parse(readFileSync(path, 'utf8')) as MachineFile;
+}
+
+/** Makes the machine's tree in a temporary directory. What is under `bin/` is executable. */
+export function buildMachine(machine: MachineFile): Machine {
+  const root = mkdtempSync(join(tmpdir(), 'device-agent-machine-'));
+  const place = (path: string): string => {
+    const full = join(root, path);
+    mkdirSync(dirname(full), { recursive: true });
+    return full;
+  };
+  for (const path of machine.directories ?? []) mkdirSync(join(root, path), { recursive: true });
+  for (const [path, text] of Object.entries(machine.files ?? {})) {
+    const full = place(path);
+    writeFileSync(full, String(text));
+    if (path.startsWith('bin/')) chmodSync(full, 0o755);
+  }
+  for (const [path, target] of Object.entries(machine.links ?? {})) symlinkSync(target, place(path));
+  for (const path of machine.fifos ?? []) execFileSync('mkfifo', [place(path)]);
+  const options = Object.fromEntries(
+    Object.entries(machine.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),
+  );
+  return { root, options, remove: () => rmSync(root, { recursive: true, force: true }) };
+}
