@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts';
+import type { ReadGuard } from './read-guard.ts';
 import { Tree } from './tree.ts';
 
 /** Where the machine's pseudo file systems are mounted. */
@@ -26,6 +27,7 @@ export interface ChildRegistry {
 
 export const noChildRegistry: ChildRegistry = { started() {}, ended() {} };
 
-export function createHost(roots: Roots, clock: Clock, children: ChildRegistry = noChildRegistry): Host {
-  return { sys: new Tree(roots.sysfs), proc: new Tree(roots.procfs), dev: new Tree(roots.dev), clock, children };
+export function createHost(roots: Roots, clock: Clock, children: ChildRegistry = noChildRegistry, guard?: ReadGuard): Host {
+  const tree = (root: string): Tree => new Tree(root, guard);
+  return { sys: tree(roots.sysfs), proc: tree(roots.procfs), dev: tree(roots.dev), clock, children };
 }

@@ -1,7 +1,8 @@
 import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, realpathSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import type { ReadGuard } from './read-guard.ts';
 
-/** Outcome of reading one small file: its text, or the errno name (`ENOENT`, `EINVAL`, `EISDIR`, `ETOOLARGE`, …). */
+/** Outcome of reading one small file: its text, or the errno name (`ENOENT`, `EINVAL`, `EISDIR`, …). Two are ours: `ETOOLARGE`, and `EHUNG` where an earlier read still hangs. */
 export type ReadResult = { readonly text: string; readonly error?: undefined } | { readonly text?: undefined; readonly error: string };
 
 const buffer = Buffer.allocUnsafe(65_536);
@@ -15,9 +16,11 @@ const buffer = Buffer.allocUnsafe(65_536);
  */
 export class Tree {
   readonly root: string;
+  readonly #guard: ReadGuard | undefined;
 
-  constructor(root: string) {
+  constructor(root: string, guard?: ReadGuard) {
     this.root = root;
+    this.#guard = guard;
   }
 
   path(path: string): string {
@@ -26,6 +29,7 @@ export class Tree {
 
   /** Reads up to 64 KiB. `stat` is not asked, since pseudo files lie about their size. */
   read(path: string): ReadResult {
+    if (this.#guard?.enter(this.path(path)) === false) return { error: 'EHUNG' };
     let fd: number | undefined;
     try {
       fd = openSync(this.path(path), 'r');
@@ -40,12 +44,30 @@ export class Tree {
       return { error: errnoName(error) };
     } finally {
       if (fd !== undefined) closeSync(fd);
+      this.#guard?.leave();
     }
   }
 
   /** Trimmed text, or undefined for whatever reason: for facts whose absence needs no explanation. */
   text(path: string): string | undefined {
     return this.read(path).text?.trim();
+  }
+
+  /** The first bytes of a binary file, at most `limit` of them; undefined when it cannot be read. */
+  bytes(path: string, limit: number): Buffer | undefined {
+    let fd: number | undefined;
+    try {
+      fd = openSync(this.path(path), 'r');
+      const bytes = Buffer.alloc(limit);
+      let length = 0;
+      for (let count = -1; count !== 0 && length < limit; length += count) count = readSync(fd, bytes, length, limit - length, null);
+      return bytes.subarray(0, length);
+    } catch {
+      return undefined;
+    } finally {
+      if (fd !== undefined) closeSync(fd);
+      this.#guard?.leave();
+    }
   }
 
   /** Names in a directory, sorted; empty when it is absent or unreadable. */

@@ -1,0 +1,37 @@
+import { type Allocation, allocationKey } from '../model/allocation.ts';
+import type { PodResources } from '../model/pod-resources.ts';
+import type { AllocationState, UnresolvedReason } from '../model/snapshot.ts';
+import type { Resolver } from './resolve.ts';
+
+/** Who holds what: every allocation with its devices, and every device with its allocations. */
+export interface Owners {
+  readonly allocations: readonly AllocationState[];
+  /** Device key to the allocations that stand for it. */
+  readonly holders: ReadonlyMap<string, readonly Allocation[]>;
+}
+
+/**
+ * Joins the kubelet's allocations with the devices that probes found. An allocation that no family knows stays, with the
+ * reason; one that two families claim belongs to neither.
+ */
+export function findOwners(podResources: PodResources, resolver: Resolver, isMissing: (deviceKey: string) => boolean): Owners {
+  const holders = new Map<string, Allocation[]>();
+  const allocations = podResources.allocations.map((allocation): AllocationState => {
+    const { devices, ambiguous } = resolver.resolve(allocation);
+    const held = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
+    if (ambiguous) return { allocation, devices: [], unresolved: 'ambiguous', held };
+    for (const key of devices) {
+      const list = holders.get(key);
+      if (list === undefined) holders.set(key, [allocation]);
+      else list.push(allocation);
+    }
+    const unresolved = whyUnresolved(devices, isMissing);
+    return unresolved === undefined ? { allocation, devices, held } : { allocation, devices, unresolved, held };
+  });
+  return { allocations, holders };
+}
+
+function whyUnresolved(devices: readonly string[], isMissing: (deviceKey: string) => boolean): UnresolvedReason | undefined {
+  if (devices.length === 0) return 'no-device';
+  return devices.every(isMissing) ? 'missing-device' : undefined;
+}
