@@ -17,6 +17,11 @@ export function normalizePciAddress(text: string): string | undefined {
 
 const SYSFS_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
 
+/** Whether a name is a PCI address in the form that sysfs uses for directories. */
+export function isPciAddress(name: string): boolean {
+  return SYSFS_ADDRESS.test(name);
+}
+
 /** The PCI function that a sysfs path lies below: the last address in its real path. */
 export function pciAddressOf(sys: Tree, path: string): string | undefined {
   const real = sys.realpath(path);
