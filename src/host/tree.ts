@@ -55,6 +55,7 @@ export class Tree {
 
   /** The first bytes of a binary file, at most `limit` of them; undefined when it cannot be read. */
   bytes(path: string, limit: number): Buffer | undefined {
+    if (this.#guard?.enter(this.path(path)) === false) return undefined;
     let fd: number | undefined;
     try {
       fd = openSync(this.path(path), 'r');
