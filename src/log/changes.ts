@@ -1,0 +1,60 @@
+import type { LogFields, Logger } from './logger.ts';
+
+/** Something wrong that may last: said when it begins and when it ends, however often it is seen in between. */
+export interface Trouble {
+  /** Identity: the same key is the same trouble. Text that changes at each sighting does not belong in it. */
+  readonly key: string;
+  readonly message: string;
+  readonly fields?: LogFields;
+}
+
+export interface ChangeLog {
+  /** Seen now. Logged as a warning the first time, counted afterwards. */
+  begin(trouble: Trouble): void;
+  /** No longer there. Logged with its length and the number of sightings; nothing when it had not begun. */
+  end(key: string): void;
+  /** All that is wrong in one scope now: begins what is new, ends what is gone. Keys are unique within their scope. */
+  update(scope: string, troubles: readonly Trouble[]): void;
+}
+
+interface Open {
+  readonly trouble: Trouble;
+  readonly sinceMs: number;
+  sightings: number;
+}
+
+/** `now` is monotonic milliseconds. */
+export function createChangeLog(logger: Logger, now: () => number = () => performance.now()): ChangeLog {
+  const open = new Map<string, Open>();
+  const scopes = new Map<string, ReadonlySet<string>>();
+
+  const begin = (trouble: Trouble, key = trouble.key): void => {
+    const known = open.get(key);
+    if (known !== undefined) {
+      known.sightings += 1;
+      return;
+    }
+    open.set(key, { trouble, sinceMs: now(), sightings: 1 });
+    logger.warn(trouble.message, trouble.fields);
+  };
+
+  const end = (key: string): void => {
+    const known = open.get(key);
+    if (known === undefined) return;
+    open.delete(key);
+    const durationSeconds = Math.round(now() - known.sinceMs) / 1_000;
+    logger.info(`over: ${known.trouble.message}`, { ...known.trouble.fields, sightings: known.sightings, durationSeconds });
+  };
+
+  return {
+    begin: (trouble) => begin(trouble),
+    end,
+    update(scope, troubles) {
+      const present = new Set(troubles.map((trouble) => `${scope}\u0000${trouble.key}`));
+      for (const key of scopes.get(scope) ?? []) if (!present.has(key)) end(key);
+      for (const trouble of troubles) begin(trouble, `${scope}\u0000${trouble.key}`);
+      if (present.size > 0) scopes.set(scope, present);
+      else scopes.delete(scope);
+    },
+  };
+}
