@@ -1,0 +1,131 @@
+import { ContainerCounters } from '../join/container-counters.ts';
+import { containerReadings } from '../join/container-readings.ts';
+import { findOwners } from '../join/owners.ts';
+import { type ResolveRules, Resolver, resolverFingerprint } from '../join/resolve.ts';
+import type { Allocation } from '../model/allocation.ts';
+import type { Collection, DeviceReport } from '../model/collection.ts';
+import { deviceKey } from '../model/device.ts';
+import type { Verdict } from '../model/health.ts';
+import type { MetricSpec } from '../model/metric.ts';
+import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
+import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
+
+export interface AssembleSettings {
+  readonly rules: ResolveRules;
+  /** Declared metrics of all families by name. */
+  readonly specs: ReadonlyMap<string, MetricSpec>;
+  readonly staleAfterMs: number;
+  readonly missingRetentionMs: number;
+}
+
+/** What the assembler is given at each turn: the latest of everything, however old. */
+export interface Inputs {
+  readonly families: readonly {
+    readonly state: FamilyState;
+    readonly latest?: { readonly collection: Collection; readonly readAtMs: number } | undefined;
+  }[];
+  readonly podResources: PodResources;
+  readonly checkpoint: readonly CheckpointEntry[];
+}
+
+/** One device as the judge sees it. */
+export interface Judged {
+  readonly key: string;
+  readonly report: DeviceReport;
+  /** Wall clock of the read that the report comes from. */
+  readonly readAtMs: number;
+  readonly stale: boolean;
+  readonly missingSinceMs?: number;
+  readonly holders: readonly Allocation[];
+}
+
+export type Judge = (devices: readonly Judged[], nowMs: number) => ReadonlyMap<string, Verdict>;
+
+interface Remembered {
+  readonly report: DeviceReport;
+  readonly readAtMs: number;
+  readonly missingSinceMs?: number;
+}
+
+/**
+ * Makes the snapshot: joins the latest collections with the latest allocations and has each device judged. It remembers
+ * only what a single read cannot tell: which devices there were, and where the containers' counters began.
+ */
+export class Assembler {
+  readonly #settings: AssembleSettings;
+  readonly #judge: Judge;
+  readonly #counters = new ContainerCounters();
+  #known = new Map<string, Remembered>();
+  #resolver: { readonly fingerprint: string; readonly resolver: Resolver } | undefined;
+  #sequence = 0;
+
+  constructor(settings: AssembleSettings, judge: Judge) {
+    this.#settings = settings;
+    this.#judge = judge;
+  }
+
+  assemble(inputs: Inputs, nowMs: number): Snapshot {
+    this.#known = this.#remember(inputs, nowMs);
+    const isMissing = (key: string): boolean => this.#known.get(key)?.missingSinceMs !== undefined;
+    const owners = findOwners(inputs.podResources, this.#currentResolver(), isMissing);
+    const judged = [...this.#known].map(([key, known]): Judged => {
+      const stale = nowMs - known.readAtMs > this.#settings.staleAfterMs;
+      return { key, ...known, stale, holders: owners.holders.get(key) ?? [] };
+    });
+    const verdicts = this.#judge(judged, nowMs);
+    const devices = judged.map((device) => toState(device, verdicts.get(device.key) ?? UNJUDGED)).sort(byKey);
+    return {
+      sequence: ++this.#sequence,
+      takenAtMs: nowMs,
+      devices,
+      allocations: owners.allocations,
+      containerReadings: containerReadings(devices, this.#settings.specs, inputs.checkpoint, this.#counters),
+      families: inputs.families.map((family) => family.state),
+      podResources: inputs.podResources,
+    };
+  }
+
+  #remember(inputs: Inputs, nowMs: number): Map<string, Remembered> {
+    const present = new Map<string, Remembered>();
+    const complete = new Set<string>();
+    for (const { state, latest } of inputs.families) {
+      if (latest === undefined) continue;
+      if (latest.collection.complete !== false) complete.add(state.family);
+      for (const report of latest.collection.reports) present.set(deviceKey(report.device), { report, readAtMs: latest.readAtMs });
+    }
+    for (const [key, known] of this.#known) {
+      if (present.has(key)) continue;
+      const missingSinceMs = known.missingSinceMs ?? (complete.has(known.report.device.family) ? nowMs : undefined);
+      if (missingSinceMs === undefined) present.set(key, known);
+      else if (nowMs - missingSinceMs < this.#settings.missingRetentionMs) present.set(key, { ...known, missingSinceMs });
+    }
+    return present;
+  }
+
+  #currentResolver(): Resolver {
+    const devices = [...this.#known.values()].map((known) => known.report.device);
+    const fingerprint = resolverFingerprint(devices);
+    if (this.#resolver?.fingerprint !== fingerprint)
+      this.#resolver = { fingerprint, resolver: new Resolver(devices, this.#settings.rules) };
+    return this.#resolver.resolver;
+  }
+}
+
+const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
+
+function toState(device: Judged, verdict: Verdict): DeviceState {
+  const current = !device.stale && device.missingSinceMs === undefined;
+  return {
+    key: device.key,
+    device: device.report.device,
+    readings: current ? device.report.readings : [],
+    processes: current ? (device.report.processes ?? []) : [],
+    verdict,
+    holders: device.holders,
+    readAtMs: device.readAtMs,
+    stale: device.stale,
+    ...(device.missingSinceMs === undefined ? {} : { missingSinceMs: device.missingSinceMs }),
+  };
+}
+
+const byKey = (a: DeviceState, b: DeviceState): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);

@@ -1,0 +1,15 @@
+import type { ProblemSpec } from '../model/collection.ts';
+
+/** Problems that any family can have, found by its supervisor. */
+export const supervisorProblems: readonly ProblemSpec[] = [
+  {
+    code: 'probe-hung',
+    meaning: 'A read or a command has not come back within `--refresh.timeout`. The device concerned is left out; the others are read on.',
+    remedy: 'Look at the kernel log for firmware or driver time-outs of the path named; a reset of the device or a reboot frees it.',
+  },
+  {
+    code: 'probe-crashed',
+    meaning: 'The probe ended with an error of its own. It is started anew at each refresh.',
+    remedy: 'This is a bug: report the stack trace from the log.',
+  },
+];

@@ -1,0 +1,22 @@
+import type { Roots } from '../host/host.ts';
+import type { Collection } from '../model/collection.ts';
+
+/** What a probe's thread is started with. */
+export interface WorkerStart {
+  readonly family: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly roots: Roots;
+  /** Where the thread notes which path it reads: memory of a ReadGuard. */
+  readonly guard: SharedArrayBuffer;
+  /** Directories in which an earlier read still hangs. */
+  readonly quarantined: readonly string[];
+}
+
+export type ToWorker = { readonly type: 'collect'; readonly run: number } | { readonly type: 'close' };
+
+export type FromWorker =
+  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
+  | { readonly type: 'failed'; readonly run: number; readonly message: string; readonly durationMs: number }
+  | { readonly type: 'wake' }
+  | { readonly type: 'child-started'; readonly pid: number }
+  | { readonly type: 'child-ended'; readonly pid: number };

@@ -1,0 +1,43 @@
+import type { Tree } from './tree.ts';
+
+/** What the machine is, as far as its platform tells. Absent when it does not. */
+export interface HostFacts {
+  readonly manufacturer?: string;
+  readonly model?: string;
+  readonly cpuModel?: string;
+  readonly cpus?: number;
+  readonly memoryBytes?: number;
+  readonly operatingSystem?: string;
+  readonly kernel?: string;
+  readonly numaNodes?: number;
+}
+
+/**
+ * Asks `systeminformation`, whose calls start shells and block for up to a second: so only in a thread of its own, at start
+ * and on a slow schedule. NUMA nodes are counted in `/sys/devices/system/node`.
+ */
+export async function readHostFacts(sys: Tree): Promise<HostFacts> {
+  const { default: si } = await import('systeminformation');
+  const [system, cpu, memory, os] = await Promise.all([si.system(), si.cpu(), si.mem(), si.osInfo()]);
+  const nodes = sys.list('devices/system/node').filter((name) => /^node\d+$/.test(name)).length;
+  return Object.fromEntries(
+    Object.entries({
+      manufacturer: told(system.manufacturer),
+      model: told(system.model),
+      cpuModel: told([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
+      cpus: cpu.cores || undefined,
+      memoryBytes: memory.total || undefined,
+      operatingSystem: told([os.distro, os.release].filter(Boolean).join(' ')),
+      kernel: told(os.kernel),
+      numaNodes: nodes || undefined,
+    }).filter(([, value]) => value !== undefined),
+  ) as HostFacts;
+}
+
+/** Platforms fill unknown fields with filler text. */
+function told(text: string): string | undefined {
+  const trimmed = text.trim();
+  return trimmed === '' || /^(?:unknown|none|default string|to be filled by o\.e\.m\.|not specified|-)$/i.test(trimmed)
+    ? undefined
+    : trimmed;
+}

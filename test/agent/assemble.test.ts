@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { Assembler, type Inputs, type Judged } from '../../src/agent/assemble.ts';
+import type { Collection } from '../../src/model/collection.ts';
+import type { Verdict } from '../../src/model/health.ts';
+import { allocation, device, familyState, podResources, report } from '../support/snapshots.ts';
+
+const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
+const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
+const allHealthy = (devices: readonly Judged[]): ReadonlyMap<string, Verdict> => new Map(devices.map(({ key }) => [key, healthy]));
+
+const a = report({ device: device({ id: 'a' }), readings: [{ metric: 'm', value: 1 }] });
+const b = report({ device: device({ id: 'b' }) });
+
+const inputs = (collection: Collection | undefined, readAtMs: number, allocations = podResources([])): Inputs => ({
+  families: [{ state: familyState('toy'), latest: collection === undefined ? undefined : { collection, readAtMs } }],
+  podResources: allocations,
+  checkpoint: [],
+});
+
+describe('assembling a snapshot', () => {
+  it('numbers snapshots and sorts devices by key', () => {
+    const assembler = new Assembler(settings, allHealthy);
+    const first = assembler.assemble(inputs({ reports: [b, a], problems: [] }, 0), 0);
+    expect(first.devices.map(({ key }) => key)).toEqual(['toy/a', 'toy/b']);
+    expect(assembler.assemble(inputs(undefined, 0), 1).sequence).toBe(first.sequence + 1);
+  });
+
+  it('keeps a device that a complete collection no longer has, as missing, until the retention ends', () => {
+    const assembler = new Assembler(settings, allHealthy);
+    assembler.assemble(inputs({ reports: [a, b], problems: [] }, 0), 0);
+    const gone = assembler.assemble(inputs({ reports: [b], problems: [] }, 10), 10);
+    expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: [] });
+    const later = assembler.assemble(inputs({ reports: [b], problems: [] }, 500), 500);
+    expect(later.devices[0]?.missingSinceMs).toBe(10);
+    const dropped = assembler.assemble(inputs({ reports: [b], problems: [] }, 600_010), 600_010);
+    expect(dropped.devices.map(({ key }) => key)).toEqual(['toy/b']);
+  });
+
+  it('takes a missing device back as soon as it is seen again', () => {
+    const assembler = new Assembler(settings, allHealthy);
+    assembler.assemble(inputs({ reports: [a], problems: [] }, 0), 0);
+    assembler.assemble(inputs({ reports: [], problems: [] }, 10), 10);
+    const back = assembler.assemble(inputs({ reports: [a], problems: [] }, 20), 20);
+    expect(back.devices[0]?.missingSinceMs).toBeUndefined();
+    expect(back.devices[0]?.readings).toHaveLength(1);
+  });
+
+  it('calls no device missing when the probe could not look, but lets its readings grow stale', () => {
+    const assembler = new Assembler(settings, allHealthy);
+    assembler.assemble(inputs({ reports: [a], problems: [] }, 0), 0);
+    const blind: Collection = { reports: [], problems: [{ code: 'x', message: 'y' }], complete: false };
+    expect(assembler.assemble(inputs(blind, 30_000), 30_000).devices[0]).toMatchObject({ stale: false, readings: [{ value: 1 }] });
+    const stale = assembler.assemble(inputs(blind, 61_000), 61_000).devices[0];
+    expect(stale).toMatchObject({ stale: true, readings: [] });
+    expect(stale?.missingSinceMs).toBeUndefined();
+  });
+
+  it('gives the judge holders and marks, and the snapshot what the judge says', () => {
+    let seen: readonly Judged[] = [];
+    const verdict: Verdict = { state: 'unhealthy', sinceMs: 5, conditions: [] };
+    const assembler = new Assembler(settings, (devices) => {
+      seen = devices;
+      return new Map([['toy/a', verdict]]);
+    });
+    const held = allocation({ deviceId: 'a' });
+    const snapshot = assembler.assemble(inputs({ reports: [a], problems: [] }, 0, podResources([held])), 0);
+    expect(seen[0]).toMatchObject({ key: 'toy/a', stale: false, holders: [held] });
+    expect(snapshot.devices[0]).toMatchObject({ verdict, holders: [held] });
+  });
+});

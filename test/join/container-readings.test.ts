@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import { ContainerCounters, HolderCounters } from '../../src/join/container-counters.ts';
+import { containerReadings } from '../../src/join/container-readings.ts';
+import type { Allocation } from '../../src/model/allocation.ts';
+import type { DeviceProcess } from '../../src/model/collection.ts';
+import type { MetricSpec, Reading } from '../../src/model/metric.ts';
+import type { DeviceState } from '../../src/model/snapshot.ts';
+import { allocation, device } from '../support/snapshots.ts';
+
+const specs = new Map<string, MetricSpec>(
+  [
+    { name: 'device_temperature_celsius', type: 'gauge', container: true },
+    { name: 'device_received_bytes_total', type: 'counter', container: true },
+    { name: 'device_memory_used_bytes', type: 'gauge', container: true },
+    { name: 'device_toy_secret', type: 'gauge' },
+  ].map((part) => [part.name, { help: '', labels: [], source: '', ...part } as MetricSpec]),
+);
+
+const state = (holders: readonly Allocation[], readings: readonly Reading[], processes: readonly DeviceProcess[] = []): DeviceState => ({
+  key: 'toy/d',
+  device: device({ id: 'd' }),
+  readings,
+  processes,
+  verdict: { state: 'healthy', sinceMs: 0, conditions: [] },
+  holders,
+  readAtMs: 0,
+  stale: false,
+});
+
+describe('readings of a container', () => {
+  it('are those of the device that it alone holds, as far as the metric has a twin', () => {
+    const readings = [
+      { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value: 40 },
+      { metric: 'device_toy_secret', value: 1 },
+    ];
+    expect(containerReadings([state([allocation({ deviceId: 'd' })], readings)], specs, [], new ContainerCounters())).toEqual([
+      { namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', device: 'd', reading: readings[0] },
+    ]);
+  });
+
+  it('are told once when a container holds the device by several ids', () => {
+    const holders = [allocation({ deviceId: 'd::1' }), allocation({ deviceId: 'd::0' })];
+    const result = containerReadings(
+      [state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])],
+      specs,
+      [],
+      new ContainerCounters(),
+    );
+    expect(result).toHaveLength(1);
+  });
+
+  it('do not exist for a device that two containers share', () => {
+    const holders = [allocation({ deviceId: 'd::0' }), allocation({ deviceId: 'd::1', pod: 'other' })];
+    expect(
+      containerReadings([state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])], specs, [], new ContainerCounters()),
+    ).toEqual([]);
+  });
+
+  it('tell the memory of each sharer by its processes, the checkpoint tying UID to container', () => {
+    const a = allocation({ deviceId: 'd::0', pod: 'a' });
+    const b = allocation({ deviceId: 'd::1', pod: 'b' });
+    const processes = [
+      { pid: 1, podUid: 'uid-a', memoryUsedBytes: 100 },
+      { pid: 2, podUid: 'uid-a', memoryUsedBytes: 50 },
+      { pid: 3, podUid: 'uid-b', memoryUsedBytes: 7 },
+      { pid: 4, memoryUsedBytes: 1_000 },
+      { pid: 5, podUid: 'uid-of-somebody', memoryUsedBytes: 1_000 },
+      { pid: 6, podUid: 'uid-b' },
+    ];
+    const checkpoint = [
+      { podUid: 'uid-a', container: 'main', resource: 'example.com/toy', deviceIds: ['d::0'] },
+      { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
+    ];
+    const result = containerReadings([state([a, b], [], processes)], specs, checkpoint, new ContainerCounters());
+    expect(result.map(({ pod, reading }) => [pod, reading.metric, reading.value])).toEqual([
+      ['a', 'device_memory_used_bytes', 150],
+      ['b', 'device_memory_used_bytes', 7],
+    ]);
+  });
+
+  it('guess nothing when two containers of one pod share the device', () => {
+    const holders = [allocation({ deviceId: 'd::0', container: 'x' }), allocation({ deviceId: 'd::1', container: 'y' })];
+    const checkpoint = [
+      { podUid: 'u', container: 'x', resource: 'example.com/toy', deviceIds: ['d::0'] },
+      { podUid: 'u', container: 'y', resource: 'example.com/toy', deviceIds: ['d::1'] },
+    ];
+    const result = containerReadings(
+      [state(holders, [], [{ pid: 1, podUid: 'u', memoryUsedBytes: 5 }])],
+      specs,
+      checkpoint,
+      new ContainerCounters(),
+    );
+    expect(result).toEqual([]);
+  });
+
+  it('count from the moment the container was first seen, and anew for the next container', () => {
+    const counters = new ContainerCounters();
+    const read = (holder: Allocation, value: number | bigint): (number | bigint)[] =>
+      containerReadings(
+        [state([holder], [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }])],
+        specs,
+        [],
+        counters,
+      ).map((each) => each.reading.value);
+    const first = allocation({ deviceId: 'd' });
+    const second = allocation({ deviceId: 'd', pod: 'train-1' });
+    expect([read(first, 1_000), read(first, 1_500), read(second, 1_600), read(second, 1_700)]).toEqual([[0], [500], [0], [100]]);
+    expect(counters.size).toBe(1);
+  });
+
+  it('keep counting when the readings were absent for a while', () => {
+    const counters = new ContainerCounters();
+    const read = (readings: Reading[]): unknown =>
+      containerReadings([state([allocation({ deviceId: 'd' })], readings)], specs, [], counters)[0]?.reading.value;
+    const at = (value: number): Reading[] => [{ metric: 'device_received_bytes_total', value }];
+    expect([read(at(10)), read([]), read(at(25))]).toEqual([0, undefined, 15]);
+  });
+});
+
+describe('counters of a holder', () => {
+  it('go on over a reset of the hardware', () => {
+    const counters = new HolderCounters();
+    expect([100, 160, 10, 30].map((value) => counters.sinceFirstSeen('x', value))).toEqual([0, 60, 70, 90]);
+  });
+
+  it('lose no digit beyond 2^53', () => {
+    const counters = new HolderCounters();
+    const start = 2n ** 60n;
+    expect([start, start + 3n, start + 2n ** 55n + 1n].map((value) => counters.sinceFirstSeen('x', value))).toEqual([0, 3, 2n ** 55n + 1n]);
+  });
+
+  it('take a counter that grows out of the exact numbers into big ones', () => {
+    const counters = new HolderCounters();
+    expect([Number.MAX_SAFE_INTEGER, BigInt(Number.MAX_SAFE_INTEGER) + 10n].map((value) => counters.sinceFirstSeen('x', value))).toEqual([
+      0, 10,
+    ]);
+  });
+});

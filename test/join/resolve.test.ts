@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { findOwners } from '../../src/join/owners.ts';
+import { Resolver } from '../../src/join/resolve.ts';
+import { allocationKey } from '../../src/model/allocation.ts';
+import { allocation, device, podResources } from '../support/snapshots.ts';
+
+const gpu = device({ family: 'gpu', id: 'GPU-a', aliases: ['0000:3b:00.0'] });
+const hca0 = device({ family: 'ib', id: 'mlx5_0', aliases: ['0000:17:00.0'] });
+const hca1 = device({ family: 'ib', id: 'mlx5_1', aliases: ['0000:18:00.0'] });
+const none = { pools: [], families: new Map() };
+
+describe('resolving an allocation', () => {
+  it('finds a device by its id and by each alias, whatever the case', () => {
+    const resolver = new Resolver([gpu, hca0], none);
+    expect(resolver.resolve(allocation({ deviceId: 'gpu-A' })).devices).toEqual(['gpu/GPU-a']);
+    expect(resolver.resolve(allocation({ deviceId: '0000:17:00.0' })).devices).toEqual(['ib/mlx5_0']);
+    expect(resolver.resolve(allocation({ deviceId: '0000:99:00.0' })).devices).toEqual([]);
+  });
+
+  it('asks a family only where id and alias do not tell, and keeps the answer', () => {
+    let asked = 0;
+    const resolve = (): string[] => {
+      asked++;
+      return ['GPU-a'];
+    };
+    const resolver = new Resolver([gpu, hca0], { pools: [], families: new Map([['gpu', resolve]]) });
+    expect(resolver.resolve(allocation({ deviceId: 'GPU-a' })).devices).toEqual(['gpu/GPU-a']);
+    expect(asked).toBe(0);
+    expect(resolver.resolve(allocation({ deviceId: 'GPU-a::3' })).devices).toEqual(['gpu/GPU-a']);
+    expect(resolver.resolve(allocation({ deviceId: 'GPU-a::3', pod: 'other' })).devices).toEqual(['gpu/GPU-a']);
+    expect(asked).toBe(1);
+  });
+
+  it('never takes a bare number for an index', () => {
+    const indexed = device({ id: 'x', aliases: ['0'] });
+    const resolver = new Resolver([indexed], { pools: [], families: new Map([['toy', () => ['x']]]) });
+    expect(resolver.resolve(allocation({ deviceId: '0' })).devices).toEqual([]);
+  });
+
+  it('gives a configured pool its devices, by pattern and alias, for any id of that resource alone', () => {
+    const resolver = new Resolver([gpu, hca0, hca1], { pools: [{ resource: 'rdma/shared', devices: ['mlx5_*'] }], families: new Map() });
+    expect(resolver.resolve(allocation({ resource: 'rdma/shared', deviceId: '0' })).devices).toEqual(['ib/mlx5_0', 'ib/mlx5_1']);
+    expect(resolver.resolve(allocation({ resource: 'rdma/other', deviceId: '0' })).devices).toEqual([]);
+  });
+
+  it('treats pattern characters other than the star as text', () => {
+    const resolver = new Resolver([device({ id: 'a.b' }), device({ id: 'axb' })], {
+      pools: [{ resource: 'r/x', devices: ['a.b'] }],
+      families: new Map(),
+    });
+    expect(resolver.resolve(allocation({ resource: 'r/x', deviceId: '1' })).devices).toEqual(['toy/a.b']);
+  });
+});
+
+describe('finding owners', () => {
+  it('gives an id that two families claim to neither', () => {
+    const twin = device({ family: 'other', id: 'twin', aliases: ['0000:3b:00.0'] });
+    const claimed = allocation({ deviceId: '0000:3b:00.0' });
+    const owners = findOwners(podResources([claimed]), new Resolver([gpu, twin], none), () => false);
+    expect(owners.allocations).toEqual([{ allocation: claimed, devices: [], unresolved: 'ambiguous', held: false }]);
+    expect(owners.holders.size).toBe(0);
+  });
+
+  it('keeps an allocation that nobody knows, with the reason', () => {
+    const unknown = allocation({ deviceId: 'tpu-7' });
+    const owners = findOwners(podResources([unknown]), new Resolver([gpu], none), () => false);
+    expect(owners.allocations[0]).toMatchObject({ devices: [], unresolved: 'no-device' });
+  });
+
+  it('says when the device of an allocation is missing, and still names the holder', () => {
+    const lost = allocation({ deviceId: 'GPU-a' });
+    const owners = findOwners(podResources([lost]), new Resolver([gpu], none), () => true);
+    expect(owners.allocations[0]).toMatchObject({ devices: ['gpu/GPU-a'], unresolved: 'missing-device' });
+    expect(owners.holders.get('gpu/GPU-a')).toEqual([lost]);
+  });
+
+  it('marks what is kept over a restart of the kubelet', () => {
+    const kept = allocation({ deviceId: 'GPU-a' });
+    const answer = podResources([kept, allocation({ deviceId: 'mlx5_0' })], { held: new Set([allocationKey(kept)]) });
+    const owners = findOwners(answer, new Resolver([gpu, hca0], none), () => false);
+    expect(owners.allocations.map((state) => state.held)).toEqual([true, false]);
+  });
+
+  it('joins ten thousand allocations with a thousand devices', () => {
+    const devices = Array.from({ length: 1000 }, (_, n) => device({ id: `d-${n}` }));
+    const allocations = Array.from({ length: 10_000 }, (_, n) => allocation({ deviceId: `d-${n % 1000}`, pod: `p-${n}` }));
+    const owners = findOwners(podResources(allocations), new Resolver(devices, none), () => false);
+    expect(owners.holders.get('toy/d-999')?.length).toBe(10);
+  });
+});

@@ -1,0 +1,42 @@
+import type { Allocation } from '../../src/model/allocation.ts';
+import type { DeviceReport } from '../../src/model/collection.ts';
+import type { Device } from '../../src/model/device.ts';
+import type { PodResources } from '../../src/model/pod-resources.ts';
+import type { FamilyState } from '../../src/model/snapshot.ts';
+
+/** Plain data with everything filled in, for tests that care about one field. */
+export const device = (part: Partial<Device> & Pick<Device, 'id'>): Device => ({ family: 'toy', kind: 'toy', aliases: [], ...part });
+
+export const report = (part: Partial<DeviceReport> & Pick<DeviceReport, 'device'>): DeviceReport => ({
+  readings: [],
+  findings: [],
+  ...part,
+});
+
+export const allocation = (part: Partial<Allocation> & Pick<Allocation, 'deviceId'>): Allocation => ({
+  namespace: 'ml',
+  pod: 'train-0',
+  container: 'main',
+  resource: 'example.com/toy',
+  numaNodes: [],
+  ...part,
+});
+
+export const podResources = (allocations: readonly Allocation[], part: Partial<PodResources> = {}): PodResources => ({
+  api: 'v1',
+  allocations,
+  held: new Set(),
+  exclusive: [],
+  answeredAtMs: 0,
+  ...part,
+});
+
+export const familyState = (family: string): FamilyState => ({
+  family,
+  succeeded: true,
+  problems: [],
+  runs: 1,
+  failures: 0,
+  abandoned: 0,
+  hung: false,
+});
