@@ -1,0 +1,68 @@
+/** The ids of one resource that the node can hand out. */
+export interface Supply {
+  readonly resource: string;
+  readonly deviceIds: readonly string[];
+}
+
+/** A pod as a workload owner would write it, with the devices it was given. */
+export interface PlannedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly container: string;
+  readonly devices: readonly { readonly resource: string; readonly deviceIds: readonly string[] }[];
+}
+
+interface Kind {
+  readonly namespace: string;
+  readonly name: string;
+  readonly container: string;
+  /** Resource (by prefix of its name) and amount. */
+  readonly wants: readonly (readonly [prefix: string, amount: number])[];
+}
+
+/** What runs on such nodes. Pods are dealt out in this order, over and over. */
+const KINDS: readonly Kind[] = [
+  {
+    namespace: 'training',
+    name: 'llm',
+    container: 'worker',
+    wants: [
+      ['nvidia.com/gpu', 1],
+      ['nvidia.com/ib', 1],
+    ],
+  },
+  { namespace: 'genomics', name: 'aligner', container: 'kernel', wants: [['fpga.intel.com/', 1]] },
+  { namespace: 'simulation', name: 'mpi', container: 'rank', wants: [['openshift.io/', 1]] },
+  { namespace: 'inference', name: 'chat', container: 'server', wants: [['nvidia.com/mig', 1]] },
+  { namespace: 'video', name: 'transcode', container: 'encoder', wants: [['amd.com/', 1]] },
+  { namespace: 'storage', name: 'nvmf', container: 'target', wants: [['rdma/', 1]] },
+  { namespace: 'training', name: 'finetune', container: 'trainer', wants: [['nvidia.com/gpu', 2]] },
+  { namespace: 'web', name: 'front', container: 'nginx', wants: [] },
+];
+
+/**
+ * The pods on the node after `changes` of them have come and gone. Each takes what is still free; a pod whose wish cannot be
+ * met runs without devices, as most pods of a node do.
+ */
+export function planPods(supplies: readonly Supply[], count: number, changes: number): readonly PlannedPod[] {
+  const free = new Map(supplies.map(({ resource, deviceIds }) => [resource, [...deviceIds]]));
+  return Array.from({ length: count }, (_, slot) => {
+    // Slot by slot one pod is replaced: its name tells which generation it is.
+    const generation = count === 0 ? 0 : Math.floor((changes + count - 1 - slot) / count);
+    const kind = KINDS[slot % KINDS.length] as Kind;
+    const devices = kind.wants.flatMap(([prefix, amount]) => take(free, prefix, amount));
+    return {
+      namespace: kind.namespace,
+      name: `${kind.name}-${Math.floor(slot / KINDS.length)}-${generation}`,
+      container: kind.container,
+      devices,
+    };
+  });
+}
+
+function take(free: Map<string, string[]>, prefix: string, amount: number): { resource: string; deviceIds: string[] }[] {
+  for (const [resource, ids] of free) {
+    if (resource.startsWith(prefix) && ids.length >= amount) return [{ resource, deviceIds: ids.splice(0, amount) }];
+  }
+  return [];
+}
