@@ -40,6 +40,11 @@ export interface ConditionSpec {
   readonly recoveryMs?: number;
   /** For class `rate`: growth above which it holds, per `windowMs`. */
   readonly threshold?: { readonly growth: number; readonly windowMs: number };
+  /**
+   * For what the hardware tells once (a log line): a probe that was started anew may not know it. Such a condition is
+   * then kept until a finding says `status: false` or the machine boots, however silent the probe is about it.
+   */
+  readonly toldOnce?: true;
 }
 
 /**
@@ -54,7 +59,10 @@ export interface Finding {
   readonly reason: string;
   /** With the figure that led to it. */
   readonly message: string;
-  /** Judged by the family. Absent for a counter, which the policy judges. */
+  /**
+   * Judged by the family. Absent for a counter, which the policy judges. A finding left out of a report means false;
+   * `false` without `instance` withdraws every instance of the type; `unknown` keeps what was known.
+   */
   readonly status?: boolean | 'unknown';
   /** Absolute counter value, for class `rate`. */
   readonly count?: number;
@@ -79,9 +87,22 @@ export interface ActiveCondition {
   readonly sinceMs: number;
 }
 
+/** A condition that holds and that the operator chose not to count on this device. */
+export interface IgnoredCondition extends ActiveCondition {
+  /** The operator's words. */
+  readonly ignoreReason: string;
+  /** Wall clock from which it counts again. */
+  readonly ignoredUntilMs: number;
+}
+
 /** The one judgement on a device, read alike by metrics, plugin, API and page. */
 export interface Verdict {
   readonly state: HealthState;
   readonly sinceMs: number;
+  /** Those that count, worst first. */
   readonly conditions: readonly ActiveCondition[];
+  /** Those that do not count by the operator's word; absent when there are none. */
+  readonly ignored?: readonly IgnoredCondition[];
+  /** How often each state was entered since the machine booted; a state never entered is absent. */
+  readonly transitions?: Readonly<Partial<Record<HealthState, number>>>;
 }

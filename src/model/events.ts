@@ -1,0 +1,34 @@
+import type { HealthState, Remedy, Severity } from './health.ts';
+
+/** Who held a device at the moment of an event. */
+export interface EventHolder {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+  readonly resource: string;
+  readonly deviceId: string;
+}
+
+/** One transition of one device: a condition that begins or ends to count, or a verdict that changes. Plain data. */
+export interface HealthEvent {
+  /** Grows by one with each event of this boot. */
+  readonly id: number;
+  readonly timeMs: number;
+  /** Key of the device, `family/id`. */
+  readonly device: string;
+  readonly family: string;
+  readonly transition: 'raised' | 'cleared' | 'state';
+  /** For `raised` and `cleared`; for `state` the condition that leads the new verdict, absent when none holds. */
+  readonly condition?: string;
+  readonly instance?: string;
+  readonly severity?: Severity;
+  /** States before and after, for `state`. */
+  readonly from?: HealthState;
+  readonly to?: HealthState;
+  readonly reason: string;
+  readonly message: string;
+  readonly remedy: Remedy;
+  readonly holders: readonly EventHolder[];
+  /** True when the operator's ignore rule covers the condition. */
+  readonly ignored?: true;
+}
