@@ -1,0 +1,127 @@
+import { UserError } from '../errors.ts';
+import type { OptionSpecs, OptionValues } from '../model/options.ts';
+import { type Environment, readEnvironment, type UnknownVariable, unknownVariables } from './environment.ts';
+import type { FileContent } from './file.ts';
+import type { OptionEntry, Registry } from './registry.ts';
+import type { StructuredPart } from './structured.ts';
+import { type OptionValue, parseText } from './values.ts';
+
+/** Who said a value. */
+export type Origin =
+  | { readonly from: 'default' }
+  | { readonly from: 'file'; readonly file: string; readonly line: number }
+  | { readonly from: 'environment'; readonly variable: string }
+  | { readonly from: 'flag'; readonly flag: string };
+
+export function describeOrigin(origin: Origin): string {
+  switch (origin.from) {
+    case 'default':
+      return 'default';
+    case 'file':
+      return `file ${origin.file}:${origin.line}`;
+    case 'environment':
+      return `environment ${origin.variable}`;
+    case 'flag':
+      return `flag ${origin.flag}`;
+  }
+}
+
+/** The value of one option that holds, and who said it. */
+export interface Setting {
+  readonly entry: OptionEntry;
+  readonly value: OptionValue;
+  readonly origin: Origin;
+}
+
+export interface StructuredSetting {
+  readonly part: StructuredPart;
+  readonly value: unknown;
+  readonly origin: Origin;
+}
+
+/** What the command line gave: the text of each flag by option key; true or false for booleans. */
+export type Flags = ReadonlyMap<string, string | boolean>;
+
+/** The values that hold, from defaults, file, environment and flags: the later wins. */
+export class Configuration {
+  readonly settings: readonly Setting[];
+  readonly structured: readonly StructuredSetting[];
+  readonly #byKey: ReadonlyMap<string, Setting>;
+
+  constructor(settings: readonly Setting[], structured: readonly StructuredSetting[]) {
+    this.settings = settings;
+    this.structured = structured;
+    this.#byKey = new Map(settings.map((setting) => [setting.entry.key, setting]));
+  }
+
+  setting(key: string): Setting {
+    const setting = this.#byKey.get(key);
+    if (setting === undefined) throw new Error(`no option ${key}`);
+    return setting;
+  }
+
+  /** Values of the section at `path`, whose options `specs` are. */
+  section<S extends OptionSpecs>(path: string, specs: S): OptionValues<S> {
+    const names = Object.keys(specs);
+    return Object.fromEntries(names.map((name) => [name, this.setting(`${path}.${name}`).value])) as OptionValues<S>;
+  }
+
+  /** Value of a section's switch. */
+  isOn(path: string): boolean {
+    return this.setting(path).value === true;
+  }
+
+  part<T>(part: StructuredPart<T>): T {
+    const found = this.structured.find((setting) => setting.part.path === part.path);
+    return (found === undefined ? part.default : found.value) as T;
+  }
+}
+
+export interface LoadedConfiguration {
+  readonly configuration: Configuration;
+  /** Variables that look like ours and mean nothing: worth a warning, not an error. */
+  readonly unknownVariables: readonly UnknownVariable[];
+}
+
+/** Throws {@link UserError} for a wrong value, wherever it was given. */
+export async function loadConfiguration(registry: Registry, environment: Environment, flags: Flags): Promise<LoadedConfiguration> {
+  const told = new Map<string, Setting>();
+  for (const { entry, value } of readEnvironment(registry, environment).values()) {
+    told.set(entry.key, { entry, value, origin: { from: 'environment', variable: entry.environment } });
+  }
+  for (const [key, given] of flags) told.set(key, fromFlag(registry.byKey(key), given));
+  const file = await loadFile(registry, told.get('config.file'));
+  const settings = registry.entries.map((entry) => told.get(entry.key) ?? fromFile(entry, file) ?? fromDefault(entry));
+  const structured = registry.structured.map((part) => structuredSetting(part, file));
+  return { configuration: new Configuration(settings, structured), unknownVariables: unknownVariables(registry, environment) };
+}
+
+function fromFlag(entry: OptionEntry, given: string | boolean): Setting {
+  const flag = given === false ? (entry.negation ?? entry.flag) : entry.flag;
+  if (typeof given === 'boolean') return { entry, value: given, origin: { from: 'flag', flag } };
+  const { value, problem } = parseText(entry.spec, given);
+  if (problem !== undefined) throw new UserError('flag-invalid', { flag, problem });
+  return { entry, value, origin: { from: 'flag', flag } };
+}
+
+async function loadFile(registry: Registry, setting: Setting | undefined): Promise<FileContent | undefined> {
+  if (setting === undefined || setting.value === '') return undefined;
+  const { readConfigFile } = await import('./file.ts');
+  return await readConfigFile(String(setting.value), describeOrigin(setting.origin), registry);
+}
+
+function fromFile(entry: OptionEntry, content: FileContent | undefined): Setting | undefined {
+  const found = content?.options.get(entry.key);
+  if (content === undefined || found === undefined) return undefined;
+  return { entry, value: found.value, origin: { from: 'file', file: content.file, line: found.line } };
+}
+
+function fromDefault(entry: OptionEntry): Setting {
+  return { entry, value: entry.spec.default, origin: { from: 'default' } };
+}
+
+function structuredSetting(part: StructuredPart, content: FileContent | undefined): StructuredSetting {
+  const found = content?.structured.get(part.path);
+  if (content === undefined || found === undefined) return { part, value: part.default, origin: { from: 'default' } };
+  return { part, value: found.value, origin: { from: 'file', file: content.file, line: found.line } };
+}

@@ -1,0 +1,48 @@
+import { UserError } from '../errors.ts';
+import { nearest } from './nearest.ts';
+import { ENVIRONMENT_PREFIX, type OptionEntry, type Registry } from './registry.ts';
+import { type OptionValue, parseText } from './values.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Kubernetes sets such variables in every pod for each service of the namespace; a service called `device-agent` makes
+ * some that begin like ours.
+ */
+const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
+
+/** A variable that begins like ours and means nothing. */
+export interface UnknownVariable {
+  readonly variable: string;
+  /** The known variable that it looks like. */
+  readonly nearest?: string;
+}
+
+/** Values of the environment by option key. An empty variable counts as not set. */
+export function readEnvironment(registry: Registry, environment: Environment): Map<string, { entry: OptionEntry; value: OptionValue }> {
+  const values = new Map<string, { entry: OptionEntry; value: OptionValue }>();
+  for (const entry of registry.entries) {
+    const text = environment[entry.environment];
+    if (text === undefined || text === '') continue;
+    const { value, problem } = parseText(entry.spec, text);
+    if (problem !== undefined) throw new UserError('environment-invalid', { variable: entry.environment, problem });
+    values.set(entry.key, { entry, value });
+  }
+  return values;
+}
+
+export function unknownVariables(registry: Registry, environment: Environment): UnknownVariable[] {
+  const known = registry.entries.map((entry) => entry.environment);
+  return Object.keys(environment)
+    .filter((variable) => variable.startsWith(ENVIRONMENT_PREFIX) && registry.byEnvironment(variable) === undefined)
+    .filter((variable) => !isServiceLink(variable))
+    .sort()
+    .map((variable) => {
+      const found = nearest(variable, known);
+      return found === undefined ? { variable } : { variable, nearest: found };
+    });
+}
+
+export function isServiceLink(variable: string): boolean {
+  return SERVICE_LINK.test(variable);
+}

@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import type { Document, LineCounter } from 'yaml';
+import { UserError } from '../errors.ts';
+import { type Path, type Place, placeOf, placeOfKey } from './places.ts';
+import type { Registry } from './registry.ts';
+import { checkSchema } from './schema-check.ts';
+import { checkFileValue, type OptionValue, show } from './values.ts';
+
+/** What a configuration file says, with the line of each value. */
+export interface FileContent {
+  readonly file: string;
+  /** By option key. */
+  readonly options: ReadonlyMap<string, { readonly value: OptionValue; readonly line: number }>;
+  /** By path of the structured part. */
+  readonly structured: ReadonlyMap<string, { readonly value: unknown; readonly line: number }>;
+}
+
+/** Something wrong in a configuration file, and where. */
+export interface FileProblem extends Place {
+  readonly message: string;
+}
+
+const MAX_FILE_BYTES = 1_048_576;
+
+/** Throws {@link UserError}. `origin` says who named the file. */
+export async function readConfigFile(file: string, origin: string, registry: Registry): Promise<FileContent> {
+  const text = readText(file, origin);
+  const checked = await checkConfigText(file, text, registry);
+  if (checked.content !== undefined) return checked.content;
+  const lines = checked.problems.map(({ line, column, message }) => `  ${file}:${line}:${column}: ${message}`);
+  throw new UserError('config-file-invalid', { file, problems: lines.join('\n') });
+}
+
+function readText(file: string, origin: string): string {
+  try {
+    const bytes = readFileSync(file);
+    if (bytes.length <= MAX_FILE_BYTES) return bytes.toString('utf8');
+  } catch (error) {
+    const problem = error instanceof Error ? error.message.replace(/, \w+( '.*')?$/s, '') : String(error);
+    throw new UserError('config-file-unreadable', { file, origin, problem }, error);
+  }
+  throw new UserError('config-file-unreadable', { file, origin, problem: `larger than ${MAX_FILE_BYTES} bytes` });
+}
+
+type CheckedText =
+  | { readonly content: FileContent; readonly problems: readonly [] }
+  | { readonly content?: undefined; readonly problems: readonly FileProblem[] };
+
+/** Parses and checks the text of a configuration file: its content, or all that is wrong with it in order of place. */
+export async function checkConfigText(file: string, text: string, registry: Registry): Promise<CheckedText> {
+  const yaml = await import('yaml');
+  const lines = new yaml.LineCounter();
+  const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const syntax = [...document.errors, ...document.warnings].map((error) => {
+    const { line, col } = lines.linePos(error.pos[0]);
+    return { line: Math.max(1, line), column: Math.max(1, col), message: error.message };
+  });
+  if (syntax.length > 0) return { problems: inOrder(syntax) };
+  const value = plainValue(document);
+  if ('message' in value) return { problems: [{ line: 1, column: 1, message: value.message }] };
+  const problems = await findProblems(document, lines, value.plain, registry);
+  if (problems.length > 0) return { problems: inOrder(problems) };
+  return { content: extract(file, document, lines, value.plain, registry), problems: [] };
+}
+
+/** `toJS` throws for aliases that would grow without bound. */
+function plainValue(document: Document): { plain: unknown } | { message: string } {
+  try {
+    const plain: unknown = document.toJS({ maxAliasCount: 100 });
+    if (plain === null || plain === undefined) return { plain: {} };
+    return typeof plain === 'object' && !Array.isArray(plain)
+      ? { plain }
+      : { message: `must be a mapping of sections, not ${show(plain)}` };
+  } catch (error) {
+    return { message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function findProblems(document: Document, lines: LineCounter, plain: unknown, registry: Registry): Promise<FileProblem[]> {
+  const problems = new Map<string, FileProblem>();
+  const add = (path: Path, place: Place, message: string): void => {
+    const id = path.join('\u0000');
+    if (!problems.has(id)) problems.set(id, { ...place, message });
+  };
+  // Options first: their own words are better than a schema's, and one message per place is enough.
+  for (const { spec, filePath } of registry.entries) {
+    const value = filePath === undefined ? undefined : valueAt(plain, filePath);
+    if (filePath === undefined || value === undefined) continue;
+    const { problem } = checkFileValue(spec, value);
+    if (problem !== undefined) add(filePath, placeOf(document, lines, filePath), `${filePath.join('.')} ${problem}`);
+  }
+  for (const { path, atKey, message } of await checkSchema(registry, plain)) {
+    add(path, atKey ? placeOfKey(document, lines, path) : placeOf(document, lines, path), message);
+  }
+  return [...problems.values()];
+}
+
+function extract(file: string, document: Document, lines: LineCounter, plain: unknown, registry: Registry): FileContent {
+  const options = new Map<string, { value: OptionValue; line: number }>();
+  for (const { key, spec, filePath } of registry.entries) {
+    const given = filePath === undefined ? undefined : valueAt(plain, filePath);
+    if (filePath === undefined || given === undefined) continue;
+    const { value } = checkFileValue(spec, given);
+    if (value !== undefined) options.set(key, { value, line: placeOfKey(document, lines, filePath).line });
+  }
+  const structured = new Map<string, { value: unknown; line: number }>();
+  for (const { path } of registry.structured) {
+    const keys = path.split('.');
+    const value = valueAt(plain, keys);
+    if (value !== undefined) structured.set(path, { value, line: placeOfKey(document, lines, keys).line });
+  }
+  return { file, options, structured };
+}
+
+function valueAt(plain: unknown, path: readonly string[]): unknown {
+  let at = plain;
+  for (const key of path) {
+    if (at === null || typeof at !== 'object' || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Record<string, unknown>)[key];
+  }
+  return at;
+}
+
+function inOrder(problems: readonly FileProblem[]): FileProblem[] {
+  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+}

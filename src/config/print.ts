@@ -1,0 +1,44 @@
+import { type Configuration, describeOrigin } from './configuration.ts';
+import { toFileValue, toText } from './values.ts';
+
+/** The values that hold as a configuration file, each with its origin as a comment. Read back, it gives the same values. */
+export async function printYaml(configuration: Configuration): Promise<string> {
+  const { Document, Scalar, isCollection } = await import('yaml');
+  const document = new Document({});
+  const place = (path: readonly string[], value: unknown, origin: string): void => {
+    const node = document.createNode(value, { flow: Array.isArray(value) && value.every((item) => typeof item === 'string') });
+    // A block list carries its comment in front, since behind it there is no room.
+    if (isCollection(node) && node.items.length > 0 && !node.flow) {
+      const key = new Scalar(path.at(-1));
+      key.commentBefore = ` ${origin}`;
+      document.setIn(path.slice(0, -1), document.getIn(path.slice(0, -1)) ?? document.createNode({}));
+      document.addIn(path.slice(0, -1), document.createPair(key, node));
+      return;
+    }
+    node.comment = ` ${origin}`;
+    document.setIn(path, node);
+  };
+  for (const { entry, value, origin } of configuration.settings) {
+    if (entry.filePath !== undefined) place(entry.filePath, toFileValue(entry.spec, value), describeOrigin(origin));
+  }
+  for (const { part, value, origin } of configuration.structured) place(part.path.split('.'), value, describeOrigin(origin));
+  return document.toString({ lineWidth: 0 });
+}
+
+/** Rows of option, value and origin. */
+export function configurationRows(configuration: Configuration): (readonly [string, string, string])[] {
+  return [
+    ...configuration.settings.map(({ entry, value, origin }) => [entry.key, toText(entry.spec, value), describeOrigin(origin)] as const),
+    ...configuration.structured.map(({ part, value, origin }) => [part.path, JSON.stringify(value), describeOrigin(origin)] as const),
+  ];
+}
+
+/** By option key, for programs. */
+export function printJson(configuration: Configuration): string {
+  const options = configuration.settings.map(({ entry, value, origin }) => [
+    entry.key,
+    { value: toFileValue(entry.spec, value), origin: describeOrigin(origin) },
+  ]);
+  const structured = configuration.structured.map(({ part, value, origin }) => [part.path, { value, origin: describeOrigin(origin) }]);
+  return `${JSON.stringify(Object.fromEntries([...options, ...structured]), null, 2)}\n`;
+}

@@ -1,0 +1,94 @@
+import type { OptionSpec, OptionSpecs } from '../model/options.ts';
+import type { StructuredPart } from './structured.ts';
+
+export const ENVIRONMENT_PREFIX = 'DEVICE_AGENT_';
+
+/** Options of one part of the agent, and where they stand. */
+export interface OptionSection {
+  /** Dotted: `path`, `probe.nvidia`. */
+  readonly path: string;
+  /** Heading in help and reference. */
+  readonly title: string;
+  readonly options: OptionSpecs;
+  /** Makes the section's own path a boolean option: `--probe.nvidia`, in the file `enabled` within the section. */
+  readonly toggle?: OptionSpec<'boolean'>;
+  /** False when its options have no place in the file. Default true. */
+  readonly inFile?: boolean;
+}
+
+/** One option under all its names. */
+export interface OptionEntry {
+  /** Dotted, as in the flag: `probe.nvidia.smi-path`, and `probe.nvidia` for the switch itself. */
+  readonly key: string;
+  readonly section: OptionSection;
+  readonly spec: OptionSpec;
+  readonly flag: string;
+  /** `--no-…`, for booleans. */
+  readonly negation?: string;
+  readonly environment: string;
+  /** Keys from the top of the file; absent when the option has no place there. */
+  readonly filePath?: readonly string[];
+}
+
+/** All options of the agent: where flags, environment, file, schema, help and reference come from. */
+export interface Registry {
+  readonly sections: readonly OptionSection[];
+  readonly entries: readonly OptionEntry[];
+  readonly structured: readonly StructuredPart[];
+  byKey(key: string): OptionEntry;
+  byEnvironment(variable: string): OptionEntry | undefined;
+}
+
+/** Throws when two options share a name in any of the three places: a mistake in a declaration. */
+export function createRegistry(sections: readonly OptionSection[], structured: readonly StructuredPart[] = []): Registry {
+  const entries = sections.flatMap(sectionEntries);
+  const keys = indexBy(entries, (entry) => entry.key);
+  const variables = indexBy(entries, (entry) => entry.environment);
+  indexBy(
+    entries.filter((entry) => entry.filePath !== undefined),
+    (entry) => (entry.filePath ?? []).join('.'),
+  );
+  return {
+    sections,
+    entries,
+    structured,
+    byKey(key) {
+      const entry = keys.get(key);
+      if (entry === undefined) throw new Error(`no option ${key}`);
+      return entry;
+    },
+    byEnvironment: (variable) => variables.get(variable),
+  };
+}
+
+function sectionEntries(section: OptionSection): OptionEntry[] {
+  const inFile = section.inFile ?? true;
+  const base = section.path.split('.');
+  const entries = Object.entries(section.options).map(([name, spec]) =>
+    entryOf(section, `${section.path}.${name}`, spec, inFile ? [...base, name] : undefined),
+  );
+  if (section.toggle !== undefined) entries.unshift(entryOf(section, section.path, section.toggle, [...base, 'enabled']));
+  return entries;
+}
+
+function entryOf(section: OptionSection, key: string, spec: OptionSpec, filePath: readonly string[] | undefined): OptionEntry {
+  return {
+    key,
+    section,
+    spec,
+    flag: `--${key}`,
+    environment: ENVIRONMENT_PREFIX + key.toUpperCase().replaceAll(/[.-]/g, '_'),
+    ...(spec.kind === 'boolean' ? { negation: `--no-${key}` } : {}),
+    ...(filePath === undefined ? {} : { filePath }),
+  };
+}
+
+function indexBy(entries: readonly OptionEntry[], nameOf: (entry: OptionEntry) => string): Map<string, OptionEntry> {
+  const index = new Map<string, OptionEntry>();
+  for (const entry of entries) {
+    const name = nameOf(entry);
+    if (index.has(name)) throw new Error(`two options are called ${name}`);
+    index.set(name, entry);
+  }
+  return index;
+}

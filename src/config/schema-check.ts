@@ -1,0 +1,81 @@
+import type { ErrorObject } from 'ajv';
+import { nearestHint } from './nearest.ts';
+import type { Path } from './places.ts';
+import type { Registry } from './registry.ts';
+import { fileSchema } from './schema.ts';
+import { show } from './values.ts';
+
+/** Something that the schema does not allow, and at which key or value. */
+export interface SchemaProblem {
+  readonly path: Path;
+  /** True when the key is wrong, false when its value is. */
+  readonly atKey: boolean;
+  readonly message: string;
+}
+
+/** Checks the plain value of a configuration file against the schema. */
+export async function checkSchema(registry: Registry, plain: unknown): Promise<SchemaProblem[]> {
+  const { Ajv } = await import('ajv');
+  const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true });
+  const validate = ajv.compile(fileSchema(registry));
+  validate(plain);
+  return (validate.errors ?? []).map(describeSchemaError);
+}
+
+function describeSchemaError(error: ErrorObject): SchemaProblem {
+  const path = pointerSteps(error.instancePath);
+  const where = showPath(path);
+  if (error.keyword === 'additionalProperties') {
+    const key = String(error.params.additionalProperty);
+    const known = Object.keys((error.parentSchema?.properties as object | undefined) ?? {});
+    const place = where === '' ? '' : ` in ${where}`;
+    return { path: [...path, key], atKey: true, message: `unknown key ${JSON.stringify(key)}${place}${keyHint(key, known)}` };
+  }
+  if (error.keyword === 'required') {
+    return { path: [...path, ''], atKey: true, message: `${where} needs the key ${JSON.stringify(error.params.missingProperty)}` };
+  }
+  return { path, atKey: false, message: `${where} ${requirement(error)}, not ${show(error.data)}` };
+}
+
+function keyHint(key: string, known: readonly string[]): string {
+  return nearestHint(key, known) || `; known are ${known.join(', ')}`;
+}
+
+function requirement(error: ErrorObject): string {
+  if (error.keyword === 'type') return `must be ${typeName(error.params.type)}`;
+  if (error.keyword === 'enum') return `must be one of ${(error.params.allowedValues as readonly unknown[]).join(', ')}`;
+  const description = error.parentSchema?.description;
+  const meaning = typeof description === 'string' ? ` (${description.replace(/\.$/, '')})` : '';
+  return `${error.message ?? `fails ${error.keyword}`}${meaning}`;
+}
+
+/** Type names of JSON Schema in the words of YAML. */
+function typeName(type: unknown): string {
+  const names: Readonly<Record<string, string>> = {
+    object: 'a mapping',
+    array: 'a list',
+    string: 'a text',
+    integer: 'a whole number',
+    number: 'a number',
+    boolean: 'true or false',
+  };
+  return [type]
+    .flat()
+    .filter((one) => one !== 'null')
+    .map((one) => names[String(one)] ?? String(one))
+    .join(' or ');
+}
+
+function pointerSteps(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+}
+
+function showPath(path: Path): string {
+  return path.reduce<string>(
+    (text, step) => (/^\d+$/.test(String(step)) ? `${text}[${step}]` : text === '' ? String(step) : `${text}.${step}`),
+    '',
+  );
+}

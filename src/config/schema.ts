@@ -1,0 +1,67 @@
+import type { OptionSpec } from '../model/options.ts';
+import type { Registry } from './registry.ts';
+import type { JsonSchema } from './structured.ts';
+import { toFileValue } from './values.ts';
+
+interface Mapping {
+  type: readonly string[];
+  description?: string;
+  additionalProperties: false;
+  properties: Record<string, JsonSchema | Mapping>;
+}
+
+/** JSON Schema (draft-07) of the configuration file. A section without content is allowed: all in it may be commented out. */
+export function fileSchema(registry: Registry): JsonSchema {
+  const root = mapping();
+  for (const { spec, filePath } of registry.entries) {
+    if (filePath !== undefined) place(root, filePath, optionSchema(spec));
+  }
+  for (const part of registry.structured) {
+    place(root, part.path.split('.'), { description: part.help, default: part.default, ...part.schema });
+  }
+  for (const section of registry.sections) {
+    const found = mappingAt(root, section.path.split('.'));
+    if (found !== undefined) found.description = section.title;
+  }
+  return { $schema: 'http://json-schema.org/draft-07/schema#', title: 'Configuration of device-agent', ...root };
+}
+
+function optionSchema(spec: OptionSpec): JsonSchema {
+  return { description: spec.help, default: toFileValue(spec, spec.default), ...kindSchema(spec) };
+}
+
+function kindSchema(spec: OptionSpec): JsonSchema {
+  switch (spec.kind) {
+    case 'boolean':
+      return { type: 'boolean' };
+    case 'duration':
+      // Text such as 10s; the bare number 0 is allowed, since it needs no unit.
+      return { type: ['string', 'integer'], pattern: '^(0|([0-9]+(ms|s|m|h|d))+)$', minimum: 0, maximum: 0 };
+    case 'integer':
+      return spec.min === undefined ? { type: 'integer' } : { type: 'integer', minimum: spec.min };
+    case 'list':
+      return { type: 'array', items: { type: 'string' } };
+    case 'string':
+      return spec.choices === undefined ? { type: 'string' } : { type: 'string', enum: spec.choices };
+  }
+}
+
+function mapping(): Mapping {
+  return { type: ['object', 'null'], additionalProperties: false, properties: {} };
+}
+
+function place(root: Mapping, path: readonly string[], schema: JsonSchema): void {
+  const parents = path.slice(0, -1);
+  let at = root;
+  for (const key of parents) {
+    at.properties[key] ??= mapping();
+    at = at.properties[key] as Mapping;
+  }
+  at.properties[path.at(-1) as string] = schema;
+}
+
+function mappingAt(root: Mapping, path: readonly string[]): Mapping | undefined {
+  let at: Mapping | undefined = root;
+  for (const key of path) at = at?.properties[key] as Mapping | undefined;
+  return at;
+}

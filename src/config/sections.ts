@@ -1,0 +1,35 @@
+import { deviceOptions, refreshOptions } from '../agent/options.ts';
+import { pathOptions } from '../host/options.ts';
+import { logOptions } from '../log/options.ts';
+import { booleanOption } from '../model/options.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import { configOptions } from './options.ts';
+import type { OptionSection } from './registry.ts';
+
+/** Every part of the agent that takes options, and the name its options go by. */
+const parts: readonly OptionSection[] = [
+  { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
+  { path: 'path', title: 'Where the machine is', options: pathOptions },
+  { path: 'refresh', title: 'Refresh', options: refreshOptions },
+  { path: 'device', title: 'Devices', options: deviceOptions },
+  { path: 'log', title: 'Log', options: logOptions },
+];
+
+/** Options of all parts and families. */
+export function optionSections(families: readonly DeviceFamily[]): OptionSection[] {
+  return [...parts, ...families.map(familySection)];
+}
+
+function familySection(family: DeviceFamily): OptionSection {
+  return {
+    path: `probe.${family.name}`,
+    title: `Probe ${family.name}: ${family.summary.replace(/\.$/, '')}`,
+    options: family.options,
+    toggle: booleanOption(true, `Read ${family.name} devices.`),
+  };
+}
+
+/** Loads every family's declaration. */
+export async function loadFamilies(loaders: Readonly<Record<string, () => Promise<DeviceFamily>>>): Promise<DeviceFamily[]> {
+  return await Promise.all(Object.values(loaders).map((load) => load()));
+}

@@ -1,0 +1,43 @@
+import type { PoolRule } from '../model/rule.ts';
+
+/** A JSON Schema, draft-07. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** A part of the file that is more than single values: it has no flag and no environment variable. */
+export interface StructuredPart<T = unknown> {
+  /** Dotted place in the file. */
+  readonly path: string;
+  readonly help: string;
+  readonly schema: JsonSchema;
+  readonly default: T;
+  /** A valid value for the reference page, as YAML below the path. */
+  readonly example: T;
+}
+
+const name: JsonSchema = { type: 'string', minLength: 1 };
+
+export const poolRules: StructuredPart<readonly PoolRule[]> = {
+  path: 'join.rules',
+  help: 'Which devices stand behind a resource whose ids say nothing about hardware ("0", "1", …).',
+  schema: {
+    type: 'array',
+    items: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['resource', 'devices'],
+      properties: {
+        resource: { ...name, pattern: '^[^/\\s]+/[^/\\s]+$', description: 'Resource as the kubelet names it: vendor.com/kind.' },
+        devices: {
+          type: 'array',
+          minItems: 1,
+          items: { ...name, description: 'Device id or alias; * stands for any run of characters.' },
+        },
+      },
+    },
+  },
+  default: [],
+  example: [{ resource: 'rdma/hca_shared', devices: ['mlx5_0', 'mlx5_1'] }],
+};
+
+/** Every structured part of the file. */
+export const structuredParts: readonly StructuredPart[] = [poolRules];

@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { checkConfigText } from '../../src/config/file.ts';
+import { testRegistry } from './registry.ts';
+
+/** Lines of a file; what is wrong as `line:column: message`. */
+const problemsOf = async (...lines: string[]): Promise<string[]> => {
+  const { problems } = await checkConfigText('x.yaml', lines.join('\n'), testRegistry());
+  return problems.map(({ line, column, message }) => `${line}:${column}: ${message}`);
+};
+
+describe('a file with mistakes', () => {
+  it.each<[string, string[], string[]]>([
+    ['unknown section', ['log:', '  level: info', 'refrsh:', '  interval: 1s'], ['3:1: unknown key "refrsh"; did you mean refresh?']],
+    [
+      'unknown key, near one',
+      ['probe:', '  nvidia:', '    smi-pth: x'],
+      ['3:5: unknown key "smi-pth" in probe.nvidia; did you mean smi-path?'],
+    ],
+    [
+      'unknown key, near none',
+      ['probe:', '  nvidia:', '    zzzzz: x'],
+      ['3:5: unknown key "zzzzz" in probe.nvidia; known are enabled, smi-path, strict, skip'],
+    ],
+    ['wrong kind', ['refresh:', '  interval: 10'], ['2:13: refresh.interval must be a duration such as 10s, 1m30s or 250ms, not 10']],
+    ['too small', ['refresh: {interval: 1ms}'], ['1:21: refresh.interval must be 100ms or more, not 1ms']],
+    [
+      'no such choice',
+      ['log:', '  level:   infos'],
+      ['2:12: log.level must be one of debug, info, warn, error, not "infos"; did you mean info?'],
+    ],
+    ['value in place of a section', ['probe:', '  nvidia: false'], ['2:11: probe.nvidia must be a mapping, not false']],
+    [
+      'section in place of a value',
+      ['log:', '  level:', '    x: 1'],
+      ['3:5: log.level must be one of debug, info, warn, error, not a mapping'],
+    ],
+    ['key without value', ['log:', '  level:'], ['2:3: log.level must be one of debug, info, warn, error, not nothing']],
+    ['missing key in a rule', ['join:', '  rules:', '    - resource: a/b'], ['3:7: join.rules[0] needs the key "devices"']],
+    [
+      'unknown key in a rule',
+      ['join:', '  rules:', '    - resource: a/b', '      devices: [x]', '      device: y'],
+      ['5:7: unknown key "device" in join.rules[0]; did you mean devices?'],
+    ],
+    [
+      'wrong kind deep in a rule',
+      ['join: {rules: [{resource: a/b, devices: [1]}]}'],
+      ['1:42: join.rules[0].devices[0] must be a text, not 1'],
+    ],
+    ['not a resource', ['join: {rules: [{resource: ab, devices: [x]}]}'], ['1:27: join.rules[0].resource must match pattern']],
+    [
+      'two mistakes',
+      ['log: {levle: x}', 'web: {max-connections: 0}'],
+      ['1:7: unknown key "levle"', '2:24: web.max-connections must be 1 or more, not 0'],
+    ],
+    ['the same key twice', ['log:', '  level: info', 'log:', '  level: warn'], ['3:1: Map keys must be unique']],
+    ['broken syntax', ['log:', '  level: "info'], ['2:15: Missing closing "quote']],
+    ['tab as indentation', ['log:', '\tlevel: info'], ['2:1: Tabs are not allowed as indentation']],
+    ['a list', ['- a'], ['1:1: must be a mapping of sections, not a list']],
+    ['a text', ['hello'], ['1:1: must be a mapping of sections, not "hello"']],
+    ['two documents', ['log: {}', '---', 'log: {}'], ['2:1: Source contains multiple documents']],
+    ['unknown tag', ['log: !secret {level: info}'], ['1:6: Unresolved tag: !secret']],
+    ['a key that is no text', ['1: x'], ['1:1: unknown key "1"']],
+    ['a key of the prototype', ['__proto__: {level: x}'], ['1:1: unknown key "__proto__"']],
+    ['an option without a place in the file', ['config: {file: y}'], ['1:1: unknown key "config"']],
+    [
+      'a value through an alias',
+      ['web: {listen-address: &a 5}', 'log: {level: *a}'],
+      ['1:26: web.listen-address must be a text', '2:14: log.level must be one of'],
+    ],
+  ])('%s', async (_name, lines, expected) => {
+    const found = await problemsOf(...lines);
+    expect(found.map((text, index) => text.slice(0, expected[index]?.length ?? 0))).toEqual(expected);
+  });
+
+  it('does not grow without bound by aliases', async () => {
+    const bomb = ['a: &a [x,x,x,x,x,x,x,x,x,x]'];
+    for (const [before, name] of ['ab', 'bc', 'cd', 'de', 'ef', 'fg', 'gh'].map((pair) => pair.split(''))) {
+      bomb.push(`${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join(',')}]`);
+    }
+    expect(await problemsOf(...bomb)).toEqual([expect.stringMatching(/^1:1: Excessive alias count/)]);
+  });
+});
+
+describe('a file without mistakes', () => {
+  it.each<[string, string]>([
+    ['empty', ''],
+    ['only comments', '# nothing\n'],
+    ['a section with everything commented out', 'log:\n#  level: info\nprobe:\n  nvidia:\n'],
+    ['a document start', '---\nlog: {}\n'],
+    ['CRLF', 'log:\r\n  level: info\r\n'],
+    ['a byte order mark', '\ufefflog: {level: info}\n'],
+  ])('may be %s', async (_name, text) => {
+    expect((await checkConfigText('x.yaml', text, testRegistry())).problems).toEqual([]);
+  });
+
+  it('may be JSON', async () => {
+    const { content } = await checkConfigText(
+      'x.json',
+      '{"log": {"level": "warn"},\n "probe": {"nvidia": {"skip": ["a", "b"]}}}',
+      testRegistry(),
+    );
+    expect(content?.options.get('log.level')).toEqual({ value: 'warn', line: 1 });
+    expect(content?.options.get('probe.nvidia.skip')).toEqual({ value: ['a', 'b'], line: 2 });
+  });
+});
