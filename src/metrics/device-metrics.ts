@@ -1,0 +1,84 @@
+import { HEALTH_STATES } from '../model/health.ts';
+import type { MetricSpec } from '../model/metric.ts';
+import type { DeviceState } from '../model/snapshot.ts';
+import { joinLabels, known, type LabelText, labelText } from './labels.ts';
+import type { SeriesPage } from './series-page.ts';
+
+const CONDITION_LABELS = ['condition', 'part', 'reason', 'severity', 'remedy'];
+
+/** What every device has, whatever its family. */
+export const deviceMetrics = {
+  info: gauge(
+    'device_info',
+    'Identity of a device; always 1.',
+    ['family', 'kind', 'parent', 'model', 'vendor', 'uuid', 'serial', 'pci_address', 'numa_node', 'driver', 'firmware'],
+    'Probe. A label is left out where the device does not tell it.',
+  ),
+  present: gauge(
+    'device_present',
+    '1 while the device is there, 0 while it is missing.',
+    [],
+    'Probe. Absent while the probe cannot look; a missing device is listed until the configured retention ends.',
+  ),
+  healthy: gauge(
+    'device_healthy',
+    '1 while the device is healthy or degraded, 0 while it is unhealthy.',
+    [],
+    'Verdict. Absent while it is unknown.',
+  ),
+  health: gauge('device_health', 'Verdict on the device: 1 for the state that holds, 0 for the others.', ['state'], 'Verdict.'),
+  healthSince: gauge('device_health_since_timestamp_seconds', 'When the verdict took its present state.', [], 'Verdict.'),
+  condition: gauge(
+    'device_health_condition',
+    '1 while a condition holds.',
+    CONDITION_LABELS,
+    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times.',
+  ),
+  lastRead: gauge(
+    'device_last_read_timestamp_seconds',
+    'When the device was last read.',
+    [],
+    'Probe. Age of the readings: `time()` minus this.',
+  ),
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+/** Series of one device that come from its identity and its verdict, not from its readings. */
+export function addDevice(page: SeriesPage, state: DeviceState, label: LabelText): void {
+  page.add(deviceMetrics.info, joinLabels(label, identityLabels(state)), 1);
+  if (state.missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
+  else if (!state.stale) page.add(deviceMetrics.present, label, 1);
+  page.add(deviceMetrics.lastRead, label, state.readAtMs / 1_000);
+  addVerdict(page, state, label);
+}
+
+function addVerdict(page: SeriesPage, { verdict }: DeviceState, label: LabelText): void {
+  if (verdict.state !== 'unknown') page.add(deviceMetrics.healthy, label, verdict.state === 'unhealthy' ? 0 : 1);
+  for (const state of HEALTH_STATES) {
+    page.add(deviceMetrics.health, joinLabels(label, labelText({ state })), state === verdict.state ? 1 : 0);
+  }
+  if (verdict.sinceMs > 0) page.add(deviceMetrics.healthSince, label, verdict.sinceMs / 1_000);
+  for (const { type, instance, reason, severity, remedy } of verdict.conditions) {
+    const labels = labelText({ condition: type, part: known(instance), reason, severity, remedy });
+    page.add(deviceMetrics.condition, joinLabels(label, labels), 1);
+  }
+}
+
+function identityLabels({ device }: DeviceState): LabelText {
+  return labelText({
+    family: device.family,
+    kind: device.kind,
+    parent: known(device.parent),
+    model: known(device.model),
+    vendor: known(device.vendor),
+    uuid: known(device.uuid),
+    serial: known(device.serial),
+    pci_address: known(device.pciAddress),
+    numa_node: device.numaNode,
+    driver: known(device.driver),
+    firmware: known(device.firmware),
+  });
+}
+
+function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
+  return { name, type: 'gauge', help, labels, source };
+}

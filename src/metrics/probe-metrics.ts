@@ -1,0 +1,66 @@
+import { HEALTH_STATES } from '../model/health.ts';
+import type { MetricSpec, MetricType } from '../model/metric.ts';
+import type { FamilyState, Snapshot } from '../model/snapshot.ts';
+import { joinLabels, type LabelText, labelText } from './labels.ts';
+import type { SeriesPage } from './series-page.ts';
+
+/** How the probes are doing, one set per family. */
+export const probeMetrics = {
+  success: metric('gauge', 'device_agent_probe_success', '1 if the latest run of the probe read its hardware, 0 if it could not.'),
+  lastSuccess: metric('gauge', 'device_agent_probe_last_success_timestamp_seconds', 'When the probe last read its hardware.'),
+  duration: metric('gauge', 'device_agent_probe_duration_seconds', 'How long the latest run of the probe took.'),
+  runs: metric('counter', 'device_agent_probe_runs_total', 'Runs of the probe.'),
+  failures: metric('counter', 'device_agent_probe_failures_total', 'Runs of the probe that could not read the hardware.'),
+  abandoned: metric(
+    'counter',
+    'device_agent_probe_abandoned_runs_total',
+    'Runs of the probe that passed their deadline and were given up.',
+  ),
+  hung: metric('gauge', 'device_agent_probe_hung', '1 while a run of the probe is past its deadline and has not come back, else 0.'),
+  problems: metric('gauge', 'device_agent_problems', 'Problems that keep the probe from reading, by code.', ['code']),
+  devices: metric('gauge', 'device_agent_devices', 'Devices by verdict; a missing device counts as missing only.', ['state']),
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+const MISSING = 'missing';
+
+export function addProbes(page: SeriesPage, snapshot: Snapshot): void {
+  const counts = countDevices(snapshot);
+  for (const family of snapshot.families) {
+    const label = labelText({ family: family.family });
+    addRuns(page, family, label);
+    for (const [code, count] of countCodes(family)) page.add(probeMetrics.problems, joinLabels(label, labelText({ code })), count);
+    for (const state of [...HEALTH_STATES, MISSING]) {
+      const count = counts.get(`${family.family}/${state}`) ?? 0;
+      page.add(probeMetrics.devices, joinLabels(label, labelText({ state })), count);
+    }
+  }
+}
+
+function addRuns(page: SeriesPage, family: FamilyState, label: LabelText): void {
+  if (family.succeeded !== undefined) page.add(probeMetrics.success, label, family.succeeded ? 1 : 0);
+  if (family.lastSuccessMs !== undefined) page.add(probeMetrics.lastSuccess, label, family.lastSuccessMs / 1_000);
+  if (family.durationMs !== undefined) page.add(probeMetrics.duration, label, family.durationMs / 1_000);
+  page.add(probeMetrics.runs, label, family.runs);
+  page.add(probeMetrics.failures, label, family.failures);
+  page.add(probeMetrics.abandoned, label, family.abandoned);
+  page.add(probeMetrics.hung, label, family.hung ? 1 : 0);
+}
+
+function countCodes(family: FamilyState): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { code } of family.problems) counts.set(code, (counts.get(code) ?? 0) + 1);
+  return counts;
+}
+
+function countDevices(snapshot: Snapshot): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const state of snapshot.devices) {
+    const key = `${state.device.family}/${state.missingSinceMs === undefined ? state.verdict.state : MISSING}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function metric(type: MetricType, name: string, help: string, labels: readonly string[] = []): MetricSpec {
+  return { name, type, help, labels: ['family', ...labels], source: 'Agent.' };
+}

@@ -1,0 +1,62 @@
+import { type Metric, Registry, type RegistryContentType } from 'prom-client';
+import { escapeHelp } from './labels.ts';
+import type { MetricSeries } from './series-page.ts';
+
+export type Format = 'text' | 'openmetrics';
+
+export const CONTENT_TYPES: Readonly<Record<Format, RegistryContentType>> = {
+  text: Registry.PROMETHEUS_CONTENT_TYPE,
+  openmetrics: Registry.OPENMETRICS_CONTENT_TYPE,
+};
+
+/**
+ * One metric of a snapshot as prom-client takes it. Made anew for each rendering, since a registry in OpenMetrics mode
+ * renames the counters that are registered with it.
+ */
+interface RenderedMetric {
+  name: string;
+  readonly type: string;
+  readonly text: string;
+}
+
+/**
+ * prom-client's registry, which refuses a name given twice and frames both formats, with one method replaced: prom-client's
+ * own writer turns a `bigint` into `+Inf` and knows no absolute counters.
+ */
+class SnapshotRegistry extends Registry<RegistryContentType> {
+  async getMetricsAsString(metric: RenderedMetric): Promise<string> {
+    return metric.text;
+  }
+}
+
+/** Page of all metrics given, complete in its format. Nothing given is changed. */
+export async function renderPage(metrics: readonly MetricSeries[], format: Format): Promise<string> {
+  if (metrics.length === 0) return joinPages([], format);
+  const registry = new SnapshotRegistry();
+  registry.setContentType(CONTENT_TYPES[format]);
+  for (const metric of metrics) {
+    const rendered: RenderedMetric = { name: metric.name, type: metric.type, text: metricText(metric, format) };
+    registry.registerMetric(rendered as unknown as Metric);
+  }
+  return registry.metrics();
+}
+
+const END = '# EOF\n';
+
+/** One page of several; no metric may be in two of them. */
+export function joinPages(pages: readonly string[], format: Format): string {
+  const filled = pages.filter((page) => page !== '' && page !== END);
+  if (format === 'text') return filled.join('\n');
+  return `${filled.map((page) => page.slice(0, -END.length)).join('')}${END}`;
+}
+
+/** HELP, TYPE and the samples of one metric, without a line feed at the end. */
+function metricText(metric: MetricSeries, format: Format): string {
+  const openMetrics = format === 'openmetrics';
+  const family = openMetrics && metric.type === 'counter' ? metric.name.replace(/_total$/, '') : metric.name;
+  let text = `# HELP ${family} ${escapeHelp(metric.help, openMetrics)}\n# TYPE ${family} ${metric.type}`;
+  for (const { labels, value } of metric.series) {
+    text += labels === '' ? `\n${metric.name} ${value}` : `\n${metric.name}{${labels}} ${value}`;
+  }
+  return text;
+}

@@ -1,0 +1,23 @@
+/** What the agent knows of itself besides the snapshot, at the moment of asking. */
+export interface AgentStats {
+  /** Wall clock of the moment of asking. */
+  readonly nowMs: number;
+  readonly version: string;
+  /** Source revision that the build was made from; absent when the build does not know. */
+  readonly revision?: string;
+  /** Requests to the kubelet since start, by method and gRPC status name (`OK`, `UNAVAILABLE`, …). */
+  readonly podResourcesRequests: readonly { readonly method: string; readonly code: string; readonly count: number }[];
+  /** How long the latest request of each method took. */
+  readonly podResourcesDurations: readonly { readonly method: string; readonly lastMs: number }[];
+  /** What the machine is, as far as known by now. */
+  readonly host?: {
+    readonly manufacturer?: string;
+    readonly model?: string;
+    readonly cpuModel?: string;
+    readonly cpus?: number;
+    readonly memoryBytes?: number;
+    readonly operatingSystem?: string;
+    readonly kernel?: string;
+    readonly numaNodes?: number;
+  };
+}

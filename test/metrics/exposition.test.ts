@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { createExposition } from '../../src/metrics/exposition.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { families, snapshot, state, stats } from './sample.ts';
+
+const exposition = (now: () => Snapshot | undefined = () => snapshot) => createExposition({ families, snapshot: now, agent: () => stats });
+
+const samples = (page: string): string[] => page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+const lines = (page: string, name: string): string[] =>
+  samples(page).filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+/** Process metrics differ from run to run. */
+const withoutProcess = (page: string): string =>
+  page.replace(/# HELP (?:process|nodejs)_[\s\S]*?(?=\n\n|$)\n*/g, '').replaceAll(process.version, 'vX');
+
+describe('the metrics page', () => {
+  it('shows devices and containers of a snapshot as the golden page has them', async () => {
+    await expect(await exposition().devices()).toMatchFileSnapshot('devices.prom');
+  });
+
+  it('shows the agent itself as the golden page has it', async () => {
+    const page = await exposition().text();
+    const hardware = await exposition().devices();
+    await expect(withoutProcess(page.slice(hardware.length + 1))).toMatchFileSnapshot('agent.prom');
+  });
+
+  it('begins with exactly the page of devices', async () => {
+    const devices = await exposition().devices();
+    expect(await exposition().text()).toSatisfy((page: string) => page.startsWith(`${devices}\n# HELP device_agent_`));
+    expect(devices).not.toContain('device_agent_');
+  });
+
+  it('keeps every digit of a counter beyond 2^53', async () => {
+    const page = await exposition().text();
+    expect(lines(page, 'device_errors_total')).toContain('device_errors_total{device="toy-0",kind="parity"} 18446744073709551615');
+    expect(lines(page, 'device_received_bytes_total')).toEqual(['device_received_bytes_total{device="wire-a",port="1"} 9007199254740993']);
+  });
+
+  it('escapes label values and help in both formats', async () => {
+    const [text, open] = [await exposition().text(), await exposition().openMetrics()];
+    expect(text).toContain('model="Toy \\"Deluxe\\" \\\\ 2\\nnd edition"');
+    expect(text).toContain('kind="a\\"b\\\\c\\nd"');
+    expect(text).toContain('# HELP device_toy_crossings_total Crossings with a "quoted" word and a back\\\\slash.');
+    expect(open).toContain('# HELP device_toy_crossings Crossings with a \\"quoted\\" word and a back\\\\slash.');
+  });
+
+  it('leaves out and counts what is said twice, not declared, or not a number', async () => {
+    const page = await exposition().text();
+    expect(lines(page, 'device_temperature_celsius').filter((line) => line.includes('toy-1'))).toEqual([
+      'device_temperature_celsius{device="toy-1",sensor="core"} 91',
+    ]);
+    expect(page).not.toMatch(/nan|undefined|\[object|device_toy_invented|colour/i);
+    expect(lines(page, 'device_agent_series_dropped')).toEqual([
+      'device_agent_series_dropped{reason="duplicate"} 1',
+      'device_agent_series_dropped{reason="invalid-value"} 1',
+      'device_agent_series_dropped{reason="undeclared"} 2',
+    ]);
+  });
+
+  it('counts the series that it shows', async () => {
+    const page = await exposition().text();
+    const shown = samples(await exposition().devices());
+    const containers = shown.filter((line) => line.startsWith('container_')).length;
+    expect(lines(page, 'device_agent_series')).toEqual([
+      `device_agent_series{group="container"} ${containers}`,
+      `device_agent_series{group="device"} ${shown.length - containers}`,
+    ]);
+  });
+
+  it('has each HELP and TYPE once and each series once', async () => {
+    for (const page of [await exposition().text(), await exposition().openMetrics()]) {
+      const heads = page
+        .split('\n')
+        .filter((line) => line.startsWith('# HELP '))
+        .map((line) => line.split(' ')[2]);
+      expect(new Set(heads).size).toBe(heads.length);
+      const series = samples(page).map((line) => line.slice(0, line.lastIndexOf(' ')));
+      expect(new Set(series).size).toBe(series.length);
+    }
+  });
+
+  it('does not depend on the order in which devices, readings and allocations are told', async () => {
+    const reversed: Snapshot = {
+      ...snapshot,
+      devices: snapshot.devices.toReversed(),
+      allocations: snapshot.allocations.toReversed(),
+      containerReadings: snapshot.containerReadings.toReversed(),
+    };
+    expect(await exposition(() => reversed).devices()).toBe(await exposition().devices());
+  });
+
+  it('keeps no series of a device that is gone', async () => {
+    let now: Snapshot = snapshot;
+    const page = exposition(() => now);
+    expect(await page.text()).toContain('wire-a');
+    now = {
+      ...snapshot,
+      sequence: 2,
+      devices: [state(snapshot.devices[0]?.device ?? expect.fail())],
+      allocations: [],
+      containerReadings: [],
+    };
+    const after = await page.text();
+    expect(after).not.toContain('wire-a');
+    expect(after).not.toContain('container_device_');
+  });
+
+  it('shows the agent alone before the first snapshot', async () => {
+    const page = exposition(() => undefined);
+    expect(await page.devices()).toBe('');
+    expect(lines(await page.text(), 'device_agent_build_info')).toHaveLength(1);
+    expect(await page.text()).not.toContain('device_agent_snapshot');
+    expect(await page.openMetrics()).toMatch(/^# HELP [\s\S]*\n# EOF\n$/);
+  });
+
+  it('refuses a metric that two families declare with different meanings', () => {
+    const wrong = [families[0], { name: 'other', metrics: [{ ...families[0]?.metrics[0], help: 'Other.' }] }] as typeof families;
+    expect(() => createExposition({ families: wrong, snapshot: () => snapshot, agent: () => stats })).toThrow(/declared differently/);
+  });
+});
+
+describe('OpenMetrics', () => {
+  it('ends in # EOF, without blank lines, and names counters without _total in HELP and TYPE only', async () => {
+    const page = await exposition().openMetrics();
+    expect(page.endsWith('\n# EOF\n')).toBe(true);
+    expect(page.match(/# EOF/g)).toHaveLength(1);
+    expect(page).not.toContain('\n\n');
+    expect(page).toMatch(/# TYPE device_errors counter\ndevice_errors_total\{/);
+    for (const [, name, type] of page.matchAll(/# TYPE (\S+) (\S+)/g))
+      expect([name?.endsWith('_total'), type]).not.toEqual([true, 'counter']);
+    expect(page).not.toContain('_total_total');
+  });
+
+  it('has the same samples as the text format', async () => {
+    const stable = (page: string): string[] => samples(page).filter((line) => !/^(?:process|nodejs)_/.test(line));
+    expect(stable(await exposition().openMetrics())).toEqual(stable(await exposition().text()));
+  });
+
+  it('and the text format do not change each other when asked for in turn', async () => {
+    let now: Snapshot = snapshot;
+    const page = exposition(() => now);
+    const first = {
+      text: await page.devices(),
+      open: withoutProcess(await page.openMetrics())
+        .split('\n')
+        .filter((line) => /^device_errors|crossings/.test(line)),
+    };
+    for (let turn = 0; turn < 100; turn += 1) {
+      now = { ...snapshot };
+      const [open, text] = [await page.openMetrics(), await page.devices()];
+      expect(text).toBe(first.text);
+      expect(open.split('\n').filter((line) => /^device_errors|crossings/.test(line))).toEqual(first.open);
+    }
+  });
+});
+
+const promtool = ((): boolean => {
+  try {
+    execFileSync('promtool', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+describe('promtool check metrics', () => {
+  it.skipIf(!promtool)(`finds nothing to say about the page${promtool ? '' : ' (skipped: promtool is not installed)'}`, async () => {
+    const said = execFileSync('promtool', ['check', 'metrics'], { input: await exposition().text(), encoding: 'utf8', stdio: 'pipe' });
+    expect(said).toBe('');
+  });
+});
