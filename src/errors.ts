@@ -11,7 +11,7 @@ export interface ErrorEntry {
 export const errors = {
   'flag-unknown': {
     message: 'unknown flag {flag}{nearest}',
-    remedy: 'Run "device-agent {command} --help" for the flags of this command.',
+    remedy: 'Run "{command} --help" for the flags of this command.',
     exit: 2,
   },
   'flag-invalid': {

@@ -107,7 +107,7 @@ function extract(file: string, document: Document, lines: LineCounter, plain: un
   for (const { path } of registry.structured) {
     const keys = path.split('.');
     const value = valueAt(plain, keys);
-    if (value !== undefined) structured.set(path, { value, line: placeOfKey(document, lines, keys).line });
+    if (value !== undefined && value !== null) structured.set(path, { value, line: placeOfKey(document, lines, keys).line });
   }
   return { file, options, structured };
 }

@@ -19,7 +19,8 @@ export async function checkSchema(registry: Registry, plain: unknown): Promise<S
   const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true });
   const validate = ajv.compile(fileSchema(registry));
   validate(plain);
-  return (validate.errors ?? []).map(describeSchemaError);
+  // What is wrong with the text of a key comes twice: once in detail, and once as the key's own error.
+  return (validate.errors ?? []).filter((error) => error.propertyName === undefined).map(describeSchemaError);
 }
 
 function describeSchemaError(error: ErrorObject): SchemaProblem {
@@ -33,6 +34,12 @@ function describeSchemaError(error: ErrorObject): SchemaProblem {
   }
   if (error.keyword === 'required') {
     return { path: [...path, ''], atKey: true, message: `${where} needs the key ${JSON.stringify(error.params.missingProperty)}` };
+  }
+  if (error.keyword === 'propertyNames') {
+    const key = String(error.params.propertyName);
+    const pattern: unknown = (error.schema as { pattern?: unknown }).pattern;
+    const form = typeof pattern === 'string' ? `; keys match ${pattern}` : '';
+    return { path: [...path, key], atKey: true, message: `unknown key ${JSON.stringify(key)} in ${where}${form}` };
   }
   return { path, atKey: false, message: `${where} ${requirement(error)}, not ${show(error.data)}` };
 }

@@ -17,7 +17,7 @@ export function fileSchema(registry: Registry): JsonSchema {
     if (filePath !== undefined) place(root, filePath, optionSchema(spec));
   }
   for (const part of registry.structured) {
-    place(root, part.path.split('.'), { description: part.help, default: part.default, ...part.schema });
+    place(root, part.path.split('.'), { description: part.help, default: part.default, ...nullable(part.schema) });
   }
   for (const section of registry.sections) {
     const found = mappingAt(root, section.path.split('.'));
@@ -44,6 +44,11 @@ function kindSchema(spec: OptionSpec): JsonSchema {
     case 'string':
       return spec.choices === undefined ? { type: 'string' } : { type: 'string', enum: spec.choices };
   }
+}
+
+/** Like a section, a structured part may have all of its content commented out. */
+function nullable(schema: JsonSchema): JsonSchema {
+  return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : schema;
 }
 
 function mapping(): Mapping {

@@ -1,0 +1,39 @@
+import type { RunCommand } from './context.ts';
+
+/** One command of the command line. Its code is loaded only when it is run. */
+export interface CommandSpec {
+  /** Words after `device-agent`. */
+  readonly name: string;
+  readonly summary: string;
+  /** Allowed values of `-o`, the first being the default. */
+  readonly formats?: readonly string[];
+  /** Path of an option section that only this command knows. */
+  readonly ownSection?: string;
+  readonly examples: readonly string[];
+  load(): Promise<RunCommand>;
+}
+
+export const commands: readonly CommandSpec[] = [
+  {
+    name: 'config check',
+    summary: 'Check flags, environment and file; print nothing when all is well.',
+    examples: ['device-agent config check --config.file=/etc/device-agent.yaml'],
+    load: async () => (await import('./config.ts')).checkConfig,
+  },
+  {
+    name: 'config print',
+    summary: 'Print the values that hold, each with its origin.',
+    formats: ['yaml', 'table', 'json'],
+    examples: ['device-agent config print', 'device-agent config print -o table --refresh.interval=5s'],
+    load: async () => (await import('./config.ts')).printConfig,
+  },
+  {
+    name: 'config schema',
+    summary: 'Print the JSON Schema of the configuration file.',
+    examples: ['device-agent config schema > device-agent.schema.json'],
+    load: async () => (await import('./config.ts')).printSchema,
+  },
+];
+
+/** Headings of the commands that only hold others. */
+export const commandGroups: Readonly<Record<string, string>> = { config: 'Check and show the configuration.' };

@@ -1,0 +1,19 @@
+import type { Configuration } from '../config/configuration.ts';
+import type { Registry } from '../config/registry.ts';
+import type { Logger } from '../log/logger.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import type { Output } from './output.ts';
+
+/** What every command gets. */
+export interface CommandContext {
+  readonly configuration: Configuration;
+  readonly registry: Registry;
+  readonly families: readonly DeviceFamily[];
+  readonly logger: Logger;
+  readonly output: Output;
+  /** Options of the command itself, such as `output` for `-o`. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** Runs a command; resolves with the exit status: 0 ok, 1 findings or failure. */
+export type RunCommand = (context: CommandContext) => Promise<number>;

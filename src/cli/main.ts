@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+import { createOutput } from './output.ts';
+import { formatVersion, readVersion, versionRequest } from './version.ts';
+
+const output = createOutput(process.stdout);
+// A log that nobody reads any more must not end the agent.
+process.stderr.on('error', () => {});
+
+const args = process.argv.slice(2);
+const format = versionRequest(args);
+if (format !== undefined) {
+  await output.write(formatVersion(readVersion(), format));
+} else {
+  const { runCommandLine } = await import('./run.ts');
+  const status = await runCommandLine(args, process.env, output);
+  // Whatever still hangs in a thread must not keep a finished command from ending.
+  process.exit(status);
+}

@@ -1,0 +1,135 @@
+import { Command, type CommanderError, Help, Option } from 'commander';
+import type { OptionEntry, Registry } from '../config/registry.ts';
+import { toText } from '../config/values.ts';
+import { type CommandSpec, commandGroups } from './commands.ts';
+
+/** A command as it was called. */
+export interface Invocation {
+  readonly spec: CommandSpec;
+  /** Text of each option given as a flag, by option key. */
+  readonly flags: ReadonlyMap<string, string | boolean>;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+const NOTES = `
+Each flag has an environment variable (--log.level is DEVICE_AGENT_LOG_LEVEL) and a place in the
+configuration file. Precedence: default, file, environment, flag. Data goes to stdout, logs to stderr.
+Exit status: 0 ok, 1 findings or failure, 2 wrong usage or configuration.`;
+
+export interface ProgramCalls {
+  /** The command that was asked for. */
+  invoke(invocation: Invocation): void;
+  /** Help that was asked for. */
+  print(text: string): void;
+}
+
+/** The command line as commander knows it. Parsing it throws {@link ParsingEnded} when there is no command to run. */
+export function createProgram(registry: Registry, specs: readonly CommandSpec[], calls: ProgramCalls): Command {
+  const program = new Command('device-agent').description(
+    'Which pod holds which device, how that device is doing, and whether it is healthy: one agent per Kubernetes node.',
+  );
+  const ownSections = new Set(specs.map((spec) => spec.ownSection));
+  const global = registry.entries.filter((entry) => !ownSections.has(entry.section.path));
+  program
+    .configureHelp(helpSettings())
+    .addHelpText('after', () => `${examplesText(specs.map(({ examples }) => examples[0] ?? ''))}\n${NOTES}`);
+  for (const entry of global) addOption(program, entry);
+  for (const spec of specs) {
+    const command = addCommand(program, spec);
+    const own = registry.entries.filter((entry) => spec.ownSection !== undefined && entry.section.path === spec.ownSection);
+    for (const entry of own) addOption(command, entry);
+    command.action(() => {
+      const flags = new Map([...givenFlags(program, global), ...givenFlags(command, own)]);
+      calls.invoke({ spec, flags, options: command.opts() });
+    });
+  }
+  quiet(program, calls.print);
+  return program;
+}
+
+/** Every flag that a command takes, its aliases and negations included: for naming the one that was meant. */
+export function flagNames(command: Command | undefined): string[] {
+  if (command === undefined) return [];
+  return [
+    ...command.options.flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined && name !== null)),
+    '--help',
+    ...flagNames(command.parent ?? undefined),
+  ];
+}
+
+function addCommand(program: Command, spec: CommandSpec): Command {
+  const words = spec.name.split(' ');
+  let parent = program;
+  for (const word of words.slice(0, -1)) {
+    parent = parent.commands.find((command) => command.name() === word) ?? parent.command(word).description(commandGroups[word] ?? '');
+  }
+  const command = parent.command(words.at(-1) as string).description(spec.summary);
+  if (spec.formats !== undefined) {
+    const [usual] = spec.formats;
+    command.addOption(new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats).default(usual));
+  }
+  return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${NOTES}`);
+}
+
+function addOption(command: Command, entry: OptionEntry): void {
+  const heading = `${entry.section.title}:`;
+  const value = entry.negation === undefined ? ` <${entry.spec.kind === 'string' ? 'text' : entry.spec.kind}>` : '';
+  const option = new Option(entry.flag + value, describe(entry)).helpGroup(heading);
+  // Given twice, a list grows; anything else takes the last.
+  if (entry.spec.kind === 'list')
+    option.argParser((text, before: string | undefined) => (before === undefined ? text : `${before},${text}`));
+  command.addOption(option);
+  if (entry.negation !== undefined) command.addOption(new Option(entry.negation).hideHelp());
+}
+
+function describe({ spec }: OptionEntry): string {
+  const choices = spec.choices === undefined ? '' : ` One of ${spec.choices.join(', ')}.`;
+  const usual = toText(spec, spec.default);
+  return `${spec.help}${choices} (default: ${usual === '' ? 'empty' : usual})`;
+}
+
+function givenFlags(command: Command, entries: readonly OptionEntry[]): [string, string | boolean][] {
+  return entries.flatMap((entry): [string, string | boolean][] => {
+    const name = new Option(entry.flag).attributeName();
+    if (command.getOptionValueSource(name) !== 'cli') return [];
+    return [[entry.key, command.getOptionValue(name) as string | boolean]];
+  });
+}
+
+/** Every command's help shows the options of the commands above it too, under their headings. */
+function helpSettings(): Partial<Help> {
+  return {
+    visibleOptions(command) {
+      const own = Help.prototype.visibleOptions.call(this as Help, command);
+      const above: Option[] = [];
+      for (let at = command.parent; at !== null; at = at.parent) above.push(...at.options.filter(({ hidden }) => !hidden));
+      return [...own, ...above];
+    },
+    optionTerm: (option) => (option.long?.includes('.') && option.isBoolean() ? option.flags.replace('--', '--[no-]') : option.flags),
+  };
+}
+
+function examplesText(examples: readonly string[]): string {
+  return `\nExamples:\n${examples.map((example) => `  $ ${example}`).join('\n')}`;
+}
+
+/** Leaves every word on errors to the caller; help goes where the caller says. */
+function quiet(command: Command, print: (text: string) => void): void {
+  command.configureOutput({ writeOut: print, writeErr: () => {}, outputError: () => {} });
+  command.exitOverride((error) => {
+    throw new ParsingEnded(command, error);
+  });
+  for (const inner of command.commands) quiet(inner, print);
+}
+
+/** Parsing went no further: help was printed, or the command line is wrong. */
+export class ParsingEnded extends Error {
+  readonly command: Command;
+  override readonly cause: CommanderError;
+
+  constructor(command: Command, cause: CommanderError) {
+    super(cause.message);
+    this.command = command;
+    this.cause = cause;
+  }
+}

@@ -1,0 +1,76 @@
+import { loadConfiguration } from '../config/configuration.ts';
+import type { Environment } from '../config/environment.ts';
+import { createRegistry, type Registry } from '../config/registry.ts';
+import { loadFamilies, optionSections } from '../config/sections.ts';
+import { structuredParts } from '../config/structured.ts';
+import { UserError } from '../errors.ts';
+import { createLogger, type Logger } from '../log/logger.ts';
+import type { LogFormat, LogLevel } from '../log/options.ts';
+import { logOptions } from '../log/options.ts';
+import { familyLoaders } from '../probes/families.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import { commands } from './commands.ts';
+import type { Output } from './output.ts';
+import { createProgram, type Invocation, ParsingEnded } from './program.ts';
+import { usageError } from './usage-error.ts';
+
+/** Runs one command line; resolves with the exit status. Errors of the user end in one sentence with its remedy on stderr. */
+export async function runCommandLine(args: readonly string[], environment: Environment, output: Output): Promise<number> {
+  try {
+    return await runChecked(args, environment, output);
+  } catch (error) {
+    if (error instanceof UserError) {
+      process.stderr.write(`device-agent: ${error.message}\n${error.remedy}\n`);
+      return error.exit;
+    }
+    process.stderr.write(`device-agent: this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    return 1;
+  }
+}
+
+async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<number> {
+  const families = await loadFamilies(familyLoaders);
+  const registry = await createFullRegistry(families);
+  const { invocation, help } = parse(registry, args);
+  if (invocation === undefined) {
+    await output.write(help);
+    return 0;
+  }
+  const { configuration, unknownVariables } = await loadConfiguration(registry, environment, invocation.flags);
+  const { level, format } = configuration.section('log', logOptions);
+  const logger = createLogger({ level: level as LogLevel, format: format as LogFormat });
+  warnOfVariables(logger, unknownVariables);
+  const run = await invocation.spec.load();
+  return await run({ configuration, registry, families, logger, output, options: invocation.options });
+}
+
+/** Options of the agent, and those of commands that have some of their own. */
+export async function createFullRegistry(families: readonly DeviceFamily[]): Promise<Registry> {
+  return createRegistry(optionSections(families), structuredParts);
+}
+
+function parse(registry: Registry, args: readonly string[]): { readonly invocation?: Invocation; readonly help: string } {
+  let invocation: Invocation | undefined;
+  let help = '';
+  const program = createProgram(registry, commands, {
+    invoke: (given) => {
+      invocation = given;
+    },
+    print: (text) => {
+      help += text;
+    },
+  });
+  try {
+    program.parse(args, { from: 'user' });
+  } catch (error) {
+    const wrong = error instanceof ParsingEnded ? usageError(error) : error;
+    if (wrong !== undefined) throw wrong;
+  }
+  return invocation === undefined ? { help } : { invocation, help };
+}
+
+function warnOfVariables(logger: Logger, unknown: readonly { readonly variable: string; readonly nearest?: string }[]): void {
+  for (const { variable, nearest } of unknown) {
+    logger.warn('environment variable has no meaning', { variable, ...(nearest === undefined ? {} : { nearest }) });
+  }
+}

@@ -1,0 +1,100 @@
+import type { Allocation } from '../model/allocation.ts';
+import type { Reading } from '../model/metric.ts';
+import { shared } from '../model/shared-metrics.ts';
+import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
+import { textTable } from './text-table.ts';
+
+/**
+ * Where a metric has several series per device, the ones that stand for the whole device, best first: values of the label
+ * that tells them apart. None present: the largest value, which for utilization and temperature is what matters.
+ */
+const WHOLE_DEVICE: Readonly<Record<string, readonly string[]>> = {
+  engine: ['gpu', 'compute', 'graphics'],
+  sensor: ['gpu', 'board', 'total', 'module', 'average', 'instantaneous', 'instant', 'asic', 'chip', 'core', 'fpga'],
+  limit: ['enforced', 'current', 'requested', 'default', 'max'],
+};
+
+/** Every device in one line, and below it the allocations that have no device. */
+export function snapshotTable(snapshot: Snapshot): string {
+  const rows = snapshot.devices.map(deviceRow);
+  const devices = textTable([['DEVICE', 'KIND', 'MODEL', 'HEALTH', 'UTIL', 'MEM', 'TEMP', 'POWER', 'HOLDER'], ...rows]);
+  const unresolved = snapshot.allocations.filter(({ unresolved }) => unresolved !== undefined);
+  if (unresolved.length === 0) return devices;
+  return `${devices}\n${textTable([['HOLDER', 'RESOURCE', 'DEVICE ID', 'WHY IT HAS NO DEVICE'], ...unresolved.map(unresolvedRow)])}`;
+}
+
+function deviceRow(state: DeviceState): string[] {
+  const { device, readings } = state;
+  return [
+    device.id,
+    device.kind,
+    device.model ?? '',
+    healthCell(state),
+    show(reading(readings, shared.utilization.name), (ratio) => `${Math.round(ratio * 100)}%`),
+    memoryCell(readings),
+    show(reading(readings, shared.temperature.name), (celsius) => `${Math.round(celsius)}°C`),
+    powerCell(readings),
+    holderCell(state.holders),
+  ];
+}
+
+function unresolvedRow({ allocation, unresolved }: AllocationState): string[] {
+  return [holderName(allocation), allocation.resource, allocation.deviceId, unresolved ?? ''];
+}
+
+function healthCell({ verdict, missingSinceMs, stale }: DeviceState): string {
+  const [first] = verdict.conditions;
+  const reason = missingSinceMs !== undefined ? 'missing' : stale ? 'stale' : verdict.state === 'healthy' ? undefined : first?.type;
+  return reason === undefined ? verdict.state : `${verdict.state} (${reason})`;
+}
+
+function memoryCell(readings: readonly Reading[]): string {
+  const used = reading(readings, shared.memoryUsed.name);
+  const total = reading(readings, shared.memoryTotal.name);
+  if (total === undefined) return show(used, (bytes) => `${gibibytes(bytes)} GiB`);
+  return `${used === undefined ? '-' : gibibytes(used)}/${gibibytes(total)} GiB`;
+}
+
+function powerCell(readings: readonly Reading[]): string {
+  const watts = reading(readings, shared.power.name);
+  const limit = reading(readings, shared.powerLimit.name);
+  if (watts === undefined) return '';
+  return limit === undefined ? `${Math.round(watts)}W` : `${Math.round(watts)}/${Math.round(limit)}W`;
+}
+
+function holderCell(holders: readonly Allocation[]): string {
+  const [first, ...others] = [...new Set(holders.map(holderName))];
+  if (first === undefined) return '';
+  return others.length === 0 ? first : `${first} +${others.length}`;
+}
+
+function holderName({ namespace, pod, container }: Allocation): string {
+  return `${namespace}/${pod}/${container}`;
+}
+
+/** The value of a metric that stands for the whole device; undefined when the device does not have it. */
+function reading(readings: readonly Reading[], metric: string): number | undefined {
+  const found = readings.filter((one) => one.metric === metric);
+  if (found.length === 0) return undefined;
+  const ranked = found.map((one) => ({ value: Number(one.value), rank: rankOf(one) }));
+  const best = Math.min(...ranked.map(({ rank }) => rank));
+  return Math.max(...ranked.filter(({ rank }) => rank === best).map(({ value }) => value));
+}
+
+function rankOf({ labels = {} }: Reading): number {
+  for (const [name, order] of Object.entries(WHOLE_DEVICE)) {
+    const value = labels[name];
+    const rank = value === undefined ? -1 : order.indexOf(value);
+    if (rank >= 0) return rank;
+  }
+  return Number.MAX_SAFE_INTEGER;
+}
+
+function show(value: number | undefined, format: (value: number) => string): string {
+  return value === undefined ? '' : format(value);
+}
+
+function gibibytes(bytes: number): string {
+  const amount = bytes / 2 ** 30;
+  return amount !== 0 && amount < 10 ? amount.toFixed(1) : String(Math.round(amount));
+}

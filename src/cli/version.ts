@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs';
+
+/** What runs. */
+export interface VersionFacts {
+  readonly version: string;
+  readonly nodeVersion: string;
+  readonly platform: string;
+}
+
+export function readVersion(): VersionFacts {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const { version } = JSON.parse(text) as { version: string };
+  return { version, nodeVersion: process.versions.node, platform: `${process.platform}/${process.arch}` };
+}
+
+export function formatVersion(facts: VersionFacts, format: unknown): string {
+  if (format === 'json') return `${JSON.stringify(facts, null, 2)}\n`;
+  return `device-agent ${facts.version} (node ${facts.nodeVersion}, ${facts.platform})\n`;
+}
+
+/**
+ * The form asked for when a command line asks for the version and nothing else. It is answered without loading anything of
+ * the agent.
+ */
+export function versionRequest(args: readonly string[]): 'text' | 'json' | undefined {
+  const line = args.join(' ');
+  if (/^(?:version|--version|-V)$/.test(line)) return 'text';
+  const format = /^version (?:-o ?|--output[= ])(json|text)$/.exec(line)?.[1];
+  return format === undefined ? undefined : (format as 'text' | 'json');
+}
