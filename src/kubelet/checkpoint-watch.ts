@@ -1,0 +1,34 @@
+import { statSync } from 'node:fs';
+import type { Clock } from '../host/clock.ts';
+import { type EntryWatch, watchEntry } from '../host/entry-watch.ts';
+import { errnoName } from '../host/tree.ts';
+
+/** One admission writes the checkpoint once per container and resource: what comes within this time is one change. */
+const SETTLE_MS = 30;
+
+/** Tells that the kubelet has written its device checkpoint. The directory may be absent, or be made anew later. */
+export function watchCheckpoint(path: string, onChange: () => void, clock: Clock): EntryWatch {
+  let cancel: (() => void) | undefined;
+  const settle = (): void => {
+    cancel ??= clock.after(SETTLE_MS, () => {
+      cancel = undefined;
+      onChange();
+    });
+  };
+  const watch = watchEntry(path, () => fingerprint(path), settle, clock);
+  return {
+    close: () => {
+      watch.close();
+      cancel?.();
+    },
+  };
+}
+
+function fingerprint(path: string): string {
+  try {
+    const { dev, ino, mtimeNs, size } = statSync(path, { bigint: true });
+    return `${dev}:${ino}:${mtimeNs}:${size}`;
+  } catch (error) {
+    return errnoName(error);
+  }
+}

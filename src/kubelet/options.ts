@@ -1,0 +1,23 @@
+import { millis, minutes, seconds } from '../model/duration.ts';
+import { durationOption, integerOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+
+/** Options `--podresources.<name>`. */
+export const podResourcesOptions = {
+  socket: stringOption(
+    '/var/lib/kubelet/pod-resources/kubelet.sock',
+    'Socket on which the kubelet tells which container holds which device.',
+  ),
+  timeout: durationOption(seconds(10), 'How long one question to the kubelet may take.', 100),
+  'restart-grace': durationOption(
+    seconds(30),
+    'How long, after a restart of the kubelet, allocations that it does not know yet are kept and marked as held.',
+  ),
+  hold: durationOption(minutes(15), 'How long the last allocations are kept while the kubelet cannot be asked.', 1_000),
+  'min-interval': durationOption(millis(250), 'Shortest time between two questions that are asked because something changed.', 50),
+  'max-message-bytes': integerOption(16 * 1_024 * 1_024, 'Largest answer of the kubelet that is accepted, in bytes.', 65_536),
+  checkpoint: stringOption(
+    '/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint',
+    "The kubelet's device checkpoint: when it changes, the kubelet is asked at once. Empty: not watched.",
+  ),
+} as const satisfies OptionSpecs;
+export type PodResourcesOptions = OptionValues<typeof podResourcesOptions>;
