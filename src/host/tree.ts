@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, realpathSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { ReadGuard } from './read-guard.ts';
 
@@ -77,6 +77,27 @@ export class Tree {
       return readdirSync(this.path(path)).sort();
     } catch {
       return [];
+    }
+  }
+
+  /** Names in a directory, sorted, or the errno name that kept them back: for a directory whose absence differs from its being closed. */
+  listing(
+    path: string,
+  ): { readonly names: readonly string[]; readonly error?: undefined } | { readonly names?: undefined; readonly error: string } {
+    try {
+      return { names: readdirSync(this.path(path)).sort() };
+    } catch (error) {
+      return { error: errnoName(error) };
+    }
+  }
+
+  /** Tells one directory from another that later took its name; undefined when there is none. Links are followed. */
+  identity(path: string): string | undefined {
+    try {
+      const { dev, ino } = statSync(this.path(path));
+      return `${dev}:${ino}`;
+    } catch {
+      return undefined;
     }
   }
 

@@ -1,0 +1,279 @@
+import type { Labels, MetricSpec } from '../../model/metric.ts';
+import { metrics } from './metrics.ts';
+import type { Count } from './parse.ts';
+
+/** Directory that a counter file lies in: three of a port, one of the device. */
+export type CounterSet = 'counters' | 'counters_ext' | 'hw_counters' | 'device';
+
+/** One counter file and the series that it feeds. */
+export interface CounterRow {
+  readonly set: CounterSet;
+  readonly file: string;
+  readonly metric: MetricSpec;
+  /** Besides `port`. */
+  readonly labels: Labels;
+  /** The file's unit in units of the metric, where that is a whole number; default 1. */
+  readonly scale?: number;
+  /** For the one file whose unit is smaller than the metric's. */
+  readonly divisor?: number;
+  /** Raw values at which the counter sticks. */
+  readonly ceilings?: readonly Count[];
+}
+
+/**
+ * Every counter file of every driver. Of two files that feed one series, one in `hw_counters` is preferred (the driver's own
+ * word), then the earlier row; the other is read only when the preferred one gave no value.
+ *
+ * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that
+ * drivers/infiniband/core/sysfs.c decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended);
+ * names of the hardware counters from the drivers mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma
+ * (verbs.c) and hfi1 (verbs.c).
+ */
+export const counterRows: readonly CounterRow[] = [...portCounters(), ...mlx5(), ...efa(), ...bnxtRe(), ...irdma(), ...deviceCounters()];
+
+/** Read first of all hardware counters: reading it makes the kernel refresh the whole set, which then serves the others. */
+export const FIRST_HARDWARE_COUNTER = 'rx_write_requests';
+
+function ones(...bits: readonly number[]): readonly Count[] {
+  return bits.map((count) => (count < 53 ? 2 ** count - 1 : 2n ** BigInt(count) - 1n));
+}
+
+/** Classic performance management: 4, 8, 16 and 32 bit attributes stick at all ones. Data counters count words of 4 octets. */
+function portCounters(): CounterRow[] {
+  const row = (set: CounterSet, file: string, metric: MetricSpec, bits: readonly number[], labels: Labels = {}, scale = 1): CounterRow => ({
+    set,
+    file,
+    metric,
+    labels,
+    scale,
+    ceilings: ones(...bits),
+  });
+  const error = (file: string, kind: string, bits: number): CounterRow => row('counters', file, metrics.errors, [bits], { kind });
+  // A port without extended counters answers with 32 bits where others have 64.
+  const wide = [32, 64];
+  return [
+    // Kernels before 4.5 keep the 64-bit counters apart; the classic ones beside them last a third of a second at 400 Gb/s.
+    row('counters_ext', 'port_rcv_data_64', metrics.receivedBytes, [64], {}, 4),
+    row('counters_ext', 'port_xmit_data_64', metrics.transmittedBytes, [64], {}, 4),
+    row('counters_ext', 'port_rcv_packets_64', metrics.receivedPackets, [64]),
+    row('counters_ext', 'port_xmit_packets_64', metrics.transmittedPackets, [64]),
+    row('counters_ext', 'port_unicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'unicast' }),
+    row('counters_ext', 'port_multicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'multicast' }),
+    row('counters_ext', 'port_unicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'unicast' }),
+    row('counters_ext', 'port_multicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'multicast' }),
+
+    row('counters', 'port_rcv_data', metrics.receivedBytes, wide, {}, 4),
+    row('counters', 'port_xmit_data', metrics.transmittedBytes, wide, {}, 4),
+    row('counters', 'port_rcv_packets', metrics.receivedPackets, wide),
+    row('counters', 'port_xmit_packets', metrics.transmittedPackets, wide),
+    row('counters', 'unicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'unicast' }),
+    row('counters', 'multicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'multicast' }),
+    row('counters', 'unicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'unicast' }),
+    row('counters', 'multicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'multicast' }),
+    row('counters', 'port_xmit_wait', metrics.transmitWait, [32]),
+    error('symbol_error', 'symbol', 16),
+    error('link_error_recovery', 'link_error_recovery', 8),
+    error('link_downed', 'link_downed', 8),
+    error('port_rcv_errors', 'receive', 16),
+    error('port_rcv_remote_physical_errors', 'receive_remote_physical', 16),
+    error('port_rcv_switch_relay_errors', 'receive_switch_relay', 16),
+    error('port_rcv_discards', 'receive_discard', 16),
+    error('port_xmit_discards', 'transmit_discard', 16),
+    error('port_rcv_constraint_errors', 'receive_constraint', 8),
+    error('port_xmit_constraint_errors', 'transmit_constraint', 8),
+    error('local_link_integrity_errors', 'local_link_integrity', 4),
+    error('excessive_buffer_overrun_errors', 'excessive_buffer_overrun', 4),
+    error('VL15_dropped', 'vl15_dropped', 16),
+  ];
+}
+
+function hardware(file: string, metric: MetricSpec, labels: Labels = {}): CounterRow {
+  return { set: 'hw_counters', file, metric, labels };
+}
+
+function hardwareErrors(kinds: Readonly<Record<string, string>>): CounterRow[] {
+  return Object.entries(kinds).map(([file, kind]) => hardware(file, metrics.errors, { kind }));
+}
+
+/** File to kind, for mlx5's queue counters: of a port, or of the device in switchdev mode. */
+const MLX5_QUEUE_ERRORS = {
+  out_of_buffer: 'out_of_buffer',
+  out_of_sequence: 'out_of_sequence',
+  duplicate_request: 'duplicate_request',
+  rnr_nak_retry_err: 'rnr_nak_retry',
+  packet_seq_err: 'packet_sequence',
+  implied_nak_seq_err: 'implied_nak_sequence',
+  local_ack_timeout_err: 'local_ack_timeout',
+  resp_local_length_error: 'response_local_length',
+  resp_cqe_error: 'response_completion',
+  req_cqe_error: 'request_completion',
+  req_remote_invalid_request: 'request_remote_invalid',
+  req_remote_access_errors: 'request_remote_access',
+  resp_remote_access_errors: 'response_remote_access',
+  req_transport_retries_exceeded: 'transport_retries_exceeded',
+  req_rnr_retries_exceeded: 'rnr_retries_exceeded',
+} as const;
+
+const MLX5_REQUESTS = {
+  rx_write_requests: 'write',
+  rx_read_requests: 'read',
+  rx_atomic_requests: 'atomic',
+  rx_dct_connect: 'dct_connect',
+} as const;
+
+/** mlx5, whose names bnxt_re largely shares. Ports of switchdev representors carry the prefix `vport_`. */
+function mlx5(): CounterRow[] {
+  const queue = [
+    ...Object.entries(MLX5_REQUESTS).map(([file, operation]) => hardware(file, metrics.receivedRequests, { operation })),
+    ...hardwareErrors(MLX5_QUEUE_ERRORS),
+    hardware('req_cqe_flush_error', metrics.flushedCompletions, { side: 'requester' }),
+    hardware('resp_cqe_flush_error', metrics.flushedCompletions, { side: 'responder' }),
+    hardware('roce_adp_retrans', metrics.roceRecovery, { event: 'adaptive_retransmission' }),
+    hardware('roce_adp_retrans_to', metrics.roceRecovery, { event: 'adaptive_retransmission_timeout' }),
+    hardware('roce_slow_restart', metrics.roceRecovery, { event: 'slow_restart' }),
+    hardware('roce_slow_restart_cnps', metrics.roceRecovery, { event: 'slow_restart_notification' }),
+    hardware('roce_slow_restart_trans', metrics.roceRecovery, { event: 'slow_restart_transition' }),
+  ];
+  return [
+    ...queue,
+    ...queue.map((row) => ({ ...row, file: `vport_${row.file}` })),
+    hardware('np_cnp_sent', metrics.congestionNotifications, { event: 'sent' }),
+    hardware('rp_cnp_handled', metrics.congestionNotifications, { event: 'handled' }),
+    hardware('rp_cnp_ignored', metrics.congestionNotifications, { event: 'ignored' }),
+    hardware('np_ecn_marked_roce_packets', metrics.ecnMarkedPackets),
+    hardware('rx_icrc_encapsulated', metrics.errors, { kind: 'icrc' }),
+    { ...hardware('lifespan', metrics.counterLifespan), divisor: 1000 },
+  ];
+}
+
+/** Elastic Fabric Adapter: no performance management, traffic is in the hardware counters. */
+function efa(): CounterRow[] {
+  const bytes = (file: string, operation: string): CounterRow => hardware(file, metrics.operationBytes, { operation });
+  const requests = (file: string, operation: string): CounterRow => hardware(file, metrics.transmittedRequests, { operation });
+  return [
+    hardware('rx_bytes', metrics.receivedBytes),
+    hardware('tx_bytes', metrics.transmittedBytes),
+    hardware('rx_pkts', metrics.receivedPackets),
+    hardware('tx_pkts', metrics.transmittedPackets),
+    ...hardwareErrors({
+      rx_drops: 'receive_discard',
+      rdma_read_wr_err: 'read_work_request',
+      rdma_write_wr_err: 'write_work_request',
+      retrans_timeout_events: 'retransmission_timeout',
+      unresponsive_remote_events: 'unresponsive_remote',
+      impaired_remote_conn_events: 'impaired_remote_connection',
+    }),
+    bytes('send_bytes', 'send'),
+    bytes('recv_bytes', 'receive'),
+    bytes('rdma_read_bytes', 'read'),
+    bytes('rdma_read_resp_bytes', 'read_response'),
+    bytes('rdma_write_bytes', 'write'),
+    bytes('rdma_write_recv_bytes', 'write_receive'),
+    requests('send_wrs', 'send'),
+    requests('rdma_read_wrs', 'read'),
+    requests('rdma_write_wrs', 'write'),
+    hardware('recv_wrs', metrics.receivedRequests, { operation: 'send' }),
+    hardware('retrans_pkts', metrics.retransmittedPackets),
+    hardware('retrans_bytes', metrics.retransmittedBytes),
+  ];
+}
+
+/** Broadcom: `rx_bytes` and its like (shared with efa) are the only traffic counters. Older names first. */
+function bnxtRe(): CounterRow[] {
+  const active = ['pds', 'ahs', 'qps', 'srqs', 'cqs', 'mrs', 'mws'];
+  return [
+    ...hardwareErrors({
+      recoverable_errors: 'recoverable',
+      unrecoverable_err: 'unrecoverable',
+      rx_roce_errors: 'receive',
+      tx_roce_errors: 'transmit',
+      rx_roce_discards: 'receive_discard',
+      tx_roce_discards: 'transmit_discard',
+      to_retransmits: 'local_ack_timeout',
+      seq_err_naks_rcvd: 'packet_sequence',
+      rnr_naks_rcvd: 'rnr_nak_retry',
+      missing_resp: 'implied_nak_sequence',
+      max_retry_exceeded: 'transport_retries_exceeded',
+      bad_resp_err: 'bad_response',
+      local_qp_op_err: 'local_queue_pair_operation',
+      local_protection_err: 'local_protection',
+      mem_mgmt_op_err: 'memory_management_operation',
+      remote_invalid_req_err: 'request_remote_invalid',
+      remote_access_err: 'request_remote_access',
+      remote_op_err: 'remote_operation',
+      dup_req: 'duplicate_request',
+      res_length_mismatch: 'response_local_length',
+      oos_drop_count: 'out_of_sequence',
+    }),
+    ...['atomic', 'read', 'write', 'send'].flatMap((operation) => [
+      hardware(`rx_${operation}_req`, metrics.receivedRequests, { operation }),
+      hardware(`tx_${operation}_req`, metrics.transmittedRequests, { operation }),
+    ]),
+    hardware('np_cnp_pkts', metrics.congestionNotifications, { event: 'sent' }),
+    ...active.map((resource) => hardware(`active_${resource}`, metrics.activeResources, { resource })),
+  ];
+}
+
+/** Intel: iWARP and RoCE over IP; kernels from 2025 on drop the prefix `iw`. */
+function irdma(): CounterRow[] {
+  const ip = (['4', '6'] as const).flatMap((version) => [
+    hardware(`ip${version}InOctets`, metrics.receivedIpBytes, { version }),
+    hardware(`ip${version}OutOctets`, metrics.transmittedIpBytes, { version }),
+    hardware(`ip${version}InPkts`, metrics.receivedIpPackets, { version }),
+    hardware(`ip${version}OutPkts`, metrics.transmittedIpPackets, { version }),
+    ...hardwareErrors({
+      [`ip${version}InDiscards`]: `ip${version}_receive_discard`,
+      [`ip${version}InTruncatedPkts`]: `ip${version}_truncated`,
+      [`ip${version}OutNoRoutes`]: `ip${version}_no_route`,
+    }),
+  ]);
+  const operations = ['Read', 'Send', 'Write'].flatMap((name) =>
+    ['', 'iw'].flatMap((prefix) => [
+      hardware(`${prefix}InRdma${name}s`, metrics.receivedRequests, { operation: name.toLowerCase() }),
+      hardware(`${prefix}OutRdma${name}s`, metrics.transmittedRequests, { operation: name.toLowerCase() }),
+    ]),
+  );
+  return [
+    ...ip,
+    ...operations,
+    ...hardwareErrors({ rxVlanErrors: 'receive_vlan', tcpInOptErrors: 'tcp_option', tcpInProtoErrors: 'tcp_protocol' }),
+    hardware('tcpRetransSegs', metrics.retransmittedPackets),
+    hardware('cnpSent', metrics.congestionNotifications, { event: 'sent' }),
+    hardware('cnpHandled', metrics.congestionNotifications, { event: 'handled' }),
+    hardware('cnpIgnored', metrics.congestionNotifications, { event: 'ignored' }),
+    hardware('RxECNMrkd', metrics.ecnMarkedPackets),
+  ];
+}
+
+/** Counters that belong to the device and to none of its ports: efa, hfi1, mlx5 in switchdev mode. */
+function deviceCounters(): CounterRow[] {
+  const device = (file: string, metric: MetricSpec, labels: Labels = {}): CounterRow => ({ set: 'device', file, metric, labels });
+  const errors: Readonly<Record<string, string>> = {
+    ...MLX5_QUEUE_ERRORS,
+    cmds_err: 'command',
+    no_completion_cmds: 'command_without_completion',
+    alloc_pd_err: 'allocate_protection_domain',
+    create_qp_err: 'create_queue_pair',
+    create_cq_err: 'create_completion_queue',
+    reg_mr_err: 'register_memory',
+    alloc_ucontext_err: 'allocate_context',
+    create_ah_err: 'create_address_handle',
+    mmap_err: 'map_memory',
+    DRIVER_ErrorIntr: 'error_interrupt',
+    DRIVER_Tx_Errs: 'transmit',
+    DRIVER_Rcv_Errs: 'receive',
+    DRIVER_HW_Errs: 'hardware',
+    DRIVER_NoPIOBufs: 'no_send_buffer',
+    DRIVER_RcvLen_Errs: 'receive_length',
+    DRIVER_EgrBufFull: 'eager_buffer_full',
+    DRIVER_EgrHdrFull: 'eager_header_full',
+  };
+  return [
+    ...Object.entries(MLX5_REQUESTS).map(([file, operation]) => device(file, metrics.deviceRequests, { operation })),
+    ...Object.entries(errors).map(([file, kind]) => device(file, metrics.deviceErrors, { kind })),
+    device('submitted_cmds', metrics.adminCommands, { event: 'submitted' }),
+    device('completed_cmds', metrics.adminCommands, { event: 'completed' }),
+    device('keep_alive_rcvd', metrics.keepalivesReceived),
+    device('DRIVER_CtxtsOpen', metrics.openContexts),
+  ];
+}

@@ -1,0 +1,135 @@
+import { basename, dirname } from 'node:path';
+import { isPciAddress, numaNodeOf, pciAddressOf } from '../../host/pci.ts';
+import type { Tree } from '../../host/tree.ts';
+
+export const CLASS = 'class/infiniband';
+
+/** What a device is: physical, virtual or scalable function; `function` when nothing tells. */
+export type FunctionKind = 'pf' | 'vf' | 'sf' | 'function';
+
+/** Where a device sits in the machine, told by its parents and never by its name, which udev may change. */
+export interface Place {
+  readonly kind: FunctionKind;
+  /** Of the function itself; for a scalable function, which has none, that of the function that carries it. */
+  readonly pciAddress?: string;
+  /** PCI address of the physical function that it belongs to. */
+  readonly physicalFunction?: string;
+  /** Number of the physical function's `virtfn` link. */
+  readonly vfIndex?: number;
+  /** Name on the auxiliary bus: `mlx5_core.sf.4`. */
+  readonly auxiliary?: string;
+  readonly sfNumber?: string;
+  readonly numaNode?: number;
+  readonly driver?: string;
+  readonly pciVendor?: string;
+}
+
+const AUXILIARY = /^[A-Za-z][\w-]*(?:\.[\w-]+)+\.\d+$/;
+
+/** Virtual functions of each physical function, address to number: found once for all that share it. */
+export type VirtualFunctions = Map<string, ReadonlyMap<string, number>>;
+
+/** `directory` is the device's entry in the class directory, a link on real machines. */
+export function locate(sys: Tree, directory: string, known: VirtualFunctions): Place {
+  const anchor = pciAddressOf(sys, directory) === undefined ? `${directory}/device` : directory;
+  const pciAddress = pciAddressOf(sys, anchor);
+  const auxiliary = auxiliaryNameOf(sys.realpath(anchor));
+  if (auxiliary !== undefined && /\.sf\.\d+$/.test(auxiliary)) return scalableFunction(sys, auxiliary, pciAddress, known);
+  if (pciAddress === undefined) return { kind: 'function', ...(auxiliary && { auxiliary }) };
+  return { ...pciFunction(sys, pciAddress, known), ...(auxiliary && { auxiliary }) };
+}
+
+/** The component of a real path that is an auxiliary device, `…/0000:08:00.0/mlx5_core.sf.4/infiniband/mlx5_4`. */
+function auxiliaryNameOf(realpath: string | undefined): string | undefined {
+  for (let at = realpath ?? ''; at !== '' && at !== '.' && at !== '/' && !isPciAddress(basename(at)); at = dirname(at)) {
+    if (AUXILIARY.test(basename(at))) return basename(at);
+  }
+  return undefined;
+}
+
+function scalableFunction(sys: Tree, auxiliary: string, pciAddress: string | undefined, known: VirtualFunctions): Place {
+  const sfNumber = sys.text(`bus/auxiliary/devices/${auxiliary}/sfnum`);
+  const carrier = pciAddress === undefined ? undefined : pciFunction(sys, pciAddress, known);
+  return {
+    ...carrier,
+    kind: 'sf',
+    auxiliary,
+    ...(sfNumber && { sfNumber }),
+    ...(pciAddress && { physicalFunction: carrier?.physicalFunction ?? pciAddress }),
+  };
+}
+
+function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Place {
+  const directory = `bus/pci/devices/${address}`;
+  const numaNode = numaNodeOf(sys, address);
+  const driver = sys.link(`${directory}/driver`);
+  const pciVendor = sys.text(`${directory}/vendor`);
+  const common = {
+    pciAddress: address,
+    ...(numaNode !== undefined && { numaNode }),
+    ...(driver !== undefined && { driver: basename(driver) }),
+    ...(pciVendor && { pciVendor }),
+  };
+  const physicalFunction = sys.link(`${directory}/physfn`);
+  if (physicalFunction === undefined) return { kind: 'pf', ...common };
+  const vfIndex = virtualFunctionsOf(sys, basename(physicalFunction), known).get(address);
+  return { kind: 'vf', ...common, physicalFunction: basename(physicalFunction), ...(vfIndex !== undefined && { vfIndex }) };
+}
+
+function virtualFunctionsOf(sys: Tree, physicalFunction: string, known: VirtualFunctions): ReadonlyMap<string, number> {
+  const found = known.get(physicalFunction);
+  if (found !== undefined) return found;
+  const directory = `bus/pci/devices/${physicalFunction}`;
+  const functions = new Map<string, number>();
+  for (const name of sys.list(directory)) {
+    const index = /^virtfn(\d+)$/.exec(name)?.[1];
+    const target = index === undefined ? undefined : sys.link(`${directory}/${name}`);
+    if (target !== undefined) functions.set(basename(target), Number(index));
+  }
+  known.set(physicalFunction, functions);
+  return functions;
+}
+
+/** Character devices that serve one RDMA device: names below `/dev/infiniband`. */
+export interface CharDevices {
+  readonly uverbs: readonly string[];
+  readonly umad: readonly string[];
+  readonly issm: readonly string[];
+}
+
+export const NO_CHAR_DEVICES: CharDevices = { uverbs: [], umad: [], issm: [] };
+
+/** Per RDMA device name. Source: `ibdev` files of the classes infiniband_verbs and infiniband_mad. */
+export function findCharDevices(sys: Tree): ReadonlyMap<string, CharDevices> {
+  const found = new Map<string, { uverbs: string[]; umad: string[]; issm: string[] }>();
+  const note = (classDirectory: string, name: string, kind: keyof CharDevices): void => {
+    const device = sys.text(`${classDirectory}/${name}/ibdev`);
+    if (device === undefined || device === '') return;
+    const entry = found.get(device) ?? { uverbs: [], umad: [], issm: [] };
+    found.set(device, entry);
+    entry[kind].push(name);
+  };
+  for (const name of sys.list('class/infiniband_verbs')) if (/^uverbs\d+$/.test(name)) note('class/infiniband_verbs', name, 'uverbs');
+  for (const name of sys.list('class/infiniband_mad')) {
+    const kind = /^(umad|issm)\d+$/.exec(name)?.[1] as 'umad' | 'issm' | undefined;
+    if (kind !== undefined) note('class/infiniband_mad', name, kind);
+  }
+  return found;
+}
+
+/**
+ * Network interface of each port of a RoCE device, port number to name. Told by the interface's `dev_port` (from 0) where the
+ * device has several ports. Never from `gid_attrs`, whose hundreds of files mostly fail. Empty when the interface has moved
+ * into a container's network namespace.
+ */
+export function findNetdevs(sys: Tree, directory: string, ports: readonly string[]): ReadonlyMap<string, string> {
+  const names = sys.list(`${directory}/device/net`);
+  const [only] = names;
+  if (ports.length === 1 && names.length === 1 && only !== undefined) return new Map([[ports[0] as string, only]]);
+  const found = new Map<string, string>();
+  for (const name of names) {
+    const devPort = sys.text(`${directory}/device/net/${name}/dev_port`);
+    if (devPort !== undefined && /^\d{1,4}$/.test(devPort)) found.set(String(Number(devPort) + 1), name);
+  }
+  return found;
+}

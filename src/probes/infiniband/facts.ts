@@ -1,0 +1,120 @@
+import type { Tree } from '../../host/tree.ts';
+import type { Device } from '../../model/device.ts';
+import type { Reading } from '../../model/metric.ts';
+import { type CharDevices, CLASS, findNetdevs, type Place } from './discover.ts';
+import { metrics } from './metrics.ts';
+import { parseGuid, parseNodeType } from './parse.ts';
+import { type PortFacts, readPortFacts } from './port.ts';
+
+export const FAMILY = 'infiniband';
+
+/** All of a device that changes rarely or never: read when the device appears, and at a slow pace after that. */
+export interface HcaFacts {
+  readonly name: string;
+  readonly place: Place;
+  readonly charDevices: CharDevices;
+  readonly hcaType?: string;
+  readonly boardId?: string;
+  readonly firmware?: string;
+  readonly hardwareRevision?: string;
+  readonly nodeGuid?: string;
+  /** Equal for all ports and functions of one card. */
+  readonly systemImageGuid?: string;
+  readonly nodeType?: string;
+  /** Port number to facts, in order of the numbers. */
+  readonly ports: ReadonlyMap<string, PortFacts>;
+}
+
+/** PCI-SIG vendor ids of those who make RDMA devices. */
+const VENDORS: Readonly<Record<string, string>> = {
+  '0x15b3': 'NVIDIA',
+  '0x8086': 'Intel',
+  '0x1d0f': 'Amazon',
+  '0x14e4': 'Broadcom',
+  '0x1414': 'Microsoft',
+  '0x1425': 'Chelsio',
+  '0x1fc1': 'QLogic',
+  '0x434e': 'Cornelis Networks',
+  '0x19e5': 'Huawei',
+};
+
+export function readHcaFacts(sys: Tree, name: string, place: Place, charDevices: CharDevices): HcaFacts {
+  const directory = `${CLASS}/${name}`;
+  const text = (file: string): string | undefined => sys.text(`${directory}/${file}`)?.slice(0, 128) || undefined;
+  const portNames = sys
+    .list(`${directory}/ports`)
+    .filter((port) => /^[1-9]\d{0,3}$/.test(port))
+    .sort((a, b) => Number(a) - Number(b));
+  const netdevs = findNetdevs(sys, directory, portNames);
+  return dropUndefined({
+    name,
+    place,
+    charDevices,
+    hcaType: text('hca_type'),
+    boardId: text('board_id'),
+    firmware: text('fw_ver'),
+    hardwareRevision: text('hw_rev'),
+    nodeGuid: parseGuid(text('node_guid') ?? ''),
+    systemImageGuid: parseGuid(text('sys_image_guid') ?? ''),
+    nodeType: parseNodeType(text('node_type') ?? ''),
+    ports: new Map(portNames.map((port) => [port, readPortFacts(sys, `${directory}/ports/${port}`, netdevs.get(port))])),
+  });
+}
+
+/** The device as the rest of the program sees it. `parent` is the name of its physical function, where that is visible. */
+export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm: boolean): Device {
+  const { place, charDevices } = facts;
+  const ownAddress = place.kind === 'sf' ? undefined : place.pciAddress;
+  return dropUndefined({
+    family: FAMILY,
+    id: facts.name,
+    kind: place.kind,
+    aliases: [ownAddress, place.auxiliary, ...charDevices.uverbs].filter((alias) => alias !== undefined),
+    parent,
+    pciAddress: place.pciAddress,
+    numaNode: place.numaNode,
+    model: facts.hcaType,
+    vendor: VENDORS[place.pciVendor ?? ''],
+    uuid: facts.nodeGuid,
+    driver: place.driver,
+    firmware: facts.firmware,
+    attributes: attributesOf(facts, hasRdmaCm),
+  });
+}
+
+function attributesOf(facts: HcaFacts, hasRdmaCm: boolean): Readonly<Record<string, string>> {
+  const { place, charDevices } = facts;
+  const netdevs = [...facts.ports.values()].flatMap((port) => port.netdev ?? []);
+  const all: Readonly<Record<string, string>> = {
+    uverbs: charDevices.uverbs.join(','),
+    umad: charDevices.umad.join(','),
+    issm: charDevices.issm.join(','),
+    rdmaCm: hasRdmaCm ? 'rdma_cm' : '',
+    netdevs: netdevs.join(','),
+    auxiliary: place.auxiliary ?? '',
+    sfNumber: place.sfNumber ?? '',
+    vfIndex: place.vfIndex === undefined ? '' : String(place.vfIndex),
+    physicalFunction: place.physicalFunction ?? '',
+    systemImageGuid: facts.systemImageGuid ?? '',
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
+}
+
+export function infoReading(facts: HcaFacts): Reading {
+  const labels = {
+    board_id: facts.boardId ?? '',
+    node_guid: facts.nodeGuid ?? '',
+    sys_image_guid: facts.systemImageGuid ?? '',
+    node_type: facts.nodeType ?? '',
+    hardware_revision: facts.hardwareRevision ?? '',
+  };
+  return { metric: metrics.info.name, labels, value: 1 };
+}
+
+type Optional<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
+
+function dropUndefined<T extends object>(value: T): Optional<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Optional<T>;
+}

@@ -1,0 +1,134 @@
+import type { Finding } from '../../model/health.ts';
+import { conditions } from './conditions.ts';
+import type { HcaSample, PortSample } from './hca.ts';
+import type { Count } from './parse.ts';
+import { pcieFindings } from './pcie-findings.ts';
+import { rateWord } from './port.ts';
+
+/** What is needed to judge a device besides its own sample. */
+export interface Surroundings {
+  /** Sample of its physical function, for a virtual or scalable one whose physical function is visible. */
+  readonly parent?: HcaSample;
+  readonly isExpected: (port: string) => boolean;
+  /** Names below `/dev/infiniband`; absent when that directory cannot be seen. */
+  readonly charNodes?: ReadonlySet<string>;
+}
+
+/** Everything that one look at a device says about its health. Pure. */
+export function findingsOf(sample: HcaSample, around: Surroundings): Finding[] {
+  const isPartOfAnother = sample.facts.place.kind === 'vf' || sample.facts.place.kind === 'sf';
+  const ports = sample.ports.flatMap((port) => {
+    if (isPartOfAnother) return around.parent === undefined ? [] : parentPortFindings(port, sample, around.parent, around);
+    return ownPortFindings(port, around);
+  });
+  return [...reachability(sample), ...ports, ...unreadableCounters(sample), ...charDevices(sample, around), ...pcieFindings(sample.pcie)];
+}
+
+function ownPortFindings(sample: PortSample, around: Surroundings): Finding[] {
+  return [...portDown(sample, around.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
+}
+
+function portDown(sample: PortSample, isExpected: boolean): Finding[] {
+  const { port, level, memory } = sample;
+  if (!memory.wasEverActive && !isExpected) return [];
+  const base = { type: conditions.PortDown.type, instance: port };
+  if (level.state === undefined) {
+    return [{ ...base, status: 'unknown', reason: 'StateUnreadable', message: `port ${port}: state cannot be read` }];
+  }
+  const physical = level.physicalState;
+  const isDown = level.state === 'down' || level.state === 'nop' || (physical !== undefined && physical !== 'link_up');
+  const reason = physical === 'polling' ? 'LinkPolling' : physical === 'disabled' ? 'PortDisabled' : 'LinkDown';
+  return [{ ...base, status: isDown, reason, message: `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}` }];
+}
+
+/** A port fault is the fault of every function behind it; what a virtual function says of its own port is configuration. */
+function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSample, around: Surroundings): Finding[] {
+  const above = parent.ports.find(({ port }) => port === sample.port) ?? parent.ports[0];
+  if (above === undefined) return [];
+  return portDown(above, around.isExpected(above.port)).map((finding) => ({
+    ...finding,
+    instance: sample.port,
+    reason: finding.status === 'unknown' ? finding.reason : 'ParentPortDown',
+    message: `${finding.message} at ${parent.facts.name}, the physical function of ${own.facts.name}`,
+  }));
+}
+
+function initializing({ port, level, facts }: PortSample): Finding[] {
+  if (level.state === undefined) return [];
+  const isWaiting = (level.state === 'init' || level.state === 'armed') && (level.physicalState ?? 'link_up') === 'link_up';
+  const reason = facts.smLid === 0 ? 'NoSubnetManager' : 'NotConfigured';
+  const message = `port ${port} is ${level.state}, sm_lid ${facts.smLid ?? 'not told'}`;
+  return [conditions.PortInitializing.type, conditions.PortNotActivated.type].map((type) => ({
+    type,
+    instance: port,
+    status: isWaiting,
+    reason,
+    message,
+  }));
+}
+
+function rateDegraded({ port, level, memory }: PortSample): Finding[] {
+  if (!memory.isActive || level.rate === undefined) return [];
+  const status = level.rate.gigabits < memory.highestGigabits;
+  const message = `port ${port} runs at ${level.rate.gigabits} Gb/s (${rateWord(level.rate)}), had ${memory.highestGigabits} Gb/s`;
+  return [{ type: conditions.RateDegraded.type, instance: port, status, reason: 'BelowHighestSeen', message }];
+}
+
+/** Counters that the policy judges by their growth. A ceiling tells it from where on growth says nothing. */
+const JUDGED: readonly { readonly file: string; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
+  { file: 'link_downed', type: conditions.LinkFlapping.type, reason: 'LinkDownedGrows', ceiling: 255 },
+  { file: 'symbol_error', type: conditions.SymbolErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
+  { file: 'link_error_recovery', type: conditions.LinkErrorRecovery.type, reason: 'CounterGrows', ceiling: 255 },
+  { file: 'local_link_integrity_errors', type: conditions.LocalLinkIntegrity.type, reason: 'CounterGrows', ceiling: 15 },
+  { file: 'excessive_buffer_overrun_errors', type: conditions.BufferOverrun.type, reason: 'CounterGrows', ceiling: 15 },
+  { file: 'port_rcv_errors', type: conditions.ReceiveErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
+  { file: 'req_transport_retries_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
+  { file: 'max_retry_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
+];
+
+function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
+  const findings = JUDGED.flatMap(({ file, type, reason, ceiling }): Finding[] => {
+    const count = raw.get(file);
+    if (count === undefined) return [];
+    const base = { type, instance: port, reason, message: `port ${port}: ${file} is ${count}`, count: asNumber(count) };
+    return [ceiling === undefined ? base : { ...base, ceiling }];
+  });
+  if (raw.has('link_downed') && !saturated.includes('link_downed')) return findings;
+  const message = `port ${port} was seen to go down ${memory.losses} times`;
+  const instance = `${port}/observed`;
+  return [...findings, { type: conditions.LinkFlapping.type, instance, reason: 'PortLost', message, count: memory.losses }];
+}
+
+const asNumber = (count: Count): number => Number(count);
+
+function reachability({ ports }: HcaSample): Finding[] {
+  if (ports.length === 0) return [];
+  const errors = ports.map(({ level }) => level.error);
+  const [error] = errors;
+  const type = conditions.DeviceUnreachable.type;
+  if (errors.includes(undefined) || error === undefined) {
+    return [{ type, status: false, reason: 'Reachable', message: 'the state of a port can be read' }];
+  }
+  const reason = error === 'EHUNG' ? 'ReadsHang' : error === 'ENODEV' || error === 'ENOENT' ? 'NoDevice' : 'StateUnreadable';
+  return [{ type, status: true, reason, message: `reading the state of every port fails with ${error}` }];
+}
+
+function unreadableCounters({ ports }: HcaSample): Finding[] {
+  return ports.flatMap(({ port, counters: { classicFiles, classicUnreadable } }): Finding[] => {
+    if (classicFiles === 0) return [];
+    const status = classicUnreadable === classicFiles;
+    const message = `port ${port}: ${classicUnreadable} of ${classicFiles} performance counters cannot be read`;
+    const reason = status ? 'NoCounterReadable' : 'Readable';
+    return [{ type: conditions.CountersUnreadable.type, instance: port, status, reason, message }];
+  });
+}
+
+function charDevices({ facts, ports }: HcaSample, { charNodes }: Surroundings): Finding[] {
+  const { uverbs } = facts.charDevices;
+  // Where no node is visible at all, the agent was not given /dev; where the kernel has no uverbs device, none is missing.
+  if (charNodes === undefined || uverbs.length === 0 || !ports.some(({ memory }) => memory.isActive)) return [];
+  const missing = uverbs.filter((name) => !charNodes.has(name));
+  const status = missing.length > 0;
+  const message = status ? `/dev/infiniband/${missing.join(', ')} is missing` : `/dev/infiniband/${uverbs.join(', ')} is there`;
+  return [{ type: conditions.CharDeviceMissing.type, status, reason: status ? 'UverbsNodeMissing' : 'Present', message }];
+}

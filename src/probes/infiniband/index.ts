@@ -1,0 +1,20 @@
+import { defineFamily } from '../family.ts';
+import { access } from './access.ts';
+import { conditions } from './conditions.ts';
+import { metrics } from './metrics.ts';
+import { options } from './options.ts';
+import { createInfinibandProbe } from './probe.ts';
+import { problems } from './problems.ts';
+import { resolve } from './resolve.ts';
+
+export const family = defineFamily({
+  name: 'infiniband',
+  summary: 'InfiniBand, RoCE, iWARP and EFA devices: physical, virtual and scalable functions',
+  metrics: Object.values(metrics),
+  conditions: Object.values(conditions),
+  problems,
+  options,
+  createProbe: createInfinibandProbe,
+  resolve,
+  access,
+});

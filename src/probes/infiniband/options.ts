@@ -1,0 +1,47 @@
+import { booleanOption, listOption, type OptionValues, stringOption } from '../../model/options.ts';
+
+export const options = {
+  'device-include': stringOption('', 'Regular expression of the RDMA device names to read, anchored at both ends; empty means all'),
+  'device-exclude': stringOption(
+    '',
+    'Regular expression of the RDMA device names to leave alone, anchored at both ends: no file of theirs is opened',
+  ),
+  'hw-counters': booleanOption(true, 'Read the counters of the hw_counters directories, of ports and devices'),
+  'expected-ports': listOption(
+    [],
+    'Ports that must be up from the start, as device:port with * for any characters; others count as down only after having been up',
+  ),
+};
+
+export type InfinibandOptions = OptionValues<typeof options>;
+
+/** Which devices may be touched at all. Judged on the name alone, so that not even a link of an excluded device is followed. */
+export type NameFilter = (name: string) => boolean;
+
+/** The filter that the options describe, or the expression that is none. */
+export function nameFilter(values: InfinibandOptions): NameFilter | { readonly invalid: string } {
+  const include = anchored(values['device-include']);
+  const exclude = anchored(values['device-exclude']);
+  if (typeof include === 'string') return { invalid: include };
+  if (typeof exclude === 'string') return { invalid: exclude };
+  return (name) => include?.test(name) !== false && exclude?.test(name) !== true;
+}
+
+function anchored(expression: string): RegExp | string | undefined {
+  if (expression === '') return undefined;
+  try {
+    return new RegExp(`^(?:${expression})$`);
+  } catch {
+    return expression;
+  }
+}
+
+/** Whether `device:port` is among the ports that must be up. */
+export function isExpectedPort(values: InfinibandOptions, device: string, port: string): boolean {
+  return values['expected-ports'].some((pattern) => wildcard(pattern).test(`${device}:${port}`));
+}
+
+function wildcard(pattern: string): RegExp {
+  const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${escaped.join('.*')}$`);
+}

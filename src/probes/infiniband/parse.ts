@@ -1,0 +1,110 @@
+/** A counter's value, exact: `bigint` from 2^53 on. */
+export type Count = number | bigint;
+
+/** Why a counter file's text is no value. */
+export type NoCount = 'not-available' | 'empty' | 'not-decimal' | 'too-large';
+
+const MAX_64 = 2n ** 64n - 1n;
+const SAFE_DIGITS = 15;
+
+/**
+ * Text of one counter file. Decimal only: `010` is not 8, and not 10 either. Kernels before 4.19 or so print `N/A (no PMA)`
+ * where a port has no performance management.
+ */
+export function parseCount(text: string): Count | NoCount {
+  const trimmed = text.trim();
+  if (trimmed === '') return 'empty';
+  if (trimmed.startsWith('N/A')) return 'not-available';
+  if (!/^(?:0|[1-9]\d*)$/.test(trimmed)) return 'not-decimal';
+  if (trimmed.length <= SAFE_DIGITS) return Number(trimmed);
+  if (trimmed.length > 20) return 'too-large';
+  const value = BigInt(trimmed);
+  return value > MAX_64 ? 'too-large' : exact(value);
+}
+
+/** `count` times a whole number, with every digit. */
+export function scaleCount(count: Count, scale: number): Count {
+  if (scale === 1) return count;
+  if (typeof count === 'number' && count <= Number.MAX_SAFE_INTEGER / scale) return count * scale;
+  return exact(BigInt(count) * BigInt(scale));
+}
+
+function exact(value: bigint): Count {
+  return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+}
+
+/** `<n>: <TEXT>` of a port's `state` file, as the label value; undefined for anything else. */
+export function parsePortState(text: string): PortState | undefined {
+  return numbered(text, PORT_STATES);
+}
+
+/** `<n>: <Text>` of a port's `phys_state` file; undefined when number and text contradict each other. */
+export function parsePhysicalState(text: string): PhysicalState | undefined {
+  return numbered(text, PHYSICAL_STATES);
+}
+
+/** Source: `enum ib_port_state` and `state_show` in drivers/infiniband/core/sysfs.c. */
+const PORT_STATES = {
+  '0: nop': 'nop',
+  '1: down': 'down',
+  '2: init': 'init',
+  '3: armed': 'armed',
+  '4: active': 'active',
+  '5: active_defer': 'active_defer',
+} as const;
+
+/** Source: `phys_state_to_str` in drivers/infiniband/core/sysfs.c. */
+const PHYSICAL_STATES = {
+  '1: sleep': 'sleep',
+  '2: polling': 'polling',
+  '3: disabled': 'disabled',
+  '4: portconfigurationtraining': 'training',
+  '5: linkup': 'link_up',
+  '6: linkerrorrecovery': 'link_error_recovery',
+  '7: phy test': 'phy_test',
+} as const;
+
+export type PortState = (typeof PORT_STATES)[keyof typeof PORT_STATES];
+export type PhysicalState = (typeof PHYSICAL_STATES)[keyof typeof PHYSICAL_STATES];
+
+export const PORT_STATE_NAMES: readonly PortState[] = Object.values(PORT_STATES);
+export const PHYSICAL_STATE_NAMES: readonly PhysicalState[] = Object.values(PHYSICAL_STATES);
+
+function numbered<T extends string>(text: string, states: Readonly<Record<string, T>>): T | undefined {
+  const key = text.trim().toLowerCase();
+  return Object.hasOwn(states, key) ? states[key] : undefined;
+}
+
+/** Signalling of a port. */
+export interface Rate {
+  /** Gigabits per second over all lanes. */
+  readonly gigabits: number;
+  readonly lanes?: number;
+  /** `SDR` … `XDR`; absent where an older kernel leaves it out. */
+  readonly speed?: string;
+}
+
+/** Text of a port's `rate` file, `400 Gb/sec (4X NDR)`. A rate of zero is how a driver says that it has none: undefined. */
+export function parseRate(text: string): Rate | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*G[bB]\/sec(?:\s*\((\d{1,2})X(?:\s*(\w+))?\))?$/.exec(text.trim());
+  if (match === null) return undefined;
+  const [, gigabits, lanes, speed] = match;
+  if (Number(gigabits) === 0) return undefined;
+  return { gigabits: Number(gigabits), ...(lanes && { lanes: Number(lanes) }), ...(speed && { speed }) };
+}
+
+/** `0x2a` of `lid` or `sm_lid`; undefined for other text. */
+export function parseLid(text: string): number | undefined {
+  return /^0x[0-9a-f]{1,8}$/i.test(text.trim()) ? Number(text.trim()) : undefined;
+}
+
+/** `a088:c203:00aa:b000` of a GUID file; undefined when it is all zero (a VF that nobody configured) or no GUID. */
+export function parseGuid(text: string): string | undefined {
+  const guid = text.trim().toLowerCase();
+  return /^[0-9a-f]{4}(?::[0-9a-f]{4}){3}$/.test(guid) && guid !== '0000:0000:0000:0000' ? guid : undefined;
+}
+
+/** Text after the number in `node_type`: `CA`, `RNIC`, …; undefined for other text. */
+export function parseNodeType(text: string): string | undefined {
+  return /^\d+: (.{1,64})$/.exec(text.trim())?.[1];
+}

@@ -1,0 +1,27 @@
+import type { PortLevel } from './port.ts';
+
+/** What is remembered of a port between reads, also across a reset of its device. */
+export interface PortMemory {
+  /** A port that was never up is not cabled, which is no fault. */
+  readonly wasEverActive: boolean;
+  readonly isActive: boolean;
+  /** Highest rate while up; 0 before the first. */
+  readonly highestGigabits: number;
+  /** How often it was seen to go from up to down. */
+  readonly losses: number;
+}
+
+export const NEW_PORT: PortMemory = { wasEverActive: false, isActive: false, highestGigabits: 0, losses: 0 };
+
+/** The memory after one more look at the port. A look that told nothing changes nothing. */
+export function remember(memory: PortMemory, level: PortLevel): PortMemory {
+  if (level.state === undefined) return memory;
+  const isActive = level.state === 'active' || level.state === 'active_defer';
+  return {
+    wasEverActive: memory.wasEverActive || isActive,
+    isActive,
+    // A port that is down reports a placeholder rate.
+    highestGigabits: isActive ? Math.max(memory.highestGigabits, level.rate?.gigabits ?? 0) : memory.highestGigabits,
+    losses: memory.losses + (memory.isActive && !isActive ? 1 : 0),
+  };
+}

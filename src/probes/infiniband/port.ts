@@ -1,0 +1,97 @@
+import type { Tree } from '../../host/tree.ts';
+import type { Reading } from '../../model/metric.ts';
+import { metrics } from './metrics.ts';
+import {
+  PHYSICAL_STATE_NAMES,
+  type PhysicalState,
+  PORT_STATE_NAMES,
+  type PortState,
+  parseLid,
+  parsePhysicalState,
+  parsePortState,
+  parseRate,
+  type Rate,
+} from './parse.ts';
+
+/** What a port says of itself now. Each file is a question of its own to the firmware, so two of them need not agree. */
+export interface PortLevel {
+  readonly state?: PortState;
+  readonly physicalState?: PhysicalState;
+  readonly rate?: Rate;
+  /** Errno name when `state` could not be read. */
+  readonly error?: string;
+}
+
+/** What changes rarely, read at a slow pace. */
+export interface PortFacts {
+  /** `InfiniBand`, `Ethernet` (RoCE), `Unknown`. */
+  readonly linkLayer?: string;
+  readonly netdev?: string;
+  readonly lid?: number;
+  /** 0 on an InfiniBand port: no subnet manager has spoken to it. */
+  readonly smLid?: number;
+}
+
+const BYTES_PER_GIGABIT = 125_000_000;
+
+export function readPortLevel(sys: Tree, directory: string): PortLevel {
+  const { text, error } = sys.read(`${directory}/state`);
+  if (error !== undefined) return { error };
+  const state = parsePortState(text);
+  const physicalState = parsePhysicalState(sys.text(`${directory}/phys_state`) ?? '');
+  const rate = parseRate(sys.text(`${directory}/rate`) ?? '');
+  return { ...(state && { state }), ...(physicalState && { physicalState }), ...(rate && { rate }) };
+}
+
+export function readPortFacts(sys: Tree, directory: string, netdev: string | undefined): PortFacts {
+  const linkLayer = sys.text(`${directory}/link_layer`);
+  const lid = parseLid(sys.text(`${directory}/lid`) ?? '');
+  const smLid = parseLid(sys.text(`${directory}/sm_lid`) ?? '');
+  return {
+    ...(linkLayer && { linkLayer }),
+    ...(netdev && linkLayer === 'Ethernet' && { netdev }),
+    ...(lid !== undefined && { lid }),
+    ...(smLid !== undefined && { smLid }),
+  };
+}
+
+/** True when a port carries traffic; undefined when it does not say. */
+export function isPortUp(level: PortLevel): boolean | undefined {
+  return level.state === undefined ? undefined : level.state === 'active' && (level.physicalState ?? 'link_up') === 'link_up';
+}
+
+export function portReadings(port: string, level: PortLevel, facts: PortFacts): Reading[] {
+  const labels = { port };
+  const readings: Reading[] = [];
+  const isUp = isPortUp(level);
+  if (isUp !== undefined) readings.push({ metric: metrics.linkUp.name, labels, value: isUp ? 1 : 0 });
+  if (level.rate !== undefined) {
+    readings.push({ metric: metrics.linkSpeed.name, labels, value: level.rate.gigabits * BYTES_PER_GIGABIT });
+    if (level.rate.lanes !== undefined) readings.push({ metric: metrics.linkWidth.name, labels, value: level.rate.lanes });
+  }
+  readings.push({ metric: metrics.portInfo.name, labels: { port, ...infoLabels(level, facts) }, value: 1 });
+  readings.push(...stateSet(metrics.portState.name, port, PORT_STATE_NAMES, level.state));
+  readings.push(...stateSet(metrics.portPhysicalState.name, port, PHYSICAL_STATE_NAMES, level.physicalState));
+  return readings;
+}
+
+function infoLabels(level: PortLevel, facts: PortFacts): Readonly<Record<string, string>> {
+  return {
+    link_layer: facts.linkLayer ?? '',
+    netdev: facts.netdev ?? '',
+    rate: rateWord(level.rate),
+    lid: facts.lid === undefined ? '' : String(facts.lid),
+    sm_lid: facts.smLid === undefined ? '' : String(facts.smLid),
+  };
+}
+
+/** `4X NDR`, as people say it. */
+export function rateWord(rate: Rate | undefined): string {
+  if (rate?.lanes === undefined) return '';
+  return rate.speed === undefined ? `${rate.lanes}X` : `${rate.lanes}X ${rate.speed}`;
+}
+
+function stateSet(metric: string, port: string, states: readonly string[], current: string | undefined): Reading[] {
+  if (current === undefined) return [];
+  return states.map((state) => ({ metric, labels: { port, state }, value: state === current ? 1 : 0 }));
+}

@@ -1,0 +1,31 @@
+import type { ProblemSpec } from '../../model/collection.ts';
+
+export const problems = [
+  {
+    code: 'class-unreadable',
+    meaning: 'The directory of RDMA devices exists and cannot be listed, so nothing is known about any of them.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/infiniband.",
+  },
+  {
+    code: 'counters-hidden',
+    meaning: 'No device shows counters: the agent sees the reduced view that the kernel gives to other network namespaces.',
+    remedy: "Mount the host's /sys into the agent and point --path.sysfs at it, or run the agent with hostNetwork.",
+  },
+  {
+    code: 'device-vanished',
+    meaning: 'A device went away between being listed and being read, as in a driver reload, a reset or a hot removal.',
+    remedy: 'Nothing when it comes back by itself; otherwise look for the driver and the PCI function in the kernel log.',
+  },
+  {
+    code: 'device-hangs',
+    meaning: 'A read of the device did not come back, most often because its firmware does not answer; the device is left alone.',
+    remedy: 'Look for command timeouts of the driver in the kernel log and reset the device, or the node.',
+  },
+  {
+    code: 'filter-invalid',
+    meaning: 'The include or exclude option is no regular expression, so that no device may be touched.',
+    remedy: 'Correct --probe.infiniband.device-include or --probe.infiniband.device-exclude.',
+  },
+] as const satisfies readonly ProblemSpec[];
+
+export type ProblemCode = (typeof problems)[number]['code'];
