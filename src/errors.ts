@@ -44,6 +44,11 @@ export const errors = {
     remedy: 'Correct the lines named; "device-agent config schema" prints the JSON Schema that an editor can check against.',
     exit: 2,
   },
+  'setting-invalid': {
+    message: '{option} {problem} ({origin})',
+    remedy: 'Correct the value where it was given; "device-agent config print" shows the origin of every value.',
+    exit: 2,
+  },
   'listen-failed': {
     message: 'cannot listen on {address}: {problem}',
     remedy: 'Free the address, or choose another one with --web.listen-address.',

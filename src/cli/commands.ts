@@ -15,6 +15,13 @@ export interface CommandSpec {
 
 export const commands: readonly CommandSpec[] = [
   {
+    name: 'doctor',
+    summary: 'Check sockets, permissions, drivers and sysfs; each finding with cause and remedy.',
+    formats: ['text', 'json'],
+    examples: ['device-agent doctor', 'device-agent doctor -o json | jq ".checks[] | select(.status == \\"finding\\")"'],
+    load: async () => (await import('./doctor/doctor.ts')).runDoctor,
+  },
+  {
     name: 'config check',
     summary: 'Check flags, environment and file; print nothing when all is well.',
     examples: ['device-agent config check --config.file=/etc/device-agent.yaml'],
@@ -32,6 +39,13 @@ export const commands: readonly CommandSpec[] = [
     summary: 'Print the JSON Schema of the configuration file.',
     examples: ['device-agent config schema > device-agent.schema.json'],
     load: async () => (await import('./config.ts')).printSchema,
+  },
+  {
+    name: 'version',
+    summary: 'Print version and platform.',
+    formats: ['text', 'json'],
+    examples: ['device-agent version', 'device-agent version -o json'],
+    load: async () => (await import('./version.ts')).printVersion,
   },
 ];
 

@@ -12,6 +12,7 @@ import type { DeviceFamily } from '../probes/family.ts';
 import { commands } from './commands.ts';
 import type { Output } from './output.ts';
 import { createProgram, type Invocation, ParsingEnded } from './program.ts';
+import { checkMeaning } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
 /** Runs one command line; resolves with the exit status. Errors of the user end in one sentence with its remedy on stderr. */
@@ -39,6 +40,7 @@ async function runChecked(args: readonly string[], environment: Environment, out
   const { configuration, unknownVariables } = await loadConfiguration(registry, environment, invocation.flags);
   const { level, format } = configuration.section('log', logOptions);
   const logger = createLogger({ level: level as LogLevel, format: format as LogFormat });
+  checkMeaning(configuration);
   warnOfVariables(logger, unknownVariables);
   const run = await invocation.spec.load();
   return await run({ configuration, registry, families, logger, output, options: invocation.options });

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { CommandContext } from './context.ts';
 
 /** What runs. */
 export interface VersionFacts {
@@ -27,4 +28,9 @@ export function versionRequest(args: readonly string[]): 'text' | 'json' | undef
   if (/^(?:version|--version|-V)$/.test(line)) return 'text';
   const format = /^version (?:-o ?|--output[= ])(json|text)$/.exec(line)?.[1];
   return format === undefined ? undefined : (format as 'text' | 'json');
+}
+
+export async function printVersion({ output, options }: CommandContext): Promise<number> {
+  await output.write(formatVersion(readVersion(), options.output));
+  return 0;
 }

@@ -1,8 +1,10 @@
 import { deviceOptions, refreshOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
+import { podResourcesOptions } from '../kubelet/options.ts';
 import { logOptions } from '../log/options.ts';
 import { booleanOption } from '../model/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import { webOptions } from '../server/options.ts';
 import { configOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
@@ -10,8 +12,10 @@ import type { OptionSection } from './registry.ts';
 const parts: readonly OptionSection[] = [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
   { path: 'path', title: 'Where the machine is', options: pathOptions },
+  { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
   { path: 'refresh', title: 'Refresh', options: refreshOptions },
   { path: 'device', title: 'Devices', options: deviceOptions },
+  { path: 'web', title: 'Web', options: webOptions },
   { path: 'log', title: 'Log', options: logOptions },
 ];
 

@@ -1,0 +1,28 @@
+import type { CommandContext } from '../context.ts';
+import type { Check, CheckResult } from './check.ts';
+import { checkFamilies } from './family-checks.ts';
+import { checkHost } from './host-check.ts';
+import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
+import { checkRoots } from './path-checks.ts';
+import { checkClock, checkNode, checkUser } from './process-checks.ts';
+import { formatReport } from './report.ts';
+import { checkListenAddress } from './web-check.ts';
+
+/** Every check, in the order of the report. A part of the agent that can be in trouble adds its own here. */
+export const checks: readonly Check[] = [
+  () => checkNode(),
+  checkUser,
+  () => checkClock(),
+  checkHost,
+  checkRoots,
+  checkPodResources,
+  checkCheckpoint,
+  checkFamilies,
+  checkListenAddress,
+];
+
+export async function runDoctor({ configuration, families, output, options }: CommandContext): Promise<number> {
+  const results: CheckResult[] = (await Promise.all(checks.map((check) => check({ configuration, families })))).flat();
+  await output.write(formatReport(results, options.output));
+  return results.some(({ status }) => status === 'finding') ? 1 : 0;
+}

@@ -1,0 +1,22 @@
+import type { CheckResult } from './check.ts';
+
+/** The report as text for people or JSON for programs. */
+export function formatReport(results: readonly CheckResult[], format: unknown): string {
+  const findings = results.filter(({ status }) => status === 'finding').length;
+  if (format === 'json') return `${JSON.stringify({ ok: findings === 0, findings, checks: results }, null, 2)}\n`;
+  const width = Math.max(0, ...results.map(({ name }) => name.length));
+  const end = findings === 0 ? 'Nothing to complain about.' : `${findings} ${findings === 1 ? 'finding' : 'findings'}.`;
+  return `${results.map((result) => resultText(result, width)).join('')}\n${end}\n`;
+}
+
+function resultText({ name, status, detail, cause, remedy }: CheckResult, width: number): string {
+  const head = `${status.toUpperCase().padEnd(7)}  ${name.padEnd(width)}  ${printable(detail)}\n`;
+  const indent = ' '.repeat(width + 11);
+  const more = [cause && `cause:  ${printable(cause)}`, remedy && `remedy: ${printable(remedy)}`].filter(Boolean);
+  return head + more.map((line) => `${indent}${line}\n`).join('');
+}
+
+/** Text of files and commands must not steer the terminal. */
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, '\ufffd');
+}

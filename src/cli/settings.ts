@@ -1,0 +1,43 @@
+import { deviceOptions, refreshOptions } from '../agent/options.ts';
+import type { AgentSettings } from '../agent/settings.ts';
+import { type Configuration, describeOrigin } from '../config/configuration.ts';
+import { poolRules } from '../config/structured.ts';
+import { UserError } from '../errors.ts';
+import { pathOptions } from '../host/options.ts';
+import { podResourcesOptions } from '../kubelet/options.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import { parseListenAddress } from '../server/listen.ts';
+
+/** The values that hold, in the form in which the agent takes them. */
+export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
+  return {
+    roots: configuration.section('path', pathOptions),
+    refresh: configuration.section('refresh', refreshOptions),
+    device: configuration.section('device', deviceOptions),
+    podResources: configuration.section('podresources', podResourcesOptions),
+    families: families
+      .filter(({ name }) => configuration.isOn(`probe.${name}`))
+      .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),
+    pools: configuration.part(poolRules),
+  };
+}
+
+/** Checks what a single value's kind cannot tell. Throws {@link UserError}. */
+export function checkMeaning(configuration: Configuration): void {
+  const address = configuration.setting('web.listen-address');
+  if (parseListenAddress(String(address.value)) === undefined) {
+    throw invalid(address, 'must be :port, host:port, [ipv6]:port or the path of a unix socket');
+  }
+  const path = configuration.setting('web.telemetry-path');
+  if (!/^\/[^\s?#]+$/.test(String(path.value))) throw invalid(path, 'must be a path below / without ? and #');
+  const socket = configuration.setting('podresources.socket');
+  if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
+}
+
+function invalid({ entry, value, origin }: ReturnType<Configuration['setting']>, problem: string): UserError {
+  return new UserError('setting-invalid', {
+    option: entry.key,
+    origin: describeOrigin(origin),
+    problem: `${problem}, not ${JSON.stringify(value)}`,
+  });
+}
