@@ -20,17 +20,6 @@ export interface CounterRow {
   readonly ceilings?: readonly Count[];
 }
 
-/**
- * Every counter file of every driver. Of two files that feed one series, one in `hw_counters` is preferred (the driver's own
- * word), then the earlier row; the other is read only when the preferred one gave no value.
- *
- * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that
- * drivers/infiniband/core/sysfs.c decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended);
- * names of the hardware counters from the drivers mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma
- * (verbs.c) and hfi1 (verbs.c).
- */
-export const counterRows: readonly CounterRow[] = [...portCounters(), ...mlx5(), ...efa(), ...bnxtRe(), ...irdma(), ...deviceCounters()];
-
 /** Read first of all hardware counters: reading it makes the kernel refresh the whole set, which then serves the others. */
 export const FIRST_HARDWARE_COUNTER = 'rx_write_requests';
 
@@ -277,3 +266,14 @@ function deviceCounters(): CounterRow[] {
     device('DRIVER_CtxtsOpen', metrics.openContexts),
   ];
 }
+
+/**
+ * Every counter file of every driver. Of two files that feed one series, one in `hw_counters` is preferred (the driver's own
+ * word), then the earlier row; the other is read only when the preferred one gave no value.
+ *
+ * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that
+ * drivers/infiniband/core/sysfs.c decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended);
+ * names of the hardware counters from the drivers mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma
+ * (verbs.c) and hfi1 (verbs.c).
+ */
+export const counterRows: readonly CounterRow[] = [...portCounters(), ...mlx5(), ...efa(), ...bnxtRe(), ...irdma(), ...deviceCounters()];

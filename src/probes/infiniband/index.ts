@@ -6,6 +6,7 @@ import { options } from './options.ts';
 import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
+import { simulate } from './simulate.ts';
 
 export const family = defineFamily({
   name: 'infiniband',
@@ -17,4 +18,5 @@ export const family = defineFamily({
   createProbe: createInfinibandProbe,
   resolve,
   access,
+  simulate,
 });

@@ -1,0 +1,167 @@
+import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import { simulatedPort, upTimeMs } from './simulated-port.ts';
+
+/** Kubelet resources under which the simulated devices are handed out. */
+const VF_RESOURCE = 'openshift.io/ib_vf';
+const PF_RESOURCE = 'nvidia.com/ib_pf';
+/** Ids "0", "1", …: only a configured rule can tell which devices such a pool stands for. */
+const SHARED_RESOURCE = 'rdma/hca_shared';
+const SHARED_IDS = 64;
+
+interface SimulatedFunction {
+  /** Place among all functions: number of `mlx5_<n>` and of its character devices. */
+  readonly index: number;
+  /** Number of its physical function. */
+  readonly card: number;
+  /** Number among the virtual functions of the card; absent for the physical function. */
+  readonly vf?: number;
+  readonly address: string;
+  /** Path of its directory below the node's root. */
+  readonly directory: string;
+  readonly isFlapping: boolean;
+}
+
+/** ConnectX-7 cards at 400 Gb/s, their virtual functions spread evenly. The last card loses its link every three minutes. */
+export function simulate(scenario: Scenario): SimulatedHardware {
+  const functions = layOut(scenario);
+  const files: Record<string, string> = {};
+  const links: Record<string, string> = {};
+  for (const fn of functions) {
+    addPciFunction(fn, functions, files, links);
+    addRdmaDevice(fn, scenario.elapsedMs, files, links);
+  }
+  if (functions.length > 0) files['dev/infiniband/rdma_cm'] = '';
+  return { files, links, resources: resourcesOf(functions) };
+}
+
+function layOut({ hcas, vfs }: Scenario): readonly SimulatedFunction[] {
+  const functions: SimulatedFunction[] = [];
+  const add = (card: number, vf?: number): void => {
+    const address = addressOf(card, vf === undefined ? 0 : vf + 1);
+    functions.push({
+      index: functions.length,
+      card,
+      address,
+      directory: `${rootPort(card)}/${address}`,
+      isFlapping: card === hcas - 1,
+      ...(vf !== undefined && { vf }),
+    });
+  };
+  for (let card = 0; card < hcas; card += 1) add(card);
+  if (hcas > 0) for (let vf = 0; vf < vfs; vf += 1) add(vf % hcas, Math.floor(vf / hcas));
+  return functions;
+}
+
+const CARDS_PER_DOMAIN = 14;
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
+const domainOf = (card: number): string => hex(Math.floor(card / CARDS_PER_DOMAIN), 4);
+const busOf = (card: number): number => 0x10 + (card % CARDS_PER_DOMAIN) * 0x10;
+
+/** Routing ids run on over the bus behind the physical function: eight functions a device, thirty-two devices a bus. */
+function addressOf(card: number, routing: number): string {
+  const bus = busOf(card) + (routing >> 8);
+  return `${domainOf(card)}:${hex(bus, 2)}:${hex((routing >> 3) & 0x1f, 2)}.${routing & 7}`;
+}
+
+function rootPort(card: number): string {
+  const domain = domainOf(card);
+  const bus = hex(busOf(card) - 1, 2);
+  return `sys/devices/pci${domain}:${bus}/${domain}:${bus}:01.0`;
+}
+
+function addPciFunction(
+  fn: SimulatedFunction,
+  all: readonly SimulatedFunction[],
+  files: Record<string, string>,
+  links: Record<string, string>,
+): void {
+  const { directory, address, card } = fn;
+  files[`${directory}/vendor`] = '0x15b3\n';
+  files[`${directory}/device`] = fn.vf === undefined ? '0x1021\n' : '0x101e\n';
+  files[`${directory}/class`] = '0x020700\n';
+  files[`${directory}/numa_node`] = `${card % 2}\n`;
+  files[`${directory}/power_state`] = 'D0\n';
+  links[`sys/bus/pci/devices/${address}`] = `../../../${directory.slice('sys/'.length)}`;
+  links[`${directory}/driver`] = '../../../../bus/pci/drivers/mlx5_core';
+  if (fn.vf === undefined) addLink(fn, all, files, links);
+  else links[`${directory}/physfn`] = `../${addressOf(card, 0)}`;
+}
+
+const LINK_FILES = { link_speed: '32.0 GT/s PCIe\n', link_width: '16\n' };
+
+const AER_FILES = {
+  aer_dev_correctable: 'RxErr 0\nBadTLP 0\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nCorrIntErr 0\nHeaderOF 0\nTOTAL_ERR_COR 0\n',
+  aer_dev_nonfatal: 'Undefined 0\nDLP 0\nTLP 0\nCmpltTO 0\nUnxCmplt 0\nMalfTLP 0\nUnsupReq 0\nTOTAL_ERR_NONFATAL 0\n',
+  aer_dev_fatal: 'Undefined 0\nDLP 0\nTLP 0\nCmpltTO 0\nUnxCmplt 0\nMalfTLP 0\nUnsupReq 0\nTOTAL_ERR_FATAL 0\n',
+};
+
+function addLink(
+  fn: SimulatedFunction,
+  all: readonly SimulatedFunction[],
+  files: Record<string, string>,
+  links: Record<string, string>,
+): void {
+  const own = all.filter((other) => other.card === fn.card && other.vf !== undefined);
+  for (const other of own) links[`${fn.directory}/virtfn${other.vf}`] = `../${other.address}`;
+  files[`${fn.directory}/sriov_numvfs`] = `${own.length}\n`;
+  for (const [file, text] of Object.entries(LINK_FILES)) {
+    files[`${fn.directory}/current_${file}`] = text;
+    files[`${fn.directory}/max_${file}`] = text;
+    files[`${rootPort(fn.card)}/max_${file}`] = text;
+  }
+  for (const [file, text] of Object.entries(AER_FILES)) files[`${fn.directory}/${file}`] = text;
+}
+
+function addRdmaDevice(fn: SimulatedFunction, elapsedMs: number, files: Record<string, string>, links: Record<string, string>): void {
+  const name = `mlx5_${fn.index}`;
+  const device = `${fn.directory}/infiniband/${name}`;
+  links[`sys/class/infiniband/${name}`] = `../../${device.slice('sys/'.length)}`;
+  links[`${device}/device`] = '../..';
+  files[`${device}/fw_ver`] = '28.41.1000\n';
+  files[`${device}/hca_type`] = 'MT4129\n';
+  files[`${device}/board_id`] = 'MT_0000000838\n';
+  files[`${device}/hw_rev`] = '0\n';
+  files[`${device}/node_type`] = '1: CA\n';
+  files[`${device}/node_guid`] = `${guid(fn.card, fn.vf === undefined ? 0 : fn.vf + 1)}\n`;
+  files[`${device}/sys_image_guid`] = `${guid(fn.card, 0)}\n`;
+  addCharDevices(fn, name, files, links);
+  const upMs = fn.isFlapping ? upTimeMs(elapsedMs) : { upMs: elapsedMs, isUp: true, losses: 0 };
+  for (const [file, text] of simulatedPort(fn.index, fn.card, upMs)) files[`${device}/ports/1/${file}`] = text;
+}
+
+function guid(card: number, fn: number): string {
+  return `a088:c203:00${hex(card & 0xff, 2)}:${hex(fn, 4)}`;
+}
+
+/** Regular files stand for the character devices: nobody may open those of a real node either. */
+function addCharDevices(fn: SimulatedFunction, name: string, files: Record<string, string>, links: Record<string, string>): void {
+  for (const [kind, classDirectory] of [
+    ['uverbs', 'infiniband_verbs'],
+    ['umad', 'infiniband_mad'],
+    ['issm', 'infiniband_mad'],
+  ] as const) {
+    const node = `${kind}${fn.index}`;
+    const directory = `${fn.directory}/${classDirectory}/${node}`;
+    links[`sys/class/${classDirectory}/${node}`] = `../../${directory.slice('sys/'.length)}`;
+    files[`${directory}/ibdev`] = `${name}\n`;
+    if (kind !== 'uverbs') files[`${directory}/port`] = '1\n';
+    files[`dev/infiniband/${node}`] = '';
+  }
+}
+
+function resourcesOf(functions: readonly SimulatedFunction[]): SimulatedHardware['resources'] {
+  const entry = (resource: string, of: readonly SimulatedFunction[]): SimulatedHardware['resources'] =>
+    of.length === 0 ? [] : [{ resource, deviceIds: of.map(({ address }) => address), numaNodes: of.map(({ card }) => card % 2) }];
+  if (functions.length === 0) return [];
+  return [
+    ...entry(
+      VF_RESOURCE,
+      functions.filter(({ vf }) => vf !== undefined),
+    ),
+    ...entry(
+      PF_RESOURCE,
+      functions.filter(({ vf }) => vf === undefined),
+    ),
+    { resource: SHARED_RESOURCE, deviceIds: Array.from({ length: SHARED_IDS }, (_, id) => String(id)) },
+  ];
+}
