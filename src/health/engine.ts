@@ -1,0 +1,159 @@
+import type { Device } from '../model/device.ts';
+import type { HealthEvent } from '../model/events.ts';
+import type { Verdict } from '../model/health.ts';
+import { conditionEvent } from './event-text.ts';
+import { EventRing } from './events.ts';
+import { type JudgedDevice, judgeDevice } from './judge-device.ts';
+import { carriedOver, type DeviceMemory, type HealthMemory, notAfter, resumed, shifted } from './memory.ts';
+import { DEVICE_MISSING } from './own-conditions.ts';
+import { conditionPolicy, type HealthPolicy } from './policy.ts';
+
+export interface HealthEngineOptions {
+  readonly policy: HealthPolicy;
+  /** What an earlier run of this boot left, from the state file. */
+  readonly state?: HealthMemory;
+  /** Events kept in memory. Default 1,000. */
+  readonly eventLimit?: number;
+}
+
+export interface JudgeInput {
+  /** Every device that is listed now, missing ones included. */
+  readonly devices: readonly JudgedDevice[];
+  /** Of the same moment as `nowMs`; with it a wall clock that was set changes no duration. */
+  readonly monotonicMs?: number;
+}
+
+export interface Judgement {
+  /** By device key, one for each device given. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** What changed. Not visible through `eventsSince` before it is announced. */
+  readonly events: readonly HealthEvent[];
+  /** When to judge again, with the same readings if there are no newer: then a verdict can change by time alone. */
+  readonly nextCheckMs?: number;
+}
+
+/** Decides on the health of all devices. It alone remembers; everything it calls is a pure function. */
+export interface HealthEngine {
+  judge(input: JudgeInput, nowMs: number): Judgement;
+  /** All that has to survive a restart, events not yet announced included. Plain data that no later call changes. */
+  state(): HealthMemory;
+  /** Makes events up to that id visible, all by default; returns those that were not before. */
+  announce(throughId?: number): readonly HealthEvent[];
+  /** Announced events younger than an id, oldest first. */
+  eventsSince(id: number): readonly HealthEvent[];
+  /** Devices seen in this boot, by this run or an earlier one: who restarts lists those that do not come back as missing. */
+  knownDevices(): readonly { readonly device: Device; readonly readAtMs?: number }[];
+}
+
+/** Of the ring, as many events go into the state. */
+const STATE_EVENTS = 200;
+/** Smaller differences between the clocks are drift. */
+const CLOCK_STEP_MS = 1_000;
+
+export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
+  const { policy, state } = options;
+  const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
+  const clock = createClockKeeper();
+  let memory: HealthMemory = state === undefined ? NOTHING : carriedOver(state);
+
+  const judge = (input: JudgeInput, nowMs: number): Judgement => {
+    memory = atTime(clock.adjust(memory, nowMs, input.monotonicMs), policy, nowMs);
+    const elapsedMs = memory === NOTHING ? 0 : Math.max(0, nowMs - memory.judgedAtMs);
+    const devices: Record<string, DeviceMemory> = {};
+    const verdicts = new Map<string, Verdict>();
+    const events: Omit<HealthEvent, 'id'>[] = [];
+    let nextCheckMs: number | undefined;
+    for (const given of input.devices) {
+      const device = clock.withReadTime(given, memory.devices[given.key]);
+      const judged = judgeDevice(memory.devices[given.key], device, policy, { nowMs, elapsedMs });
+      devices[given.key] = judged.memory;
+      verdicts.set(given.key, judged.verdict);
+      events.push(...judged.events);
+      if (judged.dueMs !== undefined) nextCheckMs = Math.min(nextCheckMs ?? Number.POSITIVE_INFINITY, judged.dueMs);
+    }
+    for (const [key, unlisted] of Object.entries(memory.devices)) {
+      if (devices[key] !== undefined) continue;
+      if (isForgotten(unlisted, policy, nowMs)) events.push(...forget(key, unlisted, policy, nowMs));
+      else devices[key] = unlisted;
+    }
+    memory = { ...memory, judgedAtMs: nowMs, devices };
+    const due = nextCheckMs === undefined ? {} : { nextCheckMs: Math.max(nowMs + 1, Math.ceil(nextCheckMs)) };
+    return { verdicts, events: ring.append(events), ...due };
+  };
+
+  return {
+    judge,
+    state: () => ({ ...memory, lastEventId: ring.lastId, events: ring.tail(STATE_EVENTS) }),
+    announce: (throughId) => ring.announce(throughId),
+    eventsSince: (id) => ring.since(id),
+    knownDevices: () => Object.values(memory.devices).map(known),
+  };
+}
+
+const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };
+
+function known({ device, readAtMs }: DeviceMemory): { readonly device: Device; readonly readAtMs?: number } {
+  return readAtMs === undefined ? { device } : { device, readAtMs };
+}
+
+/** Time that nobody watched counts neither as holding nor as quiet. */
+function atTime(memory: HealthMemory, policy: HealthPolicy, nowMs: number): HealthMemory {
+  if (memory === NOTHING) return memory;
+  if (nowMs < memory.judgedAtMs) return notAfter(memory, nowMs);
+  const gapMs = nowMs - memory.judgedAtMs;
+  return gapMs >= policy.staleAfterMs ? resumed(memory, gapMs) : memory;
+}
+
+function isForgotten(memory: DeviceMemory, policy: HealthPolicy, nowMs: number): boolean {
+  const goneMs = memory.conditions[DEVICE_MISSING]?.sinceMs ?? memory.listedAtMs;
+  return nowMs - goneMs >= policy.missingRetentionMs;
+}
+
+/** Ends what was raised, so that a device that returns after all begins anew. */
+function forget(key: string, memory: DeviceMemory, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
+  const { device, conditions } = memory;
+  const context = {
+    key,
+    device,
+    holders: [],
+    policy,
+    nowMs,
+    policyOf: (name: { readonly type: string; readonly instance?: string }) =>
+      conditionPolicy(policy, device.family, name.type, name.instance),
+  };
+  return Object.values(conditions)
+    .filter((state) => state.phase !== 'pending')
+    .map((state) => conditionEvent(context, 'cleared', { ...state, message: 'the device is no longer listed' }));
+}
+
+interface ClockKeeper {
+  /** Moves what is remembered when the wall clock was set since the last judgement. */
+  adjust(memory: HealthMemory, nowMs: number, monotonicMs: number | undefined): HealthMemory;
+  /** A reading judged before the clock was set keeps its age. */
+  withReadTime(device: JudgedDevice, memory: DeviceMemory | undefined): JudgedDevice;
+}
+
+function createClockKeeper(): ClockKeeper {
+  let monotonic: number | undefined;
+  let stepped = false;
+  let seen = new Map<string, number>();
+  let previouslySeen = new Map<string, number>();
+  return {
+    adjust(memory, nowMs, monotonicMs) {
+      previouslySeen = seen;
+      seen = new Map();
+      const stepMs = monotonic === undefined || monotonicMs === undefined ? 0 : nowMs - memory.judgedAtMs - (monotonicMs - monotonic);
+      monotonic = monotonicMs;
+      const isStep = memory !== NOTHING && Math.abs(stepMs) > CLOCK_STEP_MS;
+      stepped = stepped || isStep;
+      return isStep ? shifted(memory, stepMs) : memory;
+    },
+    withReadTime(device, memory) {
+      const { key, readAtMs } = device;
+      if (readAtMs === undefined) return device;
+      seen.set(key, readAtMs);
+      const isSame = stepped && previouslySeen.get(key) === readAtMs && memory?.readAtMs !== undefined;
+      return isSame ? { ...device, readAtMs: memory.readAtMs } : device;
+    },
+  };
+}

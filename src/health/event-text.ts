@@ -1,0 +1,65 @@
+import type { Allocation } from '../model/allocation.ts';
+import type { Device } from '../model/device.ts';
+import type { EventHolder, HealthEvent } from '../model/events.ts';
+import type { ActiveCondition, HealthState, Verdict } from '../model/health.ts';
+import { matchingIgnore } from './ignore.ts';
+import type { ConditionState } from './memory.ts';
+import type { ConditionPolicy, HealthPolicy } from './policy.ts';
+import { effectiveSeverity } from './verdict.ts';
+
+type Unnumbered = Omit<HealthEvent, 'id'>;
+
+/** What every event of one judgement shares. */
+export interface EventContext {
+  readonly key: string;
+  readonly device: Device;
+  readonly holders: readonly Allocation[];
+  readonly policy: HealthPolicy;
+  readonly nowMs: number;
+  policyOf(condition: { readonly type: string; readonly instance?: string }): ConditionPolicy;
+}
+
+/** A condition that begins or ends to count. */
+export function conditionEvent(context: EventContext, transition: 'raised' | 'cleared', state: ConditionState): Unnumbered {
+  const policy = context.policyOf(state);
+  const isIgnored = matchingIgnore(context.policy.ignore, context.device, state.type, state.instance, context.nowMs) !== undefined;
+  return {
+    ...common(context),
+    transition,
+    condition: state.type,
+    ...(state.instance === undefined ? {} : { instance: state.instance }),
+    severity: effectiveSeverity(state, policy),
+    reason: state.reason,
+    message: state.message,
+    remedy: transition === 'cleared' ? 'none' : (state.remedy ?? policy.remedy),
+    ...(isIgnored ? { ignored: true as const } : {}),
+  };
+}
+
+/** A verdict that changes, told by the condition that leads the new one. */
+export function stateEvent(context: EventContext, from: HealthState, verdict: Verdict): Unnumbered {
+  const base = { ...common(context), transition: 'state' as const, from, to: verdict.state };
+  const leader = leadingCondition(context, verdict);
+  if (leader === undefined) {
+    return verdict.state === 'unknown'
+      ? { ...base, reason: 'NotRead', message: 'nothing was read from it lately', remedy: 'inspect' }
+      : { ...base, reason: 'NoConditionCounts', message: 'no condition takes anything from it any more', remedy: 'none' };
+  }
+  const { type, instance, severity, reason, message, remedy } = leader;
+  return { ...base, condition: type, ...(instance === undefined ? {} : { instance }), severity, reason, message, remedy };
+}
+
+/** The worst one; for `unknown` the one that says why nothing is known. */
+function leadingCondition(context: EventContext, verdict: Verdict): ActiveCondition | undefined {
+  if (verdict.state === 'healthy') return undefined;
+  if (verdict.state !== 'unknown') return verdict.conditions[0];
+  return verdict.conditions.find((condition) => context.policyOf(condition).class === 'no-data');
+}
+
+function common({ key, device, holders, nowMs }: EventContext): Pick<HealthEvent, 'timeMs' | 'device' | 'family' | 'holders'> {
+  return { timeMs: nowMs, device: key, family: device.family, holders: holders.map(holder) };
+}
+
+function holder({ namespace, pod, container, resource, deviceId }: Allocation): EventHolder {
+  return { namespace, pod, container, resource, deviceId };
+}

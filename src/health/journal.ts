@@ -1,0 +1,55 @@
+import type { HealthEvent } from '../model/events.ts';
+import type { HealthEngine } from './engine.ts';
+import type { StateFile } from './state-file.ts';
+
+export interface JournalOptions {
+  readonly engine: Pick<HealthEngine, 'state' | 'announce'>;
+  /** Absent: nothing survives a restart, events are announced at once. */
+  readonly file?: Pick<StateFile, 'write'>;
+  /** Called for each event, in order, exactly once over all restarts of the agent as long as the file can be written. */
+  announced(event: HealthEvent): void;
+  /** Called after each write: the error's message, or undefined when it went well. */
+  written?(error: string | undefined): void;
+  /** Longest time for which counters' baselines and pending conditions are only in memory. Default 30 s. */
+  readonly everyMs?: number;
+}
+
+export interface Journal {
+  /** To be called after each judgement; does not throw. Judging goes on meanwhile: a verdict never waits for the disk. */
+  record(judgement: { readonly events: readonly HealthEvent[] }, nowMs: number): Promise<void>;
+  /** Last write, for an orderly end. */
+  close(): Promise<void>;
+}
+
+/**
+ * Writes before it announces: killed in between, an event was written and is shown by the API, but is not told a second
+ * time. If the disk refuses, events are announced all the same, for they matter more than the promise to tell them once.
+ */
+export function createJournal(options: JournalOptions): Journal {
+  const { engine, file, everyMs = 30_000 } = options;
+  let queue = Promise.resolve();
+  let writtenAtMs: number | undefined;
+  let waiting = false;
+
+  const save = async (): Promise<void> => {
+    waiting = false;
+    const state = engine.state();
+    if (file !== undefined) options.written?.(await file.write(state));
+    for (const event of engine.announce(state.lastEventId)) options.announced(event);
+  };
+  const enqueue = (): Promise<void> => {
+    if (!waiting) queue = queue.then(save, save);
+    waiting = true;
+    return queue;
+  };
+
+  return {
+    record({ events }, nowMs) {
+      const due = file !== undefined && (writtenAtMs === undefined || Math.abs(nowMs - writtenAtMs) >= everyMs);
+      if (events.length === 0 && !due) return queue;
+      writtenAtMs = nowMs;
+      return enqueue();
+    },
+    close: enqueue,
+  };
+}

@@ -1,0 +1,198 @@
+import type { Allocation } from '../model/allocation.ts';
+import type { DeviceReport } from '../model/collection.ts';
+import { formatDuration, millis } from '../model/duration.ts';
+import type { HealthEvent } from '../model/events.ts';
+import type { HealthState, Severity, Verdict } from '../model/health.ts';
+import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
+import { conditionEvent, stateEvent } from './event-text.ts';
+import { evidenceOf, mergeEvidence, nothingKnown } from './evidence.ts';
+import { type Activations, canFlap, flappingEvidence, nextActivations } from './flapping.ts';
+import { type ConditionState, conditionKey, type DeviceMemory } from './memory.ts';
+import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from './own-conditions.ts';
+import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from './policy.ts';
+import type { RateSeries } from './rate.ts';
+import { effectiveSeverity, judgeVerdict } from './verdict.ts';
+
+/** One device as it is brought before the engine. */
+export interface JudgedDevice {
+  /** `family/id`. */
+  readonly key: string;
+  /** The last report there is, however old. */
+  readonly report: Pick<DeviceReport, 'device' | 'findings'>;
+  /** Wall clock of the read that the report comes from; absent when it was never read. */
+  readonly readAtMs?: number;
+  /** Present when a complete reading of its family no longer had it. */
+  readonly missingSinceMs?: number;
+  readonly holders: readonly Allocation[];
+}
+
+export interface DeviceJudgement {
+  readonly memory: DeviceMemory;
+  readonly verdict: Verdict;
+  /** Without their ids, which the engine gives. */
+  readonly events: readonly Omit<HealthEvent, 'id'>[];
+  /** When the verdict can change by time alone. */
+  readonly dueMs?: number;
+}
+
+type ConditionName = { readonly type: string; readonly instance?: string };
+
+/** Judges one device: what was remembered and what was read now, by the policy, at one time. Pure. */
+export function judgeDevice(
+  previous: DeviceMemory | undefined,
+  input: JudgedDevice,
+  policy: HealthPolicy,
+  time: StepTime,
+): DeviceJudgement {
+  const { device } = input.report;
+  const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
+  const presence = presenceOf(input, previous, policy, time.nowMs);
+  const facts = readFacts(previous, input, presence, policyOf, time.nowMs);
+  const before = withoutFlapping(previous?.conditions ?? {});
+  const step = stepConditions(before, mergeEvidence([...facts.evidence, ...presence.evidence]), policyOf, time);
+  const flaps = flappingStep(previous, step, presence.silent, policyOf, policy, time);
+  const conditions = { ...step.states, ...flaps.states };
+  const changes = [...step.changes, ...flaps.changes];
+  const judged = judgeVerdict({
+    device,
+    states: Object.values(conditions),
+    unread: presence.unread,
+    ...(previous === undefined ? {} : { previous: previous.verdict }),
+    policy,
+    nowMs: time.nowMs,
+  });
+  const { transitions, from } = transition(previous, judged.verdict);
+  const verdict = { ...judged.verdict, transitions };
+  const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
+  const events = changes.map(({ change, state }) => conditionEvent(context, change, state));
+  if (from !== undefined) events.push(stateEvent(context, from, verdict));
+  const memory: DeviceMemory = {
+    device,
+    listedAtMs: time.nowMs,
+    ...readAt(input, previous),
+    verdict: { state: verdict.state, sinceMs: verdict.sinceMs },
+    transitions,
+    conditions,
+    rates: facts.rates,
+    activations: flaps.activations,
+  };
+  return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, presence.dueMs) };
+}
+
+interface Presence {
+  readonly evidence: readonly Evidence[];
+  /** Nothing fresh to judge by: keep what is known. */
+  readonly silent: boolean;
+  readonly unread: boolean;
+  readonly dueMs?: number;
+}
+
+function readAt(input: JudgedDevice, previous: DeviceMemory | undefined): { readonly readAtMs?: number } {
+  const readAtMs = input.readAtMs ?? previous?.readAtMs;
+  return readAtMs === undefined ? {} : { readAtMs };
+}
+
+/** Whether the device is there and was read lately, as evidence for the conditions that say so. */
+function presenceOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): Presence {
+  const { readAtMs } = readAt(input, previous);
+  const missing = input.missingSinceMs !== undefined;
+  const staleAt = readAtMs === undefined ? undefined : readAtMs + policy.staleAfterMs;
+  const unread = staleAt === undefined || nowMs >= staleAt;
+  const evidence = [missingEvidence(missing, unread), notReadEvidence(unread && !missing, readAtMs, nowMs)];
+  const silent = missing || unread || input.readAtMs === undefined;
+  return { evidence, silent, unread, ...(unread || missing || staleAt === undefined ? {} : { dueMs: staleAt }) };
+}
+
+function missingEvidence(missing: boolean, unread: boolean): Evidence {
+  const message = 'was there before, and a complete reading of its family no longer has it';
+  return { type: DEVICE_MISSING, status: missing ? true : unread ? 'unknown' : false, reason: 'NotListed', message };
+}
+
+function notReadEvidence(status: boolean, readAtMs: number | undefined, nowMs: number): Evidence {
+  const never = { type: DEVICE_NOT_READ, status, reason: 'NeverRead', message: 'was never read' };
+  if (readAtMs === undefined) return never;
+  const age = formatDuration(millis(Math.max(0, Math.floor((nowMs - readAtMs) / 1000)) * 1000));
+  return { ...never, reason: 'Stale', message: `last reading is ${age} old` };
+}
+
+interface Facts {
+  readonly evidence: readonly Evidence[];
+  readonly rates: Readonly<Record<string, RateSeries>>;
+}
+
+function readFacts(
+  previous: DeviceMemory | undefined,
+  input: JudgedDevice,
+  presence: Presence,
+  policyOf: (name: ConditionName) => ConditionPolicy,
+  nowMs: number,
+): Facts {
+  const conditions = withoutOwn(previous?.conditions ?? {});
+  const rates = previous?.rates ?? {};
+  if (presence.silent || input.readAtMs === undefined) return { evidence: nothingKnown(conditions), rates };
+  return evidenceOf({ findings: input.report.findings, conditions, rates, readAtMs: input.readAtMs, nowMs, policyOf });
+}
+
+type States = Readonly<Record<string, ConditionState>>;
+
+const OWN: ReadonlySet<string> = new Set([DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING]);
+const withoutOwn = (states: States): States => filterStates(states, (state) => !OWN.has(state.type));
+const withoutFlapping = (states: States): States => filterStates(states, (state) => state.type !== FLAPPING);
+const onlyFlapping = (states: States): States => filterStates(states, (state) => state.type === FLAPPING);
+
+function filterStates(states: States, keep: (state: ConditionState) => boolean): States {
+  return Object.fromEntries(Object.entries(states).filter(([, state]) => keep(state)));
+}
+
+type Step = ReturnType<typeof stepConditions>;
+
+function flappingStep(
+  previous: DeviceMemory | undefined,
+  step: Step,
+  silent: boolean,
+  policyOf: (name: ConditionName) => ConditionPolicy,
+  policy: HealthPolicy,
+  time: StepTime,
+): Step & { readonly activations: Activations } {
+  const raised = step.changes.filter(({ change, state }) => change === 'raised' && canFlap(state.type, policyOf(state).class));
+  const activations = nextActivations(
+    previous?.activations ?? {},
+    raised.map(({ state }) => conditionKey(state)),
+    policy.flapping,
+    time.nowMs,
+  );
+  const before = onlyFlapping(previous?.conditions ?? {});
+  const severityOf = (key: string): Severity => flappingSeverity(key, step.states[key], before[`${FLAPPING}/${key}`], policyOf);
+  const told = flappingEvidence(activations, severityOf, policy.flapping, time.nowMs);
+  const evidence = silent ? mergeEvidence([...told, ...nothingKnown(before)]) : told;
+  return { ...stepConditions(before, evidence, policyOf, time), activations };
+}
+
+/** That of the condition while it lasts; between two spells the one it had. */
+function flappingSeverity(
+  key: string,
+  state: ConditionState | undefined,
+  flapping: ConditionState | undefined,
+  policyOf: (name: ConditionName) => ConditionPolicy,
+): Severity {
+  const [type = key, ...rest] = key.split('/');
+  const policy = policyOf(rest.length === 0 ? { type } : { type, instance: rest.join('/') });
+  if (state !== undefined) return effectiveSeverity(state, policy);
+  return flapping?.severity ?? policy.severity;
+}
+
+/** The first sight of a device in good order is no transition. */
+function transition(
+  previous: DeviceMemory | undefined,
+  verdict: Verdict,
+): { readonly transitions: DeviceMemory['transitions']; readonly from?: HealthState } {
+  const before = previous?.transitions ?? {};
+  const from = previous?.verdict.state ?? (verdict.state === 'healthy' ? 'healthy' : 'unknown');
+  if (from === verdict.state) return { transitions: before };
+  return { transitions: { ...before, [verdict.state]: (before[verdict.state] ?? 0) + 1 }, from };
+}
+
+function earliest(...times: readonly (number | undefined)[]): { readonly dueMs?: number } {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? {} : { dueMs: Math.min(...known) };
+}

@@ -1,0 +1,113 @@
+import type { Device } from '../model/device.ts';
+import type { HealthEvent } from '../model/events.ts';
+import type { HealthState, Remedy, Severity } from '../model/health.ts';
+import type { RateSeries } from './rate.ts';
+
+/**
+ * One condition that does not rest: `pending` holds but not yet long enough, `active` counts, `recovering` still counts
+ * although its source is quiet.
+ */
+export interface ConditionState {
+  readonly type: string;
+  readonly instance?: string;
+  readonly phase: 'pending' | 'active' | 'recovering';
+  /** When it was first seen in this spell. */
+  readonly sinceMs: number;
+  /** From when the time of the present phase counts: later than its begin by the time in which nothing was known. */
+  readonly countsFromMs: number;
+  readonly reason: string;
+  readonly message: string;
+  /** Only where the finding itself told them. */
+  readonly severity?: Severity;
+  readonly remedy?: Remedy;
+  /** From before a restart, and not seen by the present probe yet. */
+  readonly carried?: true;
+}
+
+/** What is remembered of one device. Plain data, replaced as a whole. */
+export interface DeviceMemory {
+  readonly device: Device;
+  /** Last time that somebody listed it, missing or not. */
+  readonly listedAtMs: number;
+  /** Wall clock of its last reading. */
+  readonly readAtMs?: number;
+  readonly verdict: { readonly state: HealthState; readonly sinceMs: number };
+  readonly transitions: Readonly<Partial<Record<HealthState, number>>>;
+  /** Keyed by {@link conditionKey}. */
+  readonly conditions: Readonly<Record<string, ConditionState>>;
+  readonly rates: Readonly<Record<string, RateSeries>>;
+  /** When each condition last began to count, oldest first; as many as flapping asks for. */
+  readonly activations: Readonly<Record<string, readonly number[]>>;
+}
+
+/** All that the engine remembers, and all that has to survive a restart of the agent. */
+export interface HealthMemory {
+  readonly judgedAtMs: number;
+  /** Keyed by device key. */
+  readonly devices: Readonly<Record<string, DeviceMemory>>;
+  readonly lastEventId: number;
+  /** Youngest events, oldest first. */
+  readonly events: readonly HealthEvent[];
+}
+
+/** `Type` or `Type/instance`. */
+export function conditionKey(condition: { readonly type: string; readonly instance?: string | undefined }): string {
+  return condition.instance === undefined ? condition.type : `${condition.type}/${condition.instance}`;
+}
+
+/** Brings every time in a memory from the future, which only a clock set back can have left, to now. */
+export function notAfter(memory: HealthMemory, nowMs: number): HealthMemory {
+  return mapTimes(memory, (time) => Math.min(time, nowMs));
+}
+
+/** Moves every time, because the wall clock was set and the durations between have not changed. */
+export function shifted(memory: HealthMemory, stepMs: number): HealthMemory {
+  return mapTimes(memory, (time) => time + stepMs);
+}
+
+/** Lets time pass that nobody watched: what was held or quiet before is neither longer nor shorter for it. */
+export function resumed(memory: HealthMemory, gapMs: number): HealthMemory {
+  return mapConditions(memory, (state) => ({ ...state, countsFromMs: state.countsFromMs + gapMs }));
+}
+
+/** Marks every condition as known from before a restart. */
+export function carriedOver(memory: HealthMemory): HealthMemory {
+  return mapConditions(memory, (state) => ({ ...state, carried: true }));
+}
+
+function mapConditions(memory: HealthMemory, change: (state: ConditionState) => ConditionState): HealthMemory {
+  return {
+    ...memory,
+    devices: mapValues(memory.devices, (device) => ({ ...device, conditions: mapValues(device.conditions, change) })),
+  };
+}
+
+type Shift = (time: number) => number;
+
+function mapTimes(memory: HealthMemory, shift: Shift): HealthMemory {
+  return { ...memory, judgedAtMs: shift(memory.judgedAtMs), devices: mapValues(memory.devices, (device) => mapDevice(device, shift)) };
+}
+
+function mapDevice(memory: DeviceMemory, shift: Shift): DeviceMemory {
+  return {
+    ...memory,
+    listedAtMs: shift(memory.listedAtMs),
+    ...(memory.readAtMs === undefined ? {} : { readAtMs: shift(memory.readAtMs) }),
+    verdict: { ...memory.verdict, sinceMs: shift(memory.verdict.sinceMs) },
+    conditions: mapValues(memory.conditions, (state) => ({
+      ...state,
+      sinceMs: shift(state.sinceMs),
+      countsFromMs: shift(state.countsFromMs),
+    })),
+    rates: mapValues(memory.rates, (series) => ({
+      ...series,
+      atMs: shift(series.atMs),
+      points: series.points.map(([at, growth]) => [shift(at), growth] as const),
+    })),
+    activations: mapValues(memory.activations, (times) => times.map(shift)),
+  };
+}
+
+function mapValues<V>(record: Readonly<Record<string, V>>, change: (value: V) => V): Readonly<Record<string, V>> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
+}
