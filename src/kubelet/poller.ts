@@ -13,6 +13,8 @@ import type { PodResourcesOptions } from './options.ts';
 import type { PodResourcesPoller, PodResourcesStats, PollerSettings } from './poller-types.ts';
 import { RequestCounts } from './request-counts.ts';
 
+export type { PodResourcesPoller, PodResourcesStats } from './poller-types.ts';
+
 /** After these the kubelet is the same as before: it was there and spoke. */
 const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'unimplemented']);
 

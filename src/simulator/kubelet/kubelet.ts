@@ -1,0 +1,160 @@
+import { chmodSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { Server, status } from '@grpc/grpc-js';
+import { type Clock, systemClock } from '../../host/clock.ts';
+import { checkpointText, writeCheckpoint } from './checkpoint-file.ts';
+import type { Random } from './encode.ts';
+import { createImpostor, type Impostor } from './impostors.ts';
+import { ALL_APIS, addPodResources, type ServedApis, type StatusAnswer } from './pod-resources-service.ts';
+import { podKey, type SimulatedPod, type SimulatedStock } from './pods.ts';
+import { type Rate, TokenBucket } from './rate-limit.ts';
+import { bindGrpc, listen, makeRenamedSocket } from './renamed-socket.ts';
+
+export interface SimulatedKubeletSettings {
+  /** Stands for `/var/lib/kubelet`. */
+  readonly directory: string;
+  /** Absent: every call is let through. */
+  readonly rate?: Rate;
+  readonly random?: Random;
+  readonly clock?: Clock;
+}
+
+/** What is wrong with its answers. `hang` never answers, `huge` lists one more pod of that many bytes. */
+export type KubeletFault =
+  | { readonly kind: 'slow'; readonly delayMs: number }
+  | { readonly kind: 'hang' }
+  | { readonly kind: 'rate-limited' }
+  | { readonly kind: 'huge'; readonly bytes: number };
+
+export interface RestartSettings {
+  /** How long nobody listens. Default 0. */
+  readonly downForMs?: number;
+  /** How long it then lists no pods, as until its sources have delivered. Default 0; `Infinity` until `deliverPods`. */
+  readonly emptyForMs?: number;
+  /** Another version comes up. */
+  readonly apis?: ServedApis;
+}
+
+const EMPTY_STOCK: SimulatedStock = { devices: [], cpus: [], memory: [] };
+
+/** A kubelet as far as its sockets and files go: a real gRPC server with the habits of the real one. */
+export class SimulatedKubelet {
+  readonly podResourcesSocket: string;
+  readonly checkpoint: string;
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #bucket: TokenBucket | undefined;
+  readonly #pods = new Map<string, SimulatedPod>();
+  readonly #calls = new Map<string, number>();
+  #stock: SimulatedStock = EMPTY_STOCK;
+  #apis: ServedApis = ALL_APIS;
+  #fault: KubeletFault | undefined;
+  #emptyUntilMs = 0;
+  #end: (() => Promise<void>) | undefined;
+
+  constructor({ directory, rate, random = Math.random, clock = systemClock }: SimulatedKubeletSettings) {
+    this.podResourcesSocket = join(directory, 'pod-resources', 'kubelet.sock');
+    this.checkpoint = join(directory, 'device-plugins', 'kubelet_internal_checkpoint');
+    this.#clock = clock;
+    this.#random = random;
+    this.#bucket = rate === undefined ? undefined : new TokenBucket(rate, clock);
+  }
+
+  async start(apis: ServedApis = this.#apis): Promise<void> {
+    await this.stop();
+    this.#apis = apis;
+    const server = new Server();
+    const state = { pods: () => this.#listed(), stock: () => this.#stock, random: this.#random };
+    addPodResources(server, state, apis, (method) => this.#gate(method));
+    await makeRenamedSocket(this.podResourcesSocket, (path) => bindGrpc(server, path));
+    this.#end = async () => server.forceShutdown();
+  }
+
+  /** Ends it as a signal does: connections are cut, the socket file stays. */
+  async stop(): Promise<void> {
+    const end = this.#end;
+    this.#end = undefined;
+    await end?.();
+  }
+
+  async restart({ downForMs = 0, emptyForMs = 0, apis = this.#apis }: RestartSettings = {}): Promise<void> {
+    await this.stop();
+    if (downForMs > 0) await new Promise<void>((resolve) => this.#clock.after(downForMs, resolve));
+    this.#emptyUntilMs = this.#clock.monotonic() + emptyForMs;
+    await this.start(apis);
+  }
+
+  /** The pod sources deliver now. */
+  deliverPods(): void {
+    this.#emptyUntilMs = 0;
+  }
+
+  /** Something else answers at its socket until the next start. */
+  async impersonate(kind: Impostor): Promise<void> {
+    await this.stop();
+    const { server, end } = createImpostor(kind);
+    await makeRenamedSocket(this.podResourcesSocket, (path) => listen(server, path));
+    this.#end = end;
+  }
+
+  /** Ends it and takes its files along. */
+  async close(): Promise<void> {
+    await this.stop();
+    for (const path of [this.podResourcesSocket, this.checkpoint]) rmSync(path, { force: true, recursive: true });
+  }
+
+  /** The checkpoint is written, as after an allocation. A pod of the same name is replaced. */
+  admitPod(pod: SimulatedPod): void {
+    this.#pods.set(podKey(pod.namespace, pod.name), pod);
+    this.#writeCheckpoint();
+  }
+
+  /** The checkpoint goes on naming the pod until something else has it written. */
+  removePod(namespace: string, name: string): void {
+    this.#pods.delete(podKey(namespace, name));
+  }
+
+  pods(): readonly SimulatedPod[] {
+    return [...this.#pods.values()];
+  }
+
+  /** The checkpoint is written, as when a plugin sends another list. */
+  setStock(stock: SimulatedStock): void {
+    this.#stock = stock;
+    this.#writeCheckpoint();
+  }
+
+  setFault(fault: KubeletFault | undefined): void {
+    this.#fault = fault;
+  }
+
+  setSocketMode(mode: number): void {
+    chmodSync(this.podResourcesSocket, mode);
+  }
+
+  /** Calls that arrived so far, by version and method: `v1.List`. */
+  calls(method: string): number {
+    return this.#calls.get(method) ?? 0;
+  }
+
+  #listed(): readonly SimulatedPod[] {
+    if (this.#clock.monotonic() < this.#emptyUntilMs) return [];
+    if (this.#fault?.kind !== 'huge') return this.pods();
+    return [...this.pods(), { namespace: 'x', name: 'x'.repeat(this.#fault.bytes), uid: 'x', containers: [] }];
+  }
+
+  #writeCheckpoint(): void {
+    writeCheckpoint(this.checkpoint, checkpointText(this.pods(), this.#stock));
+  }
+
+  async #gate(method: string): Promise<StatusAnswer | undefined> {
+    this.#calls.set(method, this.calls(method) + 1);
+    const fault = this.#fault;
+    if (fault?.kind === 'rate-limited' || this.#bucket?.take() === false) {
+      return { code: status.RESOURCE_EXHAUSTED, details: 'rejected by rate limit' };
+    }
+    if (fault?.kind === 'hang') return new Promise(() => {});
+    if (fault?.kind === 'slow') await new Promise<void>((resolve) => this.#clock.after(fault.delayMs, resolve));
+    return undefined;
+  }
+}

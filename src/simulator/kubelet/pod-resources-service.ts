@@ -1,0 +1,79 @@
+import { type handleUnaryCall, type Server, status } from '@grpc/grpc-js';
+import { PodResourcesListerService as V1, type PodResourcesListerServer as V1Server } from '../../generated/podresources/v1/api.ts';
+import {
+  PodResourcesListerService as V1alpha1,
+  type PodResourcesListerServer as V1alpha1Server,
+} from '../../generated/podresources/v1alpha1/api.ts';
+import { allocatable, podV1, podV1alpha1, type Random, shuffled } from './encode.ts';
+import { podKey, type SimulatedPod, type SimulatedStock } from './pods.ts';
+
+/** What the service tells of, read anew for each call. */
+export interface PodResourcesState {
+  pods(): readonly SimulatedPod[];
+  stock(): SimulatedStock;
+  readonly random: Random;
+}
+
+/** `allocatable: 'gate-off'` is how kubelets before 1.28 answered. */
+export interface ServedApis {
+  readonly v1: boolean;
+  readonly v1alpha1: boolean;
+  readonly allocatable: 'yes' | 'gate-off' | 'unimplemented';
+}
+
+export const ALL_APIS: ServedApis = { v1: true, v1alpha1: true, allocatable: 'yes' };
+
+export interface StatusAnswer {
+  readonly code: number;
+  readonly details: string;
+}
+
+/** Lets the call through (undefined), answers in its place, or never comes back. */
+export type Gate = (method: string) => Promise<StatusAnswer | undefined>;
+
+/** Adds the PodResources services to a server. */
+export function addPodResources(server: Server, state: PodResourcesState, apis: ServedApis, gate: Gate): void {
+  if (apis.v1) server.addService(V1, v1Methods(state, apis, gate));
+  if (!apis.v1alpha1) return;
+  const methods: V1alpha1Server = {
+    list: unary('v1alpha1.List', gate, () => ({
+      podResources: shuffled(state.pods(), state.random).map((pod) => podV1alpha1(pod, state.random)),
+    })),
+  };
+  server.addService(V1alpha1, methods);
+}
+
+function v1Methods(state: PodResourcesState, apis: ServedApis, gate: Gate): V1Server {
+  const active = (): SimulatedPod[] => state.pods().filter((pod) => pod.ended !== true);
+  return {
+    list: unary('v1.List', gate, () => ({ podResources: shuffled(active(), state.random).map((pod) => podV1(pod, state.random)) })),
+    getAllocatableResources: unary('v1.GetAllocatableResources', gate, () => {
+      if (apis.allocatable === 'gate-off') return failure(status.UNKNOWN, 'PodResources API GetAllocatableResources disabled');
+      if (apis.allocatable === 'unimplemented') return failure(status.UNIMPLEMENTED, 'unknown method GetAllocatableResources');
+      return allocatable(state.stock(), state.random);
+    }),
+    get: unary('v1.Get', gate, ({ podNamespace, podName }) => {
+      const pod = active().find(({ namespace, name }) => podKey(namespace, name) === podKey(podNamespace, podName));
+      if (pod === undefined) return failure(status.UNKNOWN, `pod ${podName} in namespace ${podNamespace} not found`);
+      return { podResources: podV1(pod, state.random) };
+    }),
+  };
+}
+
+function failure(code: number, details: string): StatusAnswer {
+  return { code, details };
+}
+
+function unary<Request, Response extends object>(
+  method: string,
+  gate: Gate,
+  answer: (request: Request) => Response | StatusAnswer,
+): handleUnaryCall<Request, Response> {
+  return (call, callback) => {
+    void gate(method).then((stopped) => {
+      const result = stopped ?? answer(call.request);
+      if ('code' in result) callback(result);
+      else callback(null, result as Response);
+    });
+  };
+}

@@ -1,0 +1,52 @@
+/** A device in a container's hands or in the kubelet's stock. */
+export interface SimulatedDevice {
+  readonly resource: string;
+  readonly id: string;
+  /** Absent: the plugin sent no topology. Empty: it sent one without nodes, which makes the device vanish from the allocatable ones. */
+  readonly numaNodes?: readonly number[];
+}
+
+export interface SimulatedMemory {
+  readonly type: string;
+  readonly bytes: bigint;
+  readonly numaNodes: readonly number[];
+}
+
+/** A ResourceClaim of a container with its prepared devices. */
+export interface SimulatedClaim {
+  readonly name: string;
+  readonly namespace: string;
+  readonly devices: readonly { readonly driver: string; readonly pool: string; readonly device: string; readonly shareId?: string }[];
+}
+
+export interface SimulatedContainer {
+  readonly name: string;
+  /** `sidecar` is a restartable init container; a plain init container holds devices and is never listed. */
+  readonly kind?: 'app' | 'sidecar' | 'init';
+  readonly devices?: readonly SimulatedDevice[];
+  readonly cpus?: readonly number[];
+  readonly memory?: readonly SimulatedMemory[];
+  readonly claims?: readonly SimulatedClaim[];
+}
+
+export interface SimulatedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly containers: readonly SimulatedContainer[];
+  /** Exclusive CPUs of the pod as a whole: they overlap with those of its containers. */
+  readonly podCpus?: readonly number[];
+  /** Ended but not yet removed: v1 leaves it out, v1alpha1 lists it without devices. */
+  readonly ended?: boolean;
+}
+
+/** What the node can hand out in all. */
+export interface SimulatedStock {
+  readonly devices: readonly (SimulatedDevice & { readonly healthy?: boolean })[];
+  readonly cpus: readonly number[];
+  readonly memory: readonly SimulatedMemory[];
+}
+
+export function podKey(namespace: string, name: string): string {
+  return `${namespace}/${name}`;
+}
