@@ -1,0 +1,73 @@
+import type { Allocation } from '../model/allocation.ts';
+import type { ActiveCondition, HealthState } from '../model/health.ts';
+import type { DeviceState } from '../model/snapshot.ts';
+import { type Html, html } from './html.ts';
+import { PAGE_STYLE } from './page-style.ts';
+import { REMEDY_TEXTS, STATE_WORDS } from './page-text.ts';
+import { durationText } from './units.ts';
+
+/** What all pages share. */
+export interface PageFrame {
+  readonly version: string;
+  /** Name of the node; absent when nobody told it. */
+  readonly node: string | undefined;
+  readonly telemetryPath: string;
+  readonly nowMs: number;
+}
+
+export function document(frame: PageFrame, title: string, body: Html, footer: Html): string {
+  const page = html`<title>${title}</title>
+<body>
+<header>
+<h1><a href="/">device-agent</a></h1> <span class="soft">${[frame.node, frame.version].filter((text) => text !== undefined).join(' · ')}</span>
+<nav aria-label="Other forms"><a href="${frame.telemetryPath}">Metrics</a><a href="/api/v1/devices">Devices</a><a href="/api/v1/allocations">Allocations</a><a href="/api/v1/status">Status</a></nav>
+</header>
+<main>
+${body}
+</main>
+<footer>${footer}</footer>
+</body>`;
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>${PAGE_STYLE}</style>
+${page.text}
+</html>
+`;
+}
+
+export function devicePath({ device }: DeviceState): string {
+  return `/devices/${encodeURIComponent(device.family)}/${encodeURIComponent(device.id)}`;
+}
+
+export function shownState(state: DeviceState): HealthState | 'missing' {
+  return state.missingSinceMs === undefined ? state.verdict.state : 'missing';
+}
+
+export function healthCell(state: DeviceState, nowMs: number): Html {
+  const shown = shownState(state);
+  const since = state.missingSinceMs ?? state.verdict.sinceMs;
+  return html`<span class="state ${shown}">${STATE_WORDS[shown]}</span>${
+    since > 0 ? html` <small>for ${durationText(nowMs - since)}</small>` : undefined
+  }${state.stale ? html`<p class="condition">Not read for ${durationText(nowMs - state.readAtMs)}.</p>` : undefined}${state.verdict.conditions.map(conditionLine)}`;
+}
+
+function conditionLine(condition: ActiveCondition): Html {
+  const { type, instance, reason, message, remedy, severity } = condition;
+  const name = instance === undefined ? type : `${type} (${instance})`;
+  return html`<p class="condition"><b>${name}</b> <small>${severity}, ${reason}</small><br>${message}${
+    REMEDY_TEXTS[remedy] === undefined ? undefined : html`<br><b>${REMEDY_TEXTS[remedy]}</b>`
+  }</p>`;
+}
+
+export function holderList(holders: readonly Allocation[], most: number): Html {
+  if (holders.length === 0) return html`<span class="soft">free</span>`;
+  const rest = holders.length - most;
+  return html`<ul class="plain">${holders
+    .slice(0, most)
+    .map(
+      ({ namespace, pod, container, resource, deviceId }) =>
+        html`<li>${namespace}/<b>${pod}</b> <small>${container}</small><br><small>${resource} <code>${deviceId}</code></small></li>`,
+    )}${rest > 0 ? html`<li class="soft">and ${rest} more</li>` : undefined}</ul>`;
+}

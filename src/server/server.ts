@@ -1,0 +1,164 @@
+import { createServer as createHttpServer, type Server } from 'node:http';
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import { type Clock, systemClock } from '../host/clock.ts';
+import type { Logger } from '../log/logger.ts';
+import type { ProblemSpec } from '../model/collection.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { createAdmission } from './admission.ts';
+import { sendError, sendText, TEXT_TYPE } from './answer.ts';
+import { createApi } from './api.ts';
+import { listen } from './listen.ts';
+import { chooseFormat } from './negotiation.ts';
+import type { WebOptions } from './options.ts';
+import { createPages } from './pages.ts';
+
+/** What the server shows. It reads the latest snapshot and asks neither hardware nor kubelet. */
+export interface ServerParts {
+  readonly exposition: {
+    text(): Promise<string>;
+    openMetrics(): Promise<string>;
+    readonly contentTypes: { readonly text: string; readonly openmetrics: string };
+  };
+  readonly store: { snapshot(): Snapshot | undefined };
+  /** What the agent says of itself at `/api/v1/status`: plain data with stable names. */
+  status(): object;
+  readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
+  readonly version: string;
+  readonly node?: string;
+  readonly options: WebOptions;
+  readonly logger: Logger;
+  readonly clock?: Clock;
+}
+
+export interface WebServer {
+  /** Binds the configured address; gives where it can be reached. Fails with the user error `listen-failed`. */
+  listen(): Promise<string>;
+  /** Ends idle connections at once, answers under way after a moment. */
+  close(): Promise<void>;
+}
+
+/** What one client, or all of them together, can take. */
+export interface ServerLimits {
+  /** For the head of a request, from the moment of connecting. */
+  readonly headersMs: number;
+  readonly requestMs: number;
+  /** For an answer, from the request to its last byte: a client that reads more slowly loses its connection. */
+  readonly answerMs: number;
+  /** How long an idle connection is kept: longer than the usual scrape interval, so that Prometheus keeps its own. */
+  readonly keepAliveMs: number;
+  readonly connections: number;
+  /** How long a request waits for its turn while `max-requests` answers are under way. */
+  readonly patienceMs: number;
+  /** How long answers under way may take when the server closes. */
+  readonly closeMs: number;
+}
+
+export const serverLimits: ServerLimits = {
+  headersMs: 5_000,
+  requestMs: 10_000,
+  answerMs: 30_000,
+  keepAliveMs: 75_000,
+  connections: 512,
+  patienceMs: 5_000,
+  closeMs: 1_500,
+};
+
+export function createServer(parts: ServerParts, limits: ServerLimits = serverLimits): WebServer {
+  const clock = parts.clock ?? systemClock;
+  const timeouts = { headersTimeout: limits.headersMs, requestTimeout: limits.requestMs, keepAliveTimeout: limits.keepAliveMs };
+  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, createApp(parts, limits, clock));
+  server.maxConnections = limits.connections;
+  return { listen: () => listen(server, parts.options['listen-address']), close: () => close(server, limits.closeMs, clock) };
+}
+
+function createApp(parts: ServerParts, limits: ServerLimits, clock: Clock): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use(commonHeaders, onlyReading);
+  const remedyOf = (family: string, code: string): string | undefined =>
+    parts.families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
+  const sources = { snapshot: () => parts.store.snapshot(), remedyOf, now: () => clock.now(), version: parts.version, node: parts.node };
+  app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
+  app.get(['/readyz', '/-/ready'], readiness(parts));
+  app.use(boundAnswers(parts.options['max-requests'], limits, clock));
+  app.use(metricsAt(parts));
+  app.use(createApi({ ...sources, status: () => parts.status() }));
+  app.use(createPages({ ...sources, telemetryPath: parts.options['telemetry-path'] }));
+  app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
+  app.use(failure(parts.logger));
+  return app;
+}
+
+const commonHeaders: RequestHandler = (_request, response, next) => {
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.setHeader('Cache-Control', 'no-store');
+  next();
+};
+
+const onlyReading: RequestHandler = (request, response, next) => {
+  if (request.method === 'GET' || request.method === 'HEAD') return next();
+  response.setHeader('Allow', 'GET, HEAD');
+  response.setHeader('Connection', 'close');
+  return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);
+};
+
+/** Bounds how many answers are under way and how long one may take. */
+function boundAnswers(most: number, limits: ServerLimits, clock: Clock): RequestHandler {
+  const admission = createAdmission(most, limits.patienceMs, clock);
+  return async (request, response, next) => {
+    const leave = await admission.enter();
+    if (leave === undefined) {
+      response.setHeader('Retry-After', '1');
+      return sendError(request, response, 503, 'too-many-requests', 'Too many requests are under way. Try again.');
+    }
+    // The client may have gone while it waited; then `close` does not come any more.
+    if (response.closed) return leave();
+    const cancel = clock.after(limits.answerMs, () => response.destroy());
+    response.once('close', () => {
+      cancel();
+      leave();
+    });
+    next();
+  };
+}
+
+function readiness({ store }: ServerParts): RequestHandler {
+  return (request, response) =>
+    store.snapshot() === undefined
+      ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not there yet.\n', 503)
+      : sendText(request, response, TEXT_TYPE, 'ok\n');
+}
+
+/** The path is compared as it is: in a configured path no character has a meaning of its own. */
+function metricsAt({ exposition, options }: ServerParts): RequestHandler {
+  return async (request, response, next) => {
+    if (request.path !== options['telemetry-path']) return next();
+    const format = chooseFormat(request.get('accept'));
+    response.vary('Accept');
+    const page = format === 'openmetrics' ? await exposition.openMetrics() : await exposition.text();
+    return sendText(request, response, exposition.contentTypes[format], page);
+  };
+}
+
+/** A fault of the request (a path that cannot be decoded) is told; one of ours is logged and told without details. */
+function failure(logger: Logger): ErrorRequestHandler {
+  return (error: { status?: unknown }, request, response, next) => {
+    if (response.headersSent) return next(error);
+    if (error.status === 400) return sendError(request, response, 400, 'bad-request', 'The path of the request cannot be read.');
+    logger.error('request failed', { path: request.path, error });
+    return sendError(request, response, 500, 'internal', 'Something went wrong inside the agent; its log says what.');
+  };
+}
+
+function close(server: Server, graceMs: number, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    if (!server.listening) return resolve();
+    const cancel = clock.after(graceMs, () => server.closeAllConnections());
+    server.close(() => {
+      cancel();
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}

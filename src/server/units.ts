@@ -1,0 +1,66 @@
+/** Texts for people: rounded, with the unit that a metric's name ends in. */
+type Write = (value: number) => string;
+
+const WRITERS: readonly (readonly [suffix: string, write: Write])[] = [
+  ['_bytes_per_second', (value) => `${rounded((value * 8) / 1e9)} Gbit/s`],
+  ['_bytes', binary],
+  ['_celsius', (value) => `${rounded(value)} °C`],
+  ['_ratio', (value) => `${rounded(value * 100)} %`],
+  ['_watts', (value) => `${rounded(value)} W`],
+  ['_joules', (value) => scaled(value, 'J')],
+  ['_volts', (value) => `${rounded(value)} V`],
+  ['_amperes', (value) => `${rounded(value)} A`],
+  ['_hertz', (value) => scaled(value, 'Hz')],
+  ['_timestamp_seconds', (value) => new Date(value * 1_000).toISOString()],
+  ['_seconds', (value) => durationText(value * 1_000)],
+  ['_rpm', (value) => `${grouped(value)} rpm`],
+];
+
+export function readingText(metric: string, value: number | bigint): string {
+  const name = metric.replace(/_total$/, '');
+  const write = WRITERS.find(([suffix]) => name.endsWith(suffix))?.[1];
+  return write === undefined ? grouped(value) : write(Number(value));
+}
+
+/** `device_memory_used_bytes`: `Memory used`. */
+export function metricTitle(metric: string): string {
+  const name = metric.replace(/^device_/, '').replace(/_total$/, '');
+  const suffix = WRITERS.find(([ending]) => name.endsWith(ending))?.[0] ?? '';
+  const words = name.slice(0, name.length - suffix.length).replaceAll('_', ' ');
+  return words === '' ? metric : words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Two units at most: `3 d 4 h`, `12 min`, `0.4 s`. */
+export function durationText(ms: number): string {
+  const seconds = Math.max(0, ms) / 1_000;
+  if (seconds < 60) return `${rounded(seconds)} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  const hours = Math.floor(seconds / 3_600);
+  if (hours < 24) return `${hours} h ${Math.floor((seconds % 3_600) / 60)} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+function binary(value: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+  const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
+  return `${rounded(value / 1_024 ** power)} ${units[power]}`;
+}
+
+function scaled(value: number, unit: string): string {
+  const prefixes = ['', 'k', 'M', 'G', 'T', 'P'];
+  const power = value < 1 ? 0 : Math.min(prefixes.length - 1, Math.floor(Math.log10(value) / 3));
+  return `${rounded(value / 1_000 ** power)} ${prefixes[power]}${unit}`;
+}
+
+/** Three digits that matter. */
+function rounded(value: number): string {
+  const magnitude = Math.abs(value);
+  return String(Number(value.toFixed(magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2)));
+}
+
+function grouped(value: number | bigint): string {
+  const [whole = '', fraction] = String(value).split('.');
+  if (/[^\d-]/.test(whole)) return whole;
+  const text = whole.replace(/\B(?=(?:\d{3})+$)/g, '\u202f');
+  return fraction === undefined ? text : `${text}.${fraction}`;
+}
