@@ -36,6 +36,7 @@ export const SOCKET_ADVICE: Readonly<Record<PodResourcesReason, readonly [cause:
 export async function checkPodResources({ configuration }: CheckContext): Promise<CheckResult[]> {
   const options = configuration.section('podresources', podResourcesOptions);
   const directory = checkDirectory(dirname(options.socket));
+  if (directory.status === 'finding') return [directory, skipped('podresources-socket', 'its directory cannot be reached')];
   const client = new PodResourcesClient(options, systemClock);
   const started = performance.now();
   const answer = await client.list().finally(() => client.close());
