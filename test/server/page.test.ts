@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { html } from '../../src/server/html.ts';
+import { mainReadings } from '../../src/server/page-readings.ts';
+import { durationText, metricTitle, readingText } from '../../src/server/units.ts';
+import { snapshot, state } from '../metrics/sample.ts';
+import { device, familyState } from '../support/snapshots.ts';
+import { type Started, start } from './start.ts';
+
+let started: Started | undefined;
+afterEach(() => started?.server.close());
+
+const page = async (now: Snapshot | undefined, path = '/') => {
+  started = await start({ snapshot: () => now });
+  const response = await fetch(started.url + path);
+  return { text: await response.text(), headers: response.headers };
+};
+
+describe('the page of devices', () => {
+  it('shows device, health, condition, remedy, holder and reading', async () => {
+    const { text } = await page(snapshot);
+    for (const part of [
+      '>toy-0</a>',
+      'Toy &quot;Deluxe&quot;',
+      '<span class="state degraded">Degraded</span>',
+      '<b>TooWarm (core)</b>',
+      '91 °C &lt;over&gt; 90 °C',
+      'Check fans, heat sink and air flow.',
+      'ml/<b>train-0</b>',
+      '<dt>Temperature</dt><dd>41.5 °C core</dd>',
+      '<dt>Memory</dt><dd>1 GiB</dd>',
+      '<span class="state missing">Missing</span>',
+      'node-1 · 1.2.3',
+    ]) {
+      expect(text).toContain(part);
+    }
+  });
+
+  it('shows what is wrong with kubelet and probes, and the way out', async () => {
+    const { text } = await page(snapshot);
+    expect(text).toContain('connect ECONNREFUSED &lt;socket&gt;');
+    expect(text).toContain('the kubelet is stopped or restarting');
+    expect(text).toContain('open wire/&lt;ctl&gt;: ENOENT');
+    expect(text).toContain('A read hangs');
+    expect(text).toContain('No probe knows a device of this name.');
+    const toy = { ...familyState('toy'), problems: [{ code: 'driver-missing', message: 'no /dev/toy' }] };
+    await started?.server.close();
+    expect((await page({ ...snapshot, families: [toy] })).text).toContain('Load the toy driver.');
+  });
+
+  it('has no script and a policy that allows its own style sheet alone', async () => {
+    const { text, headers } = await page(snapshot);
+    expect(text).not.toMatch(/<script|javascript:|\son\w+=|https?:\/\//i);
+    const style = /<style>([\s\S]*)<\/style>/.exec(text)?.[1] ?? '';
+    const hash = createHash('sha256').update(style).digest('base64');
+    expect(headers.get('content-security-policy')).toContain(`default-src 'none'; style-src 'sha256-${hash}'`);
+    expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+  });
+
+  it('lets no text of pods, devices or problems become markup', async () => {
+    const evil = `"><img src=x onerror='a'>&`;
+    const holder = { namespace: evil, pod: evil, container: evil, resource: evil, deviceId: evil, numaNodes: [] };
+    const one = state(device({ id: evil, family: evil, kind: evil, model: evil }), { holders: [holder] }, [
+      { metric: 'device_temperature_celsius', labels: { sensor: evil }, value: 1 },
+    ]);
+    const now: Snapshot = {
+      ...snapshot,
+      devices: [one],
+      allocations: [{ allocation: holder, devices: [], unresolved: 'no-device', held: false }],
+      families: [{ ...familyState(evil), problems: [{ code: evil, message: evil }] }],
+    };
+    const { text } = await page(now);
+    expect(text).not.toContain('<img');
+    const link = /<a class="id" href="([^"]+)">/.exec(text)?.[1]?.replaceAll('&#39;', "'") ?? '';
+    const details = await fetch((started?.url ?? '') + link);
+    expect(details.status).toBe(200);
+    expect(await details.text()).not.toContain('<img');
+  });
+
+  it('says that there is nothing yet, or no device', async () => {
+    expect((await page(undefined)).text).toContain('The first reading of the hardware is under way.');
+    await started?.server.close();
+    expect((await page({ ...snapshot, devices: [] })).text).toContain('No probe found a device on this node.');
+  });
+
+  it('shows a device with all its readings', async () => {
+    const { text } = await page(snapshot, '/devices/toy/toy-0');
+    expect(text).toContain('18\u202f446\u202f744\u202f073\u202f709\u202f551\u202f615');
+    expect(text).toContain('<th scope="row">PCI address</th><td>0000:3b:00.0</td>');
+  });
+});
+
+describe('main readings', () => {
+  it('join used and total memory, link state and speed, and name only the reasons that throttle', () => {
+    expect(
+      mainReadings([
+        { metric: 'device_memory_used_bytes', value: 2 ** 30 },
+        { metric: 'device_memory_total_bytes', value: 80 * 2 ** 30 },
+        { metric: 'device_link_up', labels: { port: '1' }, value: 1 },
+        { metric: 'device_link_up', labels: { port: '2' }, value: 0 },
+        { metric: 'device_link_speed_bytes_per_second', labels: { port: '1' }, value: 25e9 },
+        { metric: 'device_throttled', labels: { reason: 'thermal' }, value: 1 },
+        { metric: 'device_throttled', labels: { reason: 'power' }, value: 0 },
+      ]),
+    ).toEqual([
+      { title: 'Memory', text: '1 GiB of 80 GiB' },
+      { title: 'Port', text: '1 up, 200 Gbit/s, 2 down' },
+      { title: 'Throttled', text: 'thermal' },
+    ]);
+  });
+
+  it('of a device without any are its first others', () => {
+    expect(mainReadings([{ metric: 'device_fpga_ports', value: 2 }])).toEqual([{ title: 'Fpga ports', text: '2' }]);
+  });
+});
+
+describe('texts for people', () => {
+  it.each([
+    ['device_temperature_celsius', 41.56, '41.6 °C'],
+    ['device_utilization_ratio', 0.375, '37.5 %'],
+    ['device_received_bytes_total', 9_007_199_254_740_993n, '8 PiB'],
+    ['device_memory_used_bytes', 0, '0 B'],
+    ['device_clock_hertz', 1_980_000_000, '1.98 GHz'],
+    ['device_throttled_seconds_total', 90_000, '1 d 1 h'],
+    ['device_errors_total', 1_234_567, '1\u202f234\u202f567'],
+    ['device_errors_total', 1e21, '1e+21'],
+    ['device_voltage_volts', 0.851, '0.85 V'],
+  ])('%s %s is %s', (metric, value, text) => {
+    expect(readingText(metric, value)).toBe(text);
+  });
+
+  it('name metrics and durations', () => {
+    expect(metricTitle('device_pcie_link_width_lanes')).toBe('Pcie link width lanes');
+    expect(metricTitle('device_power_watts')).toBe('Power');
+    expect([0, 12_340, 61_000, 3_700_000, 90_000_000].map(durationText)).toEqual(['0 s', '12.3 s', '1 min', '1 h 1 min', '1 d 1 h']);
+  });
+
+  it('are escaped when put into markup', () => {
+    expect(html`<b title="${`"'<&`}">${[html`<i>`, 1, undefined]}</b>`.text).toBe('<b title="&quot;&#39;&lt;&amp;"><i>1</b>');
+  });
+});

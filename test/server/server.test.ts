@@ -1,0 +1,215 @@
+import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { snapshot as sample } from '../metrics/sample.ts';
+import { type Started, type StartOptions, start as startServer } from './start.ts';
+
+const running: Started[] = [];
+const start = async (options?: StartOptions): Promise<Started> => {
+  const started = await startServer(options);
+  running.push(started);
+  return started;
+};
+afterEach(async () => {
+  await Promise.all(running.splice(0).map(({ server }) => server.close()));
+});
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** As the bytes come: nothing is decompressed, no header is added. */
+function ask(url: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }));
+      response.on('error', reject);
+    });
+    request.on('error', reject);
+    request.end();
+  });
+}
+
+describe('/metrics', () => {
+  it('is Prometheus text unless OpenMetrics is asked for', async () => {
+    const { url } = await start();
+    const plain = await ask(`${url}/metrics`);
+    expect([plain.status, plain.headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
+    expect(plain.body.toString()).toContain('device_temperature_celsius{device="toy-0",sensor="core"} 41.5\n');
+    const open = await ask(`${url}/metrics`, {
+      accept:
+        'application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2',
+    });
+    expect(open.headers['content-type']).toBe('application/openmetrics-text; version=1.0.0; charset=utf-8');
+    expect(open.body.toString()).toMatch(/\n# EOF\n$/);
+    expect(open.headers.vary).toContain('Accept');
+  });
+
+  it('is compressed for those who accept it, and says how long it is', async () => {
+    const { url } = await start();
+    const zipped = await ask(`${url}/metrics`, { 'accept-encoding': 'gzip' });
+    expect(zipped.headers['content-encoding']).toBe('gzip');
+    expect(Number(zipped.headers['content-length'])).toBe(zipped.body.length);
+    expect(gunzipSync(zipped.body).toString()).toContain('# TYPE device_info gauge');
+    const plain = await ask(`${url}/metrics`, { 'accept-encoding': 'gzip;q=0, identity' });
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(Number(plain.headers['content-length'])).toBe(plain.body.length);
+  });
+
+  it('lies where it is configured to lie, whatever characters the path has', async () => {
+    const { url } = await start({ options: { 'telemetry-path': '/a:b/(metrics)' } });
+    expect((await ask(`${url}/a:b/(metrics)`)).body.toString()).toContain('device_info');
+    expect((await ask(`${url}/metrics`)).status).toBe(404);
+  });
+
+  it('answers before the first snapshot with the agent alone', async () => {
+    const { url } = await start({ snapshot: () => undefined });
+    const page = await ask(`${url}/metrics`);
+    expect(page.status).toBe(200);
+    expect(page.body.toString()).toContain('device_agent_build_info');
+  });
+
+  it('gives 50 scrapers at once the whole page each, though only 3 answers may be under way', async () => {
+    const { url } = await start({ options: { 'max-requests': 3 } });
+    const answers = await Promise.all(Array.from({ length: 50 }, () => ask(`${url}/metrics`, { 'accept-encoding': 'gzip' })));
+    expect(answers.map(({ status }) => status)).toEqual(Array(50).fill(200));
+    const heads = answers.map(({ body }) => gunzipSync(body).toString().split('# HELP device_agent_')[0]);
+    expect(new Set(heads).size).toBe(1);
+  });
+
+  it('sends HEAD the headers alone', async () => {
+    const { url } = await start();
+    const head = await ask(`${url}/metrics`, {}, 'HEAD');
+    expect([head.status, head.body.length]).toEqual([200, 0]);
+    expect(Number(head.headers['content-length'])).toBeGreaterThan(1_000);
+  });
+});
+
+describe('readiness', () => {
+  it('comes with the first snapshot, liveness before it', async () => {
+    let now: Snapshot | undefined;
+    const { url } = await start({ snapshot: () => now });
+    const statuses = async (): Promise<number[]> =>
+      Promise.all(
+        ['/healthz', '/-/healthy', '/readyz', '/-/ready', '/api/v1/devices', '/'].map(async (path) => (await ask(url + path)).status),
+      );
+    expect(await statuses()).toEqual([200, 200, 503, 503, 503, 200]);
+    now = sample;
+    expect(await statuses()).toEqual([200, 200, 200, 200, 200, 200]);
+  });
+});
+
+describe('errors', () => {
+  it('are JSON for the API and a line of text elsewhere', async () => {
+    const { url } = await start();
+    const api = await ask(`${url}/api/v1/nothing`);
+    expect([api.status, JSON.parse(api.body.toString())]).toEqual([
+      404,
+      { error: { code: 'not-found', message: 'There is nothing at /api/v1/nothing.' } },
+    ]);
+    const other = await ask(`${url}/favicon.ico`);
+    expect([other.status, other.body.toString()]).toEqual([404, 'There is nothing at /favicon.ico.\n']);
+    expect((await ask(`${url}/api/v1/devices/toy/none`)).status).toBe(404);
+    expect((await ask(`${url}/devices/toy/none`)).status).toBe(404);
+  });
+
+  it('tell which methods are allowed', async () => {
+    const { url } = await start();
+    const post = await ask(`${url}/metrics`, {}, 'POST');
+    expect([post.status, post.headers.allow]).toEqual([405, 'GET, HEAD']);
+    expect((await ask(`${url}/api/v1/devices`, {}, 'DELETE')).status).toBe(405);
+  });
+
+  it('of a path that cannot be decoded are the client’s fault', async () => {
+    const { url, log } = await start();
+    const answer = await ask(`${url}/devices/toy/%E0%A4%A`);
+    expect([answer.status, log]).toEqual([400, []]);
+  });
+
+  it('of ours are logged, and told without details', async () => {
+    const failing = {
+      text: () => Promise.reject(new Error('secret detail')),
+      openMetrics: () => Promise.resolve(''),
+      contentTypes: { text: 'text/plain', openmetrics: '' },
+    };
+    const { url, log } = await start({ parts: { exposition: failing } });
+    const answer = await ask(`${url}/metrics`);
+    expect(answer.status).toBe(500);
+    expect(answer.body.toString()).not.toMatch(/secret|at .*\.ts/);
+    expect(log.join('')).toContain('secret detail');
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it('and pages carry no header that names the program or an entity tag', async () => {
+    const { url } = await start();
+    for (const path of ['/', '/metrics', '/api/v1/status', '/nothing']) {
+      const { headers } = await ask(url + path);
+      expect([headers['x-powered-by'], headers.etag, headers['x-content-type-options']]).toEqual([undefined, undefined, 'nosniff']);
+    }
+  });
+});
+
+describe('a bad client', () => {
+  const bigPage = 'x'.repeat(64 * 1024 * 1024);
+  const big = {
+    text: () => Promise.resolve(bigPage),
+    openMetrics: () => Promise.resolve(''),
+    contentTypes: { text: 'text/plain', openmetrics: '' },
+  };
+  const connectTo = (url: string, send: string) => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.write(send);
+    return { socket, closed: new Promise<void>((resolve) => socket.once('close', () => resolve())) };
+  };
+
+  it('that does not read its answer loses its place to the next one', async () => {
+    const { url } = await start({ parts: { exposition: big }, options: { 'max-requests': 1 }, limits: { answerMs: 300 } });
+    const slow = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
+    await new Promise((resolve) => slow.socket.once('readable', resolve));
+    expect((await ask(`${url}/api/v1/status`)).status).toBe(200);
+    slow.socket.resume();
+    await slow.closed;
+    expect(slow.socket.bytesRead).toBeLessThan(bigPage.length);
+  });
+
+  it('that holds the only place does not hold up liveness, and the others are told to come again', async () => {
+    const { url } = await start({ parts: { exposition: big }, options: { 'max-requests': 1 }, limits: { patienceMs: 100 } });
+    const slow = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
+    await new Promise((resolve) => slow.socket.once('readable', resolve));
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+    const refused = await ask(`${url}/metrics`);
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
+    slow.socket.destroy();
+    await slow.closed;
+    await expect.poll(async () => (await ask(`${url}/api/v1/status`)).status).toBe(200);
+  });
+
+  it('that never finishes its request is cut off', async () => {
+    const { url } = await start({ limits: { headersMs: 250, requestMs: 500 } });
+    const half = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost:');
+    const silent = connectTo(url, '');
+    half.socket.resume();
+    silent.socket.resume();
+    await Promise.all([half.closed, silent.closed]);
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it('that keeps a connection does not keep the server from closing', async () => {
+    const { url, server } = await start({ parts: { exposition: big }, limits: { closeMs: 100 } });
+    const idle = connectTo(url, 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
+    const slow = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
+    await Promise.all([idle, slow].map(({ socket }) => new Promise((resolve) => socket.once('readable', resolve))));
+    await server.close();
+    idle.socket.resume();
+    slow.socket.resume();
+    await Promise.all([idle.closed, slow.closed]);
+    await expect(ask(`${url}/healthz`)).rejects.toThrow('ECONNREFUSED');
+  });
+});
