@@ -7,6 +7,7 @@ import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { parseListenAddress } from '../server/listen.ts';
+import { webOptions } from '../server/options.ts';
 
 /** The values that hold, in the form in which the agent takes them. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
@@ -19,6 +20,8 @@ export function agentSettings(configuration: Configuration, families: readonly D
       .filter(({ name }) => configuration.isOn(`probe.${name}`))
       .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),
     pools: configuration.part(poolRules),
+    health: {},
+    web: configuration.section('web', webOptions),
   };
 }
 

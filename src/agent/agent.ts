@@ -1,0 +1,104 @@
+import { systemClock } from '../host/clock.ts';
+import type { Logger } from '../log/logger.ts';
+import { createExposition, type Exposition } from '../metrics/exposition.ts';
+import type { AgentStats } from '../model/agent-stats.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { createServer } from '../server/server.ts';
+import { AgentCore } from './core.ts';
+import { HealthKeeper } from './health.ts';
+import { HostFactsKeeper } from './host-facts.ts';
+import { supervisorProblems } from './probe-problems.ts';
+import { every } from './schedule.ts';
+import type { AgentSettings } from './settings.ts';
+
+export interface AgentParts {
+  readonly logger: Logger;
+  readonly version: string;
+}
+
+export interface RunningAgent {
+  /** Where it can be reached, as a URL or the path of a socket. */
+  readonly address: string;
+  /** False when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  stop(): Promise<boolean>;
+}
+
+/** Starts everything in the order of the data's way; fails with a user error when the address cannot be bound. */
+export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
+  const { core, health, exposition, facts } = build(settings, { logger, version }, true);
+  const server = createServer({
+    exposition,
+    store: core.store,
+    status: () => ({ host: facts?.facts() }),
+    families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
+    version,
+    options: settings.web,
+    logger,
+  });
+  const address = await server.listen().catch(async (error: unknown) => {
+    await core.close();
+    facts?.stop();
+    throw error;
+  });
+  core.poller.watch();
+  const stopTicking = every(settings.refresh.interval, () => void core.refresh(), systemClock);
+  return {
+    address,
+    async stop() {
+      stopTicking();
+      facts?.stop();
+      const [ended] = await Promise.all([core.close(), server.close()]);
+      await health.close();
+      return ended;
+    },
+  };
+}
+
+export interface OneCollection {
+  readonly snapshot: Snapshot;
+  /** The part of `/metrics` that is about devices and containers. */
+  readonly page: string;
+  readonly ended: boolean;
+}
+
+/** One refresh of everything, for commands that print and end. */
+export async function collectOnce(settings: AgentSettings, parts: AgentParts): Promise<OneCollection> {
+  const { core, health, exposition } = build(settings, parts, false);
+  await core.refresh();
+  core.assemble();
+  const snapshot = core.store.snapshot() as Snapshot;
+  const page = await exposition.devices();
+  const ended = await core.close();
+  await health.close();
+  return { snapshot, page, ended };
+}
+
+interface Built {
+  readonly core: AgentCore;
+  readonly health: HealthKeeper;
+  readonly exposition: Exposition;
+  readonly facts: HostFactsKeeper | undefined;
+}
+
+function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Built {
+  const health: HealthKeeper = new HealthKeeper(settings, logger, systemClock, () => core.assemble());
+  const core: AgentCore = new AgentCore(settings, health.judge, logger, systemClock);
+  const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs) : undefined;
+  const stats = (): AgentStats => {
+    const polled = core.poller.stats();
+    const host = facts?.facts();
+    return {
+      nowMs: systemClock.now(),
+      version,
+      podResourcesRequests: polled.requests,
+      podResourcesDurations: polled.durations.map(({ method, durationMs }) => ({ method, lastMs: durationMs })),
+      ...(host === undefined ? {} : { host }),
+    };
+  };
+  const exposition = createExposition({
+    families: settings.families.map(({ family }) => ({ name: family.name, metrics: family.metrics })),
+    snapshot: () => core.store.snapshot(),
+    agent: stats,
+  });
+  return { core, health, exposition, facts };
+}

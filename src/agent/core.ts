@@ -1,0 +1,117 @@
+import type { Clock } from '../host/clock.ts';
+import { readCheckpoint } from '../kubelet/checkpoint.ts';
+import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
+import { createChangeLog } from '../log/changes.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Resolve } from '../model/allocation.ts';
+import type { MetricSpec } from '../model/metric.ts';
+import type { CheckpointEntry } from '../model/pod-resources.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import { Assembler, type Judge } from './assemble.ts';
+import { ProbeRunner } from './probe-runner.ts';
+import { ProblemLog } from './problem-log.ts';
+import type { AgentSettings } from './settings.ts';
+import { Store } from './store.ts';
+
+/** Inputs that arrive within this time go into one snapshot. */
+const SETTLE_MS = 20;
+/** Shortest time between two reads that a probe asked for. */
+const WAKE_SPACING_MS = 100;
+const CLOSE_GRACE_MS = 1_000;
+
+/** Probes, kubelet and store, without the clockwork that drives them and the outputs that read them. */
+export class AgentCore {
+  readonly store = new Store();
+  readonly poller: PodResourcesPoller;
+  readonly runners: readonly ProbeRunner[];
+  readonly #settings: AgentSettings;
+  readonly #clock: Clock;
+  readonly #assembler: Assembler;
+  readonly #problems: ProblemLog;
+  readonly #wakes = new Map<ProbeRunner, () => void>();
+  #checkpoint: readonly CheckpointEntry[] = [];
+  #cancelAssembly: (() => void) | undefined;
+
+  constructor(settings: AgentSettings, judge: Judge, logger: Logger, clock: Clock) {
+    this.#settings = settings;
+    this.#clock = clock;
+    const families = settings.families.map(({ family }) => family);
+    this.#problems = new ProblemLog(createChangeLog(logger), families);
+    const changed = (): void => this.#assembleSoon();
+    this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
+    this.runners = settings.families.map(({ family, options }): ProbeRunner => {
+      const runner: ProbeRunner = new ProbeRunner(
+        { family: family.name, options, roots: settings.roots, timeoutMs: settings.refresh.timeout },
+        clock,
+        {
+          changed,
+          wake: () => this.#refreshSoon(runner),
+          crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
+        },
+      );
+      return runner;
+    });
+    this.#assembler = new Assembler(
+      {
+        rules: { pools: settings.pools, families: resolvers(families) },
+        specs: new Map(families.flatMap((family) => family.metrics).map((spec): [string, MetricSpec] => [spec.name, spec])),
+        staleAfterMs: settings.refresh['stale-after'],
+        missingRetentionMs: settings.device['missing-retention'],
+      },
+      judge,
+    );
+  }
+
+  /** Reads everything once; resolves when each part has answered or was given up. */
+  async refresh(): Promise<void> {
+    await Promise.all([this.poller.refresh(), this.#readCheckpoint(), ...this.runners.map((runner) => runner.refresh())]);
+  }
+
+  /** Makes a snapshot of what is known now. */
+  assemble(): void {
+    this.#cancelAssembly?.();
+    this.#cancelAssembly = undefined;
+    const snapshot = this.#assembler.assemble(
+      {
+        families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest() })),
+        podResources: this.poller.current(),
+        checkpoint: this.#checkpoint,
+      },
+      this.#clock.now(),
+    );
+    this.#problems.update(snapshot);
+    this.store.publish(snapshot);
+  }
+
+  /** False when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  async close(): Promise<boolean> {
+    this.#cancelAssembly?.();
+    for (const cancel of this.#wakes.values()) cancel();
+    this.poller.close();
+    const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
+    this.#cancelAssembly?.();
+    return ended.every(Boolean);
+  }
+
+  async #readCheckpoint(): Promise<void> {
+    const path = this.#settings.podResources.checkpoint;
+    this.#checkpoint = (path === '' ? undefined : await readCheckpoint(path)) ?? [];
+  }
+
+  #assembleSoon(): void {
+    this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
+  }
+
+  #refreshSoon(runner: ProbeRunner): void {
+    if (this.#wakes.has(runner)) return;
+    const cancel = this.#clock.after(WAKE_SPACING_MS, () => {
+      this.#wakes.delete(runner);
+      void runner.refresh();
+    });
+    this.#wakes.set(runner, cancel);
+  }
+}
+
+function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {
+  return new Map(families.flatMap((family): [string, Resolve][] => (family.resolve === undefined ? [] : [[family.name, family.resolve]])));
+}

@@ -1,0 +1,53 @@
+import type { ChangeLog, Trouble } from '../log/changes.ts';
+import type { ProblemSpec } from '../model/collection.ts';
+import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import { supervisorProblems } from './probe-problems.ts';
+
+/** Says each problem of a snapshot once when it begins and once when it ends, with its remedy. */
+export class ProblemLog {
+  readonly #changes: ChangeLog;
+  readonly #specs: ReadonlyMap<string, ReadonlyMap<string, ProblemSpec>>;
+
+  constructor(changes: ChangeLog, families: readonly DeviceFamily[]) {
+    this.#changes = changes;
+    this.#specs = new Map(
+      families.map((family) => [family.name, new Map([...supervisorProblems, ...family.problems].map((spec) => [spec.code, spec]))]),
+    );
+  }
+
+  update(snapshot: Snapshot): void {
+    for (const family of snapshot.families) this.#changes.update(`probe ${family.family}`, this.#probeTroubles(family));
+    const kubelet = snapshot.podResources.problem;
+    this.#changes.update(
+      'kubelet',
+      kubelet === undefined
+        ? []
+        : [{ key: kubelet.reason, message: 'the kubelet cannot be asked', fields: { reason: kubelet.reason, detail: kubelet.message } }],
+    );
+    this.#changes.update('allocations', snapshot.allocations.filter(({ unresolved }) => unresolved === 'ambiguous').map(ambiguous));
+  }
+
+  #probeTroubles({ family, problems }: FamilyState): Trouble[] {
+    return problems.map((problem) => ({
+      key: `${problem.code} ${problem.device ?? ''} ${problem.message}`,
+      message: 'a probe cannot read everything',
+      fields: {
+        family,
+        code: problem.code,
+        ...(problem.device === undefined ? {} : { device: problem.device }),
+        detail: problem.message,
+        remedy: this.#specs.get(family)?.get(problem.code)?.remedy,
+      },
+    }));
+  }
+}
+
+function ambiguous({ allocation }: AllocationState): Trouble {
+  const { resource, deviceId, namespace, pod, container } = allocation;
+  return {
+    key: `${resource} ${deviceId}`,
+    message: 'two device families claim the same device id; the allocation is joined with neither',
+    fields: { resource, deviceId, namespace, pod, container },
+  };
+}

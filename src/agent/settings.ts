@@ -1,0 +1,20 @@
+import type { HealthConfig } from '../health/policy-config.ts';
+import type { Roots } from '../host/host.ts';
+import type { PodResourcesOptions } from '../kubelet/options.ts';
+import type { PoolRule } from '../model/rule.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import type { WebOptions } from '../server/options.ts';
+import type { DeviceOptions, RefreshOptions } from './options.ts';
+
+/** Everything the agent needs to know; whoever starts it has checked the values. */
+export interface AgentSettings {
+  readonly roots: Roots;
+  readonly refresh: RefreshOptions;
+  readonly device: DeviceOptions;
+  readonly podResources: PodResourcesOptions;
+  /** The enabled families with their options. */
+  readonly families: readonly { readonly family: DeviceFamily; readonly options: Readonly<Record<string, unknown>> }[];
+  readonly pools: readonly PoolRule[];
+  readonly health: HealthConfig;
+  readonly web: WebOptions;
+}
