@@ -1,0 +1,130 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { MAIN, run } from './command-line.ts';
+
+let folder: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'device-agent-cli-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(text: string): string {
+  const path = join(folder, 'agent.yaml');
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('wrong command lines', () => {
+  it.each<[string, string[], string]>([
+    ['no command', [], '"device-agent" needs a command:'],
+    ['unknown command', ['docter'], 'unknown command "device-agent docter"; did you mean doctor?'],
+    ['unknown command in a group', ['config', 'prnt'], 'unknown command "device-agent config prnt"; did you mean print?'],
+    ['group without command', ['config'], '"device-agent config" needs a command: check, print, schema'],
+    ['unknown flag', ['config', 'print', '--log.levl=debug'], 'unknown flag --log.levl; did you mean --log.level?'],
+    ['unknown flag before the command', ['--paht.sysfs=/x', 'config', 'print'], 'unknown flag --paht.sysfs; did you mean --path.sysfs?'],
+    ['unknown negation', ['config', 'print', '--no-log.level'], 'unknown flag --no-log.level'],
+    ['flag without value', ['config', 'print', '--log.level'], '--log.level'],
+    ['value of the wrong kind', ['config', 'print', '--refresh.interval=fast'], 'flag --refresh.interval: must be a duration'],
+    ['too many words', ['config', 'print', 'all'], 'too many arguments'],
+    ['unknown form of output', ['config', 'print', '-o', 'xml'], 'Allowed choices are yaml, table, json'],
+    ['address without port', ['config', 'check', '--web.listen-address=localhost'], 'web.listen-address must be :port'],
+    ['path without slash', ['config', 'check', '--web.telemetry-path=metrics'], 'web.telemetry-path must be a path'],
+  ])('%s', async (_name, args, message) => {
+    const { status, stdout, stderr } = await run(args);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+    expect(stderr.trimEnd().split('\n').length).toBeLessThanOrEqual(2);
+    expect([status, stdout]).toEqual([2, '']);
+  });
+
+  it('names file, line and column of a wrong file', async () => {
+    const path = file('log:\n  level: info\nrefresh:\n  intervall: 5s\n');
+    const { status, stderr } = await run(['config', 'check', `--config.file=${path}`]);
+    expect(stderr).toContain(`  ${path}:4:3: unknown key "intervall" in refresh; did you mean interval?`);
+    expect(status).toBe(2);
+  });
+
+  it('warns of a variable that nothing knows, and goes on', async () => {
+    const { status, stderr } = await run(['config', 'check'], {
+      DEVICE_AGENT_REFRESH_INTERVALL: '5s',
+      DEVICE_AGENT_PORT: 'tcp://10.0.0.1:9835',
+    });
+    expect(stderr).toMatch(
+      /WARN {2}environment variable has no meaning variable=DEVICE_AGENT_REFRESH_INTERVALL nearest=DEVICE_AGENT_REFRESH_INTERVAL\n$/,
+    );
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(status).toBe(0);
+  });
+});
+
+describe('configuration', () => {
+  it('takes options before and after the command, the environment and the file, each with its origin', async () => {
+    const path = file('refresh: {interval: 5s, timeout: 7s}\n');
+    const args = ['--log.level=warn', 'config', 'print', '-o', 'json', '--path.sysfs', '/x'];
+    const { stdout } = await run(args, { DEVICE_AGENT_CONFIG_FILE: path, DEVICE_AGENT_REFRESH_TIMEOUT: '8s' });
+    expect(JSON.parse(stdout)).toMatchObject({
+      'config.file': { value: path, origin: 'environment DEVICE_AGENT_CONFIG_FILE' },
+      'log.level': { value: 'warn', origin: 'flag --log.level' },
+      'path.sysfs': { value: '/x', origin: 'flag --path.sysfs' },
+      'refresh.interval': { value: '5s', origin: `file ${path}:1` },
+      'refresh.timeout': { value: '8s', origin: 'environment DEVICE_AGENT_REFRESH_TIMEOUT' },
+      'log.format': { value: 'text', origin: 'default' },
+    });
+  });
+
+  it('prints what it accepts, and the schema accepts it too', async () => {
+    const { stdout: printed } = await run(['config', 'print', '--refresh.interval=1m30s']);
+    expect(await run(['config', 'check', `--config.file=${file(printed)}`])).toMatchObject({ status: 0, stdout: '', stderr: '' });
+    const { stdout: schema } = await run(['config', 'schema']);
+    const validate = new Ajv({ allowUnionTypes: true }).compile(JSON.parse(schema) as object);
+    expect(validate(parse(printed)), JSON.stringify(validate.errors)).toBe(true);
+    expect(validate({ refresh: { intervall: '5s' } })).toBe(false);
+  });
+
+  it('shows every option in the help of every command', async () => {
+    const { stdout } = await run(['config', 'print', '-o', 'json']);
+    const structured = ['join.rules', 'health', 'plugin.resources'];
+    const keys = Object.keys(JSON.parse(stdout) as object).filter((key) => !structured.includes(key));
+    expect(keys.length).toBeGreaterThan(15);
+    for (const args of [['--help'], ['doctor', '--help'], ['config', 'print', '--help']]) {
+      const { stdout: help, status } = await run(args);
+      expect(
+        keys.filter((key) => !new RegExp(`^ +--(\\[no-\\])?${key.replaceAll('.', '\\.')}[ \\n]`, 'm').test(help)),
+        args.join(' '),
+      ).toEqual([]);
+      expect(help).toContain('Examples:');
+      expect(status).toBe(0);
+    }
+  });
+});
+
+describe('version', () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+
+  it.each([['version'], ['--version'], ['version', '-o', 'text'], ['version', '--log.level=debug']])(
+    'is told by %s %s %s',
+    async (...args) => {
+      expect(await run(args)).toMatchObject({ status: 0, stdout: expect.stringContaining(`device-agent ${version} (node `), stderr: '' });
+    },
+  );
+
+  it.each([['-o', 'json'], ['-ojson'], ['--output=json']])('is told as JSON by version %s %s', async (...args) => {
+    expect(JSON.parse((await run(['version', ...args])).stdout)).toMatchObject({ version, nodeVersion: process.versions.node });
+  });
+});
+
+describe('a reader that goes away', () => {
+  it.each(['config schema', '--help', 'config print', 'version'])('ends "%s" quietly', async (command) => {
+    const script = `set -o pipefail; ${process.execPath} ${MAIN} ${command} | true; echo "status \${PIPESTATUS[0]}"`;
+    const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>((resolve) => {
+      execFile('bash', ['-c', script], (_error, out, err) => resolve({ stdout: out, stderr: err }));
+    });
+    expect([stdout, stderr]).toEqual(['status 0\n', '']);
+  });
+});
