@@ -2,7 +2,7 @@ import type { Reading } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { type Html, html } from './html.ts';
 import { document, healthCell, holderList, type PageFrame } from './page-parts.ts';
-import { labelWords } from './page-readings.ts';
+import { isNumber, labelWords } from './page-readings.ts';
 import { durationText, metricTitle, readingText } from './units.ts';
 
 /** Everything known of one device. */
@@ -37,11 +37,12 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
   return rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
 }
 
-function readings(list: readonly Reading[]): Html {
+function readings(given: readonly Reading[]): Html {
+  const list = given.filter(isNumber);
   if (list.length === 0) return html`<p>There are no readings now.</p>`;
   const sorted = list.toSorted((a, b) => (a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : 0));
   return html`<h2>Readings</h2>
-<div class="scroll"><table><thead><tr><th scope="col">Reading</th><th scope="col">Of</th><th scope="col">Value</th><th scope="col">Metric</th></tr></thead><tbody>
+<div class="scroll"><table><thead><tr><th scope="col">Reading</th><th scope="col">Of</th><th scope="col" class="number">Value</th><th scope="col">Metric</th></tr></thead><tbody>
 ${sorted.map(
   (reading) =>
     html`<tr><th scope="row">${metricTitle(reading.metric)}</th><td>${labelWords(reading)}</td><td class="number">${readingText(reading.metric, reading.value)}</td><td><code>${reading.metric}</code></td></tr>\n`,

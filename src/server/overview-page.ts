@@ -37,7 +37,7 @@ ${kubeletTile(snapshot, nowMs)}
 function kubeletTile({ podResources }: Snapshot, nowMs: number): Html {
   const { problem, answeredAtMs, held } = podResources;
   const answer = answeredAtMs === undefined ? 'no answer yet' : `last answer ${durationText(nowMs - answeredAtMs)} ago`;
-  const kept = held.size > 0 ? `, ${held.size} allocations kept from an earlier answer` : '';
+  const kept = held.size > 0 ? `, ${held.size} kept from an earlier answer` : '';
   const [state, word] =
     problem !== undefined ? ['unhealthy', problem.reason] : answeredAtMs === undefined ? ['unknown', 'waiting'] : ['healthy', 'answers'];
   return html`<li class="wide"><b><span class="state ${state}">${word}</span></b> kubelet, ${answer}${kept}</li>`;

@@ -30,7 +30,8 @@ const MOST_VALUES = 3;
 const MOST_LINES_WITHOUT_MAIN = 3;
 
 /** The main readings of a device; of one that has none of them, its first few others. */
-export function mainReadings(readings: readonly Reading[]): readonly ReadingLine[] {
+export function mainReadings(given: readonly Reading[]): readonly ReadingLine[] {
+  const readings = given.filter(isNumber);
   const lines = MAIN.flatMap(({ title, metric, text }) => {
     const texts = readings.filter((reading) => reading.metric === metric).flatMap((reading) => text(reading, readings) ?? []);
     return texts.length === 0 ? [] : [{ title, text: shortened(texts) }];
@@ -39,8 +40,16 @@ export function mainReadings(readings: readonly Reading[]): readonly ReadingLine
   return readings.slice(0, MOST_LINES_WITHOUT_MAIN).map((reading) => ({ title: metricTitle(reading.metric), text: withLabels(reading) }));
 }
 
+/** Whether a reading is fit to be shown: metrics and API leave out the same ones. */
+export function isNumber({ value }: Reading): boolean {
+  return typeof value === 'bigint' || Number.isFinite(value);
+}
+
+/** Values of the labels; a bare number says what it counts. */
 export function labelWords(reading: Reading): string {
-  return Object.values(reading.labels ?? {}).join(' ');
+  return Object.entries(reading.labels ?? {})
+    .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value))
+    .join(', ');
 }
 
 function shortened(texts: readonly string[]): string {

@@ -35,6 +35,7 @@ describe('the page of devices', () => {
     ]) {
       expect(text).toContain(part);
     }
+    expect(text).not.toMatch(/NaN|undefined|\[object/);
   });
 
   it('shows what is wrong with kubelet and probes, and the way out', async () => {
@@ -88,6 +89,7 @@ describe('the page of devices', () => {
     const { text } = await page(snapshot, '/devices/toy/toy-0');
     expect(text).toContain('18\u202f446\u202f744\u202f073\u202f709\u202f551\u202f615');
     expect(text).toContain('<th scope="row">PCI address</th><td>0000:3b:00.0</td>');
+    expect((await (await fetch(`${started?.url}/devices/toy/toy-1`)).text()).match(/<td class="number">[^<]*/g)).toHaveLength(5);
   });
 });
 
@@ -108,6 +110,11 @@ describe('main readings', () => {
       { title: 'Port', text: '1 up, 200 Gbit/s, 2 down' },
       { title: 'Throttled', text: 'thermal' },
     ]);
+  });
+
+  it('say which port a number is of', () => {
+    const received = [{ metric: 'device_received_bytes_total', labels: { port: '2' }, value: 1_024 }];
+    expect(mainReadings(received)).toEqual([{ title: 'Received', text: '1 KiB port 2' }]);
   });
 
   it('of a device without any are its first others', () => {
