@@ -28,7 +28,7 @@ const KINDS: readonly Kind[] = [
     container: 'worker',
     wants: [
       ['nvidia.com/gpu', 1],
-      ['nvidia.com/ib', 1],
+      ['nvidia.com/ib_pf', 1],
     ],
   },
   { namespace: 'genomics', name: 'aligner', container: 'kernel', wants: [['fpga.intel.com/', 1]] },

@@ -1,0 +1,162 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Clock, systemClock } from '../host/clock.ts';
+import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+import { SimulatedKubelet } from './kubelet/kubelet.ts';
+import type { SimulatedDevice } from './kubelet/pods.ts';
+import type { SimulationOptions } from './options.ts';
+import { type PlannedPod, planPods } from './pods.ts';
+import { TreeWriter } from './tree-writer.ts';
+
+/** Pool of opaque ids that the last HCA is handed out by. */
+const POOL = 'rdma/hca_shared';
+const PF_RESOURCE = 'nvidia.com/ib_pf';
+
+/** A node made of files, small programs and a real gRPC kubelet, below one temporary directory. */
+export class SimulatedNode {
+  readonly root: string;
+  readonly kubelet: SimulatedKubelet;
+  readonly #families: readonly DeviceFamily[];
+  readonly #options: SimulationOptions;
+  readonly #clock: Clock;
+  readonly #writer: TreeWriter;
+  readonly #startedMs: number;
+  readonly #familyOptions = new Map<string, Readonly<Record<string, string>>>();
+  #pods: readonly PlannedPod[] = [];
+  #cancel = (): void => {};
+
+  constructor(families: readonly DeviceFamily[], options: SimulationOptions, clock: Clock = systemClock) {
+    this.#families = families;
+    this.#options = options;
+    this.#clock = clock;
+    this.#startedMs = clock.monotonic();
+    this.root = mkdtempSync(join(tmpdir(), 'device-agent-node-'));
+    for (const folder of ['sys', 'proc', 'dev', 'bin', 'kubelet/device-plugins']) mkdirSync(join(this.root, folder), { recursive: true });
+    this.#writer = new TreeWriter(this.root);
+    this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet') });
+  }
+
+  async start(): Promise<void> {
+    this.step();
+    this.#writeConfiguration();
+    await this.kubelet.start();
+    this.#tick();
+  }
+
+  /** Brings hardware and pods to the present moment of their story. */
+  step(elapsedMs: number = this.#clock.monotonic() - this.#startedMs): void {
+    const hardware = this.#hardware(elapsedMs);
+    for (const part of hardware) this.#writer.apply(part);
+    this.#placePods(hardware, elapsedMs);
+  }
+
+  /** Command line that points an agent at this node; nothing else tells it that the node is simulated. */
+  flags(): readonly string[] {
+    const families = [...this.#familyOptions].flatMap(([family, options]) =>
+      Object.entries(options).map(([name, value]) => `--probe.${family}.${name}=${value.replaceAll('{root}', this.root)}`),
+    );
+    return [
+      `--path.sysfs=${this.root}/sys`,
+      `--path.procfs=${this.root}/proc`,
+      `--path.dev=${this.root}/dev`,
+      `--podresources.socket=${this.kubelet.podResourcesSocket}`,
+      `--podresources.checkpoint=${this.kubelet.checkpoint}`,
+      `--config.file=${this.#configFile}`,
+      ...families,
+    ];
+  }
+
+  pods(): readonly PlannedPod[] {
+    return this.#pods;
+  }
+
+  /** Ends everything and takes the directory along. */
+  async stop(): Promise<void> {
+    this.#cancel();
+    await this.kubelet.stop();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  get #configFile(): string {
+    return join(this.root, 'device-agent.yaml');
+  }
+
+  #tick(): void {
+    this.#cancel = this.#clock.after(this.#options.step, () => {
+      this.step();
+      this.#tick();
+    });
+  }
+
+  #hardware(elapsedMs: number): readonly SimulatedHardware[] {
+    const { gpus, hcas, vfs, fpgas } = this.#options;
+    const scenario: Scenario = { gpus, hcas, vfs, fpgas, elapsedMs };
+    return this.#families.flatMap((family) => {
+      const hardware = family.simulate?.(scenario);
+      if (hardware === undefined) return [];
+      this.#familyOptions.set(family.name, hardware.options ?? {});
+      return [hardware];
+    });
+  }
+
+  #placePods(hardware: readonly SimulatedHardware[], elapsedMs: number): void {
+    const every = this.#options['pod-change'];
+    const changes = every === 0 ? 0 : Math.floor(elapsedMs / every);
+    const stock = hardware.flatMap((part) => part.resources).map((supply) => withoutPooled(supply));
+    const pods = planPods(stock, this.#options.pods, changes);
+    if (samePods(pods, this.#pods)) return;
+    const nodesOf = new Map(
+      stock.flatMap(({ resource, deviceIds, numaNodes }) => deviceIds.map((id, n) => [`${resource} ${id}`, numaNodes?.[n]] as const)),
+    );
+    const deviceOf = (resource: string, id: string): SimulatedDevice => {
+      const numaNode = nodesOf.get(`${resource} ${id}`);
+      return numaNode === undefined ? { resource, id } : { resource, id, numaNodes: [numaNode] };
+    };
+    const staying = new Set(pods.map(nameOf));
+    for (const pod of this.#pods) if (!staying.has(nameOf(pod))) this.kubelet.removePod(pod.namespace, pod.name);
+    if (this.#pods.length === 0) {
+      const devices = stock.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
+      this.kubelet.setStock({ devices, cpus: [0, 1, 2, 3, 4, 5, 6, 7], memory: [] });
+    }
+    for (const pod of pods) {
+      const devices = pod.devices.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
+      const { namespace, name } = pod;
+      this.kubelet.admitPod({ namespace, name, uid: uidOf(namespace, name), containers: [{ name: pod.container, devices }] });
+    }
+    this.#pods = pods;
+  }
+
+  #writeConfiguration(): void {
+    const last = `mlx5_${this.#options.hcas - 1}`;
+    writeFileSync(
+      this.#configFile,
+      `# The pool's ids are plain numbers: which HCA they stand for has to be said.
+join:
+  rules:
+    - resource: ${POOL}
+      devices: [${last}]
+`,
+    );
+  }
+}
+
+/** The last HCA is handed out through the pool, so it is not handed out as a whole. */
+function withoutPooled<T extends { readonly resource: string; readonly deviceIds: readonly string[] }>(supply: T): T {
+  return supply.resource === PF_RESOURCE ? { ...supply, deviceIds: supply.deviceIds.slice(0, -1) } : supply;
+}
+
+const nameOf = (pod: PlannedPod): string => `${pod.namespace}/${pod.name}`;
+
+function samePods(a: readonly PlannedPod[], b: readonly PlannedPod[]): boolean {
+  return a.length === b.length && a.every((pod, n) => nameOf(pod) === nameOf(b[n] as PlannedPod));
+}
+
+/** A UID of the usual form that depends on the name alone. */
+function uidOf(namespace: string, name: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(`${namespace}/${name}`)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  const digits = hash.toString(16).padStart(16, '0');
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-8000-${digits.slice(0, 12)}`;
+}
