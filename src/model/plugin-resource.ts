@@ -1,0 +1,133 @@
+/** Which form of a device's name the kubelet knows it by. `name` is `Device.id`, which also stands in where a device lacks the form. */
+export const ID_STRATEGIES = ['name', 'uuid', 'bdf', 'index'] as const;
+export type IdStrategy = (typeof ID_STRATEGIES)[number];
+
+/**
+ * How a container gets a device: `envvar` by variables, `device-specs` by device nodes and mounts, `volume-mounts` by mounts that a
+ * vendor's runtime reads as a list, `cdi-annotations` and `cdi-cri` by CDI names, told in an annotation or in the CRI field.
+ */
+export const ACCESS_STRATEGIES = ['envvar', 'device-specs', 'volume-mounts', 'cdi-annotations', 'cdi-cri'] as const;
+export type AccessStrategy = (typeof ACCESS_STRATEGIES)[number];
+
+/**
+ * Which devices to propose when several would do: `aligned` those that are near each other, `spread` over the physical devices used
+ * least, `packed` on the physical devices used most. `none` leaves the choice to the kubelet.
+ */
+export const PREFERENCES = ['aligned', 'spread', 'packed', 'none'] as const;
+export type Preference = (typeof PREFERENCES)[number];
+
+/** Every member that is given must match; of a list, one entry. Patterns are regular expressions over the whole value, case ignored. */
+export interface DeviceSelector {
+  readonly family?: string;
+  readonly kind?: string | readonly string[];
+  readonly model?: string;
+  /** Hexadecimal, with or without `0x`. */
+  readonly pciVendor?: string;
+  readonly pciDevice?: string;
+  readonly driver?: string;
+  /** `InfiniBand`, `Ethernet`. */
+  readonly linkLayer?: string;
+  /** Name of the physical function a virtual function belongs to, or of the device itself. */
+  readonly pfName?: string;
+  /** `1g.10gb`. */
+  readonly migProfile?: string;
+  readonly numaNode?: number;
+  /** Device ids or aliases. */
+  readonly devices?: readonly string[];
+  /** Whether other devices are part of it: a GPU that is cut into MIG instances, a PF that has VFs. */
+  readonly hasParts?: boolean;
+  /** Pattern per attribute of the family. */
+  readonly attributes?: Readonly<Record<string, string>>;
+}
+
+/**
+ * What a container is given. Texts may contain `{id}`, `{name}`, `{uuid}`, `{bdf}`, `{index}`, `{model}`, `{numa}`, `{path}`,
+ * `{resource}`, `{RESOURCE}` (fit for a variable's name, in keys too) and `{attribute.<name>}`.
+ */
+export interface AllocationSpec {
+  /** Default `envvar` and `device-specs`. */
+  readonly strategies?: readonly AccessStrategy[];
+  /** Form of the id that a vendor's runtime is told. Default `uuid`. */
+  readonly visibleBy?: 'uuid' | 'index';
+  /** One value per device, joined by commas. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly mounts?: readonly { readonly path: string; readonly hostPath: string; readonly readOnly?: boolean }[];
+  readonly deviceNodes?: readonly { readonly path: string; readonly hostPath?: string; readonly permissions?: string }[];
+  /** Replaces the CDI names that the family gives. */
+  readonly cdiDevices?: readonly string[];
+  /** For resources made of `paths`. Default `rw`. */
+  readonly permissions?: string;
+}
+
+/** One resource that the device plugin offers to the kubelet. */
+export interface PluginResource {
+  /** `vendor.com/kind`. */
+  readonly resource: string;
+  readonly select?: DeviceSelector | readonly DeviceSelector[];
+  /** Device nodes that no family knows, as globs below `/dev/`: `*`, `?` and `[…]` within one path segment. */
+  readonly paths?: readonly string[];
+  /** How often each device is offered, as `<id>::<n>`. Default 1, without suffix. */
+  readonly replicas?: number;
+  /** Offers that many places, `0`, `1`, …, each of which stands for all selected devices together. */
+  readonly pool?: number;
+  readonly idStrategy?: IdStrategy;
+  readonly allocation?: AllocationSpec;
+  /** Default `spread` with replicas, `none` for a pool, else `aligned`. */
+  readonly preferred?: Preference;
+  /** Check the verdict again before each start of a container. Default false. */
+  readonly preStart?: boolean;
+}
+
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const NAME_PART = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+
+/** Why the kubelet would refuse a resource name; undefined when it would not. Source: IsExtendedResourceName of Kubernetes 1.36. */
+export function resourceNameProblem(name: string): string | undefined {
+  const slash = name.indexOf('/');
+  if (slash < 0) return 'it has no "/"';
+  if (name.includes('kubernetes.io/')) return '"kubernetes.io/" is reserved';
+  if (name.startsWith('requests.')) return '"requests." is reserved';
+  const prefix = `requests.${name.slice(0, slash)}`;
+  const part = name.slice(slash + 1);
+  if (prefix.length > 253 || !prefix.split('.').every((label) => label.length <= 63 && LABEL.test(label))) {
+    return 'what precedes "/" is not a DNS name';
+  }
+  if (part.length > 63 || !NAME_PART.test(part)) return 'what follows "/" is not a name of at most 63 letters, digits, "-", "_" and "."';
+  return undefined;
+}
+
+/** What is wrong with configured resources beyond what {@link pluginSchema} can say, one sentence each. */
+export function pluginResourceProblems(resources: readonly PluginResource[]): string[] {
+  const problems: string[] = [];
+  const seen = new Set<string>();
+  for (const { resource, select, paths, pool, replicas } of resources) {
+    const nameProblem = resourceNameProblem(resource);
+    if (nameProblem !== undefined) problems.push(`resource "${resource}": ${nameProblem}`);
+    if (seen.has(resource)) problems.push(`resource "${resource}" is configured twice`);
+    seen.add(resource);
+    if ((select === undefined) === (paths === undefined)) problems.push(`resource "${resource}" needs either "select" or "paths"`);
+    if (pool !== undefined && replicas !== undefined) problems.push(`resource "${resource}" cannot have both "pool" and "replicas"`);
+    for (const pattern of selectorsOf(select).flatMap(patternsOf)) {
+      if (!isPattern(pattern)) problems.push(`resource "${resource}": "${pattern}" is not a regular expression`);
+    }
+  }
+  return problems;
+}
+
+export function selectorsOf(select: PluginResource['select']): readonly DeviceSelector[] {
+  if (select === undefined) return [];
+  return Array.isArray(select) ? (select as readonly DeviceSelector[]) : [select as DeviceSelector];
+}
+
+function patternsOf({ model, driver, pfName, migProfile, attributes }: DeviceSelector): string[] {
+  return [model, driver, pfName, migProfile, ...Object.values(attributes ?? {})].filter((pattern) => pattern !== undefined);
+}
+
+function isPattern(text: string): boolean {
+  try {
+    return new RegExp(text) !== undefined;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,45 @@
+/** One device node that a resource is made of. */
+export interface PathState {
+  readonly path: string;
+  /** False when it was there earlier in this process's life and is not now. */
+  readonly present: boolean;
+}
+
+/** The part of a directory tree that looking for device nodes needs; paths are relative to `/dev`. */
+export interface DeviceDirectory {
+  list(path: string): readonly string[];
+  exists(path: string): boolean;
+}
+
+/** Device nodes that match globs such as `/dev/ttyUSB*`, sorted. */
+export function findPaths(globs: readonly string[], dev: DeviceDirectory): string[] {
+  const found = globs.flatMap((glob) => expand(glob.replace(/^\/dev\//, '').split('/'), '', dev));
+  return [...new Set(found)].map((path) => `/dev/${path}`);
+}
+
+/** The nodes found now and, as absent, those that were known before. Order: ids alone. */
+export function mergePaths(known: readonly PathState[], found: readonly string[]): PathState[] {
+  const present = new Set(found);
+  return [...new Set([...known.map(({ path }) => path), ...found])]
+    .sort((a, b) => (a < b ? -1 : 1))
+    .map((path) => ({ path, present: present.has(path) }));
+}
+
+function expand(segments: readonly string[], parent: string, dev: DeviceDirectory): string[] {
+  const [segment, ...rest] = segments;
+  if (segment === undefined) return [parent];
+  const at = (name: string): string => (parent === '' ? name : `${parent}/${name}`);
+  if (!/[*?[]/.test(segment)) return dev.exists(at(segment)) ? expand(rest, at(segment), dev) : [];
+  const pattern = segmentPattern(segment);
+  return dev.list(parent === '' ? '.' : parent).flatMap((name) => (pattern.test(name) ? expand(rest, at(name), dev) : []));
+}
+
+function segmentPattern(segment: string): RegExp {
+  const source = segment.replace(/\[!?[^\]]+\]|[*?]|[^*?]/g, (part) => {
+    if (part === '*') return '.*';
+    if (part === '?') return '.';
+    if (part.length > 1) return part.replace(/^\[!/, '[^').replace(/\\/g, '\\\\');
+    return part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+  });
+  return new RegExp(`^${source}$`);
+}

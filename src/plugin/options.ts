@@ -1,0 +1,22 @@
+import { seconds } from '../model/duration.ts';
+import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+
+export const REGISTRATIONS = ['direct', 'watcher'] as const;
+export type RegistrationChoice = (typeof REGISTRATIONS)[number];
+
+/** Options `--plugin.<name>`. Which resources are served is told by the configuration file alone. */
+export const pluginOptions = {
+  dir: stringOption('/var/lib/kubelet/device-plugins', "The kubelet's directory of device plugin sockets, kubelet.sock among them."),
+  'registry-dir': stringOption('/var/lib/kubelet/plugins_registry', "The directory that the kubelet's plugin watcher looks into."),
+  registration: stringOption(
+    'direct',
+    'How the kubelet learns of a resource: by a call to kubelet.sock, or by its plugin watcher finding a socket.',
+    REGISTRATIONS,
+  ),
+  'stream-timeout': durationOption(
+    seconds(10),
+    'How long to wait for the kubelet to ask for the device list before registering again.',
+    100,
+  ),
+} as const satisfies OptionSpecs;
+export type PluginOptions = OptionValues<typeof pluginOptions>;

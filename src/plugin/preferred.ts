@@ -1,0 +1,89 @@
+import type { PluginResource, Preference } from '../model/plugin-resource.ts';
+import { nearestSet } from './nearest-set.ts';
+import { nearness, type Placement } from './placement.ts';
+import { Refusal } from './refusal.ts';
+
+export interface PreferenceRequest {
+  readonly available: readonly string[];
+  /** Already fixed, part of `available`. */
+  readonly mustInclude: readonly string[];
+  /** How many in all, the fixed ones counted. */
+  readonly size: number;
+}
+
+export function preferenceOf({ preferred, replicas = 1, pool }: PluginResource): Preference {
+  if (preferred !== undefined) return preferred;
+  if (pool !== undefined) return 'none';
+  return replicas > 1 ? 'spread' : 'aligned';
+}
+
+/**
+ * Proposes ids: a subset of the available ones, of the size asked for or all there are, the fixed ones always included. The same
+ * request gets the same answer, whatever the order of its ids. `all` is the whole inventory in its order: how much of a physical
+ * device is in use is what of it is not available. Throws {@link Refusal} when more is fixed than wanted.
+ */
+export function preferredIds(request: PreferenceRequest, all: readonly Placement[], preference: Preference): string[] {
+  const must = new Set(request.mustInclude);
+  if (must.size > request.size) {
+    throw new Refusal('invalid-request', `${must.size} devices must be included in an allocation of ${request.size}`);
+  }
+  const available = new Set([...request.available, ...must]);
+  const places = placesOf(available, all);
+  const size = Math.min(request.size, places.length);
+  if (preference === 'aligned') return alignedIds(places, must, size);
+  if (preference === 'none') return [...must, ...[...available].filter((id) => !must.has(id))].slice(0, size);
+  return pickedByUse(places, must, size, all, preference === 'spread' ? 1 : -1);
+}
+
+/** The places of the available ids in the inventory's order; ids that it does not know come last and lie nowhere. */
+function placesOf(available: ReadonlySet<string>, all: readonly Placement[]): Placement[] {
+  const known = all.filter(({ id }) => available.has(id));
+  const names = new Set(known.map(({ id }) => id));
+  const unknown = [...available].filter((id) => !names.has(id)).sort();
+  return [...known, ...unknown.map((id) => ({ id, device: id, physical: id, pciPath: [], links: new Map() }))];
+}
+
+function alignedIds(places: readonly Placement[], must: ReadonlySet<string>, size: number): string[] {
+  const fixed = places.flatMap(({ id }, at) => (must.has(id) ? [at] : []));
+  const near = (a: number, b: number): number => nearness(places[a] as Placement, places[b] as Placement);
+  return nearestSet(places.length, fixed, size, near).map((at) => (places[at] as Placement).id);
+}
+
+/** Takes one at a time from the physical device that is used least (`sign` 1) or most (`sign` -1) at that moment. */
+function pickedByUse(
+  places: readonly Placement[],
+  must: ReadonlySet<string>,
+  size: number,
+  all: readonly Placement[],
+  sign: 1 | -1,
+): string[] {
+  const free = new Map<string, Placement[]>();
+  for (const place of places) if (!must.has(place.id)) free.set(place.physical, [...(free.get(place.physical) ?? []), place]);
+  const use = useOf(all, free);
+  const picked = places.filter(({ id }) => must.has(id)).map(({ id }) => id);
+  while (picked.length < size) {
+    const next = [...free.keys()].reduce((a, b) => (sign * ((use.get(a) ?? 0) - (use.get(b) ?? 0)) > 0 ? b : a));
+    const stock = leastUsedDevice(free.get(next) as Placement[], picked, places);
+    picked.push(stock.id);
+    use.set(next, (use.get(next) ?? 0) + 1);
+    const rest = (free.get(next) as Placement[]).filter((place) => place !== stock);
+    if (rest.length === 0) free.delete(next);
+    else free.set(next, rest);
+  }
+  return picked;
+}
+
+/** Offers of each physical device that are not free: in use, unhealthy or fixed in this request. */
+function useOf(all: readonly Placement[], free: ReadonlyMap<string, readonly Placement[]>): Map<string, number> {
+  const use = new Map<string, number>();
+  for (const { physical } of all) use.set(physical, (use.get(physical) ?? 0) + 1);
+  for (const [physical, places] of free) use.set(physical, Math.max(0, (use.get(physical) ?? places.length) - places.length));
+  return use;
+}
+
+/** Within one physical device, a part of which nothing was picked yet comes before a second replica of the same part. */
+function leastUsedDevice(stock: readonly Placement[], picked: readonly string[], places: readonly Placement[]): Placement {
+  const taken = new Set(picked);
+  const usedDevices = new Set(places.filter(({ id }) => taken.has(id)).map(({ device }) => device));
+  return stock.find(({ device }) => !usedDevices.has(device)) ?? (stock[0] as Placement);
+}
