@@ -2,4 +2,6 @@
 import type { DeviceFamily } from './family.ts';
 
 /** Every device family, loaded only when it is needed. */
-export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>> = {};
+export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>> = {
+  infiniband: async () => (await import('./infiniband/index.ts')).family,
+};

@@ -120,7 +120,8 @@ export class SimulatedNode {
       const devices = stock.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
       this.kubelet.setStock({ devices, cpus: [0, 1, 2, 3, 4, 5, 6, 7], memory: [] });
     }
-    for (const pod of pods) {
+    const known = new Set(this.#pods.map(nameOf));
+    for (const pod of pods.filter((each) => !known.has(nameOf(each)))) {
       const devices = pod.devices.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
       const { namespace, name } = pod;
       this.kubelet.admitPod({ namespace, name, uid: uidOf(namespace, name), containers: [{ name: pod.container, devices }] });

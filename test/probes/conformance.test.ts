@@ -1,0 +1,106 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Assembler } from '../../src/agent/assemble.ts';
+import type { Clock } from '../../src/host/clock.ts';
+import { createHost } from '../../src/host/host.ts';
+import { createExposition } from '../../src/metrics/exposition.ts';
+import type { Collection } from '../../src/model/collection.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
+import type { DeviceFamily } from '../../src/probes/family.ts';
+import { buildMachine, readMachine } from '../support/machine.ts';
+import { probeOptions } from '../support/probe-options.ts';
+import { familyState, podResources } from '../support/snapshots.ts';
+
+/** A clock that stands: what a golden page shows may depend on the machine only. */
+const NOW_MS = Date.parse('2026-01-01T00:00:00Z');
+const frozenClock: Clock = { now: () => NOW_MS, monotonic: () => 0, after: () => () => {} };
+
+const cases = Object.keys(familyLoaders).flatMap((family) => {
+  const folder = join('test/probes', family);
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => existsSync(join(folder, name, 'machine.yaml'))) : [];
+  return names.sort().map((name) => ({ family, name, folder: join(folder, name) }));
+});
+
+/** Metrics seen on any golden page, per family. */
+const seen = new Map<string, Set<string>>();
+
+async function collect(family: DeviceFamily, root: string, options: Readonly<Record<string, string>>): Promise<Collection> {
+  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, frozenClock);
+  const probe = family.createProbe(host, probeOptions(family, options));
+  try {
+    return await probe.collect();
+  } finally {
+    await probe.close?.();
+  }
+}
+
+function snapshotOf(family: DeviceFamily, collection: Collection): Snapshot {
+  const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 60_000 };
+  const unjudged = (): ReadonlyMap<string, never> => new Map();
+  const families = [{ state: { ...familyState(family.name), problems: collection.problems }, latest: { collection, readAtMs: NOW_MS } }];
+  return new Assembler(settings, unjudged).assemble({ families, podResources: podResources([]), checkpoint: [] }, NOW_MS);
+}
+
+describe.each(cases)('$family on the machine $name', ({ family: familyName, folder }) => {
+  it('gives its golden page and findings', async () => {
+    const family = await (familyLoaders[familyName] as () => Promise<DeviceFamily>)();
+    const machine = buildMachine(readMachine(join(folder, 'machine.yaml')));
+    try {
+      const collection = await collect(family, machine.root, machine.options);
+      const snapshot = snapshotOf(family, collection);
+      const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => undefined }).devices();
+      const facts = {
+        complete: collection.complete ?? true,
+        problems: collection.problems,
+        findings: Object.fromEntries(collection.reports.map(({ device, findings }) => [device.id, findings])),
+        processes: Object.fromEntries(
+          collection.reports.filter((report) => report.processes !== undefined).map(({ device, processes }) => [device.id, processes]),
+        ),
+      };
+      const declared = new Set(family.metrics.map((metric) => metric.name));
+      for (const report of collection.reports) {
+        for (const reading of report.readings) {
+          expect(declared, 'a reading of a metric that is not declared').toContain(reading.metric);
+          seen.set(familyName, (seen.get(familyName) ?? new Set()).add(reading.metric));
+        }
+        for (const finding of report.findings)
+          expect(family.conditions.find(({ type }) => type === finding.type)?.reasons, finding.type).toContain(finding.reason);
+      }
+      for (const problem of collection.problems) expect(family.problems.map(({ code }) => code)).toContain(problem.code);
+      await expect(page).toMatchFileSnapshot(join(process.cwd(), folder, 'expected.prom'));
+      const text = `${JSON.stringify(facts, null, 2).replaceAll(machine.root, '{root}')}\n`;
+      await expect(text).toMatchFileSnapshot(join(process.cwd(), folder, 'expected.json'));
+    } finally {
+      machine.remove();
+    }
+  });
+});
+
+describe.each(Object.keys(familyLoaders))('family %s', (name) => {
+  it('says what is odd about each of its machines', () => {
+    for (const each of cases.filter(({ family }) => family === name))
+      expect(readMachine(join(each.folder, 'machine.yaml')).about, each.name).toBeTruthy();
+  });
+
+  it('declares names, units and labels as Prometheus wants them', async () => {
+    const family = await (familyLoaders[name] as () => Promise<DeviceFamily>)();
+    expect(family.name).toBe(name);
+    for (const metric of family.metrics) {
+      expect(metric.name).toMatch(/^device_[a-z0-9_]+$/);
+      expect(metric.name.endsWith('_total'), `${metric.name} is a ${metric.type}`).toBe(metric.type === 'counter');
+      expect(metric.source, `${metric.name} names its source`).not.toBe('');
+      expect(metric.labels).not.toContain('device');
+    }
+    expect(new Set(family.metrics.map((metric) => metric.name)).size).toBe(family.metrics.length);
+  });
+});
+
+describe('every declared metric', () => {
+  it.each(Object.keys(familyLoaders))('of %s appears on a golden page', async (name) => {
+    const family = await (familyLoaders[name] as () => Promise<DeviceFamily>)();
+    const missing = family.metrics.map((metric) => metric.name).filter((metric) => seen.get(name)?.has(metric) !== true);
+    expect(missing).toEqual([]);
+  });
+});
