@@ -15,6 +15,19 @@ export interface CommandSpec {
 
 export const commands: readonly CommandSpec[] = [
   {
+    name: 'serve',
+    summary: 'Run the agent until SIGTERM or SIGINT.',
+    examples: ['device-agent serve', 'device-agent serve --refresh.interval=5s --no-probe.fpga --log.format=json'],
+    load: async () => (await import('./serve.ts')).runServe,
+  },
+  {
+    name: 'list',
+    summary: 'Read everything once and print devices, their health and who holds them.',
+    formats: ['table', 'json', 'prom'],
+    examples: ['device-agent list', 'device-agent list -o prom | promtool check metrics'],
+    load: async () => (await import('./list.ts')).runList,
+  },
+  {
     name: 'doctor',
     summary: 'Check sockets, permissions, drivers and sysfs; each finding with cause and remedy.',
     formats: ['text', 'json'],

@@ -1,21 +1,27 @@
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
-import type { CommandContext } from './context.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { agentSettings, healthPolicy } from './settings.ts';
 import { textTable } from './text-table.ts';
 
-/** Loading the configuration is the check: whatever is wrong has ended the command before. */
-export async function checkConfig(): Promise<number> {
-  return await Promise.resolve(0);
+/**
+ * What is wrong in form has ended the command before. What is left is what has no effect, such as a health policy for a
+ * condition that no enabled family has: that is told, with status 1.
+ */
+export async function checkConfig({ configuration, families, output }: CommandContext): Promise<Ending> {
+  const { problems } = healthPolicy(agentSettings(configuration, families));
+  await output.write(problems.map((problem) => `${problem}\n`).join(''));
+  return { status: problems.length === 0 ? 0 : 1 };
 }
 
-export async function printConfig({ configuration, output, options }: CommandContext): Promise<number> {
+export async function printConfig({ configuration, output, options }: CommandContext): Promise<Ending> {
   if (options.output === 'json') await output.write(printJson(configuration));
   else if (options.output === 'table') await output.write(textTable([['OPTION', 'VALUE', 'ORIGIN'], ...configurationRows(configuration)]));
   else await output.write(await printYaml(configuration));
-  return 0;
+  return { status: 0 };
 }
 
-export async function printSchema({ registry, output }: CommandContext): Promise<number> {
+export async function printSchema({ registry, output }: CommandContext): Promise<Ending> {
   await output.write(`${JSON.stringify(fileSchema(registry), null, 2)}\n`);
-  return 0;
+  return { status: 0 };
 }

@@ -15,5 +15,12 @@ export interface CommandContext {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** Runs a command; resolves with the exit status: 0 ok, 1 findings or failure. */
-export type RunCommand = (context: CommandContext) => Promise<number>;
+/** How a command ended. */
+export interface Ending {
+  /** 0 ok, 1 findings or failure, 2 wrong usage or configuration. */
+  readonly status: number;
+  /** True when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  readonly isStuck?: boolean;
+}
+
+export type RunCommand = (context: CommandContext) => Promise<Ending>;

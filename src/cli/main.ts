@@ -12,7 +12,7 @@ if (format !== undefined) {
   await output.write(formatVersion(readVersion(), format));
 } else {
   const { runCommandLine } = await import('./run.ts');
-  const status = await runCommandLine(args, process.env, output);
-  // Whatever still hangs in a thread must not keep a finished command from ending.
-  process.exit(status);
+  const { status, isStuck = false } = await runCommandLine(args, process.env, output);
+  const { leave } = await import('./leave.ts');
+  await leave(status, isStuck);
 }

@@ -10,32 +10,33 @@ import { logOptions } from '../log/options.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { commands } from './commands.ts';
+import type { Ending } from './context.ts';
 import type { Output } from './output.ts';
 import { createProgram, type Invocation, ParsingEnded } from './program.ts';
 import { checkMeaning } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
 /** Runs one command line; resolves with the exit status. Errors of the user end in one sentence with its remedy on stderr. */
-export async function runCommandLine(args: readonly string[], environment: Environment, output: Output): Promise<number> {
+export async function runCommandLine(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
   try {
     return await runChecked(args, environment, output);
   } catch (error) {
     if (error instanceof UserError) {
       process.stderr.write(`device-agent: ${error.message}\n${error.remedy}\n`);
-      return error.exit;
+      return { status: error.exit };
     }
     process.stderr.write(`device-agent: this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-    return 1;
+    return { status: 1 };
   }
 }
 
-async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<number> {
+async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
   const families = await loadFamilies(familyLoaders);
   const registry = await createFullRegistry(families);
   const { invocation, help } = parse(registry, args);
   if (invocation === undefined) {
     await output.write(help);
-    return 0;
+    return { status: 0 };
   }
   const { configuration, unknownVariables } = await loadConfiguration(registry, environment, invocation.flags);
   const { level, format } = configuration.section('log', logOptions);

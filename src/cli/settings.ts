@@ -3,6 +3,7 @@ import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
 import { poolRules } from '../config/structured.ts';
 import { UserError } from '../errors.ts';
+import { createPolicy } from '../health/policy.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -42,5 +43,13 @@ function invalid({ entry, value, origin }: ReturnType<Configuration['setting']>,
     option: entry.key,
     origin: describeOrigin(origin),
     problem: `${problem}, not ${JSON.stringify(value)}`,
+  });
+}
+
+/** What the health policy makes of the configuration: `problems` are the parts of it that have no effect. */
+export function healthPolicy(settings: AgentSettings): ReturnType<typeof createPolicy> {
+  return createPolicy({
+    specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
+    config: settings.health,
   });
 }

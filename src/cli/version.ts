@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { CommandContext } from './context.ts';
+import type { CommandContext, Ending } from './context.ts';
 
 /** What runs. */
 export interface VersionFacts {
@@ -30,7 +30,7 @@ export function versionRequest(args: readonly string[]): 'text' | 'json' | undef
   return format === undefined ? undefined : (format as 'text' | 'json');
 }
 
-export async function printVersion({ output, options }: CommandContext): Promise<number> {
+export async function printVersion({ output, options }: CommandContext): Promise<Ending> {
   await output.write(formatVersion(readVersion(), options.output));
-  return 0;
+  return { status: 0 };
 }

@@ -1,3 +1,4 @@
+import { type HealthConfig, healthSchema } from '../health/policy-config.ts';
 import type { PoolRule } from '../model/rule.ts';
 
 /** A JSON Schema, draft-07. */
@@ -39,5 +40,17 @@ export const poolRules: StructuredPart<readonly PoolRule[]> = {
   example: [{ resource: 'rdma/hca_shared', devices: ['mlx5_0', 'mlx5_1'] }],
 };
 
+export const healthPart: StructuredPart<HealthConfig> = {
+  path: 'health',
+  help: 'When a condition counts, how severe it is, when it is withdrawn, and which one does not count on which device.',
+  schema: healthSchema,
+  default: {},
+  example: {
+    unknown: 'unhealthy',
+    conditions: { 'infiniband.PortDown': { severity: 'degraded', for: '30s', recovery: '1m' } },
+    ignore: [{ device: 'mlx5_3', condition: 'PortDown', reason: 'cable on order', until: '2030-01-31' }],
+  },
+};
+
 /** Every structured part of the file. */
-export const structuredParts: readonly StructuredPart[] = [poolRules];
+export const structuredParts: readonly StructuredPart[] = [poolRules, healthPart];

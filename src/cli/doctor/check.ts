@@ -18,6 +18,8 @@ export interface CheckResult {
 export interface CheckContext {
   readonly configuration: Configuration;
   readonly families: readonly DeviceFamily[];
+  /** To be called when a thread could not be ended. */
+  stuck(): void;
 }
 
 /** Looks at one thing, may tell several results; throws only for a bug. */

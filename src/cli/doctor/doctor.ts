@@ -1,4 +1,4 @@
-import type { CommandContext } from '../context.ts';
+import type { CommandContext, Ending } from '../context.ts';
 import type { Check, CheckResult } from './check.ts';
 import { checkFamilies } from './family-checks.ts';
 import { checkHost } from './host-check.ts';
@@ -21,8 +21,12 @@ export const checks: readonly Check[] = [
   checkListenAddress,
 ];
 
-export async function runDoctor({ configuration, families, output, options }: CommandContext): Promise<number> {
-  const results: CheckResult[] = (await Promise.all(checks.map((check) => check({ configuration, families })))).flat();
+export async function runDoctor({ configuration, families, output, options }: CommandContext): Promise<Ending> {
+  let isStuck = false;
+  const stuck = (): void => {
+    isStuck = true;
+  };
+  const results: CheckResult[] = (await Promise.all(checks.map((check) => check({ configuration, families, stuck })))).flat();
   await output.write(formatReport(results, options.output));
-  return results.some(({ status }) => status === 'finding') ? 1 : 0;
+  return { status: results.some(({ status }) => status === 'finding') ? 1 : 0, isStuck };
 }

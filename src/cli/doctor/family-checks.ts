@@ -16,7 +16,7 @@ export async function checkFamilies(context: CheckContext): Promise<CheckResult[
   return (await Promise.all(context.families.map((family) => checkFamily(family, context)))).flat();
 }
 
-async function checkFamily(family: DeviceFamily, { configuration }: CheckContext): Promise<CheckResult[]> {
+async function checkFamily(family: DeviceFamily, { configuration, stuck }: CheckContext): Promise<CheckResult[]> {
   const section = `probe.${family.name}`;
   if (!configuration.isOn(section)) return [skipped(section, `turned off by --no-${section}`)];
   const roots = configuration.section('path', pathOptions);
@@ -31,7 +31,7 @@ async function checkFamily(family: DeviceFamily, { configuration }: CheckContext
   await runner.refresh();
   const collection = runner.latest()?.collection;
   const { problems } = runner.state();
-  await runner.close(CLOSE_GRACE_MS);
+  if (!(await runner.close(CLOSE_GRACE_MS))) stuck();
   return judgeFamily(family, collection, problems, hardwareOnBus(new Tree(roots.sysfs), family.name));
 }
 

@@ -1,0 +1,32 @@
+import { type RunningAgent, startAgent } from '../agent/agent.ts';
+import type { Logger } from '../log/logger.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { agentSettings } from './settings.ts';
+import { stopSignal } from './signals.ts';
+import { readVersion } from './version.ts';
+
+/** The promise is to be gone within five seconds of the signal; the last part of it is for leaving. */
+const STOP_MS = 4_000;
+
+/** Runs the agent until SIGTERM or SIGINT. */
+export async function runServe({ configuration, families, logger }: CommandContext): Promise<Ending> {
+  const { version, nodeVersion } = readVersion();
+  const signal = stopSignal();
+  logger.info('starting', { version, nodeVersion, pid: process.pid });
+  const agent = await startAgent(agentSettings(configuration, families), { logger, version });
+  logger.info('serving', { address: agent.address });
+  logger.info('stopping', { signal: await signal });
+  return { status: 0, isStuck: !(await stopInTime(agent, logger)) };
+}
+
+/** False when something could not be ended in time. */
+export async function stopInTime(agent: Pick<RunningAgent, 'stop'>, logger: Logger): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), STOP_MS);
+  });
+  const ended = await Promise.race([agent.stop(), late]);
+  clearTimeout(timer);
+  if (!ended) logger.warn('leaving although something does not end');
+  return ended;
+}

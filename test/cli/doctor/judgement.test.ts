@@ -1,0 +1,123 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
+import { hardwareOnBus } from '../../../src/cli/doctor/hardware.ts';
+import { SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
+import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
+import { formatReport } from '../../../src/cli/doctor/report.ts';
+import { Tree } from '../../../src/host/tree.ts';
+import type { Collection } from '../../../src/model/collection.ts';
+import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';
+import { buildMachine } from '../../support/machine.ts';
+
+const family = { name: 'nvidia', problems: [{ code: 'driver-missing', meaning: 'The driver is not there.', remedy: 'Load it.' }] };
+
+const collected = (...kinds: string[]): Collection => ({
+  reports: kinds.map((kind, index) => ({ device: { family: 'nvidia', id: `d${index}`, kind, aliases: [] }, readings: [], findings: [] })),
+  problems: [],
+});
+
+describe('judgement of a family', () => {
+  it('counts devices by kind', () => {
+    expect(judgeFamily(family, collected('gpu', 'mig', 'gpu'), [], [])).toEqual([
+      { name: 'probe.nvidia', status: 'ok', detail: '3 devices: 2 gpu, 1 mig' },
+    ]);
+  });
+
+  it('is content with a machine that has no such hardware', () => {
+    expect(judgeFamily(family, collected(), [], [])).toEqual([{ name: 'probe.nvidia', status: 'ok', detail: 'no such hardware' }]);
+  });
+
+  it('misses devices that are on the bus', () => {
+    const onBus = [
+      { address: '0000:3b:00.0', what: 'NVIDIA GPU' },
+      { address: '0000:5e:00.0', what: 'NVIDIA GPU' },
+    ];
+    expect(judgeFamily(family, collected(), [], onBus)).toMatchObject([
+      { status: 'finding', detail: 'NVIDIA GPU at 0000:3b:00.0 and 1 more on the PCI bus, but the probe finds no device' },
+    ]);
+  });
+
+  it('gives each problem the cause and remedy that its family declares, a hang those of the supervisor', () => {
+    const problems = [
+      { code: 'driver-missing', message: 'nvidia-smi: not found' },
+      { code: 'probe-hung', message: 'a read has not come back', device: 'd0' },
+    ];
+    expect(judgeFamily(family, undefined, problems, [])).toMatchObject([
+      { status: 'finding', detail: 'nvidia-smi: not found [driver-missing]', cause: 'The driver is not there.', remedy: 'Load it.' },
+      { status: 'finding', detail: 'd0: a read has not come back [probe-hung]', remedy: expect.stringContaining('kernel log') },
+    ]);
+  });
+});
+
+describe('hardware on the bus', () => {
+  const facts = (address: string, vendor: string, code: string, device = '0x0001') => ({
+    [`sys/bus/pci/devices/${address}/vendor`]: `${vendor}\n`,
+    [`sys/bus/pci/devices/${address}/class`]: `${code}\n`,
+    [`sys/bus/pci/devices/${address}/device`]: `${device}\n`,
+  });
+  const machine = buildMachine({
+    about: 'one function of each sort, and look-alikes',
+    files: {
+      ...facts('0000:01:00.0', '0x10de', '0x030200'),
+      ...facts('0000:01:00.1', '0x10de', '0x040300'),
+      ...facts('0000:02:00.0', '0x15b3', '0x020700'),
+      ...facts('0000:02:00.1', '0x15b3', '0x020000'),
+      ...facts('0000:03:00.0', '0x10ee', '0x120000'),
+      ...facts('0000:04:00.0', '0x8086', '0x120000', '0x0b30'),
+      ...facts('0000:04:00.1', '0x8086', '0x120000', '0x4940'),
+    },
+  });
+  afterAll(() => machine.remove());
+
+  it.each([
+    ['nvidia', ['0000:01:00.0']],
+    ['infiniband', ['0000:02:00.0']],
+    ['fpga', ['0000:03:00.0', '0000:04:00.0']],
+    ['tape', []],
+  ])('of %s is told by vendor, class and, where needed, device', (name, expected) => {
+    expect(hardwareOnBus(new Tree(`${machine.root}/sys`), name).map(({ address }) => address)).toEqual(expected);
+  });
+});
+
+describe('process', () => {
+  it.each<[string, string]>([
+    ['20.18.9', 'finding'],
+    ['18.20.0', 'finding'],
+    ['20.19.0', 'ok'],
+    ['24.1.0', 'ok'],
+  ])('on Node %s: %s', (version, status) => {
+    expect(checkNode(version)[0]?.status).toBe(status);
+  });
+
+  it('doubts a clock from before its own time', () => {
+    expect(checkClock(0)[0]?.status).toBe('finding');
+    expect(checkClock(Date.UTC(2026, 5, 1))[0]?.status).toBe('ok');
+  });
+});
+
+describe('report', () => {
+  it('has advice for every reason that keeps the kubelet from answering', () => {
+    expect(Object.keys(SOCKET_ADVICE).sort()).toEqual([...POD_RESOURCES_REASONS].sort());
+  });
+
+  it('shows cause and remedy below a finding', () => {
+    const text = formatReport(
+      [
+        { name: 'a', status: 'ok', detail: 'fine' },
+        { name: 'bcd', status: 'finding', detail: 'bad\u001b[2J', cause: 'because', remedy: 'do' },
+      ],
+      'text',
+    );
+    expect(text).toBe(
+      [
+        'OK       a    fine',
+        'FINDING  bcd  bad\ufffd[2J',
+        '              cause:  because',
+        '              remedy: do',
+        '',
+        '1 finding.',
+        '',
+      ].join('\n'),
+    );
+  });
+});
