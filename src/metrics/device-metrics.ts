@@ -1,4 +1,4 @@
-import { HEALTH_STATES } from '../model/health.ts';
+import { type ActiveCondition, HEALTH_STATES } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { joinLabels, known, type LabelText, labelText } from './labels.ts';
@@ -34,6 +34,19 @@ export const deviceMetrics = {
     CONDITION_LABELS,
     'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times.',
   ),
+  ignored: gauge(
+    'device_health_condition_ignored',
+    '1 while a condition holds that the configuration tells not to count on this device.',
+    CONDITION_LABELS,
+    'Verdict.',
+  ),
+  transitions: {
+    name: 'device_health_transitions_total',
+    type: 'counter',
+    help: 'How often the verdict took a state since the machine booted.',
+    labels: ['state'],
+    source: 'Verdict.',
+  },
   lastRead: gauge(
     'device_last_read_timestamp_seconds',
     'When the device was last read.',
@@ -57,10 +70,16 @@ function addVerdict(page: SeriesPage, { verdict }: DeviceState, label: LabelText
     page.add(deviceMetrics.health, joinLabels(label, labelText({ state })), state === verdict.state ? 1 : 0);
   }
   if (verdict.sinceMs > 0) page.add(deviceMetrics.healthSince, label, verdict.sinceMs / 1_000);
-  for (const { type, instance, reason, severity, remedy } of verdict.conditions) {
-    const labels = labelText({ condition: type, part: known(instance), reason, severity, remedy });
-    page.add(deviceMetrics.condition, joinLabels(label, labels), 1);
+  for (const state of HEALTH_STATES) {
+    const count = verdict.transitions?.[state];
+    if (count !== undefined) page.add(deviceMetrics.transitions, joinLabels(label, labelText({ state })), count);
   }
+  for (const condition of verdict.conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+  for (const condition of verdict.ignored ?? []) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
+}
+
+function conditionLabels({ type, instance, reason, severity, remedy }: ActiveCondition): LabelText {
+  return labelText({ condition: type, part: known(instance), reason, severity, remedy });
 }
 
 function identityLabels({ device }: DeviceState): LabelText {

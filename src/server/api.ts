@@ -1,12 +1,15 @@
 import { type Request, type RequestHandler, Router } from 'express';
+import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { sendError, sendJson } from './answer.ts';
-import { allocationsView, devicesView, deviceView, type RemedyOf, statusView } from './views.ts';
+import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, statusView } from './views.ts';
 
 export interface ApiSources {
   snapshot(): Snapshot | undefined;
   /** What the agent says of itself; goes in front of what the snapshot says. */
   status(): object;
+  /** Events younger than the one of this number; absent where none are kept. */
+  readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
   remedyOf: RemedyOf;
   now(): number;
 }
@@ -30,6 +33,13 @@ export function createApi(sources: ApiSources): Router {
     withSnapshot((snapshot, { params }) => findDevice(snapshot, params.family, params.id)),
   );
   router.get('/api/v1/allocations', withSnapshot(allocationsView));
+  router.get('/api/v1/events', (request, response) => {
+    const since = request.query.since ?? '0';
+    if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {
+      return sendError(request, response, 400, 'since-invalid', 'The parameter "since" must be the id of an event.');
+    }
+    return sendJson(request, response, eventsView(sources.events?.(Number(since)) ?? []));
+  });
   router.get('/api/v1/status', (request, response) =>
     sendJson(request, response, { ...sources.status(), ...statusView(sources.snapshot(), sources.now(), sources.remedyOf) }),
   );

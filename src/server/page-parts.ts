@@ -1,5 +1,5 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { ActiveCondition, HealthState } from '../model/health.ts';
+import type { ActiveCondition, HealthState, IgnoredCondition } from '../model/health.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { type Html, html } from './html.ts';
 import { PAGE_STYLE } from './page-style.ts';
@@ -50,7 +50,7 @@ export function healthCell(state: DeviceState, nowMs: number): Html {
   const since = state.missingSinceMs ?? state.verdict.sinceMs;
   return html`<span class="state ${shown}">${STATE_WORDS[shown]}</span>${
     since > 0 ? html` <small>for ${durationText(nowMs - since)}</small>` : undefined
-  }${state.stale ? html`<p class="condition">Not read for ${durationText(nowMs - state.readAtMs)}.</p>` : undefined}${state.verdict.conditions.map(conditionLine)}`;
+  }${state.stale ? html`<p class="condition">Not read for ${durationText(nowMs - state.readAtMs)}.</p>` : undefined}${state.verdict.conditions.map(conditionLine)}${state.verdict.ignored?.map(ignoredLine)}`;
 }
 
 function conditionLine(condition: ActiveCondition): Html {
@@ -59,6 +59,11 @@ function conditionLine(condition: ActiveCondition): Html {
   return html`<p class="condition"><b>${name}</b> <small>${severity}, ${reason}</small><br>${message}${
     REMEDY_TEXTS[remedy] === undefined ? undefined : html`<br><b>${REMEDY_TEXTS[remedy]}</b>`
   }</p>`;
+}
+
+function ignoredLine({ type, instance, ignoreReason, ignoredUntilMs }: IgnoredCondition): Html {
+  const until = new Date(ignoredUntilMs).toISOString().slice(0, 10);
+  return html`<p class="condition soft">${instance === undefined ? type : `${type} (${instance})`} is ignored until ${until}: ${ignoreReason}</p>`;
 }
 
 export function holderList(holders: readonly Allocation[], most: number): Html {

@@ -3,6 +3,7 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler } 
 import { type Clock, systemClock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
+import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { createAdmission } from './admission.ts';
 import { sendError, sendText, TEXT_TYPE } from './answer.ts';
@@ -22,6 +23,8 @@ export interface ServerParts {
   readonly store: { snapshot(): Snapshot | undefined };
   /** What the agent says of itself at `/api/v1/status`: plain data with stable names. */
   status(): object;
+  /** Events younger than the one of this number, oldest first. Absent: `/api/v1/events` is empty. */
+  readonly events?: (since: number) => readonly HealthEvent[];
   readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
   readonly version: string;
   readonly node?: string;
@@ -83,7 +86,7 @@ function createApp(parts: ServerParts, limits: ServerLimits, clock: Clock): Expr
   app.get(['/readyz', '/-/ready'], readiness(parts));
   app.use(boundAnswers(parts.options['max-requests'], limits, clock));
   app.use(metricsAt(parts));
-  app.use(createApi({ ...sources, status: () => parts.status() }));
+  app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
   app.use(createPages({ ...sources, telemetryPath: parts.options['telemetry-path'] }));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(parts.logger));

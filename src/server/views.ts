@@ -1,5 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { Verdict } from '../model/health.ts';
+import type { HealthEvent } from '../model/events.ts';
+import type { ActiveCondition, Verdict } from '../model/health.ts';
 import type { MemoryBlock } from '../model/pod-resources.ts';
 import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import { readingViews, timeText } from './names.ts';
@@ -69,12 +70,23 @@ function probeView(family: FamilyState, remedyOf: RemedyOf): object {
   };
 }
 
-function healthView(verdict: Verdict): object {
+function healthView({ state, sinceMs, conditions, ignored, transitions }: Verdict): object {
   return {
-    state: verdict.state,
-    since: verdict.sinceMs > 0 ? timeText(verdict.sinceMs) : undefined,
-    conditions: verdict.conditions.map(({ sinceMs, ...condition }) => ({ ...condition, since: timeText(sinceMs) })),
+    state,
+    since: sinceMs > 0 ? timeText(sinceMs) : undefined,
+    conditions: conditions.map(conditionView),
+    ignored: ignored?.map(({ ignoredUntilMs, ...condition }) => ({ ...conditionView(condition), ignoredUntil: timeText(ignoredUntilMs) })),
+    transitions,
   };
+}
+
+function conditionView<C extends ActiveCondition>({ sinceMs, ...condition }: C): object {
+  return { ...condition, since: timeText(sinceMs) };
+}
+
+/** Events as they are, with the time in words. */
+export function eventsView(events: readonly HealthEvent[]): object {
+  return { events: events.map(({ timeMs, ...event }) => ({ ...event, time: timeText(timeMs) })) };
 }
 
 const holderView = ({ namespace, pod, container, resource, deviceId, claim }: Allocation): object => ({

@@ -93,6 +93,19 @@ const devices: readonly DeviceState[] = [
       verdict: {
         state: 'degraded',
         sinceMs: TAKEN_AT_MS - 5_000,
+        transitions: { degraded: 2, healthy: 1 },
+        ignored: [
+          {
+            type: 'LinkNarrow',
+            severity: 'fatal',
+            reason: 'FewerLanes',
+            message: '8 of 16 lanes',
+            remedy: 'reseat',
+            sinceMs: TAKEN_AT_MS - 7_000,
+            ignoreReason: 'known riser',
+            ignoredUntilMs: Date.parse('2026-04-01T00:00:00Z'),
+          },
+        ],
         conditions: [
           {
             type: 'TooWarm',

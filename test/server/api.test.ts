@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { HealthEvent } from '../../src/model/events.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import { shared } from '../../src/model/shared-metrics.ts';
 import { readingName, readingViews } from '../../src/server/names.ts';
@@ -53,6 +54,39 @@ describe('/api/v1/devices', () => {
       remedy: 'check-cooling',
       since: '2026-03-01T11:59:55.000Z',
     });
+  });
+});
+
+describe('health in the API', () => {
+  it('shows what is ignored, with reason and end, and how often states were taken', async () => {
+    const { health } = await get('/api/v1/devices/toy/toy-1');
+    expect(health.ignored).toMatchObject([{ type: 'LinkNarrow', ignoreReason: 'known riser', ignoredUntil: '2026-04-01T00:00:00.000Z' }]);
+    expect(health.transitions).toEqual({ degraded: 2, healthy: 1 });
+  });
+});
+
+describe('/api/v1/events', () => {
+  it('gives events younger than the one named, and refuses a name that is none', async () => {
+    const event: HealthEvent = {
+      id: 7,
+      timeMs: TAKEN_AT_MS,
+      device: 'toy/toy-1',
+      family: 'toy',
+      transition: 'state',
+      from: 'healthy',
+      to: 'degraded',
+      reason: 'OverLimit',
+      message: '91 °C',
+      remedy: 'check-cooling',
+      holders: [],
+    };
+    const other = await start({ parts: { events: (since) => [event].filter(({ id }) => id > since) } });
+    const ask = async (query: string) => fetch(`${other.url}/api/v1/events${query}`);
+    expect(await (await ask('')).json()).toMatchObject({ events: [{ id: 7, time: '2026-03-01T12:00:00.000Z', to: 'degraded' }] });
+    expect(await (await ask('?since=7')).json()).toEqual({ events: [] });
+    expect([(await ask('?since=x')).status, (await ask('?since=1&since=2')).status]).toEqual([400, 400]);
+    await other.server.close();
+    expect(await get('/api/v1/events')).toEqual({ events: [] });
   });
 });
 

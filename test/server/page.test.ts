@@ -32,6 +32,7 @@ describe('the page of devices', () => {
       '<dt>Memory</dt><dd>1 GiB</dd>',
       '<span class="state missing">Missing</span>',
       'node-1 · 1.2.3',
+      'LinkNarrow is ignored until 2026-04-01: known riser',
     ]) {
       expect(text).toContain(part);
     }

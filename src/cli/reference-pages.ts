@@ -1,0 +1,28 @@
+import { stringify } from 'yaml';
+import { supervisorProblems } from '../agent/probe-problems.ts';
+import { renderConfiguration, renderErrors } from '../config/reference.ts';
+import { createRegistry } from '../config/registry.ts';
+import { optionSections } from '../config/sections.ts';
+import { structuredParts } from '../config/structured.ts';
+import { OWN_CONDITIONS } from '../health/own-conditions.ts';
+import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../metrics/reference.ts';
+import type { DeviceFamily } from '../probes/family.ts';
+
+/** The pages below `docs/` that are written from declarations, by path. */
+export function referencePages(families: readonly DeviceFamily[]): Readonly<Record<string, string>> {
+  const sorted = [...families].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const everyFamily: FamilyReference = {
+    name: 'Every family',
+    summary: 'What any device of any family can have.',
+    metrics: [],
+    conditions: OWN_CONDITIONS,
+    problems: supervisorProblems,
+  };
+  return {
+    'docs/metrics.md': renderMetrics(sorted),
+    'docs/health.md': renderConditions([everyFamily, ...sorted]),
+    'docs/problems.md': renderProblems([everyFamily, ...sorted]),
+    'docs/configuration.md': renderConfiguration(createRegistry(optionSections(sorted), structuredParts), stringify),
+    'docs/errors.md': renderErrors(),
+  };
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { referencePages } from '../../src/cli/reference-pages.ts';
+import { loadFamilies } from '../../src/config/sections.ts';
+import { renderConditions, renderMetrics, renderProblems, unitOf } from '../../src/metrics/reference.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
+import { families } from './sample.ts';
+
+const pages = referencePages(await loadFamilies(familyLoaders));
+
+describe('reference pages', () => {
+  it.each(Object.keys(pages))('%s is what the declarations say (else: npm run generate)', (path) => {
+    expect(readFileSync(path, 'utf8')).toBe(pages[path]);
+  });
+
+  const toys = families.map((family) => ({ summary: `All <${family.name}> devices.`, ...family }));
+
+  it('tell each metric with type, unit, labels, source and whether it has a twin', () => {
+    const page = renderMetrics(toys);
+    expect(page).toContain('### `device_errors_total`\n\nErrors that the hardware counted, by kind. (counter, *twin*)');
+    expect(page).toContain('| toy | `kind` | toy/errors |\n| wire | `port`, `kind` | wire/errors |');
+    expect(page).toContain('(gauge, celsius, *twin*)');
+    expect(page).toContain('| `device_toy_crossings_total` | counter |  | `kind` | Crossings with');
+    expect(page).toContain('| `container_device_received_bytes_total` | counter |');
+    expect(page).toContain('All &lt;toy> devices.');
+  });
+
+  it('tell conditions and problems of the families that have some', () => {
+    const condition = {
+      type: 'TooWarm',
+      class: 'rate',
+      severity: 'degraded',
+      reasons: ['OverLimit'],
+      meaning: 'It is warm.',
+      remedy: 'check-cooling',
+      source: 'toy manual',
+      forMs: 90_000,
+      threshold: { growth: 3, windowMs: 3_600_000 },
+    } as const;
+    const page = renderConditions(toys.map((family) => ({ ...family, conditions: family.name === 'toy' ? [condition] : [] })));
+    expect(page).toContain('- degraded, rate, for 1m30s, recovery 0s, counts above 3 per 1h');
+    expect(page).not.toContain('## wire');
+    expect(renderProblems(toys)).toContain('| `driver-missing` | The driver is not loaded. | Load the toy driver. |');
+  });
+
+  it('know the unit that a name ends in', () => {
+    const names = ['device_link_speed_bytes_per_second', 'device_errors_total', 'device_energy_joules_total', 'process_open_fds'];
+    expect(names.map(unitOf)).toEqual(['bytes per second', '', 'joules', '']);
+  });
+});
