@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { OWN_CONDITIONS } from '../../src/health/own-conditions.ts';
+import type { ConditionSpec } from '../../src/model/health.ts';
+import { describeConditions } from './condition-walk.ts';
+import { found, holder, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+
+const EVERY_CLASS: readonly ConditionSpec[] = [
+  spec('LatchedNow', { class: 'latched' }),
+  spec('LatchedSlow', { class: 'latched', severity: 'degraded', forMs: 30_000, recoveryMs: 60_000 }),
+  spec('LevelNow'),
+  spec('LevelSlow', { severity: 'degraded', forMs: 30_000, recoveryMs: 60_000 }),
+  spec('LevelForTheRecord', { severity: 'info', recoveryMs: 5_000 }),
+  spec('RateOfAny', { class: 'rate', threshold: { growth: 0, windowMs: 3_600_000 } }),
+  spec('RateSlow', {
+    class: 'rate',
+    severity: 'degraded',
+    threshold: { growth: 120, windowMs: 60_000 },
+    forMs: 90_000,
+    recoveryMs: 60_000,
+  }),
+  spec('RateUnlimited', { class: 'rate' }),
+  spec('Busy', { class: 'in-progress', forMs: 60_000 }),
+  spec('NoDataFatal', { class: 'no-data', forMs: 20_000, recoveryMs: 1_000 }),
+  spec('NoDataDegraded', { class: 'no-data', severity: 'degraded' }),
+];
+
+describeConditions('test', EVERY_CLASS);
+
+describe('one condition', () => {
+  it('is cut short by a reading without it, and its time begins anew', () => {
+    const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 })]));
+    one.read(0);
+    one.read(10, found('Down'));
+    one.read(30);
+    one.read(35, found('Down'));
+    expect(one.read(64, found('Down')).state).toBe('healthy');
+    expect(one.read(65, found('Down')).state).toBe('unhealthy');
+  });
+
+  it('asks to be judged again at the very moment its time is over', () => {
+    const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000, recoveryMs: 45_000 })]));
+    one.read(10, found('Down'));
+    expect(one.nextCheck).toBe(40);
+    expect(one.wait(39.999).state).toBe('healthy');
+    expect(one.wait(40).state).toBe('unhealthy');
+    expect(one.nextCheck, 'staleness comes next').toBe(70);
+    one.read(50);
+    expect(one.nextCheck).toBe(95);
+    expect(one.wait(95).state).toBe('healthy');
+  });
+
+  it('counts on through a relapse within the quiet time, in one spell with one event', () => {
+    const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 60_000 })]));
+    one.read(0, found('Down'));
+    one.read(10);
+    expect(one.read(50, found('Down')).conditions[0]?.sinceMs).toBe(START);
+    one.read(60);
+    expect(one.read(119).state).toBe('unhealthy');
+    expect(one.read(120).state).toBe('healthy');
+    expect(one.story).toEqual(['raised Down', 'unknown>unhealthy', 'cleared Down', 'unhealthy>healthy']);
+  });
+
+  it('keeps a time of which nothing is known out of both hold and quiet time', () => {
+    const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000, recoveryMs: 30_000 })]));
+    const unknown = found('Down', { status: 'unknown' });
+    one.read(0, found('Down'));
+    one.read(10, found('Down'));
+    one.read(20, unknown);
+    expect(one.read(35, unknown).state).toBe('healthy');
+    expect(one.nextCheck, 'nothing matures while nothing is known').toBe(95);
+    one.read(40, found('Down'));
+    expect(one.read(54, found('Down')).state).toBe('healthy');
+    expect(one.read(55, found('Down')).state).toBe('unhealthy');
+    expect(one.read(56, unknown).state).toBe('unhealthy');
+    one.read(60);
+    one.read(70, unknown);
+    expect(one.read(95).state).toBe('unhealthy');
+    expect(one.read(99).state).toBe('unhealthy');
+    expect(one.read(100).state).toBe('healthy');
+  });
+
+  it('does not begin with an unknown', () => {
+    const one = new OneDevice(policyFor([spec('Down')]));
+    expect(one.read(0, found('Down', { status: 'unknown' }))).toMatchObject({ state: 'healthy', conditions: [] });
+  });
+
+  it('is told apart by instance, and withdrawn for all by a false without one', () => {
+    const one = new OneDevice(policyFor([spec('Xid', { class: 'latched' })]));
+    const both = [found('Xid', { instance: '79' }), found('Xid', { instance: '48' })];
+    expect(types(one.read(0, ...both))).toEqual(['Xid/48', 'Xid/79']);
+    expect(types(one.read(1, found('Xid', { instance: '79' })))).toEqual(['Xid/79']);
+    expect(types(one.read(2, found('Xid', { status: false })))).toEqual([]);
+  });
+
+  it('takes the worse of two findings on itself', () => {
+    const one = new OneDevice(policyFor([spec('Down', { severity: 'info' })]));
+    const verdict = one.read(
+      0,
+      found('Down', { severity: 'degraded' }),
+      found('Down', { status: false }),
+      found('Down', { severity: 'fatal' }),
+    );
+    expect(verdict).toMatchObject({ state: 'unhealthy', conditions: [{ severity: 'fatal' }] });
+  });
+
+  it('takes severity and remedy from the finding where it tells them, and severity from the configuration before both', () => {
+    const finding = found('Xid', { instance: '13', severity: 'info', remedy: 'restart-workload' });
+    const one = new OneDevice(policyFor([spec('Xid')]));
+    expect(one.read(0, finding)).toMatchObject({ state: 'healthy', conditions: [{ severity: 'info', remedy: 'restart-workload' }] });
+    const strict = new OneDevice(policyFor([spec('Xid')], { conditions: { 'test.Xid/13': { severity: 'degraded' } } }));
+    expect(strict.read(0, finding).state).toBe('degraded');
+    expect(strict.read(1, found('Xid', { instance: '14', severity: 'info' })).state).toBe('healthy');
+  });
+
+  it('is recorded and takes nothing out when no family declared it', () => {
+    const one = new OneDevice(policyFor([]));
+    expect(one.read(0, found('Invented'))).toMatchObject({ state: 'healthy', conditions: [{ type: 'Invented', severity: 'info' }] });
+  });
+
+  it('says nothing when a finding has neither status nor count, or a count that is none', () => {
+    const one = new OneDevice(policyFor([spec('Down'), spec('Errors', { class: 'rate' })]));
+    const { status: _, ...bare } = found('Down');
+    const bad = [Number.NaN, -1, Number.POSITIVE_INFINITY].map((count) => found('Errors', { count }));
+    for (const [at, finding] of [bare, ...bad, ...bad].entries()) expect(one.read(at, finding).conditions).toEqual([]);
+  });
+
+  it('tells with each event when, what, why, what to do, and who held the device', () => {
+    const one = new OneDevice(policyFor([spec('Down')]));
+    one.read(0);
+    one.read(5, found('Down', { instance: '1' }));
+    const { numaNodes: _, ...told } = holder;
+    const base = { device: 'test/one', family: 'test', timeMs: START + 5000, holders: [told], message: 'Down at 42', remedy: 'reset' };
+    expect(one.events).toMatchObject([
+      { ...base, id: 1, transition: 'raised', condition: 'Down', instance: '1', severity: 'fatal', reason: 'Because' },
+      { ...base, id: 2, transition: 'state', from: 'healthy', to: 'unhealthy', condition: 'Down', reason: 'Because' },
+    ]);
+  });
+
+  it('lists what counts with the worst first', () => {
+    const one = new OneDevice(policyFor(EVERY_CLASS));
+    const verdict = one.read(0, found('LevelForTheRecord'), found('NoDataDegraded'), found('LevelNow'), found('LatchedNow'));
+    expect(types(verdict)).toEqual(['LatchedNow', 'LevelNow', 'NoDataDegraded', 'LevelForTheRecord']);
+  });
+});
+
+describe('conditions that every device can have', () => {
+  it('are declared like those of a family', () => {
+    for (const own of OWN_CONDITIONS) expect(own.meaning.length * own.source.length * own.reasons.length).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'vitest';
+import { createHealthEngine } from '../../src/health/engine.ts';
+import { EventRing } from '../../src/health/events.ts';
+import { createJournal } from '../../src/health/journal.ts';
+import type { HealthMemory } from '../../src/health/memory.ts';
+import type { HealthEvent } from '../../src/model/events.ts';
+import { device, found, policyFor, START, spec } from './one-device.ts';
+
+const event = (): Omit<HealthEvent, 'id'> => ({
+  timeMs: START,
+  device: 'test/one',
+  family: 'test',
+  transition: 'raised',
+  condition: 'Down',
+  reason: 'Because',
+  message: 'down',
+  remedy: 'reset',
+  holders: [],
+});
+const ids = (events: readonly HealthEvent[]): readonly number[] => events.map((item) => item.id);
+const many = (count: number) => Array.from({ length: count }, event);
+
+describe('the ring of events', () => {
+  it('numbers events from 1, without gaps', () => {
+    const ring = new EventRing();
+    expect(ids(ring.append(many(2)))).toEqual([1, 2]);
+    expect(ids(ring.append(many(1)))).toEqual([3]);
+  });
+
+  it('shows only what was announced, each event announced once', () => {
+    const ring = new EventRing();
+    ring.append(many(3));
+    expect(ring.since(0)).toEqual([]);
+    expect(ids(ring.announce(2))).toEqual([1, 2]);
+    expect(ids(ring.since(0))).toEqual([1, 2]);
+    expect(ids(ring.announce())).toEqual([3]);
+    expect(ring.announce()).toEqual([]);
+    expect(ids(ring.since(1))).toEqual([2, 3]);
+    expect(ring.since(3)).toEqual([]);
+  });
+
+  it('gives everything to who asks with an id from another boot', () => {
+    const ring = new EventRing();
+    ring.append(many(2));
+    ring.announce();
+    expect(ids(ring.since(500))).toEqual([1, 2]);
+  });
+
+  it('keeps the youngest thousand by default', () => {
+    const ring = new EventRing();
+    for (let turn = 0; turn < 30; turn += 1) {
+      ring.append(many(100));
+      ring.announce();
+    }
+    expect(ring.since(0)).toHaveLength(1000);
+    expect(ring.since(0)[0]?.id).toBe(2001);
+  });
+
+  it('loses none that was not announced yet', () => {
+    const ring = new EventRing(10);
+    ring.append(many(50));
+    expect(ring.announce()).toHaveLength(50);
+    ring.append(many(1));
+    ring.announce();
+    expect(ids(ring.since(0))).toHaveLength(10);
+  });
+});
+
+describe('the journal', () => {
+  const policy = policyFor([spec('Down')]);
+  const read = (at: number, down: boolean) => ({
+    devices: [{ key: 'test/one', report: { device: device(), findings: down ? [found('Down')] : [] }, readAtMs: at, holders: [] }],
+  });
+
+  function setup(write?: (state: HealthMemory) => Promise<string | undefined>) {
+    const engine = createHealthEngine({ policy });
+    const log: string[] = [];
+    const journal = createJournal({
+      engine,
+      file: {
+        write: async (state) => {
+          log.push(`write ${state.lastEventId}`);
+          return write?.(state);
+        },
+      },
+      announced: (item) => log.push(`tell ${item.id}`),
+      written: (error) => log.push(error === undefined ? 'written' : `failed: ${error}`),
+    });
+    const judge = (at: number, down: boolean) => journal.record(engine.judge(read(START + at, down), START + at), START + at);
+    return { engine, journal, log, judge };
+  }
+
+  it('writes first and tells afterwards', async () => {
+    const { log, judge, engine } = setup();
+    const done = judge(0, true);
+    expect(engine.eventsSince(0)).toEqual([]);
+    await done;
+    expect(log).toEqual(['write 2', 'written', 'tell 1', 'tell 2']);
+    expect(engine.eventsSince(0)).toHaveLength(2);
+  });
+
+  it('writes baselines now and then, not at every judgement', async () => {
+    const { log, judge } = setup();
+    for (let at = 0; at <= 60_000; at += 10_000) await judge(at, false);
+    expect(log).toEqual(['write 0', 'written', 'write 0', 'written', 'write 0', 'written']);
+  });
+
+  it('tells everything exactly once, in order, while a write hangs', async () => {
+    const releases: (() => void)[] = [];
+    const { log, judge } = setup(() => new Promise((resolve) => releases.push(() => resolve(undefined))));
+    const all = [judge(0, true), judge(1, false), judge(2, true), judge(3, false)];
+    const finish = Promise.all(all).then(() => log.push('done'));
+    while (!log.includes('done')) {
+      releases.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await finish;
+    const told = log.filter((line) => line.startsWith('tell')).map((line) => Number(line.slice(5)));
+    expect(told).toEqual(told.map((_, index) => index + 1));
+    expect(told).toHaveLength(8);
+    for (const [index, line] of log.entries()) {
+      if (!line.startsWith('tell')) continue;
+      const written = log
+        .slice(0, index)
+        .filter((item) => item.startsWith('write '))
+        .at(-1) as string;
+      expect(Number(written.slice(6))).toBeGreaterThanOrEqual(Number(line.slice(5)));
+    }
+  });
+
+  it('tells although the disk refuses, and says so', async () => {
+    const { log, judge } = setup(async () => 'ENOSPC');
+    await judge(0, true);
+    expect(log).toEqual(['write 2', 'failed: ENOSPC', 'tell 1', 'tell 2']);
+  });
+
+  it('needs no file', async () => {
+    const engine = createHealthEngine({ policy });
+    const told: number[] = [];
+    const journal = createJournal({ engine, announced: (item) => told.push(item.id) });
+    await journal.record(engine.judge(read(START, true), START), START);
+    await journal.close();
+    expect(told).toEqual([1, 2]);
+  });
+});

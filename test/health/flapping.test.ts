@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest';
+import { found, OneDevice, policyFor, spec, types } from './one-device.ts';
+
+const config = { flapping: { count: 3, window: '10m', quiet: '5m' }, 'stale-after': '1h' };
+const specs = [spec('Down', { recoveryMs: 10_000 }), spec('Hot', { severity: 'degraded' }), spec('Busy', { class: 'in-progress' })];
+
+/** One spell of ten seconds. */
+function spell(one: OneDevice, at: number, type = 'Down') {
+  one.read(at, found(type, { instance: '1' }));
+  one.read(at + 10);
+  return one.read(at + 20);
+}
+
+describe('flapping', () => {
+  it('is raised when a condition begins to count for the third time within the window, and stays until it was quiet', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    spell(one, 0);
+    expect(spell(one, 100).state).toBe('healthy');
+    const verdict = spell(one, 200);
+    expect(verdict).toMatchObject({
+      state: 'unhealthy',
+      conditions: [{ type: 'Flapping', instance: 'Down/1', severity: 'fatal', message: 'Down/1 began 3 times within 3m20s' }],
+    });
+    expect(one.nextCheck).toBe(500);
+    expect(one.wait(499).state).toBe('unhealthy');
+    expect(one.wait(500).state).toBe('healthy');
+    expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);
+  });
+
+  it('is not raised by spells that lie too far apart', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    for (const at of [0, 310, 620, 930, 1240]) expect(spell(one, at).state).toBe('healthy');
+  });
+
+  it('comes back with the next spell while the window still holds enough of them', () => {
+    const one = new OneDevice(policyFor(specs, { ...config, flapping: { count: 3, window: '1h', quiet: '1m' } }));
+    for (const at of [0, 100, 200]) spell(one, at);
+    expect(one.read(300).state).toBe('healthy');
+    expect(types(spell(one, 1000))).toEqual(['Flapping/Down/1']);
+  });
+
+  it('is held by a quiet time longer than the window', () => {
+    const one = new OneDevice(policyFor(specs, { ...config, flapping: { count: 2, window: '3m', quiet: '30m' } }));
+    spell(one, 0);
+    spell(one, 100);
+    expect(one.read(1899).state).toBe('unhealthy');
+    expect(one.read(1900).state).toBe('healthy');
+  });
+
+  it('is as severe as what flaps, or as the configuration says', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    for (const at of [0, 100, 200]) spell(one, at, 'Hot');
+    expect(one.read(230)).toMatchObject({ state: 'degraded', conditions: [{ type: 'Flapping', severity: 'degraded' }] });
+    const lax = new OneDevice(policyFor(specs, { ...config, conditions: { '*.Flapping': { severity: 'info' } } }));
+    for (const at of [0, 100, 200]) spell(lax, at);
+    expect(lax.read(230)).toMatchObject({ state: 'healthy', conditions: [{ type: 'Flapping', severity: 'info' }] });
+  });
+
+  it('says nothing about work in progress', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    for (const at of [0, 100, 200, 300]) expect(spell(one, at, 'Busy').state).toBe('healthy');
+  });
+
+  it('does not count relapses within the quiet time of one spell', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    for (let at = 0; at < 100; at += 10) one.read(at, ...(at % 20 === 0 ? [found('Down')] : []));
+    expect(one.read(120).state).toBe('healthy');
+  });
+
+  it('is ignored with the condition that flaps', () => {
+    const ignore = [{ device: 'test/*', condition: 'Down', reason: 'bad cable on order', until: '2999-01-01' }];
+    const one = new OneDevice(policyFor(specs, { ...config, ignore }));
+    for (const at of [0, 100, 200]) expect(spell(one, at).state).toBe('healthy');
+    expect(one.read(230).ignored).toMatchObject([{ type: 'Flapping', ignoreReason: 'bad cable on order' }]);
+  });
+
+  it('is remembered over a restart', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    spell(one, 0);
+    spell(one, 100);
+    one.restart();
+    expect(types(spell(one, 200))).toEqual(['Flapping/Down/1']);
+  });
+
+  it('notices a device that comes and goes', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    for (const at of [0, 100, 200]) {
+      one.read(at);
+      one.read(at + 40);
+      one.missing(at + 50);
+      one.missing(at + 60);
+    }
+    expect(types(one.missing(270))).toEqual(['DeviceMissing', 'Flapping/DeviceMissing']);
+    one.read(280);
+    expect(types(one.read(310))).toEqual(['Flapping/DeviceMissing']);
+  });
+});

@@ -1,0 +1,180 @@
+import { Ajv } from 'ajv';
+import { describe, expect, it } from 'vitest';
+import { explainPolicy } from '../../src/health/explain-policy.ts';
+import { ignoreRule, matchesPattern } from '../../src/health/ignore.ts';
+import { kubeletHealth } from '../../src/health/kubelet-health.ts';
+import { conditionPolicy, createPolicy } from '../../src/health/policy.ts';
+import { type HealthConfig, healthSchema } from '../../src/health/policy-config.ts';
+import { HEALTH_STATES } from '../../src/model/health.ts';
+import { found, OneDevice, policyFor, spec } from './one-device.ts';
+
+const specs = [
+  spec('PortDown', { forMs: 30_000, recoveryMs: 60_000 }),
+  spec('SymbolErrors', { class: 'rate', severity: 'degraded', threshold: { growth: 120, windowMs: 3_600_000 } }),
+];
+
+describe('the policy', () => {
+  it('is what the family declares when the configuration is silent', () => {
+    expect(conditionPolicy(policyFor(specs), 'test', 'PortDown')).toEqual({
+      class: 'self-clearing',
+      severity: 'fatal',
+      severityConfigured: false,
+      forMs: 30_000,
+      recoveryMs: 60_000,
+      threshold: { growth: 0, windowMs: 3_600_000 },
+      enabled: true,
+      remedy: 'reset',
+      toldOnce: false,
+    });
+  });
+
+  it('lets the narrower key win, field by field', () => {
+    const policy = policyFor(specs, {
+      conditions: {
+        '*.PortDown': { severity: 'info', for: '1s', recovery: '1s' },
+        'test.PortDown': { for: '2s', recovery: '2s' },
+        'test.PortDown/2': { recovery: '3s' },
+      },
+    });
+    expect(conditionPolicy(policy, 'test', 'PortDown')).toMatchObject({ severity: 'info', forMs: 2_000, recoveryMs: 2_000 });
+    expect(conditionPolicy(policy, 'test', 'PortDown', '2')).toMatchObject({ severity: 'info', forMs: 2_000, recoveryMs: 3_000 });
+  });
+
+  it('overrides growth and window of a counter apart', () => {
+    const policy = policyFor(specs, { conditions: { 'test.SymbolErrors': { threshold: { growth: 5 } } } });
+    expect(conditionPolicy(policy, 'test', 'SymbolErrors').threshold).toEqual({ growth: 5, windowMs: 3_600_000 });
+  });
+
+  it('says what it could not understand, and does the rest', () => {
+    const { policy, problems } = createPolicy({
+      specs: { test: specs },
+      config: {
+        'stale-after': 'soon',
+        conditions: {
+          'test.NoSuch': {},
+          'other.PortDown': {},
+          'test.PortDown': { for: 'long', recovery: '5s' },
+          '*.DeviceMissing': { for: '1s' },
+        },
+        ignore: [{ device: 'a', condition: 'b', reason: 'c', until: 'some day' }],
+      },
+    });
+    expect(problems).toEqual([
+      "health.stale-after: 'soon' is not a duration such as 30s or 1m30s",
+      "health.ignore[0].until: 'some day' is not a date such as 2030-01-31",
+      "health.conditions: no family has a condition 'test.NoSuch'",
+      "health.conditions: no family has a condition 'other.PortDown'",
+      "health.conditions: 'long' as for of 'test.PortDown' is not a duration such as 30s or 1m30s",
+    ]);
+    expect(conditionPolicy(policy, 'test', 'PortDown')).toMatchObject({ forMs: 30_000, recoveryMs: 5_000 });
+    expect(conditionPolicy(policy, 'test', 'DeviceMissing').forMs).toBe(1_000);
+  });
+
+  it('explains every condition once, with what the configuration changed', () => {
+    const policy = policyFor(specs, {
+      conditions: { 'test.PortDown/2': { severity: 'info' }, 'test.SymbolErrors': { threshold: { growth: 5, window: '10m' } } },
+    });
+    const rows = explainPolicy(policy);
+    expect(rows.map((row) => `${row.family}.${row.condition}`)).toEqual([
+      '*.DeviceMissing',
+      '*.DeviceNotRead',
+      '*.Flapping',
+      'test.PortDown',
+      'test.PortDown/2',
+      'test.SymbolErrors',
+    ]);
+    expect(rows[3]).toMatchObject({ severity: 'fatal', for: '30s', recovery: '1m', configured: [] });
+    expect(rows[4]).toMatchObject({ severity: 'info', configured: ['severity'] });
+    expect(rows[5]).toMatchObject({ threshold: '> 5 per 10m', configured: ['threshold'] });
+  });
+
+  it.each(HEALTH_STATES)('tells the kubelet about %s what it says', (state) => {
+    const told = (unknown: 'healthy' | 'unhealthy') => kubeletHealth({ state }, { unknown });
+    const expected = { healthy: ['Healthy', 'Healthy'], degraded: ['Healthy', 'Healthy'], unhealthy: ['Unhealthy', 'Unhealthy'] };
+    expect([told('healthy'), told('unhealthy')]).toEqual(state === 'unknown' ? ['Healthy', 'Unhealthy'] : expected[state]);
+  });
+});
+
+describe('the schema of the configuration', () => {
+  const validate = new Ajv({ strict: true }).compile<HealthConfig>(healthSchema);
+
+  it('accepts everything that can be said', () => {
+    const config: HealthConfig = {
+      unknown: 'healthy',
+      'stale-after': '2m',
+      flapping: { count: 4, window: '1d', quiet: '30m' },
+      conditions: {
+        'test.PortDown/1': { severity: 'degraded', for: '0', recovery: '1m30s', threshold: { growth: 0, window: '1h' }, enabled: true },
+      },
+      ignore: [{ device: 'mlx5_*', condition: 'PortDown/2', reason: 'not cabled', until: '2031-02-03T04:05:06Z' }],
+    };
+    validate(config);
+    expect(validate.errors).toBeNull();
+    expect(createPolicy({ specs: { test: specs }, config }).problems).toEqual([]);
+  });
+
+  it.each([
+    { unknown: 'maybe' },
+    { 'stale-after': '5 minutes' },
+    { conditions: { PortDown: {} } },
+    { conditions: { 'test.PortDown': { for: 30 } } },
+    { conditions: { 'test.PortDown': { severity: 'bad' } } },
+    { ignore: [{ device: 'a', condition: 'b', until: '2030-01-01' }] },
+    { ignore: [{ device: 'a', condition: 'b', reason: 'c', until: 'later' }] },
+    { flapping: { count: 1 } },
+    { else: 1 },
+  ])('refuses %j', (config) => {
+    expect(validate(config)).toBe(false);
+  });
+});
+
+describe('an ignore rule', () => {
+  const one = (ignore: NonNullable<HealthConfig['ignore']>) => new OneDevice(policyFor(specs, { ignore, 'stale-after': '2d' }));
+  const rule = { device: 'one', condition: 'PortDown', reason: 'known', until: '2030-01-01T00:01:00Z' };
+
+  it('ends at its date, to the second, and the condition counts again', () => {
+    const subject = one([rule]);
+    subject.read(0, found('PortDown'));
+    expect(subject.read(40, found('PortDown'))).toMatchObject({ state: 'healthy', conditions: [], ignored: [{ type: 'PortDown' }] });
+    expect(subject.events.at(-1)).toMatchObject({ transition: 'raised', ignored: true });
+    expect(subject.nextCheck).toBe(60);
+    const verdict = subject.wait(60);
+    expect(verdict.state).toBe('unhealthy');
+    expect(verdict.ignored).toBeUndefined();
+  });
+
+  it.each([
+    ['id', { device: 'one' }, true],
+    ['key', { device: 'test/one' }, true],
+    ['alias in other case', { device: 'ALIAS-OF-ONE' }, true],
+    ['pattern', { device: 'te*/o*e' }, true],
+    ['everything', { device: '*', condition: '*' }, true],
+    ['the instance', { condition: 'PortDown/1' }, true],
+    ['another device', { device: 'two' }, false],
+    ['another instance', { condition: 'PortDown/2' }, false],
+    ['a part of the name', { device: 'on' }, false],
+  ])('matches by %s', (_, change, expected) => {
+    const subject = one([{ ...rule, until: '2031-01-01', ...change }]);
+    subject.read(0, found('PortDown', { instance: '1' }));
+    expect(subject.read(30, found('PortDown', { instance: '1' })).state).toBe(expected ? 'healthy' : 'unhealthy');
+  });
+
+  it('takes a date alone as the end of that day, and a time without zone as UTC', () => {
+    const until = (text: string) => ignoreRule({ ...rule, until: text })?.untilMs;
+    expect(until('2030-01-31')).toBe(Date.UTC(2030, 1, 1));
+    expect(until('2030-01-31 12:00')).toBe(Date.UTC(2030, 0, 31, 12));
+    expect(until('2030-01-31T12:00:00+02:00')).toBe(Date.UTC(2030, 0, 31, 10));
+    expect(until('2030-13-31')).toBeUndefined();
+  });
+
+  it.each([
+    ['a*b*c', 'aXbYc', true],
+    ['a*b*c', 'acb', false],
+    ['*', '', true],
+    ['aa*aa', 'aaa', false],
+    ['*x*', 'axb', true],
+    ['a.c', 'abc', false],
+  ])('pattern %s against %s is %s', (pattern, name, expected) => {
+    expect(matchesPattern(pattern, name)).toBe(expected);
+  });
+});

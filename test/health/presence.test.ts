@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import { createHealthEngine } from '../../src/health/engine.ts';
+import { createPolicy } from '../../src/health/policy.ts';
+import { device, found, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+
+const specs = [spec('Down', { recoveryMs: 60_000 }), spec('Hot', { severity: 'degraded', forMs: 20_000 })];
+
+describe('a device that is not read', () => {
+  it('is unknown when it was never read, with the reason', () => {
+    const one = new OneDevice(policyFor(specs));
+    expect(one.neverRead(0)).toMatchObject({ state: 'unknown', conditions: [{ type: 'DeviceNotRead', reason: 'NeverRead' }] });
+    expect(one.read(1).state).toBe('healthy');
+    expect(one.story).toEqual(['raised DeviceNotRead', 'cleared DeviceNotRead', 'unknown>healthy']);
+  });
+
+  it('becomes unknown exactly when its reading is as old as the policy says, and asks to be judged then', () => {
+    const one = new OneDevice(policyFor(specs, { 'stale-after': '90s' }));
+    one.read(10);
+    expect(one.nextCheck).toBe(100);
+    expect(one.wait(99.999).state).toBe('healthy');
+    expect(one.wait(100)).toMatchObject({ state: 'unknown', conditions: [{ reason: 'Stale', message: 'last reading is 1m30s old' }] });
+    expect(one.events.at(-1)).toMatchObject({ from: 'healthy', to: 'unknown', reason: 'Stale' });
+  });
+
+  it('stays unhealthy when it was broken before it fell silent', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Down'));
+    expect(one.wait(3600).state).toBe('unhealthy');
+    expect(types(one.wait(7200))).toEqual(['Down', 'DeviceNotRead']);
+  });
+
+  it('is unknown although it was only degraded before', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Hot'));
+    expect(one.read(20, found('Hot')).state).toBe('degraded');
+    expect(one.wait(80).state).toBe('unknown');
+  });
+
+  it('lets no hold time and no quiet time pass meanwhile', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Down'));
+    one.read(10, found('Hot'));
+    expect(types(one.wait(1000))).toEqual(['Down', 'DeviceNotRead']);
+    expect(types(one.read(1001, found('Hot')))).toEqual(['Down']);
+    expect(types(one.read(1059, found('Hot')))).toContain('Down');
+  });
+
+  it('is unknown even if the operator ignores everything on it', () => {
+    const rule = { device: '*', condition: '*', reason: 'quiet please', until: '2999-01-01' };
+    const one = new OneDevice(policyFor(specs, { ignore: [rule] }));
+    one.read(0);
+    expect(one.wait(100)).toMatchObject({ state: 'unknown', conditions: [] });
+    expect(one.events.at(-1)).toMatchObject({ to: 'unknown', reason: 'NotRead' });
+  });
+
+  it('leaves the verdicts of others alone', () => {
+    const policy = policyFor(specs);
+    const engine = createHealthEngine({ policy });
+    const hung = { key: 'test/hung', report: { device: device('hung'), findings: [] }, readAtMs: START, holders: [] };
+    const well = (at: number) => ({ key: 'test/well', report: { device: device('well'), findings: [] }, readAtMs: at, holders: [] });
+    engine.judge({ devices: [hung, well(START)] }, START);
+    const { verdicts } = engine.judge({ devices: [hung, well(START + 60_000)] }, START + 60_000);
+    expect([verdicts.get('test/hung')?.state, verdicts.get('test/well')?.state]).toEqual(['unknown', 'healthy']);
+  });
+});
+
+describe('a missing device', () => {
+  it('is unhealthy at once and healthy again only after it was back for a while', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0);
+    expect(one.missing(10)).toMatchObject({ state: 'unhealthy', conditions: [{ type: 'DeviceMissing', severity: 'fatal' }] });
+    expect(one.missing(5000).state).toBe('unhealthy');
+    expect(one.read(5010).state).toBe('unhealthy');
+    expect(one.nextCheck).toBe(5040);
+    expect(one.wait(5040).state).toBe('healthy');
+    expect(one.story).toEqual(['raised DeviceMissing', 'healthy>unhealthy', 'cleared DeviceMissing', 'unhealthy>healthy']);
+  });
+
+  it('keeps what was wrong with it', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Down'));
+    one.missing(10);
+    expect(types(one.missing(500))).toEqual(['Down', 'DeviceMissing']);
+    expect(types(one.read(510))).toEqual(['Down', 'DeviceMissing']);
+    expect(one.read(569).state).toBe('unhealthy');
+    expect(one.read(570).state).toBe('healthy');
+  });
+
+  it('can be given time by the configuration', () => {
+    const one = new OneDevice(policyFor(specs, { conditions: { '*.DeviceMissing': { for: '20s', severity: 'degraded' } } }));
+    one.read(0);
+    expect(one.missing(10).state).toBe('healthy');
+    expect(one.nextCheck).toBe(30);
+    expect(one.missing(30).state).toBe('degraded');
+  });
+
+  it('is forgotten when it was gone for the retention time, and its conditions end', () => {
+    const { policy } = createPolicy({ specs: { test: specs }, missingRetentionMs: 100_000 });
+    const one = new OneDevice(policy);
+    one.read(0, found('Down'));
+    one.missing(10);
+    const unlisted = one.engine.judge({ devices: [] }, START + 109_000);
+    expect(unlisted.events).toEqual([]);
+    expect(one.engine.knownDevices()).toMatchObject([{ device: { id: 'one' }, readAtMs: START }]);
+    const forgotten = one.engine.judge({ devices: [] }, START + 110_000);
+    expect(forgotten.events.map((event) => [event.transition, event.condition, event.message])).toEqual([
+      ['cleared', 'Down', 'the device is no longer listed'],
+      ['cleared', 'DeviceMissing', 'the device is no longer listed'],
+    ]);
+    expect(one.engine.knownDevices()).toEqual([]);
+    expect(one.read(200).state).toBe('healthy');
+  });
+});
+
+describe('no data', () => {
+  const blind = [spec('Blind', { class: 'no-data' }), spec('Down')];
+
+  it('of a fatal kind makes a device unknown, not unhealthy', () => {
+    const one = new OneDevice(policyFor(blind));
+    expect(one.read(0, found('Blind')).state).toBe('unknown');
+    expect(one.story).toEqual(['raised Blind']);
+    expect(one.read(1, found('Blind'), found('Down')).state).toBe('unhealthy');
+    expect(one.read(2).state).toBe('healthy');
+  });
+});
+
+describe('the wall clock', () => {
+  it('may be set back without anything lasting longer than the policy says from now', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0);
+    one.read(5000, found('Hot'));
+    one.read(100, found('Hot'));
+    expect(one.read(119, found('Hot')).state).toBe('healthy');
+    expect(one.read(120, found('Hot')).state).toBe('degraded');
+  });
+
+  it.each([3_600, -3_600])('may be set by %i seconds without changing any duration when the monotonic clock is known', (stepS) => {
+    const engine = createHealthEngine({ policy: policyFor(specs) });
+    const read = (readAtMs: number, ...findings: ReturnType<typeof found>[]) => [
+      { key: 'test/one', report: { device: device(), findings }, readAtMs, holders: [] },
+    ];
+    engine.judge({ devices: read(START), monotonicMs: 0 }, START);
+    engine.judge({ devices: read(START + 10_000, found('Hot')), monotonicMs: 10_000 }, START + 10_000);
+    const after = START + stepS * 1000;
+    const same = engine.judge({ devices: read(START + 10_000, found('Hot')), monotonicMs: 15_000 }, after + 15_000);
+    expect(same.verdicts.get('test/one')?.state).toBe('healthy');
+    expect(same.nextCheckMs).toBe(after + 30_000);
+    const due = engine.judge({ devices: read(after + 30_000, found('Hot')), monotonicMs: 30_000 }, after + 30_000);
+    expect(due.verdicts.get('test/one')).toMatchObject({ state: 'degraded', conditions: [{ sinceMs: after + 10_000 }] });
+  });
+});

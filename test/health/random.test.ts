@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest';
+import { createHealthEngine, type HealthEngine } from '../../src/health/engine.ts';
+import type { JudgedDevice } from '../../src/health/judge-device.ts';
+import { kubeletHealth } from '../../src/health/kubelet-health.ts';
+import { conditionKey, type HealthMemory } from '../../src/health/memory.ts';
+import { deviceKey } from '../../src/model/device.ts';
+import type { HealthEvent } from '../../src/model/events.ts';
+import type { ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
+import { device, policyFor, START, spec } from './one-device.ts';
+
+const SPECS: readonly ConditionSpec[] = [
+  spec('Latched', { class: 'latched', recoveryMs: 20_000, toldOnce: true }),
+  spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
+  spec('Warm', { severity: 'degraded' }),
+  spec('Note', { severity: 'info', forMs: 5_000 }),
+  spec('Errors', { class: 'rate', threshold: { growth: 5, windowMs: 60_000 }, forMs: 10_000 }),
+  spec('Busy', { class: 'in-progress', forMs: 40_000 }),
+  spec('Blind', { class: 'no-data', recoveryMs: 10_000 }),
+];
+const POLICY = policyFor(SPECS, {
+  flapping: { count: 3, window: '10m', quiet: '2m' },
+  ignore: [{ device: 'd1', condition: 'Level', reason: 'r', until: '2030-01-01T00:20:00Z' }],
+});
+const FATAL = new Set(['unhealthy']);
+
+/** Small, seeded, good enough to vary sequences. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Three devices that live a random life; every step is checked. */
+class Life {
+  readonly random: () => number;
+  engine: HealthEngine = createHealthEngine({ policy: POLICY });
+  now = START;
+  nextCheckMs: number | undefined;
+  readonly counts = new Map<string, number>();
+  readonly reports = new Map<string, JudgedDevice>();
+  /** Conditions for which there was ever true evidence in this spell. */
+  readonly evidence = new Map<string, number>();
+  readonly raised = new Set<string>();
+  readonly states = new Map<string, string>();
+  lastId = 0;
+
+  constructor(seed: number) {
+    this.random = randomOf(seed);
+  }
+
+  chance(share: number): boolean {
+    return this.random() < share;
+  }
+
+  step(): void {
+    if (this.chance(0.02)) this.engine = createHealthEngine({ policy: POLICY, state: copy(this.engine.state()) });
+    this.now = this.nextTime();
+    for (const id of ['d0', 'd1', 'd2']) this.changeReport(id);
+    const devices = [...this.reports.values()].filter(() => !this.chance(0.01));
+    const before = copy(this.engine.state());
+    const judgement = this.engine.judge({ devices }, this.now);
+    this.nextCheckMs = judgement.nextCheckMs;
+    if (judgement.nextCheckMs !== undefined) expect(judgement.nextCheckMs).toBeGreaterThan(this.now);
+    for (const event of judgement.events) this.checkEvent(event);
+    for (const given of devices) this.checkVerdict(given, judgement.verdicts.get(given.key) as Verdict);
+    const again = createHealthEngine({ policy: POLICY, state: before }).judge({ devices }, this.now);
+    expect(again.verdicts.size, 'one verdict for each device given').toBe(devices.length);
+  }
+
+  /** Mostly ten seconds later, sometimes exactly when the engine asked, sometimes after a pause. */
+  nextTime(): number {
+    if (this.nextCheckMs !== undefined && this.chance(0.3)) return this.nextCheckMs;
+    return this.now + Math.round(this.chance(0.03) ? this.random() * 400_000 : this.random() * 15_000);
+  }
+
+  changeReport(id: string): void {
+    const key = deviceKey(device(id));
+    const previous = this.reports.get(key);
+    if (previous !== undefined && this.chance(0.3)) return;
+    if (previous !== undefined && this.chance(0.05)) {
+      this.reports.set(key, { ...previous, missingSinceMs: this.now });
+      return;
+    }
+    const findings = SPECS.flatMap((item) => this.findingsOf(id, item));
+    this.reports.set(key, { key, report: { device: device(id), findings }, readAtMs: this.now, holders: [] });
+    for (const finding of findings) if (finding.status === true) this.evidence.set(`${key} ${conditionKey(finding)}`, this.now);
+  }
+
+  findingsOf(id: string, item: ConditionSpec): readonly Finding[] {
+    const base = { type: item.type, reason: 'Because', message: 'm' };
+    if (item.class === 'rate') return this.chance(0.1) ? [] : [{ ...base, count: this.counter(`${id} ${item.type}`), ceiling: 255 }];
+    const instance = this.chance(0.5) ? {} : { instance: String(Math.floor(this.random() * 2)) };
+    if (this.chance(0.6)) return [];
+    return [{ ...base, ...instance, status: this.chance(0.2) ? 'unknown' : this.chance(0.7) }];
+  }
+
+  counter(name: string): number {
+    const value = this.counts.get(name) ?? 0;
+    const next = this.chance(0.03) ? 0 : Math.min(255, value + (this.chance(0.8) ? 0 : Math.floor(this.random() * 12)));
+    this.counts.set(name, next);
+    return next;
+  }
+
+  checkEvent(event: HealthEvent): void {
+    expect(event.id).toBe(++this.lastId);
+    expect(event.timeMs).toBe(this.now);
+    if (event.transition === 'state') {
+      expect(event.from).not.toBe(event.to);
+      if (this.states.has(event.device)) expect(event.from).toBe(this.states.get(event.device));
+      this.states.set(event.device, event.to as string);
+      return;
+    }
+    const name = `${event.device} ${conditionKey({ type: event.condition as string, instance: event.instance })}`;
+    expect(this.raised.has(name), `${event.transition} ${name}`).toBe(event.transition === 'cleared');
+    if (event.transition === 'raised') this.raised.add(name);
+    else this.raised.delete(name);
+    if (event.transition === 'raised') this.checkEvidence(event, name);
+  }
+
+  /** Nothing is raised for which nobody had a reason. */
+  checkEvidence(event: HealthEvent, name: string): void {
+    const declared = SPECS.find((item) => item.type === event.condition);
+    if (declared !== undefined && declared.class !== 'rate') expect(this.evidence.has(name), name).toBe(true);
+  }
+
+  checkVerdict(given: JudgedDevice, verdict: Verdict): void {
+    const { key } = given;
+    const all = [...verdict.conditions, ...(verdict.ignored ?? [])];
+    const listed = new Set(all.map((condition) => `${key} ${conditionKey(condition)}`));
+    expect([...this.raised].filter((name) => name.startsWith(`${key} `)).sort()).toEqual([...listed].sort());
+    const faults = verdict.conditions.filter((condition) => condition.severity === 'fatal' && condition.type !== 'Blind');
+    if (faults.length > 0) expect(FATAL.has(verdict.state), 'a fatal condition counts').toBe(true);
+    else expect(verdict.state).not.toBe('unhealthy');
+    if (given.missingSinceMs !== undefined) expect(verdict.state).toBe('unhealthy');
+    const age = this.now - (given.readAtMs as number);
+    if (age >= POLICY.staleAfterMs) expect(['unknown', 'unhealthy']).toContain(verdict.state);
+    if (verdict.state === 'healthy') expect(verdict.conditions.every((condition) => condition.severity === 'info')).toBe(true);
+    if (verdict.state === 'unhealthy') expect(kubeletHealth(verdict, POLICY)).toBe('Unhealthy');
+    expect(verdict.sinceMs).toBeLessThanOrEqual(this.now);
+    if (this.states.has(key)) expect(verdict.state).toBe(this.states.get(key));
+    this.states.set(key, verdict.state);
+  }
+}
+
+const copy = (state: HealthMemory): HealthMemory => JSON.parse(JSON.stringify(state)) as HealthMemory;
+
+describe('whatever happens', () => {
+  it.each(Array.from({ length: 40 }, (_, index) => index + 1))(
+    'verdicts and events agree with each other and with the evidence (seed %i)',
+    (seed) => {
+      const life = new Life(seed);
+      for (let turn = 0; turn < 400; turn += 1) life.step();
+      expect(life.lastId).toBeGreaterThan(20);
+    },
+  );
+
+  it('judging again at the moment it was asked for, and not before, changes nothing that a judgement in between would have', () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const random = randomOf(seed);
+      const sparse = createHealthEngine({ policy: POLICY });
+      const dense = createHealthEngine({ policy: POLICY });
+      const stories: string[][] = [[], []];
+      let count = 0;
+      let nextCheck = Number.POSITIVE_INFINITY;
+      const told = (events: readonly HealthEvent[]) =>
+        events.map(({ timeMs, transition, condition, to }) => `${timeMs} ${transition} ${condition} ${to}`);
+      let devices: readonly JudgedDevice[] = [];
+      for (let at = START; at < START + 600_000; at += 500) {
+        const isRead = (at - START) % 10_000 === 0;
+        if (isRead) {
+          count += Math.floor(random() * 4);
+          const findings: Finding[] = SPECS.filter((item) => item.class !== 'rate' && random() < 0.4).map(({ type }) => ({
+            type,
+            reason: 'r',
+            message: 'm',
+            status: true,
+          }));
+          findings.push({ type: 'Errors', reason: 'r', message: 'm', count });
+          devices = [{ key: 'test/d0', report: { device: device('d0'), findings }, readAtMs: at, holders: [] }];
+        }
+        (stories[0] as string[]).push(...told(dense.judge({ devices }, at).events));
+        if (!isRead && at < nextCheck) continue;
+        const judgement = sparse.judge({ devices }, at);
+        nextCheck = judgement.nextCheckMs ?? Number.POSITIVE_INFINITY;
+        (stories[1] as string[]).push(...told(judgement.events));
+      }
+      expect(stories[1]).toEqual(stories[0]);
+      expect(stories[0]?.length).toBeGreaterThan(10);
+    }
+  });
+});

@@ -1,0 +1,292 @@
+import { describe, expect, it } from 'vitest';
+import { addSample, growthWithin, judgeRate, type RateSeries } from '../../src/health/rate.ts';
+import { found, OneDevice, policyFor, spec } from './one-device.ts';
+
+const WINDOW = 60_000;
+const series = (samples: readonly (readonly [atMs: number, value: number])[], ceiling?: number): RateSeries => {
+  const limit = ceiling === undefined ? {} : { ceiling };
+  const end = samples.reduce<RateSeries | undefined>((sum, [atMs, value]) => addSample(sum, { atMs, value, ...limit }, WINDOW), undefined);
+  return end as RateSeries;
+};
+const judge = (samples: readonly (readonly [number, number])[], nowMs: number, growth = 10, ceiling?: number) =>
+  judgeRate(series(samples, ceiling), { growth, windowMs: WINDOW }, nowMs).status;
+
+describe('growth of a counter', () => {
+  it.each([
+    ['a first reading, however large, says nothing', [[0, 1e6]], 0, 'unknown'],
+    [
+      'no growth',
+      [
+        [0, 1e6],
+        [10_000, 1e6],
+      ],
+      10_000,
+      false,
+    ],
+    [
+      'growth up to the limit',
+      [
+        [0, 5],
+        [10_000, 15],
+      ],
+      10_000,
+      false,
+    ],
+    [
+      'growth above the limit',
+      [
+        [0, 5],
+        [10_000, 16],
+      ],
+      10_000,
+      true,
+    ],
+    [
+      'growth above the limit in several steps',
+      [
+        [0, 0],
+        [20_000, 4],
+        [40_000, 8],
+        [60_000, 12],
+      ],
+      60_000,
+      true,
+    ],
+    [
+      'growth that has left the window',
+      [
+        [0, 0],
+        [10_000, 50],
+        [80_000, 50],
+      ],
+      80_000,
+      false,
+    ],
+    [
+      'a reset is a new baseline',
+      [
+        [0, 0],
+        [10_000, 50],
+        [20_000, 5],
+      ],
+      20_000,
+      'unknown',
+    ],
+    [
+      'growth after a reset counts from there',
+      [
+        [0, 1000],
+        [10_000, 5],
+        [20_000, 16],
+      ],
+      20_000,
+      true,
+    ],
+    [
+      'little growth after a reset',
+      [
+        [0, 1000],
+        [10_000, 5],
+        [20_000, 15],
+      ],
+      20_000,
+      false,
+    ],
+    [
+      'a gap of ten windows counts with its share',
+      [
+        [0, 0],
+        [600_000, 100],
+      ],
+      600_000,
+      false,
+    ],
+    [
+      'a gap of ten windows with much growth',
+      [
+        [0, 0],
+        [600_000, 101],
+      ],
+      600_000,
+      true,
+    ],
+    [
+      'the same reading judged again',
+      [
+        [0, 0],
+        [0, 0],
+      ],
+      5_000,
+      'unknown',
+    ],
+    [
+      'a clock set back a little',
+      [
+        [10_000, 0],
+        [9_000, 11],
+      ],
+      9_000,
+      true,
+    ],
+    [
+      'a clock set back by more than the window begins anew',
+      [
+        [100_000, 0],
+        [10_000, 99],
+      ],
+      10_000,
+      'unknown',
+    ],
+  ] as const)('%s', (_, samples, now, expected) => {
+    expect(judge(samples, now)).toBe(expected);
+  });
+
+  it.each([
+    [
+      'stuck since ever',
+      [
+        [0, 15],
+        [10_000, 15],
+      ],
+      10_000,
+      'unknown',
+    ],
+    [
+      'got stuck with too much growth',
+      [
+        [0, 3],
+        [10_000, 15],
+      ],
+      10_000,
+      true,
+    ],
+    [
+      'got stuck with little growth',
+      [
+        [0, 14],
+        [10_000, 15],
+      ],
+      10_000,
+      'unknown',
+    ],
+    [
+      'got stuck long ago',
+      [
+        [0, 3],
+        [10_000, 15],
+        [90_000, 15],
+      ],
+      90_000,
+      'unknown',
+    ],
+    [
+      'was cleared',
+      [
+        [0, 15],
+        [10_000, 0],
+        [20_000, 0],
+      ],
+      20_000,
+      false,
+    ],
+  ] as const)('at the ceiling: %s', (_, samples, now, expected) => {
+    expect(judge(samples, now, 10, 15)).toBe(expected);
+  });
+
+  it('tells when it will have fallen to the limit', () => {
+    const steps = series([
+      [0, 0],
+      [10_000, 0],
+      [20_000, 20],
+    ]);
+    const { fallsAtMs } = judgeRate(steps, { growth: 10, windowMs: WINDOW }, 20_000);
+    expect(fallsAtMs).toBe(75_000);
+    expect(judgeRate(steps, { growth: 10, windowMs: WINDOW }, 74_999).status).toBe(true);
+    expect(judgeRate(steps, { growth: 10, windowMs: WINDOW }, 75_000).status).toBe(false);
+    expect(judgeRate(steps, { growth: 0, windowMs: WINDOW }, 20_000).fallsAtMs).toBe(80_000);
+  });
+
+  it('takes two points for a counter that rests for days, and few for one that never does', () => {
+    const resting = Array.from({ length: 20_000 }, (_, index) => [index * 10_000, 7] as const);
+    expect(series(resting).points).toHaveLength(2);
+    const busy = Array.from({ length: 20_000 }, (_, index) => [index * 10, index] as const);
+    const kept = series(busy);
+    expect(kept.points.length).toBeLessThanOrEqual(64);
+    expect(growthWithin(kept, WINDOW, 199_990)).toBeCloseTo(6_000, 6);
+  });
+
+  it('agrees with a plain count over all samples', () => {
+    let seed = 7;
+    const random = (): number => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+      return seed / 2 ** 31;
+    };
+    let sum: RateSeries | undefined;
+    const all: (readonly [number, number])[] = [];
+    let value = 0;
+    for (let atMs = 0; atMs < 600_000; atMs += 5_000) {
+      value += random() < 0.7 ? 0 : Math.floor(random() * 9);
+      all.push([atMs, value]);
+      sum = addSample(sum, { atMs, value }, WINDOW);
+      if (atMs === 0) continue;
+      const start = all.findLast(([at]) => at <= atMs - WINDOW) ?? (all[0] as readonly [number, number]);
+      expect(growthWithin(sum as RateSeries, WINDOW, atMs)).toBeCloseTo(value - start[1], 6);
+    }
+  });
+});
+
+describe('a condition judged by growth', () => {
+  const policy = policyFor([spec('Errors', { class: 'rate', threshold: { growth: 10, windowMs: 60_000 } })]);
+  const errors = (count: number, rest = {}) => found('Errors', { count, message: `errors is ${count}`, ...rest });
+
+  it('tells by how much the counter grew and what the limit is', () => {
+    const one = new OneDevice(policy);
+    one.read(0, errors(100));
+    expect(one.read(10, errors(125)).conditions[0]?.message).toBe('errors is 125 (grew by 25 within 1m, limit 10)');
+  });
+
+  it('ends by time alone when nothing is added, at the moment it said', () => {
+    const one = new OneDevice(policy);
+    one.read(0, errors(0));
+    one.read(10, errors(0));
+    one.read(20, errors(20));
+    one.read(60, errors(20));
+    expect(one.nextCheck).toBe(75);
+    expect(one.wait(74.999).state).toBe('unhealthy');
+    expect(one.wait(75).state).toBe('healthy');
+  });
+
+  it('is kept while its counter sticks, and withdrawn once it moves again', () => {
+    const one = new OneDevice(policy);
+    one.read(0, errors(0, { ceiling: 15 }));
+    expect(one.read(10, errors(15, { ceiling: 15 })).state).toBe('unhealthy');
+    for (let at = 20; at <= 300; at += 10) expect(one.read(at, errors(15, { ceiling: 15 })).state).toBe('unhealthy');
+    expect(one.read(310, errors(0, { ceiling: 15 })).state, 'a baseline says nothing yet').toBe('unhealthy');
+    expect(one.read(320, errors(0, { ceiling: 15 })).state).toBe('healthy');
+  });
+
+  it('goes on from its history when a reading lacks the counter', () => {
+    const one = new OneDevice(policy);
+    one.read(0, errors(0));
+    one.read(10, errors(11));
+    expect(one.read(20).state).toBe('unhealthy');
+    expect(one.read(30, errors(11)).state).toBe('unhealthy');
+    expect(one.read(80).state).toBe('healthy');
+    expect(one.read(90, errors(30)).state).toBe('unhealthy');
+  });
+
+  it('forgets counters that nobody reports any more', () => {
+    const one = new OneDevice(policy);
+    one.read(0, errors(0));
+    one.read(119);
+    expect(Object.keys(one.engine.state().devices['test/one']?.rates ?? {})).toEqual(['Errors']);
+    one.read(120);
+    expect(one.engine.state().devices['test/one']?.rates).toEqual({});
+  });
+
+  it('counts each instance for itself', () => {
+    const one = new OneDevice(policy);
+    one.read(0, errors(0, { instance: '1' }), errors(500, { instance: '2' }));
+    expect(one.read(10, errors(9, { instance: '1' }), errors(520, { instance: '2' })).conditions).toMatchObject([{ instance: '2' }]);
+  });
+});

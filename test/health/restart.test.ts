@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { found, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+
+const specs = [
+  spec('Xid', { class: 'latched', toldOnce: true, recoveryMs: 10_000 }),
+  spec('Latched', { class: 'latched', recoveryMs: 20_000 }),
+  spec('Down', { forMs: 30_000, recoveryMs: 30_000 }),
+  spec('Errors', { class: 'rate', threshold: { growth: 10, windowMs: 3_600_000 } }),
+];
+
+describe('after a restart of the agent', () => {
+  it('what was told once is known although the new probe has never heard of it', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Xid', { instance: '79' }));
+    one.restart();
+    for (let at = 10; at < 5000; at += 10) expect(one.read(at).state).toBe('unhealthy');
+    expect(one.story).toEqual(['raised Xid/79', 'unknown>unhealthy']);
+  });
+
+  it('it ends when the new probe says so, with or without naming the instance', () => {
+    for (const gone of [found('Xid', { status: false }), found('Xid', { instance: '79', status: false })]) {
+      const one = new OneDevice(policyFor(specs));
+      one.read(0, found('Xid', { instance: '79' }));
+      one.restart();
+      one.read(5, gone);
+      expect(one.wait(14.9).state).toBe('unhealthy');
+      expect(one.wait(15).state, 'the explicit false stands until the next reading').toBe('healthy');
+    }
+  });
+
+  it('it ends in the ordinary way once the new probe has seen it too', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Xid', { instance: '79' }));
+    one.restart();
+    one.read(5, found('Xid', { instance: '79' }));
+    one.read(10);
+    expect(one.read(20).state).toBe('healthy');
+  });
+
+  it('a register that has become clean meanwhile lets its condition end after the quiet time', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Latched'));
+    one.restart();
+    expect(one.read(10).state).toBe('unhealthy');
+    expect(one.read(30).state).toBe('healthy');
+  });
+
+  it('nothing is told a second time', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Xid', { instance: '79' }), found('Latched'));
+    one.restart();
+    one.read(10, found('Xid', { instance: '79' }), found('Latched'));
+    expect(one.last?.events).toEqual([]);
+    expect(one.engine.announce()).toEqual([]);
+    expect(one.engine.eventsSince(0)).toHaveLength(3);
+  });
+
+  it('event ids go on, and so do since and the count of transitions', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Latched'));
+    one.restart();
+    const verdict = one.read(10, found('Latched'));
+    expect(verdict).toMatchObject({ sinceMs: START, transitions: { unhealthy: 1 }, conditions: [{ sinceMs: START }] });
+    one.read(20);
+    one.read(40);
+    expect(one.events.map((event) => event.id)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('a counter goes on from its baseline', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Errors', { count: 1000 }));
+    one.restart();
+    expect(one.read(10, found('Errors', { count: 1011 })).state).toBe('unhealthy');
+  });
+
+  it('a short absence belongs to hold and quiet time, a long one to neither', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Down'));
+    one.restart();
+    expect(one.read(30, found('Down')).state).toBe('unhealthy');
+    const other = new OneDevice(policyFor(specs));
+    other.read(0, found('Down'));
+    other.restart();
+    expect(other.read(3000, found('Down')).state).toBe('healthy');
+    expect(other.read(3030, found('Down')).state).toBe('unhealthy');
+  });
+
+  it('a device that did not come back is known, so that it can be listed as missing', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0);
+    one.restart();
+    expect(one.engine.knownDevices()).toEqual([{ device: one.device, readAtMs: START }]);
+    expect(types(one.missing(10))).toEqual(['DeviceMissing']);
+  });
+
+  it('a condition that the new configuration disables ends at once', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Latched'));
+    const next = new OneDevice(policyFor(specs, { conditions: { 'test.Latched': { enabled: false } } }), one.engine.state());
+    expect(next.read(1, found('Latched')).state).toBe('healthy');
+    expect(next.story).toEqual(['cleared Latched', 'unhealthy>healthy']);
+  });
+});

@@ -1,0 +1,131 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createHealthEngine } from '../../src/health/engine.ts';
+import type { HealthMemory } from '../../src/health/memory.ts';
+import { createStateFile, decodeState, encodeState } from '../../src/health/state-file.ts';
+import { found, OneDevice, policyFor, spec } from './one-device.ts';
+
+const BOOT = '6f1d2c1e-boot';
+const policy = policyFor([spec('Down', { class: 'latched' }), spec('Errors', { class: 'rate' })]);
+
+function someState(count = 1): HealthMemory {
+  const one = new OneDevice(policy);
+  one.read(0, found('Errors', { count: 0 }));
+  for (let at = 1; at <= count; at += 1) one.read(at, found('Down', { instance: '1' }), found('Errors', { count: at }));
+  return one.engine.state();
+}
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'device-agent-state-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the text of a state file', () => {
+  it('gives back what went in, ready for an engine', () => {
+    const state = someState();
+    const read = decodeState(encodeState(state, BOOT) as string, BOOT);
+    expect(read.state).toEqual(state);
+    expect(createHealthEngine({ policy, state: read.state as HealthMemory }).knownDevices()).toHaveLength(1);
+  });
+
+  it('is whole or ignored when it is cut at any byte', () => {
+    const state = someState();
+    const whole = Buffer.from(encodeState(state, BOOT) as string);
+    const outcomes = new Set<string>();
+    for (let length = 0; length < whole.length; length += 1) {
+      const read = decodeState(whole.subarray(0, length).toString('utf8'), BOOT);
+      if (read.state !== undefined) expect(read.state).toEqual(state);
+      outcomes.add(read.ignored ?? `whole without ${whole.length - length} byte`);
+    }
+    expect([...outcomes].sort()).toEqual(['damaged', 'whole without 1 byte']);
+  });
+
+  it('is ignored when any one byte differs', () => {
+    const whole = Buffer.from(encodeState(someState(), BOOT) as string);
+    for (let at = 0; at < whole.length - 1; at += 1) {
+      const changed = Buffer.from(whole);
+      changed[at] = (changed[at] as number) ^ 1;
+      const read = decodeState(changed.toString('utf8'), BOOT);
+      if (read.state !== undefined) expect(changed.toString('utf8')).toContain('sha256');
+      expect(read.state === undefined || at < whole.indexOf(10), `byte ${at}`).toBe(true);
+    }
+  });
+
+  it('is ignored, with the reason, when it is of another boot, another version or no state at all', () => {
+    const text = encodeState(someState(), BOOT) as string;
+    expect(decodeState(text, 'another')).toMatchObject({ ignored: 'other-boot', message: 'is from another boot of the machine' });
+    expect(decodeState(encodeState(someState(), '') as string, ''), 'an unknown boot is never the same').toMatchObject({
+      ignored: 'other-boot',
+    });
+    expect(decodeState(text.replace('"version":1', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
+    for (const other of ['', '\n\n', '{}', '[]', 'null\nnull', '12', 'text', '\u0000\u0001']) {
+      expect(decodeState(other, BOOT).ignored).toBe('damaged');
+    }
+    const wrongShape = encodeState({ devices: [] } as unknown as HealthMemory, BOOT) as string;
+    expect(decodeState(wrongShape, BOOT).ignored).toBe('damaged');
+  });
+
+  it('gives up the history of counters, then the events, before the conditions', () => {
+    const state = someState(50);
+    const full = Buffer.byteLength(encodeState(state, BOOT) as string);
+    const smaller = decodeState(encodeState(state, BOOT, full - 1) as string, BOOT).state;
+    expect(smaller?.devices['test/one']).toMatchObject({ rates: {}, conditions: { 'Down/1': { phase: 'active' } } });
+    expect(smaller?.events).toEqual(state.events);
+    const smallest = decodeState(encodeState(state, BOOT, 1_100) as string, BOOT).state;
+    expect(smallest).toMatchObject({ events: [], lastEventId: state.lastEventId });
+    expect(smallest?.devices['test/one']?.conditions).toEqual(state.devices['test/one']?.conditions);
+    expect(encodeState(state, BOOT, 100)).toBeUndefined();
+  });
+});
+
+describe('a state file', () => {
+  it('is replaced as a whole and leaves nothing beside it', async () => {
+    const path = join(folder, 'deep', 'er', 'health.json');
+    const file = createStateFile({ path, bootId: BOOT });
+    expect(await file.read()).toMatchObject({ ignored: 'absent' });
+    for (const count of [1, 2, 3]) expect(await file.write(someState(count))).toBeUndefined();
+    expect((await file.read()).state).toEqual(someState(3));
+    expect(readdirSync(join(folder, 'deep', 'er'))).toEqual(['health.json']);
+  });
+
+  it('loses nothing to a write that was cut at any moment before', async () => {
+    const path = join(folder, 'health.json');
+    const file = createStateFile({ path, bootId: BOOT });
+    await file.write(someState(1));
+    const next = encodeState(someState(2), BOOT) as string;
+    for (const length of [0, 1, 100, next.length - 1, next.length]) {
+      writeFileSync(`${path}.4711.tmp`, next.slice(0, length));
+      expect((await file.read()).state).toEqual(someState(1));
+      expect(readdirSync(folder), 'what the cut write left is removed').toEqual(['health.json']);
+    }
+  });
+
+  it('touches no file of somebody else when it tidies up', async () => {
+    for (const name of ['health.json.tmp', 'health.json.old.tmp', 'other.json.1.tmp']) writeFileSync(join(folder, name), '');
+    await createStateFile({ path: join(folder, 'health.json'), bootId: BOOT }).read();
+    expect(readdirSync(folder)).toHaveLength(3);
+  });
+
+  it('is ignored when it is too large, a directory, a pipe without a writer or a link to itself', async () => {
+    const read = async (name: string) => (await createStateFile({ path: join(folder, name), bootId: BOOT, maxBytes: 1000 }).read()).ignored;
+    writeFileSync(join(folder, 'large'), 'x'.repeat(1001));
+    mkdirSync(join(folder, 'directory'));
+    symlinkSync('loop', join(folder, 'loop'));
+    expect(await read('large')).toBe('too-large');
+    expect(await read('directory')).toBe('unreadable');
+    expect(await read('loop')).toBe('unreadable');
+    expect(await createStateFile({ path: '/dev/null', bootId: BOOT }).read()).toMatchObject({ ignored: 'unreadable' });
+  });
+
+  it('says why it could not be written and keeps the old one', async () => {
+    const path = join(folder, 'health.json');
+    await createStateFile({ path, bootId: BOOT }).write(someState(1));
+    const before = readFileSync(path, 'utf8');
+    expect(await createStateFile({ path, bootId: BOOT, maxBytes: 10 }).write(someState(2))).toBe('the state is larger than 10 bytes');
+    expect(await createStateFile({ path: join(path, 'below-a-file'), bootId: BOOT }).write(someState(2))).toContain('ENOTDIR');
+    expect(readFileSync(path, 'utf8')).toBe(before);
+  });
+});

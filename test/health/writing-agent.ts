@@ -1,0 +1,37 @@
+import { writeSync } from 'node:fs';
+import { createHealthEngine } from '../../src/health/engine.ts';
+import { createJournal } from '../../src/health/journal.ts';
+import { createPolicy } from '../../src/health/policy.ts';
+import { createStateFile } from '../../src/health/state-file.ts';
+import type { ConditionSpec, Finding } from '../../src/model/health.ts';
+
+/**
+ * A program that judges one device without pause, to be killed at any moment: a condition `Latched` that holds since the
+ * first turn of the first run and is not seen again, and one that comes and goes. Tells each event on standard output.
+ */
+const [path = '', bootId = ''] = process.argv.slice(2);
+const base = { severity: 'fatal', reasons: ['Because'], meaning: '', remedy: 'reset', source: '' } as const;
+const specs: readonly ConditionSpec[] = [
+  { ...base, type: 'Latched', class: 'latched', toldOnce: true },
+  { ...base, type: 'Comes', class: 'self-clearing', severity: 'degraded' },
+];
+const finding = (type: string): Finding => ({ type, reason: 'Because', message: 'x'.repeat(2_000), status: true });
+const device = { family: 'test', id: 'one', kind: 'card', aliases: [] };
+
+const file = createStateFile({ path, bootId });
+const { state, ignored } = await file.read();
+writeSync(1, `start ${ignored ?? 'restored'}\n`);
+const engine = createHealthEngine({ policy: createPolicy({ specs: { test: specs } }).policy, ...(state === undefined ? {} : { state }) });
+const journal = createJournal({
+  engine,
+  file,
+  announced: ({ id, transition, condition, to }) => writeSync(1, `tell ${id} ${transition} ${condition ?? ''} ${to ?? ''}\n`),
+});
+for (let turn = 0; ; turn += 1) {
+  const nowMs = Date.now();
+  const findings = [...(state === undefined && turn === 0 ? [finding('Latched')] : []), ...(turn % 2 === 0 ? [finding('Comes')] : [])];
+  // The first run alone knows the latched fault, and keeps on knowing it.
+  if (state === undefined && turn > 0) findings.push(finding('Latched'));
+  const judgement = engine.judge({ devices: [{ key: 'test/one', report: { device, findings }, readAtMs: nowMs, holders: [] }] }, nowMs);
+  await journal.record(judgement, nowMs);
+}
