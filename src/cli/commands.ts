@@ -35,6 +35,13 @@ export const commands: readonly CommandSpec[] = [
     load: async () => (await import('./doctor/doctor.ts')).runDoctor,
   },
   {
+    name: 'demo',
+    summary: 'Make a simulated node of files, programs and a kubelet, and run the agent on it.',
+    ownSection: 'sim',
+    examples: ['device-agent demo', 'device-agent demo --sim.gpus=16 --sim.pods=100 --web.listen-address=:0'],
+    load: async () => (await import('./demo.ts')).runDemo,
+  },
+  {
     name: 'config check',
     summary: 'Check flags, environment and file; print nothing when all is well.',
     examples: ['device-agent config check --config.file=/etc/device-agent.yaml'],

@@ -1,4 +1,5 @@
-import type { Configuration } from '../config/configuration.ts';
+import type { Configuration, Flags } from '../config/configuration.ts';
+import type { Environment } from '../config/environment.ts';
 import type { Registry } from '../config/registry.ts';
 import type { Logger } from '../log/logger.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -8,6 +9,9 @@ import type { Output } from './output.ts';
 export interface CommandContext {
   readonly configuration: Configuration;
   readonly registry: Registry;
+  /** What the configuration was made from. */
+  readonly environment: Environment;
+  readonly flags: Flags;
   readonly families: readonly DeviceFamily[];
   readonly logger: Logger;
   readonly output: Output;

@@ -1,6 +1,6 @@
 import { loadConfiguration } from '../config/configuration.ts';
 import type { Environment } from '../config/environment.ts';
-import { createRegistry, type Registry } from '../config/registry.ts';
+import { createRegistry, type OptionSection, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
 import { UserError } from '../errors.ts';
@@ -8,7 +8,7 @@ import { createLogger, type Logger } from '../log/logger.ts';
 import type { LogFormat, LogLevel } from '../log/options.ts';
 import { logOptions } from '../log/options.ts';
 import { familyLoaders } from '../probes/families.ts';
-import type { DeviceFamily } from '../probes/family.ts';
+import { simulationOptions } from '../simulator/options.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
 import type { Output } from './output.ts';
@@ -32,25 +32,26 @@ export async function runCommandLine(args: readonly string[], environment: Envir
 
 async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
   const families = await loadFamilies(familyLoaders);
-  const registry = await createFullRegistry(families);
-  const { invocation, help } = parse(registry, args);
+  const sections = optionSections(families);
+  const { invocation, help } = parse(createRegistry([...sections, ...commandSections], structuredParts), args);
   if (invocation === undefined) {
     await output.write(help);
     return { status: 0 };
   }
-  const { configuration, unknownVariables } = await loadConfiguration(registry, environment, invocation.flags);
+  const { spec, flags, options } = invocation;
+  const own = commandSections.filter(({ path }) => path === spec.ownSection);
+  const registry = createRegistry([...sections, ...own], structuredParts);
+  const { configuration, unknownVariables } = await loadConfiguration(registry, environment, flags);
   const { level, format } = configuration.section('log', logOptions);
   const logger = createLogger({ level: level as LogLevel, format: format as LogFormat });
   checkMeaning(configuration);
   warnOfVariables(logger, unknownVariables);
-  const run = await invocation.spec.load();
-  return await run({ configuration, registry, families, logger, output, options: invocation.options });
+  const run = await spec.load();
+  return await run({ configuration, registry, environment, flags, families, logger, output, options });
 }
 
-/** Options of the agent, and those of commands that have some of their own. */
-export async function createFullRegistry(families: readonly DeviceFamily[]): Promise<Registry> {
-  return createRegistry(optionSections(families), structuredParts);
-}
+/** Options that only one command knows. They have no place in the file. */
+const commandSections: readonly OptionSection[] = [{ path: 'sim', title: 'Simulated node', options: simulationOptions, inFile: false }];
 
 function parse(registry: Registry, args: readonly string[]): { readonly invocation?: Invocation; readonly help: string } {
   let invocation: Invocation | undefined;

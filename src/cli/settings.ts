@@ -1,7 +1,7 @@
 import { deviceOptions, refreshOptions } from '../agent/options.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
-import { poolRules } from '../config/structured.ts';
+import { healthPart, poolRules } from '../config/structured.ts';
 import { UserError } from '../errors.ts';
 import { createPolicy } from '../health/policy.ts';
 import { pathOptions } from '../host/options.ts';
@@ -21,7 +21,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
       .filter(({ name }) => configuration.isOn(`probe.${name}`))
       .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),
     pools: configuration.part(poolRules),
-    health: {},
+    health: configuration.part(healthPart),
     web: configuration.section('web', webOptions),
   };
 }

@@ -1,4 +1,4 @@
-const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
  * Resolves with the first signal that asks to stop. From the call on such signals no longer end the process at once, so

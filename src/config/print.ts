@@ -3,12 +3,12 @@ import { toFileValue, toText } from './values.ts';
 
 /** The values that hold as a configuration file, each with its origin as a comment. Read back, it gives the same values. */
 export async function printYaml(configuration: Configuration): Promise<string> {
-  const { Document, Scalar, isCollection } = await import('yaml');
+  const { Document, Scalar, isMap, isSeq } = await import('yaml');
   const document = new Document({});
   const place = (path: readonly string[], value: unknown, origin: string): void => {
     const node = document.createNode(value, { flow: Array.isArray(value) && value.every((item) => typeof item === 'string') });
-    // A block list carries its comment in front, since behind it there is no room.
-    if (isCollection(node) && node.items.length > 0 && !node.flow) {
+    // What takes several lines carries its comment in front; so does an empty mapping, behind which it would not stay.
+    if (isMap(node) || (isSeq(node) && !node.flow && node.items.length > 0)) {
       const key = new Scalar(path.at(-1));
       key.commentBefore = ` ${origin}`;
       document.setIn(path.slice(0, -1), document.getIn(path.slice(0, -1)) ?? document.createNode({}));

@@ -1,0 +1,61 @@
+import { type RunningAgent, startAgent } from '../agent/agent.ts';
+import { type Flags, loadConfiguration } from '../config/configuration.ts';
+import { SimulatedNode } from '../simulator/node.ts';
+import { type SimulationOptions, simulationOptions } from '../simulator/options.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { stopInTime } from './serve.ts';
+import { agentSettings } from './settings.ts';
+import { stopSignal } from './signals.ts';
+import { readVersion } from './version.ts';
+
+/** So that something moves before a visitor looks away. */
+const REFRESH = 'refresh.interval';
+const DEMO_REFRESH = '2s';
+
+/** Makes a simulated node and runs the agent on it until a signal, or until nobody reads the output any more. */
+export async function runDemo(context: CommandContext): Promise<Ending> {
+  const { configuration, families, logger, output } = context;
+  const ended = Promise.race([stopSignal(), new Promise<'closed'>((resolve) => output.onClosed(() => resolve('closed')))]);
+  const size = configuration.section('sim', simulationOptions);
+  const node = new SimulatedNode(families, size);
+  let agent: RunningAgent | undefined;
+  try {
+    await node.start();
+    const flags = demoFlags(node.flags(), context.flags);
+    const { configuration: pointed } = await loadConfiguration(context.registry, context.environment, flags);
+    agent = await startAgent(agentSettings(pointed, families), { logger, version: readVersion().version });
+    await output.write(welcome(agent.address, size, node.flags()));
+    await ended;
+    return { status: 0, isStuck: !(await stopInTime(agent, logger)) };
+  } finally {
+    await node.stop();
+  }
+}
+
+/** The node's flags under those that the user gave. */
+export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
+  const own = nodeFlags.map((flag): [string, string] => {
+    const at = flag.indexOf('=');
+    return [flag.slice('--'.length, at), flag.slice(at + 1)];
+  });
+  return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
+}
+
+function welcome(address: string, size: SimulationOptions, nodeFlags: readonly string[]): string {
+  const curl = address.startsWith('unix:')
+    ? `curl -s --unix-socket ${address.slice('unix:'.length)} http://localhost`
+    : `curl -s ${address}`;
+  return `A simulated node with ${size.gpus} GPUs, ${size.hcas} HCAs, ${size.vfs} virtual functions, ${size.fpgas} FPGAs and ${size.pods} pods.
+
+  Page           ${address}/
+  Metrics        ${curl}/metrics | grep ^container_device_
+  Devices        ${curl}/api/v1/devices
+  Who has what   ${curl}/api/v1/allocations
+
+The other commands work on it too:
+
+  device-agent list ${nodeFlags.join(' \\\n    ')}
+
+Ctrl-C ends it and takes everything along.
+`;
+}
