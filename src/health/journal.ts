@@ -34,7 +34,10 @@ export function createJournal(options: JournalOptions): Journal {
   const save = async (): Promise<void> => {
     waiting = false;
     const state = engine.state();
-    if (file !== undefined) options.written?.(await file.write(state));
+    if (file !== undefined) {
+      const error = await file.write(state);
+      options.written?.(error);
+    }
     for (const event of engine.announce(state.lastEventId)) options.announced(event);
   };
   const enqueue = (): Promise<void> => {

@@ -134,6 +134,19 @@ describe('the journal', () => {
     expect(log).toEqual(['write 2', 'failed: ENOSPC', 'tell 1', 'tell 2']);
   });
 
+  it('writes although nobody asks how it went', async () => {
+    const engine = createHealthEngine({ policy });
+    const written: number[] = [];
+    const file = {
+      write: async (state: HealthMemory) => {
+        written.push(state.lastEventId);
+        return undefined;
+      },
+    };
+    await createJournal({ engine, file, announced: () => {} }).record(engine.judge(read(START, true), START), START);
+    expect(written).toEqual([2]);
+  });
+
   it('needs no file', async () => {
     const engine = createHealthEngine({ policy });
     const told: number[] = [];

@@ -48,9 +48,7 @@ describe('the text of a state file', () => {
     for (let at = 0; at < whole.length - 1; at += 1) {
       const changed = Buffer.from(whole);
       changed[at] = (changed[at] as number) ^ 1;
-      const read = decodeState(changed.toString('utf8'), BOOT);
-      if (read.state !== undefined) expect(changed.toString('utf8')).toContain('sha256');
-      expect(read.state === undefined || at < whole.indexOf(10), `byte ${at}`).toBe(true);
+      expect(decodeState(changed.toString('utf8'), BOOT).state, `byte ${at}`).toBeUndefined();
     }
   });
 
@@ -125,7 +123,7 @@ describe('a state file', () => {
     await createStateFile({ path, bootId: BOOT }).write(someState(1));
     const before = readFileSync(path, 'utf8');
     expect(await createStateFile({ path, bootId: BOOT, maxBytes: 10 }).write(someState(2))).toBe('the state is larger than 10 bytes');
-    expect(await createStateFile({ path: join(path, 'below-a-file'), bootId: BOOT }).write(someState(2))).toContain('ENOTDIR');
+    expect(await createStateFile({ path: join(path, 'below-a-file'), bootId: BOOT }).write(someState(2))).toContain('EEXIST');
     expect(readFileSync(path, 'utf8')).toBe(before);
   });
 });
