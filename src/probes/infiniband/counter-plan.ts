@@ -17,7 +17,7 @@ interface Slot {
 
 /** What one pass over the files of a port (or of the device itself) gave. */
 export interface CounterPass {
-  readonly readings: Reading[];
+  readonly readings: readonly Reading[];
   /** Raw values by file name, for judging. Only `counters/` and `hw_counters/`. */
   readonly raw: ReadonlyMap<string, Count>;
   /** Names of files whose counter stands at its ceiling. */
@@ -30,6 +30,16 @@ export interface CounterPass {
   readonly classicFiles: number;
   readonly classicUnreadable: number;
 }
+
+export const NOTHING_READ: CounterPass = {
+  readings: [],
+  raw: new Map(),
+  saturated: [],
+  unreadable: 0,
+  files: 0,
+  classicFiles: 0,
+  classicUnreadable: 0,
+};
 
 /** Some failing reads cost a firmware command and a line in the kernel log each; such files are left alone for so long. */
 const RETRY_MS: Millis = hours(1);
@@ -71,11 +81,6 @@ export class CounterPlan {
     this.#places = places;
     this.#port = port;
     this.relist();
-  }
-
-  /** True when none of the directories is there: a port whose counters another network namespace sees. */
-  get isEmpty(): boolean {
-    return this.#slots.length === 0;
   }
 
   /** Looks anew which files there are. What is known of files that stay is kept. */

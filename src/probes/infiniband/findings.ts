@@ -101,8 +101,8 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
 
 const asNumber = (count: Count): number => Number(count);
 
-function reachability({ ports }: HcaSample): Finding[] {
-  if (ports.length === 0) return [];
+function reachability({ ports, pcie }: HcaSample): Finding[] {
+  if (ports.length === 0 || pcie?.link.isAsleep === true) return [];
   const errors = ports.map(({ level }) => level.error);
   const [error] = errors;
   const type = conditions.DeviceUnreachable.type;

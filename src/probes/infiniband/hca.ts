@@ -1,7 +1,7 @@
 import { type AerCounters, doesPciFunctionAnswer, type PcieLink, readAer, readPcieLink } from '../../host/pcie.ts';
 import type { Tree } from '../../host/tree.ts';
 import { type Millis, seconds } from '../../model/duration.ts';
-import { type CounterPass, CounterPlan, portPlaces } from './counter-plan.ts';
+import { type CounterPass, CounterPlan, NOTHING_READ, portPlaces } from './counter-plan.ts';
 import { type CharDevices, CLASS, type Place } from './discover.ts';
 import { type HcaFacts, readHcaFacts } from './facts.ts';
 import { type PortFacts, type PortLevel, readPortLevel } from './port.ts';
@@ -66,10 +66,18 @@ export class Hca {
   }
 
   read(nowMs: number): HcaSample {
-    const ports = [...this.#facts.ports].map(([port, facts]) => this.#readPort(port, facts, nowMs));
-    const device = this.#devicePlan.read(nowMs);
     const pcie = this.#readPcie(nowMs);
+    const isAsleep = pcie?.link.isAsleep === true;
+    const ports = [...this.#facts.ports].map(([port, facts]) =>
+      isAsleep ? this.#sleepingPort(port, facts) : this.#readPort(port, facts, nowMs),
+    );
+    const device = isAsleep ? NOTHING_READ : this.#devicePlan.read(nowMs);
     return { facts: this.#facts, ports, device, ...(pcie && { pcie }) };
+  }
+
+  /** Asking a sleeping function for its state would wake it, or hang. */
+  #sleepingPort(port: string, facts: PortFacts): PortSample {
+    return { port, facts, level: {}, memory: this.#memories.get(port) ?? NEW_PORT, counters: NOTHING_READ };
   }
 
   #plan(): void {

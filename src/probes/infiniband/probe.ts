@@ -149,9 +149,12 @@ function readingsOf(sample: HcaSample): Reading[] {
   ];
 }
 
-/** The kernel gives a device's counters only to the network namespace that owns it; a driver without any is never alone in that. */
+/** PCI vendor whose driver (mana_ib) has no counters on many kernels: nothing is hidden there. */
+const WITHOUT_COUNTERS = '0x1414';
+
+/** The kernel gives a device's counters only to the network namespace that owns the device. */
 function areCountersHidden(samples: readonly HcaSample[]): boolean {
-  const ports = samples.flatMap((sample) => sample.ports);
+  const ports = samples.filter(({ facts }) => facts.place.pciVendor !== WITHOUT_COUNTERS).flatMap((sample) => sample.ports);
   return ports.some(({ level }) => level.state !== undefined) && ports.every(({ counters }) => counters.files === 0);
 }
 

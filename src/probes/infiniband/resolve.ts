@@ -34,7 +34,7 @@ function ownAddress(device: Device): string | undefined {
 /** `pci-0000-8a-00-0`, or the name of the network interface, as releases before 0.7 had it. */
 function isDranetName(name: string, device: Device): boolean {
   const match = /^pci-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])$/i.exec(name);
-  if (match === null) return (device.attributes?.netdevs ?? '').split(',').includes(name);
+  if (match === null) return name !== '' && (device.attributes?.netdevs ?? '').split(',').includes(name);
   const [, domain, bus, slot, fn] = match;
   return ownAddress(device) === normalizePciAddress(`${domain}:${bus}:${slot}.${fn}`);
 }

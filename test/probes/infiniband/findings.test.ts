@@ -1,0 +1,194 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Finding } from '../../../src/model/health.ts';
+import { DEVICE, findingIn, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine } from './machines.ts';
+
+const FUNCTION = 'sys/devices/pci0000:17/0000:18:00.0';
+const machines: Probed[] = [];
+
+function keep(machine: Probed): Probed {
+  machines.push(machine);
+  return machine;
+}
+
+afterEach(() => {
+  for (const machine of machines.splice(0)) machine.remove();
+});
+
+function write(machine: Probed, path: string, text: string): void {
+  writeFileSync(join(machine.root, path), text);
+}
+
+function find(machine: Probed, type: string, instance?: string, id = 'mlx5_0'): Finding | undefined {
+  return findingIn(reportOf(machine.collect(), id), type, instance);
+}
+
+describe('a port that goes down', () => {
+  it('is down once it was seen up, and up again', () => {
+    const machine = keep(probeMachine(smallMachine()));
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: false });
+    write(machine, `${PORT}/state`, '1: DOWN\n');
+    write(machine, `${PORT}/phys_state`, '2: Polling\n');
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: true, reason: 'LinkPolling' });
+    write(machine, `${PORT}/phys_state`, '3: Disabled\n');
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: true, reason: 'PortDisabled' });
+    write(machine, `${PORT}/state`, '4: ACTIVE\n');
+    write(machine, `${PORT}/phys_state`, '5: LinkUp\n');
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: false });
+  });
+
+  it('is unknown, not well, while its state cannot be read', () => {
+    const machine = keep(probeMachine(smallMachine()));
+    machine.collect();
+    write(machine, `${PORT}/state`, 'garbage\n');
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: 'unknown', reason: 'StateUnreadable' });
+  });
+
+  it('is no fault when it was never up, unless it is expected to be', () => {
+    const down = smallMachine({ [`${PORT}/state`]: '1: DOWN\n', [`${PORT}/phys_state`]: '2: Polling\n' });
+    expect(find(keep(probeMachine(down)), 'PortDown', '1')).toBeUndefined();
+    expect(find(keep(probeMachine(down, { 'expected-ports': 'mlx5_*:1' })), 'PortDown', '1')).toMatchObject({ status: true });
+    expect(find(keep(probeMachine(down, { 'expected-ports': 'mlx5_0:2,mlx4_*:1' })), 'PortDown', '1')).toBeUndefined();
+  });
+
+  it('takes its virtual functions with it, and nothing else does', () => {
+    const machine = keep(probeCase('pf-with-four-vfs'));
+    const pf = 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.0/infiniband/mlx5_0/ports/1';
+    const vf = 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1/infiniband/mlx5_1/ports/1';
+    for (const id of ['mlx5_0', 'mlx5_1', 'mlx5_4']) expect(find(machine, 'PortDown', '1', id), id).toMatchObject({ status: false });
+    write(machine, `${vf}/state`, '1: DOWN\n');
+    expect(find(machine, 'PortDown', '1', 'mlx5_1'), 'not configured').toMatchObject({ status: false });
+    write(machine, `${pf}/state`, '1: DOWN\n');
+    expect(find(machine, 'PortDown', '1', 'mlx5_0')).toMatchObject({ status: true, reason: 'LinkDown' });
+    for (const id of ['mlx5_1', 'mlx5_2', 'mlx5_3', 'mlx5_4'])
+      expect(find(machine, 'PortDown', '1', id), id).toMatchObject({ status: true, reason: 'ParentPortDown' });
+  });
+
+  it('says nothing of a virtual function whose physical function is not visible', () => {
+    const machine = keep(probeCase('pf-with-four-vfs', { 'device-exclude': 'mlx5_0' }));
+    expect(find(machine, 'PortDown', '1', 'mlx5_1')).toBeUndefined();
+  });
+});
+
+describe('a port that waits for a subnet manager', () => {
+  it.each([
+    ['2: INIT', '0x0', true, 'NoSubnetManager'],
+    ['3: ARMED', '0x1', true, 'NotConfigured'],
+    ['4: ACTIVE', '0x1', false, 'NotConfigured'],
+  ])('in %s with sm_lid %s: %s', (state, smLid, status, reason) => {
+    const machine = keep(probeMachine(smallMachine({ [`${PORT}/state`]: state, [`${PORT}/sm_lid`]: smLid })));
+    for (const type of ['PortInitializing', 'PortNotActivated']) expect(find(machine, type, '1')).toMatchObject({ status, reason });
+  });
+
+  it('is not one without a link', () => {
+    const machine = keep(probeMachine(smallMachine({ [`${PORT}/state`]: '2: INIT', [`${PORT}/phys_state`]: '2: Polling' })));
+    expect(find(machine, 'PortInitializing', '1')).toMatchObject({ status: false });
+  });
+});
+
+describe('a port that is slower than it was', () => {
+  it('is degraded, and a placeholder rate while it is down is no rate', () => {
+    const machine = keep(probeMachine(smallMachine()));
+    expect(find(machine, 'RateDegraded', '1')).toMatchObject({ status: false });
+    write(machine, `${PORT}/rate`, '200 Gb/sec (2X NDR)\n');
+    expect(find(machine, 'RateDegraded', '1')).toMatchObject({
+      status: true,
+      message: 'port 1 runs at 200 Gb/s (2X NDR), had 400 Gb/s',
+    });
+    write(machine, `${PORT}/state`, '1: DOWN\n');
+    write(machine, `${PORT}/rate`, '10 Gb/sec (4X SDR)\n');
+    expect(find(machine, 'RateDegraded', '1')).toBeUndefined();
+    write(machine, `${PORT}/state`, '4: ACTIVE\n');
+    write(machine, `${PORT}/rate`, '400 Gb/sec (4X NDR)\n');
+    expect(find(machine, 'RateDegraded', '1')).toMatchObject({ status: false });
+  });
+});
+
+describe('counters', () => {
+  it('are handed to the policy with their value and their ceiling', () => {
+    const machine = keep(probeCase('mlx5-every-counter'));
+    expect(find(machine, 'LinkFlapping', '1')).toMatchObject({ count: 3, ceiling: 255 });
+    expect(find(machine, 'SymbolErrors', '1')).toMatchObject({ count: 1, ceiling: 65_535 });
+    expect(find(machine, 'LinkErrorRecovery', '1')).toMatchObject({ count: 2, ceiling: 255 });
+    expect(find(machine, 'LocalLinkIntegrity', '1')).toMatchObject({ count: 10, ceiling: 15 });
+    expect(find(machine, 'BufferOverrun', '1')).toMatchObject({ count: 11, ceiling: 15 });
+    expect(find(machine, 'TransportRetriesExceeded', '1')).toMatchObject({ count: 38 });
+    expect(find(machine, 'LinkFlapping', '1/observed')).toBeUndefined();
+  });
+
+  it('that stick give way to own observation of lost links', () => {
+    const machine = keep(probeMachine(smallMachine({ [`${PORT}/counters/link_downed`]: '255\n' })));
+    expect(find(machine, 'LinkFlapping', '1/observed')).toMatchObject({ count: 0 });
+    for (let round = 0; round < 3; round += 1) {
+      write(machine, `${PORT}/state`, '1: DOWN\n');
+      machine.collect();
+      machine.collect();
+      write(machine, `${PORT}/state`, '4: ACTIVE\n');
+      machine.collect();
+    }
+    expect(find(machine, 'LinkFlapping', '1/observed')).toMatchObject({ count: 3, reason: 'PortLost' });
+    expect(find(machine, 'LinkFlapping', '1')).toMatchObject({ count: 255, ceiling: 255 });
+  });
+
+  it('that nobody may read are for the record, no fault', () => {
+    expect(find(keep(probeCase('bnxt-re-counters-einval')), 'CountersUnreadable', '1', 'bnxt_re0')).toMatchObject({ status: true });
+    expect(find(keep(probeCase('iwarp-no-performance-management')), 'CountersUnreadable', '1', 'i40iw0')).toMatchObject({ status: true });
+    expect(find(keep(probeCase('every-way-a-counter-file-fails')), 'CountersUnreadable', '1')).toMatchObject({ status: false });
+    expect(find(keep(probeCase('efa-traffic-in-hw-counters')), 'CountersUnreadable', '1', 'rdmap0s29')).toBeUndefined();
+  });
+});
+
+describe('a character device', () => {
+  it('that is missing while the port is up is a fault', () => {
+    expect(find(keep(probeCase('sf-on-auxiliary-bus')), 'CharDeviceMissing', undefined, 'mlx5_4')).toMatchObject({
+      status: true,
+      reason: 'UverbsNodeMissing',
+    });
+    expect(find(keep(probeCase('mlx5-every-counter')), 'CharDeviceMissing')).toMatchObject({ status: false });
+  });
+
+  it('is not judged where /dev/infiniband cannot be seen', () => {
+    const uverbs = { 'sys/class/infiniband_verbs/uverbs0/ibdev': 'mlx5_0\n' };
+    expect(find(keep(probeMachine(smallMachine(uverbs))), 'CharDeviceMissing')).toBeUndefined();
+  });
+});
+
+describe('a PCI function', () => {
+  it('whose configuration reads as ones has fallen off the bus', () => {
+    const machine = keep(probeMachine(smallMachine({ [`${FUNCTION}/power_state`]: 'D0\n' })));
+    writeFileSync(join(machine.root, FUNCTION, 'config'), Buffer.alloc(64, 0xff));
+    expect(find(machine, 'PciFunctionGone')).toMatchObject({ status: true, reason: 'ConfigurationAllOnes' });
+    writeFileSync(join(machine.root, FUNCTION, 'config'), Buffer.alloc(64, 0x15));
+    machine.clock.nowMs = 29_999;
+    expect(find(machine, 'PciFunctionGone'), 'asked every half minute').toMatchObject({ status: true });
+    machine.clock.nowMs = 30_000;
+    expect(find(machine, 'PciFunctionGone')).toMatchObject({ status: false });
+  });
+
+  it('with half its lanes is degraded, one at the slot’s limit is not', () => {
+    const machine = keep(probeCase('mlx5-every-counter'));
+    expect(find(machine, 'PcieLinkDegraded', 'width')).toMatchObject({ status: true, message: 'PCIe link x8, x16 is possible' });
+    expect(find(machine, 'PcieLinkDegraded', 'speed')).toMatchObject({ status: false, severity: 'info' });
+  });
+
+  it('reports AER errors, without those of harmless probing', () => {
+    const machine = keep(probeCase('mlx5-every-counter'));
+    expect(find(machine, 'AerFatal')).toMatchObject({ count: 0 });
+    expect(find(machine, 'AerNonfatal')).toMatchObject({ count: 1 });
+    expect(find(machine, 'AerCorrectable')).toMatchObject({ count: 8 });
+  });
+});
+
+describe('a device', () => {
+  it('whose ports cannot be asked is unreachable', () => {
+    const machine = keep(
+      probeMachine({ ...smallMachine(), links: { ...smallMachine().links, [`${DEVICE}/ports/2/state`]: '/sys/class/net/lo/speed' } }),
+    );
+    expect(find(machine, 'DeviceUnreachable'), 'one port answers').toMatchObject({ status: false });
+    const mute = smallMachine();
+    const { [`${PORT}/state`]: _state, ...files } = mute.files ?? {};
+    const other = keep(probeMachine({ ...mute, files, links: { ...mute.links, [`${PORT}/state`]: '/sys/class/net/lo/speed' } }));
+    expect(find(other, 'DeviceUnreachable')).toMatchObject({ status: true, reason: 'StateUnreadable' });
+  });
+});

@@ -1,0 +1,108 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../../../src/host/clock.ts';
+import { createHost, type Host } from '../../../src/host/host.ts';
+import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Finding } from '../../../src/model/health.ts';
+import type { SimulatedHardware } from '../../../src/model/simulated.ts';
+import type { Probe } from '../../../src/probes/family.ts';
+import { family } from '../../../src/probes/infiniband/index.ts';
+import { buildMachine, type Machine, type MachineFile, readMachine } from '../../support/machine.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+
+/** A clock that tests move. */
+export class HandClock implements Clock {
+  nowMs = 0;
+  now(): number {
+    return this.nowMs;
+  }
+  monotonic(): number {
+    return this.nowMs;
+  }
+  after(): () => void {
+    return () => {};
+  }
+}
+
+/** A machine with the family's probe on it. */
+export interface Probed {
+  readonly root: string;
+  readonly clock: HandClock;
+  readonly host: Host;
+  readonly probe: Probe;
+  collect(): Collection;
+  remove(): void;
+}
+
+export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}): Omit<Probed, 'remove'> {
+  const clock = new HandClock();
+  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
+  const probe = family.createProbe(host, probeOptions(family, options));
+  return { root, clock, host, probe, collect: () => probe.collect() as Collection };
+}
+
+export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}): Probed {
+  const built: Machine = buildMachine(machine);
+  return { ...probeRoot(built.root, { ...built.options, ...options }), remove: built.remove };
+}
+
+/** One of the machines beside this file. */
+export function probeCase(name: string, options: Readonly<Record<string, string>> = {}): Probed {
+  return probeMachine(readMachine(join('test/probes/infiniband', name, 'machine.yaml')), options);
+}
+
+export function placeHardware(hardware: SimulatedHardware): { readonly root: string; remove(): void } {
+  const root = mkdtempSync(join(tmpdir(), 'device-agent-infiniband-'));
+  const place = (path: string): string => {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    return join(root, path);
+  };
+  for (const [path, text] of Object.entries(hardware.files)) writeFileSync(place(path), text);
+  for (const [path, target] of Object.entries(hardware.links)) symlinkSync(target, place(path));
+  return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
+}
+
+export function reportOf(collection: Collection, id: string): DeviceReport {
+  const report = collection.reports.find(({ device }) => device.id === id);
+  if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
+  return report;
+}
+
+/** Value of the one series with these labels, in any order; undefined when there is none. */
+export function valueIn(report: DeviceReport, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
+  const matches = report.readings.filter(
+    (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
+  );
+  if (matches.length > 1) throw new Error(`${matches.length} series of ${metric}`);
+  return matches[0]?.value;
+}
+
+export function findingIn(report: DeviceReport, type: string, instance?: string): Finding | undefined {
+  return report.findings.find((finding) => finding.type === type && finding.instance === instance);
+}
+
+/** The smallest sound device: one port with one counter. */
+export function smallMachine(files: Readonly<Record<string, string>> = {}, part: Partial<MachineFile> = {}): MachineFile {
+  return {
+    about: 'one sound device',
+    ...part,
+    files: {
+      [`${DEVICE}/fw_ver`]: '28.41.1000\n',
+      [`${PORT}/state`]: '4: ACTIVE\n',
+      [`${PORT}/phys_state`]: '5: LinkUp\n',
+      [`${PORT}/rate`]: '400 Gb/sec (4X NDR)\n',
+      [`${PORT}/link_layer`]: 'InfiniBand\n',
+      [`${PORT}/counters/port_rcv_data`]: '1\n',
+      ...files,
+    },
+    links: {
+      'sys/class/infiniband/mlx5_0': '../../devices/pci0000:17/0000:18:00.0/infiniband/mlx5_0',
+      'sys/bus/pci/devices/0000:18:00.0': '../../../devices/pci0000:17/0000:18:00.0',
+      ...part.links,
+    },
+  };
+}
+
+export const DEVICE = 'sys/devices/pci0000:17/0000:18:00.0/infiniband/mlx5_0';
+export const PORT = `${DEVICE}/ports/1`;

@@ -1,0 +1,326 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createHost } from '../../../src/host/host.ts';
+import { ReadGuard } from '../../../src/host/read-guard.ts';
+import { hours } from '../../../src/model/duration.ts';
+import { defaultValues } from '../../../src/model/options.ts';
+import { family } from '../../../src/probes/infiniband/index.ts';
+import { DEVICE, HandClock, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine, valueIn } from './machines.ts';
+
+const EINVAL = '/sys/class/net/lo/speed';
+const machines: Probed[] = [];
+
+function keep(machine: Probed): Probed {
+  machines.push(machine);
+  return machine;
+}
+
+afterEach(() => {
+  for (const machine of machines.splice(0)) machine.remove();
+});
+
+const ids = (machine: Probed): string[] => machine.collect().reports.map(({ device }) => device.id);
+const unreadable = (machine: Probed) => valueIn(reportOf(machine.collect(), 'mlx5_0'), 'device_infiniband_unreadable_files');
+
+describe('counters', () => {
+  it('lose only the series whose file fails, whatever way it fails', () => {
+    const machine = keep(probeCase('every-way-a-counter-file-fails'));
+    const collection = machine.collect();
+    const odd = reportOf(collection, 'mlx5_0');
+    const sound = reportOf(collection, 'mlx5_1');
+    expect(valueIn(odd, 'device_infiniband_unreadable_files')).toBe(11);
+    expect(odd.readings.filter(({ metric }) => metric === 'device_errors_total').map(({ labels }) => labels?.kind)).toEqual([
+      'symbol',
+      'receive_switch_relay',
+    ]);
+    for (const report of [odd, sound]) {
+      expect(valueIn(report, 'device_received_bytes_total')).toBe(44);
+      expect(valueIn(report, 'device_transmitted_packets_total')).toBe(14);
+      expect(valueIn(report, 'device_errors_total', { kind: 'symbol' })).toBe(15);
+    }
+  });
+
+  it('keep every digit beyond 64 bits', () => {
+    const report = reportOf(keep(probeCase('beyond-two-to-the-53')).collect(), 'mlx5_0');
+    expect(valueIn(report, 'device_received_bytes_total')).toBe(4n * (2n ** 64n - 1n));
+    expect(valueIn(report, 'device_transmitted_packets_total')).toBe(2n ** 53n + 1n);
+    expect(valueIn(report, 'device_received_packets_total')).toBe(2 ** 53 - 1);
+  });
+
+  it('are marked only where they stand at their ceiling', () => {
+    const report = reportOf(keep(probeCase('counters-at-their-ceiling')).collect(), 'mlx5_0');
+    const marked = report.readings.filter(({ metric }) => metric === 'device_infiniband_counter_saturated');
+    expect(marked.map(({ labels }) => labels?.counter).sort()).toEqual([
+      'excessive_buffer_overrun_errors',
+      'link_downed',
+      'port_rcv_data',
+      'port_xmit_constraint_errors',
+      'port_xmit_wait',
+      'symbol_error',
+    ]);
+    expect(new Set(marked.map(({ value }) => value))).toEqual(new Set([1]));
+  });
+
+  it('come from hw_counters where counters only fails', () => {
+    const report = reportOf(keep(probeCase('bnxt-re-counters-einval')).collect(), 'bnxt_re0');
+    expect(valueIn(report, 'device_received_bytes_total')).toBe(309);
+    expect(valueIn(report, 'device_transmitted_bytes_total')).toBe(311);
+  });
+
+  it('come from counters_ext on an old kernel, and from counters where that says N/A', () => {
+    const report = reportOf(keep(probeCase('counters-ext-of-an-old-kernel')).collect(), 'mlx4_0');
+    expect(valueIn(report, 'device_received_bytes_total', { port: '1' })).toBe(24_631_917 * 4);
+    expect(valueIn(report, 'device_received_bytes_total', { port: '2' })).toBe(21 * 4);
+  });
+
+  it('never give two values for one series', () => {
+    for (const name of readdirSync('test/probes/infiniband', { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
+      for (const { device, readings } of keep(probeCase(name.name)).collect().reports) {
+        const series = readings.map(({ metric, labels }) => `${metric}${JSON.stringify(labels ?? {})}`);
+        expect(
+          series.filter((each, at) => series.indexOf(each) !== at),
+          `${name.name} ${device.id}`,
+        ).toEqual([]);
+      }
+    }
+  });
+
+  it('have exactly the labels that their metric declares', () => {
+    const declared = new Map(family.metrics.map(({ name, labels }) => [name, [...labels].sort()]));
+    for (const entry of readdirSync('test/probes/infiniband', { withFileTypes: true }).filter((each) => each.isDirectory())) {
+      for (const { metric, labels } of keep(probeCase(entry.name))
+        .collect()
+        .reports.flatMap(({ readings }) => readings)) {
+        expect(Object.keys(labels ?? {}).sort(), `${entry.name} ${metric}`).toEqual(declared.get(metric));
+      }
+    }
+  });
+});
+
+describe('files', () => {
+  it('that fail for good are left alone for an hour, and then tried again', () => {
+    const machine = keep(probeMachine(smallMachine({}, { links: { [`${PORT}/counters/link_downed`]: EINVAL } })));
+    expect(unreadable(machine)).toBe(1);
+    const file = join(machine.root, PORT, 'counters/link_downed');
+    rmSync(file);
+    // Whoever opens a FIFO hangs: the file is not touched.
+    execFileSync('mkfifo', [file]);
+    machine.clock.nowMs = hours(1) - 1;
+    expect(unreadable(machine)).toBe(1);
+    rmSync(file);
+    writeFileSync(file, '7\n');
+    expect(valueIn(reportOf(machine.collect(), 'mlx5_0'), 'device_errors_total')).toBeUndefined();
+    machine.clock.nowMs = hours(1);
+    expect(valueIn(reportOf(machine.collect(), 'mlx5_0'), 'device_errors_total')).toBe(7);
+    expect(unreadable(machine)).toBe(0);
+  });
+
+  it('that failed are tried again when their port comes up', () => {
+    const machine = keep(
+      probeMachine(smallMachine({ [`${PORT}/state`]: '1: DOWN\n' }, { links: { [`${PORT}/counters/link_downed`]: EINVAL } })),
+    );
+    expect(unreadable(machine)).toBe(1);
+    rmSync(join(machine.root, PORT, 'counters/link_downed'));
+    writeFileSync(join(machine.root, PORT, 'counters/link_downed'), '3\n');
+    expect(unreadable(machine)).toBe(1);
+    writeFileSync(join(machine.root, PORT, 'state'), '4: ACTIVE\n');
+    expect(unreadable(machine)).toBe(0);
+  });
+
+  it('that fail in passing are tried again at once', () => {
+    const machine = keep(probeMachine(smallMachine({}, { directories: [`${PORT}/counters/link_downed`] })));
+    expect(unreadable(machine)).toBe(1);
+    rmSync(join(machine.root, PORT, 'counters/link_downed'), { recursive: true });
+    writeFileSync(join(machine.root, PORT, 'counters/link_downed'), '3\n');
+    expect(unreadable(machine)).toBe(0);
+  });
+
+  it('that feed no metric are never opened', () => {
+    const names = [
+      'counters/vendor_counter',
+      'hw_counters/vendor_counter',
+      'gids/0',
+      'gid_attrs/ndevs/0',
+      'gid_attrs/types/0',
+      'pkeys/0',
+      'cap_mask',
+    ];
+    const machine = keep(probeMachine(smallMachine({}, { fifos: [...names.map((name) => `${PORT}/${name}`), `${DEVICE}/node_desc`] })));
+    expect(ids(machine)).toEqual(['mlx5_0']);
+  });
+
+  it('of hw_counters are not opened when the option says so', () => {
+    const machine = keep(
+      probeMachine(smallMachine({}, { fifos: [`${PORT}/hw_counters/rx_write_requests`, `${DEVICE}/hw_counters/cmds_err`] }), {
+        'hw-counters': 'false',
+      }),
+    );
+    expect(ids(machine)).toEqual(['mlx5_0']);
+  });
+
+  it('are read in the order of their cost: rx_write_requests, the rest of its set, then one query each', () => {
+    const names = ['rx_atomic_requests', 'duplicate_request', 'rx_write_requests', 'np_cnp_sent'];
+    const machine = keep(probeMachine(smallMachine(Object.fromEntries(names.map((name) => [`${PORT}/hw_counters/${name}`, '1\n'])))));
+    const read: string[] = [];
+    const { sys } = machine.host;
+    const original = sys.read.bind(sys);
+    sys.read = (path) => {
+      if (path.includes('counters/')) read.push(path.replace(/^.*ports\/1\//, ''));
+      return original(path);
+    };
+    machine.collect();
+    expect(read[0]).toBe('hw_counters/rx_write_requests');
+    expect(read.slice(1, 4).every((path) => path.startsWith('hw_counters/'))).toBe(true);
+    expect(read.slice(4)).toEqual(['counters/port_rcv_data']);
+  });
+
+  it('that appear later are found at the next sweep', () => {
+    const machine = keep(probeMachine(smallMachine()));
+    machine.collect();
+    writeFileSync(join(machine.root, PORT, 'counters/symbol_error'), '5\n');
+    writeFileSync(join(machine.root, DEVICE, 'fw_ver'), '28.42.1000\n');
+    machine.clock.nowMs = 59_999;
+    expect(reportOf(machine.collect(), 'mlx5_0').device.firmware).toBe('28.41.1000');
+    machine.clock.nowMs = 60_000;
+    const report = reportOf(machine.collect(), 'mlx5_0');
+    expect(report.device.firmware).toBe('28.42.1000');
+    expect(valueIn(report, 'device_errors_total', { kind: 'symbol' })).toBe(5);
+  });
+});
+
+describe('devices', () => {
+  it('that are excluded are not touched, though their files would hang', () => {
+    const machine = keep(probeCase('excluded-device-would-hang'));
+    expect(machine.collect()).toMatchObject({ problems: [] });
+    expect(ids(machine)).toEqual(['mlx5_0']);
+  });
+
+  it('are only those that are included', () => {
+    expect(ids(keep(probeCase('pf-with-four-vfs', { 'device-include': 'mlx5_[03]' })))).toEqual(['mlx5_0', 'mlx5_3']);
+    expect(ids(keep(probeCase('pf-with-four-vfs', { 'device-include': 'mlx5' })))).toEqual([]);
+    expect(ids(keep(probeCase('pf-with-four-vfs', { 'device-include': 'mlx5_.*', 'device-exclude': 'mlx5_0' })))).toEqual([
+      'mlx5_1',
+      'mlx5_2',
+      'mlx5_3',
+      'mlx5_4',
+    ]);
+  });
+
+  it('are all left alone when a filter is no regular expression', () => {
+    const collection = keep(probeCase('pf-with-four-vfs', { 'device-exclude': '[' })).collect();
+    expect(collection).toMatchObject({ reports: [], complete: false, problems: [{ code: 'filter-invalid' }] });
+  });
+
+  it('are none, without a problem, on a machine without RDMA', () => {
+    expect(keep(probeCase('no-hardware')).collect()).toEqual({ reports: [], problems: [] });
+  });
+
+  it('are unknown where the class directory cannot be read', () => {
+    expect(keep(probeCase('class-directory-unreadable')).collect()).toMatchObject({
+      reports: [],
+      complete: false,
+      problems: [{ code: 'class-unreadable' }],
+    });
+  });
+
+  it('that are gone behind their link are a problem of their own only', () => {
+    const collection = keep(probeCase('class-link-to-a-device-that-is-gone')).collect();
+    expect(collection.problems).toMatchObject([{ code: 'device-vanished', device: 'mlx5_1' }]);
+    expect(collection.complete).not.toBe(false);
+    expect(collection.reports.map(({ device }) => device.id)).toEqual(['mlx5_0']);
+  });
+
+  it('that vanish while they are read give no half report', () => {
+    const machine = keep(probeMachine(smallMachine()));
+    const { sys } = machine.host;
+    const original = sys.read.bind(sys);
+    sys.read = (path) => {
+      const result = original(path);
+      if (path.endsWith('port_rcv_data')) rmSync(join(machine.root, 'sys/devices'), { recursive: true, force: true });
+      return result;
+    };
+    expect(machine.collect()).toMatchObject({ reports: [], problems: [{ code: 'device-vanished', device: 'mlx5_0' }] });
+    rmSync(join(machine.root, 'sys/class/infiniband/mlx5_0'));
+    expect(machine.collect()).toEqual({ reports: [], problems: [] });
+  });
+
+  it('that come back under their name are read anew', () => {
+    const machine = keep(probeMachine(smallMachine()));
+    machine.collect();
+    const device = join(machine.root, DEVICE);
+    renameSync(device, `${device}-old`);
+    mkdirSync(join(device, 'ports/2/counters'), { recursive: true });
+    writeFileSync(join(device, 'fw_ver'), '99.0\n');
+    writeFileSync(join(device, 'ports/2/state'), '2: INIT\n');
+    writeFileSync(join(device, 'ports/2/counters/port_rcv_data'), '8\n');
+    const report = reportOf(machine.collect(), 'mlx5_0');
+    expect(report.device.firmware).toBe('99.0');
+    expect(valueIn(report, 'device_received_bytes_total')).toBe(32);
+  });
+
+  it('that appear are found at the next read, with their character devices', () => {
+    const machine = keep(probeMachine(smallMachine()));
+    machine.collect();
+    mkdirSync(join(machine.root, 'sys/devices/pci0000:17/0000:19:00.0/infiniband/mlx5_7/ports/1'), { recursive: true });
+    mkdirSync(join(machine.root, 'sys/class/infiniband_verbs/uverbs7'), { recursive: true });
+    writeFileSync(join(machine.root, 'sys/class/infiniband_verbs/uverbs7/ibdev'), 'mlx5_7\n');
+    symlinkSync('../../devices/pci0000:17/0000:19:00.0/infiniband/mlx5_7', join(machine.root, 'sys/class/infiniband/mlx5_7'));
+    expect(reportOf(machine.collect(), 'mlx5_7').device.aliases).toEqual(['0000:19:00.0', 'uverbs7']);
+  });
+
+  it('that hung are told by name and left alone, the others are read', () => {
+    const machine = keep(probeCase('pf-with-four-vfs'));
+    const guard = new ReadGuard([join(machine.root, 'sys/class/infiniband/mlx5_0')]);
+    const roots = { sysfs: join(machine.root, 'sys'), procfs: '/proc', dev: join(machine.root, 'dev') };
+    const host = createHost(roots, new HandClock(), undefined, guard);
+    const collection = family.createProbe(host, defaultValues(family.options)).collect() as ReturnType<Probed['collect']>;
+    expect(collection.problems).toMatchObject([{ code: 'device-hangs', device: 'mlx5_0' }]);
+    expect(reportOf(collection, 'mlx5_0').findings).toMatchObject([
+      { type: 'DeviceUnreachable', status: true, reason: 'ReadsHang' },
+      {},
+      {},
+    ]);
+    expect(valueIn(reportOf(collection, 'mlx5_1'), 'device_received_bytes_total')).toBe(40);
+    expect(reportOf(collection, 'mlx5_1').device.parent).toBe('mlx5_0');
+  });
+
+  it.each([
+    ['pf-with-four-vfs', 'mlx5_0', { kind: 'pf', pciAddress: '0000:3b:00.0', numaNode: 1, uuid: 'a088:c203:00aa:b000' }],
+    [
+      'pf-with-four-vfs',
+      'mlx5_3',
+      { kind: 'vf', pciAddress: '0000:3b:00.3', parent: 'mlx5_0', driver: 'mlx5_core', attributes: { vfIndex: '2' } },
+    ],
+    [
+      'sf-on-auxiliary-bus',
+      'mlx5_4',
+      { kind: 'sf', parent: 'mlx5_0', aliases: ['mlx5_core.sf.4', 'uverbs4'], attributes: { sfNumber: '88' } },
+    ],
+    ['hfi1-without-hca-type', 'hfi1_0', { kind: 'pf', pciAddress: '0000:01:00.0', vendor: 'Intel' }],
+    ['efa-traffic-in-hw-counters', 'rdmap0s29', { kind: 'pf', vendor: 'Amazon', pciAddress: '0000:00:1d.0' }],
+    ['iwarp-no-performance-management', 'i40iw0', { kind: 'function', model: 'I40IW', firmware: '0.2' }],
+    ['roce-gid-attributes-would-hang', 'mlx5_bond_0', { attributes: { netdevs: 'eth2,eth3' } }],
+    ['irdma-counts-ip-packets', 'rocep49s0', { attributes: { netdevs: 'ens49f0' } }],
+  ])('of %s: %s is known by its parents', (name, id, device) => {
+    expect(reportOf(keep(probeCase(name)).collect(), id).device).toMatchObject(device);
+  });
+
+  it('without a GUID have no uuid, without a NUMA node none', () => {
+    expect(reportOf(keep(probeCase('pf-with-four-vfs')).collect(), 'mlx5_4').device).not.toHaveProperty('uuid');
+    expect(reportOf(keep(probeCase('hfi1-without-hca-type')).collect(), 'hfi1_0').device).not.toHaveProperty('numaNode');
+  });
+
+  it('in another network namespace show no counters, which is told', () => {
+    expect(keep(probeCase('counters-hidden-by-network-namespace')).collect().problems).toMatchObject([{ code: 'counters-hidden' }]);
+    expect(keep(probeCase('rate-einval')).collect().problems).toEqual([]);
+    expect(keep(probeCase('efa-traffic-in-hw-counters', { 'hw-counters': 'false' })).collect().problems).toEqual([]);
+  });
+
+  it('that sleep are not asked anything', () => {
+    const report = reportOf(keep(probeCase('sleeping-function')).collect(), 'mlx5_0');
+    expect(valueIn(report, 'device_link_up')).toBeUndefined();
+    expect(report.device.firmware).toBe('28.41.1000');
+  });
+});

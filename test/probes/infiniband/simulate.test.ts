@@ -1,0 +1,107 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Collection } from '../../../src/model/collection.ts';
+import { family } from '../../../src/probes/infiniband/index.ts';
+import { resolve } from '../../../src/probes/infiniband/resolve.ts';
+import { simulate } from '../../../src/probes/infiniband/simulate.ts';
+import { upTimeMs } from '../../../src/probes/infiniband/simulated-port.ts';
+import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './machines.ts';
+
+const scenario = { gpus: 0, hcas: 2, vfs: 5, fpgas: 0, elapsedMs: 10_000 };
+const cleanups: (() => void)[] = [];
+
+function collectSimulated(part: Partial<typeof scenario> = {}): Collection {
+  const placed = placeHardware(simulate({ ...scenario, ...part }));
+  cleanups.push(placed.remove);
+  return probeRoot(placed.root).collect();
+}
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+describe('the simulated node', () => {
+  it('shows physical and virtual functions with their parents', () => {
+    const { reports, problems } = collectSimulated();
+    expect(problems).toEqual([]);
+    expect(reports.map(({ device }) => [device.id, device.kind, device.pciAddress, device.parent])).toEqual([
+      ['mlx5_0', 'pf', '0000:10:00.0', undefined],
+      ['mlx5_1', 'pf', '0000:20:00.0', undefined],
+      ['mlx5_2', 'vf', '0000:10:00.1', 'mlx5_0'],
+      ['mlx5_3', 'vf', '0000:20:00.1', 'mlx5_1'],
+      ['mlx5_4', 'vf', '0000:10:00.2', 'mlx5_0'],
+      ['mlx5_5', 'vf', '0000:20:00.2', 'mlx5_1'],
+      ['mlx5_6', 'vf', '0000:10:00.3', 'mlx5_0'],
+    ]);
+    const { device } = reportOf({ reports, problems }, 'mlx5_0');
+    expect(device).toMatchObject({ model: 'MT4129', vendor: 'NVIDIA', driver: 'mlx5_core', firmware: '28.41.1000', numaNode: 0 });
+    expect(device.attributes).toMatchObject({ uverbs: 'uverbs0', umad: 'umad0', issm: 'issm0', rdmaCm: 'rdma_cm' });
+  });
+
+  it('reads no counter as unreadable, and has a healthy port', () => {
+    const report = reportOf(collectSimulated(), 'mlx5_0');
+    expect(valueIn(report, 'device_infiniband_unreadable_files')).toBe(0);
+    expect(valueIn(report, 'device_link_up', { port: '1' })).toBe(1);
+    expect(report.findings.filter(({ status }) => status === true)).toEqual([]);
+  });
+
+  it('moves its counters by the traffic of the time passed', () => {
+    const bytes = (elapsedMs: number) => valueIn(reportOf(collectSimulated({ elapsedMs }), 'mlx5_0'), 'device_received_bytes_total');
+    expect(bytes(0)).toBe(0);
+    expect(bytes(10_000)).toBe(4_100_000_000 * 10 * 4);
+    expect(bytes(20_000)).toBe(4_100_000_000 * 20 * 4);
+  });
+
+  it('loses the link of its last card from second 90 to second 130 of every three minutes', () => {
+    const down = collectSimulated({ elapsedMs: 100_000 });
+    expect(valueIn(reportOf(down, 'mlx5_0'), 'device_link_up')).toBe(1);
+    expect(valueIn(reportOf(down, 'mlx5_1'), 'device_link_up')).toBe(0);
+    expect(valueIn(reportOf(down, 'mlx5_3'), 'device_link_up')).toBe(0);
+    expect(valueIn(reportOf(down, 'mlx5_1'), 'device_errors_total', { port: '1', kind: 'link_downed' })).toBe(1);
+    expect(findingIn(reportOf(down, 'mlx5_1'), 'PortDown', '1'), 'never seen up').toBeUndefined();
+    expect(valueIn(reportOf(collectSimulated({ elapsedMs: 130_000 }), 'mlx5_1'), 'device_link_up')).toBe(1);
+  });
+
+  it.each([
+    [0, 0, true, 0],
+    [89_999, 89_999, true, 0],
+    [90_000, 90_000, false, 1],
+    [129_999, 90_000, false, 1],
+    [130_000, 90_000, true, 1],
+    [180_000, 140_000, true, 1],
+    [270_000, 230_000, false, 2],
+  ])('after %d ms has been up for %d ms', (elapsedMs, upMs, isUp, losses) => {
+    expect(upTimeMs(elapsedMs)).toEqual({ upMs, isUp, losses });
+  });
+
+  it('hands out ids that resolve, but for the pool that needs a rule', () => {
+    const { resources } = simulate(scenario);
+    expect(resources.map(({ resource, deviceIds }) => [resource, deviceIds.length])).toEqual([
+      ['openshift.io/ib_vf', 5],
+      ['nvidia.com/ib_pf', 2],
+      ['rdma/hca_shared', 64],
+    ]);
+    const devices = collectSimulated().reports.map(({ device }) => device);
+    for (const { resource, deviceIds } of resources) {
+      const found = deviceIds.map((deviceId) => resolve({ resource, deviceId }, devices));
+      if (resource === 'rdma/hca_shared') expect(found.flat()).toEqual([]);
+      else expect(found.map((ids) => ids.length)).toEqual(deviceIds.map(() => 1));
+    }
+  });
+
+  it('has an address for each of 136 functions and for 136 cards', () => {
+    for (const size of [
+      { hcas: 8, vfs: 128 },
+      { hcas: 136, vfs: 0 },
+      { hcas: 1, vfs: 600 },
+    ]) {
+      const { links } = simulate({ ...scenario, ...size });
+      expect(Object.keys(links).filter((path) => path.startsWith('sys/bus/pci/devices/'))).toHaveLength(size.hcas + size.vfs);
+    }
+  });
+
+  it('is nothing without cards, and the same for the same moment', () => {
+    expect(simulate({ ...scenario, hcas: 0 })).toEqual({ files: {}, links: {}, resources: [] });
+    expect(simulate(scenario)).toEqual(simulate(scenario));
+    expect(family.simulate).toBe(simulate);
+  });
+});
