@@ -41,6 +41,8 @@ export class ProbeRunner {
   readonly #abandoned = new Map<ProbeThread, string | undefined>();
   #thread: ProbeThread | undefined;
   #run: Run | undefined;
+  /** The thread stays away from a place that answers again. */
+  #isOutdated = false;
   #nextRun = 1;
   #latest: { readonly collection: Collection; readonly readAtMs: number } | undefined;
   #state: Omit<FamilyState, 'family' | 'problems' | 'hung'> = { runs: 0, failures: 0, abandoned: 0 };
@@ -69,7 +71,7 @@ export class ProbeRunner {
   refresh(): Promise<void> {
     if (this.#run !== undefined) return this.#run.done;
     if (this.#closed || this.#abandoned.size >= MOST_ABANDONED) return Promise.resolve();
-    this.#thread ??= this.#startThread();
+    const thread = this.#currentThread();
     const id = this.#nextRun++;
     let settle = (): void => {};
     const done = new Promise<void>((resolve) => {
@@ -77,7 +79,7 @@ export class ProbeRunner {
     });
     const cancelDeadline = this.#clock.after(this.#settings.timeoutMs, () => this.#giveUp());
     this.#run = { id, done, settle, cancelDeadline };
-    this.#thread.tell({ type: 'collect', run: id });
+    thread.tell({ type: 'collect', run: id });
     return done;
   }
 
@@ -160,14 +162,19 @@ export class ProbeRunner {
       this.#endRun();
     } else if (wasAbandoned && !this.#closed) {
       // What hung has come back: the next thread reads everything again.
-      if (this.#run === undefined) this.#retireThread();
+      this.#isOutdated = true;
       this.#events.changed();
     }
   }
 
-  #retireThread(): void {
-    this.#thread?.tell({ type: 'close' });
-    this.#thread = undefined;
+  #currentThread(): ProbeThread {
+    if (this.#isOutdated) {
+      this.#thread?.tell({ type: 'close' });
+      this.#thread = undefined;
+      this.#isOutdated = false;
+    }
+    this.#thread ??= this.#startThread();
+    return this.#thread;
   }
 
   #endRun(): void {

@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+
+const COUNTER = 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data';
+
+let root: string;
+let agent: ServedAgent | undefined;
+
+const flags = (): string[] => [
+  `--path.sysfs=${root}/sys`,
+  `--path.procfs=${root}/proc`,
+  `--path.dev=${root}/dev`,
+  `--podresources.socket=${root}/absent.sock`,
+  '--podresources.checkpoint=',
+  '--refresh.interval=200ms',
+  '--refresh.timeout=500ms',
+  '--refresh.stale-after=1500ms',
+];
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-hang-'));
+  const hardware = infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 });
+  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+});
+
+afterEach(async () => {
+  await agent?.stop('SIGKILL');
+  rmSync(root, { recursive: true, force: true });
+});
+
+describe('a counter file that never answers', () => {
+  it('costs its device, not the family, the scrape or the exit', async () => {
+    unlinkSync(join(root, COUNTER));
+    execFileSync('mkfifo', [join(root, COUNTER)]);
+    agent = await serve(flags());
+    await agent.until('the hang is noticed', (page) => seriesValue(page, 'device_agent_probe_hung', { family: 'infiniband' }) === 1);
+    const page = await agent.until(
+      'the other device is read on',
+      (text) => seriesValue(text, 'device_received_bytes_total', { device: 'mlx5_1' }) !== undefined,
+    );
+    expect(seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' })).toBeUndefined();
+    expect(seriesValue(page, 'device_agent_problems', { family: 'infiniband', code: 'probe-hung' })).toBe(1);
+    const first = seriesValue(page, 'device_agent_probe_runs_total', { family: 'infiniband' }) ?? 0;
+    await agent.until(
+      'runs go on',
+      (text) => (seriesValue(text, 'device_agent_probe_runs_total', { family: 'infiniband' }) ?? 0) > first + 2,
+    );
+    expect(agent.log().match(/probe-hung/g), 'said once').toHaveLength(1);
+    expect(await agent.stop(), 'exit status in spite of a thread stuck in the kernel').toBe(0);
+  });
+
+  it('is read again once it answers', async () => {
+    const fifo = join(root, COUNTER);
+    unlinkSync(fifo);
+    execFileSync('mkfifo', [fifo]);
+    agent = await serve(flags());
+    await agent.until('the hang is noticed', (page) => seriesValue(page, 'device_agent_probe_hung', { family: 'infiniband' }) === 1);
+    // A writer that comes and goes lets the stuck read end; from then on it is a plain file.
+    writeFileSync(fifo, '5\n');
+    unlinkSync(fifo);
+    writeFileSync(fifo, '1000\n');
+    const page = await agent.until(
+      'the device is back',
+      (text) => seriesValue(text, 'device_received_bytes_total', { device: 'mlx5_0' }) !== undefined,
+    );
+    expect(seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' })).toBe(4_000);
+    await agent.until('nothing hangs any more', (text) => seriesValue(text, 'device_agent_probe_hung', { family: 'infiniband' }) === 0);
+    expect(await agent.stop()).toBe(0);
+  });
+
+  it('makes a device that was seen before unknown, not healthy and not missing', async () => {
+    agent = await serve(flags());
+    await agent.until('both devices', (page) => seriesValue(page, 'device_present', { device: 'mlx5_0' }) === 1);
+    unlinkSync(join(root, COUNTER));
+    execFileSync('mkfifo', [join(root, COUNTER)]);
+    const page = await agent.until('unknown', (text) => seriesValue(text, 'device_health', { device: 'mlx5_0', state: 'unknown' }) === 1);
+    expect(seriesValue(page, 'device_healthy', { device: 'mlx5_0' })).toBeUndefined();
+    expect(seriesValue(page, 'device_info', { device: 'mlx5_0' })).toBe(1);
+    expect(seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' })).toBeUndefined();
+    expect(seriesValue(page, 'device_health', { device: 'mlx5_1', state: 'unknown' })).toBe(0);
+    expect(await agent.stop()).toBe(0);
+  });
+});
