@@ -50,6 +50,12 @@ describe('wrong command lines', () => {
     expect(status).toBe(2);
   });
 
+  it('tells a health policy without effect, with status 1', async () => {
+    const path = file('health: {conditions: {infiniband.NoSuchThing: {for: 3s}}}\n');
+    const { status, stdout } = await run(['config', 'check', `--config.file=${path}`]);
+    expect([status, stdout]).toEqual([1, "health.conditions: no family has a condition 'infiniband.NoSuchThing'\n"]);
+  });
+
   it('warns of a variable that nothing knows, and goes on', async () => {
     const { status, stderr } = await run(['config', 'check'], {
       DEVICE_AGENT_REFRESH_INTERVALL: '5s',

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { agentSettings, healthPolicy } from '../../src/cli/settings.ts';
+import { Configuration, loadConfiguration } from '../../src/config/configuration.ts';
+import { createRegistry } from '../../src/config/registry.ts';
+import { loadFamilies, optionSections } from '../../src/config/sections.ts';
+import { healthPart, structuredParts } from '../../src/config/structured.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
+
+const families = await loadFamilies(familyLoaders);
+const registry = createRegistry(optionSections(families), structuredParts);
+const load = async (flags: Record<string, string | boolean>): Promise<Configuration> =>
+  (await loadConfiguration(registry, {}, new Map(Object.entries(flags)))).configuration;
+
+describe('settings of the agent', () => {
+  it('come from the values that hold', async () => {
+    const settings = agentSettings(await load({ 'path.sysfs': '/x', 'refresh.interval': '3s', 'web.listen-address': ':1' }), families);
+    expect(settings).toMatchObject({
+      roots: { sysfs: '/x', procfs: '/proc' },
+      refresh: { interval: 3_000 },
+      web: { 'listen-address': ':1' },
+      pools: [],
+    });
+    expect(settings.families.map(({ family }) => family.name)).toEqual(families.map(({ name }) => name));
+  });
+
+  it('leave out a family that is turned off, and give the others their own options', async () => {
+    const [first, ...others] = families;
+    const settings = agentSettings(await load({ [`probe.${first?.name}`]: false }), families);
+    expect(settings.families.map(({ family }) => family.name)).toEqual(others.map(({ name }) => name));
+    for (const { family, options } of settings.families) expect(Object.keys(options)).toEqual(Object.keys(family.options));
+  });
+
+  it('tell a health policy that has no effect', async () => {
+    const plain = await load({});
+    const origin = { from: 'file', file: 'x', line: 1 } as const;
+    const withPolicy = (type: string): Configuration =>
+      new Configuration(plain.settings, [{ part: healthPart, value: { conditions: { [type]: { for: '1s' } } }, origin }]);
+    const family = families.find(({ conditions }) => conditions.length > 0);
+    const known = `${family?.name}.${family?.conditions[0]?.type}`;
+    expect(healthPolicy(agentSettings(withPolicy(known), families)).problems).toEqual([]);
+    expect(healthPolicy(agentSettings(withPolicy('infiniband.NoSuchThing'), families)).problems).toHaveLength(1);
+  });
+
+  it('have no option whose variable Kubernetes might set for a service', async () => {
+    const { isServiceLink } = await import('../../src/config/environment.ts');
+    expect(registry.entries.filter(({ environment }) => isServiceLink(environment))).toEqual([]);
+  });
+});
