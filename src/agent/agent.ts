@@ -25,13 +25,15 @@ export interface RunningAgent {
 
 /** Starts everything in the order of the data's way; fails with a user error when the address cannot be bound. */
 export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
-  const { core, health, exposition, facts } = build(settings, { logger, version }, true);
+  const { core, health, exposition, facts } = await build(settings, { logger, version }, true);
   const server = createServer({
     exposition,
     store: core.store,
     status: () => ({ host: facts?.facts() }),
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
+    events: (since) => health.engine.eventsSince(since),
     version,
+    node: settings.node,
     options: settings.web,
     logger,
   });
@@ -63,7 +65,7 @@ export interface OneCollection {
 
 /** One refresh of everything, for commands that print and end. */
 export async function collectOnce(settings: AgentSettings, parts: AgentParts): Promise<OneCollection> {
-  const { core, health, exposition } = build(settings, parts, false);
+  const { core, health, exposition } = await build(settings, parts, false);
   await core.refresh();
   core.assemble();
   const snapshot = core.store.snapshot() as Snapshot;
@@ -80,9 +82,9 @@ interface Built {
   readonly facts: HostFactsKeeper | undefined;
 }
 
-function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Built {
-  const health: HealthKeeper = new HealthKeeper(settings, logger, systemClock, () => core.assemble());
-  const core: AgentCore = new AgentCore(settings, health.judge, logger, systemClock);
+async function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Promise<Built> {
+  const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
+  const core = new AgentCore(settings, health, logger, systemClock);
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();

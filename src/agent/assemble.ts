@@ -4,7 +4,7 @@ import { findOwners } from '../join/owners.ts';
 import { type ResolveRules, Resolver, resolverFingerprint } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { Collection, DeviceReport } from '../model/collection.ts';
-import { deviceKey } from '../model/device.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
@@ -41,6 +41,11 @@ export interface Judged {
 
 export type Judge = (devices: readonly Judged[], nowMs: number) => ReadonlyMap<string, Verdict>;
 
+export interface KnownDevice {
+  readonly device: Device;
+  readonly readAtMs: number;
+}
+
 interface Remembered {
   readonly report: DeviceReport;
   readonly readAtMs: number;
@@ -59,9 +64,12 @@ export class Assembler {
   #resolver: { readonly fingerprint: string; readonly resolver: Resolver } | undefined;
   #sequence = 0;
 
-  constructor(settings: AssembleSettings, judge: Judge) {
+  /** `known`: devices that an earlier run of the agent had; those that do not come back are missing. */
+  constructor(settings: AssembleSettings, judge: Judge, known: readonly KnownDevice[] = []) {
     this.#settings = settings;
     this.#judge = judge;
+    for (const { device, readAtMs } of known)
+      this.#known.set(deviceKey(device), { report: { device, readings: [], findings: [] }, readAtMs });
   }
 
   assemble(inputs: Inputs, nowMs: number): Snapshot {

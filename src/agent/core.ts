@@ -7,7 +7,8 @@ import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { Assembler, type Judge } from './assemble.ts';
+import { Assembler } from './assemble.ts';
+import type { HealthKeeper } from './health.ts';
 import { ProbeRunner } from './probe-runner.ts';
 import { ProblemLog } from './problem-log.ts';
 import type { AgentSettings } from './settings.ts';
@@ -32,7 +33,7 @@ export class AgentCore {
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
 
-  constructor(settings: AgentSettings, judge: Judge, logger: Logger, clock: Clock) {
+  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
     const families = settings.families.map(({ family }) => family);
@@ -58,8 +59,10 @@ export class AgentCore {
         staleAfterMs: settings.refresh['stale-after'],
         missingRetentionMs: settings.device['missing-retention'],
       },
-      judge,
+      health.judge,
+      health.known(),
     );
+    health.onDue(() => this.assemble());
   }
 
   /** Reads everything once; resolves when each part has answered or was given up. */

@@ -1,36 +1,63 @@
 import { createHealthEngine, type HealthEngine } from '../health/engine.ts';
 import { createJournal, type Journal } from '../health/journal.ts';
+import type { HealthMemory } from '../health/memory.ts';
 import { createPolicy, type HealthPolicy } from '../health/policy.ts';
+import { createStateFile, type StateFile } from '../health/state-file.ts';
 import type { Clock } from '../host/clock.ts';
+import { Tree } from '../host/tree.ts';
+import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import { formatDuration } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Verdict } from '../model/health.ts';
-import type { Judge, Judged } from './assemble.ts';
+import type { Judge, Judged, KnownDevice } from './assemble.ts';
 import type { AgentSettings } from './settings.ts';
 
-/** The health engine with its policy, its log lines and its sense of time. */
+/** The health engine with its policy, its memory on disk, its log lines and its sense of time. */
 export class HealthKeeper {
   readonly policy: HealthPolicy;
   readonly engine: HealthEngine;
   readonly #journal: Journal;
   readonly #clock: Clock;
-  readonly #lookAgain: () => void;
+  #lookAgain = (): void => {};
   #cancelCheck: (() => void) | undefined;
 
-  /** `lookAgain` is called when a verdict can change by time alone. */
-  constructor(settings: AgentSettings, logger: Logger, clock: Clock, lookAgain: () => void) {
-    const { policy, problems } = createPolicy({
-      specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
-      config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
-      missingRetentionMs: settings.device['missing-retention'],
-    });
-    for (const problem of problems) logger.warn('part of the health policy is not used', { problem });
+  private constructor(policy: HealthPolicy, engine: HealthEngine, journal: Journal, clock: Clock) {
     this.policy = policy;
-    this.engine = createHealthEngine({ policy });
-    this.#journal = createJournal({ engine: this.engine, announced: (event) => tell(logger, event) });
+    this.engine = engine;
+    this.#journal = journal;
     this.#clock = clock;
-    this.#lookAgain = lookAgain;
+  }
+
+  /** Reads what an earlier run of this boot left. `isLasting` is false for one reading, which leaves nothing behind. */
+  static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthKeeper> {
+    const policy = policyOf(settings, logger);
+    const path = isLasting ? settings.state.file : '';
+    const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings) });
+    const state = await rememberedState(file, path, logger);
+    const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
+    const changes = createChangeLog(logger);
+    const journal = createJournal({
+      engine,
+      announced: (event) => tell(logger, event),
+      ...(file === undefined ? {} : { file }),
+      written: (error) =>
+        changes.update(
+          'state',
+          error === undefined ? [] : [{ key: path, message: 'the health state cannot be kept over a restart', fields: { path, error } }],
+        ),
+    });
+    return new HealthKeeper(policy, engine, journal, clock);
+  }
+
+  /** Devices that an earlier run knew. */
+  known(): readonly KnownDevice[] {
+    return this.engine.knownDevices().map(({ device, readAtMs }) => ({ device, readAtMs: readAtMs ?? 0 }));
+  }
+
+  /** `look` is called when a verdict can change by time alone. */
+  onDue(look: () => void): void {
+    this.#lookAgain = look;
   }
 
   readonly judge: Judge = (devices: readonly Judged[], nowMs: number): ReadonlyMap<string, Verdict> => {
@@ -38,7 +65,7 @@ export class HealthKeeper {
     void this.#journal.record(judgement, nowMs);
     this.#cancelCheck?.();
     this.#cancelCheck = undefined;
-    if (judgement.nextCheckMs !== undefined) this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, this.#lookAgain);
+    if (judgement.nextCheckMs !== undefined) this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#lookAgain());
     return judgement.verdicts;
   };
 
@@ -46,6 +73,29 @@ export class HealthKeeper {
     this.#cancelCheck?.();
     await this.#journal.close();
   }
+}
+
+function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
+  const { policy, problems } = createPolicy({
+    specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
+    config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
+    missingRetentionMs: settings.device['missing-retention'],
+  });
+  for (const problem of problems) logger.warn('part of the health policy is not used', { problem });
+  return policy;
+}
+
+/** What is judged belongs to one boot: a reboot is the remedy of many latched conditions. */
+function bootIdOf(settings: AgentSettings): string {
+  return new Tree(settings.roots.procfs).text('sys/kernel/random/boot_id') ?? 'unknown';
+}
+
+async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<HealthMemory | undefined> {
+  const read = await file?.read();
+  if (read?.ignored !== undefined && read.ignored !== 'absent') {
+    logger.warn('the kept health state is not used', { path, reason: read.ignored, detail: read.message });
+  }
+  return read?.state;
 }
 
 function tell(logger: Logger, event: HealthEvent): void {

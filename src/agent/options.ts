@@ -1,5 +1,5 @@
 import { hours, minutes, seconds } from '../model/duration.ts';
-import { durationOption, type OptionSpecs, type OptionValues } from '../model/options.ts';
+import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const refreshOptions = {
   interval: durationOption(seconds(10), 'How often probes read the hardware and the kubelet is asked.', 100),
@@ -12,3 +12,11 @@ export const deviceOptions = {
   'missing-retention': durationOption(hours(24), 'How long a device that disappeared is still listed, as missing.'),
 } as const satisfies OptionSpecs;
 export type DeviceOptions = OptionValues<typeof deviceOptions>;
+
+export const stateOptions = {
+  file: stringOption(
+    '/var/lib/device-agent/health.json',
+    'Where the judgement of health is kept over restarts of the agent, for the present boot of the machine. Empty: nowhere.',
+  ),
+} as const satisfies OptionSpecs;
+export type StateOptions = OptionValues<typeof stateOptions>;

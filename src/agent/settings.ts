@@ -4,7 +4,7 @@ import type { PodResourcesOptions } from '../kubelet/options.ts';
 import type { PoolRule } from '../model/rule.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { WebOptions } from '../server/options.ts';
-import type { DeviceOptions, RefreshOptions } from './options.ts';
+import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
 
 /** Everything the agent needs to know; whoever starts it has checked the values. */
 export interface AgentSettings {
@@ -16,5 +16,8 @@ export interface AgentSettings {
   readonly families: readonly { readonly family: DeviceFamily; readonly options: Readonly<Record<string, unknown>> }[];
   readonly pools: readonly PoolRule[];
   readonly health: HealthConfig;
+  readonly state: StateOptions;
   readonly web: WebOptions;
+  /** Name of the node, for people. */
+  readonly node: string;
 }

@@ -1,4 +1,5 @@
-import { deviceOptions, refreshOptions } from '../agent/options.ts';
+import { hostname } from 'node:os';
+import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
 import { healthPart, poolRules } from '../config/structured.ts';
@@ -22,7 +23,10 @@ export function agentSettings(configuration: Configuration, families: readonly D
       .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),
     pools: configuration.part(poolRules),
     health: configuration.part(healthPart),
+    state: configuration.section('state', stateOptions),
     web: configuration.section('web', webOptions),
+    // In a pod the host name is the pod's: the manifest tells the node's.
+    node: process.env.NODE_NAME ?? hostname(),
   };
 }
 

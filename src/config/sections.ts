@@ -1,4 +1,4 @@
-import { deviceOptions, refreshOptions } from '../agent/options.ts';
+import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
 import { logOptions } from '../log/options.ts';
@@ -15,6 +15,7 @@ const parts: readonly OptionSection[] = [
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
   { path: 'refresh', title: 'Refresh', options: refreshOptions },
   { path: 'device', title: 'Devices', options: deviceOptions },
+  { path: 'state', title: 'State', options: stateOptions },
   { path: 'web', title: 'Web', options: webOptions },
   { path: 'log', title: 'Log', options: logOptions },
 ];

@@ -63,6 +63,7 @@ export class SimulatedNode {
       `--path.dev=${this.root}/dev`,
       `--podresources.socket=${this.kubelet.podResourcesSocket}`,
       `--podresources.checkpoint=${this.kubelet.checkpoint}`,
+      `--state.file=${this.root}/state/health.json`,
       `--config.file=${this.#configFile}`,
       ...families,
     ];
