@@ -1,5 +1,6 @@
 import { Client, connectivityState, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import type { CallError } from './failure.ts';
+import { tryHandshake } from './handshake.ts';
 
 /** A unary method as the generated service definitions give it. */
 export interface Method<Request, Response> {
@@ -15,6 +16,10 @@ export type CallResult<Response> =
 /** After these nothing is wrong with the connection. */
 const HARMLESS: ReadonlySet<number> = new Set([status.RESOURCE_EXHAUSTED, status.UNIMPLEMENTED, status.UNKNOWN]);
 
+const CLOSED: CallError = { code: status.CANCELLED, details: 'closed' };
+/** A channel that failed is dropped, never left to connect again by itself. */
+const NEVER_MS = 2_147_483_647;
+
 /**
  * One gRPC connection to one socket, made when needed. After a failure that may be the connection's fault it is made anew at
  * the next call, so that no back-off of the library stands between the socket's return and the next answer.
@@ -22,8 +27,8 @@ const HARMLESS: ReadonlySet<number> = new Set([status.RESOURCE_EXHAUSTED, status
 export class Connection {
   readonly #path: string;
   readonly #maxMessageBytes: number;
+  readonly #closing = new AbortController();
   #client: Client | undefined;
-  #closed = false;
 
   constructor(path: string, maxMessageBytes: number) {
     this.#path = path;
@@ -31,10 +36,17 @@ export class Connection {
   }
 
   async call<Request, Response>(method: Method<Request, Response>, request: Request, timeoutMs: number): Promise<CallResult<Response>> {
-    if (this.#closed) return { error: { code: status.CANCELLED, details: 'closed' } };
+    if (this.#closing.signal.aborted) return { error: CLOSED };
+    const deadline = Date.now() + timeoutMs;
+    if (!this.#isConnected()) {
+      this.reset();
+      const error = await tryHandshake(this.#path, timeoutMs, this.#closing.signal);
+      if (error !== undefined) return { error };
+    }
+    if (this.#closing.signal.aborted) return { error: CLOSED };
     const client = this.#open();
-    const result = await unary(client, method, request, timeoutMs);
-    if (result.error !== undefined && !HARMLESS.has(result.error.code)) this.#drop(client);
+    const result = await unary(client, method, request, deadline, this.#closing.signal);
+    if (result.error !== undefined && !HARMLESS.has(result.error.code) && client === this.#client) this.reset();
     return result;
   }
 
@@ -45,28 +57,25 @@ export class Connection {
   }
 
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     this.reset();
+  }
+
+  #isConnected(): boolean {
+    return this.#client?.getChannel().getConnectivityState(false) === connectivityState.READY;
   }
 
   #open(): Client {
     this.#client ??= new Client(`unix:${this.#path}`, credentials.createInsecure(), {
       'grpc.default_authority': 'localhost',
       'grpc.max_receive_message_length': this.#maxMessageBytes,
-      'grpc.initial_reconnect_backoff_ms': 100,
-      'grpc.max_reconnect_backoff_ms': 1_000,
+      'grpc.initial_reconnect_backoff_ms': NEVER_MS,
+      'grpc.max_reconnect_backoff_ms': NEVER_MS,
       'grpc.use_local_subchannel_pool': 1,
       'grpc.enable_retries': 0,
       'grpc.enable_channelz': 0,
     });
     return this.#client;
-  }
-
-  /** A connection that still waits for its peer's first word is kept: the library has no way to end it, and one is enough. */
-  #drop(client: Client): void {
-    if (client.getChannel().getConnectivityState(false) === connectivityState.CONNECTING) return;
-    client.close();
-    if (client === this.#client) this.#client = undefined;
   }
 }
 
@@ -74,14 +83,19 @@ function unary<Request, Response>(
   client: Client,
   { path, requestSerialize, responseDeserialize }: Method<Request, Response>,
   request: Request,
-  timeoutMs: number,
+  deadline: number,
+  signal: AbortSignal,
 ): Promise<CallResult<Response>> {
   return new Promise((resolve) => {
-    const options = { deadline: Date.now() + timeoutMs };
-    client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, options, (error: ServiceError | null, response) => {
-      if (error !== null) resolve({ error });
+    const answered = (error: ServiceError | null, response?: Response): void => {
+      signal.removeEventListener('abort', abort);
+      if (error !== null) resolve({ error: { code: error.code, details: error.details } });
       else if (response === undefined) resolve({ error: { code: status.INTERNAL, details: 'no message' } });
       else resolve({ response });
-    });
+    };
+    const call = client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, { deadline }, answered);
+    // Closing a channel leaves the calls on it waiting for their deadline.
+    const abort = (): void => call.cancel();
+    signal.addEventListener('abort', abort);
   });
 }

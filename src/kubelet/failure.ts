@@ -12,6 +12,8 @@ export interface Failure {
 export interface CallError {
   readonly code: number;
   readonly details: string;
+  /** Why connecting failed, where the system told. */
+  readonly errno?: string;
 }
 
 /** What is wrong at the path, without connecting. */
@@ -37,10 +39,10 @@ const ERRNOS: Readonly<Record<string, readonly [PodResourcesReason, string]>> = 
   EPROTOTYPE: ['protocol-error', 'a socket of another type'],
 };
 
-/** Judges a failed call; the socket is tried once more where gRPC says no more than "unavailable". */
+/** Judges a failed call; the socket is tried once more where all that is known is "unavailable". */
 export async function callFailure(path: string, method: string, error: CallError): Promise<Failure> {
   if (error.code !== status.UNAVAILABLE) return statusFailure(path, method, error);
-  const errno = await connectErrno(path);
+  const errno = error.errno ?? (await connectErrno(path));
   const state = socketAt(path);
   if (state.kind !== 'socket') return pathFailure(path, state);
   if (errno !== undefined) return errnoFailure(path, errno);

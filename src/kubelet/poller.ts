@@ -51,7 +51,8 @@ class Poller implements PodResourcesPoller {
     this.#client = new PodResourcesClient(options, clock, (question) => this.#counts.add(question));
     this.#grace = new Alarm(clock, () => this.#graceOver());
     this.#hold = new Alarm(clock, () => this.#holdIsOver());
-    this.#soonAlarm = new Alarm(clock, () => void this.refresh());
+    // A timer may ring a moment before the monotonic clock says so.
+    this.#soonAlarm = new Alarm(clock, () => (this.#isBackingOff() ? this.#soon() : void this.refresh()));
   }
 
   current(): PodResources {
@@ -72,7 +73,7 @@ class Poller implements PodResourcesPoller {
 
   refresh(): Promise<void> {
     if (this.#running !== undefined) return this.#running;
-    if (this.#closed || this.#backOff.remainingMs(this.#clock.monotonic()) > 0) return Promise.resolve();
+    if (this.#closed || this.#isBackingOff()) return Promise.resolve();
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
       if (this.#again) this.#soon();
@@ -101,6 +102,10 @@ class Poller implements PodResourcesPoller {
     const now = this.#clock.monotonic();
     const rest = this.#startedMs + this.#options['min-interval'] - now;
     this.#soonAlarm.set(Math.max(0, rest, this.#backOff.remainingMs(now)));
+  }
+
+  #isBackingOff(): boolean {
+    return this.#backOff.remainingMs(this.#clock.monotonic()) > 0;
   }
 
   async #run(): Promise<void> {

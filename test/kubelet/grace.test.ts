@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest';
+import { keepThroughRestart } from '../../src/kubelet/grace.ts';
+import type { Allocation } from '../../src/model/allocation.ts';
+
+/** `pod/container resource id`, with `claim` behind it for one of a ResourceClaim. */
+function allocation(text: string): Allocation {
+  const [where = '', resource = '', deviceId = '', claimed] = text.split(' ');
+  const [pod = '', container = ''] = where.split('/');
+  const allocation = { namespace: 'ml', pod, container, resource, deviceId, numaNodes: [] };
+  if (claimed === undefined) return allocation;
+  return { ...allocation, claim: { name: 'c', namespace: 'ml', driver: resource, pool: 'p', device: deviceId } };
+}
+
+const attribution = (...texts: readonly string[]) => ({ allocations: texts.map(allocation), exclusive: [] });
+
+describe('an answer soon after a restart of the kubelet', () => {
+  it.each([
+    ['keeps what an empty answer does not have', ['p/c gpu 0'], [], ['p/c gpu 0 held']],
+    ['keeps no second copy of what came back', ['p/c gpu 0'], ['p/c gpu 0'], ['p/c gpu 0']],
+    ['takes in what is new', ['p/c gpu 0'], ['q/c gpu 1'], ['p/c gpu 0 held', 'q/c gpu 1']],
+    ['believes a container that now has another device of the resource', ['p/c gpu 0'], ['p/c gpu 1'], ['p/c gpu 1']],
+    [
+      'keeps the other resources of a container that is back with one of them',
+      ['p/c gpu 0', 'p/c nic 0'],
+      ['p/c gpu 0'],
+      ['p/c gpu 0', 'p/c nic 0 held'],
+    ],
+    ['gives no device two holders', ['p/c gpu 0'], ['q/c gpu 0'], ['q/c gpu 0']],
+    ['lets a claimed device be shared by several', ['p/c d p/0 claim'], ['q/c d p/0 claim'], ['p/c d p/0 held', 'q/c d p/0']],
+  ])('%s', (_, before, answer, expected) => {
+    const { allocations, held } = keepThroughRestart(attribution(...before), attribution(...answer));
+    const told = allocations.map(({ namespace, pod, container, resource, deviceId }) => {
+      const isHeld = held.has([namespace, pod, container, resource, deviceId, ''].join('\u0000'));
+      return `${pod}/${container} ${resource} ${deviceId}${isHeld ? ' held' : ''}`;
+    });
+    expect(told).toEqual(expected);
+  });
+
+  it('keeps exclusive CPUs too, and believes the answer where it has any', () => {
+    const cpus = (pod: string, ...cpus: number[]) => ({ namespace: 'ml', pod, container: 'c', cpus, memory: [] });
+    const before = { allocations: [], exclusive: [cpus('p', 1), cpus('q', 2)] };
+    const { exclusive } = keepThroughRestart(before, { allocations: [], exclusive: [cpus('q', 3)] });
+    expect(exclusive).toEqual([cpus('p', 1), cpus('q', 3)]);
+  });
+});
