@@ -11,7 +11,7 @@ export const conditions = {
     type: 'PortDown',
     class: 'self-clearing',
     severity: 'fatal',
-    reasons: ['LinkDown', 'LinkPolling', 'PortDisabled', 'ParentPortDown', 'StateUnreadable'],
+    reasons: ['LinkDown', 'LinkPolling', 'PortDisabled', 'ParentPortDown', 'NeverSeenUp', 'StateUnreadable'],
     meaning:
       'A port that was up before, or is expected to be, has no link. Virtual and scalable functions follow the port of their physical function; one that is down by itself is merely not configured.',
     remedy: 'check-cable',

@@ -90,6 +90,17 @@ function virtualFunctionsOf(sys: Tree, physicalFunction: string, known: VirtualF
   return functions;
 }
 
+/**
+ * Whether a device that left the class directory is in a container's hands: the kernel gives RDMA devices to one network
+ * namespace each, and the PCI function is still bound to its driver, with nothing to see below it. Source: parameter
+ * `netns_mode` of ib_core, false for exclusive.
+ */
+export function isInOtherNamespace(sys: Tree, { pciAddress, kind }: Place): boolean {
+  if (pciAddress === undefined || kind === 'sf' || sys.text('module/ib_core/parameters/netns_mode') !== 'N') return false;
+  const directory = `bus/pci/devices/${pciAddress}`;
+  return sys.link(`${directory}/driver`) !== undefined && sys.list(`${directory}/infiniband`).length === 0;
+}
+
 /** Character devices that serve one RDMA device: names below `/dev/infiniband`. */
 export interface CharDevices {
   readonly uverbs: readonly string[];

@@ -30,15 +30,17 @@ function ownPortFindings(sample: PortSample, around: Surroundings): Finding[] {
 
 function portDown(sample: PortSample, isExpected: boolean): Finding[] {
   const { port, level, memory } = sample;
-  if (!memory.wasEverActive && !isExpected) return [];
   const base = { type: conditions.PortDown.type, instance: port };
   if (level.state === undefined) {
     return [{ ...base, status: 'unknown', reason: 'StateUnreadable', message: `port ${port}: state cannot be read` }];
   }
   const physical = level.physicalState;
   const isDown = level.state === 'down' || level.state === 'nop' || (physical !== undefined && physical !== 'link_up');
+  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}`;
+  // Not cabled, or down since before the agent began: who remembers the fault keeps it, nobody begins one.
+  if (isDown && !memory.wasEverActive && !isExpected) return [{ ...base, status: 'unknown', reason: 'NeverSeenUp', message }];
   const reason = physical === 'polling' ? 'LinkPolling' : physical === 'disabled' ? 'PortDisabled' : 'LinkDown';
-  return [{ ...base, status: isDown, reason, message: `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}` }];
+  return [{ ...base, status: isDown, reason, message }];
 }
 
 /** A port fault is the fault of every function behind it; what a virtual function says of its own port is configuration. */
@@ -101,8 +103,8 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
 
 const asNumber = (count: Count): number => Number(count);
 
-function reachability({ ports, pcie }: HcaSample): Finding[] {
-  if (ports.length === 0 || pcie?.link.isAsleep === true) return [];
+function reachability({ ports, pcie, isElsewhere }: HcaSample): Finding[] {
+  if (ports.length === 0 || pcie?.link.isAsleep === true || isElsewhere === true) return [];
   const errors = ports.map(({ level }) => level.error);
   const [error] = errors;
   const type = conditions.DeviceUnreachable.type;

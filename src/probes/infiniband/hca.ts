@@ -30,6 +30,8 @@ export interface HcaSample {
   readonly ports: readonly PortSample[];
   readonly device: CounterPass;
   readonly pcie?: PcieSample;
+  /** True while a container's network namespace has the device: it is there, and cannot be seen. */
+  readonly isElsewhere?: true;
 }
 
 /** Link and AER are questions to the configuration space; what they tell changes seldom and is at most this old. */
@@ -38,8 +40,8 @@ const PCIE_EVERY_MS: Millis = seconds(30);
 /** One device from its appearance to its disappearance: what was found once, and the way to look again. */
 export class Hca {
   readonly identity: string;
+  readonly place: Place;
   readonly #sys: Tree;
-  readonly #place: Place;
   readonly #withHardware: boolean;
   readonly #memories: Map<string, PortMemory>;
   readonly #plans = new Map<string, CounterPlan>();
@@ -50,7 +52,7 @@ export class Hca {
   constructor(sys: Tree, name: string, identity: string, found: HcaDiscovery) {
     this.#sys = sys;
     this.identity = identity;
-    this.#place = found.place;
+    this.place = found.place;
     this.#withHardware = found.withHardware;
     this.#memories = found.memories;
     this.#devicePlan = new CounterPlan(sys, found.withHardware ? [['device', `${CLASS}/${name}/hw_counters`]] : [], {});
@@ -60,7 +62,7 @@ export class Hca {
 
   /** Reads the slow facts anew and looks for counter files that came or went. */
   refreshFacts(charDevices: CharDevices): void {
-    this.#facts = readHcaFacts(this.#sys, this.#facts.name, this.#place, charDevices);
+    this.#facts = readHcaFacts(this.#sys, this.#facts.name, this.place, charDevices);
     this.#devicePlan.relist();
     this.#plan();
   }
@@ -69,14 +71,20 @@ export class Hca {
     const pcie = this.#readPcie(nowMs);
     const isAsleep = pcie?.link.isAsleep === true;
     const ports = [...this.#facts.ports].map(([port, facts]) =>
-      isAsleep ? this.#sleepingPort(port, facts) : this.#readPort(port, facts, nowMs),
+      isAsleep ? this.#unseenPort(port, facts) : this.#readPort(port, facts, nowMs),
     );
     const device = isAsleep ? NOTHING_READ : this.#devicePlan.read(nowMs);
     return { facts: this.#facts, ports, device, ...(pcie && { pcie }) };
   }
 
+  /** The device while its files cannot be seen, as when it was moved into a container's network namespace. */
+  elsewhere(): HcaSample {
+    const ports = [...this.#facts.ports].map(([port, facts]) => this.#unseenPort(port, facts));
+    return { facts: this.#facts, ports, device: NOTHING_READ, isElsewhere: true };
+  }
+
   /** Asking a sleeping function for its state would wake it, or hang. */
-  #sleepingPort(port: string, facts: PortFacts): PortSample {
+  #unseenPort(port: string, facts: PortFacts): PortSample {
     return { port, facts, level: {}, memory: this.#memories.get(port) ?? NEW_PORT, counters: NOTHING_READ };
   }
 
@@ -102,7 +110,7 @@ export class Hca {
   }
 
   #readPcie(nowMs: number): PcieSample | undefined {
-    const { kind, pciAddress } = this.#place;
+    const { kind, pciAddress } = this.place;
     // Virtual and scalable functions report their physical function's link, or nothing.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     if (this.#pcie === undefined || nowMs - this.#pcie.readAtMs >= PCIE_EVERY_MS) {

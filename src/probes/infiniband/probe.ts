@@ -3,7 +3,7 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import { type Millis, seconds } from '../../model/duration.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
-import { type CharDevices, CLASS, findCharDevices, locate, NO_CHAR_DEVICES } from './discover.ts';
+import { type CharDevices, CLASS, findCharDevices, isInOtherNamespace, locate, NO_CHAR_DEVICES } from './discover.ts';
 import { deviceOf, infoReading } from './facts.ts';
 import { findingsOf } from './findings.ts';
 import { Hca, type HcaSample } from './hca.ts';
@@ -29,6 +29,8 @@ class InfinibandProbe implements Probe {
   readonly #options: InfinibandOptions;
   readonly #filter: NameFilter;
   readonly #hcas = new Map<string, Hca>();
+  /** Devices that a container has taken into its network namespace: not gone, and not to be read. */
+  readonly #elsewhere = new Map<string, Hca>();
   /** Device name to port memories. Kept when a device goes, since a reset brings it back; as many as there ever were names. */
   readonly #memories = new Map<string, Map<string, PortMemory>>();
   #charDevices: ReadonlyMap<string, CharDevices> = new Map();
@@ -51,7 +53,7 @@ class InfinibandProbe implements Probe {
     const nowMs = this.#host.clock.monotonic();
     const problems: Problem[] = [];
     this.#discover(listing.names.filter(this.#filter), nowMs, problems);
-    const samples = this.#readAll(nowMs, problems);
+    const samples = [...this.#readAll(nowMs, problems), ...[...this.#elsewhere.values()].map((hca) => hca.elsewhere())];
     if (this.#options['hw-counters'] && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
@@ -66,7 +68,10 @@ class InfinibandProbe implements Probe {
       if (identity === undefined) problems.push(vanished(name));
       else present.set(name, identity);
     }
-    for (const [name, hca] of this.#hcas) if (present.get(name) !== hca.identity) this.#hcas.delete(name);
+    for (const [name, hca] of this.#hcas) if (present.get(name) !== hca.identity) this.#dismiss(name, hca);
+    for (const [name, hca] of this.#elsewhere) {
+      if (present.has(name) || !isInOtherNamespace(this.#host.sys, hca.place)) this.#elsewhere.delete(name);
+    }
     const added = [...present.keys()].filter((name) => !this.#hcas.has(name));
     if (added.length > 0 || nowMs - this.#sweptAtMs >= SWEEP_EVERY_MS) this.#sweep(nowMs);
     const virtualFunctions = new Map();
@@ -83,6 +88,11 @@ class InfinibandProbe implements Probe {
     }
   }
 
+  #dismiss(name: string, hca: Hca): void {
+    this.#hcas.delete(name);
+    if (isInOtherNamespace(this.#host.sys, hca.place)) this.#elsewhere.set(name, hca);
+  }
+
   #sweep(nowMs: number): void {
     this.#sweptAtMs = nowMs;
     this.#charDevices = findCharDevices(this.#host.sys);
@@ -95,8 +105,8 @@ class InfinibandProbe implements Probe {
       const sample = hca.read(nowMs);
       if (this.#host.sys.identity(`${CLASS}/${name}`) !== hca.identity) {
         // Gone while it was read: half a truth is none.
-        this.#hcas.delete(name);
-        problems.push(vanished(name));
+        this.#dismiss(name, hca);
+        if (!this.#elsewhere.has(name)) problems.push(vanished(name));
         continue;
       }
       if (sample.ports.some(({ level }) => level.error === 'EHUNG')) {
@@ -134,6 +144,7 @@ class InfinibandProbe implements Probe {
 }
 
 function readingsOf(sample: HcaSample): Reading[] {
+  if (sample.isElsewhere === true) return [infoReading(sample.facts)];
   const passes = [...sample.ports.map(({ counters }) => counters), sample.device];
   const unreadable = passes.reduce((sum, pass) => sum + pass.unreadable, 0);
   return [

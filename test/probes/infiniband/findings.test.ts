@@ -47,9 +47,9 @@ describe('a port that goes down', () => {
 
   it('is no fault when it was never up, unless it is expected to be', () => {
     const down = smallMachine({ [`${PORT}/state`]: '1: DOWN\n', [`${PORT}/phys_state`]: '2: Polling\n' });
-    expect(find(keep(probeMachine(down)), 'PortDown', '1')).toBeUndefined();
+    expect(find(keep(probeMachine(down)), 'PortDown', '1')).toMatchObject({ status: 'unknown', reason: 'NeverSeenUp' });
     expect(find(keep(probeMachine(down, { 'expected-ports': 'mlx5_*:1' })), 'PortDown', '1')).toMatchObject({ status: true });
-    expect(find(keep(probeMachine(down, { 'expected-ports': 'mlx5_0:2,mlx4_*:1' })), 'PortDown', '1')).toBeUndefined();
+    expect(find(keep(probeMachine(down, { 'expected-ports': 'mlx5_0:2,mlx4_*:1' })), 'PortDown', '1')).toMatchObject({ status: 'unknown' });
   });
 
   it('takes its virtual functions with it, and nothing else does', () => {

@@ -7,7 +7,7 @@ import { ReadGuard } from '../../../src/host/read-guard.ts';
 import { hours } from '../../../src/model/duration.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
-import { DEVICE, HandClock, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine, valueIn } from './machines.ts';
+import { DEVICE, findingIn, HandClock, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine, valueIn } from './machines.ts';
 
 const EINVAL = '/sys/class/net/lo/speed';
 const machines: Probed[] = [];
@@ -277,11 +277,8 @@ describe('devices', () => {
     const host = createHost(roots, new HandClock(), undefined, guard);
     const collection = family.createProbe(host, defaultValues(family.options)).collect() as ReturnType<Probed['collect']>;
     expect(collection.problems).toMatchObject([{ code: 'device-hangs', device: 'mlx5_0' }]);
-    expect(reportOf(collection, 'mlx5_0').findings).toMatchObject([
-      { type: 'DeviceUnreachable', status: true, reason: 'ReadsHang' },
-      {},
-      {},
-    ]);
+    expect(findingIn(reportOf(collection, 'mlx5_0'), 'DeviceUnreachable')).toMatchObject({ status: true, reason: 'ReadsHang' });
+    expect(findingIn(reportOf(collection, 'mlx5_1'), 'PortDown', '1')).toMatchObject({ status: 'unknown' });
     expect(valueIn(reportOf(collection, 'mlx5_1'), 'device_received_bytes_total')).toBe(40);
     expect(reportOf(collection, 'mlx5_1').device.parent).toBe('mlx5_0');
   });
@@ -310,6 +307,42 @@ describe('devices', () => {
   it('without a GUID have no uuid, without a NUMA node none', () => {
     expect(reportOf(keep(probeCase('pf-with-four-vfs')).collect(), 'mlx5_4').device).not.toHaveProperty('uuid');
     expect(reportOf(keep(probeCase('hfi1-without-hca-type')).collect(), 'hfi1_0').device).not.toHaveProperty('numaNode');
+  });
+
+  it('that a container took into its network namespace are still there, unread', () => {
+    const machine = keep(probeCase('pf-with-four-vfs'));
+    const vf = join(machine.root, 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1');
+    const take = (netnsMode: string): string[] => {
+      mkdirSync(join(machine.root, 'sys/module/ib_core/parameters'), { recursive: true });
+      writeFileSync(join(machine.root, 'sys/module/ib_core/parameters/netns_mode'), netnsMode);
+      return ids(machine).sort();
+    };
+    machine.collect();
+    renameSync(join(vf, 'infiniband'), join(machine.root, 'taken'));
+    rmSync(join(machine.root, 'sys/class/infiniband/mlx5_1'));
+    expect(take('N\n')).toContain('mlx5_1');
+    const report = reportOf(machine.collect(), 'mlx5_1');
+    expect(report.device).toMatchObject({ kind: 'vf', parent: 'mlx5_0', pciAddress: '0000:3b:00.1' });
+    expect(report.readings.map(({ metric }) => metric)).toEqual(['device_infiniband_info']);
+    expect(report.findings).toMatchObject([{ type: 'PortDown', status: false }]);
+    renameSync(join(machine.root, 'taken'), join(vf, 'infiniband'));
+    symlinkSync('../../devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1/infiniband/mlx5_1', join(machine.root, 'sys/class/infiniband/mlx5_1'));
+    expect(valueIn(reportOf(machine.collect(), 'mlx5_1'), 'device_received_bytes_total')).toBe(40);
+    renameSync(join(vf, 'infiniband'), join(machine.root, 'taken'));
+    rmSync(join(machine.root, 'sys/class/infiniband/mlx5_1'));
+    expect(take('Y\n'), 'shared mode: gone is gone').not.toContain('mlx5_1');
+  });
+
+  it('that a container had are gone with their PCI function', () => {
+    const machine = keep(probeCase('pf-with-four-vfs'));
+    mkdirSync(join(machine.root, 'sys/module/ib_core/parameters'), { recursive: true });
+    writeFileSync(join(machine.root, 'sys/module/ib_core/parameters/netns_mode'), 'N\n');
+    machine.collect();
+    rmSync(join(machine.root, 'sys/class/infiniband/mlx5_1'));
+    rmSync(join(machine.root, 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1/infiniband'), { recursive: true });
+    expect(ids(machine)).toContain('mlx5_1');
+    rmSync(join(machine.root, 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1'), { recursive: true });
+    expect(ids(machine)).not.toContain('mlx5_1');
   });
 
   it('in another network namespace show no counters, which is told', () => {

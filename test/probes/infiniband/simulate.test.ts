@@ -57,7 +57,7 @@ describe('the simulated node', () => {
     expect(valueIn(reportOf(down, 'mlx5_1'), 'device_link_up')).toBe(0);
     expect(valueIn(reportOf(down, 'mlx5_3'), 'device_link_up')).toBe(0);
     expect(valueIn(reportOf(down, 'mlx5_1'), 'device_errors_total', { port: '1', kind: 'link_downed' })).toBe(1);
-    expect(findingIn(reportOf(down, 'mlx5_1'), 'PortDown', '1'), 'never seen up').toBeUndefined();
+    expect(findingIn(reportOf(down, 'mlx5_1'), 'PortDown', '1')).toMatchObject({ status: 'unknown', reason: 'NeverSeenUp' });
     expect(valueIn(reportOf(collectSimulated({ elapsedMs: 130_000 }), 'mlx5_1'), 'device_link_up')).toBe(1);
   });
 
