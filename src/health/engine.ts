@@ -49,6 +49,8 @@ export interface HealthEngine {
 const STATE_EVENTS = 200;
 /** Smaller differences between the clocks are drift. */
 const CLOCK_STEP_MS = 1_000;
+/** Timers of the runtime go off at once when they are set for more than 24 days. */
+const LONGEST_WAIT_MS = 86_400_000;
 
 export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   const { policy, state } = options;
@@ -77,8 +79,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       else devices[key] = unlisted;
     }
     memory = { ...memory, judgedAtMs: nowMs, devices };
-    const due = nextCheckMs === undefined ? {} : { nextCheckMs: Math.max(nowMs + 1, Math.ceil(nextCheckMs)) };
-    return { verdicts, events: ring.append(events), ...due };
+    return { verdicts, events: ring.append(events), ...nextCheck(nextCheckMs, nowMs) };
   };
 
   return {
@@ -91,6 +92,10 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
 }
 
 const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };
+
+function nextCheck(dueMs: number | undefined, nowMs: number): { readonly nextCheckMs?: number } {
+  return dueMs === undefined ? {} : { nextCheckMs: Math.min(Math.max(nowMs + 1, Math.ceil(dueMs)), nowMs + LONGEST_WAIT_MS) };
+}
 
 function known({ device, readAtMs }: DeviceMemory): { readonly device: Device; readonly readAtMs?: number } {
   return readAtMs === undefined ? { device } : { device, readAtMs };

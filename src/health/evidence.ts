@@ -112,7 +112,7 @@ function fromSilence(
 ): Evidence {
   if (withdrawn) return silence(state, false);
   const policy = input.policyOf(state);
-  if (state.carried === true && policy.toldOnce) return silence(state, 'unknown');
+  if (state.carried === true && policy.outlivesProbe) return silence(state, 'unknown');
   const series = rates[key];
   if (policy.class !== 'rate' || series === undefined) return silence(state, false);
   const { status, fallsAtMs } = judgeRate(series, policy.threshold, input.nowMs);

@@ -1,7 +1,8 @@
 import { formatDuration, millis } from '../model/duration.ts';
 import type { ConditionClass, ConditionSpec, Remedy, Severity } from '../model/health.ts';
+import { overrideFor } from './overrides.ts';
 import { OWN_CONDITIONS } from './own-conditions.ts';
-import { conditionPolicy, type HealthPolicy, overrideFor } from './policy.ts';
+import { conditionPolicy, type HealthPolicy } from './policy.ts';
 
 /** One condition as the reference page and `config print` show it. Durations as text. */
 export interface PolicyRow {
@@ -55,7 +56,7 @@ function configuredInstances(policy: HealthPolicy, family: string, type: string)
 function row(policy: HealthPolicy, family: string, spec: ConditionSpec, instance?: string): PolicyRow {
   const effective = conditionPolicy(policy, family, spec.type, instance);
   const { growth, windowMs } = effective.threshold;
-  const configured = Object.keys(overrideFor(policy, family, spec.type, instance)).map((name) => FIELD_NAMES[name] ?? name);
+  const configured = Object.keys(overrideFor(policy.overrides, family, spec.type, instance)).map((name) => FIELD_NAMES[name] ?? name);
   return {
     family,
     condition: instance === undefined ? spec.type : `${spec.type}/${instance}`,

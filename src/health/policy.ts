@@ -1,8 +1,9 @@
 import { hours, minutes, parseDuration } from '../model/duration.ts';
 import type { ConditionClass, ConditionSpec, Remedy, Severity } from '../model/health.ts';
 import { type IgnoreRule, ignoreRule } from './ignore.ts';
+import { type Overrides, overrideFor, overridesOf, type SpecMaps } from './overrides.ts';
 import { OWN_CONDITIONS } from './own-conditions.ts';
-import type { ConditionOverride, HealthConfig } from './policy-config.ts';
+import type { HealthConfig } from './policy-config.ts';
 
 /** Declared conditions of each family. */
 export type SpecsByFamily = Readonly<Record<string, readonly ConditionSpec[]>>;
@@ -23,22 +24,13 @@ export interface ConditionPolicy {
   readonly threshold: RateThreshold;
   readonly enabled: boolean;
   readonly remedy: Remedy;
-  readonly toldOnce: boolean;
+  readonly outlivesProbe: boolean;
 }
 
 export interface FlappingPolicy {
   readonly count: number;
   readonly windowMs: number;
   readonly quietMs: number;
-}
-
-interface Override {
-  readonly severity?: Severity;
-  readonly forMs?: number;
-  readonly recoveryMs?: number;
-  readonly growth?: number;
-  readonly windowMs?: number;
-  readonly enabled?: boolean;
 }
 
 /** Everything the engine decides by. Immutable. */
@@ -52,9 +44,11 @@ export interface HealthPolicy {
   readonly flapping: FlappingPolicy;
   readonly ignore: readonly IgnoreRule[];
   /** Declarations by family, then type; the conditions every device can have are under each family. */
-  readonly specs: ReadonlyMap<string, ReadonlyMap<string, ConditionSpec>>;
+  readonly specs: SpecMaps;
+  /** The same as policies, before the configuration. */
+  readonly declared: ReadonlyMap<string, ReadonlyMap<string, ConditionPolicy>>;
   /** Keyed as in the configuration. */
-  readonly overrides: ReadonlyMap<string, Override>;
+  readonly overrides: Overrides;
 }
 
 /**
@@ -97,12 +91,15 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
     flapping,
     ignore: ignoreRules(config, problems),
     specs,
+    declared: new Map(
+      [...specs].map(([family, types]) => [family, new Map([...types].map(([type, spec]) => [type, declaredPolicy(spec)]))]),
+    ),
     overrides: overridesOf(config, specs, problems),
   };
   return { policy, problems };
 }
 
-function specMaps(specs: SpecsByFamily): ReadonlyMap<string, ReadonlyMap<string, ConditionSpec>> {
+function specMaps(specs: SpecsByFamily): SpecMaps {
   const byType = (list: readonly ConditionSpec[]): ReadonlyMap<string, ConditionSpec> =>
     new Map([...OWN_CONDITIONS, ...list].map((spec) => [spec.type, spec]));
   return new Map(Object.entries(specs).map(([family, list]) => [family, byType(list)]));
@@ -118,49 +115,34 @@ function ignoreRules(config: HealthConfig, problems: string[]): readonly IgnoreR
   return rules;
 }
 
-const KEY = /^(\*|[^.]+)\.([^/]+)(?:\/.+)?$/;
-
-function overridesOf(config: HealthConfig, specs: HealthPolicy['specs'], problems: string[]): ReadonlyMap<string, Override> {
-  const overrides = new Map<string, Override>();
-  for (const [key, entry] of Object.entries(config.conditions ?? {})) {
-    const [, family = '', type = ''] = KEY.exec(key) ?? [];
-    const families = family === '*' ? [...specs.values()] : [specs.get(family)];
-    const known = families.some((types) => types?.has(type)) || (family === '*' && OWN_CONDITIONS.some((spec) => spec.type === type));
-    if (!known) problems.push(`health.conditions: no family has a condition '${key}'`);
-    else overrides.set(key, parseOverride(key, entry, problems));
-  }
-  return overrides;
-}
-
-function parseOverride(key: string, entry: ConditionOverride, problems: string[]): Override {
-  const duration = (text: string | undefined, field: string): number | undefined => {
-    const parsed = text === undefined ? undefined : parseDuration(text);
-    if (text !== undefined && parsed === undefined) {
-      problems.push(`health.conditions: '${text}' as ${field} of '${key}' is not a duration such as 30s or 1m30s`);
-    }
-    return parsed;
-  };
+/** The effective policy of one condition. */
+export function conditionPolicy(policy: HealthPolicy, family: string, type: string, instance?: string): ConditionPolicy {
+  const declared = policy.declared.get(family)?.get(type) ?? fallbackPolicy(type);
+  if (policy.overrides.size === 0) return declared;
+  const { severity, forMs, recoveryMs, growth, windowMs, enabled } = overrideFor(policy.overrides, family, type, instance);
   return {
-    ...optional('severity', entry.severity),
-    ...optional('forMs', duration(entry.for, 'for')),
-    ...optional('recoveryMs', duration(entry.recovery, 'recovery')),
-    ...optional('growth', entry.threshold?.growth),
-    ...optional('windowMs', duration(entry.threshold?.window, 'threshold.window')),
-    ...optional('enabled', entry.enabled),
+    ...declared,
+    severity: severity ?? declared.severity,
+    severityConfigured: severity !== undefined,
+    forMs: forMs ?? declared.forMs,
+    recoveryMs: recoveryMs ?? declared.recoveryMs,
+    threshold: { growth: growth ?? declared.threshold.growth, windowMs: windowMs ?? declared.threshold.windowMs },
+    enabled: enabled ?? true,
   };
 }
 
-function optional<K extends string, V>(key: K, value: V | undefined): { readonly [P in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: V });
-}
-
-/** What the configuration changes for one condition; the narrower key wins, field by field. */
-export function overrideFor(policy: HealthPolicy, family: string, type: string, instance?: string): Override {
-  if (policy.overrides.size === 0) return {};
-  const keys = [`*.${type}`, `${family}.${type}`];
-  if (instance !== undefined) keys.splice(1, 0, `*.${type}/${instance}`);
-  if (instance !== undefined) keys.push(`${family}.${type}/${instance}`);
-  return Object.assign({}, ...keys.map((key) => policy.overrides.get(key)));
+function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
+  return {
+    class: spec.class,
+    severity: spec.severity,
+    severityConfigured: false,
+    forMs: spec.forMs ?? 0,
+    recoveryMs: spec.recoveryMs ?? 0,
+    threshold: spec.threshold ?? POLICY_DEFAULTS.threshold,
+    enabled: true,
+    remedy: spec.remedy,
+    outlivesProbe: spec.outlivesProbe ?? false,
+  };
 }
 
 /** A type that no family declared is a bug of that family: it is recorded and takes nothing out. */
@@ -174,20 +156,6 @@ const UNDECLARED: ConditionSpec = {
   source: '',
 };
 
-/** The effective policy of one condition. */
-export function conditionPolicy(policy: HealthPolicy, family: string, type: string, instance?: string): ConditionPolicy {
-  const spec = policy.specs.get(family)?.get(type) ?? OWN_CONDITIONS.find((own) => own.type === type) ?? UNDECLARED;
-  const override = overrideFor(policy, family, type, instance);
-  const threshold = spec.threshold ?? POLICY_DEFAULTS.threshold;
-  return {
-    class: spec.class,
-    severity: override.severity ?? spec.severity,
-    severityConfigured: override.severity !== undefined,
-    forMs: override.forMs ?? spec.forMs ?? 0,
-    recoveryMs: override.recoveryMs ?? spec.recoveryMs ?? 0,
-    threshold: { growth: override.growth ?? threshold.growth, windowMs: override.windowMs ?? threshold.windowMs },
-    enabled: override.enabled ?? true,
-    remedy: spec.remedy,
-    toldOnce: spec.toldOnce ?? false,
-  };
+function fallbackPolicy(type: string): ConditionPolicy {
+  return declaredPolicy(OWN_CONDITIONS.find((own) => own.type === type) ?? UNDECLARED);
 }

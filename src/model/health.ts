@@ -41,10 +41,11 @@ export interface ConditionSpec {
   /** For class `rate`: growth above which it holds, per `windowMs`. */
   readonly threshold?: { readonly growth: number; readonly windowMs: number };
   /**
-   * For what the hardware tells once (a log line): a probe that was started anew may not know it. Such a condition is
-   * then kept until a finding says `status: false` or the machine boots, however silent the probe is about it.
+   * For what a probe knows only from its own memory (a log line it read, a port that was up before): one that was started
+   * anew is silent about it. The condition from before is then kept until a finding says `status: false` or the machine
+   * boots, however long the silence.
    */
-  readonly toldOnce?: true;
+  readonly outlivesProbe?: true;
 }
 
 /**

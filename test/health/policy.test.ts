@@ -24,7 +24,7 @@ describe('the policy', () => {
       threshold: { growth: 0, windowMs: 3_600_000 },
       enabled: true,
       remedy: 'reset',
-      toldOnce: false,
+      outlivesProbe: false,
     });
   });
 

@@ -112,6 +112,16 @@ describe('a missing device', () => {
   });
 });
 
+describe('the next check', () => {
+  it('is never further away than a timer can be set', () => {
+    const rule = { device: '*', condition: 'DeviceMissing', reason: 'on its way to the vendor', until: '2999-01-01' };
+    const one = new OneDevice(policyFor(specs, { ignore: [rule] }));
+    one.read(0);
+    one.missing(100);
+    expect(one.nextCheck).toBe(100 + 86_400);
+  });
+});
+
 describe('no data', () => {
   const blind = [spec('Blind', { class: 'no-data' }), spec('Down')];
 

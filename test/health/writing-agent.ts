@@ -12,7 +12,7 @@ import type { ConditionSpec, Finding } from '../../src/model/health.ts';
 const [path = '', bootId = ''] = process.argv.slice(2);
 const base = { severity: 'fatal', reasons: ['Because'], meaning: '', remedy: 'reset', source: '' } as const;
 const specs: readonly ConditionSpec[] = [
-  { ...base, type: 'Latched', class: 'latched', toldOnce: true },
+  { ...base, type: 'Latched', class: 'latched', outlivesProbe: true },
   { ...base, type: 'Comes', class: 'self-clearing', severity: 'degraded' },
 ];
 const finding = (type: string): Finding => ({ type, reason: 'Because', message: 'x'.repeat(2_000), status: true });

@@ -1,0 +1,40 @@
+import type { ActiveCondition, HealthState, Verdict } from '../model/health.ts';
+
+/** Answer of a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown; and one line for the node's condition. */
+export interface NodeProblem {
+  readonly exitCode: 0 | 1 | 2;
+  readonly message: string;
+}
+
+export interface JudgedState {
+  readonly key: string;
+  readonly verdict: Pick<Verdict, 'state' | 'conditions'>;
+}
+
+/**
+ * Sums up devices for node-problem-detector: a problem is what takes a device out; a known problem outranks not knowing.
+ * The worst comes first, because the detector cuts the line.
+ */
+export function nodeProblem(devices: readonly JudgedState[]): NodeProblem {
+  if (devices.length === 0) return { exitCode: 2, message: 'no device is known' };
+  const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.verdict.state === state);
+  const unhealthy = inState('unhealthy');
+  if (unhealthy.length > 0) return { exitCode: 1, message: summary(unhealthy, 'unhealthy') };
+  const unknown = inState('unknown');
+  if (unknown.length > 0) return { exitCode: 2, message: summary(unknown, 'unknown') };
+  const degraded = inState('degraded');
+  if (degraded.length > 0) return { exitCode: 0, message: summary(degraded, 'degraded') };
+  return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy` };
+}
+
+function summary(devices: readonly JudgedState[], state: HealthState): string {
+  const [first] = devices as readonly [JudgedState];
+  const [condition] = first.verdict.conditions;
+  const what = condition === undefined ? state : `${state}, ${describe(condition)}`;
+  return `${first.key} ${what}${devices.length > 1 ? ` (and ${devices.length - 1} more)` : ''}`;
+}
+
+function describe({ type, instance, message, remedy }: ActiveCondition): string {
+  const name = instance === undefined ? type : `${type}/${instance}`;
+  return `${name}: ${message}${remedy === 'none' ? '' : `; ${remedy}`}`;
+}

@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { nodeProblem } from '../../src/health/node-problem.ts';
+import { found, OneDevice, policyFor, spec } from './one-device.ts';
+
+const judged = (key: string, ...finding: Parameters<OneDevice['read']>[1][]) => {
+  const one = new OneDevice(policyFor([spec('Down'), spec('Hot', { severity: 'degraded' }), spec('Blind', { class: 'no-data' })]));
+  return { key, verdict: one.read(0, ...finding) };
+};
+const healthy = judged('test/a');
+const degraded = judged('test/b', found('Hot'));
+const unknown = judged('test/c', found('Blind'));
+const unhealthy = judged('test/d', found('Down', { instance: '1' }), found('Hot'));
+
+describe('the answer for node-problem-detector', () => {
+  it.each([
+    ['nothing', [], 2, 'no device is known'],
+    ['all healthy', [healthy, healthy], 0, '2 of 2 devices healthy'],
+    ['one degraded', [healthy, degraded], 0, 'test/b degraded, Hot: Hot at 42; reset'],
+    ['one unknown', [healthy, degraded, unknown], 2, 'test/c unknown, Blind: Blind at 42; reset'],
+    ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset'],
+    ['several unhealthy', [unhealthy, unhealthy, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset (and 2 more)'],
+  ])('with %s', (_, devices, exitCode, message) => {
+    expect(nodeProblem(devices)).toEqual({ exitCode, message });
+  });
+});
