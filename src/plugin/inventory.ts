@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Device as KubeletDevice } from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Verdict } from '../model/health.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
-import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { DeviceState } from '../model/snapshot.ts';
 import { kubeletId } from './device-name.ts';
 import type { PathState } from './device-paths.ts';
 import { selectDevices } from './select.ts';
@@ -34,9 +34,14 @@ export interface Offer {
  * All that a resource offers, in an order that depends on ids alone. A device that went missing is offered as unhealthy for as long as
  * the snapshot keeps it, so that the kubelet sees a fault and not a smaller node.
  */
-export function takeInventory(resource: PluginResource, snapshot: Snapshot, tell: Tell, paths: readonly PathState[] = []): Offer[] {
+export function takeInventory(
+  resource: PluginResource,
+  states: readonly DeviceState[],
+  tell: Tell,
+  paths: readonly PathState[] = [],
+): Offer[] {
   if (resource.paths !== undefined) return paths.flatMap((path) => replicate(offerOfPath(path), resource.replicas));
-  const devices = selectDevices(resource, snapshot.devices);
+  const devices = selectDevices(resource, states);
   if (resource.pool !== undefined) return offerPool(devices, resource.pool, tell);
   const byId = new Map<string, Offer>();
   for (const state of devices) {

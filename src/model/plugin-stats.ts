@@ -1,0 +1,32 @@
+/** What the device plugin did since its start, for the metrics `device_agent_plugin_*`. */
+export interface PluginStats {
+  readonly resources: readonly PluginResourceStats[];
+}
+
+export interface PluginResourceStats {
+  readonly resource: string;
+  /** The kubelet has the resource: a `ListAndWatch` stream is open. */
+  readonly registered: boolean;
+  /** Open `ListAndWatch` streams. */
+  readonly streams: number;
+  /** Devices as the kubelet is told of them. */
+  readonly healthy: number;
+  readonly unhealthy: number;
+  /** Attempts to register, by how they ended: `ok` or a reason. */
+  readonly registrations: Readonly<Record<string, number>>;
+  /** Wall clock of the last list that was sent; absent before the first. */
+  readonly lastUpdateMs?: number;
+  /** Containers that asked for devices, by `ok` or the reason of the refusal. */
+  readonly allocations: Readonly<Record<string, number>>;
+  readonly calls: readonly PluginCallStats[];
+}
+
+/** Answered calls of one method: a histogram in seconds. */
+export interface PluginCallStats {
+  /** `Allocate`, … */
+  readonly method: string;
+  readonly count: number;
+  readonly sumSeconds: number;
+  /** Cumulative, without the last one for +Inf. */
+  readonly buckets: readonly { readonly atMostSeconds: number; readonly count: number }[];
+}

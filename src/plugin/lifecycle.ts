@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import type { Clock } from '../host/clock.ts';
+import { type SocketState, watchSocket } from '../host/socket-file.ts';
+import type { ChangeLog } from '../log/changes.ts';
+import { Attempt } from './attempt.ts';
+import { Tally } from './call-stats.ts';
+import type { PluginOptions } from './options.ts';
+import type { PluginService } from './service.ts';
+import { removeDeadSockets, socketPath } from './socket-name.ts';
+import type { Supply } from './supply.ts';
+import { type AttemptEnd, isAbsence, REMEDIES } from './trouble.ts';
+
+/** Waits that no option sets. */
+export interface Timings {
+  /** The kubelet dials back for up to 10 s before `Register` answers. */
+  readonly registerTimeoutMs: number;
+  readonly contactTimeoutMs: number;
+  /** First wait after a failure; it doubles with each. */
+  readonly firstWaitMs: number;
+  readonly longestWaitMs: number;
+  /** Time between two looks for a kubelet that is not there. */
+  readonly absenceWaitMs: number;
+  /** How long a stream must live for the trouble before it to be over. */
+  readonly stableMs: number;
+}
+
+export const TIMINGS: Timings = {
+  registerTimeoutMs: 15_000,
+  contactTimeoutMs: 60_000,
+  firstWaitMs: 500,
+  longestWaitMs: 30_000,
+  absenceWaitMs: 1_000,
+  stableMs: 5_000,
+};
+
+export interface LifecycleParts {
+  readonly supply: Supply;
+  readonly service: PluginService;
+  readonly clock: Clock;
+  readonly changes: ChangeLog;
+  readonly options: PluginOptions;
+  /** 0 to below 1. */
+  readonly random: () => number;
+  readonly timings: Timings;
+}
+
+/** Keeps one resource registered: tries, waits, tries again, until stopped. Shares nothing with other resources. */
+export class Lifecycle {
+  readonly registrations = new Tally();
+  readonly #parts: LifecycleParts;
+  readonly #token = randomBytes(4).toString('hex');
+  #attempts = 0;
+  #failures = 0;
+  #isStopped = false;
+  #attempt: Attempt | undefined;
+  #wake = (): void => {};
+  #cancelStable = (): void => {};
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(parts: LifecycleParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Comes back when the socket is gone and nothing is open any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#attempt?.end({ reason: 'stopped' });
+    this.#wake();
+    await this.#running;
+  }
+
+  get #kubeletSocket(): string | undefined {
+    const { options } = this.#parts;
+    return options.registration === 'direct' ? join(resolve(options.dir), 'kubelet.sock') : undefined;
+  }
+
+  get #directory(): string {
+    const { options } = this.#parts;
+    return resolve(options.registration === 'direct' ? options.dir : options['registry-dir']);
+  }
+
+  async #run(): Promise<void> {
+    const { supply, clock } = this.#parts;
+    await removeDeadSockets(this.#directory, supply.resource.resource);
+    const socket = this.#kubeletSocket;
+    const watch = socket === undefined ? undefined : watchSocket(socket, (state) => this.#kubeletChanged(state), clock);
+    await this.#untilReady();
+    while (!this.#isStopped) {
+      const end = await this.#try();
+      this.#cancelStable();
+      if (this.#isStopped) break;
+      this.registrations.add(end.reason);
+      this.#say(end);
+      if (end.reason !== 'kubelet-restarted') await this.#sleep(this.#waitAfter(end));
+    }
+    watch?.close();
+  }
+
+  #try(): Promise<AttemptEnd> {
+    const { supply, service, clock, options, timings } = this.#parts;
+    const { resource } = supply.resource;
+    this.#attempts += 1;
+    const kubeletSocket = this.#kubeletSocket;
+    this.#attempt = new Attempt({
+      resource,
+      service,
+      clock,
+      ownSocket: socketPath(this.#directory, resource, `${this.#token}-${this.#attempts}`),
+      ...(kubeletSocket === undefined ? {} : { kubeletSocket }),
+      streamTimeoutMs: options['stream-timeout'],
+      registerTimeoutMs: timings.registerTimeoutMs,
+      contactTimeoutMs: timings.contactTimeoutMs,
+      onStream: () => this.#registered(),
+      onWaiting: (end) => this.#say(end),
+    });
+    return this.#attempt.run();
+  }
+
+  #registered(): void {
+    const { clock, timings, changes } = this.#parts;
+    this.registrations.add('ok');
+    this.#cancelStable = clock.after(timings.stableMs, () => {
+      this.#failures = 0;
+      changes.end(this.#key);
+    });
+  }
+
+  /** A new kubelet listens: whatever is going on belongs to the old one. The event may also tell of what this attempt has seen. */
+  #kubeletChanged(state: SocketState): void {
+    if (state.kind !== 'socket') return;
+    if (this.#attempt?.kubelet !== state.identity) this.#attempt?.end({ reason: 'kubelet-restarted' });
+    this.#wake();
+  }
+
+  get #key(): string {
+    return `plugin ${this.#parts.supply.resource.resource}`;
+  }
+
+  #say({ reason, detail }: AttemptEnd): void {
+    if (reason === 'stopped') return;
+    const { resource } = this.#parts.supply.resource;
+    const fields = { resource, reason, ...(detail === undefined ? {} : { detail }), remedy: REMEDIES[reason] };
+    this.#parts.changes.begin({ key: this.#key, message: 'the kubelet does not have a resource', fields });
+  }
+
+  #waitAfter(end: AttemptEnd): number {
+    const { timings, random } = this.#parts;
+    const jitter = 0.5 + random() / 2;
+    if (isAbsence(end.reason)) return timings.absenceWaitMs * jitter;
+    this.#failures += 1;
+    return Math.min(timings.longestWaitMs, timings.firstWaitMs * 2 ** Math.min(this.#failures - 1, 20)) * jitter;
+  }
+
+  async #untilReady(): Promise<void> {
+    const { supply } = this.#parts;
+    if (supply.isReady() || this.#isStopped) return;
+    await new Promise<void>((done) => {
+      const unsubscribe = supply.onChange(() => supply.isReady() && finish());
+      const finish = (): void => {
+        unsubscribe();
+        done();
+      };
+      this.#wake = () => this.#isStopped && finish();
+    });
+    this.#wake = () => {};
+  }
+
+  async #sleep(delayMs: number): Promise<void> {
+    if (this.#isStopped) return;
+    await new Promise<void>((done) => {
+      const cancel = this.#parts.clock.after(delayMs, done);
+      this.#wake = () => {
+        cancel();
+        done();
+      };
+    });
+    this.#wake = () => {};
+  }
+}

@@ -1,0 +1,57 @@
+import type { ServerWritableStream } from '@grpc/grpc-js';
+import type { Device, Empty, ListAndWatchResponse } from '../generated/deviceplugin/v1beta1/api.ts';
+import { isSameList, kubeletDevices } from './inventory.ts';
+import type { Supply } from './supply.ts';
+
+export type ListCall = ServerWritableStream<Empty, ListAndWatchResponse>;
+
+/**
+ * One open `ListAndWatch`: sends the whole list at once and whenever it differs from what this stream sent last. A kubelet that reads
+ * slowly gets the newest list when it reads on, not every one in between.
+ */
+export class ListStream {
+  readonly #call: ListCall;
+  readonly #supply: Supply;
+  readonly #onSent: () => void;
+  readonly #unsubscribe: () => void;
+  readonly #onEnd: (stream: ListStream) => void;
+  #sent: readonly Device[] | undefined;
+  #isBlocked = false;
+  #isOver = false;
+
+  constructor(call: ListCall, supply: Supply, onSent: () => void, onEnd: (stream: ListStream) => void) {
+    this.#call = call;
+    this.#supply = supply;
+    this.#onSent = onSent;
+    this.#onEnd = onEnd;
+    this.#unsubscribe = supply.onChange(() => this.#send());
+    for (const event of ['cancelled', 'close', 'error', 'finish']) call.on(event, () => this.drop());
+    call.on('drain', () => {
+      this.#isBlocked = false;
+      this.#send();
+    });
+    this.#send();
+  }
+
+  /** Ends it from this side, in order. */
+  end(): void {
+    if (!this.#isOver) this.#call.end();
+  }
+
+  /** It is over, whether or not the library has noticed. */
+  drop(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#unsubscribe();
+    this.#onEnd(this);
+  }
+
+  #send(): void {
+    if (this.#isOver || this.#isBlocked) return;
+    const devices = kubeletDevices(this.#supply.offers());
+    if (this.#sent !== undefined && isSameList(this.#sent, devices)) return;
+    this.#sent = devices;
+    this.#isBlocked = !this.#call.write({ devices });
+    this.#onSent();
+  }
+}

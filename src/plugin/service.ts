@@ -1,0 +1,154 @@
+import { type handleUnaryCall, status } from '@grpc/grpc-js';
+import type { DevicePluginServer } from '../generated/deviceplugin/v1beta1/api.ts';
+import type { Clock } from '../host/clock.ts';
+import { CallTimes, Tally } from './call-stats.ts';
+import { ListStream } from './list-stream.ts';
+import { preferenceOf } from './preferred.ts';
+import { Refusal, type RefusalReason } from './refusal.ts';
+import type { Supply } from './supply.ts';
+
+const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
+  'unknown-device': status.NOT_FOUND,
+  'unhealthy-device': status.FAILED_PRECONDITION,
+  'unsupported-strategy': status.FAILED_PRECONDITION,
+  'invalid-request': status.INVALID_ARGUMENT,
+};
+
+export interface ServiceParts {
+  readonly supply: Supply;
+  readonly clock: Clock;
+  /** Has the hardware read again before a container starts; the verdict is then taken from the newest snapshot. */
+  readonly refresh?: () => Promise<unknown>;
+}
+
+export interface StreamListener {
+  opened(): void;
+  /** The last stream ended. */
+  ended(): void;
+}
+
+const NOBODY: StreamListener = { opened() {}, ended() {} };
+
+/** The kubelet gives `PreStartContainer` 30 s in all. */
+const REFRESH_LIMIT_MS = 10_000;
+
+/** The five calls of v1beta1 for one resource. Outlives its servers: each new one is given the same methods. */
+export class PluginService {
+  readonly methods: DevicePluginServer;
+  readonly allocations = new Tally();
+  readonly times = new CallTimes();
+  readonly #parts: ServiceParts;
+  readonly #streams = new Set<ListStream>();
+  #listener: StreamListener = NOBODY;
+  #lastUpdateMs: number | undefined;
+
+  constructor(parts: ServiceParts) {
+    this.#parts = parts;
+    const { supply } = parts;
+    this.methods = {
+      getDevicePluginOptions: this.#unary('GetDevicePluginOptions', () => this.options()),
+      listAndWatch: (call) => this.#open(call),
+      getPreferredAllocation: this.#unary('GetPreferredAllocation', ({ containerRequests }) => ({
+        containerResponses: containerRequests.map(({ availableDeviceIDs, mustIncludeDeviceIDs, allocationSize }) => ({
+          deviceIDs: supply.prefer({ available: availableDeviceIDs, mustInclude: mustIncludeDeviceIDs, size: allocationSize }),
+        })),
+      })),
+      allocate: this.#unary('Allocate', ({ containerRequests }) => ({
+        containerResponses: containerRequests.map(({ devicesIds }) => this.#allocate(devicesIds)),
+      })),
+      preStartContainer: this.#unary('PreStartContainer', ({ devicesIds }) => this.#checkBeforeStart(devicesIds)),
+    };
+  }
+
+  options(): { preStartRequired: boolean; getPreferredAllocationAvailable: boolean } {
+    const { resource } = this.#parts.supply;
+    return { preStartRequired: resource.preStart === true, getPreferredAllocationAvailable: preferenceOf(resource) !== 'none' };
+  }
+
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  /** Wall clock of the last list that was sent. */
+  get lastUpdateMs(): number | undefined {
+    return this.#lastUpdateMs;
+  }
+
+  listen(listener: StreamListener): void {
+    this.#listener = listener;
+  }
+
+  endStreams(): void {
+    for (const stream of [...this.#streams]) stream.end();
+  }
+
+  /** For a server that was cut off: what its connections still say must not reach whoever listens next. */
+  forget(): void {
+    this.#listener = NOBODY;
+    for (const stream of [...this.#streams]) stream.drop();
+  }
+
+  #open(call: ConstructorParameters<typeof ListStream>[0]): void {
+    const sent = (): void => {
+      this.#lastUpdateMs = this.#parts.clock.now();
+    };
+    const ended = (stream: ListStream): void => {
+      this.#streams.delete(stream);
+      if (this.#streams.size === 0) this.#listener.ended();
+    };
+    this.#streams.add(new ListStream(call, this.#parts.supply, sent, ended));
+    this.#listener.opened();
+  }
+
+  #allocate(ids: readonly string[]): ReturnType<Supply['allocate']> {
+    try {
+      const response = this.#parts.supply.allocate(ids);
+      this.allocations.add('ok');
+      return response;
+    } catch (error) {
+      this.allocations.add(error instanceof Refusal ? error.reason : 'internal');
+      throw error;
+    }
+  }
+
+  async #checkBeforeStart(ids: readonly string[]): Promise<object> {
+    const { supply, refresh, clock } = this.#parts;
+    if (supply.resource.preStart !== true) return {};
+    if (refresh !== undefined) await within(clock, REFRESH_LIMIT_MS, refresh());
+    supply.check(ids);
+    return {};
+  }
+
+  #unary<Q, A>(method: string, answer: (request: Q) => A | Promise<A>): handleUnaryCall<Q, A> {
+    return (call, callback) => {
+      const startMs = this.#parts.clock.monotonic();
+      const done = (): void => this.times.add(method, (this.#parts.clock.monotonic() - startMs) / 1_000);
+      // `async` turns what `answer` throws into a rejection.
+      (async () => answer(call.request))().then(
+        (value) => {
+          done();
+          callback(null, value);
+        },
+        (error: unknown) => {
+          done();
+          callback(serviceError(error));
+        },
+      );
+    };
+  }
+}
+
+function serviceError(error: unknown): { code: number; details: string } {
+  if (error instanceof Refusal) return { code: STATUS_OF[error.reason], details: error.message };
+  return { code: status.INTERNAL, details: error instanceof Error ? error.message : String(error) };
+}
+
+/** Waits for a promise, but no longer than that; how it ended does not matter. */
+async function within(clock: Clock, limitMs: number, promise: Promise<unknown>): Promise<void> {
+  let cancel = (): void => {};
+  const limit = new Promise<void>((resolve) => {
+    cancel = clock.after(limitMs, resolve);
+  });
+  await Promise.race([promise.catch(() => {}), limit]);
+  cancel();
+}

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectErrno } from '../host/socket-file.ts';
+
+/** Longest path of a unix socket on Linux, without the closing zero. */
+const LONGEST_PATH = 107;
+
+/** Begins the names of all sockets that any process of this program makes for a resource. */
+function prefixOf(resource: string): string {
+  return `device-agent-${createHash('sha256').update(resource).digest('hex').slice(0, 8)}-`;
+}
+
+/**
+ * Path of a socket that no other start has: `unique` tells the processes and their attempts apart, since kubelets from 1.37 on know
+ * instances of a plugin by it. As much of the resource's name as fits is in it for the reader.
+ */
+export function socketPath(directory: string, resource: string, unique: string): string {
+  const path = join(directory, `${prefixOf(resource)}${unique}.sock`);
+  const room = Math.max(0, LONGEST_PATH - Buffer.byteLength(path) - 1);
+  const readable = resource.replace(/[^A-Za-z0-9.-]/g, '_').slice(0, Math.min(40, room));
+  return join(directory, `${prefixOf(resource)}${readable === '' ? '' : `${readable}-`}${unique}.sock`);
+}
+
+/** Removes sockets of this resource that a process left behind when it was killed: those that nobody listens to. */
+export async function removeDeadSockets(directory: string, resource: string): Promise<void> {
+  const prefix = prefixOf(resource);
+  for (const name of namesIn(directory)) {
+    if (!name.startsWith(prefix) || !name.endsWith('.sock')) continue;
+    if ((await connectErrno(join(directory, name))) === 'ECONNREFUSED') rmSync(join(directory, name), { force: true });
+  }
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}

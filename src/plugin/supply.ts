@@ -1,0 +1,102 @@
+import type { ContainerAllocateResponse } from '../generated/deviceplugin/v1beta1/api.ts';
+import type { Clock } from '../host/clock.ts';
+import { type PluginResource, selectorsOf } from '../model/plugin-resource.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { type Access, allocateContainer, grantedOffers } from './allocate.ts';
+import type { DeviceDirectory, PathState } from './device-paths.ts';
+import { type Offer, type Tell, takeInventory } from './inventory.ts';
+import { PathWatch } from './path-watch.ts';
+import { placementsOf } from './placement.ts';
+import { type PreferenceRequest, preferenceOf, preferredIds } from './preferred.ts';
+
+/** Where snapshots come from. */
+export interface SnapshotSource {
+  snapshot(): Snapshot | undefined;
+  /** `look` carries no data. Returns the way to end the subscription. */
+  subscribe(look: () => void): () => void;
+}
+
+export interface SupplyParts {
+  readonly store: SnapshotSource;
+  readonly access: Access;
+  readonly tell: Tell;
+  readonly clock: Clock;
+  /** `/dev`; without it, resources made of paths have no devices. */
+  readonly dev?: DeviceDirectory;
+}
+
+const NO_PATHS: readonly PathState[] = [];
+
+/** What one resource offers at this moment, and the answers that follow from it. */
+export class Supply {
+  readonly resource: PluginResource;
+  readonly #parts: SupplyParts;
+  readonly #watch: PathWatch | undefined;
+  readonly #listeners = new Set<() => void>();
+  #unsubscribe = (): void => {};
+  #taken: { readonly snapshot: Snapshot | undefined; readonly paths: readonly PathState[]; readonly offers: readonly Offer[] } | undefined;
+
+  constructor(resource: PluginResource, parts: SupplyParts) {
+    this.resource = resource;
+    this.#parts = parts;
+    if (resource.paths !== undefined && parts.dev !== undefined) this.#watch = new PathWatch(resource.paths, parts.dev, parts.clock);
+  }
+
+  start(): void {
+    const tellAll = (): void => {
+      for (const listener of [...this.#listeners]) listener();
+    };
+    this.#unsubscribe = this.resource.paths === undefined ? this.#parts.store.subscribe(tellAll) : () => {};
+    this.#watch?.start(tellAll);
+  }
+
+  stop(): void {
+    this.#unsubscribe();
+    this.#watch?.stop();
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * False until the hardware was looked at once: a list sent before that would take every device out of service, and pods that the
+   * kubelet admits anew would be rejected for good.
+   */
+  isReady(): boolean {
+    if (this.resource.paths !== undefined) return true;
+    const snapshot = this.#parts.store.snapshot();
+    if (snapshot === undefined) return false;
+    const named = selectorsOf(this.resource.select).map(({ family }) => family);
+    const relevant = snapshot.families.filter(({ family }) => named.includes(undefined) || named.includes(family));
+    return relevant.every(({ succeeded, abandoned, hung }) => succeeded !== undefined || abandoned > 0 || hung);
+  }
+
+  offers(): readonly Offer[] {
+    const snapshot = this.#parts.store.snapshot();
+    const paths = this.#watch?.paths() ?? NO_PATHS;
+    if (this.#taken?.snapshot !== snapshot || this.#taken?.paths !== paths) {
+      const offers = snapshot === undefined && this.resource.paths === undefined ? [] : this.#take(snapshot, paths);
+      this.#taken = { snapshot, paths, offers };
+    }
+    return this.#taken?.offers ?? [];
+  }
+
+  allocate(ids: readonly string[]): ContainerAllocateResponse {
+    return allocateContainer(ids, this.offers(), this.resource, this.#parts.access, this.#parts.tell);
+  }
+
+  prefer(request: PreferenceRequest): string[] {
+    return preferredIds(request, placementsOf(this.offers()), preferenceOf(this.resource));
+  }
+
+  /** Throws a refusal unless all of these may still be used. */
+  check(ids: readonly string[]): void {
+    grantedOffers(ids, this.offers(), this.resource.resource);
+  }
+
+  #take(snapshot: Snapshot | undefined, paths: readonly PathState[]): Offer[] {
+    return takeInventory(this.resource, snapshot?.devices ?? [], this.#parts.tell, paths);
+  }
+}

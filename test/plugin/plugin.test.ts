@@ -1,0 +1,163 @@
+import { mkdirSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { PluginResource } from '../../src/model/plugin-resource.ts';
+import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
+import { admitThroughPlugins } from '../../src/simulator/kubelet/admission.ts';
+import { SimulatedPluginWatcher } from '../../src/simulator/kubelet/plugin-watcher.ts';
+import { familyState } from '../support/snapshots.ts';
+import { type Bench, type BenchSettings, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
+
+const open: Bench[] = [];
+afterEach(async () => {
+  for (const bench of open.splice(0)) await bench.close();
+});
+
+function bench(settings: BenchSettings = {}): Bench {
+  const made = setUp(settings);
+  open.push(made);
+  return made;
+}
+
+async function registered(settings: BenchSettings = {}): Promise<Bench> {
+  const made = bench(settings);
+  await made.manager.start();
+  made.store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't1', numaNode: 1 }), deviceState({ id: 't2' })]);
+  made.plugin.start();
+  await until('it is registered', () => listed(made.manager).length === 3);
+  return made;
+}
+
+describe('device plugin', () => {
+  it('registers and sends the whole list, with topology only where it is known', async () => {
+    const { manager, plugin } = await registered();
+    expect(manager.devices(TOY.resource)).toEqual([
+      { ID: 't0', health: 'Healthy', topology: { nodes: [{ ID: 0n }] } },
+      { ID: 't1', health: 'Healthy', topology: { nodes: [{ ID: 1n }] } },
+      { ID: 't2', health: 'Healthy', topology: undefined },
+    ]);
+    expect(manager.capacity(TOY.resource)).toEqual({ capacity: 3, allocatable: 3 });
+    expect(plugin.stats().resources[0]).toMatchObject({
+      resource: TOY.resource,
+      registered: true,
+      streams: 1,
+      healthy: 3,
+      unhealthy: 0,
+      registrations: { ok: 1 },
+    });
+  });
+
+  it('tells a change of the verdict and of the set, and nothing when neither changed', async () => {
+    const { manager, store, plugin } = await registered();
+    store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't1', numaNode: 1 }, 'unhealthy'), deviceState({ id: 't2' })]);
+    await until('t1 is unhealthy', () => listed(manager)[1] === 't1=Unhealthy');
+    expect(manager.capacity(TOY.resource)).toEqual({ capacity: 3, allocatable: 2 });
+    const before = plugin.stats().resources[0]?.lastUpdateMs;
+    await pause(20);
+    store.publish([
+      deviceState({ id: 't0', numaNode: 0 }, 'degraded'),
+      deviceState({ id: 't1', numaNode: 1 }, 'unhealthy'),
+      deviceState({ id: 't2' }),
+    ]);
+    await pause(50);
+    expect(plugin.stats().resources[0]?.lastUpdateMs).toBe(before);
+    store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't3' })]);
+    await until('t3 is there', () => listed(manager).join() === 't0=Healthy,t3=Healthy');
+  });
+
+  it('keeps a missing device listed as unhealthy', async () => {
+    const { manager, store } = await registered();
+    store.publish([deviceState({ id: 't0' }), { ...deviceState({ id: 't1' }), missingSinceMs: 1 }]);
+    await until('t1 is unhealthy', () => listed(manager).join() === 't0=Healthy,t1=Unhealthy');
+  });
+
+  it('waits with registering until the hardware was looked at', async () => {
+    const { manager, store, plugin } = bench();
+    await manager.start();
+    plugin.start();
+    const { succeeded: _, ...unread } = familyState('toy');
+    store.publish([], [{ ...unread, runs: 0 }]);
+    await pause(100);
+    expect(manager.registrations).toBe(0);
+    store.publish([deviceState({ id: 't0' })]);
+    await until('it is registered', () => listed(manager).join() === 't0=Healthy');
+  });
+
+  it('hands devices out, and refuses what is unknown or out of service in words that name it', async () => {
+    const { manager, plugin, store } = await registered();
+    const grant = await manager.allocate({ podUid: 'u1', container: 'main', resource: TOY.resource, count: 2 });
+    expect(grant.deviceIds).toHaveLength(2);
+    expect(grant.response.devices.map(({ hostPath }) => hostPath)).toEqual(['/dev/toyctl', ...grant.deviceIds.map((id) => `/dev/${id}`)]);
+    expect(await manager.allocate({ podUid: 'u1', container: 'main', resource: TOY.resource, count: 2 })).toEqual(grant);
+    // The kubelet still believes in a device that went bad a moment ago, as it can when both happen at once.
+    const stale = manager.devices(TOY.resource).map(({ ID }) => ID);
+    const free = stale.find((id) => !grant.deviceIds.includes(id)) as string;
+    const asking = manager.allocate({ podUid: 'u2', container: 'main', resource: TOY.resource, count: 1 });
+    store.publish([deviceState({ id: free }, 'unhealthy')]);
+    await expect(asking).rejects.toThrow(`device "${free}" of example.com/toy must not be used: unhealthy; Fault/Broken: error count 3`);
+    expect(plugin.stats().resources[0]?.allocations).toEqual({ ok: 1, 'unhealthy-device': 1 });
+    expect(plugin.stats().resources[0]?.calls.find(({ method }) => method === 'Allocate')?.count).toBe(2);
+  });
+
+  it('checks a verdict again before a container starts only where configured', async () => {
+    const strict: PluginResource = { ...TOY, resource: 'example.com/strict', preStart: true };
+    let refreshed = 0;
+    const made = bench({ resources: [TOY, strict], parts: { refresh: async () => void (refreshed += 1) } });
+    await made.manager.start();
+    made.store.publish([deviceState({ id: 't0' })]);
+    made.plugin.start();
+    for (const resource of [TOY.resource, strict.resource]) await until('registered', () => listed(made.manager, resource).length === 1);
+    const grants = [];
+    for (const resource of [TOY.resource, strict.resource]) {
+      grants.push(await made.manager.allocate({ podUid: 'u', container: 'main', resource, count: 1 }));
+    }
+    await made.manager.preStart(grants[1] as never, strict.resource);
+    expect(refreshed).toBe(1);
+    made.store.publish([deviceState({ id: 't0' }, 'unhealthy')]);
+    await expect(made.manager.preStart(grants[1] as never, strict.resource)).rejects.toThrow('must not be used');
+    await made.manager.preStart(grants[0] as never, TOY.resource);
+    expect(refreshed).toBe(2);
+  });
+
+  it('leaves no socket, no subscription and no stream behind', async () => {
+    const { directory, plugin, store } = await registered();
+    expect(ownSockets(directory)).toHaveLength(1);
+    await plugin.stop();
+    expect(ownSockets(directory)).toEqual([]);
+    expect(store.subscribers).toBe(0);
+    expect(plugin.stats().resources[0]).toMatchObject({ registered: false, streams: 0 });
+  });
+
+  it('is found by the plugin watcher, over the kubelet restarting and the stream breaking', async () => {
+    const made = bench({ registration: 'watcher' });
+    mkdirSync(made.registry, { recursive: true });
+    await made.manager.start();
+    const watcher = new SimulatedPluginWatcher(made.registry, made.manager, undefined, 20);
+    watcher.start();
+    made.store.publish([deviceState({ id: 't0' })]);
+    made.plugin.start();
+    await until('it is registered', () => listed(made.manager).join() === 't0=Healthy');
+    expect(made.manager.registrations).toBe(0);
+    watcher.stop();
+    await made.manager.restart();
+    watcher.start();
+    await until('it is registered again', () => listed(made.manager).join() === 't0=Healthy');
+    made.manager.disconnect(TOY.resource);
+    await until('it is back after a broken stream', () => made.manager.isConnected(TOY.resource) && listed(made.manager)[0] === 't0=Healthy');
+    await made.plugin.stop();
+    expect(ownSockets(made.registry)).toEqual([]);
+    watcher.stop();
+  });
+
+  it('lets pods be admitted whose devices PodResources then lists', async () => {
+    const made = await registered();
+    const kubelet = new SimulatedKubelet({ directory: `${made.directory}/..` });
+    const pod = { namespace: 'ml', name: 'train', uid: 'u1', containers: [{ name: 'main', wants: [{ resource: TOY.resource, count: 3 }] }] };
+    const admitted = await admitThroughPlugins(kubelet, made.manager, pod);
+    expect(admitted.containers[0]?.devices?.map(({ id }) => id).sort()).toEqual(['t0', 't1', 't2']);
+    expect(admitted.containers[0]?.devices?.find(({ id }) => id === 't1')?.numaNodes).toEqual([1]);
+    await expect(admitThroughPlugins(kubelet, made.manager, { ...pod, name: 'late', uid: 'u2' })).rejects.toThrow(
+      'requested number of devices unavailable for example.com/toy. Requested: 3, Available: 0',
+    );
+    expect(kubelet.pods().map(({ name }) => name)).toEqual(['train']);
+  });
+});

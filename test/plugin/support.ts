@@ -1,0 +1,165 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/host/clock.ts';
+import { createChangeLog } from '../../src/log/changes.ts';
+import type { DeviceAccess } from '../../src/model/access.ts';
+import type { Device } from '../../src/model/device.ts';
+import { type Millis, millis } from '../../src/model/duration.ts';
+import type { HealthState, Verdict } from '../../src/model/health.ts';
+import { defaultValues } from '../../src/model/options.ts';
+import type { PluginResource } from '../../src/model/plugin-resource.ts';
+import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
+import { type PluginOptions, pluginOptions, type RegistrationChoice } from '../../src/plugin/options.ts';
+import { createDevicePlugin, type DevicePlugin, type DevicePluginParts } from '../../src/plugin/plugin.ts';
+import { SimulatedDeviceManager, type DeviceManagerSettings } from '../../src/simulator/kubelet/device-manager.ts';
+import { device as plainDevice, familyState, podResources } from '../support/snapshots.ts';
+
+export const verdict = (state: HealthState, reason = 'Broken'): Verdict => ({
+  state,
+  sinceMs: 0,
+  conditions:
+    state === 'unhealthy'
+      ? [{ type: 'Fault', severity: 'fatal', reason, message: 'error count 3', remedy: 'reset', sinceMs: 0 }]
+      : [],
+});
+
+export const deviceState = (part: Partial<Device> & Pick<Device, 'id'>, health: HealthState = 'healthy'): DeviceState => {
+  const device = plainDevice(part);
+  return {
+    key: `${device.family}/${device.id}`,
+    device,
+    readings: [],
+    processes: [],
+    verdict: verdict(health),
+    holders: [],
+    readAtMs: 0,
+    stale: false,
+  };
+};
+
+/** A store as far as the plugin knows one. */
+export class TestStore {
+  #snapshot: Snapshot | undefined;
+  #looks = new Set<() => void>();
+  #sequence = 0;
+
+  snapshot = (): Snapshot | undefined => this.#snapshot;
+
+  subscribe = (look: () => void): (() => void) => {
+    this.#looks.add(look);
+    return () => this.#looks.delete(look);
+  };
+
+  get subscribers(): number {
+    return this.#looks.size;
+  }
+
+  publish(devices: readonly DeviceState[], families: readonly FamilyState[] = [familyState('toy')]): void {
+    this.#sequence += 1;
+    this.#snapshot = {
+      sequence: this.#sequence,
+      takenAtMs: 0,
+      devices,
+      allocations: [],
+      containerReadings: [],
+      families,
+      podResources: podResources([]),
+    };
+    for (const look of [...this.#looks]) look();
+  }
+}
+
+export const toyAccess = (device: Device): DeviceAccess => ({
+  deviceNodes: [
+    { path: '/dev/toyctl', permissions: 'rw' },
+    { path: `/dev/${device.id}`, permissions: 'rw' },
+  ],
+  env: { TOYS: device.id },
+});
+
+/** Short waits, so that a test sees in a second what takes minutes. */
+export const QUICK = {
+  registerTimeoutMs: 300,
+  contactTimeoutMs: 1_500,
+  firstWaitMs: 20,
+  longestWaitMs: 100,
+  absenceWaitMs: 20,
+  stableMs: 250,
+};
+
+export const TOY: PluginResource = { resource: 'example.com/toy', select: { family: 'toy' } };
+
+export interface Bench {
+  readonly directory: string;
+  readonly registry: string;
+  readonly manager: SimulatedDeviceManager;
+  readonly store: TestStore;
+  readonly plugin: DevicePlugin;
+  /** Lines of the log: `begin` or `end` and the resource. */
+  readonly lines: string[];
+  readonly fields: Record<string, unknown>[];
+  close(): Promise<void>;
+}
+
+export interface BenchSettings {
+  readonly resources?: readonly PluginResource[];
+  readonly registration?: RegistrationChoice;
+  readonly streamTimeout?: Millis;
+  readonly manager?: Partial<DeviceManagerSettings>;
+  readonly parts?: Partial<DevicePluginParts>;
+}
+
+/** A kubelet's directories, a simulated kubelet (not started) and a plugin (not started). */
+export function setUp(settings: BenchSettings = {}): Bench {
+  const root = mkdtempSync(join(tmpdir(), 'plugin-'));
+  const [directory, registry] = [join(root, 'device-plugins'), join(root, 'plugins_registry')];
+  const manager = new SimulatedDeviceManager({ directory, ...settings.manager });
+  const store = new TestStore();
+  const lines: string[] = [];
+  const fields: Record<string, unknown>[] = [];
+  const note = (word: string) => (_: string, more: Record<string, unknown> = {}) => {
+    lines.push(`${word} ${String(more.resource)}`);
+    fields.push(more);
+  };
+  const logger = { debug() {}, info: note('end'), warn: note('begin'), error: note('error') };
+  const options: PluginOptions = {
+    ...(defaultValues(pluginOptions) as PluginOptions),
+    dir: directory,
+    'registry-dir': registry,
+    registration: settings.registration ?? 'direct',
+    'stream-timeout': settings.streamTimeout ?? millis(300),
+  };
+  const plugin = createDevicePlugin({
+    resources: settings.resources ?? [TOY],
+    store,
+    access: { toy: toyAccess },
+    clock: systemClock,
+    changes: createChangeLog(logger),
+    options,
+    timings: QUICK,
+    ...settings.parts,
+  });
+  const close = async (): Promise<void> => {
+    await plugin.stop();
+    await manager.stop();
+    rmSync(root, { recursive: true, force: true });
+  };
+  return { directory, registry, manager, store, plugin, lines, fields, close };
+}
+
+export async function until(what: string, isTrue: () => boolean, limitMs = 10_000): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (!isTrue()) {
+    if (performance.now() > end) throw new Error(`waited in vain until ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export const ownSockets = (directory: string): string[] => readdirSync(directory).filter((name) => name.startsWith('device-agent-'));
+
+/** `id=Healthy`, in the kubelet's order. */
+export const listed = (manager: SimulatedDeviceManager, resource = TOY.resource): string[] =>
+  manager.devices(resource).map(({ ID, health }) => `${ID}=${health}`);
