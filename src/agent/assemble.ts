@@ -77,7 +77,7 @@ export class Assembler {
     const isMissing = (key: string): boolean => this.#known.get(key)?.missingSinceMs !== undefined;
     const owners = findOwners(inputs.podResources, this.#currentResolver(), isMissing);
     const judged = [...this.#known].map(([key, known]): Judged => {
-      const stale = nowMs - known.readAtMs > this.#settings.staleAfterMs;
+      const stale = nowMs - known.readAtMs >= this.#settings.staleAfterMs;
       return { key, ...known, stale, holders: owners.holders.get(key) ?? [] };
     });
     const verdicts = this.#judge(judged, nowMs);

@@ -45,7 +45,7 @@ interface Started {
 
 function start(args: readonly string[]): Started {
   const child = spawn(process.execPath, [MAIN, ...args], {
-    env: { PATH: process.env.PATH, TMPDIR: join(folder, 'tmp') },
+    env: { PATH: process.env.PATH, TMPDIR: join(folder, 'tmp'), DEVICE_AGENT_STATE_FILE: join(folder, 'state.json') },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

@@ -15,7 +15,7 @@ export function run(args: readonly string[], environment: Readonly<Record<string
   if (!existsSync(MAIN)) throw new Error(`${MAIN} is missing: run "npm run build" first`);
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [MAIN, ...args], {
-      env: { PATH: process.env.PATH, ...environment },
+      env: { PATH: process.env.PATH, DEVICE_AGENT_STATE_FILE: '', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let stdout = '';

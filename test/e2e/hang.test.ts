@@ -18,6 +18,7 @@ const flags = (): string[] => [
   `--path.dev=${root}/dev`,
   `--podresources.socket=${root}/absent.sock`,
   '--podresources.checkpoint=',
+  '--state.file=',
   '--refresh.interval=200ms',
   '--refresh.timeout=500ms',
   '--refresh.stale-after=1500ms',
