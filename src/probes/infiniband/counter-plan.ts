@@ -1,7 +1,7 @@
 import type { Tree } from '../../host/tree.ts';
 import { hours, type Millis } from '../../model/duration.ts';
 import type { Labels, Reading } from '../../model/metric.ts';
-import { type CounterRow, type CounterSet, counterRows, FIRST_HARDWARE_COUNTER } from './counters.ts';
+import { type CounterRow, type CounterSet, counterRows } from './counters.ts';
 import { type Count, parseCount, scaleCount } from './parse.ts';
 
 /** One file to read, with all that its reading needs made beforehand. */
@@ -161,7 +161,7 @@ function makeSlots(
       series.set(key, number);
       const path = `${directory}/${name}`;
       slots.push({
-        order: name === FIRST_HARDWARE_COUNTER ? -1 : order,
+        order,
         slot: { row, path, labels, series: number, retryAtMs: known.get(path) ?? 0 },
       });
     }

@@ -20,9 +20,6 @@ export interface CounterRow {
   readonly ceilings?: readonly Count[];
 }
 
-/** Read first of all hardware counters: reading it makes the kernel refresh the whole set, which then serves the others. */
-export const FIRST_HARDWARE_COUNTER = 'rx_write_requests';
-
 function ones(...bits: readonly number[]): readonly Count[] {
   return bits.map((count) => (count < 53 ? 2 ** count - 1 : 2n ** BigInt(count) - 1n));
 }
@@ -103,6 +100,7 @@ const MLX5_QUEUE_ERRORS = {
   req_rnr_retries_exceeded: 'rnr_retries_exceeded',
 } as const;
 
+/** The first is read before all other hardware counters: it makes the kernel refresh the set, which then serves the others. */
 const MLX5_REQUESTS = {
   rx_write_requests: 'write',
   rx_read_requests: 'read',

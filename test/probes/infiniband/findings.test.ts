@@ -105,6 +105,16 @@ describe('a port that is slower than it was', () => {
   });
 });
 
+describe('a port that claims a rate while it is down', () => {
+  it('is not held to it', () => {
+    const machine = keep(probeMachine(smallMachine({ [`${PORT}/state`]: '1: DOWN\n' })));
+    machine.collect();
+    write(machine, `${PORT}/state`, '4: ACTIVE\n');
+    write(machine, `${PORT}/rate`, '200 Gb/sec (2X NDR)\n');
+    expect(find(machine, 'RateDegraded', '1')).toMatchObject({ status: false });
+  });
+});
+
 describe('counters', () => {
   it('are handed to the policy with their value and their ceiling', () => {
     const machine = keep(probeCase('mlx5-every-counter'));
