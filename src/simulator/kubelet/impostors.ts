@@ -18,6 +18,7 @@ export function createImpostor(kind: Impostor): ImpostorServer {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
+    socket.resume();
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
     if (kind === 'garbage') socket.write('SSH-2.0-OpenSSH_9.2\r\n'.repeat(8));
