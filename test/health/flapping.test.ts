@@ -67,6 +67,13 @@ describe('flapping', () => {
     expect(one.read(120).state).toBe('healthy');
   });
 
+  it('is not withdrawn while nothing is read: what nobody sees is not quiet', () => {
+    const one = new OneDevice(policyFor(specs, { ...config, 'stale-after': '1m' }));
+    for (const at of [0, 100, 200]) spell(one, at);
+    expect(one.wait(600).state).toBe('unhealthy');
+    expect(one.read(610).state).toBe('healthy');
+  });
+
   it('is ignored with the condition that flaps', () => {
     const ignore = [{ device: 'test/*', condition: 'Down', reason: 'bad cable on order', until: '2999-01-01' }];
     const one = new OneDevice(policyFor(specs, { ...config, ignore }));
