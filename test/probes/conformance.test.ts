@@ -6,6 +6,7 @@ import type { Clock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { Collection } from '../../src/model/collection.ts';
+import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
@@ -23,6 +24,8 @@ const cases = Object.keys(familyLoaders).flatMap((family) => {
   return names.sort().map((name) => ({ family, name, folder: join(folder, name) }));
 });
 
+const NO_STATS = { nowMs: NOW_MS, version: '0', podResourcesRequests: [], podResourcesDurations: [] };
+
 /** Metrics seen on any golden page, per family. */
 const seen = new Map<string, Set<string>>();
 
@@ -38,7 +41,7 @@ async function collect(family: DeviceFamily, root: string, options: Readonly<Rec
 
 function snapshotOf(family: DeviceFamily, collection: Collection): Snapshot {
   const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 60_000 };
-  const unjudged = (): ReadonlyMap<string, never> => new Map();
+  const unjudged = (): ReadonlyMap<string, Verdict> => new Map();
   const families = [{ state: { ...familyState(family.name), problems: collection.problems }, latest: { collection, readAtMs: NOW_MS } }];
   return new Assembler(settings, unjudged).assemble({ families, podResources: podResources([]), checkpoint: [] }, NOW_MS);
 }
@@ -50,7 +53,7 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
     try {
       const collection = await collect(family, machine.root, machine.options);
       const snapshot = snapshotOf(family, collection);
-      const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => undefined }).devices();
+      const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
       const facts = {
         complete: collection.complete ?? true,
         problems: collection.problems,
