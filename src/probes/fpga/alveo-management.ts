@@ -1,0 +1,47 @@
+import { parseInteger } from '../../host/hwmon.ts';
+import { addMemoryBanks } from './alveo-memory.ts';
+import type { BoardFiles } from './board-files.ts';
+import type { Facts } from './facts.ts';
+import { metrics } from './metrics.ts';
+import type { Survey } from './survey.ts';
+import { parseCount, parseFlag } from './values.ts';
+
+/** `level` of a firewall that has not tripped: minus one, printed unsigned. */
+const NO_LEVEL = 18_446_744_073_709_551_615n;
+
+/**
+ * Files of the management function; gives the number of its device node. Never opened: `error`, which a read clears, and the
+ * files that send a command to the controller.
+ */
+export function addManagement(facts: Facts, survey: Survey, id: string, files: BoardFiles): number | undefined {
+  addFirewall(facts, files);
+  const isRecovery = files.value('recovery', parseFlag);
+  if (isRecovery !== undefined) {
+    const message = isRecovery ? 'the board booted its recovery image' : 'the board booted its own image';
+    facts.find('RecoveryImage', isRecovery, isRecovery ? 'RecoveryBooted' : 'DefaultBooted', message, { instance: 'management' });
+  }
+  const isOffline = files.value('dev_offline', (text) => parseInteger(text)) === 1;
+  facts.find('Reconfiguring', isOffline, isOffline ? 'Offline' : 'Idle', `the management function is ${isOffline ? 'offline' : 'online'}`, {
+    instance: 'management',
+  });
+  // The user function tells the same counters where there is one.
+  if (id === files.directory.split('/').at(-1)) addMemoryBanks(facts, survey, id, files, 'm');
+  return files.value('instance', parseInteger);
+}
+
+function addFirewall(facts: Facts, files: BoardFiles): void {
+  for (const name of files.names(/^firewall\.m\.\d+$/).slice(0, 1)) {
+    const status = files.fact(`${name}/status`, parseCount);
+    if (status.isFailed) facts.find('FirewallTripped', 'unknown', 'StatusSet', 'the status of the firewall cannot be read');
+    if (status.value === undefined) continue;
+    const isTripped = Number(status.value) !== 0;
+    facts.add(metrics.firewallTripped, isTripped);
+    const message = isTripped ? `firewall status ${status.value}${levelText(files, name)}` : 'firewall status 0';
+    facts.find('FirewallTripped', isTripped, isTripped ? 'StatusSet' : 'Closed', message);
+  }
+}
+
+function levelText(files: BoardFiles, name: string): string {
+  const level = files.value(`${name}/level`, parseCount);
+  return level === undefined || BigInt(level) === NO_LEVEL ? '' : ` at level ${level}`;
+}

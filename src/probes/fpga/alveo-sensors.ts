@@ -1,0 +1,65 @@
+import { readHwmon } from '../../host/hwmon.ts';
+import { BoardFiles } from './board-files.ts';
+import type { Facts } from './facts.ts';
+import type { ProbeMemory } from './memory.ts';
+import { metrics } from './metrics.ts';
+import { readSdm, type SdmSensor } from './sdm.ts';
+import { addSensors, HYSTERESIS, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS } from './sensors.ts';
+import type { Placed, Survey } from './survey.ts';
+import { parseFlag } from './values.ts';
+
+/** Targets of clock scaling: files that can be written and measure nothing. */
+const TARGETS = /^(?:power2|temp15)$/;
+
+/** °C of the FPGA at which xclmgmt warns and the card shuts down. Source: XRT, mgmtpf health thread. */
+const WARNING = 88;
+const SHUTDOWN = 97;
+
+/**
+ * Sensors of the satellite controller, and whether it lives. Each sweep is a message to firmware and a line in the kernel log, so
+ * it is made at most once per interval, all files of a board together.
+ */
+export function addAlveoSensors(facts: Facts, survey: Survey, id: string, address: string): void {
+  const { memory, options } = survey;
+  const monitors = survey.monitors.filter((monitor) => monitor.address === address);
+  const sensors = memory.atMostEvery(`${id}/sensors`, options['sensor-interval'], () => readAll(survey, id, monitors));
+  addSensors(facts, sensors);
+  for (const sensor of sensors) {
+    for (const [limit, value] of Object.entries(sensor.limits)) facts.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
+    if (sensor.kind !== 'temp' || sensor.value === undefined) continue;
+    const critical = sensor.limits.crit;
+    const { name, value } = sensor;
+    if (critical !== undefined) judgeCritical(facts, memory, id, { name, value, critical });
+    else if (name === 'fpga_temp') judgeFpga(facts, memory, id, value);
+  }
+  addHeartbeat(facts, new BoardFiles(survey.host.sys, `bus/pci/devices/${address}`, id, survey.problems));
+}
+
+function readAll(survey: Survey, id: string, monitors: readonly Placed[]): readonly SdmSensor[] {
+  const { sys } = survey.host;
+  const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
+  const sensors = monitors.flatMap((monitor): readonly SdmSensor[] => {
+    const name = new BoardFiles(sys, monitor.path, id, survey.problems).text('name') ?? '';
+    if (/_hwmon_sdm_(?:user|mgmt)$/.test(name)) return readSdm(sys, monitor.path, kinds);
+    return nameSensors(readHwmon(sys, monitor.path, { kinds, exclude: TARGETS })).map((sensor) => ({ ...sensor, limits: {} }));
+  });
+  // 0 is what a sensor that is not there, or a controller that is off, reads as.
+  return nameSensors(sensors.filter(({ value }) => value !== undefined && value !== 0));
+}
+
+function judgeFpga(facts: Facts, memory: ProbeMemory, id: string, value: number): void {
+  const isCritical = memory.isAbove(`${id}/shutdown`, value, SHUTDOWN, SHUTDOWN - HYSTERESIS);
+  const isWarm = memory.isAbove(`${id}/warning`, value, WARNING, WARNING - HYSTERESIS);
+  const message = `fpga_temp at ${value} °C, the card shuts down at ${SHUTDOWN} °C`;
+  const instance = 'fpga_temp';
+  if (isCritical) facts.find('OverTemperature', true, 'AboveCritical', message, { instance });
+  else if (isWarm) facts.find('OverTemperature', true, 'AboveWarning', message, { instance, severity: 'degraded' });
+  else facts.find('OverTemperature', false, 'Normal', message, { instance });
+}
+
+function addHeartbeat(facts: Facts, files: BoardFiles): void {
+  const xmc = files.names(/^xmc\.[um]\.\d+$/)[0];
+  const isStalled = xmc === undefined ? undefined : files.value(`${xmc}/xmc_heartbeat_stall`, parseFlag);
+  if (isStalled === undefined) return;
+  facts.find('BmcStalled', isStalled, isStalled ? 'HeartbeatStalled' : 'Alive', `xmc_heartbeat_stall is ${Number(isStalled)}`);
+}

@@ -1,0 +1,125 @@
+import { addMemoryBanks } from './alveo-memory.ts';
+import type { BoardFiles } from './board-files.ts';
+import type { Facts } from './facts.ts';
+import { metrics } from './metrics.ts';
+import type { Survey } from './survey.ts';
+import { parseFlag, parseId, parseRegister } from './values.ts';
+import { boardOfShell, type KdsUse, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from './xrt-text.ts';
+
+/** What the user function told, for the device itself. */
+export interface UserRead {
+  readonly model?: string;
+  readonly serial?: string;
+  /** Name of the shell, `xilinx_u250_gen3x16_xdma_shell_4_1`. */
+  readonly shell?: string;
+  readonly interfaceId?: string;
+  /** The accelerators loaded. */
+  readonly loaded?: string;
+  readonly renderNode?: string;
+  readonly pids: readonly number[];
+  readonly isResetting?: true;
+}
+
+/**
+ * Files of the user function. Never opened: `mig_cache_update` (asks firmware), the firewall's files (each read is a message to
+ * the management function), `xocl_errors` (a ring without version), `shutdown` and other files that can be written.
+ */
+export function addUserFunction(facts: Facts, survey: Survey, id: string, files: BoardFiles): UserRead {
+  const ready = files.fact('ready', parseRegister);
+  const offline = files.value('dev_offline', parseOffline);
+  // Everything but the flag file goes away during a reset.
+  const isResetting = ready.error === 'ENOENT' && offline === undefined;
+  const isOffline = offline === 1;
+  const reason = isResetting ? 'ResetRunning' : isOffline ? 'Offline' : 'Idle';
+  facts.find('Reconfiguring', isResetting || isOffline, reason, offlineMessage(isResetting, isOffline), { instance: 'user' });
+  if (isResetting) return { pids: [], isResetting };
+  const loaded = files.value('xclbinuuid', (text) => ({ id: parseLoaded(text) }))?.id;
+  facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/loaded`, loaded));
+  if (!isOffline) addState(facts, files, ready.value, loaded !== undefined);
+  const kds = files.value('kdsstat', parseKdsStat) ?? { pids: [] };
+  addUse(facts, kds, files);
+  addClocks(facts, survey, id, files);
+  addMemoryBanks(facts, survey, id, files, 'u');
+  return { ...readIdentity(files), pids: kds.pids, ...(loaded !== undefined && { loaded }) };
+}
+
+/** 0 or 1; a query that failed prints its errno as a number, and says nothing. */
+function parseOffline(text: string): number | undefined {
+  const trimmed = text.trim();
+  return /^-?\d{1,6}$/.test(trimmed) ? Number(trimmed) : undefined;
+}
+
+function offlineMessage(isResetting: boolean, isOffline: boolean): string {
+  if (isResetting) return 'the files of the driver are away, as during a reset';
+  return isOffline ? 'the driver says that the board is offline' : 'the board is online';
+}
+
+function addState(facts: Facts, files: BoardFiles, ready: bigint | undefined, isLoaded: boolean): void {
+  if (ready !== undefined) {
+    const isReady = ready !== 0n;
+    facts.add(metrics.ready, isReady);
+    const message = isReady ? 'the management side answers' : 'the management side does not answer';
+    facts.find('NotReady', !isReady, isReady ? 'Ready' : 'PeerNotReady', message);
+  }
+  const isBad = files.value('device_bad_state', parseFlag);
+  if (isBad !== undefined) facts.find('BadState', isBad, isBad ? 'SchedulerGaveUp' : 'Good', `device_bad_state is ${Number(isBad)}`);
+  addCalibration(facts, files.value('mig_calibration', parseRegister), ready, isLoaded);
+  const boot = files.value('vmr_status', parseBootFlags);
+  if (boot !== undefined && boot.size > 0) addBoot(facts, boot);
+}
+
+/** Some shells calibrate at the first load: before it, and without a peer to ask, 0 says nothing. */
+function addCalibration(facts: Facts, calibration: bigint | undefined, ready: bigint | undefined, isLoaded: boolean): void {
+  if (calibration === undefined || ready === undefined || ready === 0n) return;
+  const isDone = calibration !== 0n;
+  if (!isDone && !isLoaded) return;
+  facts.add(metrics.memoryCalibrated, isDone, { bank: 'all' });
+  facts.find('MemoryUncalibrated', !isDone, isDone ? 'Calibrated' : 'CalibrationFailed', `mig_calibration is ${calibration}`, {
+    instance: 'all',
+  });
+}
+
+function addBoot(facts: Facts, boot: ReadonlyMap<string, boolean>): void {
+  if (boot.get('BOOT_ON_RECOVERY') === true) {
+    facts.find('RecoveryImage', true, 'RecoveryBooted', 'the controller booted the recovery image', { instance: 'vmr' });
+  } else if (boot.get('BOOT_ON_BACKUP') === true) {
+    facts.find('RecoveryImage', true, 'BackupBooted', 'the controller booted the backup image', { instance: 'vmr', severity: 'degraded' });
+  } else facts.find('RecoveryImage', false, 'DefaultBooted', 'the controller booted its own image', { instance: 'vmr' });
+}
+
+function addUse(facts: Facts, kds: KdsUse, files: BoardFiles): void {
+  facts.add(metrics.executions, kds.executions);
+  facts.add(metrics.outstanding, kds.outstanding);
+  facts.add(metrics.clients, kds.clients);
+  const memory = files.value('memstat_raw', parseMemStat);
+  facts.add(metrics.memoryUsed, memory?.bytes);
+  facts.add(metrics.memoryBuffers, memory?.buffers);
+}
+
+/** Reading can log a line when a clock is off its target: seldom. */
+function addClocks(facts: Facts, survey: Survey, id: string, files: BoardFiles): void {
+  const clocks = survey.memory.atMostEvery(`${id}/clocks`, survey.options['sensor-interval'], () => {
+    const icap = files.names(/^icap\.u\.\d+$/)[0];
+    return icap === undefined ? undefined : files.value(`${icap}/clock_freqs`, parseClocks);
+  });
+  for (const [index, hertz] of (clocks ?? []).entries()) facts.add(metrics.clock, hertz, { clock: String(index) });
+}
+
+function readIdentity(files: BoardFiles): Omit<UserRead, 'pids' | 'loaded' | 'isResetting'> {
+  const rom = files.names(/^rom\.u\.\d+$/)[0];
+  const shell = rom === undefined ? undefined : files.text(`${rom}/VBNV`);
+  const model = files.text('board_name') ?? (shell === undefined ? undefined : boardOfShell(shell));
+  const serial = files
+    .names(/^(?:xmc|hwmon_sdm)\.u\.\d+$/)
+    .map((name) => files.text(`${name}/serial_num`))
+    .find((text) => text !== undefined);
+  const renderNode = files.in(files.path('drm')).names(/^renderD\d+$/)[0];
+  const interfaceId = files.value('interface_uuids', (text) => parseId(text.trim().split('\n')[0] ?? ''));
+  return {
+    ...(model !== undefined && { model }),
+    ...(serial !== undefined && { serial }),
+    ...(shell !== undefined && { shell }),
+    ...(renderNode !== undefined && { renderNode }),
+    ...(interfaceId !== undefined && { interfaceId }),
+  };
+}

@@ -1,0 +1,121 @@
+import type { DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import { addManagement } from './alveo-management.ts';
+import { addAlveoSensors } from './alveo-sensors.ts';
+import { addUserFunction, type UserRead } from './alveo-user.ts';
+import { type PciFacts, pciIdentity, readPciFacts } from './board.ts';
+import { BoardFiles } from './board-files.ts';
+import { Facts } from './facts.ts';
+import { addInfo } from './manager.ts';
+import { addPcie, type PciPresence } from './pcie-facts.ts';
+import { describeProcess } from './process-owner.ts';
+import type { Survey } from './survey.ts';
+import { addUpdates } from './updates.ts';
+
+/** The two functions of one Alveo device; in a virtual machine often only the user function is there. */
+interface Functions {
+  readonly user?: string;
+  readonly management?: string;
+}
+
+/** All boards that xocl or xclmgmt drives. */
+export function readAlveoBoards(survey: Survey): readonly DeviceReport[] {
+  const reports = findBoards(survey).flatMap((functions) => readBoard(survey, functions));
+  return survey.options['u30-card-ids'] ? withSiblings(reports) : reports;
+}
+
+/**
+ * The files `user_pf` and `mgmt_pf` are flags: empty, there from load to unload of the driver, even through a reset. Functions of
+ * one device differ in their last digit only, and which is which differs between shells.
+ */
+function findBoards({ host: { sys } }: Survey): readonly Functions[] {
+  const boards = new Map<string, Functions>();
+  for (const address of sys.list('bus/pci/devices')) {
+    const slot = address.slice(0, address.lastIndexOf('.'));
+    const directory = `bus/pci/devices/${address}`;
+    if (sys.exists(`${directory}/user_pf`)) boards.set(slot, { ...boards.get(slot), user: address });
+    else if (sys.exists(`${directory}/mgmt_pf`)) boards.set(slot, { ...boards.get(slot), management: address });
+  }
+  return [...boards.values()];
+}
+
+function readBoard(survey: Survey, { user, management }: Functions): DeviceReport | readonly [] {
+  const { host, memory } = survey;
+  const slot = (user ?? management ?? '').replace(/\.\d$/, '');
+  // A device keeps the name of its user function while that function is lost.
+  const id = memory.lastKnown(`${slot}/user`, user) ?? management;
+  if (id === undefined) return [];
+  const facts = new Facts();
+  const pci = readPciFacts(host.sys, user ?? (management as string));
+  const presence: PciPresence = addPcie(facts, survey, pci.address);
+  if (user === undefined && id !== management) facts.find('PciFunctionGone', true, 'FunctionLost', `the user function ${id} is gone`);
+  const filesOf = (address: string): BoardFiles => new BoardFiles(host.sys, `bus/pci/devices/${address}`, id, survey.problems);
+  const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(facts, survey, id, filesOf(user)) : { pids: [] };
+  const instance = presence === 'readable' && management !== undefined ? addManagement(facts, survey, id, filesOf(management)) : undefined;
+  if (presence === 'readable') addBoardFacts(facts, survey, id, { user, management }, read);
+  const processes = read.pids.map((pid) => describeProcess(host.proc, pid));
+  return facts.report(describe(survey, { id, pci, management, instance, read }), processes);
+}
+
+function addBoardFacts(
+  facts: Facts,
+  survey: Survey,
+  id: string,
+  functions: { readonly user: string | undefined; readonly management: string | undefined },
+  read: UserRead,
+): void {
+  const address = functions.user ?? (functions.management as string);
+  if (read.isResetting !== true) addAlveoSensors(facts, survey, id, address);
+  addUpdates(facts, survey, functions.management ?? address);
+  addInfo(facts, { stack: 'xrt', accelerator_id: read.loaded, shell: read.shell, compat_id: read.interfaceId });
+}
+
+interface Described {
+  readonly id: string;
+  readonly pci: PciFacts;
+  readonly management: string | undefined;
+  /** Number of `/dev/xclmgmt<n>`. */
+  readonly instance: number | undefined;
+  readonly read: UserRead;
+}
+
+function describe(survey: Survey, { id, pci, management, instance, read }: Described): Device {
+  const { attributes, ...identity } = pciIdentity(pci);
+  const nodes = [
+    ...(instance === undefined ? [] : [`/dev/xclmgmt${instance}`]),
+    ...(read.renderNode === undefined ? [] : [`/dev/dri/${read.renderNode}`]),
+    ...queueNode(survey, id),
+  ];
+  return {
+    family: 'fpga',
+    id,
+    kind: 'fpga',
+    aliases: management === undefined || management === id ? [] : [management],
+    ...identity,
+    pciAddress: id,
+    model: read.model ?? 'Alveo',
+    ...(read.serial !== undefined && { serial: read.serial }),
+    ...(read.shell !== undefined && { firmware: read.shell }),
+    attributes: { ...attributes, stack: 'xrt', nodes: nodes.join(',') },
+  };
+}
+
+/** The node of the QDMA engine is numbered by the address of the user function. */
+function queueNode({ host: { dev } }: Survey, address: string): readonly string[] {
+  const [domain = '0', bus = '0', rest = '0.0'] = address.split(':');
+  const [slot = '0', fn = '0'] = rest.split('.');
+  const number = Number.parseInt(domain, 16) * 65_536 + Number.parseInt(bus, 16) * 256 + Number.parseInt(slot, 16) * 8 + Number(fn);
+  const node = `xfpga/dma.qdma.u${number}.0`;
+  return dev.exists(node) ? [`/dev/${node}`] : [];
+}
+
+/** U30 cards carry two devices with one serial number, and the id of one stands for both. */
+function withSiblings(reports: readonly DeviceReport[]): readonly DeviceReport[] {
+  return reports.map((report) => {
+    const { device } = report;
+    if (device.model !== 'u30' || device.serial === undefined) return report;
+    const siblings = reports.filter((other) => other !== report && other.device.model === 'u30' && other.device.serial === device.serial);
+    if (siblings.length === 0) return report;
+    return { ...report, device: { ...device, aliases: [...device.aliases, ...siblings.map((other) => other.device.id)] } };
+  });
+}

@@ -1,0 +1,125 @@
+import type { DeviceReport } from '../../model/collection.ts';
+import { hours } from '../../model/duration.ts';
+import { modelOf, pciIdentity, readPciFacts } from './board.ts';
+import { BoardFiles } from './board-files.ts';
+import { type DflBoard, onBoard, type Unit } from './dfl-board.ts';
+import { addEngineErrors, readErrorMasks, readRevision } from './dfl-registers.ts';
+import { addDflSensors, readControllerVersion } from './dfl-sensors.ts';
+import { Facts } from './facts.ts';
+import { addBridges, addInfo, addManager, readManager } from './manager.ts';
+import { metrics } from './metrics.ts';
+import { addOpaeSensors } from './opae-sensors.ts';
+import { addPcie, type PciPresence } from './pcie-facts.ts';
+import type { Survey } from './survey.ts';
+import { addUpdates } from './updates.ts';
+import { isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
+
+/** A board's report with what its ports need of it. */
+export interface CardRead {
+  readonly report: DeviceReport;
+  readonly presence: PciPresence;
+  /** The conditions that take the whole board out, in words; empty when there is none. */
+  readonly faults: readonly string[];
+  readonly compatId?: string;
+}
+
+/** Everything of one board but its ports. */
+export function readDflCard(survey: Survey, board: DflBoard): CardRead {
+  const { sys } = survey.host;
+  const facts = new Facts();
+  const files = new BoardFiles(sys, `bus/pci/devices/${board.address}`, board.address, survey.problems);
+  const presence = addPcie(facts, survey, board.address);
+  const loaded = presence === 'readable' ? addDriverFacts(facts, survey, board, files) : {};
+  const pci = readPciFacts(sys, board.address);
+  const { attributes, ...identity } = pciIdentity(pci);
+  const firmware = loaded.controllerVersion;
+  const device = {
+    family: 'fpga',
+    id: board.address,
+    kind: 'fpga',
+    aliases: aliasesOf(board),
+    ...identity,
+    ...(modelOf(pci) === undefined && { model: 'DFL board' }),
+    ...(firmware !== undefined && { firmware }),
+    attributes: { ...attributes, stack: board.layout.stack, nodes: board.ports.map(({ name }) => `/dev/${name}`).join(',') },
+  };
+  const faults = facts.outOfService();
+  const { compatId } = loaded;
+  return { report: facts.report(device), presence, faults, ...(compatId !== undefined && { compatId }) };
+}
+
+/**
+ * The engine's name stands for the whole board. So does the port's where it is the only one: its holder has the board to itself
+ * and asks how hot it is.
+ */
+function aliasesOf({ engines, ports }: DflBoard): readonly string[] {
+  const only = ports.length === 1 ? ports : [];
+  return [...engines, ...only].map(({ name }) => name);
+}
+
+interface Loaded {
+  readonly compatId?: string;
+  readonly controllerVersion?: string;
+}
+
+function addDriverFacts(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): Loaded {
+  const { layout, address } = board;
+  const engine = board.engines[0];
+  const compatId = engine === undefined ? undefined : addEngine(facts, board, engine, files);
+  const manager = onBoard(board, survey.managers)[0];
+  if (manager !== undefined) addManager(facts, readManager(files.in(manager.path)));
+  addBridges(facts, survey, onBoard(board, survey.bridges), address);
+  addDflSensors(facts, survey, board, files);
+  if (layout.stack === 'opae' && engine !== undefined) addOpaeSensors(facts, files.in(engine.path));
+  addUpdates(facts, survey, address);
+  const controllerVersion = survey.memory.atMostEvery(`${address}/controller`, hours(1), () => readControllerVersion(survey, board));
+  const bitstreamId = engine === undefined ? undefined : files.in(engine.path).text('bitstream_id');
+  addInfo(facts, { stack: layout.stack, compat_id: compatId, bitstream_id: bitstreamId, bmc_version: controllerVersion });
+  return { ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
+}
+
+function addEngine(facts: Facts, board: DflBoard, engine: Unit, files: BoardFiles): string | undefined {
+  const own = files.in(engine.path);
+  addEngineErrors(facts, readErrorMasks(own, board.layout.registers), readRevision(own));
+  addMemory(facts, own);
+  const bitstream = own.value('bitstream_id', parseRegister);
+  if (bitstream !== undefined) addIdentity(facts, 'bitstream_id', isAllOnes(bitstream));
+  const compatId = readCompatId(own, board.layout.compatId);
+  if (compatId !== undefined) addIdentity(facts, 'compat_id', isAllOnes(compatId));
+  return compatId;
+}
+
+export function addIdentity(facts: Facts, what: string, isLost: boolean): void {
+  const message = isLost ? `${what} reads as all ones` : `${what} can be read`;
+  facts.find('IdentityLost', isLost, isLost ? 'AllOnes' : 'Readable', message, { instance: what });
+}
+
+/** Follows the first match of each pattern down to the file. */
+function readCompatId(files: BoardFiles, path: readonly string[]): string | undefined {
+  let here = files;
+  for (const pattern of path.slice(0, -1)) {
+    const name = pattern.includes('*') ? here.names(new RegExp(`^${pattern.replaceAll('.', '\\.').replace('*', '\\d+')}$`))[0] : pattern;
+    if (name === undefined) return undefined;
+    here = here.in(here.path(name));
+  }
+  return here.value(path.at(-1) as string, parseId);
+}
+
+/** Memory interfaces: feature devices with files `inf<n>_init_done` and `inf<n>_cal_fail`. */
+function addMemory(facts: Facts, engine: BoardFiles): void {
+  const banks = new Set<string>();
+  for (const name of engine.names(/^dfl_dev\.\d+$/)) {
+    const files = engine.in(engine.path(name));
+    for (const file of files.names(/^inf\d+_cal_fail$/)) {
+      const interfaceName = file.slice(0, file.indexOf('_'));
+      const bank = banks.has(interfaceName) ? `${name}_${interfaceName}` : interfaceName;
+      banks.add(bank);
+      const hasFailed = files.value(file, parseFlag);
+      const isDone = files.value(`${interfaceName}_init_done`, parseFlag);
+      if (hasFailed === undefined) continue;
+      facts.add(metrics.memoryCalibrated, !hasFailed && isDone !== false, { bank });
+      const message = `memory interface ${bank}: calibration ${hasFailed ? 'failed' : 'did not fail'}`;
+      facts.find('MemoryUncalibrated', hasFailed, hasFailed ? 'CalibrationFailed' : 'Calibrated', message, { instance: bank });
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import type { DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import { pciIdentity, readPciFacts } from './board.ts';
+import type { FileFact } from './board-files.ts';
+import { BoardFiles } from './board-files.ts';
+import type { DflBoard } from './dfl-board.ts';
+import { addIdentity, type CardRead } from './dfl-card.ts';
+import { bitNames } from './dfl-errors.ts';
+import { addErrorBits, maskOf, readRevision } from './dfl-registers.ts';
+import { Facts } from './facts.ts';
+import { addInfo } from './manager.ts';
+import type { ProbeMemory } from './memory.ts';
+import { metrics } from './metrics.ts';
+import { addPcie } from './pcie-facts.ts';
+import type { Survey } from './survey.ts';
+import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
+
+/** Values of `power_state`. Linux Documentation/ABI/testing/sysfs-platform-dfl-port. */
+const POWER_STATES: Readonly<Record<string, string>> = { '0': 'normal', '1': 'ap1', '2': 'ap2', '6': 'ap6' };
+const THROTTLE_LEVELS = ['ap1', 'ap2', 'ap6'];
+
+/** MMIO timeout and malformed packet. Port error table of revision 1. */
+const STRICT_BITS = (1n << 7n) | (1n << 14n);
+
+const parsePortNumber = (text: string): string | undefined => (/^\d{1,3}$/.test(text.trim()) ? text.trim() : undefined);
+
+/** One port, named by its PCI function and its number within the board. Undefined while that number was never told. */
+export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], card: CardRead): DeviceReport | undefined {
+  const { memory, problems } = survey;
+  const { sys } = survey.host;
+  const isOwnFunction = port.address !== board.address;
+  const facts = new Facts();
+  const isReadable = isOwnFunction ? addPcie(facts, survey, port.address) === 'readable' : card.presence === 'readable';
+  const named = new BoardFiles(sys, port.path, board.address, problems);
+  const number = memory.lastKnown(`${port.address}/${port.name}/id`, isReadable ? named.value('id', parsePortNumber) : undefined);
+  if (number === undefined) {
+    problems.push({ code: 'port-number-unknown', message: `/sys/${port.path}/id cannot be read`, device: board.address });
+    return undefined;
+  }
+  const id = `${port.address}-port${number}`;
+  if (isReadable) addPort(facts, survey, id, new BoardFiles(sys, port.path, id, problems), card, board);
+  addCardFault(facts, card);
+  return facts.report(portDevice(survey, board, port, id));
+}
+
+function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], id: string): Device {
+  const { attributes, ...identity } = pciIdentity(readPciFacts(survey.host.sys, port.address));
+  return {
+    family: 'fpga',
+    id,
+    kind: 'port',
+    aliases: [port.name],
+    parent: board.address,
+    ...identity,
+    attributes: { ...attributes, stack: board.layout.stack, nodes: `/dev/${port.name}` },
+  };
+}
+
+function addPort(facts: Facts, survey: Survey, id: string, files: BoardFiles, card: CardRead, board: DflBoard): void {
+  const afu = files.fact('afu_id', parseId);
+  addAccelerator(facts, afu);
+  facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, afu.value));
+  addPowerState(facts, files.fact('power_state', parseRegister));
+  for (const level of ['ap1', 'ap2'] as const) addThrottleEvent(facts, survey.memory, id, level, files.value(`${level}_event`, parseFlag));
+  addPortErrors(facts, maskOf(files.fact('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
+  if (afu.value !== undefined) addInfo(facts, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: afu.value });
+}
+
+/** A port that is held in reset answers EBUSY; one without accelerator of its own has no such file. Pure. */
+export function addAccelerator(facts: Facts, afu: FileFact<string>): void {
+  if (afu.value !== undefined) addIdentity(facts, 'afu_id', isAllOnes(afu.value));
+  const isInReset = afu.value === undefined && afu.error === 'EBUSY';
+  const message = isInReset ? 'the port is held in reset: afu_id gives EBUSY' : 'the port is not held in reset';
+  if (afu.value !== undefined || isInReset) {
+    facts.find('Reconfiguring', isInReset, isInReset ? 'PortInReset' : 'Idle', message, { instance: 'port' });
+  }
+}
+
+/** Pure. A value outside the table is no data. */
+export function addPowerState(facts: Facts, fact: FileFact<bigint>): void {
+  const state = fact.value === undefined ? undefined : POWER_STATES[fact.value.toString()];
+  if (state === undefined) {
+    if (fact.isFailed) facts.find('PowerDown', 'unknown', 'EmergencyShutdown', 'power_state cannot be read');
+    return;
+  }
+  facts.addState(metrics.powerState, Object.values(POWER_STATES), state);
+  for (const level of THROTTLE_LEVELS) facts.add(metrics.throttled, state === level, { reason: level });
+  const isSlow = state === 'ap1' || state === 'ap2';
+  facts.find('Throttled', isSlow, isSlow ? 'PowerState' : 'FullSpeed', `power state ${state}`, { instance: 'power_state' });
+  const isDown = state === 'ap6';
+  facts.find('PowerDown', isDown, isDown ? 'EmergencyShutdown' : 'Powered', `power state ${state}`);
+}
+
+function addThrottleEvent(facts: Facts, memory: ProbeMemory, id: string, level: 'ap1' | 'ap2', isLatched: boolean | undefined): void {
+  if (isLatched === undefined) return;
+  facts.add(metrics.throttleEvents, memory.rises(`${id}/${level}`, isLatched), { level });
+  const message = `${level}_event is ${isLatched ? 'latched' : 'clear'}`;
+  facts.find('ThrottleEvent', isLatched, isLatched ? 'Latched' : 'Clear', message, { instance: level });
+}
+
+/** Pure. */
+export function addPortErrors(facts: Facts, mask: bigint | 'unknown' | undefined, revision: number | undefined, isStrict: boolean): void {
+  if (mask === 'unknown') facts.find('PortError', 'unknown', 'RegisterSet', 'errors cannot be read');
+  else if (mask === 0n) facts.find('PortError', false, 'Clear', 'errors is 0x0');
+  else if (mask !== undefined) addSetPortErrors(facts, mask, revision, isStrict);
+}
+
+function addSetPortErrors(facts: Facts, mask: bigint, revision: number | undefined, isStrict: boolean): void {
+  addErrorBits(facts, 'port_errors', revision, mask);
+  const isFatal = isStrict && revision === 1 && (mask & STRICT_BITS) !== 0n;
+  const message = `errors is ${hex(mask)}: ${bitNames('port_errors', revision, mask).join(', ')}`;
+  facts.find('PortError', true, 'RegisterSet', message, isFatal ? { severity: 'fatal' } : {});
+}
+
+/** What takes the board out takes its ports out. */
+function addCardFault(facts: Facts, { faults }: CardRead): void {
+  const hasFault = faults.length > 0;
+  const message = hasFault ? `the board has ${faults.join(', ')}` : 'the board has no fault that takes it out';
+  facts.find('CardFault', hasFault, hasFault ? 'CardHasFatalCondition' : 'CardGood', message);
+}

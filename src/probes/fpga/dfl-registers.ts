@@ -1,0 +1,89 @@
+import type { Finding } from '../../model/health.ts';
+import type { BoardFiles, FileFact } from './board-files.ts';
+import { bitNames, type ErrorRegister, INJECTED } from './dfl-errors.ts';
+import type { Layout } from './dfl-layout.ts';
+import type { Facts } from './facts.ts';
+import { metrics } from './metrics.ts';
+import { hex, isAllOnes, parseRegister } from './values.ts';
+
+/** Masks of the error registers that the board has. `unknown`: there, and not to be read now. */
+export type ErrorMasks = ReadonlyMap<ErrorRegister, bigint | 'unknown'>;
+
+export function readErrorMasks(files: BoardFiles, registers: Layout['registers']): ErrorMasks {
+  const masks = new Map<ErrorRegister, bigint | 'unknown'>();
+  for (const [register, file] of Object.entries(registers)) {
+    const mask = maskOf(files.fact(file, parseRegister));
+    if (mask !== undefined) masks.set(register as ErrorRegister, mask);
+  }
+  return masks;
+}
+
+/** A register of all ones is a board that does not answer. */
+export function maskOf(fact: FileFact<bigint>): bigint | 'unknown' | undefined {
+  if (fact.value !== undefined) return isAllOnes(fact.value) ? 'unknown' : fact.value;
+  return fact.isFailed ? 'unknown' : undefined;
+}
+
+const parseRevision = (text: string): number | undefined => (/^\d{1,3}$/.test(text.trim()) ? Number(text) : undefined);
+
+/** Which of the bit tables holds; mainline kernels do not tell. */
+export function readRevision(files: BoardFiles): number | undefined {
+  return files.value('errors/revision', parseRevision);
+}
+
+/** One series for each bit that is set. */
+export function addErrorBits(facts: Facts, register: ErrorRegister, revision: number | undefined, mask: bigint): void {
+  for (const bit of bitNames(register, revision, mask)) facts.add(metrics.error, 1, { register, bit });
+}
+
+const COMPLETION_TIMEOUT = 1n << 7n;
+const THERMAL_RUNAWAY = 1n << 10n;
+
+/** Judges the registers of a management engine. Pure. */
+export function addEngineErrors(facts: Facts, masks: ErrorMasks, revision: number | undefined): void {
+  for (const [register, mask] of masks) if (mask !== 'unknown') addErrorBits(facts, register, revision, mask);
+  judge(facts, masks, revision, 'catfatal_errors', 'FatalError', (mask) => {
+    const isRunaway = revision !== 1 && (mask & THERMAL_RUNAWAY) !== 0n;
+    return isRunaway ? { reason: 'ThermalRunaway', remedy: 'replace' } : { reason: 'RegisterSet' };
+  });
+  judge(facts, masks, revision, 'nonfatal_errors', 'NonfatalError', () => ({ reason: 'RegisterSet' }));
+  judge(facts, masks, revision, 'fme_errors', 'FmeError', () => ({ reason: 'RegisterSet' }));
+  for (const register of ['pcie0_errors', 'pcie1_errors'] as const) {
+    judge(facts, masks, revision, register, 'PcieInterfaceError', (mask) =>
+      (mask & COMPLETION_TIMEOUT) === 0n ? { reason: 'RegisterSet' } : { reason: 'CompletionTimeout', severity: 'fatal' },
+    );
+  }
+  addInjection(facts, masks);
+}
+
+type Verdict = Pick<Finding, 'severity' | 'remedy'> & { readonly reason: 'RegisterSet' | 'ThermalRunaway' | 'CompletionTimeout' };
+
+function judge(
+  facts: Facts,
+  masks: ErrorMasks,
+  revision: number | undefined,
+  register: ErrorRegister,
+  type: 'FatalError' | 'NonfatalError' | 'FmeError' | 'PcieInterfaceError',
+  verdictOf: (mask: bigint) => Verdict,
+): void {
+  const mask = masks.get(register);
+  if (mask === undefined) return;
+  const tell = (status: Finding['status'], verdict: Verdict | { readonly reason: 'Clear' }, message: string): void => {
+    facts.findings.push({ type, instance: register, ...verdict, message, ...(status !== undefined && { status }) });
+  };
+  const real = mask === 'unknown' ? 0n : mask & ~(INJECTED[register] ?? 0n);
+  if (mask === 'unknown') tell('unknown', { reason: 'RegisterSet' }, `${register} cannot be read`);
+  else if (real === 0n) tell(false, { reason: 'Clear' }, `${register} is ${hex(mask)}`);
+  else tell(true, verdictOf(real), `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`);
+}
+
+function addInjection(facts: Facts, masks: ErrorMasks): void {
+  const injected = [...masks].flatMap(([register, mask]) => {
+    if (mask === 'unknown') return [];
+    const bits = register === 'inject_errors' ? mask : mask & (INJECTED[register] ?? 0n);
+    return bits === 0n ? [] : [`${register} is ${hex(mask)}`];
+  });
+  if (masks.size === 0) return;
+  const isActive = injected.length > 0;
+  facts.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
+}

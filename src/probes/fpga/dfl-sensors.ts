@@ -1,0 +1,132 @@
+import { dirname } from 'node:path';
+import { readHwmon, type Sensor } from '../../host/hwmon.ts';
+import { hours } from '../../model/duration.ts';
+import { BoardFiles } from './board-files.ts';
+import { type DflBoard, onBoard } from './dfl-board.ts';
+import type { Facts } from './facts.ts';
+import { metrics } from './metrics.ts';
+import { addAbsentSensors, addSensors, judgeCritical, MAIN_KINDS, type NamedSensor, nameSensors, RAIL_KINDS } from './sensors.ts';
+import type { Placed, Survey } from './survey.ts';
+
+/** Failed sweeps in a row after which the controller counts as hung. */
+const SWEEPS_TO_STALL = 3;
+
+/** Monitors of the engine (plain registers) and of the board controller (slow bus). */
+export function addDflSensors(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): void {
+  for (const monitor of onBoard(board, survey.monitors)) {
+    const name = files.in(monitor.path).text('name');
+    if (name === 'dfl_fme_thermal') addThermal(facts, survey, monitor);
+    else if (name === 'dfl_fme_power') addPower(facts, survey, monitor);
+    else addController(facts, survey, board, monitor);
+  }
+}
+
+/** 0 °C is a sensor that is not wired, as on N6000. */
+function addThermal(facts: Facts, survey: Survey, monitor: Placed): void {
+  const attributes = ['max', 'crit', 'emergency', 'max_alarm', 'crit_alarm'];
+  const [sensor] = readHwmon(survey.host.sys, monitor.path, { kinds: ['temp'], attributes });
+  if (sensor === undefined) return;
+  facts.add(metrics.temperature, sensor.value || undefined, { sensor: 'fpga' });
+  for (const limit of ['max', 'crit', 'emergency']) {
+    facts.add(metrics.temperatureLimit, sensor.attributes[limit] || undefined, { sensor: 'fpga', limit });
+  }
+  addAlarm(facts, sensor, 'max_alarm', 'temperature_max');
+  const critical = addReason(facts, sensor, 'crit_alarm', 'temperature_crit');
+  if (critical === undefined) return;
+  const message = `the FPGA is ${critical ? 'above' : 'below'} the temperature at which it stops`;
+  facts.find('OverTemperature', critical, critical ? 'CriticalAlarm' : 'Normal', message, { instance: 'fpga_alarm' });
+}
+
+/** Limits of 0 W are not enabled. */
+function addPower(facts: Facts, survey: Survey, monitor: Placed): void {
+  const attributes = ['max', 'crit', 'xeon_limit', 'fpga_limit', 'max_alarm', 'crit_alarm'];
+  const [sensor] = readHwmon(survey.host.sys, monitor.path, { kinds: ['power'], attributes });
+  if (sensor === undefined) return;
+  facts.add(metrics.power, sensor.value || undefined, { sensor: 'fpga' });
+  const limits = { max: 'max', crit: 'crit', xeon_limit: 'xeon', fpga_limit: 'fpga' };
+  for (const [file, limit] of Object.entries(limits)) facts.add(metrics.powerLimit, sensor.attributes[file] || undefined, { limit });
+  addAlarm(facts, sensor, 'max_alarm', 'power_max');
+  addAlarm(facts, sensor, 'crit_alarm', 'power_crit');
+}
+
+function addReason(facts: Facts, sensor: Sensor, alarm: string, reason: string): boolean | undefined {
+  const level = sensor.attributes[alarm];
+  if (level !== 0 && level !== 1) return undefined;
+  facts.add(metrics.throttled, level, { reason });
+  return level === 1;
+}
+
+function addAlarm(facts: Facts, sensor: Sensor, alarm: string, reason: string): void {
+  const isUp = addReason(facts, sensor, alarm, reason);
+  if (isUp === undefined) return;
+  const kind = sensor.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
+  facts.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
+    instance: reason,
+  });
+}
+
+interface Sweep {
+  readonly sensors: readonly NamedSensor[];
+  readonly failuresInARow: number;
+}
+
+function addController(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
+  const { options, memory } = survey;
+  const key = `${board.address}/${monitor.path}`;
+  const sweep = memory.atMostEvery(key, options['sensor-interval'], () => sweepController(survey, key, monitor));
+  addSensors(facts, sweep.sensors);
+  addAbsentSensors(facts, sweep.sensors);
+  const limits = memory.atMostEvery(`${key}/limits`, hours(1), () => readLimits(survey, monitor));
+  for (const sensor of sweep.sensors) if (sensor.kind === 'temp') addLimits(facts, survey, key, sensor, limits.get(sensor.channel) ?? {});
+  addControllerState(facts, sweep);
+}
+
+function sweepController(survey: Survey, key: string, monitor: Placed): Sweep {
+  const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
+  const sensors = nameSensors(readHwmon(survey.host.sys, monitor.path, { kinds }));
+  return { sensors, failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
+}
+
+/** Sensors that are not fitted, and those locked by an update, say nothing of the controller. */
+function hasNoAnswer(sensors: readonly Sensor[]): boolean {
+  const telling = sensors.filter(({ error }) => error !== 'ENODATA' && error !== 'EBUSY');
+  return telling.length > 0 && telling.every(({ error }) => error !== undefined);
+}
+
+function readLimits(survey: Survey, monitor: Placed): ReadonlyMap<string, Sensor['attributes']> {
+  const sensors = readHwmon(survey.host.sys, monitor.path, { kinds: ['temp'], attributes: ['max', 'crit', 'emergency'] });
+  return new Map(sensors.map(({ channel, attributes }) => [channel, attributes]));
+}
+
+function addLimits(facts: Facts, survey: Survey, key: string, sensor: NamedSensor, limits: Sensor['attributes']): void {
+  for (const [limit, value] of Object.entries(limits)) {
+    if (value > 0) facts.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
+  }
+  const critical = limits.crit;
+  if (critical === undefined || critical <= 0 || sensor.value === undefined) return;
+  judgeCritical(facts, survey.memory, key, { name: sensor.name, value: sensor.value, critical });
+}
+
+function addControllerState(facts: Facts, { sensors, failuresInARow }: Sweep): void {
+  const isStalled = failuresInARow >= SWEEPS_TO_STALL;
+  const status = isStalled ? true : failuresInARow > 0 ? 'unknown' : false;
+  const message = failuresInARow === 0 ? 'the sensors of the board controller answer' : 'no sensor of the board controller answers';
+  if (sensors.length > 0) facts.find('BmcStalled', status, failuresInARow === 0 ? 'Alive' : 'NoSensorAnswers', message);
+  if (sensors.some(({ error }) => error === 'EBUSY')) {
+    facts.find('UpdateRunning', true, 'SensorsLocked', 'the board controller refuses its sensors while it is updated', {
+      instance: 'sensors',
+    });
+  }
+}
+
+/** Firmware version of the board controller, from a directory above its monitor. */
+export function readControllerVersion(survey: Survey, board: DflBoard): string | undefined {
+  for (const monitor of onBoard(board, survey.monitors)) {
+    for (let at = dirname(monitor.path); at.includes(`/${board.address}/`); at = dirname(at)) {
+      const files = new BoardFiles(survey.host.sys, at, board.address, survey.problems);
+      const version = files.text('bmcfw_version') ?? files.text('bmc_version');
+      if (version !== undefined) return version;
+    }
+  }
+  return undefined;
+}

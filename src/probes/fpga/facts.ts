@@ -1,0 +1,54 @@
+import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Finding } from '../../model/health.ts';
+import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
+import { type ConditionName, conditions } from './conditions.ts';
+
+type ReasonOf<T extends ConditionName> = (typeof conditions)[T]['reasons'][number];
+
+/** Readings and findings of one device while they are gathered. */
+export class Facts {
+  readonly readings: Reading[] = [];
+  readonly findings: Finding[] = [];
+
+  /** A value that is not known makes no reading. */
+  add(metric: MetricSpec, value: number | bigint | boolean | undefined, labels?: Labels): void {
+    if (value === undefined) return;
+    const plain = typeof value === 'boolean' ? Number(value) : value;
+    this.readings.push(labels === undefined ? { metric: metric.name, value: plain } : { metric: metric.name, labels, value: plain });
+  }
+
+  /** One series per member of a closed set, 1 for the present one; none at all for a member that the set does not have. */
+  addState(metric: MetricSpec, states: readonly string[], present: string): void {
+    if (states.includes(present)) for (const state of states) this.add(metric, state === present, { state });
+  }
+
+  find<T extends ConditionName>(
+    type: T,
+    status: Finding['status'],
+    reason: ReasonOf<T>,
+    message: string,
+    more: Omit<Finding, 'type' | 'status' | 'reason' | 'message'> = {},
+  ): void {
+    this.findings.push({ type, reason, message, ...more, ...(status !== undefined && { status }) });
+  }
+
+  /** For class `rate`: the policy judges the growth. */
+  count(type: ConditionName, message: string, count: number | bigint, instance?: string): void {
+    this.findings.push({ type, reason: 'CounterGrows', message, count: Number(count), ...(instance !== undefined && { instance }) });
+  }
+
+  /** Conditions that hold and take the device out at once, each once. */
+  outOfService(): readonly string[] {
+    const found = this.findings.filter(({ type, status, severity }) => {
+      const spec = conditions[type as ConditionName];
+      return status === true && (severity ?? spec.severity) === 'fatal' && spec.class !== 'in-progress' && spec.class !== 'no-data';
+    });
+    return [...new Set(found.map(({ type }) => type))];
+  }
+
+  report(device: Device, processes?: readonly DeviceProcess[]): DeviceReport {
+    const { readings, findings } = this;
+    return processes === undefined ? { device, readings, findings } : { device, readings, findings, processes };
+  }
+}

@@ -1,0 +1,26 @@
+import { defineFamily } from '../family.ts';
+import { access } from './access.ts';
+import { conditions } from './conditions.ts';
+import { metrics } from './metrics.ts';
+import { options } from './options.ts';
+import { createFpgaProbe } from './probe.ts';
+import { problems } from './problems.ts';
+import { resolve } from './resolve.ts';
+import { simulate } from './simulate.ts';
+
+/**
+ * Two kinds of devices. `fpga` is a board, named by the PCI address of its physical (DFL) or user (Alveo) function, or by its
+ * platform device where it is not on PCI. `port` is one accelerator slot of a DFL board: `<address>-port<number>`.
+ */
+export const family = defineFamily({
+  name: 'fpga',
+  summary: 'FPGA boards: Intel DFL and OPAE, AMD Alveo (XRT, AMI), and FPGAs of SoCs known to the FPGA manager',
+  metrics: Object.values(metrics),
+  conditions: Object.values(conditions),
+  problems,
+  options,
+  createProbe: createFpgaProbe,
+  resolve,
+  access,
+  simulate,
+});

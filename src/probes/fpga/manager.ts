@@ -1,0 +1,158 @@
+import type { DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import { readPciFacts } from './board.ts';
+import { BoardFiles } from './board-files.ts';
+import { Facts } from './facts.ts';
+import { metrics } from './metrics.ts';
+import { addPcie } from './pcie-facts.ts';
+import { type Placed, placedIn, type Survey } from './survey.ts';
+import { isAllOnes, parseId } from './values.ts';
+
+/** States of a manager. Linux drivers/fpga/fpga-mgr.c, `state_str`. */
+export const MANAGER_STATES = [
+  'unknown',
+  'power off',
+  'power up',
+  'reset',
+  'firmware request',
+  'firmware request error',
+  'parse header',
+  'parse header error',
+  'write init',
+  'write init error',
+  'write',
+  'write error',
+  'write complete',
+  'write complete error',
+  'operating',
+] as const;
+export type ManagerState = (typeof MANAGER_STATES)[number];
+
+const stateLabel = (state: string): string => state.replaceAll(' ', '_');
+const STATE_LABELS = MANAGER_STATES.map(stateLabel);
+
+/** Lines of `status` that point at the hardware and not at the image. */
+const HARDWARE_LINES: ReadonlySet<string> = new Set(['reconfig CRC error', 'reconfig fifo overflow error']);
+
+/** One look at a manager. */
+export interface ManagerSample {
+  readonly name?: string;
+  /** As printed; a state of a newer kernel than ours is kept. */
+  readonly state?: string;
+  /** Errors of the last attempt, one per line. */
+  readonly status: readonly string[];
+}
+
+export function parseStatus(text: string): readonly string[] {
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+export function readManager(files: BoardFiles): ManagerSample {
+  const name = files.text('name');
+  const state = files.text('state');
+  const status = files.value('status', parseStatus) ?? [];
+  return { ...(name !== undefined && { name }), ...(state !== undefined && { state }), status };
+}
+
+/** The state as readings and findings. Pure. */
+export function addManager(facts: Facts, { state, status }: ManagerSample): void {
+  if (state !== undefined) {
+    facts.addState(metrics.managerState, STATE_LABELS, stateLabel(state));
+    addProgress(facts, state);
+    addDown(facts, state);
+  }
+  addFailure(facts, state, status);
+}
+
+function addProgress(facts: Facts, state: string): void {
+  const isBusy = /^(?:firmware request|parse header|write|write init|write complete)$/.test(state);
+  facts.find('Reconfiguring', isBusy, isBusy ? 'Programming' : 'Idle', `the FPGA manager says "${state}"`, { instance: 'manager' });
+}
+
+function addDown(facts: Facts, state: string): void {
+  const reason = state === 'power off' ? 'PoweredOff' : state === 'reset' ? 'InReset' : 'Running';
+  facts.find('ManagerDown', reason !== 'Running', reason, `the FPGA manager says "${state}"`);
+}
+
+function addFailure(facts: Facts, state: string | undefined, status: readonly string[]): void {
+  if (status.some((line) => HARDWARE_LINES.has(line))) {
+    const message = `programming failed: ${status.join(', ')}`;
+    facts.find('ProgramFailed', true, 'HardwareRefused', message, { severity: 'fatal', remedy: 'reset' });
+  } else if (status.length > 0) facts.find('ProgramFailed', true, 'StatusReported', `programming failed: ${status.join(', ')}`);
+  else if (state?.endsWith(' error') === true) facts.find('ProgramFailed', true, 'StateError', `programming ended with "${state}"`);
+  else if (state !== undefined) facts.find('ProgramFailed', false, 'Succeeded', `the FPGA manager says "${state}"`);
+}
+
+/** Bridges of one board, or those that belong to none on PCI. */
+export function addBridges(facts: Facts, survey: Survey, bridges: readonly Placed[], device: string): void {
+  for (const bridge of bridges) {
+    const state = new BoardFiles(survey.host.sys, bridge.path, device, survey.problems).text('state');
+    if (state !== 'enabled' && state !== 'disabled') continue;
+    facts.add(metrics.bridgeEnabled, state === 'enabled', { bridge: bridge.owner ?? bridge.name });
+  }
+}
+
+/**
+ * FPGAs that only a manager knows: those of SoCs and on serial buses, named by the device that registered the manager, and PCI
+ * boards that neither DFL nor XRT drives, named by their address. `taken` holds the addresses already reported.
+ */
+export function readManagedBoards(survey: Survey, taken: ReadonlySet<string>): readonly DeviceReport[] {
+  const left = survey.managers.filter(({ address }) => address === undefined || !taken.has(address));
+  const isOnlyEmbedded = left.filter(({ address }) => address === undefined).length === 1;
+  const seen = new Set<string>();
+  return left.flatMap((manager) => {
+    const id = manager.address ?? embeddedId(manager);
+    if (seen.has(id)) return [];
+    seen.add(id);
+    return [readManaged(survey, manager, id, isOnlyEmbedded)];
+  });
+}
+
+/** Name of the platform device; `class` stands where the manager has no parent. */
+function embeddedId({ owner, name }: Placed): string {
+  return owner === undefined || owner === 'class' || owner === 'virtual' ? name : owner;
+}
+
+function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded: boolean): DeviceReport {
+  const { sys } = survey.host;
+  const files = new BoardFiles(sys, manager.path, id, survey.problems);
+  const facts = new Facts();
+  const isReadable = manager.address === undefined || addPcie(facts, survey, manager.address) === 'readable';
+  const sample: ManagerSample = isReadable ? readManager(files) : { status: [] };
+  if (isReadable) addManager(facts, sample);
+  const onBoard = (other: Placed): boolean => other.address === manager.address && (manager.address !== undefined || isOnlyEmbedded);
+  if (isReadable) addBridges(facts, survey, survey.bridges.filter(onBoard), id);
+  const compatId = isReadable ? regionId(survey, onBoard, id) : undefined;
+  if (compatId !== undefined) addInfo(facts, { stack: 'manager', compat_id: compatId });
+  const pci = manager.address === undefined ? undefined : readPciFacts(sys, manager.address);
+  const device: Device = {
+    family: 'fpga',
+    id,
+    kind: 'fpga',
+    aliases: [manager.name],
+    ...(sample.name !== undefined && { model: sample.name }),
+    ...(pci !== undefined && {
+      pciAddress: pci.address,
+      ...(pci.driver !== undefined && { driver: pci.driver }),
+      ...(pci.numaNode !== undefined && { numaNode: pci.numaNode }),
+    }),
+    attributes: { stack: 'manager' },
+  };
+  return facts.report(device);
+}
+
+function regionId(survey: Survey, onBoard: (region: Placed) => boolean, device: string): string | undefined {
+  for (const region of placedIn(survey.host.sys, 'class/fpga_region').filter(onBoard)) {
+    const id = new BoardFiles(survey.host.sys, region.path, device, survey.problems).value('compat_id', parseId);
+    if (id !== undefined && !isAllOnes(id)) return id;
+  }
+  return undefined;
+}
+
+/** All labels of the info metric, empty where nothing is known. */
+export function addInfo(facts: Facts, known: Readonly<Record<string, string | undefined>>): void {
+  facts.add(metrics.info, 1, Object.fromEntries(metrics.info.labels.map((label) => [label, known[label] ?? ''])));
+}

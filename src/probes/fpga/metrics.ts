@@ -1,0 +1,113 @@
+import type { MetricSpec } from '../../model/metric.ts';
+import { measured, shared } from '../../model/shared-metrics.ts';
+
+const PCI = '/sys/bus/pci/devices/<address>';
+const FME = '/sys/class/fpga_region/<region>/dfl-fme.<n>';
+const PORT = '/sys/class/fpga_region/<region>/dfl-port.<n>';
+const HWMON = '/sys/class/hwmon/<hwmon> below the board';
+const XRT = `${PCI} of the user function`;
+
+export const metrics = {
+  temperature: measured(shared.temperature, `${HWMON}: temp<n>_input; sensor is the text of temp<n>_label`),
+  temperatureLimit: measured(
+    shared.temperatureLimit,
+    `${HWMON}: temp<n>_max, temp<n>_crit, temp<n>_emergency of DFL boards; upper_* of hwmon_sdm. XRT's temp<n>_highest is no limit`,
+  ),
+  power: measured(shared.power, `${HWMON}: power<n>_input`),
+  powerLimit: measured(shared.powerLimit, `${HWMON}: power1_max, power1_crit, power1_xeon_limit, power1_fpga_limit of dfl_fme_power`),
+  voltage: measured(shared.voltage, `${HWMON}: in<n>_input, with the option rail-sensors`),
+  current: measured(shared.current, `${HWMON}: curr<n>_input, with the option rail-sensors`),
+  fanSpeed: measured(shared.fanSpeed, `${HWMON}: fan<n>_input`),
+  throttled: measured(
+    shared.throttled,
+    `${PORT}/power_state for ap1, ap2, ap6; temp1_max_alarm, temp1_crit_alarm, power1_max_alarm, power1_crit_alarm of the FME's hwmon`,
+  ),
+  clock: measured(shared.clock, `${XRT}: icap.u.<n>/clock_freqs, in MHz; clock is the position in the list`),
+  memoryUsed: measured(shared.memoryUsed, `${XRT}: memstat_raw, sum over the memory banks`),
+  errors: measured(shared.errors, `${PCI}: mig.<n>/ecc_ce_cnt and ecc_ue_cnt where ecc_enabled is 1`, ['kind', 'bank']),
+  pcieWidth: measured(shared.pcieWidth, `${PCI}/current_link_width`),
+  pcieWidthMax: measured(shared.pcieWidthMax, `${PCI}/max_link_width of device and upstream port, the smaller`),
+  pcieGeneration: measured(shared.pcieGeneration, `${PCI}/current_link_speed; link_speed_current of AMI`),
+  pcieGenerationMax: measured(shared.pcieGenerationMax, `${PCI}/max_link_speed of device and upstream port, the smaller`),
+  pcieErrors: measured(shared.pcieErrors, `${PCI}/aer_dev_correctable, aer_dev_nonfatal, aer_dev_fatal: one line per kind`),
+
+  info: gauge(
+    'info',
+    'What the board is loaded with; a label is empty where the driver does not tell.',
+    ['stack', 'compat_id', 'accelerator_id', 'bitstream_id', 'bmc_version', 'shell'],
+    `${FME}/{bitstream_id,dfl-fme-region.*}, ${PORT}/afu_id, bmcfw_version of the board controller; xclbinuuid and rom.u.<n>/VBNV of XRT`,
+  ),
+  managerState: gauge(
+    'manager_state',
+    '1 for the state that the FPGA manager is in, 0 for the others. A DFL board that was never programmed since boot says unknown.',
+    ['state'],
+    '/sys/class/fpga_manager/<manager>/state',
+  ),
+  bridgeEnabled: gauge(
+    'bridge_enabled',
+    '1 while a bridge between FPGA and host is open, 0 while it is shut, as during programming.',
+    ['bridge'],
+    '/sys/class/fpga_bridge/<bridge>/state',
+  ),
+  error: gauge(
+    'error',
+    '1 for each bit that is set in an error register; no series for the others. Bits stay set until an operator clears them.',
+    ['register', 'bit'],
+    `${FME}/errors/{fme_errors,pcie0_errors,pcie1_errors,nonfatal_errors,catfatal_errors,inject_errors} and ${PORT}/errors/errors`,
+  ),
+  powerState: gauge('power_state', '1 for the power state that a port is in, 0 for the others.', ['state'], `${PORT}/power_state`),
+  throttleEvents: counter(
+    'throttle_events_total',
+    'Times that a port began to be throttled while the agent watched.',
+    ['level'],
+    `${PORT}/ap1_event and ap2_event: latched, counted at each rise`,
+  ),
+  reconfigurations: counter(
+    'reconfigurations_total',
+    'Times that another accelerator was loaded while the agent watched.',
+    [],
+    `changes of ${PORT}/afu_id and of xclbinuuid`,
+  ),
+  flashUpdates: counter(
+    'flash_updates_total',
+    'Times that the flash memory of the board was written in its life.',
+    [],
+    '/sys/bus/platform/drivers/intel-m10bmc-sec-update/<device>/security/flash_count, read once a day with the option flash-count',
+  ),
+  updateRunning: gauge(
+    'update_running',
+    '1 while a firmware update is under way, 0 when none is.',
+    [],
+    '/sys/class/firmware/<name>/status',
+  ),
+  memoryCalibrated: gauge(
+    'memory_calibrated',
+    '1 for each memory interface that is calibrated, 0 for one that failed.',
+    ['bank'],
+    `${FME}/dfl_dev.<n>/inf<bank>_cal_fail and inf<bank>_init_done; mig_calibration of XRT (bank all)`,
+  ),
+  memoryBuffers: gauge(
+    'memory_buffers',
+    'Buffers that programs hold in device memory.',
+    [],
+    `${XRT}: memstat_raw, sum over the memory banks`,
+  ),
+  executions: counter('executions_total', 'Kernel executions since the driver was loaded.', [], `${XRT}: kdsstat, total execs`),
+  outstanding: gauge('executions_outstanding', 'Kernel executions that are queued or run.', [], `${XRT}: kdsstat, outstanding execs`),
+  clients: gauge('clients', 'Open contexts of programs on the board.', [], `${XRT}: kdsstat, contexts`),
+  firewallTripped: gauge(
+    'firewall_tripped',
+    '1 once the AXI firewall has cut off the accelerator, 0 while it has not.',
+    [],
+    `${PCI} of the management function: firewall.m.<n>/status`,
+  ),
+  ready: gauge('ready', '1 while the board is ready for work, 0 while it is not.', [], `${XRT}: ready; dev_state of AMI`),
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
+  return { name: `device_fpga_${name}`, type: 'gauge', help, labels, source };
+}
+
+function counter(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
+  return { name: `device_fpga_${name}`, type: 'counter', help, labels, source };
+}

@@ -1,0 +1,72 @@
+import type { Host } from '../../host/host.ts';
+import type { Collection, DeviceReport } from '../../model/collection.ts';
+import type { Probe } from '../family.ts';
+import { readAlveoBoards } from './alveo.ts';
+import { readAmiBoards } from './ami.ts';
+import { isFpgaBoard, pciIdentity, readPciFacts } from './board.ts';
+import { readDflBoards } from './dfl.ts';
+import { Facts } from './facts.ts';
+import { readManagedBoards } from './manager.ts';
+import { ProbeMemory } from './memory.ts';
+import type { FpgaOptions } from './options.ts';
+import { addPcie } from './pcie-facts.ts';
+import { makeSurvey, type Survey } from './survey.ts';
+
+export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
+  const memory = new ProbeMemory(host.clock);
+  return { collect: () => collect(makeSurvey(host, options, memory)) };
+}
+
+/** Each stack finds its own boards; what is left over on the bus has no driver that tells anything. */
+function collect(survey: Survey): Collection {
+  const reports = [...readDflBoards(survey), ...readAlveoBoards(survey)];
+  const { sys } = survey.host;
+  const { amd, known } = scanBus(survey, addressesOf(reports));
+  reports.push(
+    ...readAmiBoards(
+      survey,
+      amd.filter((address) => sys.exists(`bus/pci/devices/${address}/dev_state`)),
+    ),
+  );
+  reports.push(...readManagedBoards(survey, addressesOf(reports)));
+  const taken = addressesOf(reports);
+  reports.push(...known.filter((address) => !taken.has(address)).flatMap((address) => readBareBoard(survey, address)));
+  return { reports, problems: survey.problems };
+}
+
+function addressesOf(reports: readonly DeviceReport[]): ReadonlySet<string> {
+  return new Set(reports.flatMap(({ device }) => [device.pciAddress ?? device.id, ...(device.kind === 'fpga' ? device.aliases : [])]));
+}
+
+/** Vendors in the tables of boards. The vendor file is the PCI core's memory and wakes nothing. */
+const VENDORS: ReadonlySet<string> = new Set(['0x8086', '0x1c2c', '0x10ee']);
+
+/** Functions that no stack has reported: all of AMD, and those of makers of boards. Sisters of a reported function are not asked. */
+function scanBus(
+  { host: { sys } }: Survey,
+  taken: ReadonlySet<string>,
+): { readonly amd: readonly string[]; readonly known: readonly string[] } {
+  const slotOf = (address: string): string => address.slice(0, address.lastIndexOf('.'));
+  const slots = new Set([...taken].map(slotOf));
+  const left = sys.list('bus/pci/devices').filter((address) => !slots.has(slotOf(address)));
+  const vendors = new Map(left.map((address) => [address, sys.text(`bus/pci/devices/${address}/vendor`)?.toLowerCase() ?? '']));
+  return {
+    amd: left.filter((address) => vendors.get(address) === '0x10ee'),
+    known: left.filter((address) => VENDORS.has(vendors.get(address) as string)),
+  };
+}
+
+/** A board without driver, or with one that tells nothing: `vfio-pci`, a driver of one's own. */
+function readBareBoard(survey: Survey, address: string): readonly DeviceReport[] {
+  const pci = readPciFacts(survey.host.sys, address);
+  if (!isFpgaBoard(pci)) return [];
+  const facts = new Facts();
+  addPcie(facts, survey, address);
+  const isUnbound = pci.driver === undefined;
+  const message = isUnbound ? 'no driver is bound' : `bound to ${pci.driver}`;
+  facts.find('DriverUnbound', isUnbound, isUnbound ? 'NoDriver' : 'Bound', message);
+  const { attributes, ...identity } = pciIdentity(pci);
+  return [
+    facts.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...identity, attributes: { ...attributes, stack: 'none' } }),
+  ];
+}

@@ -1,0 +1,51 @@
+import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import type { Tree } from '../../host/tree.ts';
+import type { NamedSensor } from './sensors.ts';
+
+/** Upper thresholds of one sensor, by the names that limits have in labels. */
+export interface SdmSensor extends NamedSensor {
+  readonly limits: Readonly<Record<string, number>>;
+}
+
+const LIMITS = { upper_warn: 'max', upper_critical: 'crit', upper_fatal: 'emergency' } as const;
+const INPUT = /^(temp|in|curr|power)(\d+)_input$/;
+const VALID = 'Sensor Present and Valid';
+
+/** Exponent of `unitm`: the raw integer times ten to it is in the unit itself. */
+function parseExponent(text: string | undefined): number | undefined {
+  const exponent = parseInteger(text ?? '');
+  return exponent !== undefined && Math.abs(exponent) <= 12 ? exponent : undefined;
+}
+
+/** Value of a raw integer; divides for negative exponents, so that 12064 with -3 is 12.064. */
+export function scaleSdm(raw: number, exponent: number): number {
+  return exponent < 0 ? raw / 10 ** -exponent : raw * 10 ** exponent;
+}
+
+/**
+ * Sensors of `hwmon_sdm` (Versal boards): they look like hwmon and are not, for the unit is told beside each value. A sensor that
+ * is not "present and valid" has no value. Each file costs a message to the management function: only what is needed is read.
+ */
+export function readSdm(sys: Tree, directory: string, kinds: readonly SensorKind[]): readonly SdmSensor[] {
+  const files = new Set(sys.list(directory));
+  const inputs = [...files].map((file) => INPUT.exec(file)).filter((match) => match !== null);
+  return inputs.flatMap((match) => {
+    const [, kind, number] = match as unknown as readonly [string, SensorKind, string];
+    const channel = `${kind}${number}`;
+    if (!kinds.includes(kind)) return [];
+    const text = (suffix: string): string | undefined =>
+      files.has(`${channel}_${suffix}`) ? sys.text(`${directory}/${channel}_${suffix}`) : undefined;
+    const status = text('status');
+    if (status !== undefined && status !== VALID) return [];
+    const exponent = parseExponent(text('unitm') ?? '0');
+    const raw = parseInteger(text('input') ?? '');
+    if (exponent === undefined || raw === undefined) return [];
+    const limits = Object.entries(LIMITS).flatMap(([suffix, limit]) => {
+      const value = kind === 'temp' ? parseInteger(text(suffix) ?? '') : undefined;
+      return value === undefined || value === 0 ? [] : [[limit, scaleSdm(value, exponent)] as const];
+    });
+    const label = text('label') ?? '';
+    const name = sensorSlug(label) || channel;
+    return [{ kind, channel, label, name, value: scaleSdm(raw, exponent), attributes: {}, limits: Object.fromEntries(limits) }];
+  });
+}

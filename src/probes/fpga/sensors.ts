@@ -1,0 +1,66 @@
+import { type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import type { MetricSpec } from '../../model/metric.ts';
+import type { Facts } from './facts.ts';
+import type { ProbeMemory } from './memory.ts';
+import { metrics } from './metrics.ts';
+
+const METRICS: Readonly<Record<SensorKind, MetricSpec>> = {
+  temp: metrics.temperature,
+  in: metrics.voltage,
+  curr: metrics.current,
+  power: metrics.power,
+  fan: metrics.fanSpeed,
+};
+
+/** Kinds that are always read; the rails come on top, by option. */
+export const MAIN_KINDS: readonly SensorKind[] = ['temp', 'power', 'fan'];
+export const RAIL_KINDS: readonly SensorKind[] = ['in', 'curr'];
+
+/** °C by which a sensor must fall below its limit before that counts as over. */
+export const HYSTERESIS = 5;
+
+/** A sensor with the name it has in labels. */
+export interface NamedSensor extends Sensor {
+  readonly name: string;
+}
+
+/**
+ * Names for all sensors of one board: the slug of the label, else the channel. Of two with the same name the second also
+ * gets its channel, so that no two series are alike.
+ */
+export function nameSensors<T extends Sensor>(sensors: readonly T[]): readonly (T & NamedSensor)[] {
+  const taken = new Set<string>();
+  return sensors.map((sensor) => {
+    const slug = sensorSlug(sensor.label ?? '') || sensor.channel;
+    const name = taken.has(`${sensor.kind}/${slug}`) ? `${slug}_${sensor.channel}` : slug;
+    taken.add(`${sensor.kind}/${name}`);
+    return { ...sensor, name };
+  });
+}
+
+/** Readings of the sensors that have a value. */
+export function addSensors(facts: Facts, sensors: readonly NamedSensor[]): void {
+  for (const { kind, name, value } of sensors) {
+    facts.add(METRICS[kind], value, kind === 'fan' ? { fan: name } : { sensor: name });
+  }
+}
+
+/** The unfitted ones, for the record. */
+export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]): void {
+  for (const { name, error, kind } of sensors) {
+    if (error === 'ENODATA') facts.find('SensorAbsent', true, 'NoData', `${name} has no data`, { instance: `${kind}/${name}` });
+  }
+}
+
+/** One temperature against its critical value. `key` is the board's. */
+export function judgeCritical(
+  facts: Facts,
+  memory: ProbeMemory,
+  key: string,
+  sensor: { readonly name: string; readonly value: number; readonly critical: number },
+): void {
+  const { name, value, critical } = sensor;
+  const isOver = memory.isAbove(`${key}/critical/${name}`, value, critical, critical - HYSTERESIS);
+  const message = `${name} at ${value} °C, critical at ${critical} °C`;
+  facts.find('OverTemperature', isOver, isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
+}

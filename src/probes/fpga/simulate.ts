@@ -1,0 +1,22 @@
+import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import { simulateAlveo } from './simulated-alveo.ts';
+import { simulateDfl } from './simulated-dfl.ts';
+
+/** Boards of alternating makes: Intel D5005 under DFL, AMD U250 under XRT. The first of the Intel boards has an error now and then. */
+export function simulate({ fpgas, elapsedMs }: Scenario): SimulatedHardware {
+  const boards = Array.from({ length: fpgas }, (_, board) =>
+    board % 2 === 0 ? simulateDfl(board, board / 2, elapsedMs) : simulateAlveo(board, elapsedMs),
+  );
+  const resources = new Map<string, { readonly deviceIds: string[]; readonly numaNodes: number[] }>();
+  for (const { resource, deviceId, numaNode } of boards) {
+    const entry = resources.get(resource) ?? { deviceIds: [], numaNodes: [] };
+    entry.deviceIds.push(deviceId);
+    entry.numaNodes.push(numaNode);
+    resources.set(resource, entry);
+  }
+  return {
+    files: Object.assign({}, ...boards.map(({ files }) => files)),
+    links: Object.assign({}, ...boards.map(({ links }) => links)),
+    resources: [...resources].map(([resource, entry]) => ({ resource, ...entry })),
+  };
+}

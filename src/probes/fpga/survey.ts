@@ -1,0 +1,68 @@
+import { basename, dirname } from 'node:path';
+import type { Host } from '../../host/host.ts';
+import { isPciAddress } from '../../host/pci.ts';
+import type { Tree } from '../../host/tree.ts';
+import type { Problem } from '../../model/collection.ts';
+import type { ProbeMemory } from './memory.ts';
+import type { FpgaOptions } from './options.ts';
+
+/** A class device and the PCI function it lies below; without `address` on boards that are not on PCI. */
+export interface Placed {
+  /** `hwmon3`, `fpga0`, `br0`: numbers in probe order. */
+  readonly name: string;
+  /** Below `bus/pci/devices/<address>`, so that a read that hangs is booked to the board; else the class directory. */
+  readonly path: string;
+  readonly address?: string;
+  /** Device that registered it: `firmware:zynqmp-firmware:pcap`, `dfl-fme-mgr.0`. */
+  readonly owner?: string;
+}
+
+/** All that one collection looks at and carries along. */
+export interface Survey {
+  readonly host: Host;
+  readonly options: FpgaOptions;
+  readonly memory: ProbeMemory;
+  readonly problems: Problem[];
+  readonly monitors: readonly Placed[];
+  readonly managers: readonly Placed[];
+  readonly bridges: readonly Placed[];
+  readonly uploads: readonly Placed[];
+}
+
+export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory): Survey {
+  const { sys } = host;
+  return {
+    host,
+    options,
+    memory,
+    problems: [],
+    monitors: placedIn(sys, 'class/hwmon'),
+    managers: placedIn(sys, 'class/fpga_manager'),
+    bridges: placedIn(sys, 'class/fpga_bridge'),
+    uploads: placedIn(sys, 'class/firmware'),
+  };
+}
+
+/** All members of a class directory that are directories or links to one, in the order of their numbers. */
+export function placedIn(sys: Tree, directory: string): readonly Placed[] {
+  return sys
+    .list(directory)
+    .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+    .flatMap((name) => {
+      const placed = place(sys, `${directory}/${name}`);
+      return placed === undefined ? [] : [placed];
+    });
+}
+
+/** Where a path of a class directory lies below its PCI function: the last address in its real path. */
+export function place(sys: Tree, path: string): Placed | undefined {
+  const real = sys.realpath(path);
+  if (real === undefined) return undefined;
+  const parts = real.split('/');
+  const at = parts.findLastIndex(isPciAddress);
+  const owner = basename(dirname(dirname(real)));
+  const common = { name: basename(path), ...(owner !== '' && owner !== '.' && { owner }) };
+  if (at < 0) return { ...common, path };
+  const address = parts[at] as string;
+  return { ...common, address, path: ['bus/pci/devices', address, ...parts.slice(at + 1)].join('/') };
+}

@@ -1,0 +1,35 @@
+import { hours } from '../../model/duration.ts';
+import { BoardFiles } from './board-files.ts';
+import type { Facts } from './facts.ts';
+import { metrics } from './metrics.ts';
+import { placedIn, type Survey } from './survey.ts';
+import { parseCount } from './values.ts';
+
+/** Linux Documentation/ABI/testing/sysfs-class-firmware. */
+const UPLOAD_STATES: ReadonlySet<string> = new Set(['receiving', 'preparing', 'transferring', 'programming']);
+
+/** Firmware uploads that run, and how often the flash was written. */
+export function addUpdates(facts: Facts, survey: Survey, address: string): void {
+  const uploads = survey.uploads.filter((upload) => upload.address === address);
+  const states = uploads.flatMap(({ path }) => new BoardFiles(survey.host.sys, path, address, survey.problems).text('status') ?? []);
+  const running = states.find((state) => UPLOAD_STATES.has(state));
+  if (states.length > 0) {
+    facts.add(metrics.updateRunning, running !== undefined);
+    const message = `firmware upload: ${running ?? 'idle'}`;
+    facts.find('UpdateRunning', running !== undefined, running === undefined ? 'Idle' : 'Uploading', message, { instance: 'upload' });
+  }
+  if (survey.options['flash-count']) {
+    facts.add(
+      metrics.flashUpdates,
+      survey.memory.atMostEvery(`${address}/flash`, hours(24), () => readFlashCount(survey, address)),
+    );
+  }
+}
+
+function readFlashCount(survey: Survey, address: string): number | bigint | undefined {
+  for (const { path } of placedIn(survey.host.sys, 'bus/platform/drivers/intel-m10bmc-sec-update').filter((d) => d.address === address)) {
+    const count = new BoardFiles(survey.host.sys, `${path}/security`, address, survey.problems).value('flash_count', parseCount);
+    if (count !== undefined) return count;
+  }
+  return undefined;
+}
