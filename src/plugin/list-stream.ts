@@ -26,10 +26,6 @@ export class ListStream {
     this.#onEnd = onEnd;
     this.#unsubscribe = supply.onChange(() => this.#send());
     for (const event of ['cancelled', 'close', 'error', 'finish']) call.on(event, () => this.drop());
-    call.on('drain', () => {
-      this.#isBlocked = false;
-      this.#send();
-    });
     this.#send();
   }
 
@@ -51,7 +47,12 @@ export class ListStream {
     const devices = kubeletDevices(this.#supply.offers());
     if (this.#sent !== undefined && isSameList(this.#sent, devices)) return;
     this.#sent = devices;
-    this.#isBlocked = !this.#call.write({ devices });
+    this.#isBlocked = true;
+    // The stream itself would take up sixteen lists before it said that nobody reads.
+    this.#call.write({ devices }, () => {
+      this.#isBlocked = false;
+      this.#send();
+    });
     this.#onSent();
   }
 }

@@ -49,12 +49,15 @@ function parsePeers(text: string): [string, number][] {
     });
 }
 
+/** More than all links and distances of a set can add up to. */
+const SAME_DEVICE = -1_000_000;
+
 /**
  * How near two devices are; more is nearer. One direct link outweighs every PCIe distance, and two replicas of one device are the
  * furthest, since they add nothing to each other. Levels after nvidia-smi's topology matrix: PSB, PIX, PXB, PHB, NODE, SYS.
  */
 export function nearness(a: Placement, b: Placement): number {
-  if (a.device === b.device) return 0;
+  if (a.device === b.device) return SAME_DEVICE;
   const links = Math.max(a.links.get(b.device) ?? 0, b.links.get(a.device) ?? 0);
   return 100 * links + pcieNearness(a, b);
 }

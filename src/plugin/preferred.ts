@@ -3,6 +3,9 @@ import { nearestSet } from './nearest-set.ts';
 import { nearness, type Placement } from './placement.ts';
 import { Refusal } from './refusal.ts';
 
+/** A thousand places would be a million distances. */
+const MOST_PLACES = 512;
+
 export interface PreferenceRequest {
   readonly available: readonly string[];
   /** Already fixed, part of `available`. */
@@ -43,10 +46,26 @@ function placesOf(available: ReadonlySet<string>, all: readonly Placement[]): Pl
   return [...known, ...unknown.map((id) => ({ id, device: id, physical: id, pciPath: [], links: new Map() }))];
 }
 
-function alignedIds(places: readonly Placement[], must: ReadonlySet<string>, size: number): string[] {
+function alignedIds(available: readonly Placement[], must: ReadonlySet<string>, size: number): string[] {
+  const places = thinned(available, must, Math.max(size, MOST_PLACES));
   const fixed = places.flatMap(({ id }, at) => (must.has(id) ? [at] : []));
   const near = (a: number, b: number): number => nearness(places[a] as Placement, places[b] as Placement);
   return nearestSet(places.length, fixed, size, near).map((at) => (places[at] as Placement).id);
+}
+
+/** Of too many to compare each with each, the fixed ones and as few replicas of each device as fill the limit, in the same order. */
+function thinned(places: readonly Placement[], must: ReadonlySet<string>, limit: number): readonly Placement[] {
+  if (places.length <= limit) return places;
+  const ranks = new Map<string, number>();
+  const rank = new Map<string, number>();
+  for (const { id, device } of places) {
+    const next = must.has(id) ? -1 : (ranks.get(device) ?? 0);
+    rank.set(id, next);
+    if (next >= 0) ranks.set(device, next + 1);
+  }
+  const rankOf = ({ id }: Placement): number => rank.get(id) ?? 0;
+  const kept = new Set([...places].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, limit));
+  return places.filter((place) => kept.has(place));
 }
 
 /** Takes one at a time from the physical device that is used least (`sign` 1) or most (`sign` -1) at that moment. */

@@ -1,8 +1,11 @@
 import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
+import { DevicePluginClient, type ListAndWatchResponse } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
-import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
 import { admitThroughPlugins } from '../../src/simulator/kubelet/admission.ts';
+import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
 import { SimulatedPluginWatcher } from '../../src/simulator/kubelet/plugin-watcher.ts';
 import { familyState } from '../support/snapshots.ts';
 import { type Bench, type BenchSettings, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
@@ -18,12 +21,12 @@ function bench(settings: BenchSettings = {}): Bench {
   return made;
 }
 
-async function registered(settings: BenchSettings = {}): Promise<Bench> {
+async function registered(settings: BenchSettings = {}, devices = 3): Promise<Bench> {
   const made = bench(settings);
   await made.manager.start();
   made.store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't1', numaNode: 1 }), deviceState({ id: 't2' })]);
   made.plugin.start();
-  await until('it is registered', () => listed(made.manager).length === 3);
+  await until('it is registered', () => listed(made.manager).length === devices);
   return made;
 }
 
@@ -101,7 +104,10 @@ describe('device plugin', () => {
   it('checks a verdict again before a container starts only where configured', async () => {
     const strict: PluginResource = { ...TOY, resource: 'example.com/strict', preStart: true };
     let refreshed = 0;
-    const made = bench({ resources: [TOY, strict], parts: { refresh: async () => void (refreshed += 1) } });
+    const refresh = async (): Promise<void> => {
+      refreshed += 1;
+    };
+    const made = bench({ resources: [TOY, strict], parts: { refresh } });
     await made.manager.start();
     made.store.publish([deviceState({ id: 't0' })]);
     made.plugin.start();
@@ -116,6 +122,45 @@ describe('device plugin', () => {
     await expect(made.manager.preStart(grants[1] as never, strict.resource)).rejects.toThrow('must not be used');
     await made.manager.preStart(grants[0] as never, TOY.resource);
     expect(refreshed).toBe(2);
+  });
+
+  it('gives a kubelet that reads slowly the newest list, not all that it missed', async () => {
+    const made = await registered({ resources: [{ ...TOY, replicas: 1_000 }] }, 3_000);
+    const client = new DevicePluginClient(
+      `unix:${join(made.directory, ownSockets(made.directory)[0] as string)}`,
+      credentials.createInsecure(),
+    );
+    const stream = client.listAndWatch({});
+    let received = 0;
+    let last = '';
+    await new Promise<void>((resolve) => stream.once('readable', resolve));
+    for (let change = 0; change < 200; change += 1) {
+      made.store.publish([deviceState({ id: `t${change}` })]);
+      await pause(1);
+    }
+    stream.on('data', ({ devices }: ListAndWatchResponse) => {
+      received += 1;
+      last = devices[0]?.ID ?? '';
+    });
+    stream.on('error', () => {});
+    await until('the newest arrived', () => last === 't199::0');
+    expect(received).toBeLessThan(100);
+    client.close();
+    stream.cancel();
+  });
+
+  it('serves device nodes that no family knows as they come and go', async () => {
+    const nodes = new Set(['ttyUSB0']);
+    const dev = { list: () => [...nodes], exists: (path: string) => nodes.has(path) };
+    const made = bench({ resources: [{ resource: TOY.resource, paths: ['/dev/ttyUSB*'] }], parts: { dev } });
+    await made.manager.start();
+    made.plugin.start();
+    await until('the first is there', () => listed(made.manager).join() === '/dev/ttyUSB0=Healthy');
+    nodes.add('ttyUSB1');
+    nodes.delete('ttyUSB0');
+    await until('both are told', () => listed(made.manager).join() === '/dev/ttyUSB0=Unhealthy,/dev/ttyUSB1=Healthy');
+    const { response } = await made.manager.allocate({ podUid: 'u', container: 'c', resource: TOY.resource, count: 1 });
+    expect(response.devices).toEqual([{ containerPath: '/dev/ttyUSB1', hostPath: '/dev/ttyUSB1', permissions: 'rw' }]);
   });
 
   it('leaves no socket, no subscription and no stream behind', async () => {
@@ -142,7 +187,10 @@ describe('device plugin', () => {
     watcher.start();
     await until('it is registered again', () => listed(made.manager).join() === 't0=Healthy');
     made.manager.disconnect(TOY.resource);
-    await until('it is back after a broken stream', () => made.manager.isConnected(TOY.resource) && listed(made.manager)[0] === 't0=Healthy');
+    await until(
+      'it is back after a broken stream',
+      () => made.manager.isConnected(TOY.resource) && listed(made.manager)[0] === 't0=Healthy',
+    );
     await made.plugin.stop();
     expect(ownSockets(made.registry)).toEqual([]);
     watcher.stop();
@@ -151,7 +199,12 @@ describe('device plugin', () => {
   it('lets pods be admitted whose devices PodResources then lists', async () => {
     const made = await registered();
     const kubelet = new SimulatedKubelet({ directory: `${made.directory}/..` });
-    const pod = { namespace: 'ml', name: 'train', uid: 'u1', containers: [{ name: 'main', wants: [{ resource: TOY.resource, count: 3 }] }] };
+    const pod = {
+      namespace: 'ml',
+      name: 'train',
+      uid: 'u1',
+      containers: [{ name: 'main', wants: [{ resource: TOY.resource, count: 3 }] }],
+    };
     const admitted = await admitThroughPlugins(kubelet, made.manager, pod);
     expect(admitted.containers[0]?.devices?.map(({ id }) => id).sort()).toEqual(['t0', 't1', 't2']);
     expect(admitted.containers[0]?.devices?.find(({ id }) => id === 't1')?.numaNodes).toEqual([1]);

@@ -12,16 +12,14 @@ import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { type PluginOptions, pluginOptions, type RegistrationChoice } from '../../src/plugin/options.ts';
 import { createDevicePlugin, type DevicePlugin, type DevicePluginParts } from '../../src/plugin/plugin.ts';
-import { SimulatedDeviceManager, type DeviceManagerSettings } from '../../src/simulator/kubelet/device-manager.ts';
-import { device as plainDevice, familyState, podResources } from '../support/snapshots.ts';
+import { type DeviceManagerSettings, SimulatedDeviceManager } from '../../src/simulator/kubelet/device-manager.ts';
+import { familyState, device as plainDevice, podResources } from '../support/snapshots.ts';
 
 export const verdict = (state: HealthState, reason = 'Broken'): Verdict => ({
   state,
   sinceMs: 0,
   conditions:
-    state === 'unhealthy'
-      ? [{ type: 'Fault', severity: 'fatal', reason, message: 'error count 3', remedy: 'reset', sinceMs: 0 }]
-      : [],
+    state === 'unhealthy' ? [{ type: 'Fault', severity: 'fatal', reason, message: 'error count 3', remedy: 'reset', sinceMs: 0 }] : [],
 });
 
 export const deviceState = (part: Partial<Device> & Pick<Device, 'id'>, health: HealthState = 'healthy'): DeviceState => {
@@ -118,10 +116,12 @@ export function setUp(settings: BenchSettings = {}): Bench {
   const store = new TestStore();
   const lines: string[] = [];
   const fields: Record<string, unknown>[] = [];
-  const note = (word: string) => (_: string, more: Record<string, unknown> = {}) => {
-    lines.push(`${word} ${String(more.resource)}`);
-    fields.push(more);
-  };
+  const note =
+    (word: string) =>
+    (_: string, more: Record<string, unknown> = {}) => {
+      lines.push(`${word} ${String(more.resource)}`);
+      fields.push(more);
+    };
   const logger = { debug() {}, info: note('end'), warn: note('begin'), error: note('error') };
   const options: PluginOptions = {
     ...(defaultValues(pluginOptions) as PluginOptions),

@@ -51,7 +51,7 @@ export class SimulatedDeviceManager {
   readonly #open = new Set<PluginConnection>();
   readonly #grants = new Map<string, DeviceGrant & DeviceRequest>();
   #states = new Map<string, ResourceState>();
-  #fault: RegistrationFault | undefined;
+  readonly #faults = new Map<string, RegistrationFault>();
   #registrations = 0;
   #admissions: Promise<unknown> = Promise.resolve();
   #end: (() => Promise<void>) | undefined;
@@ -118,8 +118,10 @@ export class SimulatedDeviceManager {
     rmSync(this.#settings.directory, { recursive: true, force: true });
   }
 
-  setFault(fault: RegistrationFault | undefined): void {
-    this.#fault = fault;
+  /** For one resource, or for all that have no fault of their own. */
+  setFault(fault: RegistrationFault | undefined, resource = ''): void {
+    if (fault === undefined) this.#faults.delete(resource);
+    else this.#faults.set(resource, fault);
   }
 
   /** Calls of `Register` that arrived so far, refused ones too. */
@@ -198,7 +200,7 @@ export class SimulatedDeviceManager {
   async connect(resource: string, socket: string): Promise<void> {
     const problem = resourceNameProblem(resource);
     if (problem !== undefined) throw new Error(`the ResourceName "${resource}" is invalid`);
-    const connection = new PluginConnection(socket, this.#fault?.kind === 'old-authority' ? socket : 'localhost');
+    const connection = new PluginConnection(socket, this.#faultOf(resource)?.kind === 'old-authority' ? socket : 'localhost');
     this.#open.add(connection);
     try {
       await connection.dial();
@@ -222,7 +224,7 @@ export class SimulatedDeviceManager {
 
   async #register({ version, resourceName, endpoint }: RegisterRequest): Promise<void> {
     this.#registrations += 1;
-    const fault = this.#fault;
+    const fault = this.#faultOf(resourceName);
     if (fault?.kind === 'hang') return new Promise(() => {});
     if (fault?.kind === 'slow') await new Promise<void>((resolve) => this.#clock.after(fault.delayMs, resolve));
     if (fault?.kind === 'refuse') throw new Error(fault.message);
@@ -233,13 +235,17 @@ export class SimulatedDeviceManager {
     if (fault?.kind === 'double') await this.connect(resourceName, join(this.#settings.directory, endpoint));
   }
 
+  #faultOf(resource: string): RegistrationFault | undefined {
+    return this.#faults.get(resource) ?? this.#faults.get('');
+  }
+
   #follow(resource: string, connection: PluginConnection): void {
     if (!this.#open.has(connection)) return;
     const stream = connection.follow({
       list: (devices) => this.#listed(resource, devices),
       ended: () => this.#streamEnded(resource, connection),
     });
-    if (this.#fault?.kind === 'cut-stream') stream.once('data', () => stream.cancel());
+    if (this.#faultOf(resource)?.kind === 'cut-stream') stream.once('data', () => stream.cancel());
   }
 
   #listed(resource: string, devices: readonly Device[]): void {

@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import type { DeviceAccess } from '../../src/model/access.ts';
+import type { Device } from '../../src/model/device.ts';
+import type { HealthState } from '../../src/model/health.ts';
+import type { PluginResource } from '../../src/model/plugin-resource.ts';
+import { type Access, allocateContainer } from '../../src/plugin/allocate.ts';
+import { takeInventory, tellByState } from '../../src/plugin/inventory.ts';
+import { access as infinibandAccess } from '../../src/probes/infiniband/access.ts';
+import { deviceState, TOY, toyAccess } from './support.ts';
+
+interface Case {
+  readonly name: string;
+  readonly resource: PluginResource;
+  readonly ids: readonly string[];
+  readonly devices: readonly (Partial<Device> & Pick<Device, 'id'> & { readonly health?: HealthState })[];
+  readonly paths?: readonly string[];
+  readonly access?: Readonly<Record<string, DeviceAccess>>;
+  readonly expected: object;
+}
+
+const cases = parse(readFileSync(new URL('./allocate.yaml', import.meta.url), 'utf8')) as readonly Case[];
+
+function allocate({ resource, devices, paths = [], access }: Case, ids: readonly string[]): object {
+  const states = devices.map(({ health, ...device }) => deviceState(device, health));
+  const offers = takeInventory(
+    resource,
+    states,
+    tellByState,
+    paths.map((path) => ({ path, present: true })),
+  );
+  const accessOf: Access = access === undefined ? infinibandAccess : (device) => access[device.id];
+  return allocateContainer(ids, offers, resource, accessOf, tellByState);
+}
+
+describe('allocateContainer', () => {
+  it.each(cases.map((entry) => [entry.name, entry] as const))('%s', (_, entry) => {
+    expect(allocate(entry, entry.ids)).toEqual(entry.expected);
+  });
+
+  it('gives the same answer whatever the order of the ids and however often they are named', () => {
+    for (const entry of cases) {
+      expect(allocate(entry, [...entry.ids, ...entry.ids].reverse()), entry.name).toEqual(entry.expected);
+    }
+  });
+
+  const offers = takeInventory(
+    TOY,
+    [
+      deviceState({ id: 't0' }),
+      deviceState({ id: 't1' }, 'unhealthy'),
+      deviceState({ id: 't2' }, 'unknown'),
+      { ...deviceState({ id: 't3' }), missingSinceMs: 1_700_000_000_000 },
+      deviceState({ id: 't4' }, 'degraded'),
+    ],
+    tellByState,
+  );
+  const refused: readonly (readonly [string, readonly string[], string, string])[] = [
+    ['an id that is unknown', ['t0', 't9'], 'unknown-device', 'example.com/toy has no device "t9"'],
+    ['every id that is unknown', ['t8', 't9'], 'unknown-device', 'example.com/toy has no device "t8", "t9"'],
+    ['a replica of a resource without replicas', ['t0::0'], 'unknown-device', 'example.com/toy has no device "t0::0"'],
+    [
+      'an unhealthy device, with the reason',
+      ['t0', 't1'],
+      'unhealthy-device',
+      'device "t1" of example.com/toy must not be used: unhealthy; Fault/Broken: error count 3',
+    ],
+    ['a device that the policy tells as unhealthy', ['t2'], 'unhealthy-device', 'device "t2" of example.com/toy must not be used: unknown'],
+    [
+      'a missing device',
+      ['t3'],
+      'unhealthy-device',
+      'device "t3" of example.com/toy must not be used: missing since 2023-11-14T22:13:20.000Z',
+    ],
+  ];
+  it.each(refused)('refuses %s', (_, ids, reason, message) => {
+    expect(() => allocateContainer(ids, offers, TOY, toyAccess, tellByState)).toThrow(expect.objectContaining({ reason, message }));
+  });
+
+  it('hands a degraded device out', () => {
+    expect(allocateContainer(['t4'], offers, TOY, toyAccess, tellByState).envs).toEqual({ TOYS: 't4' });
+  });
+
+  it('refuses a strategy that the devices have nothing for', () => {
+    for (const strategy of ['volume-mounts', 'cdi-cri', 'cdi-annotations'] as const) {
+      const resource: PluginResource = { ...TOY, allocation: { strategies: [strategy] } };
+      expect(() => allocateContainer(['t0'], offers, resource, toyAccess, tellByState)).toThrow(
+        expect.objectContaining({ reason: 'unsupported-strategy' }),
+      );
+    }
+    expect(() => allocateContainer(['t0'], offers, TOY, () => undefined, tellByState)).toThrow('no access is known for toy device "t0"');
+  });
+});

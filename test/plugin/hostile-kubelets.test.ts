@@ -1,0 +1,183 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { basename, join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { PluginResource } from '../../src/model/plugin-resource.ts';
+import { socketPath } from '../../src/plugin/socket-name.ts';
+import type { RegistrationFault } from '../../src/simulator/kubelet/registration-fault.ts';
+import { listen, makeRenamedSocket } from '../../src/simulator/kubelet/renamed-socket.ts';
+import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
+
+const OTHER: PluginResource = { ...TOY, resource: 'example.com/other' };
+const open: Bench[] = [];
+afterEach(async () => {
+  for (const bench of open.splice(0)) await bench.close();
+});
+
+function bench(): Bench {
+  const made = setUp({ resources: [TOY, OTHER] });
+  open.push(made);
+  made.store.publish([deviceState({ id: 't0' }), deviceState({ id: 't1' })]);
+  return made;
+}
+
+const WHOLE = ['t0=Healthy', 't1=Healthy'];
+const isServed = ({ manager }: Bench, resource: string): boolean =>
+  manager.isConnected(resource) && listed(manager, resource).join() === WHOLE.join();
+
+async function allServed(made: Bench): Promise<void> {
+  for (const resource of [TOY.resource, OTHER.resource]) await until(`${resource} is served`, () => isServed(made, resource));
+}
+
+const attempts = ({ plugin }: Bench, reason: string, at = 0): number => plugin.stats().resources[at]?.registrations[reason] ?? 0;
+
+/** Faults that meet one resource alone, and what its attempts then end with. */
+const OF_ONE: readonly (readonly [string, RegistrationFault, string])[] = [
+  ['accepts the registration and never dials back', { kind: 'no-dial-back' }, 'no-stream'],
+  ['cuts every stream after its first list', { kind: 'cut-stream' }, 'stream-ended'],
+  ['accepts the registration and hangs', { kind: 'hang' }, 'timeout'],
+  ['refuses', { kind: 'refuse', message: 'not today' }, 'refused'],
+  ['sends the path of the socket as authority, as before 1.26', { kind: 'old-authority' }, 'refused'],
+];
+
+describe('device plugin and a kubelet that', () => {
+  it.each(OF_ONE)('%s: one line, the other resource goes on, recovery', async (_, fault, reason) => {
+    const made = bench();
+    made.manager.setFault(fault, TOY.resource);
+    await made.manager.start();
+    made.plugin.start();
+    await until('it tried three times', () => attempts(made, reason) >= 3);
+    await until('the other is served', () => isServed(made, OTHER.resource));
+    const grant = await made.manager.allocate({ podUid: 'u', container: 'c', resource: OTHER.resource, count: 2 });
+    expect(grant.deviceIds).toHaveLength(2);
+    expect(attempts(made, 'ok', 1)).toBe(1);
+    expect(made.lines).toEqual([`begin ${TOY.resource}`]);
+    expect(made.fields[0]).toMatchObject({ reason, resource: TOY.resource });
+
+    made.manager.setFault(undefined, TOY.resource);
+    await allServed(made);
+    await until('the end is said', () => made.lines.length > 1);
+    expect(made.lines).toEqual([`begin ${TOY.resource}`, `end ${TOY.resource}`]);
+    expect(ownSockets(made.directory)).toHaveLength(2);
+  });
+
+  it('is slow to answer: registered all the same, without a word', async () => {
+    const made = bench();
+    made.manager.setFault({ kind: 'slow', delayMs: 150 });
+    await made.manager.start();
+    made.plugin.start();
+    await allServed(made);
+    expect(made.lines).toEqual([]);
+    expect(attempts(made, 'ok')).toBe(1);
+  });
+
+  it('says why it refuses: the line carries its words', async () => {
+    const made = bench();
+    made.manager.setFault({ kind: 'refuse', message: 'the ResourceName "x" is invalid: 100 % so' }, TOY.resource);
+    await made.manager.start();
+    made.plugin.start();
+    await until('it is said', () => made.fields.length > 0);
+    expect(made.fields[0]?.detail).toBe('the ResourceName "x" is invalid: 100 % so');
+  });
+
+  it('dials back twice: both streams are served, and when one takes all away the plugin comes back', async () => {
+    const made = bench();
+    made.manager.setFault({ kind: 'double' }, TOY.resource);
+    await made.manager.start();
+    made.plugin.start();
+    await until('two streams are open', () => made.plugin.stats().resources[0]?.streams === 2);
+    made.store.publish([deviceState({ id: 't0' }), deviceState({ id: 't1' }, 'unhealthy')]);
+    await until('the change arrived', () => listed(made.manager).join() === 't0=Healthy,t1=Unhealthy');
+    made.manager.setFault(undefined, TOY.resource);
+    made.manager.disconnect(TOY.resource);
+    await pause(50);
+    expect(made.plugin.stats().resources[0]?.streams).toBe(1);
+  });
+
+  it('is not there, then is', async () => {
+    const made = bench();
+    made.plugin.start();
+    await until('both say so', () => made.lines.length === 2);
+    await pause(150);
+    expect(made.fields.map(({ reason }) => reason)).toEqual(['kubelet-socket-missing', 'kubelet-socket-missing']);
+    await made.manager.start();
+    await allServed(made);
+    await until('both ends are said', () => made.lines.length === 4);
+    expect(made.lines.slice(2).sort()).toEqual([`end ${OTHER.resource}`, `end ${TOY.resource}`]);
+  });
+
+  it('deletes the directory, and comes back with a new one', async () => {
+    const made = bench();
+    await made.manager.start();
+    made.plugin.start();
+    await allServed(made);
+    await pause(300);
+    await made.manager.deleteDirectory();
+    await until('it is noticed', () => attempts(made, 'kubelet-socket-missing') > 1 && attempts(made, 'kubelet-socket-missing', 1) > 1);
+    expect(made.lines.toSorted()).toEqual([`begin ${OTHER.resource}`, `begin ${TOY.resource}`]);
+    await made.manager.start();
+    await allServed(made);
+    await until('both ends are said', () => made.lines.length === 4);
+    expect(ownSockets(made.directory)).toHaveLength(2);
+  });
+
+  it('has its socket replaced by a file', async () => {
+    const made = bench();
+    await made.manager.start();
+    made.plugin.start();
+    await allServed(made);
+    await pause(300);
+    await made.manager.replaceSocketByFile();
+    await until('it is noticed', () => attempts(made, 'not-a-socket') > 1 && attempts(made, 'not-a-socket', 1) > 1);
+    expect(made.lines).toHaveLength(2);
+    await made.manager.start();
+    await allServed(made);
+    await until('both ends are said', () => made.lines.length === 4);
+  });
+
+  it.each(['garbage', 'silence', 'hang-up', 'half-answer'] as const)('is no kubelet at all but %s', async (kind) => {
+    const made = bench();
+    await made.manager.impersonate(kind);
+    made.plugin.start();
+    await until('it tried', () => attempts(made, 'timeout') + attempts(made, 'unreachable') >= 3);
+    expect(made.lines.toSorted()).toEqual([`begin ${OTHER.resource}`, `begin ${TOY.resource}`]);
+    await made.manager.start();
+    await allServed(made);
+    await until('both ends are said', () => made.lines.length === 4);
+  });
+
+  it("has one plugin's socket removed, or replaced by a file: that one comes back, the other never left", async () => {
+    const made = bench();
+    await made.manager.start();
+    made.plugin.start();
+    await allServed(made);
+    for (const replace of [false, true]) {
+      const known = attempts(made, 'ok');
+      const mine = ownSockets(made.directory).find((name) => name.includes('toy')) as string;
+      rmSync(join(made.directory, mine));
+      if (replace) writeFileSync(join(made.directory, mine), '');
+      await until('it registered again', () => attempts(made, 'ok') > known && isServed(made, TOY.resource));
+    }
+    expect(attempts(made, 'ok', 1)).toBe(1);
+    expect(attempts(made, 'socket-gone')).toBe(2);
+    expect(ownSockets(made.directory)).toHaveLength(2);
+  });
+
+  it('finds sockets of a process that was killed: the dead ones of its own are cleared away', async () => {
+    const made = setUp({ registration: 'watcher' });
+    open.push(made);
+    mkdirSync(made.registry, { recursive: true });
+    made.store.publish([deviceState({ id: 't0' })]);
+    const dead = join(made.registry, basename(socketPath(made.registry, TOY.resource, 'earlier')));
+    const others = join(made.registry, basename(socketPath(made.registry, OTHER.resource, 'earlier')));
+    for (const path of [dead, others]) {
+      const server = createServer();
+      await makeRenamedSocket(path, (temporary) => listen(server, temporary));
+      server.close();
+    }
+    made.plugin.start();
+    await until('its own socket is there', () => ownSockets(made.registry).some((name) => !name.endsWith('earlier.sock')));
+    expect(existsSync(dead)).toBe(false);
+    expect(existsSync(others)).toBe(true);
+  });
+});

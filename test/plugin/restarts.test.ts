@@ -1,0 +1,103 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../src/host/clock.ts';
+import { deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
+
+/** The real clock, with a count of the timers that are still to fire. */
+function countingClock(): { clock: Clock; pending: () => number } {
+  let pending = 0;
+  const clock: Clock = {
+    ...systemClock,
+    after(delayMs, run) {
+      let isOpen = true;
+      pending += 1;
+      const close = (): void => {
+        if (isOpen) pending -= 1;
+        isOpen = false;
+      };
+      const cancel = systemClock.after(delayMs, () => {
+        close();
+        run();
+      });
+      return () => {
+        close();
+        cancel();
+      };
+    },
+  };
+  return { clock, pending: () => pending };
+}
+
+interface Count {
+  readonly descriptors: number;
+  readonly timers: number;
+  readonly streams: number;
+  readonly subscribers: number;
+  readonly sockets: number;
+}
+
+const RESTARTS = 100;
+
+describe('device plugin and a kubelet that restarts', () => {
+  it('is back with the full list after each of 100 restarts under load, and has leaked nothing', { timeout: 120_000 }, async () => {
+    const { clock, pending } = countingClock();
+    const bench = setUp({ parts: { clock } });
+    const { manager, plugin, store, directory } = bench;
+    const count = (): Count => ({
+      descriptors: readdirSync('/proc/self/fd').length,
+      timers: pending(),
+      streams: plugin.stats().resources[0]?.streams ?? -1,
+      subscribers: store.subscribers,
+      sockets: ownSockets(directory).length,
+    });
+    store.publish(Array.from({ length: 8 }, (_, at) => deviceState({ id: `t${at}`, numaNode: at % 2 })));
+    await manager.start();
+    plugin.start();
+    const isWhole = (): boolean => plugin.stats().resources[0]?.registered === true && listed(manager).length === 8;
+    await until('it is registered', isWhole);
+
+    let isLoaded = true;
+    let served = 0;
+    const load = async (worker: number): Promise<void> => {
+      for (let pod = 0; isLoaded; pod += 1) {
+        const request = { podUid: `${worker}-${pod}`, container: 'main', resource: TOY.resource, count: 1 + (pod % 2) };
+        // A kubelet that goes down in the middle takes its admissions along.
+        await manager.allocate(request).then(
+          () => (served += 1),
+          () => pause(1),
+        );
+        manager.release(request.podUid);
+        await pause(0);
+      }
+    };
+    const workers = [0, 1, 2].map(load);
+    // Past the time after which the first registration counts as lasting.
+    await pause(400);
+    await restart();
+    await settled();
+    const before = count();
+    for (let round = 0; round < RESTARTS; round += 1) await restart();
+    await settled();
+    expect(count()).toEqual(before);
+    isLoaded = false;
+    await Promise.all(workers);
+    expect(served).toBeGreaterThan(RESTARTS);
+    expect(before).toMatchObject({ streams: 1, sockets: 1, subscribers: 1 });
+
+    await bench.close();
+    expect(pending()).toBe(0);
+    expect(store.subscribers).toBe(0);
+
+    async function restart(): Promise<void> {
+      const known = manager.registrations;
+      await manager.restart();
+      await until('it is registered again', () => manager.registrations > known && isWhole());
+      expect(listed(manager)).toEqual(Array.from({ length: 8 }, (_, at) => `t${at}=Healthy`));
+    }
+
+    /** Connections of a kubelet that went down end a moment later. */
+    async function settled(): Promise<void> {
+      await pause(600);
+    }
+  });
+});
