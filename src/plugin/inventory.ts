@@ -43,9 +43,10 @@ export function takeInventory(
   if (resource.paths !== undefined) return paths.flatMap((path) => replicate(offerOfPath(path), resource.replicas));
   const devices = selectDevices(resource, states);
   if (resource.pool !== undefined) return offerPool(devices, resource.pool, tell);
+  const nameOf = distinctNames(devices, resource);
   const byId = new Map<string, Offer>();
   for (const state of devices) {
-    const offer = offerOfDevice(state, resource, tell);
+    const offer = offerOfDevice(state, nameOf(state), tell);
     // With ids that can move, such as an index, a missing device must not stand in the way of the one that has its id now.
     const rival = byId.get(offer.id)?.devices[0];
     if (rival === undefined || rival.missingSinceMs !== undefined) byId.set(offer.id, offer);
@@ -73,8 +74,20 @@ export function whyWithheld(state: DeviceState, tell: Tell): string {
   return [state.verdict.state, ...reasons].join('; ');
 }
 
-function offerOfDevice(state: DeviceState, resource: PluginResource, tell: Tell): Offer {
-  const id = kubeletId(state.device, resource.idStrategy);
+/** A form of the id that several devices have, such as the index of a MIG instance within its GPU, is none: they go by their own ids. */
+function distinctNames(devices: readonly DeviceState[], { idStrategy }: PluginResource): (state: DeviceState) => string {
+  const owners = new Map<string, number>();
+  for (const { device, missingSinceMs } of devices) {
+    const id = kubeletId(device, idStrategy);
+    owners.set(id, (owners.get(id) ?? 0) + (missingSinceMs === undefined ? 1 : 0));
+  }
+  return ({ device }) => {
+    const id = kubeletId(device, idStrategy);
+    return (owners.get(id) ?? 0) > 1 ? device.id : id;
+  };
+}
+
+function offerOfDevice(state: DeviceState, id: string, tell: Tell): Offer {
   return withNuma({ id, baseId: id, devices: [state], ...judged(whyWithheld(state, tell)) }, state.device.numaNode);
 }
 

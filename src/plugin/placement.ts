@@ -1,5 +1,6 @@
+import { isPciAddress } from '../host/pci.ts';
 import { type Device, deviceKey } from '../model/device.ts';
-import { ATTRIBUTES } from './device-name.ts';
+import { ATTRIBUTES, attributeOf } from './device-name.ts';
 import type { Offer } from './inventory.ts';
 
 /** Where one offered id lies, as far as it is known. */
@@ -32,10 +33,15 @@ function placeOf(device: Device): Omit<Placement, 'id'> {
   const place = {
     device: deviceKey(device),
     physical: keyOf(device.parent ?? device.id),
-    pciPath: device.attributes?.[ATTRIBUTES.pciPath]?.split('/').filter((part) => part !== '') ?? [],
-    links: new Map(parsePeers(device.attributes?.[ATTRIBUTES.linkPeers] ?? '').map(([id, links]) => [keyOf(id), links])),
+    pciPath: pciPathOf(attributeOf(device, ATTRIBUTES.pciPath) ?? ''),
+    links: new Map(parsePeers(attributeOf(device, ATTRIBUTES.linkPeers) ?? '').map(([id, links]) => [keyOf(id), links])),
   };
   return device.numaNode === undefined ? place : { ...place, numaNode: device.numaNode };
+}
+
+/** The PCI parts of a path below `/sys`, or of one that begins at the root complex. */
+function pciPathOf(text: string): string[] {
+  return text.split('/').filter((part) => isPciAddress(part) || /^pci[0-9a-f]{4,8}:[0-9a-f]{2}$/.test(part));
 }
 
 /** `GPU-1:4,GPU-2` names two peers, with four links and with one. */

@@ -1,7 +1,7 @@
 import type { Device } from '../model/device.ts';
 import { type DeviceSelector, type PluginResource, selectorsOf } from '../model/plugin-resource.ts';
 import type { DeviceState } from '../model/snapshot.ts';
-import { ATTRIBUTES } from './device-name.ts';
+import { ATTRIBUTES, attributeOf } from './device-name.ts';
 
 /** The devices of a snapshot that a resource is made of, in the snapshot's order. */
 export function selectDevices(resource: PluginResource, devices: readonly DeviceState[]): DeviceState[] {
@@ -13,7 +13,7 @@ export function selectDevices(resource: PluginResource, devices: readonly Device
 const isPresent = (state: DeviceState): boolean => state.missingSinceMs === undefined;
 
 function matches(selector: DeviceSelector, device: Device, hasParts: boolean): boolean {
-  const attribute = (name: string): string | undefined => device.attributes?.[name];
+  const attribute = (name: string): string | undefined => attributeOf(device, name);
   return (
     isEqual(selector.family, device.family) &&
     isOneOf(selector.kind, [device.kind]) &&

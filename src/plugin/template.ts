@@ -1,5 +1,5 @@
 import type { Device } from '../model/device.ts';
-import { ATTRIBUTES } from './device-name.ts';
+import { ATTRIBUTES, attributeOf } from './device-name.ts';
 
 /** What placeholders of one granted device stand for; `device` is absent for a plain device node. */
 export interface TemplateContext {
@@ -21,7 +21,7 @@ export function fillTemplate(text: string, context: TemplateContext): string | u
 }
 
 function placeholder(name: string, { resource, id, device, path }: TemplateContext): string | undefined {
-  if (name.startsWith('attribute.')) return device?.attributes?.[name.slice('attribute.'.length)];
+  if (name.startsWith('attribute.')) return device === undefined ? undefined : attributeOf(device, name.slice('attribute.'.length));
   switch (name) {
     case 'resource':
       return resource;
@@ -36,7 +36,7 @@ function placeholder(name: string, { resource, id, device, path }: TemplateConte
     case 'bdf':
       return device?.pciAddress;
     case 'index':
-      return device?.attributes?.[ATTRIBUTES.index];
+      return device === undefined ? undefined : attributeOf(device, ATTRIBUTES.index);
     case 'model':
       return device?.model;
     case 'numa':

@@ -7,7 +7,8 @@ import type { HealthState } from '../../src/model/health.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { type Access, allocateContainer } from '../../src/plugin/allocate.ts';
 import { takeInventory, tellByState } from '../../src/plugin/inventory.ts';
-import { access as infinibandAccess } from '../../src/probes/infiniband/access.ts';
+import { access as fpga } from '../../src/probes/fpga/access.ts';
+import { access as infiniband } from '../../src/probes/infiniband/access.ts';
 import { deviceState, TOY, toyAccess } from './support.ts';
 
 interface Case {
@@ -20,6 +21,7 @@ interface Case {
   readonly expected: object;
 }
 
+const FAMILIES: Readonly<Record<string, Access>> = { fpga, infiniband };
 const cases = parse(readFileSync(new URL('./allocate.yaml', import.meta.url), 'utf8')) as readonly Case[];
 
 function allocate({ resource, devices, paths = [], access }: Case, ids: readonly string[]): object {
@@ -30,7 +32,7 @@ function allocate({ resource, devices, paths = [], access }: Case, ids: readonly
     tellByState,
     paths.map((path) => ({ path, present: true })),
   );
-  const accessOf: Access = access === undefined ? infinibandAccess : (device) => access[device.id];
+  const accessOf: Access = access === undefined ? (device) => FAMILIES[device.family]?.(device) : (device) => access[device.id];
   return allocateContainer(ids, offers, resource, accessOf, tellByState);
 }
 

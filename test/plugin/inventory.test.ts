@@ -38,6 +38,12 @@ describe('takeInventory', () => {
     expect(ids({ ...TOY, idStrategy: 'index' }, [here, gone])).toEqual(['0=Healthy']);
   });
 
+  it('loses no device to another that has the same index: both go by their own ids', () => {
+    const states = ['GPU-a', 'GPU-b'].map((parent) => deviceState({ id: `MIG-${parent}`, parent, attributes: { index: '0' } }));
+    const alone = deviceState({ id: 'GPU-c', attributes: { index: '2' } });
+    expect(ids({ ...TOY, idStrategy: 'index' }, [...states, alone])).toEqual(['2=Healthy', 'MIG-GPU-a=Healthy', 'MIG-GPU-b=Healthy']);
+  });
+
   it('offers every replica, all of them unhealthy when their device is', () => {
     const states = [deviceState({ id: 'x', numaNode: 0 }, 'unhealthy'), deviceState({ id: 'y' })];
     expect(ids({ ...TOY, replicas: 2 }, states)).toEqual(['x::0=Unhealthy', 'x::1=Unhealthy', 'y::0=Healthy', 'y::1=Healthy']);
@@ -82,9 +88,9 @@ describe('selectDevices', () => {
     model: 'NVIDIA H100 80GB HBM3',
     driver: 'nvidia',
     numaNode: 1,
-    attributes: { pciVendor: '0x10DE', pciDevice: '2330' },
+    attributes: { pci_vendor: '0x10DE', pciDevice: '2330' },
   });
-  const mig = deviceState({ family: 'nvidia', kind: 'mig', id: 'MIG-1', parent: 'GPU-0', attributes: { migProfile: '1g.10gb' } });
+  const mig = deviceState({ family: 'nvidia', kind: 'mig', id: 'MIG-1', parent: 'GPU-0', attributes: { profile: '1g.10gb' } });
   const cut = deviceState({ family: 'nvidia', kind: 'gpu', id: 'GPU-0' });
   const pf = deviceState({ family: 'infiniband', kind: 'pf', id: 'mlx5_0', attributes: { linkLayer: 'InfiniBand' } });
   const vf = deviceState({ family: 'infiniband', kind: 'vf', id: 'mlx5_4', parent: 'mlx5_0', attributes: { linkLayer: 'Ethernet' } });

@@ -10,12 +10,19 @@ import { deviceState, TOY } from './support.ts';
  * switches do: 0 3, 1 2, 4 7, 5 6.
  */
 const LINKED: Readonly<Record<number, number>> = { 0: 3, 3: 0, 1: 2, 2: 1, 4: 7, 7: 4, 5: 6, 6: 5 };
+/** Root complex, root port, the switch's upstream port, its downstream port, the GPU. */
+const pathOf = (at: number): string => {
+  const [node, pair] = [at >> 2, (at >> 1) & 1];
+  const [root, first] = [node === 0 ? '00' : '80', node * 0x80 + 1 + pair * 0x10];
+  const bus = (more: number): string => (first + more).toString(16).padStart(2, '0');
+  return `pci0000:${root}/0000:${root}:0${pair + 1}.0/0000:${bus(0)}:00.0/0000:${bus(1)}:0${at & 1}.0/0000:${bus(2 + (at & 1))}:00.0`;
+};
 const gpus = Array.from({ length: 8 }, (_, at) =>
   deviceState({
     id: `g${at}`,
     numaNode: at < 4 ? 0 : 1,
     attributes: {
-      pciPath: `pci0000:${at < 4 ? '00' : '80'}/root${at >> 1}/up${at >> 1}/down${at}/gpu${at}`,
+      pci_path: `devices/${pathOf(at)}`,
       linkPeers: `g${LINKED[at]}:4`,
     },
   }),
