@@ -78,7 +78,7 @@ export const toyAccess = (device: Device): DeviceAccess => ({
 
 /** Short waits, so that a test sees in a second what takes minutes. */
 export const QUICK = {
-  registerTimeoutMs: 300,
+  registerTimeoutMs: 800,
   contactTimeoutMs: 1_500,
   firstWaitMs: 20,
   longestWaitMs: 100,
@@ -128,7 +128,7 @@ export function setUp(settings: BenchSettings = {}): Bench {
     dir: directory,
     'registry-dir': registry,
     registration: settings.registration ?? 'direct',
-    'stream-timeout': settings.streamTimeout ?? millis(300),
+    'stream-timeout': settings.streamTimeout ?? millis(800),
   };
   const plugin = createDevicePlugin({
     resources: settings.resources ?? [TOY],
