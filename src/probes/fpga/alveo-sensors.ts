@@ -22,7 +22,7 @@ const SHUTDOWN = 97;
 export function addAlveoSensors(facts: Facts, survey: Survey, id: string, address: string): void {
   const { memory, options } = survey;
   const monitors = survey.monitors.filter((monitor) => monitor.address === address);
-  const sensors = memory.atMostEvery(`${id}/sensors`, options['sensor-interval'], () => readAll(survey, id, monitors));
+  const sensors = memory.atMostEvery(`${address}/sensors`, options['sensor-interval'], () => readAll(survey, id, monitors));
   addSensors(facts, sensors);
   for (const sensor of sensors) {
     for (const [limit, value] of Object.entries(sensor.limits)) facts.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });

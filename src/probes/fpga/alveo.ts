@@ -65,8 +65,9 @@ function addBoardFacts(
   read: UserRead,
 ): void {
   const address = functions.user ?? (functions.management as string);
-  if (read.isResetting !== true) addAlveoSensors(facts, survey, id, address);
   addUpdates(facts, survey, functions.management ?? address);
+  if (read.isResetting === true) return;
+  addAlveoSensors(facts, survey, id, address);
   addInfo(facts, { stack: 'xrt', accelerator_id: read.loaded, shell: read.shell, compat_id: read.interfaceId });
 }
 

@@ -12,7 +12,7 @@ import { addOpaeSensors } from './opae-sensors.ts';
 import { addPcie, type PciPresence } from './pcie-facts.ts';
 import type { Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
-import { isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
+import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
 /** A board's report with what its ports need of it. */
 export interface CardRead {
@@ -73,20 +73,27 @@ function addDriverFacts(facts: Facts, survey: Survey, board: DflBoard, files: Bo
   if (layout.stack === 'opae' && engine !== undefined) addOpaeSensors(facts, files.in(engine.path));
   addUpdates(facts, survey, address);
   const controllerVersion = survey.memory.atMostEvery(`${address}/controller`, hours(1), () => readControllerVersion(survey, board));
-  const bitstreamId = engine === undefined ? undefined : files.in(engine.path).text('bitstream_id');
+  const bitstreamId = engine === undefined ? undefined : addBitstream(facts, files.in(engine.path));
   addInfo(facts, { stack: layout.stack, compat_id: compatId, bitstream_id: bitstreamId, bmc_version: controllerVersion });
   return { ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
+}
+
+/** The id goes through no number: it has 64 bits. */
+function addBitstream(facts: Facts, engine: BoardFiles): string | undefined {
+  const id = engine.value('bitstream_id', parseRegister);
+  if (id === undefined) return undefined;
+  addIdentity(facts, 'bitstream_id', isAllOnes(id));
+  return isAllOnes(id) ? undefined : hex(id);
 }
 
 function addEngine(facts: Facts, board: DflBoard, engine: Unit, files: BoardFiles): string | undefined {
   const own = files.in(engine.path);
   addEngineErrors(facts, readErrorMasks(own, board.layout.registers), readRevision(own));
   addMemory(facts, own);
-  const bitstream = own.value('bitstream_id', parseRegister);
-  if (bitstream !== undefined) addIdentity(facts, 'bitstream_id', isAllOnes(bitstream));
   const compatId = readCompatId(own, board.layout.compatId);
-  if (compatId !== undefined) addIdentity(facts, 'compat_id', isAllOnes(compatId));
-  return compatId;
+  if (compatId === undefined) return undefined;
+  addIdentity(facts, 'compat_id', isAllOnes(compatId));
+  return isAllOnes(compatId) ? undefined : compatId;
 }
 
 export function addIdentity(facts: Facts, what: string, isLost: boolean): void {

@@ -34,16 +34,17 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
   const named = new BoardFiles(sys, port.path, board.address, problems);
   const number = memory.lastKnown(`${port.address}/${port.name}/id`, isReadable ? named.value('id', parsePortNumber) : undefined);
   if (number === undefined) {
-    problems.push({ code: 'port-number-unknown', message: `/sys/${port.path}/id cannot be read`, device: board.address });
+    const message = `/sys/${port.path}/id cannot be read`;
+    if (isReadable) problems.push({ code: 'port-number-unknown', message, device: board.address });
     return undefined;
   }
   const id = `${port.address}-port${number}`;
   if (isReadable) addPort(facts, survey, id, new BoardFiles(sys, port.path, id, problems), card, board);
   addCardFault(facts, card);
-  return facts.report(portDevice(survey, board, port, id));
+  return facts.report(portDevice(survey, board, port, id, card.report.device.model));
 }
 
-function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], id: string): Device {
+function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], id: string, model: string | undefined): Device {
   const { attributes, ...identity } = pciIdentity(readPciFacts(survey.host.sys, port.address));
   return {
     family: 'fpga',
@@ -52,6 +53,7 @@ function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][num
     aliases: [port.name],
     parent: board.address,
     ...identity,
+    ...(model !== undefined && { model }),
     attributes: { ...attributes, stack: board.layout.stack, nodes: `/dev/${port.name}` },
   };
 }
@@ -59,11 +61,12 @@ function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][num
 function addPort(facts: Facts, survey: Survey, id: string, files: BoardFiles, card: CardRead, board: DflBoard): void {
   const afu = files.fact('afu_id', parseId);
   addAccelerator(facts, afu);
-  facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, afu.value));
+  const accelerator = afu.value === undefined || isAllOnes(afu.value) ? undefined : afu.value;
+  if (afu.isFailed || afu.value !== undefined) facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, accelerator));
   addPowerState(facts, files.fact('power_state', parseRegister));
   for (const level of ['ap1', 'ap2'] as const) addThrottleEvent(facts, survey.memory, id, level, files.value(`${level}_event`, parseFlag));
   addPortErrors(facts, maskOf(files.fact('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
-  if (afu.value !== undefined) addInfo(facts, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: afu.value });
+  if (accelerator !== undefined) addInfo(facts, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: accelerator });
 }
 
 /** A port that is held in reset answers EBUSY; one without accelerator of its own has no such file. Pure. */

@@ -21,7 +21,7 @@ export function simulateAlveo(board: number, elapsedMs: number): SimulatedBoard 
   const user = new SimulatedTree(board, 1);
   user.addFunction({ vendor: '0x10ee', device: '0x5005', numa_node: numaNode }, 'xocl');
   user.files[`${user.directory}/user_pf`] = '';
-  const renderNode = `renderD${192 + board}`;
+  const renderNode = `renderD${160 + board}`;
   addUser(user, renderNode, board, elapsedMs);
   addSensors(user, board, elapsedMs);
   const nodes = { [`dev/xclmgmt${instance}`]: '', [`dev/dri/${renderNode}`]: '' };
@@ -56,7 +56,7 @@ function addUser(user: SimulatedTree, renderNode: string, board: number, elapsed
     'mig.u.4194304/ecc_status': '0x0',
     'mig.u.4194304/ecc_ce_cnt': Math.floor(elapsedMs / 600_000),
     'mig.u.4194304/ecc_ue_cnt': 0,
-    [`drm/${renderNode}/dev`]: `226:${192 + board}`,
+    [`drm/${renderNode}/dev`]: `226:${160 + board}`,
     kdsstat: [
       'xclbin:\t\t\td2d4f4a5-44a9-4d2f-9a8d-3a8d0b9b1f10',
       `outstanding execs:\t${2 + (Math.floor(elapsedMs / 1_000) % 3)}`,

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { access } from '../../../src/probes/fpga/access.ts';
+import { probeMachine, reportOf } from './machines.ts';
+
+function accessOf(machine: string, id: string): ReturnType<typeof access> {
+  const probed = probeMachine(machine);
+  const { device } = reportOf(probed.collect(), id);
+  probed.machine.remove();
+  return access(device);
+}
+
+describe('what a container gets', () => {
+  it('for a port is its node', () => {
+    expect(accessOf('n3000-bare-zeros', '0000:05:00.0-port0')).toEqual({ deviceNodes: [{ path: '/dev/dfl-port.0', permissions: 'rw' }] });
+  });
+
+  it('for a port of the older driver is that driver’s node', () => {
+    expect(accessOf('legacy-opae-a10', '0000:3b:00.0-port0').deviceNodes).toEqual([{ path: '/dev/intel-fpga-port.0', permissions: 'rw' }]);
+  });
+
+  it('for a whole board is all its ports, and never the management node', () => {
+    expect(accessOf('port-on-virtual-function', '0000:3b:00.0')).toEqual({
+      deviceNodes: [
+        { path: '/dev/dfl-port.0', permissions: 'rw' },
+        { path: '/dev/dfl-port.1', permissions: 'rw' },
+      ],
+      annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' },
+    });
+  });
+
+  it('for an Alveo board are management, render and queue nodes, as devices and as mounts', () => {
+    const paths = ['/dev/xclmgmt45824', '/dev/dri/renderD128', '/dev/xfpga/dma.qdma.u45825.0'];
+    expect(accessOf('alveo-u250-in-use', '0000:b3:00.1')).toEqual({
+      deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
+      mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
+    });
+  });
+
+  it('for a board without node is nothing', () => {
+    expect(accessOf('zynqmp-manager-only', 'firmware:zynqmp-firmware:pcap')).toEqual({ deviceNodes: [] });
+    expect(accessOf('region-without-port', '0000:01:00.0')).toEqual({ deviceNodes: [] });
+  });
+});

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { addAmiState } from '../../../src/probes/fpga/ami.ts';
+import { addAccelerator, addPortErrors, addPowerState } from '../../../src/probes/fpga/dfl-port.ts';
+import { addEngineErrors } from '../../../src/probes/fpga/dfl-registers.ts';
+import { Facts } from '../../../src/probes/fpga/facts.ts';
+import { addManager, MANAGER_STATES } from '../../../src/probes/fpga/manager.ts';
+import { addAbsentSensors, nameSensors } from '../../../src/probes/fpga/sensors.ts';
+
+type Told = readonly [type: string, status: unknown, reason: string, severity?: string];
+
+function told(tell: (facts: Facts) => void): readonly Told[] {
+  const facts = new Facts();
+  tell(facts);
+  return facts.findings.map(({ type, status, reason, severity }) =>
+    severity === undefined ? [type, status, reason] : [type, status, reason, severity],
+  );
+}
+
+describe('an accelerator id', () => {
+  it('that is busy means a port in reset', () => {
+    expect(told((facts) => addAccelerator(facts, { isFailed: true, error: 'EBUSY' }))).toEqual([['Reconfiguring', true, 'PortInReset']]);
+  });
+  it('that is there ends the reset', () => {
+    expect(told((facts) => addAccelerator(facts, { isFailed: false, value: 'd8424dc4a4a3c413f89e433683f9040b' }))).toEqual([
+      ['IdentityLost', false, 'Readable'],
+      ['Reconfiguring', false, 'Idle'],
+    ]);
+  });
+  it('that does not exist says nothing', () => {
+    expect(told((facts) => addAccelerator(facts, { isFailed: false, error: 'ENOENT' }))).toEqual([]);
+  });
+});
+
+describe('the power state', () => {
+  it.each([
+    [0n, [false, false]],
+    [1n, [true, false]],
+    [2n, [true, false]],
+    [6n, [false, true]],
+  ])('%s is throttled, down: %s', (value, [throttled, down]) => {
+    expect(told((facts) => addPowerState(facts, { value, isFailed: false })).map(([, status]) => status)).toEqual([throttled, down]);
+  });
+  it('outside the table is no data', () => expect(told((facts) => addPowerState(facts, { value: 5n, isFailed: false }))).toEqual([]));
+  it('that cannot be read leaves a shutdown as it was', () => {
+    expect(told((facts) => addPowerState(facts, { isFailed: true, error: 'EIO' }))).toEqual([
+      ['PowerDown', 'unknown', 'EmergencyShutdown'],
+    ]);
+  });
+});
+
+describe('a manager', () => {
+  const conditions = (state: string, status: readonly string[] = []): readonly string[] =>
+    told((facts) => addManager(facts, { state, status }))
+      .filter(([, holds]) => holds === true)
+      .map(([type, , reason]) => `${type} ${reason}`);
+
+  it.each([
+    ['unknown', []],
+    ['power off', ['ManagerDown PoweredOff']],
+    ['power up', []],
+    ['reset', ['ManagerDown InReset']],
+    ['firmware request', ['Reconfiguring Programming']],
+    ['firmware request error', ['ProgramFailed StateError']],
+    ['parse header', ['Reconfiguring Programming']],
+    ['parse header error', ['ProgramFailed StateError']],
+    ['write init', ['Reconfiguring Programming']],
+    ['write init error', ['ProgramFailed StateError']],
+    ['write', ['Reconfiguring Programming']],
+    ['write error', ['ProgramFailed StateError']],
+    ['write complete', ['Reconfiguring Programming']],
+    ['write complete error', ['ProgramFailed StateError']],
+    ['operating', []],
+  ])('that is in state "%s" has %j', (state, expected) => expect(conditions(state)).toEqual(expected));
+
+  it('has exactly those states', () => expect(MANAGER_STATES).toHaveLength(15));
+
+  it.each([
+    [['reconfig operation error'], 'ProgramFailed StatusReported'],
+    [['reconfig incompatible image'], 'ProgramFailed StatusReported'],
+    [['reconfig IP protocol error'], 'ProgramFailed StatusReported'],
+    [['reconfig CRC error'], 'ProgramFailed HardwareRefused'],
+    [['reconfig operation error', 'reconfig fifo overflow error'], 'ProgramFailed HardwareRefused'],
+  ])('whose status says %j has %s', (status, expected) => expect(conditions('unknown', status)).toEqual([expected]));
+});
+
+describe('error registers', () => {
+  const engine = (register: string, mask: bigint | 'unknown', revision?: number): readonly Told[] =>
+    told((facts) => addEngineErrors(facts, new Map([[register, mask]]) as never, revision)).filter(([type]) => type !== 'ErrorInjected');
+
+  it.each([
+    ['catfatal_errors', 0n, ['FatalError', false, 'Clear']],
+    ['catfatal_errors', 0x40n, ['FatalError', true, 'RegisterSet']],
+    ['catfatal_errors', 0x400n, ['FatalError', true, 'ThermalRunaway']],
+    ['catfatal_errors', 0x900n, ['FatalError', false, 'Clear']],
+    ['catfatal_errors', 'unknown', ['FatalError', 'unknown', 'RegisterSet']],
+    ['nonfatal_errors', 0x4n, ['NonfatalError', true, 'RegisterSet']],
+    ['nonfatal_errors', 0x40n, ['NonfatalError', false, 'Clear']],
+    ['fme_errors', 0x1n, ['FmeError', true, 'RegisterSet']],
+    ['pcie0_errors', 0x200n, ['PcieInterfaceError', true, 'RegisterSet']],
+    ['pcie1_errors', 0x80n, ['PcieInterfaceError', true, 'CompletionTimeout', 'fatal']],
+  ] as const)('%s of %s is %j', (register, mask, expected) => expect(engine(register, mask)).toEqual([expected]));
+
+  it('of revision 1 know no thermal runaway', () =>
+    expect(engine('catfatal_errors', 0x400n, 1)).toEqual([['FatalError', true, 'RegisterSet']]));
+
+  it('tell of injected errors', () => {
+    const injected = (mask: bigint): unknown => told((facts) => addEngineErrors(facts, new Map([['inject_errors', mask]]), 1))[0]?.[1];
+    expect([injected(0n), injected(4n)]).toEqual([false, true]);
+  });
+
+  it.each([
+    [1n << 7n, 1, true, 'fatal'],
+    [1n << 14n, 1, true, 'fatal'],
+    [1n << 7n, 1, false, undefined],
+    [1n << 7n, 0, true, undefined],
+    [1n << 7n, undefined, true, undefined],
+    [1n << 2n, 1, true, undefined],
+  ])('of a port, mask %s, revision %s, strict %s: severity %s', (mask, revision, isStrict, severity) => {
+    expect(told((facts) => addPortErrors(facts, mask, revision, isStrict))[0]?.[3]).toBe(severity);
+  });
+});
+
+describe('AMI states', () => {
+  it.each([
+    ['READY', ['NotReady', false, 'Ready']],
+    ['INIT', ['NotReady', true, 'Initializing']],
+    ['MISSING_INFO', ['NotReady', true, 'MissingInformation', 'degraded']],
+    ['NO_AMC', ['NotReady', true, 'ControllerAbsent']],
+    ['INIT_ERROR', ['NotReady', true, 'InitializationFailed']],
+    ['SHUTDOWN', ['NotReady', true, 'ShutDown']],
+    ['COMPAT', ['NotReady', true, 'Incompatible']],
+  ])('%s is %j', (state, expected) => expect(told((facts) => addAmiState(facts, state))).toEqual([expected]));
+  it('that are new say nothing', () => expect(told((facts) => addAmiState(facts, 'DREAMING'))).toEqual([]));
+});
+
+describe('a sensor without data', () => {
+  it('is no fault, and has no reading', () => {
+    const sensors = nameSensors([{ kind: 'temp', channel: 'temp3', label: 'QSFP0 Temperature', error: 'ENODATA', attributes: {} }]);
+    expect(told((facts) => addAbsentSensors(facts, sensors))).toEqual([['SensorAbsent', true, 'NoData']]);
+  });
+});

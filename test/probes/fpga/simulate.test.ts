@@ -1,0 +1,80 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Collection } from '../../../src/model/collection.ts';
+import { resolve } from '../../../src/probes/fpga/resolve.ts';
+import { simulate } from '../../../src/probes/fpga/simulate.ts';
+import { buildMachine } from '../../support/machine.ts';
+import { holding, probeOn, reportOf, seriesValue } from './machines.ts';
+
+const scenario = (fpgas: number, elapsedMs: number) => ({ gpus: 0, hcas: 0, vfs: 0, fpgas, elapsedMs });
+
+const remove: (() => void)[] = [];
+afterEach(() => {
+  for (const one of remove.splice(0)) one();
+});
+
+function collectAt(fpgas: number, elapsedMs: number): Collection {
+  const { files, links } = simulate(scenario(fpgas, elapsedMs));
+  const machine = buildMachine({ about: 'simulated', files, links });
+  remove.push(machine.remove);
+  return probeOn(machine).collect();
+}
+
+describe('simulated boards', () => {
+  it('are found as boards and ports, without a problem', () => {
+    const { reports, problems } = collectAt(4, 0);
+    expect(problems).toEqual([]);
+    expect(reports.map(({ device }) => [device.kind, device.model])).toEqual([
+      ['fpga', 'Intel FPGA PAC D5005'],
+      ['port', 'Intel FPGA PAC D5005'],
+      ['fpga', 'Intel FPGA PAC D5005'],
+      ['port', 'Intel FPGA PAC D5005'],
+      ['fpga', 'u250'],
+      ['fpga', 'u250'],
+    ]);
+    for (const report of reports) expect(holding(report)).toEqual({});
+  });
+
+  it('have ids that resolve, one per board', () => {
+    const { resources } = simulate(scenario(5, 0));
+    expect(resources.map(({ resource }) => resource)).toEqual([
+      expect.stringMatching(/^fpga\.intel\.com\/af-bfa\.d84\.[\w-]{43}$/),
+      'amd.com/xilinx_u250_gen3x16_xdma_shell_4_1-0',
+    ]);
+    const devices = collectAt(5, 0).reports.map(({ device }) => device);
+    for (const { resource, deviceIds, numaNodes } of resources) {
+      expect(numaNodes).toHaveLength(deviceIds.length);
+      for (const deviceId of deviceIds) expect(resolve({ resource, deviceId }, devices).length, deviceId).toBeGreaterThan(0);
+    }
+    expect(resources.flatMap(({ deviceIds }) => deviceIds)).toHaveLength(5);
+  });
+
+  it.each([
+    [29_999, {}],
+    [30_000, { 'NonfatalError/nonfatal_errors': 'RegisterSet' }],
+    [74_999, { 'NonfatalError/nonfatal_errors': 'RegisterSet' }],
+    [75_000, {}],
+    [185_000, { 'NonfatalError/nonfatal_errors': 'RegisterSet' }],
+  ])('at %i ms the first one has %j, the other none', (elapsedMs, expected) => {
+    const { reports } = collectAt(3, elapsedMs);
+    const cards = reports.filter(({ device }) => device.driver === 'dfl-pci' && device.kind === 'fpga');
+    expect(cards.map(holding)).toEqual([expected, {}]);
+  });
+
+  it('move: temperatures, power and executions', () => {
+    const values = [0, 90_000].map((elapsedMs) => {
+      const alveo = reportOf(collectAt(2, elapsedMs), '0010:22:00.1');
+      return ['device_power_watts', 'device_fpga_executions_total'].map((metric) => Number(seriesValue(alveo, metric)));
+    });
+    expect(values[0]?.[0]).not.toBe(values[1]?.[0]);
+    expect(values[1]?.[1]).toBe(3_600);
+  });
+
+  it('are the same for the same moment, and none for none', () => {
+    expect(simulate(scenario(3, 12_345))).toEqual(simulate(scenario(3, 12_345)));
+    expect(simulate(scenario(0, 0))).toEqual({ files: {}, links: {}, resources: [] });
+  });
+
+  it('keep the same files over time, so that a node is only ever rewritten', () => {
+    expect(Object.keys(simulate(scenario(4, 40_000)).files)).toEqual(Object.keys(simulate(scenario(4, 0)).files));
+  });
+});
