@@ -46,7 +46,7 @@ export const metrics = {
   ),
   linkWidth: gauge('link_width_lanes', 'Lanes in use on a port.', ['port'], `${PORT}/rate, the figure before X`),
   counterSaturated: gauge(
-    'counter_saturated',
+    'saturated',
     '1 for a counter that stands at its largest value and cannot count on; no series for the others.',
     ['port', 'counter'],
     `${PORT}/counters: 4, 8, 16 and 32 bit attributes of PortCounters stick at all ones`,
@@ -58,7 +58,7 @@ export const metrics = {
     '/sys/class/infiniband/<device>: EINVAL, EACCES, "N/A (no PMA)", empty, not decimal, ...',
   ),
   counterLifespan: gauge(
-    'counter_lifespan_seconds',
+    'hw_cache_lifespan_seconds',
     'How long the kernel answers from one firmware query of the hardware counters.',
     ['port'],
     `${PORT}/hw_counters/lifespan, milliseconds`,

@@ -44,7 +44,7 @@ const FACTS: readonly (readonly [string, string, Readonly<Record<string, string>
   ['mlx4_0', 'device_transmitted_packets_total', { port: '2' }, 88_622_850],
   ['mlx4_0', 'device_infiniband_transmit_wait_ticks_total', { port: '2' }, 3_846],
   ['mlx4_0', 'device_infiniband_port_info', { port: '2', link_layer: 'InfiniBand', rate: '4X QDR' }, 1],
-  ['mlx4_0', 'device_infiniband_counter_saturated', {}, undefined],
+  ['mlx4_0', 'device_infiniband_saturated', {}, undefined],
 
   ['mlx5_0', 'device_link_up', { port: '1' }, 1],
   ['mlx5_0', 'device_link_speed_bytes_per_second', { port: '1' }, 3_125_000_000],
@@ -57,7 +57,7 @@ const FACTS: readonly (readonly [string, string, Readonly<Record<string, string>
   ['mlx5_0', 'device_infiniband_received_cast_packets_total', { port: '1', cast: 'unicast' }, 541_889_824],
   ['mlx5_0', 'device_infiniband_received_cast_packets_total', { port: '1', cast: 'multicast' }, 0],
   ['mlx5_0', 'device_infiniband_transmitted_cast_packets_total', { port: '1', cast: 'unicast' }, 10_907_922_116],
-  ['mlx5_0', 'device_infiniband_counter_lifespan_seconds', { port: '1' }, 0.01],
+  ['mlx5_0', 'device_infiniband_hw_cache_lifespan_seconds', { port: '1' }, 0.01],
   ['mlx5_0', 'device_infiniband_received_requests_total', { port: '1', operation: 'write' }, 742_114],
   ['mlx5_0', 'device_infiniband_received_requests_total', { port: '1', operation: 'read' }, 175_528_982],
   ['mlx5_0', 'device_infiniband_received_requests_total', { port: '1', operation: 'atomic' }, 0],

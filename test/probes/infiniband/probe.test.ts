@@ -51,7 +51,7 @@ describe('counters', () => {
 
   it('are marked only where they stand at their ceiling', () => {
     const report = reportOf(keep(probeCase('counters-at-their-ceiling')).collect(), 'mlx5_0');
-    const marked = report.readings.filter(({ metric }) => metric === 'device_infiniband_counter_saturated');
+    const marked = report.readings.filter(({ metric }) => metric === 'device_infiniband_saturated');
     expect(marked.map(({ labels }) => labels?.counter).sort()).toEqual([
       'excessive_buffer_overrun_errors',
       'link_downed',

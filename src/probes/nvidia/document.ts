@@ -1,0 +1,84 @@
+import { XMLParser } from 'fast-xml-parser';
+import { type Cell, parseCell } from './cell.ts';
+
+/** An element: texts and elements by name; `@id` is the attribute `id`. Elements that can repeat are always lists. */
+export interface Element {
+  readonly [name: string]: string | Element | readonly (string | Element)[] | undefined;
+}
+
+export type DocumentResult =
+  | { readonly log: Element; readonly surplus: string; readonly error?: undefined }
+  | { readonly log?: undefined; readonly surplus: string; readonly error: 'no-document' | 'truncated' | 'malformed' };
+
+const REPEATED = new Set(['gpu', 'mig_device', 'process_info']);
+
+/**
+ * Finds and parses the document in what `nvidia-smi -q -x` printed. Lines around it are kept as `surplus`: drivers print warnings
+ * and lost GPUs there. The list of supported clocks, up to three quarters of the text, is cut out unread.
+ */
+export function parseDocument(output: string): DocumentResult {
+  const start = output.search(/<\?xml|<nvidia_smi_log/);
+  if (start < 0) return { surplus: output.trim(), error: 'no-document' };
+  const close = output.indexOf('</nvidia_smi_log>', start);
+  if (close < 0) return { surplus: output.slice(0, start).trim(), error: 'truncated' };
+  const end = close + '</nvidia_smi_log>'.length;
+  const surplus = `${output.slice(0, start)}${output.slice(end)}`.trim();
+  const text = output.slice(start, end).replaceAll(/<supported_clocks>[\s\S]*?<\/supported_clocks>/g, '');
+  try {
+    const parser = new XMLParser({
+      ignoreAttributes: false,
+      attributeNamePrefix: '@',
+      parseTagValue: false,
+      parseAttributeValue: false,
+      processEntities: false,
+      isArray: (name) => REPEATED.has(name),
+    });
+    const log = (parser.parse(text) as Element).nvidia_smi_log;
+    return isElement(log) ? { log, surplus } : { surplus, error: 'malformed' };
+  } catch {
+    return { surplus, error: 'malformed' };
+  }
+}
+
+export function isElement(value: Element[string]): value is Element {
+  return typeof value === 'object' && !Array.isArray(value);
+}
+
+/** Child elements of a name that can repeat; a text in their place (`None`, `N/A`) gives none. */
+export function childrenOf(element: Element, path: string): readonly Element[] {
+  const names = path.split('/');
+  const last = names.pop() as string;
+  const parent = names.length === 0 ? element : walk(element, names);
+  const found = isElement(parent) ? parent[last] : undefined;
+  return Array.isArray(found) ? found.filter(isElement) : [];
+}
+
+/** The text at a path of element names; undefined when there is none or an element with children. */
+export function textAt(element: Element, path: string): string | undefined {
+  const found = walk(element, path.split('/'));
+  return typeof found === 'string' ? found : undefined;
+}
+
+export function cellAt(element: Element, path: string): Cell {
+  return parseCell(textAt(element, path));
+}
+
+/** The first path that is there and says something: drivers rename elements, so paths are listed newest first. */
+export function firstCell(element: Element, paths: readonly string[]): Cell {
+  let result: Cell = { kind: 'absent' };
+  for (const path of paths) {
+    const cell = cellAt(element, path);
+    if (cell.kind === 'number' || cell.kind === 'text') return cell;
+    if (cell.kind !== 'absent') result = cell;
+  }
+  return result;
+}
+
+function walk(element: Element, names: readonly string[]): Element[string] {
+  let at: Element[string] = element;
+  for (const name of names) {
+    if (!isElement(at)) return undefined;
+    at = at[name];
+  }
+  return at;
+}

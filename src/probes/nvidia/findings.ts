@@ -1,0 +1,205 @@
+import type { Finding, Remedy, Severity } from '../../model/health.ts';
+import { asBoolean, type Cell } from './cell.ts';
+import { cellAt, type Element, firstCell, textAt } from './document.ts';
+import { eccCounts, totalOf } from './ecc.ts';
+import { recoveryAction } from './readings.ts';
+import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS } from './states.ts';
+
+/** What one `<gpu>` element says of the GPU's health. */
+export function gpuFindings(gpu: Element): readonly Finding[] {
+  return [
+    lost(gpu),
+    ...recovery(gpu),
+    ...ecc(gpu),
+    ...rows(gpu),
+    ...pages(gpu),
+    ...repairs(gpu),
+    ...throttling(gpu),
+    ...temperature(gpu),
+    ...fabric(gpu),
+  ];
+}
+
+/** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
+const LIVE = ['temperature/gpu_temp', 'utilization/gpu_util', 'fb_memory_usage/used', 'remapped_rows', 'clocks/sm_clock', 'fan_speed'];
+
+function lost(gpu: Element): Finding {
+  const path = LIVE.find((live) => cellAt(gpu, live).kind === 'lost');
+  return path === undefined
+    ? { type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }
+    : { type: 'GpuLost', status: true, reason: 'GpuIsLost', message: `${path}: ${textAt(gpu, path)?.trim()}` };
+}
+
+const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly severity: Severity; readonly remedy: Remedy }>> = {
+  gpu_reset: { reason: 'GpuReset', severity: 'fatal', remedy: 'reset' },
+  node_reboot: { reason: 'NodeReboot', severity: 'fatal', remedy: 'reboot' },
+  drain_p2p: { reason: 'DrainP2p', severity: 'degraded', remedy: 'restart-workload' },
+  drain_and_reset: { reason: 'DrainAndReset', severity: 'fatal', remedy: 'reset' },
+  recover_imex_domain: { reason: 'RecoverImexDomain', severity: 'degraded', remedy: 'inspect' },
+};
+
+function recovery(gpu: Element): readonly Finding[] {
+  const cell = recoveryAction(gpu);
+  const action = cell.kind === 'text' ? RECOVERY_ACTIONS[cell.value.toLowerCase()] : undefined;
+  if (action === undefined || cell.kind !== 'text') return [];
+  const asked = ACTIONS[action];
+  const message = `the driver asks for: ${cell.value}`;
+  return [
+    asked === undefined
+      ? { type: 'RecoveryAction', status: false, reason: 'None', message: 'the driver asks for nothing' }
+      : { type: 'RecoveryAction', status: true, message, ...asked },
+  ];
+}
+
+function ecc(gpu: Element): readonly Finding[] {
+  const counts = eccCounts(gpu, 'volatile');
+  const uncorrectable = totalOf(counts, 'uncorrectable');
+  const correctable = totalOf(counts, 'correctable');
+  const findings: Finding[] = [];
+  if (uncorrectable !== undefined) {
+    const status = uncorrectable > 0;
+    // Boards that remap rows contain such errors; on older ones the next program may be given the same cell.
+    const severity: Severity = cellAt(gpu, 'remapped_rows/remapped_row_unc').kind === 'number' ? 'degraded' : 'fatal';
+    const message = `${uncorrectable} uncorrectable memory errors since the driver was loaded`;
+    findings.push({ type: 'UncorrectableEcc', status, reason: status ? 'UncorrectableErrors' : 'NoErrors', message, severity });
+  }
+  if (correctable !== undefined) {
+    const message = `${correctable} corrected memory errors since the driver was loaded`;
+    findings.push({ type: 'CorrectableEccRate', reason: 'CounterGrows', message, count: correctable });
+  }
+  return [
+    ...findings,
+    ...flagged(gpu, 'ecc_errors/aggregate/sram_threshold_exceeded', 'SramThresholdExceeded', ['ThresholdExceeded', 'BelowThreshold']),
+  ];
+}
+
+function rows(gpu: Element): readonly Finding[] {
+  const banks = (availability: string): number => {
+    const cell = cellAt(gpu, `remapped_rows/row_remapper_histogram/row_remapper_histogram_${availability}`);
+    return cell.kind === 'number' ? cell.value : 0;
+  };
+  const hasHistogram = cellAt(gpu, 'remapped_rows/row_remapper_histogram/row_remapper_histogram_max').kind === 'number';
+  const [none, low] = [banks('none'), banks('low')];
+  const spare: Finding = {
+    type: 'SpareRowsLow',
+    status: none + low > 0,
+    reason: none > 0 ? 'BanksWithoutSpareRows' : low > 0 ? 'BanksWithFewSpareRows' : 'Enough',
+    message: `${none} banks have no spare rows left, ${low} few`,
+    severity: none > 0 ? 'degraded' : 'info',
+  };
+  return [
+    ...flagged(gpu, 'remapped_rows/remapped_row_pending', 'RowRemapPending', ['RemapPending', 'NonePending']),
+    ...flagged(gpu, 'remapped_rows/remapped_row_failure', 'RowRemapFailure', ['RemapFailed', 'NoneFailed']),
+    ...(hasHistogram ? [spare] : []),
+  ];
+}
+
+/** From here on the board has no room for further pages. */
+const MOST_RETIRED_PAGES = 63;
+
+function pages(gpu: Element): readonly Finding[] {
+  const counts = ['multiple_single_bit_retirement', 'double_bit_retirement'].map((cause) =>
+    cellAt(gpu, `retired_pages/${cause}/retired_count`),
+  );
+  const known = counts.filter((cell) => cell.kind === 'number');
+  const pending = asBoolean(firstCell(gpu, ['retired_pages/pending_retirement', 'retired_pages/pending_blacklist']));
+  if (known.length === 0 && pending === undefined) return [];
+  const total = known.reduce((sum, cell) => sum + cell.value, 0);
+  const isFull = total >= MOST_RETIRED_PAGES;
+  const message = `${total} pages retired${pending === true ? ', more wait for a reset' : ''}`;
+  const reason = isFull ? 'PagesUsedUp' : pending === true ? 'RetirementPending' : 'Few';
+  return [
+    {
+      type: 'RetiredPages',
+      status: isFull || pending === true,
+      reason,
+      message,
+      ...(isFull ? { severity: 'fatal', remedy: 'replace' } : {}),
+    },
+  ];
+}
+
+function repairs(gpu: Element): readonly Finding[] {
+  return [
+    ...flagged(gpu, 'ecc_errors/channel_repair_pending', 'MemoryRepairPending', ['ChannelRepairPending', 'NonePending'], 'channel'),
+    ...flagged(gpu, 'ecc_errors/tpc_repair_pending', 'MemoryRepairPending', ['TpcRepairPending', 'NonePending'], 'tpc'),
+    ...flagged(gpu, 'ecc_errors/unrepairable_memory', 'MemoryUnrepairable', ['Unrepairable', 'Repairable']),
+  ];
+}
+
+function throttling(gpu: Element): readonly Finding[] {
+  return [
+    ...throttle(gpu, 'hw_thermal_slowdown', 'ThermalSlowdown', 'HardwareThermalSlowdown'),
+    ...throttle(gpu, 'hw_power_brake_slowdown', 'PowerBrake', 'HardwarePowerBrake'),
+  ];
+}
+
+function throttle(gpu: Element, suffix: string, type: string, reason: string): readonly Finding[] {
+  const cell = firstCell(gpu, [
+    `clocks_event_reasons/clocks_event_reason_${suffix}`,
+    `clocks_throttle_reasons/clocks_throttle_reason_${suffix}`,
+  ]);
+  const status = asBoolean(cell);
+  return status === undefined
+    ? []
+    : [{ type, status, reason: status ? reason : 'NotThrottled', message: `${suffix}: ${status ? 'active' : 'not active'}` }];
+}
+
+/** Degrees on boards up to Ampere; later ones tell how many degrees are left. */
+function temperature(gpu: Element): readonly Finding[] {
+  const degrees = numberOf(cellAt(gpu, 'temperature/gpu_temp'));
+  const slow = numberOf(cellAt(gpu, 'temperature/gpu_temp_slow_threshold'));
+  const margin = numberOf(cellAt(gpu, 'temperature/gpu_temp_tlimit'));
+  const slowMargin = numberOf(cellAt(gpu, 'temperature/gpu_temp_slow_tlimit_threshold'));
+  if (degrees !== undefined && slow !== undefined) return [overTemperature(degrees >= slow, `${degrees} °C, slows down at ${slow} °C`)];
+  if (margin !== undefined && slowMargin !== undefined)
+    return [overTemperature(margin <= slowMargin, `${margin} °C left, slows down at ${slowMargin} °C`)];
+  return [];
+}
+
+function overTemperature(status: boolean, message: string): Finding {
+  return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message };
+}
+
+function fabric(gpu: Element): readonly Finding[] {
+  const state = stateOf(FABRIC_STATES, cellAt(gpu, 'fabric/state'));
+  const health = stateOf(FABRIC_HEALTH, cellAt(gpu, 'fabric/health/summary'));
+  const findings: Finding[] = [];
+  if (state !== undefined && state !== 'not_supported') findings.push(fabricState(gpu, state));
+  if (health !== undefined) {
+    const reason = { healthy: 'Healthy', unhealthy: 'Unhealthy', limited_capacity: 'LimitedCapacity' }[health] ?? 'Unhealthy';
+    const severity: Severity = health === 'limited_capacity' ? 'degraded' : 'fatal';
+    findings.push({ type: 'FabricUnhealthy', status: health !== 'healthy', reason, message: `fabric health: ${health}`, severity });
+  }
+  return findings;
+}
+
+function fabricState(gpu: Element, state: string): Finding {
+  const status = textAt(gpu, 'fabric/status')?.trim() ?? '';
+  const hasFailed = state === 'completed' && !/^(?:success|n\/a|)$/i.test(status);
+  const reason = hasFailed ? 'RegistrationFailed' : { not_started: 'NotStarted', in_progress: 'InProgress' }[state];
+  return {
+    type: 'FabricNotReady',
+    status: reason !== undefined,
+    reason: reason ?? 'Ready',
+    message: `fabric state: ${state}, status: ${status || 'none'}`,
+  };
+}
+
+function flagged(gpu: Element, path: string, type: string, [yes, no]: readonly [string, string], instance?: string): readonly Finding[] {
+  const status = asBoolean(cellAt(gpu, path));
+  if (status === undefined) return [];
+  return [
+    {
+      type,
+      status,
+      reason: status ? yes : no,
+      message: `${path.split('/').at(-1)}: ${status ? 'yes' : 'no'}`,
+      ...(instance === undefined ? {} : { instance }),
+    },
+  ];
+}
+
+const numberOf = (cell: Cell): number | undefined => (cell.kind === 'number' ? cell.value : undefined);
+const stateOf = (table: Readonly<Record<string, string>>, cell: Cell): string | undefined =>
+  cell.kind === 'text' ? table[cell.value.toLowerCase()] : undefined;

@@ -1,0 +1,8 @@
+import { seconds } from '../../model/duration.ts';
+import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
+
+export const options = {
+  'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi, by path or as found in PATH.'),
+  timeout: durationOption(seconds(10), 'How long the command may take before it is killed.', 100),
+} as const satisfies OptionSpecs;
+export type NvidiaOptions = OptionValues<typeof options>;

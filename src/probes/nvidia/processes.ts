@@ -1,0 +1,47 @@
+import { parseCgroup } from '../../host/cgroup.ts';
+import type { Tree } from '../../host/tree.ts';
+import type { DeviceProcess } from '../../model/collection.ts';
+import { cellAt, childrenOf, type Element } from './document.ts';
+
+interface Listed {
+  readonly pid: number;
+  readonly memoryUsedBytes?: number;
+  /** Present for a process inside a MIG instance. */
+  readonly instance?: string;
+}
+
+/**
+ * Processes of a GPU, each once: a process that computes and draws is listed twice with the same memory, so the larger
+ * figure counts, not the sum. With `instance` (`<gpu instance>/<compute instance>`) only those inside that MIG instance.
+ */
+export function processesOf(gpu: Element, proc: Tree, instance?: string): readonly DeviceProcess[] {
+  const byPid = new Map<number, Listed>();
+  for (const listed of childrenOf(gpu, 'processes/process_info').flatMap(readProcess)) {
+    if (instance !== undefined && listed.instance !== instance) continue;
+    const known = byPid.get(listed.pid);
+    const memory = Math.max(listed.memoryUsedBytes ?? -1, known?.memoryUsedBytes ?? -1);
+    byPid.set(listed.pid, { pid: listed.pid, ...(memory < 0 ? {} : { memoryUsedBytes: memory }) });
+  }
+  return [...byPid.values()].map(({ pid, memoryUsedBytes }) => ({
+    pid,
+    ...(memoryUsedBytes === undefined ? {} : { memoryUsedBytes }),
+    ...parseCgroup(proc.text(`${pid}/cgroup`) ?? ''),
+  }));
+}
+
+function readProcess(element: Element): readonly Listed[] {
+  const pid = cellAt(element, 'pid');
+  if (pid.kind !== 'number') return [];
+  const memory = cellAt(element, 'used_memory');
+  const gpuInstance = cellAt(element, 'gpu_instance_id');
+  const computeInstance = cellAt(element, 'compute_instance_id');
+  return [
+    {
+      pid: pid.value,
+      ...(memory.kind === 'number' ? { memoryUsedBytes: memory.value } : {}),
+      ...(gpuInstance.kind === 'number' && computeInstance.kind === 'number'
+        ? { instance: `${gpuInstance.value}/${computeInstance.value}` }
+        : {}),
+    },
+  ];
+}

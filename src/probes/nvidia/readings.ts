@@ -1,0 +1,104 @@
+import type { Labels, Reading } from '../../model/metric.ts';
+import { asBoolean, type Cell } from './cell.ts';
+import { cellAt, childrenOf, type Element, firstCell, textAt } from './document.ts';
+import { eccReadings } from './ecc.ts';
+import { type Field, gpuFields, migFields } from './fields.ts';
+import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, statesOf } from './states.ts';
+
+/** Values of one element, and the fields whose text nobody knows. */
+export interface Told {
+  readonly readings: readonly Reading[];
+  /** `path: text`, without repetition. */
+  readonly unknown: readonly string[];
+}
+
+export function readGpu(gpu: Element, node: { readonly index: number; readonly cudaVersion?: string }): Told {
+  const told = readFields(gpu, gpuFields);
+  const readings = [
+    ...told.readings,
+    ...eccReadings(gpu),
+    ...performanceState(gpu),
+    ...stateSet('device_nvidia_fabric_state', 'state', FABRIC_STATES, cellAt(gpu, 'fabric/state')),
+    ...stateSet('device_nvidia_fabric_health', 'state', FABRIC_HEALTH, cellAt(gpu, 'fabric/health/summary')),
+    ...stateSet('device_nvidia_recovery_action', 'action', RECOVERY_ACTIONS, recoveryAction(gpu)),
+    { metric: 'device_nvidia_processes', value: childrenOf(gpu, 'processes/process_info').length },
+    info(gpu, node),
+  ];
+  return {
+    readings: gpu.processes === undefined ? readings.filter(({ metric }) => metric !== 'device_nvidia_processes') : readings,
+    unknown: told.unknown,
+  };
+}
+
+/** A MIG instance; of its ECC counters the driver tells uncorrectable SRAM errors alone. */
+export function readMig(instance: Element): Told {
+  const told = readFields(instance, migFields);
+  const errors = cellAt(instance, 'ecc_error_count/volatile_count/sram_uncorrectable');
+  if (errors.kind !== 'number') return told;
+  const labels = { severity: 'uncorrectable', location: 'sram' };
+  return { ...told, readings: [...told.readings, { metric: 'device_nvidia_ecc_errors_total', labels, value: errors.value }] };
+}
+
+function readFields(element: Element, fields: readonly Field[]): Told {
+  const readings: Reading[] = [];
+  const unknown: string[] = [];
+  for (const field of fields) {
+    const cell = firstCell(element, field.paths);
+    const value = field.kind === 'flag' ? flagValue(cell) : cell.kind === 'number' ? cell.value : undefined;
+    if (value !== undefined)
+      readings.push({ metric: field.metric, ...(field.labels === undefined ? {} : { labels: field.labels }), value });
+    else if (cell.kind === 'text' || cell.kind === 'error')
+      unknown.push(`${field.paths[0]}: ${cell.kind === 'text' ? cell.value : cell.text}`);
+  }
+  return { readings, unknown };
+}
+
+function flagValue(cell: Cell): number | undefined {
+  const value = asBoolean(cell);
+  return value === undefined ? undefined : Number(value);
+}
+
+/** `P0` to `P15`; drivers without a state say `Unknown`. */
+function performanceState(gpu: Element): readonly Reading[] {
+  const state = /^P(\d{1,2})$/.exec(textAt(gpu, 'performance_state')?.trim() ?? '')?.[1];
+  return state === undefined ? [] : [{ metric: 'device_nvidia_performance_state', value: Number(state) }];
+}
+
+/** The driver's word in the newest form; the 535 to 570 branches had two flags instead. */
+export function recoveryAction(gpu: Element): Cell {
+  const action = firstCell(gpu, ['gpu_recovery_action']);
+  if (action.kind !== 'absent') return action;
+  const drain = asBoolean(cellAt(gpu, 'gpu_reset_status/drain_and_reset_recommended'));
+  const reset = asBoolean(cellAt(gpu, 'gpu_reset_status/reset_required'));
+  if (reset === undefined && drain === undefined) return { kind: 'absent' };
+  return { kind: 'text', value: reset === true ? 'gpu reset' : drain === true ? 'drain and reset' : 'none' };
+}
+
+function stateSet(metric: string, label: string, table: Readonly<Record<string, string>>, cell: Cell): readonly Reading[] {
+  const present = cell.kind === 'text' ? table[cell.value.toLowerCase()] : undefined;
+  if (present === undefined) return [];
+  return statesOf(table).map((state) => ({ metric, labels: { [label]: state }, value: Number(state === present) }));
+}
+
+const INFO: Readonly<Record<string, string>> = {
+  minor: 'minor_number',
+  brand: 'product_brand',
+  architecture: 'product_architecture',
+  vbios: 'vbios_version',
+  board_part: 'board_part_number',
+  gpu_part: 'gpu_part_number',
+  compute_mode: 'compute_mode',
+  gsp_firmware: 'gsp_firmware_version',
+};
+
+function info(gpu: Element, { index, cudaVersion }: { readonly index: number; readonly cudaVersion?: string }): Reading {
+  const labels: Record<string, string> = { index: String(index), cuda_version: cudaVersion ?? '' };
+  for (const [label, path] of Object.entries(INFO)) labels[label] = wordAt(gpu, path) ?? '';
+  return { metric: 'device_nvidia_info', labels: labels as Labels, value: 1 };
+}
+
+/** A text as it stands when it says something; numbers stay texts (part numbers, serials). */
+export function wordAt(element: Element, path: string): string | undefined {
+  const { kind } = cellAt(element, path);
+  return kind === 'text' || kind === 'number' ? textAt(element, path)?.trim() : undefined;
+}

@@ -1,0 +1,50 @@
+import { normalizePciAddress } from '../../host/pci.ts';
+import type { Resolve } from '../../model/allocation.ts';
+import type { Device } from '../../model/device.ts';
+
+/**
+ * Ids of NVIDIA's plugins and their relatives:
+ * `GPU-…::N`, `MIG-…::N` (replicas of time slicing and MPS) · `MIG-GPU-…/gi/ci` (drivers before 470) · `nvidia0`, `nvidia0/gi1`,
+ * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` and
+ * `gpu-<minor>-mig-<profile>-<profile id>-<start>` of driver `gpu.nvidia.com`.
+ */
+export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
+  if (claim !== undefined) return claim.driver === 'gpu.nvidia.com' ? ids(byClaim(claim.device, devices)) : [];
+  const plain = deviceId.replace(/::\d+$/, '');
+  const named = devices.filter((device) => [device.id, ...device.aliases].some((name) => name.toLowerCase() === plain.toLowerCase()));
+  if (named.length > 0) return ids(named);
+  const gke = /^nvidia(\d+)(?:\/gi(\d+))?(?:\/vgpu\d+)?$/.exec(plain);
+  if (gke !== null) return ids(byMinor(gke[1] as string, gke[2], devices));
+  const address = normalizePciAddress(plain);
+  if (address !== undefined) return ids(devices.filter((device) => device.kind === 'gpu' && device.pciAddress === address));
+  const gpus = devices.filter((device) => device.kind === 'gpu');
+  if (plain === 'all' && resource.startsWith('nvidia.com/')) return ids(gpus);
+  return [];
+};
+
+const ids = (devices: readonly Device[]): readonly string[] => devices.map((device) => device.id);
+
+function byMinor(minor: string, gpuInstance: string | undefined, devices: readonly Device[]): readonly Device[] {
+  const kind = gpuInstance === undefined ? 'gpu' : 'mig';
+  return devices.filter(
+    (device) =>
+      device.kind === kind &&
+      device.attributes?.minor === minor &&
+      (gpuInstance === undefined || device.attributes.gpuInstance === gpuInstance),
+  );
+}
+
+/** The name of a dynamic MIG device tells GPU and profile, not which instance: it resolves only where one fits. */
+function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
+  const mig = /^gpu-(\d+)-mig-(.+)-\d+-\d+$/.exec(name);
+  if (mig !== null) {
+    const [, minor, profile] = mig;
+    const fitting = devices.filter(
+      (device) =>
+        device.kind === 'mig' && device.attributes?.minor === minor && device.attributes?.profile?.replaceAll('.', '') === profile,
+    );
+    return fitting.length === 1 ? fitting : [];
+  }
+  const minor = /^gpu-(\d+)$/.exec(name)?.[1];
+  return minor === undefined ? [] : byMinor(minor, undefined, devices);
+}

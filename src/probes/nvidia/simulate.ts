@@ -1,0 +1,52 @@
+import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import { type GpuStory, simulatedDocument, simulatedListing, storyOf } from './simulated-document.ts';
+
+/** A program that prints what lies beside it. */
+const PROGRAM = `#!/bin/sh
+here=$(dirname "$0")
+case "$1" in
+  -L) exec cat "$here/nvidia-smi.list" ;;
+  *) exec cat "$here/nvidia-smi.xml" ;;
+esac
+`;
+
+/** H100 boards on two NUMA nodes. From four on the last is split; the second is hot and waits for a reset in one minute of three. */
+export function simulate(scenario: Scenario): SimulatedHardware {
+  const gpus = Array.from({ length: scenario.gpus }, (_, index) => storyOf(index, scenario));
+  const files: Record<string, string> = {};
+  const links: Record<string, string> = {};
+  for (const gpu of gpus) addPciFunction(gpu, files, links);
+  if (gpus.length > 0) {
+    files['proc/driver/nvidia/version'] = 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.105.08\n';
+    files['bin/nvidia-smi'] = PROGRAM;
+    files['bin/nvidia-smi.xml'] = simulatedDocument(gpus);
+    files['bin/nvidia-smi.list'] = simulatedListing(gpus);
+  }
+  return { files, links, resources: gpus.length === 0 ? [] : resourcesOf(gpus), options: { 'smi-path': '{root}/bin/nvidia-smi' } };
+}
+
+function addPciFunction({ address, numaNode, index }: GpuStory, files: Record<string, string>, links: Record<string, string>): void {
+  const folder = `sys/devices/pci0008:00/0008:00:${(index + 1).toString(16).padStart(2, '0')}.0/${address}`;
+  const facts: Readonly<Record<string, string>> = {
+    vendor: '0x10de',
+    device: '0x2330',
+    class: '0x030200',
+    numa_node: String(numaNode),
+    power_state: 'D0',
+    aer_dev_correctable: 'RxErr 0\nBadTLP 0\nTOTAL_ERR_COR 0',
+    aer_dev_nonfatal: 'UnsupReq 0\nTOTAL_ERR_NONFATAL 0',
+    aer_dev_fatal: 'MalfTLP 0\nTOTAL_ERR_FATAL 0',
+  };
+  for (const [name, text] of Object.entries(facts)) files[`${folder}/${name}`] = `${text}\n`;
+  links[`sys/bus/pci/devices/${address}`] = `../../../${folder.slice('sys/'.length)}`;
+  links[`${folder}/driver`] = '../../../../bus/pci/drivers/nvidia';
+}
+
+function resourcesOf(gpus: readonly GpuStory[]): SimulatedHardware['resources'] {
+  const whole = gpus.filter(({ instances }) => instances.length === 0);
+  const split = gpus.flatMap(({ instances, numaNode }) => instances.map(({ uuid }) => ({ uuid, numaNode })));
+  return [
+    { resource: 'nvidia.com/gpu', deviceIds: whole.map(({ uuid }) => uuid), numaNodes: whole.map(({ numaNode }) => numaNode) },
+    { resource: 'nvidia.com/mig-1g.10gb', deviceIds: split.map(({ uuid }) => uuid), numaNodes: split.map(({ numaNode }) => numaNode) },
+  ].filter(({ deviceIds }) => deviceIds.length > 0);
+}

@@ -1,0 +1,195 @@
+import type { Scenario } from '../../model/simulated.ts';
+
+/** One simulated GPU at one moment. */
+export interface GpuStory {
+  readonly index: number;
+  readonly uuid: string;
+  /** As sysfs writes it. */
+  readonly address: string;
+  readonly numaNode: number;
+  readonly isHot: boolean;
+  /** 0 to 1. */
+  readonly load: number;
+  readonly elapsedMs: number;
+  readonly instances: readonly { readonly index: number; readonly uuid: string; readonly gpuInstance: number }[];
+}
+
+const TROUBLE_EVERY_MS = 180_000;
+const TROUBLE_FROM_MS = 60_000;
+const TROUBLE_TO_MS = 120_000;
+const MIB_TOTAL = 81_559;
+
+export function storyOf(index: number, { gpus, elapsedMs }: Scenario): GpuStory {
+  const phase = elapsedMs % TROUBLE_EVERY_MS;
+  const isSplit = gpus >= 4 && index === gpus - 1;
+  const digits = (index + 1).toString(16).padStart(12, '0');
+  return {
+    index,
+    uuid: `GPU-5e1f0000-0000-4000-8000-${digits}`,
+    address: `0008:${(index + 1).toString(16).padStart(2, '0')}:00.0`,
+    numaNode: index < gpus / 2 ? 0 : 1,
+    isHot: index === 1 && phase >= TROUBLE_FROM_MS && phase < TROUBLE_TO_MS,
+    load: 0.55 + 0.4 * Math.sin(elapsedMs / 20_000 + index),
+    elapsedMs,
+    instances: isSplit
+      ? [7, 8, 9].map((gpuInstance, n) => ({ index: n, uuid: `MIG-5e1f0000-0000-4000-8000-${digits.slice(0, 11)}${n}`, gpuInstance }))
+      : [],
+  };
+}
+
+export function simulatedListing(gpus: readonly GpuStory[]): string {
+  return gpus
+    .flatMap(({ index, uuid, instances }) => [
+      `GPU ${index}: NVIDIA H100 80GB HBM3 (UUID: ${uuid})`,
+      ...instances.map((instance) => `  MIG 1g.10gb     Device  ${instance.index}: (UUID: ${instance.uuid})`),
+    ])
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+/** In the form of drivers of the 580 branch. */
+export function simulatedDocument(gpus: readonly GpuStory[]): string {
+  return `<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">
+<nvidia_smi_log>
+\t<timestamp>Thu Jan  1 00:00:00 2026</timestamp>
+\t<driver_version>580.105.08</driver_version>
+\t<cuda_version>13.0</cuda_version>
+\t<attached_gpus>${gpus.length}</attached_gpus>
+${gpus.map(gpuElement).join('')}</nvidia_smi_log>
+`;
+}
+
+function gpuElement(gpu: GpuStory): string {
+  const isSplit = gpu.instances.length > 0;
+  const temperature = Math.round(gpu.isHot ? 88 : 34 + 30 * gpu.load);
+  const share = (text: number | string, unit: string): string => (isSplit ? 'N/A' : `${text} ${unit}`);
+  const used = Math.round(MIB_TOTAL * 0.9 * gpu.load);
+  return element('gpu', `id="0000${gpu.address.toUpperCase()}"`, {
+    product_name: 'NVIDIA H100 80GB HBM3',
+    product_brand: 'NVIDIA',
+    product_architecture: 'Hopper',
+    persistence_mode: 'Enabled',
+    addressing_mode: 'HMM',
+    mig_mode: { current_mig: isSplit ? 'Enabled' : 'Disabled', pending_mig: isSplit ? 'Enabled' : 'Disabled' },
+    mig_devices: isSplit ? { mig_device: gpu.instances.map((instance) => instanceElement(instance, gpu)) } : 'None',
+    serial: `165${String(gpu.index).padStart(10, '0')}`,
+    uuid: gpu.uuid,
+    minor_number: String(gpu.index),
+    vbios_version: '96.00.89.00.01',
+    board_part_number: '692-2G520-0200-000',
+    gpu_part_number: '2330-885-A1',
+    gsp_firmware_version: '580.105.08',
+    gpu_recovery_action: 'None',
+    pci: {
+      pci_gpu_link_info: {
+        pcie_gen: { max_link_gen: '5', current_link_gen: '5' },
+        link_widths: { max_link_width: '16x', current_link_width: '16x' },
+      },
+      replay_counter: '0',
+      replay_rollover_counter: '0',
+      tx_util: `${Math.round(90_000 * gpu.load)} KB/s`,
+      rx_util: `${Math.round(120_000 * gpu.load)} KB/s`,
+    },
+    fan_speed: 'N/A',
+    performance_state: gpu.load > 0.3 ? 'P0' : 'P8',
+    clocks_event_reasons: {
+      clocks_event_reason_gpu_idle: 'Not Active',
+      clocks_event_reason_sw_power_cap: 'Not Active',
+      clocks_event_reason_hw_slowdown: gpu.isHot ? 'Active' : 'Not Active',
+      clocks_event_reason_hw_thermal_slowdown: gpu.isHot ? 'Active' : 'Not Active',
+      clocks_event_reason_hw_power_brake_slowdown: 'Not Active',
+    },
+    clocks_event_reasons_counters: { clocks_event_reasons_counters_hw_therm_slowdown: `${gpu.isHot ? gpu.elapsedMs * 10 : 0} us` },
+    fb_memory_usage: { total: `${MIB_TOTAL} MiB`, reserved: '551 MiB', used: `${used} MiB`, free: `${MIB_TOTAL - 551 - used} MiB` },
+    bar1_memory_usage: { total: '131072 MiB', used: '2 MiB', free: '131070 MiB' },
+    compute_mode: 'Default',
+    utilization: {
+      gpu_util: share(Math.round(100 * gpu.load), '%'),
+      memory_util: share(Math.round(60 * gpu.load), '%'),
+      encoder_util: share(0, '%'),
+      decoder_util: share(0, '%'),
+      jpeg_util: share(0, '%'),
+      ofa_util: share(0, '%'),
+    },
+    ecc_mode: { current_ecc: 'Enabled', pending_ecc: 'Enabled' },
+    ecc_errors: {
+      volatile: {
+        sram_correctable: '0',
+        sram_uncorrectable_parity: '0',
+        sram_uncorrectable_secded: '0',
+        dram_correctable: '0',
+        dram_uncorrectable: '0',
+      },
+      aggregate: {
+        sram_correctable: '0',
+        sram_uncorrectable_parity: '0',
+        sram_uncorrectable_secded: '0',
+        dram_correctable: '3',
+        dram_uncorrectable: '0',
+        sram_threshold_exceeded: 'No',
+      },
+    },
+    remapped_rows: isSplit
+      ? 'N/A'
+      : {
+          remapped_row_corr: '0',
+          remapped_row_unc: gpu.isHot ? '1' : '0',
+          remapped_row_pending: gpu.isHot ? 'Yes' : 'No',
+          remapped_row_failure: 'No',
+          row_remapper_histogram: { row_remapper_histogram_max: '2560 bank(s)', row_remapper_histogram_none: '0 bank(s)' },
+        },
+    temperature: {
+      gpu_temp: `${temperature} C`,
+      gpu_temp_tlimit: `${87 - temperature} C`,
+      gpu_temp_max_tlimit_threshold: '-8 C',
+      gpu_temp_slow_tlimit_threshold: '-2 C',
+      gpu_temp_max_gpu_tlimit_threshold: '0 C',
+      memory_temp: `${temperature + 6} C`,
+    },
+    gpu_power_readings: {
+      power_state: 'P0',
+      average_power_draw: `${(90 + 560 * gpu.load).toFixed(2)} W`,
+      instant_power_draw: `${(95 + 580 * gpu.load).toFixed(2)} W`,
+      current_power_limit: '700.00 W',
+      default_power_limit: '700.00 W',
+      min_power_limit: '200.00 W',
+      max_power_limit: '700.00 W',
+    },
+    clocks: { graphics_clock: '1980 MHz', sm_clock: '1980 MHz', mem_clock: '2619 MHz', video_clock: '1545 MHz' },
+    max_clocks: { graphics_clock: '1980 MHz', sm_clock: '1980 MHz', mem_clock: '2619 MHz', video_clock: '1545 MHz' },
+    fabric: { state: 'Completed', status: 'Success', health: { summary: 'Healthy' } },
+    processes: '',
+  });
+}
+
+function instanceElement(instance: GpuStory['instances'][number], gpu: GpuStory): Tree {
+  const used = Math.round(9_000 * gpu.load * (1 - instance.index / 10));
+  return {
+    index: String(instance.index),
+    gpu_instance_id: String(instance.gpuInstance),
+    compute_instance_id: '0',
+    device_attributes: { shared: { multiprocessor_count: '16' } },
+    ecc_error_count: { volatile_count: { sram_uncorrectable: '0' } },
+    fb_memory_usage: { total: '9984 MiB', reserved: '0 MiB', used: `${used} MiB`, free: `${9_984 - used} MiB` },
+    bar1_memory_usage: { total: '16383 MiB', used: '0 MiB', free: '16383 MiB' },
+  };
+}
+
+interface Tree {
+  readonly [name: string]: string | Tree | readonly Tree[];
+}
+
+function element(name: string, attributes: string, children: Tree): string {
+  return `\t<${name}${attributes === '' ? '' : ` ${attributes}`}>\n${content(children)}\t</${name}>\n`;
+}
+
+function content(children: Tree): string {
+  return Object.entries(children)
+    .map(([name, child]) => {
+      if (typeof child === 'string') return `\t\t<${name}>${child}</${name}>\n`;
+      const list: readonly Tree[] = Array.isArray(child) ? child : [child as Tree];
+      return list.map((each) => element(name, '', each)).join('');
+    })
+    .join('');
+}

@@ -1,0 +1,85 @@
+import type { CommandFailure, CommandResult } from '../../host/command.ts';
+import { type Element, parseDocument } from './document.ts';
+import type { ProblemCode } from './problems.ts';
+
+/** What one `nvidia-smi -q -x` came to. */
+export type SmiResult =
+  | { readonly log: Element; readonly surplus: string; readonly problem?: undefined }
+  | { readonly log?: undefined; readonly surplus: string; readonly problem: { readonly code: ProblemCode; readonly message: string } };
+
+const FAILURES: Readonly<Record<CommandFailure, ProblemCode>> = {
+  'not-found': 'smi-not-found',
+  permission: 'smi-not-executable',
+  'failed-to-start': 'smi-failed',
+  timeout: 'smi-timeout',
+  'too-large': 'smi-too-large',
+};
+
+/** Known sentences, in the order in which they are looked for: the exit status is NVML's and not the same on all drivers. */
+const SENTENCES: readonly (readonly [RegExp, ProblemCode])[] = [
+  [/couldn't communicate with the NVIDIA driver/i, 'driver-not-loaded'],
+  [/Driver\/library version mismatch/i, 'driver-library-mismatch'],
+  [/Failed to initialize NVML: Insufficient Permissions/i, 'no-permission'],
+  [/Failed to initialize NVML: Driver Not Loaded/i, 'driver-not-loaded'],
+  [/Failed to initialize NVML/i, 'driver-unreachable'],
+  [/No devices were found/i, 'no-devices'],
+  [/Unable to determine the device handle/i, 'gpu-unreadable'],
+];
+const STATUSES: Readonly<Record<number, ProblemCode>> = {
+  4: 'no-permission',
+  6: 'no-devices',
+  9: 'driver-not-loaded',
+  12: 'driver-not-loaded',
+  15: 'gpu-unreadable',
+  18: 'driver-library-mismatch',
+};
+
+/**
+ * Makes sense of what the command printed. A whole document counts whatever the exit status is: the driver answers for the
+ * other GPUs although one is lost (15) or an infoROM is damaged (14).
+ */
+export function readSmi(result: CommandResult): SmiResult {
+  const document = parseDocument(result.stdout);
+  const surplus = [document.surplus, result.stderr.trim()].filter((text) => text !== '').join('\n');
+  if (result.failure === undefined && document.log !== undefined) return { log: document.log, surplus };
+  return { surplus, problem: problemOf(result, document.error, surplus) };
+}
+
+function problemOf(
+  result: CommandResult,
+  error: string | undefined,
+  surplus: string,
+): { readonly code: ProblemCode; readonly message: string } {
+  if (result.failure !== undefined) {
+    const code = result.stillRunning === undefined ? FAILURES[result.failure] : 'smi-unreaped';
+    return { code, message: `nvidia-smi -q -x: ${result.failure}` };
+  }
+  const said = firstLine(surplus);
+  const known = SENTENCES.find(([sentence]) => sentence.test(surplus))?.[1] ?? STATUSES[result.exitCode ?? 0];
+  if (known !== undefined) return { code: known, message: said };
+  if (error === 'truncated') return { code: 'smi-truncated', message: 'nvidia-smi -q -x: the document has no end' };
+  if (result.exitCode === 0)
+    return { code: 'smi-garbage', message: `nvidia-smi -q -x: ${said === '' ? 'no output' : 'no document in the output'}` };
+  return { code: 'smi-failed', message: `nvidia-smi -q -x: ${endOf(result)}${said === '' ? '' : `: ${said}`}` };
+}
+
+const endOf = ({ exitCode, signal }: CommandResult): string => (signal === undefined ? `exit status ${exitCode}` : `ended by ${signal}`);
+
+const firstLine = (text: string): string => (text.split('\n').find((line) => line.trim() !== '') ?? '').trim().slice(0, 200);
+
+/** A GPU named in the lines around the document. */
+export interface SurplusFault {
+  readonly pciAddress: string;
+  readonly fault: 'lost' | 'inforom';
+  readonly line: string;
+}
+
+export function surplusFaults(surplus: string): readonly SurplusFault[] {
+  return surplus.split('\n').flatMap((text): SurplusFault[] => {
+    const line = text.trim();
+    const pciAddress = /\b([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b/i.exec(line)?.[1];
+    if (pciAddress === undefined) return [];
+    if (/infoROM is corrupted/i.test(line)) return [{ pciAddress, fault: 'inforom', line }];
+    return /Unable to determine the device handle/i.test(line) ? [{ pciAddress, fault: 'lost', line }] : [];
+  });
+}
