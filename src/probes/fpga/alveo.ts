@@ -1,3 +1,4 @@
+import { parseCgroup } from '../../host/cgroup.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { addManagement } from './alveo-management.ts';
@@ -8,7 +9,6 @@ import { BoardFiles } from './board-files.ts';
 import { Facts } from './facts.ts';
 import { addInfo } from './manager.ts';
 import { addPcie, type PciPresence } from './pcie-facts.ts';
-import { describeProcess } from './process-owner.ts';
 import type { Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 
@@ -48,12 +48,12 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   const facts = new Facts();
   const pci = readPciFacts(host.sys, user ?? (management as string));
   const presence: PciPresence = addPcie(facts, survey, pci.address);
-  if (user === undefined && id !== management) facts.find('PciFunctionGone', true, 'FunctionLost', `the user function ${id} is gone`);
+  if (user === undefined && id !== management) facts.find('FunctionLost', true, 'UserFunctionGone', `the user function ${id} is gone`);
   const filesOf = (address: string): BoardFiles => new BoardFiles(host.sys, `bus/pci/devices/${address}`, id, survey.problems);
   const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(facts, survey, id, filesOf(user)) : { pids: [] };
   const instance = presence === 'readable' && management !== undefined ? addManagement(facts, survey, id, filesOf(management)) : undefined;
   if (presence === 'readable') addBoardFacts(facts, survey, id, { user, management }, read);
-  const processes = read.pids.map((pid) => describeProcess(host.proc, pid));
+  const processes = read.pids.map((pid) => ({ pid, ...parseCgroup(host.proc.text(`${pid}/cgroup`) ?? '') }));
   return facts.report(describe(survey, { id, pci, management, instance, read }), processes);
 }
 

@@ -1,22 +1,22 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
+import { pcieErrorConditions, pcieLinkCondition } from '../pcie.ts';
 
 const PCI = 'Linux Documentation/ABI/testing/sysfs-bus-pci';
-const AER = 'Linux Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats';
 const MANAGER = 'Linux Documentation/ABI/testing/sysfs-class-fpga-manager';
 const FME = 'Linux Documentation/ABI/testing/sysfs-platform-dfl-fme';
 const PORT = 'Linux Documentation/ABI/testing/sysfs-platform-dfl-port';
 const XRT = 'XRT drivers xocl and xclmgmt';
 
 export const conditions = {
-  PciFunctionGone: {
-    type: 'PciFunctionGone',
+  FunctionLost: {
+    type: 'FunctionLost',
     class: 'latched',
     severity: 'fatal',
-    reasons: ['ConfigurationAllOnes', 'FunctionLost', 'Answers'],
-    meaning: 'The PCI function answers every read with ones, or is gone while its sister function is there: the board fell off the bus.',
+    reasons: ['UserFunctionGone'],
+    meaning: 'The user function of a board went away while its management function stayed.',
     remedy: 'reboot',
-    source: `${PCI}: config, first 64 bytes`,
+    source: `${PCI}: functions of one device`,
     recoveryMs: seconds(30),
   },
   DriverUnbound: {
@@ -271,47 +271,10 @@ export const conditions = {
     remedy: 'inspect',
     source: 'The conditions of the board',
   },
-  PcieLinkDegraded: {
-    type: 'PcieLinkDegraded',
-    class: 'self-clearing',
-    severity: 'degraded',
-    reasons: ['WidthBelowMaximum', 'SpeedBelowMaximum', 'AtMaximum'],
-    meaning: 'The PCIe link is narrower or slower than board and slot can do.',
-    remedy: 'reseat',
-    source: `${PCI}: current_link_width and current_link_speed against the smaller maximum of device and upstream port`,
-    forMs: seconds(60),
-    recoveryMs: seconds(60),
-  },
-  AerFatal: aerRate('AerFatal', 'fatal', 'Uncorrectable fatal PCIe errors were reported.', 'TOTAL_ERR_FATAL', 0, hours(24)),
-  AerNonfatal: aerRate(
-    'AerNonfatal',
-    'degraded',
-    'Uncorrectable PCIe errors were reported, beyond the harmless ones of probing.',
-    'aer_dev_nonfatal without UnsupReq',
-    10,
-    hours(1),
-  ),
-  AerCorrectable: aerRate(
-    'AerCorrectable',
-    'info',
-    'The PCIe link corrects many errors: a worn contact or a marginal riser.',
-    'aer_dev_correctable without NonFatalErr',
-    100,
-    hours(1),
-  ),
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
 
-/** Name and closed vocabulary of reasons, for the code that makes findings. */
+/** For the code that makes findings, which knows the reasons of each. */
 export type ConditionName = keyof typeof conditions;
 
-function aerRate(
-  type: string,
-  severity: ConditionSpec['severity'],
-  meaning: string,
-  file: string,
-  growth: number,
-  windowMs: number,
-): ConditionSpec {
-  const source = `${AER}: ${file}`;
-  return { type, class: 'rate', severity, reasons: ['CounterGrows'], meaning, remedy: 'reseat', source, threshold: { growth, windowMs } };
-}
+/** Those of this family and those of every PCIe device. */
+export const allConditions: readonly ConditionSpec[] = [...Object.values(conditions), pcieLinkCondition, ...pcieErrorConditions];

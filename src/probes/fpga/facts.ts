@@ -2,7 +2,7 @@ import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
-import { type ConditionName, conditions } from './conditions.ts';
+import { allConditions, type ConditionName, type conditions } from './conditions.ts';
 
 type ReasonOf<T extends ConditionName> = (typeof conditions)[T]['reasons'][number];
 
@@ -41,8 +41,8 @@ export class Facts {
   /** Conditions that hold and take the device out at once, each once. */
   outOfService(): readonly string[] {
     const found = this.findings.filter(({ type, status, severity }) => {
-      const spec = conditions[type as ConditionName];
-      return status === true && (severity ?? spec.severity) === 'fatal' && spec.class !== 'in-progress' && spec.class !== 'no-data';
+      const spec = allConditions.find((each) => each.type === type);
+      return status === true && (severity ?? spec?.severity) === 'fatal' && spec?.class !== 'in-progress' && spec?.class !== 'no-data';
     });
     return [...new Set(found.map(({ type }) => type))];
   }

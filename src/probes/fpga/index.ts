@@ -1,6 +1,6 @@
 import { defineFamily } from '../family.ts';
 import { access } from './access.ts';
-import { conditions } from './conditions.ts';
+import { allConditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
 import { createFpgaProbe } from './probe.ts';
@@ -16,7 +16,7 @@ export const family = defineFamily({
   name: 'fpga',
   summary: 'FPGA boards: Intel DFL and OPAE, AMD Alveo (XRT, AMI), and FPGAs of SoCs known to the FPGA manager',
   metrics: Object.values(metrics),
-  conditions: Object.values(conditions),
+  conditions: allConditions,
   problems,
   options,
   createProbe: createFpgaProbe,

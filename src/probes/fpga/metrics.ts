@@ -1,5 +1,6 @@
 import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
+import { pcieErrorMetric, pcieLinkMetrics } from '../pcie.ts';
 
 const PCI = '/sys/bus/pci/devices/<address>';
 const FME = '/sys/class/fpga_region/<region>/dfl-fme.<n>';
@@ -25,11 +26,11 @@ export const metrics = {
   clock: measured(shared.clock, `${XRT}: icap.u.<n>/clock_freqs, in MHz; clock is the position in the list`),
   memoryUsed: measured(shared.memoryUsed, `${XRT}: memstat_raw, sum over the memory banks`),
   errors: measured(shared.errors, `${PCI}: mig.<n>/ecc_ce_cnt and ecc_ue_cnt where ecc_enabled is 1`, ['kind', 'bank']),
-  pcieWidth: measured(shared.pcieWidth, `${PCI}/current_link_width`),
-  pcieWidthMax: measured(shared.pcieWidthMax, `${PCI}/max_link_width of device and upstream port, the smaller`),
-  pcieGeneration: measured(shared.pcieGeneration, `${PCI}/current_link_speed; link_speed_current of AMI`),
-  pcieGenerationMax: measured(shared.pcieGenerationMax, `${PCI}/max_link_speed of device and upstream port, the smaller`),
-  pcieErrors: measured(shared.pcieErrors, `${PCI}/aer_dev_correctable, aer_dev_nonfatal, aer_dev_fatal: one line per kind`),
+  pcieWidth: pcieLinkMetrics.width,
+  pcieWidthMax: pcieLinkMetrics.widthMax,
+  pcieGeneration: pcieLinkMetrics.generation,
+  pcieGenerationMax: pcieLinkMetrics.generationMax,
+  pcieErrors: pcieErrorMetric,
 
   info: gauge(
     'info',

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bitName, bitNames } from '../../../src/probes/fpga/dfl-errors.ts';
 import { parseStatus } from '../../../src/probes/fpga/manager.ts';
-import { parseCgroup } from '../../../src/probes/fpga/process-owner.ts';
 import { scaleSdm } from '../../../src/probes/fpga/sdm.ts';
 import { isAllOnes, parseCount, parseFlag, parseId, parseRegister, setBits } from '../../../src/probes/fpga/values.ts';
 import { boardOfShell, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from '../../../src/probes/fpga/xrt-text.ts';
@@ -155,16 +154,4 @@ describe('texts of XRT', () => {
     [57, 0, 57],
     [5, 2, 500],
   ])('scales %i by ten to %i', (raw, exponent, expected) => expect(scaleSdm(raw, exponent)).toBe(expected));
-});
-
-describe('cgroup of a process', () => {
-  const id = 'ab'.repeat(32);
-  it.each([
-    [`0::/kubepods.slice/kubepods-pod0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0.slice/cri-containerd-${id}.scope\n`, id],
-    [`12:devices:/kubepods/besteffort/pod0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/${id}\n1:name=systemd:/x\n`, id],
-    ['0::/kubepods/burstable/pod0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0\n', undefined],
-  ])('names pod and container in %j', (text, containerId) => {
-    expect(parseCgroup(text)).toEqual({ podUid: '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', ...(containerId && { containerId }) });
-  });
-  it('of a process of the host names neither', () => expect(parseCgroup('0::/system.slice/sshd.service\n')).toEqual({}));
 });

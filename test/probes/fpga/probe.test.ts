@@ -376,7 +376,7 @@ describe('Alveo boards', () => {
     rmSync(join(machine.root, 'sys/bus/pci/devices/0000:b3:00.1'));
     const { reports } = collect();
     expect(reports.map(({ device }) => device.id)).toEqual(['0000:b3:00.1']);
-    expect(holding(reports[0] as never)).toEqual({ PciFunctionGone: 'FunctionLost' });
+    expect(holding(reports[0] as never)).toEqual({ FunctionLost: 'UserFunctionGone' });
   });
 
   it('lose data when the uncorrectable count grows', () => {
