@@ -59,7 +59,7 @@ export const pcieLinkCondition: ConditionSpec = {
   recoveryMs: seconds(60),
 };
 
-/** Presence on the bus, and Advanced Error Reporting. */
+/** Presence on the bus, and Advanced Error Reporting (kernel ABI sysfs-bus-pci-devices-aer_stats). */
 export const pcieErrorConditions: readonly ConditionSpec[] = [
   {
     type: 'PciFunctionGone',
@@ -110,10 +110,14 @@ function aerRate(
   };
 }
 
+/** All metrics and conditions of a device whose link the kernel tells. */
+export const pcieMetrics: readonly MetricSpec[] = [...Object.values(pcieLinkMetrics), pcieErrorMetric];
+export const pcieConditions: readonly ConditionSpec[] = [...pcieErrorConditions, pcieLinkCondition];
+
 /** PCIe errors that grow from harmless probing (driver scans, lspci) and say nothing of the link. */
 const HARMLESS: ReadonlySet<string> = new Set(['UnsupReq', 'NonFatalErr']);
 
-export function pcieLinkReadings({ link }: PcieSample): Reading[] {
+function pcieLinkReadings({ link }: PcieSample): Reading[] {
   const levels: readonly (readonly [MetricSpec, number | undefined])[] = [
     [pcieLinkMetrics.width, link.width],
     [pcieLinkMetrics.widthMax, attainableWidth(link)],
@@ -131,6 +135,16 @@ export function pcieErrorReadings({ aer }: PcieSample): Reading[] {
   }));
 }
 
+/** Readings of a device whose link the kernel tells. */
+export function pcieReadings(sample: PcieSample): Reading[] {
+  return [...pcieLinkReadings(sample), ...pcieErrorReadings(sample)];
+}
+
+/** Findings of a device whose link the kernel tells. */
+export function pcieFindings(sample: PcieSample): Finding[] {
+  return [...pcieErrorFindings(sample), ...pcieLinkFindings(sample)];
+}
+
 export function pcieErrorFindings(sample: PcieSample): Finding[] {
   return [...goneFinding(sample), ...aerFindings(sample.aer)];
 }
@@ -142,7 +156,7 @@ function goneFinding({ answers }: PcieSample): Finding[] {
 }
 
 /** Width, and speed for the record only: idle cards drop to the lowest generation by themselves. */
-export function pcieLinkFindings({ link }: PcieSample): Finding[] {
+function pcieLinkFindings({ link }: PcieSample): Finding[] {
   return [
     ...levelFinding(
       'width',

@@ -1,5 +1,5 @@
 import { doesPciFunctionAnswer } from '../../host/pcie.ts';
-import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings, pcieLinkFindings, pcieLinkReadings, readPcie } from '../pcie.ts';
+import { PCIE_EVERY_MS, pcieErrorFindings, pcieFindings, pcieReadings, readPcie } from '../pcie.ts';
 import type { Facts } from './facts.ts';
 import type { Survey } from './survey.ts';
 
@@ -15,7 +15,7 @@ export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address
   }
   const { link, aer } = memory.atMostEvery(`${address}/pcie`, PCIE_EVERY_MS, () => readPcie(sys, address));
   const sample = { link, aer, ...(answers !== undefined && { answers }) };
-  facts.readings.push(...pcieLinkReadings(sample), ...pcieErrorReadings(sample));
-  facts.findings.push(...pcieErrorFindings(sample), ...pcieLinkFindings(sample));
+  facts.readings.push(...pcieReadings(sample));
+  facts.findings.push(...pcieFindings(sample));
   return link.isAsleep ? 'asleep' : 'readable';
 }

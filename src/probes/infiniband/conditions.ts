@@ -3,8 +3,6 @@ import type { ConditionSpec } from '../../model/health.ts';
 
 const ABI = 'Linux Documentation/ABI/stable/sysfs-class-infiniband';
 const NVSENTINEL = 'NVSentinel nic-health-monitor defaults';
-const PCI = 'Linux Documentation/ABI/testing/sysfs-bus-pci';
-const AER = 'Linux Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats';
 
 export const conditions = {
   PortDown: {
@@ -130,43 +128,6 @@ export const conditions = {
     forMs: seconds(20),
     recoveryMs: seconds(20),
   },
-  PciFunctionGone: {
-    type: 'PciFunctionGone',
-    class: 'latched',
-    severity: 'fatal',
-    reasons: ['ConfigurationAllOnes', 'Answers'],
-    meaning: 'The PCI function answers every read with ones: the card fell off the bus.',
-    remedy: 'reboot',
-    source: `${PCI}: config, first 64 bytes, not of virtual functions`,
-  },
-  PcieLinkDegraded: {
-    type: 'PcieLinkDegraded',
-    class: 'self-clearing',
-    severity: 'degraded',
-    reasons: ['WidthBelowMaximum', 'SpeedBelowMaximum', 'AtMaximum'],
-    meaning: 'The PCIe link is narrower than card and slot can do, or slower, which by itself may only mean that the card idles.',
-    remedy: 'reseat',
-    source: `${PCI}: current_link_width and current_link_speed against the smaller maximum of device and upstream port`,
-    forMs: seconds(60),
-    recoveryMs: seconds(60),
-  },
-  AerFatal: aerRate('AerFatal', 'fatal', 'Uncorrectable fatal PCIe errors were reported.', 'TOTAL_ERR_FATAL', 0, hours(24)),
-  AerNonfatal: aerRate(
-    'AerNonfatal',
-    'degraded',
-    'Uncorrectable PCIe errors were reported, beyond the harmless ones of probing.',
-    'aer_dev_nonfatal without UnsupReq',
-    10,
-    hours(1),
-  ),
-  AerCorrectable: aerRate(
-    'AerCorrectable',
-    'info',
-    'The PCIe link corrects many errors: a worn contact or a marginal riser.',
-    'aer_dev_correctable without NonFatalErr',
-    100,
-    hours(1),
-  ),
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
 
 function counterRate(
@@ -188,16 +149,4 @@ function counterRate(
     threshold,
     recoveryMs: minutes(10),
   };
-}
-
-function aerRate(
-  type: string,
-  severity: ConditionSpec['severity'],
-  meaning: string,
-  file: string,
-  growth: number,
-  windowMs: number,
-): ConditionSpec {
-  const source = `${AER}: ${file}`;
-  return { type, class: 'rate', severity, reasons: ['CounterGrows'], meaning, remedy: 'reseat', source, threshold: { growth, windowMs } };
 }

@@ -1,8 +1,8 @@
 import type { Finding } from '../../model/health.ts';
+import { pcieFindings } from '../pcie.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample, PortSample } from './hca.ts';
 import type { Count } from './parse.ts';
-import { pcieFindings } from './pcie-findings.ts';
 import { rateWord } from './port.ts';
 
 /** What is needed to judge a device besides its own sample. */
@@ -21,7 +21,13 @@ export function findingsOf(sample: HcaSample, around: Surroundings): Finding[] {
     if (isPartOfAnother) return around.parent === undefined ? [] : parentPortFindings(port, sample, around.parent, around);
     return ownPortFindings(port, around);
   });
-  return [...reachability(sample), ...ports, ...unreadableCounters(sample), ...charDevices(sample, around), ...pcieFindings(sample.pcie)];
+  return [
+    ...reachability(sample),
+    ...ports,
+    ...unreadableCounters(sample),
+    ...charDevices(sample, around),
+    ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
+  ];
 }
 
 function ownPortFindings(sample: PortSample, around: Surroundings): Finding[] {

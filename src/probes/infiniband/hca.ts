@@ -1,6 +1,5 @@
-import { type AerCounters, doesPciFunctionAnswer, type PcieLink, readAer, readPcieLink } from '../../host/pcie.ts';
 import type { Tree } from '../../host/tree.ts';
-import { type Millis, seconds } from '../../model/duration.ts';
+import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
 import { type CounterPass, CounterPlan, NOTHING_READ, portPlaces } from './counter-plan.ts';
 import { type CharDevices, CLASS, type Place } from './discover.ts';
 import { type HcaFacts, readHcaFacts } from './facts.ts';
@@ -16,14 +15,6 @@ export interface PortSample {
   readonly counters: CounterPass;
 }
 
-/** The PCI side of a function that has a link of its own. */
-export interface PcieSample {
-  readonly link: PcieLink;
-  readonly aer: AerCounters;
-  /** False for a card that fell off the bus; absent when unknown. */
-  readonly answers?: boolean;
-}
-
 /** One look at one device. */
 export interface HcaSample {
   readonly facts: HcaFacts;
@@ -33,9 +24,6 @@ export interface HcaSample {
   /** True while a container's network namespace has the device: it is there, and cannot be seen. */
   readonly isElsewhere?: true;
 }
-
-/** Link and AER are questions to the configuration space; what they tell changes seldom and is at most this old. */
-const PCIE_EVERY_MS: Millis = seconds(30);
 
 /** One device from its appearance to its disappearance: what was found once, and the way to look again. */
 export class Hca {
@@ -127,10 +115,4 @@ export interface HcaDiscovery {
   readonly withHardware: boolean;
   /** Port number to memory; outlives the device, so that a reset does not make a faulty port look uncabled. */
   readonly memories: Map<string, PortMemory>;
-}
-
-function readPcie(sys: Tree, address: string): PcieSample {
-  const answers = doesPciFunctionAnswer(sys, address);
-  const link = readPcieLink(sys, address);
-  return { link, aer: readAer(sys, address), ...(answers !== undefined && { answers }) };
 }

@@ -1,4 +1,5 @@
 import { defineFamily } from '../family.ts';
+import { pcieConditions, pcieMetrics } from '../pcie.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { metrics } from './metrics.ts';
@@ -11,8 +12,8 @@ import { simulate } from './simulate.ts';
 export const family = defineFamily({
   name: 'infiniband',
   summary: 'InfiniBand, RoCE, iWARP and EFA devices: physical, virtual and scalable functions',
-  metrics: Object.values(metrics),
-  conditions: Object.values(conditions),
+  metrics: [...Object.values(metrics), ...pcieMetrics],
+  conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
   options,
   createProbe: createInfinibandProbe,

@@ -3,7 +3,6 @@ import { measured, shared } from '../../model/shared-metrics.ts';
 
 const PORT = '/sys/class/infiniband/<device>/ports/<port>';
 const PORT_ERRORS = `${PORT}/counters and hw_counters: one file per kind`;
-const PCI = '/sys/bus/pci/devices/<address>';
 
 export const metrics = {
   linkUp: measured(shared.linkUp, `${PORT}/state: 1 for "4: ACTIVE"`),
@@ -19,11 +18,6 @@ export const metrics = {
     `${PORT}/counters/port_xmit_packets; hw_counters/tx_pkts where a driver counts there`,
   ),
   errors: measured(shared.errors, PORT_ERRORS, ['port', 'kind']),
-  pcieWidth: measured(shared.pcieWidth, `${PCI}/current_link_width, not of virtual functions`),
-  pcieWidthMax: measured(shared.pcieWidthMax, `${PCI}/max_link_width of device and upstream port, the smaller`),
-  pcieGeneration: measured(shared.pcieGeneration, `${PCI}/current_link_speed, not of virtual functions`),
-  pcieGenerationMax: measured(shared.pcieGenerationMax, `${PCI}/max_link_speed of device and upstream port, the smaller`),
-  pcieErrors: measured(shared.pcieErrors, `${PCI}/aer_dev_correctable, aer_dev_nonfatal, aer_dev_fatal: one line per kind`),
 
   info: gauge(
     'info',

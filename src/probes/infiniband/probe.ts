@@ -3,13 +3,13 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import { type Millis, seconds } from '../../model/duration.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
+import { pcieReadings } from '../pcie.ts';
 import { type CharDevices, CLASS, findCharDevices, isInOtherNamespace, locate, NO_CHAR_DEVICES } from './discover.ts';
 import { deviceOf, infoReading } from './facts.ts';
 import { findingsOf } from './findings.ts';
 import { Hca, type HcaSample } from './hca.ts';
 import { metrics } from './metrics.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter } from './options.ts';
-import { pcieReadings } from './pcie-findings.ts';
 import { portReadings } from './port.ts';
 import type { PortMemory } from './port-memory.ts';
 import type { ProblemCode } from './problems.ts';
@@ -156,7 +156,7 @@ function readingsOf(sample: HcaSample): Reading[] {
     ]),
     ...sample.device.readings,
     { metric: metrics.unreadableFiles.name, value: unreadable },
-    ...pcieReadings(sample.pcie),
+    ...(sample.pcie === undefined ? [] : pcieReadings(sample.pcie)),
   ];
 }
 
