@@ -3,10 +3,12 @@ import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/exposition.ts';
 import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
+import type { DevicePlugin } from '../plugin/plugin.ts';
 import { createServer } from '../server/server.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
+import { createAgentPlugin } from './plugin.ts';
 import { supervisorProblems } from './probe-problems.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
@@ -25,7 +27,7 @@ export interface RunningAgent {
 
 /** Starts everything in the order of the data's way; fails with a user error when the address cannot be bound. */
 export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
-  const { core, health, exposition, facts } = await build(settings, { logger, version }, true);
+  const { core, health, exposition, facts, plugin } = await build(settings, { logger, version }, true);
   const server = createServer({
     exposition,
     store: core.store,
@@ -43,13 +45,14 @@ export async function startAgent(settings: AgentSettings, { logger, version }: A
     throw error;
   });
   core.poller.watch();
+  plugin?.start();
   const stopTicking = every(settings.refresh.interval, () => void core.refresh(), systemClock);
   return {
     address,
     async stop() {
       stopTicking();
       facts?.stop();
-      const [ended] = await Promise.all([core.close(), server.close()]);
+      const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
       await health.close();
       return ended;
     },
@@ -80,12 +83,14 @@ interface Built {
   readonly health: HealthKeeper;
   readonly exposition: Exposition;
   readonly facts: HostFactsKeeper | undefined;
+  readonly plugin: DevicePlugin | undefined;
 }
 
 async function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Promise<Built> {
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
   const core = new AgentCore(settings, health, logger, systemClock);
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs) : undefined;
+  const plugin = isLasting ? createAgentPlugin(settings, core, health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
     const host = facts?.facts();
@@ -95,6 +100,7 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
       podResourcesRequests: polled.requests,
       podResourcesDurations: polled.durations.map(({ method, durationMs }) => ({ method, lastMs: durationMs })),
       ...(host === undefined ? {} : { host }),
+      ...(plugin === undefined ? {} : { plugin: plugin.stats() }),
     };
   };
   const exposition = createExposition({
@@ -102,5 +108,5 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
     snapshot: () => core.store.snapshot(),
     agent: stats,
   });
-  return { core, health, exposition, facts };
+  return { core, health, exposition, facts, plugin };
 }

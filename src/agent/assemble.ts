@@ -1,7 +1,7 @@
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings } from '../join/container-readings.ts';
 import { findOwners } from '../join/owners.ts';
-import { type ResolveRules, Resolver, resolverFingerprint } from '../join/resolve.ts';
+import { type ResolveRules, Resolver, resolverFingerprint, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { Collection, DeviceReport } from '../model/collection.ts';
 import { type Device, deviceKey } from '../model/device.ts';
@@ -9,9 +9,12 @@ import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
+import type { ServedDevice } from './served.ts';
 
 export interface AssembleSettings {
   readonly rules: ResolveRules;
+  /** What stands behind the ids of the resources that this agent hands out. */
+  readonly served?: (known: readonly ServedDevice[]) => ServedIds;
   /** Declared metrics of all families by name. */
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
@@ -111,11 +114,19 @@ export class Assembler {
   }
 
   #currentResolver(): Resolver {
-    const devices = [...this.#known.values()].map((known) => known.report.device);
-    const fingerprint = resolverFingerprint(devices);
-    if (this.#resolver?.fingerprint !== fingerprint)
-      this.#resolver = { fingerprint, resolver: new Resolver(devices, this.#settings.rules) };
+    const known = [...this.#known.values()];
+    const devices = known.map(({ report }) => report.device);
+    // An id that can move, such as an index, may stand for another device once the one that had it is missing.
+    const missing = known.map(({ missingSinceMs }) => (missingSinceMs === undefined ? '.' : 'x')).join('');
+    const fingerprint = `${resolverFingerprint(devices)}\u0003${missing}`;
+    if (this.#resolver?.fingerprint !== fingerprint) this.#resolver = { fingerprint, resolver: new Resolver(devices, this.#rules(known)) };
     return this.#resolver.resolver;
+  }
+
+  #rules(known: readonly Remembered[]): ResolveRules {
+    const { rules, served } = this.#settings;
+    if (served === undefined) return rules;
+    return { ...rules, served: served(known.map(({ report: { device }, ...rest }) => ({ device, ...rest }))) };
   }
 }
 

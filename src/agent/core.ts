@@ -11,6 +11,7 @@ import { Assembler } from './assemble.ts';
 import type { HealthKeeper } from './health.ts';
 import { ProbeRunner } from './probe-runner.ts';
 import { ProblemLog } from './problem-log.ts';
+import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
 
@@ -55,6 +56,7 @@ export class AgentCore {
     this.#assembler = new Assembler(
       {
         rules: { pools: settings.pools, families: resolvers(families) },
+        served: (devices) => servedIds(settings.plugin.resources, devices),
         specs: new Map(families.flatMap((family) => family.metrics).map((spec): [string, MetricSpec] => [spec.name, spec])),
         staleAfterMs: settings.refresh['stale-after'],
         missingRetentionMs: settings.device['missing-retention'],
@@ -68,6 +70,12 @@ export class AgentCore {
   /** Reads everything once; resolves when each part has answered or was given up. */
   async refresh(): Promise<void> {
     await Promise.all([this.poller.refresh(), this.#readCheckpoint(), ...this.runners.map((runner) => runner.refresh())]);
+  }
+
+  /** Reads some families once and makes a snapshot of it. Resolves when each has answered or was given up. */
+  async refreshFamilies(isWanted: (family: string) => boolean): Promise<void> {
+    await Promise.all(this.runners.filter(({ family }) => isWanted(family)).map((runner) => runner.refresh()));
+    this.assemble();
   }
 
   /** Makes a snapshot of what is known now. */

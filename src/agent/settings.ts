@@ -1,7 +1,9 @@
 import type { HealthConfig } from '../health/policy-config.ts';
 import type { Roots } from '../host/host.ts';
 import type { PodResourcesOptions } from '../kubelet/options.ts';
+import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PoolRule } from '../model/rule.ts';
+import type { PluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { WebOptions } from '../server/options.ts';
 import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
@@ -16,6 +18,8 @@ export interface AgentSettings {
   readonly families: readonly { readonly family: DeviceFamily; readonly options: Readonly<Record<string, unknown>> }[];
   readonly pools: readonly PoolRule[];
   readonly health: HealthConfig;
+  /** Nothing is served without resources. */
+  readonly plugin: { readonly options: PluginOptions; readonly resources: readonly PluginResource[] };
   readonly state: StateOptions;
   readonly web: WebOptions;
   /** Name of the node, for people. */

@@ -7,6 +7,10 @@ export interface CommandSpec {
   readonly summary: string;
   /** Allowed values of `-o`, the first being the default. */
   readonly formats?: readonly string[];
+  /** Plain options that only this command knows: they have no variable and no place in the file. */
+  readonly options?: readonly { readonly flags: string; readonly help: string }[];
+  /** What its users have to know besides. */
+  readonly notes?: string;
   /** Path of an option section that only this command knows. */
   readonly ownSection?: string;
   readonly examples: readonly string[];
@@ -26,6 +30,17 @@ export const commands: readonly CommandSpec[] = [
     formats: ['table', 'json', 'prom'],
     examples: ['device-agent list', 'device-agent list -o prom | promtool check metrics'],
     load: async () => (await import('./list.ts')).runList,
+  },
+  {
+    name: 'health',
+    summary: 'Tell whether devices are healthy, as a node-problem-detector plugin does: 0 no problem, 1 problem, 2 unknown.',
+    formats: ['line', 'text', 'json'],
+    options: [{ flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' }],
+    notes: `A running agent is asked at --web.listen-address: its verdicts have a history. Without one everything is read once, and one
+reading tells less: growth of a counter needs two, and what must hold for a while before it counts does not count yet.
+The line has 80 bytes at most, for that is where node-problem-detector cuts; -o text has the rest.`,
+    examples: ['device-agent health', 'device-agent health --device=mlx5_0', 'device-agent health -o text'],
+    load: async () => (await import('./health.ts')).runHealth,
   },
   {
     name: 'doctor',

@@ -1,3 +1,4 @@
+import { resourcesWithoutEffect } from '../agent/plugin.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -6,10 +7,11 @@ import { textTable } from './text-table.ts';
 
 /**
  * What is wrong in form has ended the command before. What is left is what has no effect, such as a health policy for a
- * condition that no enabled family has: that is told, with status 1.
+ * condition that no enabled family has, or a resource without devices: that is told, with status 1.
  */
 export async function checkConfig({ configuration, families, output }: CommandContext): Promise<Ending> {
-  const { problems } = healthPolicy(agentSettings(configuration, families));
+  const settings = agentSettings(configuration, families);
+  const problems = [...healthPolicy(settings).problems, ...resourcesWithoutEffect(settings)];
   await output.write(problems.map((problem) => `${problem}\n`).join(''));
   return { status: problems.length === 0 ? 0 : 1 };
 }

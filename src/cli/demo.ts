@@ -51,6 +51,7 @@ function welcome(address: string, size: SimulationOptions, nodeFlags: readonly s
   Metrics        ${curl}/metrics | grep ^container_device_
   Devices        ${curl}/api/v1/devices
   Who has what   ${curl}/api/v1/allocations
+  Device plugin  ${curl}/metrics | grep ^device_agent_plugin_
 
 The other commands work on it too:
 

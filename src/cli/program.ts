@@ -68,7 +68,9 @@ function addCommand(program: Command, spec: CommandSpec): Command {
     const [usual] = spec.formats;
     command.addOption(new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats).default(usual));
   }
-  return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${NOTES}`);
+  for (const { flags, help } of spec.options ?? []) command.addOption(new Option(flags, help));
+  const notes = spec.notes === undefined ? '' : `\n${spec.notes}\n`;
+  return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${notes}${NOTES}`);
 }
 
 function addOption(command: Command, entry: OptionEntry): void {

@@ -2,11 +2,13 @@ import { hostname } from 'node:os';
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
-import { healthPart, poolRules } from '../config/structured.ts';
+import { healthPart, pluginResources, poolRules } from '../config/structured.ts';
 import { UserError } from '../errors.ts';
 import { createPolicy } from '../health/policy.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import { pluginResourceProblems } from '../model/plugin-resource.ts';
+import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { parseListenAddress } from '../server/listen.ts';
 import { webOptions } from '../server/options.ts';
@@ -23,6 +25,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
       .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),
     pools: configuration.part(poolRules),
     health: configuration.part(healthPart),
+    plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
     state: configuration.section('state', stateOptions),
     web: configuration.section('web', webOptions),
     // In a pod the host name is the pod's: the manifest tells the node's.
@@ -40,6 +43,18 @@ export function checkMeaning(configuration: Configuration): void {
   if (!/^\/[^\s?#]+$/.test(String(path.value))) throw invalid(path, 'must be a path below / without ? and #');
   const socket = configuration.setting('podresources.socket');
   if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
+  checkResources(configuration);
+}
+
+function checkResources(configuration: Configuration): void {
+  const problems = pluginResourceProblems(configuration.part(pluginResources));
+  if (problems.length === 0) return;
+  const origin = configuration.structured.find(({ part }) => part.path === pluginResources.path)?.origin ?? { from: 'default' };
+  throw new UserError('setting-invalid', {
+    option: pluginResources.path,
+    origin: describeOrigin(origin),
+    problem: `cannot be served: ${problems.join('; ')}`,
+  });
 }
 
 function invalid({ entry, value, origin }: ReturnType<Configuration['setting']>, problem: string): UserError {

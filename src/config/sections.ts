@@ -3,6 +3,7 @@ import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
 import { logOptions } from '../log/options.ts';
 import { booleanOption } from '../model/options.ts';
+import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { webOptions } from '../server/options.ts';
 import { configOptions } from './options.ts';
@@ -15,6 +16,7 @@ const parts: readonly OptionSection[] = [
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
   { path: 'refresh', title: 'Refresh', options: refreshOptions },
   { path: 'device', title: 'Devices', options: deviceOptions },
+  { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
   { path: 'web', title: 'Web', options: webOptions },
   { path: 'log', title: 'Log', options: logOptions },

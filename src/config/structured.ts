@@ -1,4 +1,6 @@
 import { type HealthConfig, healthSchema } from '../health/policy-config.ts';
+import type { PluginResource } from '../model/plugin-resource.ts';
+import { pluginSchema } from '../model/plugin-schema.ts';
 import type { PoolRule } from '../model/rule.ts';
 
 /** A JSON Schema, draft-07. */
@@ -52,5 +54,17 @@ export const healthPart: StructuredPart<HealthConfig> = {
   },
 };
 
+export const pluginResources: StructuredPart<readonly PluginResource[]> = {
+  path: 'plugin.resources',
+  help: 'Which devices the device plugin offers to the kubelet, under which names. Empty: none, the agent only watches.',
+  schema: pluginSchema,
+  default: [],
+  example: [
+    { resource: 'example.com/hca', select: { family: 'infiniband', kind: 'pf', linkLayer: 'InfiniBand' }, idStrategy: 'bdf' },
+    { resource: 'example.com/gpu-share', select: { family: 'nvidia', kind: 'gpu', hasParts: false }, replicas: 4 },
+    { resource: 'example.com/serial', paths: ['/dev/ttyUSB*'], allocation: { permissions: 'rw' } },
+  ],
+};
+
 /** Every structured part of the file. */
-export const structuredParts: readonly StructuredPart[] = [poolRules, healthPart];
+export const structuredParts: readonly StructuredPart[] = [poolRules, healthPart, pluginResources];

@@ -7,7 +7,11 @@ export interface ResolveRules {
   readonly pools: readonly PoolRule[];
   /** Per family, where ids are more than an id or alias. */
   readonly families: ReadonlyMap<string, Resolve>;
+  /** Resources that this agent itself hands out: by resource, then device id, the keys of the devices behind it. */
+  readonly served?: ServedIds;
 }
+
+export type ServedIds = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
 
 /** Devices that an allocation names: keys, and whether more than one family claims the id. */
 export interface Resolution {
@@ -50,6 +54,8 @@ export class Resolver {
   #find(allocation: Allocation): Resolution {
     const pool = this.#rules.pools.find((rule) => rule.resource === allocation.resource);
     if (pool !== undefined) return { devices: this.#pool(pool), ambiguous: false };
+    const served = this.#rules.served?.get(allocation.resource)?.get(allocation.deviceId);
+    if (served !== undefined) return { devices: served, ambiguous: false };
     if (/^\d+$/.test(allocation.deviceId)) return NONE;
     const claims = new Map<string, readonly string[]>();
     for (const [family, devices] of this.#byFamily) {

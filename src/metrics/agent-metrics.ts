@@ -3,6 +3,7 @@ import type { MetricSpec } from '../model/metric.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { addKubelet, addRequests } from './kubelet-metrics.ts';
 import { known, labelText } from './labels.ts';
+import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
 import { addProcess } from './process-metrics.ts';
 import { DROP_REASONS, type DropReason, type SeriesPage } from './series-page.ts';
@@ -44,6 +45,7 @@ export function addAgent(page: SeriesPage, stats: AgentStats, shown: { snapshot:
   page.add(agentMetrics.build, labelText({ version: stats.version, revision: known(stats.revision), node_version: process.version }), 1);
   addHost(page, stats.host);
   addRequests(page, stats);
+  addPlugin(page, stats.plugin);
   addProcess(page);
   if (shown === undefined) return;
   const { snapshot, facts } = shown;

@@ -7,6 +7,7 @@ import { agentMetrics } from './agent-metrics.ts';
 import { containerMetrics } from './container-metrics.ts';
 import { deviceMetrics } from './device-metrics.ts';
 import { kubeletMetrics } from './kubelet-metrics.ts';
+import { pluginMetrics } from './plugin-metrics.ts';
 import { probeMetrics } from './probe-metrics.ts';
 import { processMetrics } from './process-metrics.ts';
 import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from './reading-metrics.ts';
@@ -57,6 +58,9 @@ ${table(Object.values(probeMetrics))}
 ### Kubelet
 
 ${table(Object.values(kubeletMetrics))}
+### Device plugin
+
+${table(Object.values(pluginMetrics))}
 ### Process
 
 ${table(Object.values(processMetrics))}`;

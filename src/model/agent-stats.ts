@@ -1,3 +1,5 @@
+import type { PluginStats } from './plugin-stats.ts';
+
 /** What the agent knows of itself besides the snapshot, at the moment of asking. */
 export interface AgentStats {
   /** Wall clock of the moment of asking. */
@@ -9,6 +11,8 @@ export interface AgentStats {
   readonly podResourcesRequests: readonly { readonly method: string; readonly code: string; readonly count: number }[];
   /** How long the latest request of each method took. */
   readonly podResourcesDurations: readonly { readonly method: string; readonly lastMs: number }[];
+  /** Absent while no resource is configured. */
+  readonly plugin?: PluginStats;
   /** What the machine is, as far as known by now. */
   readonly host?: {
     readonly manufacturer?: string;

@@ -24,7 +24,7 @@ export interface DevicePluginParts {
   /** `/dev`, for resources made of paths. */
   readonly dev?: DeviceDirectory;
   /** Has the hardware read again, for resources that are checked before a container starts. */
-  readonly refresh?: () => Promise<unknown>;
+  readonly refresh?: (resource: PluginResource) => Promise<unknown>;
   readonly random?: () => number;
   readonly timings?: Partial<Timings>;
 }
@@ -70,7 +70,7 @@ function createPart(resource: PluginResource, parts: DevicePluginParts): Part {
     tell: parts.tell ?? tellByState,
     ...(dev === undefined ? {} : { dev }),
   });
-  const service = new PluginService({ supply, clock, ...(refresh === undefined ? {} : { refresh }) });
+  const service = new PluginService({ supply, clock, ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }) });
   const timings = { ...TIMINGS, ...parts.timings };
   const lifecycle = new Lifecycle({ supply, service, clock, changes, options, random: parts.random ?? Math.random, timings });
   return { supply, service, lifecycle };

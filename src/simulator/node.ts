@@ -4,27 +4,34 @@ import { join } from 'node:path';
 import { type Clock, systemClock } from '../host/clock.ts';
 import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import { SimulatedDeviceManager } from './kubelet/device-manager.ts';
 import { SimulatedKubelet } from './kubelet/kubelet.ts';
 import type { SimulatedDevice } from './kubelet/pods.ts';
+import { NodePods } from './node-pods.ts';
 import type { SimulationOptions } from './options.ts';
-import { type PlannedPod, planPods } from './pods.ts';
+import { planPods } from './pods.ts';
 import { TreeWriter } from './tree-writer.ts';
 
 /** Pool of opaque ids that the last HCA is handed out by. */
 const POOL = 'rdma/hca_shared';
 const PF_RESOURCE = 'nvidia.com/ib_pf';
+/** What others call this, the agent itself serves here. */
+const VF_RESOURCE = 'openshift.io/ib_vf';
+const SERVED = 'device-agent.dev/vf';
 
 /** A node made of files, small programs and a real gRPC kubelet, below one temporary directory. */
 export class SimulatedNode {
   readonly root: string;
   readonly kubelet: SimulatedKubelet;
+  readonly manager: SimulatedDeviceManager;
   readonly #families: readonly DeviceFamily[];
   readonly #options: SimulationOptions;
   readonly #clock: Clock;
   readonly #writer: TreeWriter;
   readonly #startedMs: number;
   readonly #familyOptions = new Map<string, Readonly<Record<string, string>>>();
-  #pods: readonly PlannedPod[] = [];
+  readonly #pods: NodePods;
+  #hasStock = false;
   #cancel = (): void => {};
 
   constructor(families: readonly DeviceFamily[], options: SimulationOptions, clock: Clock = systemClock) {
@@ -36,12 +43,16 @@ export class SimulatedNode {
     for (const folder of ['sys', 'proc', 'dev', 'bin', 'kubelet/device-plugins']) mkdirSync(join(this.root, folder), { recursive: true });
     this.#writer = new TreeWriter(this.root);
     this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet') });
+    const onChange = (): void => this.#pods.stockChanged();
+    this.manager = new SimulatedDeviceManager({ directory: this.#pluginDirectory, clock, onChange });
+    this.#pods = new NodePods({ kubelet: this.kubelet, manager: this.manager, fromPlugins: new Set([SERVED]) });
   }
 
   async start(): Promise<void> {
     this.step();
     this.#writeConfiguration();
     await this.kubelet.start();
+    await this.manager.start();
     this.#tick();
   }
 
@@ -63,21 +74,23 @@ export class SimulatedNode {
       `--path.dev=${this.root}/dev`,
       `--podresources.socket=${this.kubelet.podResourcesSocket}`,
       `--podresources.checkpoint=${this.kubelet.checkpoint}`,
+      `--plugin.dir=${this.#pluginDirectory}`,
       `--state.file=${this.root}/state/health.json`,
       `--config.file=${this.#configFile}`,
       ...families,
     ];
   }
 
-  pods(): readonly PlannedPod[] {
-    return this.#pods;
-  }
-
   /** Ends everything and takes the directory along. */
   async stop(): Promise<void> {
     this.#cancel();
+    await this.#pods.stop();
     await this.kubelet.stop();
     rmSync(this.root, { recursive: true, force: true });
+  }
+
+  get #pluginDirectory(): string {
+    return join(this.root, 'kubelet/device-plugins');
   }
 
   get #configFile(): string {
@@ -105,9 +118,7 @@ export class SimulatedNode {
   #placePods(hardware: readonly SimulatedHardware[], elapsedMs: number): void {
     const every = this.#options['pod-change'];
     const changes = every === 0 ? 0 : Math.floor(elapsedMs / every);
-    const stock = hardware.flatMap((part) => part.resources).map((supply) => withoutPooled(supply));
-    const pods = planPods(stock, this.#options.pods, changes);
-    if (samePods(pods, this.#pods)) return;
+    const stock = hardware.flatMap((part) => part.resources).map((supply) => served(withoutPooled(supply)));
     const nodesOf = new Map(
       stock.flatMap(({ resource, deviceIds, numaNodes }) => deviceIds.map((id, n) => [`${resource} ${id}`, numaNodes?.[n]] as const)),
     );
@@ -115,19 +126,12 @@ export class SimulatedNode {
       const numaNode = nodesOf.get(`${resource} ${id}`);
       return numaNode === undefined ? { resource, id } : { resource, id, numaNodes: [numaNode] };
     };
-    const staying = new Set(pods.map(nameOf));
-    for (const pod of this.#pods) if (!staying.has(nameOf(pod))) this.kubelet.removePod(pod.namespace, pod.name);
-    if (this.#pods.length === 0) {
-      const devices = stock.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
-      this.kubelet.setStock({ devices, cpus: [0, 1, 2, 3, 4, 5, 6, 7], memory: [] });
+    if (!this.#hasStock) {
+      const others = stock.filter(({ resource }) => resource !== SERVED);
+      this.#pods.setStock(others.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id))));
+      this.#hasStock = true;
     }
-    const known = new Set(this.#pods.map(nameOf));
-    for (const pod of pods.filter((each) => !known.has(nameOf(each)))) {
-      const devices = pod.devices.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
-      const { namespace, name } = pod;
-      this.kubelet.admitPod({ namespace, name, uid: uidOf(namespace, name), containers: [{ name: pod.container, devices }] });
-    }
-    this.#pods = pods;
+    this.#pods.place(planPods(stock, this.#options.pods, changes), deviceOf);
   }
 
   #writeConfiguration(): void {
@@ -139,26 +143,22 @@ join:
   rules:
     - resource: ${POOL}
       devices: [${last}]
+# Virtual functions are handed out by the agent itself; the kubelet hears of their health.
+plugin:
+  resources:
+    - resource: ${SERVED}
+      select: { family: infiniband, kind: vf }
+      idStrategy: bdf
 `,
     );
   }
 }
 
+function served<T extends { readonly resource: string }>(supply: T): T {
+  return supply.resource === VF_RESOURCE ? { ...supply, resource: SERVED } : supply;
+}
+
 /** The last HCA is handed out through the pool, so it is not handed out as a whole. */
 function withoutPooled<T extends { readonly resource: string; readonly deviceIds: readonly string[] }>(supply: T): T {
   return supply.resource === PF_RESOURCE ? { ...supply, deviceIds: supply.deviceIds.slice(0, -1) } : supply;
-}
-
-const nameOf = (pod: PlannedPod): string => `${pod.namespace}/${pod.name}`;
-
-function samePods(a: readonly PlannedPod[], b: readonly PlannedPod[]): boolean {
-  return a.length === b.length && a.every((pod, n) => nameOf(pod) === nameOf(b[n] as PlannedPod));
-}
-
-/** A UID of the usual form that depends on the name alone. */
-function uidOf(namespace: string, name: string): string {
-  let hash = 0xcbf29ce484222325n;
-  for (const byte of Buffer.from(`${namespace}/${name}`)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
-  const digits = hash.toString(16).padStart(16, '0');
-  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-8000-${digits.slice(0, 12)}`;
 }

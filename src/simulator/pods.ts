@@ -32,7 +32,7 @@ const KINDS: readonly Kind[] = [
     ],
   },
   { namespace: 'genomics', name: 'aligner', container: 'kernel', wants: [['fpga.intel.com/', 1]] },
-  { namespace: 'simulation', name: 'mpi', container: 'rank', wants: [['openshift.io/', 1]] },
+  { namespace: 'simulation', name: 'mpi', container: 'rank', wants: [['device-agent.dev/', 1]] },
   { namespace: 'inference', name: 'chat', container: 'server', wants: [['nvidia.com/mig', 1]] },
   { namespace: 'video', name: 'transcode', container: 'encoder', wants: [['amd.com/', 1]] },
   { namespace: 'storage', name: 'nvmf', container: 'target', wants: [['rdma/', 1]] },

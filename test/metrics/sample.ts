@@ -218,5 +218,30 @@ export const stats: AgentStats = {
     { method: 'List', code: 'UNAVAILABLE', count: 1 },
   ],
   podResourcesDurations: [{ method: 'List', lastMs: 3.25 }],
+  plugin: {
+    resources: [
+      {
+        resource: 'example.com/toy',
+        registered: true,
+        streams: 1,
+        healthy: 2,
+        unhealthy: 1,
+        registrations: { ok: 2, 'stream-ended': 1 },
+        lastUpdateMs: TAKEN_AT_MS - 750,
+        allocations: { ok: 3, 'unknown-device': 1 },
+        calls: [{ method: 'Allocate', count: 4, sumSeconds: 0.0125, buckets: [] }],
+      },
+      {
+        resource: 'example.com/wire',
+        registered: false,
+        streams: 0,
+        healthy: 0,
+        unhealthy: 0,
+        registrations: {},
+        allocations: {},
+        calls: [],
+      },
+    ],
+  },
   host: { manufacturer: 'ACME', kernel: '6.1.0', cpus: 4, memoryBytes: 8_589_934_592, numaNodes: 2 },
 };

@@ -2,9 +2,9 @@ import type { SimulatedDeviceManager } from './device-manager.ts';
 import type { SimulatedKubelet } from './kubelet.ts';
 import type { SimulatedContainer, SimulatedDevice, SimulatedPod } from './pods.ts';
 
-/** A pod before its admission: how many of what each container wants. */
+/** A pod before its admission: how many of what each container wants from plugins, besides the devices that it has otherwise. */
 export interface WantedPod extends Omit<SimulatedPod, 'containers'> {
-  readonly containers: readonly (Omit<SimulatedContainer, 'devices'> & {
+  readonly containers: readonly (SimulatedContainer & {
     readonly wants: readonly { readonly resource: string; readonly count: number }[];
   })[];
 }
@@ -18,7 +18,7 @@ export async function admitThroughPlugins(
   const containers: SimulatedContainer[] = [];
   try {
     for (const { wants, ...container } of pod.containers) {
-      const devices: SimulatedDevice[] = [];
+      const devices: SimulatedDevice[] = [...(container.devices ?? [])];
       for (const { resource, count } of wants) {
         const request = { podUid: pod.uid, container: container.name, resource, count };
         const { deviceIds } = await manager.allocate(request);

@@ -1,0 +1,53 @@
+import { kubeletHealth } from '../health/kubelet-health.ts';
+import type { HealthPolicy } from '../health/policy.ts';
+import type { Clock } from '../host/clock.ts';
+import { Tree } from '../host/tree.ts';
+import { createChangeLog } from '../log/changes.ts';
+import type { Logger } from '../log/logger.ts';
+import { type PluginResource, selectorsOf } from '../model/plugin-resource.ts';
+import { createDevicePlugin, type DevicePlugin } from '../plugin/plugin.ts';
+import type { AgentCore } from './core.ts';
+import type { AgentSettings } from './settings.ts';
+
+/** The device plugin on the agent's snapshots and verdicts; undefined when nothing is to be served. */
+export function createAgentPlugin(
+  settings: AgentSettings,
+  core: Pick<AgentCore, 'store' | 'refreshFamilies'>,
+  policy: Pick<HealthPolicy, 'unknown'>,
+  logger: Logger,
+  clock: Clock,
+): DevicePlugin | undefined {
+  const { options, resources } = settings.plugin;
+  if (resources.length === 0) return undefined;
+  for (const problem of resourcesWithoutEffect(settings)) logger.warn('a resource has no devices to serve', { problem });
+  return createDevicePlugin({
+    resources,
+    options,
+    store: core.store,
+    access: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.access?.bind(family)])),
+    tell: (verdict) => kubeletHealth(verdict, policy),
+    dev: new Tree(settings.roots.dev),
+    // Only what the resource is made of: a family that hangs must not hold up the containers of another.
+    refresh: (resource) => core.refreshFamilies((family) => isMadeOf(resource, family)),
+    clock,
+    changes: createChangeLog(logger),
+  });
+}
+
+/** Configured resources that will have no devices, one sentence each: they select from families that are not there to be served. */
+export function resourcesWithoutEffect({ plugin, families }: Pick<AgentSettings, 'plugin' | 'families'>): string[] {
+  return plugin.resources.flatMap(({ resource, select }) =>
+    selectorsOf(select).flatMap(({ family }) => {
+      if (family === undefined) return [];
+      const found = families.find((enabled) => enabled.family.name === family);
+      if (found === undefined)
+        return [`plugin.resources: resource "${resource}" selects from "${family}", which is no enabled device family`];
+      if (found.family.access === undefined) return [`plugin.resources: devices of "${family}" cannot be handed out as "${resource}"`];
+      return [];
+    }),
+  );
+}
+
+function isMadeOf({ select }: PluginResource, family: string): boolean {
+  return selectorsOf(select).some((selector) => selector.family === undefined || selector.family === family);
+}

@@ -1,0 +1,101 @@
+import { admitThroughPlugins } from './kubelet/admission.ts';
+import type { SimulatedDeviceManager } from './kubelet/device-manager.ts';
+import type { SimulatedKubelet } from './kubelet/kubelet.ts';
+import type { SimulatedDevice } from './kubelet/pods.ts';
+import type { PlannedPod } from './pods.ts';
+
+export interface NodePodsParts {
+  readonly kubelet: SimulatedKubelet;
+  readonly manager: SimulatedDeviceManager;
+  /** Resources of real device plugins; all others are simply there. */
+  readonly fromPlugins: ReadonlySet<string>;
+}
+
+/**
+ * Brings the pods of the kubelet in line with a plan. A pod that wants devices of a plugin is admitted through it, and waits for as long
+ * as the plugin is not there or has too few healthy devices, as a controller would make it anew.
+ */
+export class NodePods {
+  readonly #parts: NodePodsParts;
+  readonly #admitted = new Set<string>();
+  readonly #underWay = new Map<string, Promise<void>>();
+  #plan: ReadonlyMap<string, PlannedPod> = new Map();
+  #stock: readonly SimulatedDevice[] = [];
+  #isStopped = false;
+
+  constructor(parts: NodePodsParts) {
+    this.#parts = parts;
+  }
+
+  /** Devices that nobody has to register. */
+  setStock(devices: readonly SimulatedDevice[]): void {
+    this.#stock = devices;
+    this.stockChanged();
+  }
+
+  /** To be called when a plugin sent another list. */
+  stockChanged(): void {
+    if (this.#isStopped) return;
+    const { kubelet, manager } = this.#parts;
+    kubelet.setStock({ devices: [...this.#stock, ...manager.stock().devices], cpus: [0, 1, 2, 3, 4, 5, 6, 7], memory: [] });
+  }
+
+  place(pods: readonly PlannedPod[], deviceOf: (resource: string, id: string) => SimulatedDevice): void {
+    this.#plan = new Map(pods.map((pod) => [nameOf(pod), pod]));
+    for (const pod of this.#parts.kubelet.pods()) if (!this.#plan.has(nameOf(pod))) this.#remove(pod);
+    for (const [name, pod] of this.#plan) {
+      if (!this.#admitted.has(name) && !this.#underWay.has(name)) this.#admit(pod, deviceOf);
+    }
+  }
+
+  /** Comes back when no admission is under way; from then on nothing is written any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#parts.manager.stop();
+    await Promise.all(this.#underWay.values());
+  }
+
+  #admit(planned: PlannedPod, deviceOf: (resource: string, id: string) => SimulatedDevice): void {
+    const { kubelet, manager, fromPlugins } = this.#parts;
+    const name = nameOf(planned);
+    const isThere = ({ resource }: { readonly resource: string }): boolean => !fromPlugins.has(resource);
+    const devices = planned.devices.filter(isThere).flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
+    const wants = planned.devices
+      .filter((part) => !isThere(part))
+      .map(({ resource, deviceIds }) => ({ resource, count: deviceIds.length }));
+    const pod = { namespace: planned.namespace, name: planned.name, uid: uidOf(name) };
+    if (wants.length === 0) {
+      kubelet.admitPod({ ...pod, containers: [{ name: planned.container, devices }] });
+      this.#admitted.add(name);
+      return;
+    }
+    const admission = admitThroughPlugins(kubelet, manager, { ...pod, containers: [{ name: planned.container, devices, wants }] }).then(
+      () => {
+        this.#admitted.add(name);
+        if (!this.#plan.has(name)) this.#remove(pod);
+      },
+      // Not to be had now: the next turn tries again.
+      () => {},
+    );
+    this.#underWay.set(
+      name,
+      admission.finally(() => this.#underWay.delete(name)),
+    );
+  }
+
+  #remove(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): void {
+    this.#admitted.delete(nameOf(pod));
+    this.#parts.kubelet.removePod(pod.namespace, pod.name);
+    this.#parts.manager.release(pod.uid);
+  }
+}
+
+const nameOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string => `${namespace}/${name}`;
+
+/** A UID of the usual form that depends on the name alone. */
+function uidOf(name: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of Buffer.from(name)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  const digits = hash.toString(16).padStart(16, '0');
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-4${digits.slice(13, 16)}-8000-${digits.slice(0, 12)}`;
+}
