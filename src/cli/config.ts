@@ -2,6 +2,7 @@ import { resourcesWithoutEffect } from '../agent/plugin.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { policyComment, policyJson, policyTable } from './policy-text.ts';
 import { agentSettings, healthPolicy } from './settings.ts';
 import { textTable } from './text-table.ts';
 
@@ -16,10 +17,13 @@ export async function checkConfig({ configuration, families, output }: CommandCo
   return { status: problems.length === 0 ? 0 : 1 };
 }
 
-export async function printConfig({ configuration, output, options }: CommandContext): Promise<Ending> {
-  if (options.output === 'json') await output.write(printJson(configuration));
-  else if (options.output === 'table') await output.write(textTable([['OPTION', 'VALUE', 'ORIGIN'], ...configurationRows(configuration)]));
-  else await output.write(await printYaml(configuration));
+/** The values that hold and, since they only change it, the health policy that follows from them. */
+export async function printConfig({ configuration, families, output, options }: CommandContext): Promise<Ending> {
+  const { policy } = healthPolicy(agentSettings(configuration, families));
+  if (options.output === 'json') await output.write(printJson(configuration, { 'health.policy': policyJson(policy) }));
+  else if (options.output === 'table')
+    await output.write(textTable([['OPTION', 'VALUE', 'ORIGIN'], ...configurationRows(configuration), ...policyTable(policy)]));
+  else await output.write((await printYaml(configuration)) + policyComment(policy));
   return { status: 0 };
 }
 

@@ -5,8 +5,10 @@ import { createRegistry } from '../config/registry.ts';
 import { optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
 import { OWN_CONDITIONS } from '../health/own-conditions.ts';
+import { createPolicy, type HealthPolicy } from '../health/policy.ts';
 import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../metrics/reference.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import { policyReference } from './policy-text.ts';
 
 /** The pages below `docs/` that are written from declarations, by path. */
 export function referencePages(families: readonly DeviceFamily[]): Readonly<Record<string, string>> {
@@ -20,9 +22,13 @@ export function referencePages(families: readonly DeviceFamily[]): Readonly<Reco
   };
   return {
     'docs/metrics.md': renderMetrics(sorted),
-    'docs/health.md': renderConditions([everyFamily, ...sorted]),
+    'docs/health.md': renderConditions([everyFamily, ...sorted], policyReference(defaultPolicy(sorted))),
     'docs/problems.md': renderProblems([everyFamily, ...sorted]),
     'docs/configuration.md': renderConfiguration(createRegistry(optionSections(sorted), structuredParts), stringify),
     'docs/errors.md': renderErrors(),
   };
+}
+
+function defaultPolicy(families: readonly DeviceFamily[]): HealthPolicy {
+  return createPolicy({ specs: Object.fromEntries(families.map(({ name, conditions }) => [name, conditions])) }).policy;
 }

@@ -7,6 +7,7 @@ import { UserError } from '../errors.ts';
 import { createPolicy } from '../health/policy.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import { formatDuration } from '../model/duration.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -69,6 +70,7 @@ function invalid({ entry, value, origin }: ReturnType<Configuration['setting']>,
 export function healthPolicy(settings: AgentSettings): ReturnType<typeof createPolicy> {
   return createPolicy({
     specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
-    config: settings.health,
+    config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
+    missingRetentionMs: settings.device['missing-retention'],
   });
 }

@@ -33,12 +33,12 @@ export function configurationRows(configuration: Configuration): (readonly [stri
   ];
 }
 
-/** By option key, for programs. */
-export function printJson(configuration: Configuration): string {
+/** By option key, for programs; `more` is what follows from the configuration. */
+export function printJson(configuration: Configuration, more: Readonly<Record<string, unknown>> = {}): string {
   const options = configuration.settings.map(({ entry, value, origin }) => [
     entry.key,
     { value: toFileValue(entry.spec, value), origin: describeOrigin(origin) },
   ]);
   const structured = configuration.structured.map(({ part, value, origin }) => [part.path, { value, origin: describeOrigin(origin) }]);
-  return `${JSON.stringify(Object.fromEntries([...options, ...structured]), null, 2)}\n`;
+  return `${JSON.stringify({ ...Object.fromEntries([...options, ...structured]), ...more }, null, 2)}\n`;
 }

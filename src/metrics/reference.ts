@@ -66,8 +66,8 @@ ${table(Object.values(pluginMetrics))}
 ${table(Object.values(processMetrics))}`;
 }
 
-/** Reference page of all conditions. */
-export function renderConditions(families: readonly FamilyReference[]): string {
+/** Reference page of all conditions; `policy` is a section of its own in front of them. */
+export function renderConditions(families: readonly FamilyReference[], policy = ''): string {
   const sections = families
     .filter(({ conditions }) => conditions.length > 0)
     .map(
@@ -84,7 +84,7 @@ listed here, each can be changed in the configuration, and \`device-agent config
   *in-progress* is normal until its time is over, *no-data* means that nothing could be read.
 - **For** is how long it must hold before it counts, **recovery** how long it must be quiet before it is withdrawn.
 
-${sections.join('\n')}`;
+${policy === '' ? '' : `${policy}\n`}${sections.join('\n')}`;
 }
 
 /** Reference page of all problems. */
