@@ -1,3 +1,4 @@
+import type { Host } from '../host/host.ts';
 import type { DeviceAccess } from '../model/access.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
@@ -6,7 +7,6 @@ import type { ConditionSpec } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
-import type { Host } from '../host/host.ts';
 
 /**
  * The whole contract of a device family. A family is one folder below `src/probes` whose `index.ts` exports a constant

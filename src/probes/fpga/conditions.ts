@@ -255,7 +255,7 @@ export const conditions = {
   },
   UpdateRunning: {
     type: 'UpdateRunning',
-    class: 'in-progress',
+    class: 'self-clearing',
     severity: 'fatal',
     reasons: ['Uploading', 'SensorsLocked', 'Idle'],
     meaning: 'The firmware of the board is being written: nothing new may be started on it.',
