@@ -1,9 +1,24 @@
+/** `base`: the base unit of whatever is asked for, by a source that knows what it tells. */
+export type Quantity =
+  | 'bytes'
+  | 'bytes_per_second'
+  | 'watts'
+  | 'celsius'
+  | 'hertz'
+  | 'ratio'
+  | 'seconds'
+  | 'volts'
+  | 'lanes'
+  | 'count'
+  | 'base';
+
 /**
  * What one cell of `nvidia-smi` says. `absent` is normal (this board, this driver, these rights do not tell), `error` means that
- * the GPU or driver failed to answer. Numbers come in base units: bytes, watts, celsius, hertz, ratio, seconds, volts.
+ * the GPU or driver failed to answer. Numbers come in the base unit of their quantity; `exact` is there for whole numbers that
+ * `value` cannot hold to the last digit.
  */
 export type Cell =
-  | { readonly kind: 'number'; readonly value: number }
+  | { readonly kind: 'number'; readonly value: number; readonly exact?: bigint; readonly quantity: Quantity }
   | { readonly kind: 'text'; readonly value: string }
   | { readonly kind: 'absent' }
   | { readonly kind: 'lost' }
@@ -21,30 +36,30 @@ const ABSENT = new Set([
   'function not found',
   'redacted',
 ]);
-const ERRORS = new Set(['unknown error', 'err!']);
+const ERRORS = new Set(['unknown error', 'err!', 'gpu requires reset']);
 
-const UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  B: 1,
-  KiB: 2 ** 10,
-  MiB: 2 ** 20,
-  GiB: 2 ** 30,
-  mW: 1e-3,
-  W: 1,
-  C: 1,
-  MHz: 1e6,
-  '%': 0.01,
-  'KB/s': 1e3,
-  'MB/s': 1e6,
-  us: 1e-6,
-  ms: 1e-3,
-  s: 1,
-  seconds: 1,
-  mV: 1e-3,
-  x: 1,
-  'bank(s)': 1,
-  'group(s)': 1,
-};
+const UNITS: ReadonlyMap<string, readonly [quantity: Quantity, scale: number]> = new Map([
+  ['', ['count', 1]],
+  ['bank(s)', ['count', 1]],
+  ['group(s)', ['count', 1]],
+  ['x', ['lanes', 1]],
+  ['B', ['bytes', 1]],
+  ['KiB', ['bytes', 2 ** 10]],
+  ['MiB', ['bytes', 2 ** 20]],
+  ['GiB', ['bytes', 2 ** 30]],
+  ['KB/s', ['bytes_per_second', 1e3]],
+  ['MB/s', ['bytes_per_second', 1e6]],
+  ['mW', ['watts', 1e-3]],
+  ['W', ['watts', 1]],
+  ['C', ['celsius', 1]],
+  ['MHz', ['hertz', 1e6]],
+  ['%', ['ratio', 0.01]],
+  ['us', ['seconds', 1e-6]],
+  ['ms', ['seconds', 1e-3]],
+  ['s', ['seconds', 1]],
+  ['seconds', ['seconds', 1]],
+  ['mV', ['volts', 1e-3]],
+]);
 
 export function parseCell(raw: string | undefined): Cell {
   if (raw === undefined) return { kind: 'absent' };
@@ -56,10 +71,19 @@ export function parseCell(raw: string | undefined): Cell {
   if (ABSENT.has(folded)) return { kind: 'absent' };
   if (folded === 'gpu is lost') return { kind: 'lost' };
   if (ERRORS.has(folded)) return { kind: 'error', text };
-  const number = /^([+-]?\d+(?:\.\d+)?)\s*([A-Za-z%/()]*)$/.exec(text);
-  const scale = number === null ? undefined : UNITS[number[2] as string];
-  if (number !== null && scale !== undefined) return { kind: 'number', value: scaled(Number(number[1]), scale) };
-  return { kind: 'text', value: text };
+  return parseNumber(text) ?? { kind: 'text', value: text };
+}
+
+function parseNumber(text: string): Cell | undefined {
+  const [, digits, unit] = /^([+-]?\d{1,30}(?:\.\d{1,30})?)\s*([A-Za-z%/()]*)$/.exec(text) ?? [];
+  const known = unit === undefined ? undefined : UNITS.get(unit);
+  if (digits === undefined || known === undefined) return undefined;
+  const [quantity, scale] = known;
+  const value = Number(digits);
+  if (quantity === 'count' && !Number.isSafeInteger(value) && !digits.includes('.')) {
+    return { kind: 'number', value, exact: BigInt(digits), quantity };
+  }
+  return { kind: 'number', value: scaled(value, scale), quantity };
 }
 
 /** Hundredths and the like without the noise of binary fractions. */
@@ -77,4 +101,11 @@ export function asBoolean(cell: Cell): boolean | undefined {
   const folded = cell.value.toLowerCase();
   if (TRUE.has(folded)) return true;
   return FALSE.has(folded) ? false : undefined;
+}
+
+/** Undefined for a number of another quantity, and below zero where nothing can be: a wrong number is worse than none. */
+export function numberValue(cell: Cell, quantity: Quantity): number | bigint | undefined {
+  if (cell.kind !== 'number' || (cell.quantity !== quantity && cell.quantity !== 'base')) return undefined;
+  if (cell.value < 0 && quantity !== 'celsius') return undefined;
+  return cell.exact ?? cell.value;
 }

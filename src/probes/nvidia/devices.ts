@@ -1,6 +1,9 @@
-import { normalizePciAddress } from '../../host/pci.ts';
+import type { Host } from '../../host/host.ts';
+import { normalizePciAddress, numaNodeOf } from '../../host/pci.ts';
+import type { Tree } from '../../host/tree.ts';
 import type { Device } from '../../model/device.ts';
 import { childrenOf, type Element } from './document.ts';
+import { instanceKey, type MigNames } from './listing.ts';
 import { wordAt } from './readings.ts';
 
 /** A GPU or instance as the document has it. */
@@ -11,14 +14,13 @@ export interface Located {
 
 export interface NodeFacts {
   readonly driver?: string;
-  numaNode(pciAddress: string): number | undefined;
-  /** UUIDs of MIG instances by GPU UUID and index, from `nvidia-smi -L`: the document does not tell them. */
-  readonly migUuids: ReadonlyMap<string, ReadonlyMap<number, { readonly uuid: string; readonly profile: string }>>;
+  readonly host: Pick<Host, 'sys' | 'proc' | 'dev'>;
+  readonly instances: MigNames;
 }
 
 /** The GPU of one `<gpu>` element and its MIG instances. */
-export function devicesOf(gpu: Element, facts: NodeFacts): readonly Located[] {
-  const device = gpuOf(gpu, facts);
+export function devicesOf(gpu: Element, index: number, facts: NodeFacts): readonly Located[] {
+  const device = gpuOf(gpu, index, facts);
   const instances = childrenOf(gpu, 'mig_devices/mig_device').flatMap((element) => {
     const instance = instanceOf(element, device, facts);
     return instance === undefined ? [] : [{ device: instance, element }];
@@ -26,11 +28,12 @@ export function devicesOf(gpu: Element, facts: NodeFacts): readonly Located[] {
   return [{ device, element: gpu }, ...instances];
 }
 
-function gpuOf(gpu: Element, facts: NodeFacts): Device {
+function gpuOf(gpu: Element, index: number, facts: NodeFacts): Device {
   const printed = typeof gpu['@id'] === 'string' ? gpu['@id'] : wordAt(gpu, 'pci/pci_bus_id');
   const pciAddress = printed === undefined ? undefined : normalizePciAddress(printed);
   const uuid = wordAt(gpu, 'uuid');
-  const minor = wordAt(gpu, 'minor_number');
+  const minor = wordAt(gpu, 'minor_number') ?? (pciAddress === undefined ? undefined : procFacts(facts.host, pciAddress).minor);
+  const [, pciDevice, pciVendor] = /^(?:0x)?([0-9a-f]{4})([0-9a-f]{4})$/i.exec(wordAt(gpu, 'pci/pci_device_id') ?? '') ?? [];
   const moduleId = wordAt(gpu, 'platformInfo/module_id') ?? wordAt(gpu, 'gpu_module_id');
   return {
     family: 'nvidia',
@@ -41,13 +44,20 @@ function gpuOf(gpu: Element, facts: NodeFacts): Device {
     ...defined({
       pciAddress,
       uuid,
-      numaNode: pciAddress === undefined ? undefined : facts.numaNode(pciAddress),
+      numaNode: pciAddress === undefined ? undefined : numaNodeOf(facts.host.sys, pciAddress),
       model: wordAt(gpu, 'product_name'),
       serial: wordAt(gpu, 'serial'),
       driver: facts.driver,
       firmware: wordAt(gpu, 'vbios_version'),
     }),
-    attributes: defined({ minor, moduleId }),
+    attributes: defined({
+      index: String(index),
+      minor,
+      moduleId,
+      pciVendor: pciVendor?.toLowerCase(),
+      pciDevice: pciDevice?.toLowerCase(),
+      nodes: nodesOf(facts.host.dev, minor),
+    }),
   };
 }
 
@@ -56,7 +66,8 @@ function instanceOf(element: Element, parent: Device, facts: NodeFacts): Device 
   const gpuInstance = wordAt(element, 'gpu_instance_id');
   const computeInstance = wordAt(element, 'compute_instance_id');
   if (gpuInstance === undefined || computeInstance === undefined) return undefined;
-  const known = facts.migUuids.get(parent.id)?.get(Number(index));
+  const known = facts.instances.get(instanceKey(parent.id, gpuInstance, computeInstance));
+  const minor = parent.attributes?.minor;
   const oldForm = `MIG-${parent.id}/${gpuInstance}/${computeInstance}`;
   return {
     family: 'nvidia',
@@ -72,31 +83,60 @@ function instanceOf(element: Element, parent: Device, facts: NodeFacts): Device 
       model: parent.model,
       driver: parent.driver,
     }),
-    attributes: defined({ minor: parent.attributes?.minor, gpuInstance, computeInstance, index, profile: known?.profile }),
+    attributes: defined({
+      index: index === undefined ? undefined : `${parent.attributes?.index}:${index}`,
+      minor,
+      gpuInstance,
+      computeInstance,
+      migProfile: known?.profile,
+      pciVendor: parent.attributes?.pciVendor,
+      pciDevice: parent.attributes?.pciDevice,
+      nodes: [parent.attributes?.nodes, ...capabilityNodes(facts.host.proc, minor, gpuInstance, computeInstance)].join(','),
+    }),
   };
+}
+
+/** A GPU that `nvidia-smi` no longer shows, from what the kernel driver still knows of it. */
+export function deviceFromProc(host: Pick<Host, 'sys' | 'proc'>, pciAddress: string): Device | undefined {
+  const { uuid, model, minor } = procFacts(host, pciAddress);
+  if (uuid === undefined) return undefined;
+  return {
+    family: 'nvidia',
+    id: uuid,
+    kind: 'gpu',
+    aliases: [pciAddress],
+    vendor: 'NVIDIA',
+    pciAddress,
+    uuid,
+    ...defined({ model, numaNode: numaNodeOf(host.sys, pciAddress) }),
+    attributes: defined({ minor }),
+  };
+}
+
+/** `/proc/driver/nvidia/gpus/<address>/information`, lines such as `Device Minor: 	 0`. */
+function procFacts({ proc }: Pick<Host, 'proc'>, pciAddress: string): Record<'uuid' | 'model' | 'minor', string | undefined> {
+  const text = proc.text(`driver/nvidia/gpus/${pciAddress}/information`) ?? '';
+  const fact = (name: string, form: string): string | undefined => new RegExp(`^${name}:\\s*(${form})\\s*$`, 'im').exec(text)?.[1];
+  return { uuid: fact('GPU UUID', 'GPU-[0-9a-f-]{36}'), model: fact('Model', '.+?'), minor: fact('Device Minor', '\\d+') };
+}
+
+/** Nodes every CUDA program opens; those that are made on demand only where they are there. */
+function nodesOf(dev: Tree, minor: string | undefined): string {
+  const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'].filter((name) => dev.exists(name));
+  return [...(common.length === 0 ? ['nvidiactl', 'nvidia-uvm'] : common), ...(minor === undefined ? [] : [`nvidia${minor}`])].join(',');
+}
+
+/** The two nodes that open a MIG instance: of its GPU instance and of its compute instance. */
+function capabilityNodes(proc: Tree, minor: string | undefined, gpuInstance: string, computeInstance: string): readonly string[] {
+  const place = `driver/nvidia/capabilities/gpu${minor}/mig/gi${gpuInstance}`;
+  return [`${place}/access`, `${place}/ci${computeInstance}/access`].flatMap((path) => {
+    const capability = /^DeviceFileMinor:\s*(\d+)\s*$/m.exec(proc.text(path) ?? '')?.[1];
+    return capability === undefined ? [] : [`nvidia-caps/nvidia-cap${capability}`];
+  });
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 function defined<T extends Record<string, unknown>>(record: T): Defined<T> {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as Defined<T>;
-}
-
-/**
- * `nvidia-smi -L`: `GPU 0: NAME (UUID: GPU-…)` and, indented, `  MIG 1g.10gb     Device  0: (UUID: MIG-…)`. The number of a MIG
- * line is the `index` of the instance in the document.
- */
-export function parseListing(text: string): NodeFacts['migUuids'] {
-  const gpus = new Map<string, Map<number, { uuid: string; profile: string }>>();
-  let current: Map<number, { uuid: string; profile: string }> | undefined;
-  for (const line of text.split('\n')) {
-    const gpu = /^GPU \d+:.*\(UUID: (GPU-[0-9a-f-]+)\)/i.exec(line)?.[1];
-    if (gpu !== undefined) {
-      current = new Map();
-      gpus.set(gpu, current);
-    }
-    const instance = /^\s+MIG (\S+)\s+Device\s+(\d+):\s*\(UUID: (MIG-[^)\s]+)\)/i.exec(line);
-    if (instance !== null) current?.set(Number(instance[2]), { uuid: instance[3] as string, profile: instance[1] as string });
-  }
-  return gpus;
 }

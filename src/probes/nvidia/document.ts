@@ -1,9 +1,12 @@
-import { XMLParser } from 'fast-xml-parser';
+import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { type Cell, parseCell } from './cell.ts';
 
-/** An element: texts and elements by name; `@id` is the attribute `id`. Elements that can repeat are always lists. */
+/**
+ * An element: texts and elements by name; `@id` is the attribute `id`. Elements that can repeat are always lists. Of a source other
+ * than a document, whole paths may be names, and numbers stand for themselves, in base units.
+ */
 export interface Element {
-  readonly [name: string]: string | Element | readonly (string | Element)[] | undefined;
+  readonly [name: string]: string | number | Element | readonly (string | Element)[] | undefined;
 }
 
 export type DocumentResult =
@@ -14,7 +17,9 @@ const REPEATED = new Set(['gpu', 'mig_device', 'process_info']);
 
 /**
  * Finds and parses the document in what `nvidia-smi -q -x` printed. Lines around it are kept as `surplus`: drivers print warnings
- * and lost GPUs there. The list of supported clocks, up to three quarters of the text, is cut out unread.
+ * and lost GPUs there. The list of supported clocks, up to three quarters of the text, is cut out unread, and so are names of
+ * processes, which their owners choose. The parser takes broken XML without a word and loses elements over it, so the text is
+ * validated first.
  */
 export function parseDocument(output: string): DocumentResult {
   const start = output.search(/<\?xml|<nvidia_smi_log/);
@@ -23,8 +28,9 @@ export function parseDocument(output: string): DocumentResult {
   if (close < 0) return { surplus: output.slice(0, start).trim(), error: 'truncated' };
   const end = close + '</nvidia_smi_log>'.length;
   const surplus = `${output.slice(0, start)}${output.slice(end)}`.trim();
-  const text = output.slice(start, end).replaceAll(/<supported_clocks>[\s\S]*?<\/supported_clocks>/g, '');
+  const text = without(without(output.slice(start, end), 'supported_clocks'), 'process_name');
   try {
+    if (XMLValidator.validate(text) !== true) return { surplus, error: 'malformed' };
     const parser = new XMLParser({
       ignoreAttributes: false,
       attributeNamePrefix: '@',
@@ -40,12 +46,28 @@ export function parseDocument(output: string): DocumentResult {
   }
 }
 
+/** Takes all elements of a name out, in time that grows with the length of the text alone. */
+function without(text: string, name: string): string {
+  const [open, close] = [`<${name}>`, `</${name}>`];
+  let kept = '';
+  let from = 0;
+  for (;;) {
+    const start = text.indexOf(open, from);
+    const end = start < 0 ? -1 : text.indexOf(close, start);
+    if (end < 0) return kept + text.slice(from);
+    kept += text.slice(from, start);
+    from = end + close.length;
+  }
+}
+
 export function isElement(value: Element[string]): value is Element {
   return typeof value === 'object' && !Array.isArray(value);
 }
 
 /** Child elements of a name that can repeat; a text in their place (`None`, `N/A`) gives none. */
 export function childrenOf(element: Element, path: string): readonly Element[] {
+  const flat = element[path];
+  if (Array.isArray(flat)) return flat.filter(isElement);
   const names = path.split('/');
   const last = names.pop() as string;
   const parent = names.length === 0 ? element : walk(element, names);
@@ -53,14 +75,19 @@ export function childrenOf(element: Element, path: string): readonly Element[] {
   return Array.isArray(found) ? found.filter(isElement) : [];
 }
 
-/** The text at a path of element names; undefined when there is none or an element with children. */
+/**
+ * The text at a path of element names; undefined when there is none or an element with children. A text higher up stands for all
+ * that would be below it: `<remapped_rows>GPU is lost</remapped_rows>`.
+ */
 export function textAt(element: Element, path: string): string | undefined {
-  const found = walk(element, path.split('/'));
+  const found = at(element, path);
   return typeof found === 'string' ? found : undefined;
 }
 
 export function cellAt(element: Element, path: string): Cell {
-  return parseCell(textAt(element, path));
+  const found = at(element, path);
+  if (typeof found === 'number') return { kind: 'number', value: found, quantity: 'base' };
+  return parseCell(typeof found === 'string' ? found : undefined);
 }
 
 /** The first path that is there and says something: drivers rename elements, so paths are listed newest first. */
@@ -74,11 +101,15 @@ export function firstCell(element: Element, paths: readonly string[]): Cell {
   return result;
 }
 
+function at(element: Element, path: string): Element[string] {
+  return Object.hasOwn(element, path) ? element[path] : walk(element, path.split('/'));
+}
+
 function walk(element: Element, names: readonly string[]): Element[string] {
   let at: Element[string] = element;
   for (const name of names) {
-    if (!isElement(at)) return undefined;
-    at = at[name];
+    if (!isElement(at)) return typeof at === 'string' ? at : undefined;
+    at = Object.hasOwn(at, name) ? at[name] : undefined;
   }
   return at;
 }

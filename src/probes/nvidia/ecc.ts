@@ -1,9 +1,16 @@
 import type { Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
+import { numberValue } from './cell.ts';
 import { cellAt, type Element } from './document.ts';
 
 export type Severity = 'correctable' | 'uncorrectable';
-type Counts = readonly { readonly severity: Severity; readonly location: string; readonly value: number }[];
+interface Count {
+  readonly severity: Severity;
+  readonly location: string;
+  /** Absent when the driver failed to tell it, so that no sum can be made. */
+  readonly value?: bigint;
+}
+type Counts = readonly Count[];
 
 /** Elements of one count; where a driver splits it, the parts add up. */
 const UNIFIED: readonly (readonly [Severity, string, readonly string[]])[] = [
@@ -36,27 +43,35 @@ export function eccCounts(gpu: Element, period: 'volatile' | 'aggregate'): Count
 
 function countOf(gpu: Element, severity: Severity, location: string, paths: readonly string[]): Counts {
   const cells = paths.map((path) => cellAt(gpu, path));
-  const values = cells.map((cell) => (cell.kind === 'number' ? cell.value : undefined));
-  if (values.some((value) => value === undefined)) return [];
-  return [{ severity, location, value: values.reduce<number>((sum, value) => sum + (value ?? 0), 0) }];
+  if (cells.every(({ kind }) => kind === 'absent')) return [];
+  const values = cells.flatMap((cell) => numberValue(cell, 'count') ?? []);
+  if (values.length < cells.length) return [{ severity, location }];
+  return [{ severity, location, value: values.reduce<bigint>((sum, value) => sum + BigInt(value), 0n) }];
 }
 
 export function eccReadings(gpu: Element): readonly Reading[] {
   const volatile = eccCounts(gpu, 'volatile');
   return [
-    ...volatile.map(({ value, ...labels }) => ({ metric: 'device_nvidia_ecc_errors_total', labels, value })),
-    ...eccCounts(gpu, 'aggregate').map(({ value, ...labels }) => ({ metric: 'device_nvidia_ecc_errors_lifetime', labels, value })),
+    ...volatile.flatMap((count) => countReading('device_nvidia_ecc_errors_total', count)),
+    ...eccCounts(gpu, 'aggregate').flatMap((count) => countReading('device_nvidia_ecc_errors_lifetime', count)),
     ...(['correctable', 'uncorrectable'] as const).flatMap((severity) => totalReading(volatile, severity)),
   ];
 }
 
-function totalReading(counts: Counts, severity: Severity): readonly Reading[] {
-  const value = totalOf(counts, severity);
-  return value === undefined ? [] : [{ metric: shared.errors.name, labels: { kind: `ecc_${severity}` }, value }];
+function countReading(metric: string, { severity, location, value }: Count): readonly Reading[] {
+  return value === undefined ? [] : [{ metric, labels: { severity, location }, value: plain(value) }];
 }
 
-/** Undefined when the board counts none of that severity. */
-export function totalOf(counts: Counts, severity: Severity): number | undefined {
-  const matching = counts.filter((count) => count.severity === severity);
-  return matching.length === 0 ? undefined : matching.reduce((sum, { value }) => sum + value, 0);
+function totalReading(counts: Counts, severity: Severity): readonly Reading[] {
+  const value = totalOf(counts, severity);
+  return value === undefined ? [] : [{ metric: shared.errors.name, labels: { kind: `ecc_${severity}` }, value: plain(value) }];
 }
+
+/** Undefined when the board counts none of that severity, or one of the counts could not be read. */
+export function totalOf(counts: Counts, severity: Severity): bigint | undefined {
+  const values = counts.filter((count) => count.severity === severity).map(({ value }) => value);
+  if (values.length === 0 || values.includes(undefined)) return undefined;
+  return values.reduce<bigint>((sum, value) => sum + (value ?? 0n), 0n);
+}
+
+const plain = (value: bigint): number | bigint => (value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value);

@@ -36,12 +36,14 @@ const ENGINES: Names = {
   jpeg: 'jpeg_util',
   ofa: 'ofa_util',
 };
+/** Drivers of the 610 branch nest the limits. */
+const CEILING = 'gpu_power_readings/gpu_ceiling_power_limit';
 const POWER_LIMITS: Readonly<Record<string, readonly string[]>> = {
-  enforced: ['gpu_power_readings/current_power_limit', 'power_readings/enforced_power_limit'],
-  requested: ['gpu_power_readings/requested_power_limit', 'power_readings/requested_power_limit', 'power_readings/power_limit'],
-  default: ['gpu_power_readings/default_power_limit', 'power_readings/default_power_limit'],
-  minimum: ['gpu_power_readings/min_power_limit', 'power_readings/min_power_limit'],
-  maximum: ['gpu_power_readings/max_power_limit', 'power_readings/max_power_limit'],
+  enforced: ['gpu_power_readings/current_power_limit', `${CEILING}/current_power_limit`, 'power_readings/enforced_power_limit'],
+  requested: ['gpu_power_readings/requested_power_limit', `${CEILING}/requested_power_limit`, 'power_readings/power_limit'],
+  default: ['gpu_power_readings/default_power_limit', `${CEILING}/default_power_limit`, 'power_readings/default_power_limit'],
+  minimum: ['gpu_power_readings/min_power_limit', `${CEILING}/min_power_limit`, 'power_readings/min_power_limit'],
+  maximum: ['gpu_power_readings/max_power_limit', `${CEILING}/max_power_limit`, 'power_readings/max_power_limit'],
 };
 const THROTTLE_REASONS = [
   'gpu_idle',
@@ -85,6 +87,7 @@ export const gpuFields: readonly Field[] = [
   ...each(LIMITS, (limit, element) =>
     number(shared.temperatureLimit.name, `temperature/gpu_temp_${element}_threshold`, { sensor: 'gpu', limit }),
   ),
+  number(shared.temperatureLimit.name, 'temperature/gpu_target_temperature', { sensor: 'gpu', limit: 'target' }),
   number(shared.temperatureLimit.name, 'temperature/gpu_temp_max_mem_threshold', { sensor: 'memory', limit: 'maximum' }),
   number(nvidia('temperature_margin_celsius'), 'temperature/gpu_temp_tlimit'),
   // Margins and degrees are different things: never in one metric.
@@ -105,6 +108,7 @@ export const gpuFields: readonly Field[] = [
   number(shared.power.name, ['gpu_power_readings/average_power_draw'], { sensor: 'gpu_average' }),
   number(shared.power.name, ['gpu_memory_power_readings/instant_power_draw', 'gpu_memory_power_readings/power_draw'], { sensor: 'memory' }),
   number(shared.power.name, ['module_power_readings/instant_power_draw', 'module_power_readings/power_draw'], { sensor: 'module' }),
+  number(shared.power.name, 'module_power_readings/average_power_draw', { sensor: 'module_average' }),
   ...Object.entries(POWER_LIMITS).map(([limit, paths]) => number(shared.powerLimit.name, paths, { limit })),
   number(shared.voltage.name, 'voltage/graphics_volt', { sensor: 'graphics' }),
   ...each(CLOCKS, (clock, element) => number(shared.clock.name, `clocks/${element}`, { clock })),
@@ -143,7 +147,7 @@ export const gpuFields: readonly Field[] = [
   flag(nvidia('retired_pages_pending'), ['retired_pages/pending_retirement', 'retired_pages/pending_blacklist']),
   number(nvidia('remapped_rows_total'), 'remapped_rows/remapped_row_corr', { cause: 'correctable' }),
   number(nvidia('remapped_rows_total'), 'remapped_rows/remapped_row_unc', { cause: 'uncorrectable' }),
-  flag(nvidia('row_remap_pending'), 'remapped_rows/remapped_row_pending'),
+  flag(nvidia('row_remap_pending'), ['remapped_rows/remapped_row_pending', 'remapped_banks/bank_remapper_pending']),
   flag(nvidia('row_remap_failure'), 'remapped_rows/remapped_row_failure'),
   ...['max', 'high', 'partial', 'low', 'none'].map((availability) =>
     number(nvidia('row_remap_banks'), `remapped_rows/row_remapper_histogram/row_remapper_histogram_${availability}`, { availability }),

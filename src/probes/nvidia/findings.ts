@@ -57,15 +57,17 @@ function ecc(gpu: Element): readonly Finding[] {
   const correctable = totalOf(counts, 'correctable');
   const findings: Finding[] = [];
   if (uncorrectable !== undefined) {
-    const status = uncorrectable > 0;
-    // Boards that remap rows contain such errors; on older ones the next program may be given the same cell.
-    const severity: Severity = cellAt(gpu, 'remapped_rows/remapped_row_unc').kind === 'number' ? 'degraded' : 'fatal';
+    const status = uncorrectable > 0n;
+    // Boards that remap rows contain such errors, and the driver says by itself when a reset is needed: its word counts, also
+    // where MIG hides the rows. On older boards the next program may be given the same cell.
+    const isContained = cellAt(gpu, 'remapped_rows/remapped_row_unc').kind === 'number' || recoveryAction(gpu).kind === 'text';
+    const severity: Severity = isContained ? 'degraded' : 'fatal';
     const message = `${uncorrectable} uncorrectable memory errors since the driver was loaded`;
     findings.push({ type: 'UncorrectableEcc', status, reason: status ? 'UncorrectableErrors' : 'NoErrors', message, severity });
   }
   if (correctable !== undefined) {
     const message = `${correctable} corrected memory errors since the driver was loaded`;
-    findings.push({ type: 'CorrectableEccRate', reason: 'CounterGrows', message, count: correctable });
+    findings.push({ type: 'CorrectableEccRate', reason: 'CounterGrows', message, count: Number(correctable) });
   }
   return [
     ...findings,

@@ -11,7 +11,7 @@ export function hardwareOnBus({ sys, proc }: Host): boolean {
   if (proc.exists('driver/nvidia/version')) return true;
   return sys.list('bus/pci/devices').some((address) => {
     const folder = `bus/pci/devices/${address}`;
-    if (sys.text(`${folder}/vendor`) !== VENDOR || !DISPLAY_CLASS.test(sys.text(`${folder}/class`) ?? '')) return false;
+    if (sys.text(`${folder}/vendor`)?.toLowerCase() !== VENDOR || !DISPLAY_CLASS.test(sys.text(`${folder}/class`) ?? '')) return false;
     return !PASSED_ON.has(sys.link(`${folder}/driver`)?.split('/').at(-1) ?? '');
   });
 }

@@ -1,19 +1,18 @@
 import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
-import { normalizePciAddress, numaNodeOf } from '../../host/pci.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
-import { asBoolean } from './cell.ts';
-import { devicesOf, type Located, type NodeFacts, parseListing } from './devices.ts';
-import { cellAt, childrenOf, type Element, firstCell, textAt } from './document.ts';
+import { deviceFromProc, devicesOf, type Located, type NodeFacts } from './devices.ts';
+import { childrenOf, type Element, firstCell, textAt } from './document.ts';
 import { gpuFindings } from './findings.ts';
 import { hardwareOnBus } from './hardware.ts';
+import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
 import type { NvidiaOptions } from './options.ts';
 import { processesOf } from './processes.ts';
 import { readGpu, readMig, type Told } from './readings.ts';
-import { readSmi, type SmiResult, surplusFaults } from './smi.ts';
+import { readSmi, type SmiDocument, type SmiResult, type SurplusFault, surplusFaults } from './smi.ts';
 import { WidthMemory } from './width-memory.ts';
 
 /** `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown, links that became narrower. */
@@ -25,6 +24,7 @@ export class NvidiaProbe implements Probe {
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
   #known: readonly DeviceReport[] = [];
+  #migNames: ReadonlyMap<string, MigName> = new Map();
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
@@ -35,14 +35,14 @@ export class NvidiaProbe implements Probe {
     if (this.#unreaped !== undefined) {
       return this.#blind({ code: 'smi-unreaped', message: 'nvidia-smi -q -x: an earlier one sleeps in the kernel' });
     }
-    const smi = readSmi(await this.#run(['-q', '-x']));
+    const startedMs = this.#host.clock.monotonic();
+    const smi = readSmi(await this.#run(['-q', '-x'], this.#options.timeout));
     if (smi.problem !== undefined) return this.#failed(smi);
-    return await this.#collected(smi.log, smi.surplus);
+    return await this.#collected(smi, this.#options.timeout - (this.#host.clock.monotonic() - startedMs));
   }
 
-  async #run(args: readonly string[]): Promise<CommandResult> {
-    const { 'smi-path': path, timeout } = this.#options;
-    const result = await runCommand(path, args, { deadlineMs: timeout, children: this.#host.children });
+  async #run(args: readonly string[], deadlineMs: number): Promise<CommandResult> {
+    const result = await runCommand(this.#options['smi-path'], args, { deadlineMs, children: this.#host.children });
     if (result.stillRunning !== undefined) {
       this.#unreaped = result.stillRunning.then(() => {
         this.#unreaped = undefined;
@@ -51,26 +51,29 @@ export class NvidiaProbe implements Probe {
     return result;
   }
 
-  async #collected(log: Element, surplus: string): Promise<Collection> {
+  async #collected({ log, surplus, exitCode }: SmiDocument, remainingMs: number): Promise<Collection> {
+    const problems: Problem[] = [];
     const gpus = childrenOf(log, 'gpu');
     const cudaVersion = textOf(log, ['cuda_umd_version', 'cuda_version']);
     const driver = textOf(log, ['kmd_version', 'driver_version']);
     const facts: NodeFacts = {
       ...(driver === undefined ? {} : { driver }),
-      numaNode: (address) => numaNodeOf(this.#host.sys, address),
-      migUuids: gpus.some((gpu) => asBoolean(cellAt(gpu, 'mig_mode/current_mig')) === true)
-        ? parseListing((await this.#run(['-L'])).stdout)
-        : new Map(),
+      host: this.#host,
+      instances: await this.#instances(gpus, remainingMs, problems),
     };
-    const problems: Problem[] = [];
     const reports = gpus.flatMap((gpu, index) => {
       const node = { index, ...(cudaVersion === undefined ? {} : { cudaVersion }) };
-      return devicesOf(gpu, facts).map((located) => this.#report(located, gpu, node, problems));
+      return devicesOf(gpu, index, facts).map((located) => this.#report(located, gpu, node, problems));
     });
-    this.#known = withFaults([...reports, ...this.#unshown(reports, surplus)], surplus);
+    const faults = surplusFaults(surplus);
+    this.#known = withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
+    if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
+      problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
     if (gpus.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: 'nvidia-smi -q -x: the document has no GPU' });
-    return { reports: this.#known, problems };
+    // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
+    const isUnnamed = gpus.flatMap(instanceKeys).some((key) => !facts.instances.has(key));
+    return { reports: this.#known, problems, ...(isUnnamed ? { complete: false } : {}) };
   }
 
   #report(
@@ -80,8 +83,8 @@ export class NvidiaProbe implements Probe {
     problems: Problem[],
   ): DeviceReport {
     const isGpu = device.kind === 'gpu';
-    const told: Told = isGpu ? readGpu(element, node) : readMig(element);
-    for (const text of told.unknown) problems.push({ code: 'unknown-value', device: device.id, message: text });
+    const told: Told = isGpu ? readGpu(element, node) : readMig(element, { sharesMemory: sharesMemory(element, gpu) });
+    if (told.unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(told.unknown) });
     const instance = isGpu ? undefined : `${device.attributes?.gpuInstance}/${device.attributes?.computeInstance}`;
     const processes = processesOf(gpu, this.#host.proc, instance);
     const pcie = isGpu ? this.#readPcie(device.pciAddress) : undefined;
@@ -107,25 +110,50 @@ export class NvidiaProbe implements Probe {
   }
 
   /** GPUs that the lines around the document name as unreadable: known from earlier reads, they stay, as lost. */
-  #unshown(reports: readonly DeviceReport[], surplus: string): readonly DeviceReport[] {
+  #unshown(reports: readonly DeviceReport[], faults: readonly SurplusFault[]): readonly DeviceReport[] {
     const shown = new Set(reports.map(({ device }) => device.id));
-    const lost = new Set(
-      surplusFaults(surplus).flatMap(({ fault, pciAddress }) => (fault === 'lost' ? [normalizePciAddress(pciAddress)] : [])),
-    );
-    return this.#known
-      .filter(({ device }) => !shown.has(device.id) && lost.has(device.pciAddress))
-      .map(({ device }) => ({ device, readings: [], findings: [] }));
+    const lost = new Set(faults.flatMap(({ fault, pciAddress }) => (fault === 'lost' ? [pciAddress] : [])));
+    const known = this.#known.map(({ device }) => device).filter(({ pciAddress }) => pciAddress !== undefined && lost.has(pciAddress));
+    const unseen = [...lost].filter((address) => !known.some(({ pciAddress }) => pciAddress === address));
+    const devices = [...known, ...unseen.flatMap((address) => deviceFromProc(this.#host, address) ?? [])];
+    return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device, readings: [], findings: [] }));
+  }
+
+  /**
+   * Names of the MIG instances. An instance whose name was once told keeps it while the listing fails: a device that changes its
+   * name would be one that went missing and another that appeared.
+   */
+  async #instances(gpus: readonly Element[], remainingMs: number, problems: Problem[]): Promise<MigNames> {
+    const wanted = gpus.flatMap((gpu) => instanceKeys(gpu));
+    if (wanted.length === 0) {
+      this.#migNames = new Map();
+      return this.#migNames;
+    }
+    const listing = await this.#run(['-L'], Math.max(500, remainingMs));
+    const named = migNames(gpus, parseListing(listing.stdout));
+    const missing = wanted.filter((key) => !named.has(key));
+    if (missing.length > 0) {
+      const why = listing.failure ?? `exit status ${listing.exitCode ?? listing.signal}`;
+      problems.push({ code: 'mig-names-unknown', message: `nvidia-smi -L: ${why}, no name for ${missing.length} MIG instances` });
+      for (const key of missing) {
+        const earlier = this.#migNames.get(key);
+        if (earlier !== undefined) named.set(key, earlier);
+      }
+    }
+    this.#migNames = named;
+    return named;
   }
 
   /** Nothing could be read: without hardware that is as it should be. */
   #failed({ problem, surplus }: Extract<SmiResult, { problem: object }>): Collection {
-    const isAbsent = problem.code === 'smi-not-found' || problem.code === 'no-devices';
-    if (isAbsent && !hardwareOnBus(this.#host) && this.#known.length === 0) return { reports: [], problems: [] };
-    if (problem.code === 'gpu-unreadable')
-      this.#known = withFaults(
-        this.#known.map(({ device }) => ({ device, readings: [], findings: [] })),
-        surplus,
-      );
+    const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded'];
+    if (needsHardware.includes(problem.code) && this.#known.length === 0 && !hardwareOnBus(this.#host))
+      return { reports: [], problems: [] };
+    if (problem.code === 'gpu-unreadable') {
+      const faults = surplusFaults(surplus);
+      const known = this.#known.map(({ device }) => ({ device, readings: [], findings: [] }));
+      this.#known = withFaults([...known, ...this.#unshown(known, faults)], faults, []);
+    }
     return this.#blind(problem);
   }
 
@@ -150,11 +178,27 @@ export class NvidiaProbe implements Probe {
 /** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
 const concernsInstances = (type: string): boolean => type === 'GpuLost' || type === 'RecoveryAction' || type === 'FabricNotReady';
 
-function withFaults(reports: readonly DeviceReport[], surplus: string): readonly DeviceReport[] {
-  const faults = surplusFaults(surplus);
+/** Compute instances of one GPU instance share its memory. */
+function sharesMemory(instance: Element, gpu: Element): boolean {
+  const own = textAt(instance, 'gpu_instance_id');
+  return childrenOf(gpu, 'mig_devices/mig_device').filter((other) => textAt(other, 'gpu_instance_id') === own).length > 1;
+}
+
+/** A sick GPU gives an error in each of a hundred places: three of them tell what it is about. */
+function summaryOf(unknown: readonly string[]): string {
+  const shown = unknown.slice(0, 3).map((text) => text.slice(0, 120));
+  return unknown.length > 3 ? `${shown.join(', ')} and ${unknown.length - 3} more` : shown.join(', ');
+}
+
+function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], problems: Problem[]): readonly DeviceReport[] {
+  for (const { pciAddress, fault, line } of faults) {
+    if (fault !== 'lost') continue;
+    const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
+    problems.push({ code: 'gpu-unreadable', message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
+  }
   if (faults.length === 0) return reports;
   return reports.map((report) => {
-    const own = faults.filter(({ pciAddress }) => normalizePciAddress(pciAddress) === report.device.pciAddress);
+    const own = faults.filter(({ pciAddress }) => pciAddress === report.device.pciAddress);
     if (own.length === 0) return report;
     const types = own.map(({ fault }) => (fault === 'lost' ? 'GpuLost' : 'InforomCorrupted'));
     const kept = report.findings.filter(({ type }) => !types.includes(type as 'GpuLost'));

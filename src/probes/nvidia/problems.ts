@@ -43,6 +43,21 @@ export const problems = [
     remedy: 'Look for Xids of this GPU in the kernel log; mostly a reboot is needed.',
   },
   {
+    code: 'inforom-corrupted',
+    meaning: 'The command says that the infoROM of some GPU is damaged, and not of which.',
+    remedy: 'Run nvidia-smi by hand: a warning names the GPU. Reset it; if the warning stays, the board has to be replaced.',
+  },
+  {
+    code: 'insufficient-power',
+    meaning: 'A GPU has no power of its own: its cables are not attached.',
+    remedy: 'Check the power cables of the boards.',
+  },
+  {
+    code: 'mig-names-unknown',
+    meaning: 'The UUIDs of MIG instances could not be read; they come from nvidia-smi -L alone. Names that were read earlier are kept.',
+    remedy: 'Run nvidia-smi -L by hand.',
+  },
+  {
     code: 'smi-failed',
     meaning: 'The command ended with a status and a text that are not known.',
     remedy: 'Run the command by hand on the node.',

@@ -1,6 +1,7 @@
 import { parseCgroup } from '../../host/cgroup.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
+import { numberValue } from './cell.ts';
 import { cellAt, childrenOf, type Element } from './document.ts';
 
 interface Listed {
@@ -31,14 +32,14 @@ export function processesOf(gpu: Element, proc: Tree, instance?: string): readon
 
 function readProcess(element: Element): readonly Listed[] {
   const pid = cellAt(element, 'pid');
-  if (pid.kind !== 'number') return [];
-  const memory = cellAt(element, 'used_memory');
+  if (pid.kind !== 'number' || pid.quantity !== 'count' || !Number.isSafeInteger(pid.value) || pid.value <= 0) return [];
+  const memory = numberValue(cellAt(element, 'used_memory'), 'bytes');
   const gpuInstance = cellAt(element, 'gpu_instance_id');
   const computeInstance = cellAt(element, 'compute_instance_id');
   return [
     {
       pid: pid.value,
-      ...(memory.kind === 'number' ? { memoryUsedBytes: memory.value } : {}),
+      ...(memory === undefined ? {} : { memoryUsedBytes: Number(memory) }),
       ...(gpuInstance.kind === 'number' && computeInstance.kind === 'number'
         ? { instance: `${gpuInstance.value}/${computeInstance.value}` }
         : {}),

@@ -1,8 +1,9 @@
 import type { Labels, Reading } from '../../model/metric.ts';
-import { asBoolean, type Cell } from './cell.ts';
+import { shared } from '../../model/shared-metrics.ts';
+import { asBoolean, type Cell, numberValue, type Quantity } from './cell.ts';
 import { cellAt, childrenOf, type Element, firstCell, textAt } from './document.ts';
 import { eccReadings } from './ecc.ts';
-import { type Field, gpuFields, migFields } from './fields.ts';
+import { type Field, gpuFields, memoryFields, migFields } from './fields.ts';
 import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, statesOf } from './states.ts';
 
 /** Values of one element, and the fields whose text nobody knows. */
@@ -30,27 +31,55 @@ export function readGpu(gpu: Element, node: { readonly index: number; readonly c
   };
 }
 
-/** A MIG instance; of its ECC counters the driver tells uncorrectable SRAM errors alone. */
-export function readMig(instance: Element): Told {
-  const told = readFields(instance, migFields);
-  const errors = cellAt(instance, 'ecc_error_count/volatile_count/sram_uncorrectable');
-  if (errors.kind !== 'number') return told;
-  const labels = { severity: 'uncorrectable', location: 'sram' };
-  return { ...told, readings: [...told.readings, { metric: 'device_nvidia_ecc_errors_total', labels, value: errors.value }] };
+/**
+ * A MIG instance; of its ECC counters the driver tells uncorrectable SRAM errors alone. `sharesMemory`: its GPU instance is cut
+ * into several compute instances, and each is told the memory of all of them: a figure that is nobody's own is left out.
+ */
+export function readMig(instance: Element, { sharesMemory }: { readonly sharesMemory: boolean }): Told {
+  const told = readFields(instance, sharesMemory ? migFields.filter((field) => !memoryFields.includes(field)) : migFields);
+  const value = numberValue(cellAt(instance, 'ecc_error_count/volatile_count/sram_uncorrectable'), 'count');
+  if (value === undefined) return told;
+  return {
+    ...told,
+    readings: [
+      ...told.readings,
+      { metric: 'device_nvidia_ecc_errors_total', labels: { severity: 'uncorrectable', location: 'sram' }, value },
+      { metric: shared.errors.name, labels: { kind: 'ecc_uncorrectable' }, value },
+    ],
+  };
 }
 
 function readFields(element: Element, fields: readonly Field[]): Told {
   const readings: Reading[] = [];
   const unknown: string[] = [];
   for (const field of fields) {
-    const cell = firstCell(element, field.paths);
-    const value = field.kind === 'flag' ? flagValue(cell) : cell.kind === 'number' ? cell.value : undefined;
+    const path = field.paths.find((each) => saysSomething(cellAt(element, each))) ?? (field.paths[0] as string);
+    const cell = cellAt(element, path);
+    const value = field.kind === 'flag' ? flagValue(cell) : numberValue(cell, quantityOf(field.metric));
     if (value !== undefined)
       readings.push({ metric: field.metric, ...(field.labels === undefined ? {} : { labels: field.labels }), value });
-    else if (cell.kind === 'text' || cell.kind === 'error')
-      unknown.push(`${field.paths[0]}: ${cell.kind === 'text' ? cell.value : cell.text}`);
+    else if (cell.kind !== 'absent' && cell.kind !== 'lost') unknown.push(`${path}: ${textAt(element, path)?.trim()}`);
   }
   return { readings, unknown };
+}
+
+const saysSomething = ({ kind }: Cell): boolean => kind === 'number' || kind === 'text';
+
+/** By the end of the metric's name, where Prometheus wants the unit. */
+const QUANTITIES: readonly (readonly [RegExp, Quantity])[] = [
+  [/_bytes_per_second$/, 'bytes_per_second'],
+  [/_bytes$/, 'bytes'],
+  [/_watts$/, 'watts'],
+  [/_celsius$/, 'celsius'],
+  [/_hertz$/, 'hertz'],
+  [/_ratio$/, 'ratio'],
+  [/_seconds_total$/, 'seconds'],
+  [/_volts$/, 'volts'],
+  [/_lanes$/, 'lanes'],
+];
+
+function quantityOf(metric: string): Quantity {
+  return QUANTITIES.find(([end]) => end.test(metric))?.[1] ?? 'count';
 }
 
 function flagValue(cell: Cell): number | undefined {
@@ -61,7 +90,7 @@ function flagValue(cell: Cell): number | undefined {
 /** `P0` to `P15`; drivers without a state say `Unknown`. */
 function performanceState(gpu: Element): readonly Reading[] {
   const state = /^P(\d{1,2})$/.exec(textAt(gpu, 'performance_state')?.trim() ?? '')?.[1];
-  return state === undefined ? [] : [{ metric: 'device_nvidia_performance_state', value: Number(state) }];
+  return state === undefined || Number(state) > 15 ? [] : [{ metric: 'device_nvidia_performance_state', value: Number(state) }];
 }
 
 /** The driver's word in the newest form; the 535 to 570 branches had two flags instead. */

@@ -41,7 +41,7 @@ function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
     const [, minor, profile] = mig;
     const fitting = devices.filter(
       (device) =>
-        device.kind === 'mig' && device.attributes?.minor === minor && device.attributes?.profile?.replaceAll('.', '') === profile,
+        device.kind === 'mig' && device.attributes?.minor === minor && device.attributes?.migProfile?.replaceAll('.', '') === profile,
     );
     return fitting.length === 1 ? fitting : [];
   }

@@ -1,10 +1,17 @@
 import type { CommandFailure, CommandResult } from '../../host/command.ts';
+import { normalizePciAddress } from '../../host/pci.ts';
 import { type Element, parseDocument } from './document.ts';
 import type { ProblemCode } from './problems.ts';
 
 /** What one `nvidia-smi -q -x` came to. */
+export interface SmiDocument {
+  readonly log: Element;
+  readonly surplus: string;
+  readonly exitCode?: number;
+  readonly problem?: undefined;
+}
 export type SmiResult =
-  | { readonly log: Element; readonly surplus: string; readonly problem?: undefined }
+  | SmiDocument
   | { readonly log?: undefined; readonly surplus: string; readonly problem: { readonly code: ProblemCode; readonly message: string } };
 
 const FAILURES: Readonly<Record<CommandFailure, ProblemCode>> = {
@@ -28,6 +35,7 @@ const SENTENCES: readonly (readonly [RegExp, ProblemCode])[] = [
 const STATUSES: Readonly<Record<number, ProblemCode>> = {
   4: 'no-permission',
   6: 'no-devices',
+  8: 'insufficient-power',
   9: 'driver-not-loaded',
   12: 'driver-not-loaded',
   15: 'gpu-unreadable',
@@ -41,7 +49,9 @@ const STATUSES: Readonly<Record<number, ProblemCode>> = {
 export function readSmi(result: CommandResult): SmiResult {
   const document = parseDocument(result.stdout);
   const surplus = [document.surplus, result.stderr.trim()].filter((text) => text !== '').join('\n');
-  if (result.failure === undefined && document.log !== undefined) return { log: document.log, surplus };
+  if (result.failure === undefined && document.log !== undefined) {
+    return { log: document.log, surplus, ...(result.exitCode === undefined ? {} : { exitCode: result.exitCode }) };
+  }
   return { surplus, problem: problemOf(result, document.error, surplus) };
 }
 
@@ -57,6 +67,7 @@ function problemOf(
   const said = firstLine(surplus);
   const known = SENTENCES.find(([sentence]) => sentence.test(surplus))?.[1] ?? STATUSES[result.exitCode ?? 0];
   if (known !== undefined) return { code: known, message: said };
+  if (error === 'malformed') return { code: 'smi-garbage', message: 'nvidia-smi -q -x: the document is no well-formed XML' };
   if (error === 'truncated') return { code: 'smi-truncated', message: 'nvidia-smi -q -x: the document has no end' };
   if (result.exitCode === 0)
     return { code: 'smi-garbage', message: `nvidia-smi -q -x: ${said === '' ? 'no output' : 'no document in the output'}` };
@@ -69,6 +80,7 @@ const firstLine = (text: string): string => (text.split('\n').find((line) => lin
 
 /** A GPU named in the lines around the document. */
 export interface SurplusFault {
+  /** Normalized. */
   readonly pciAddress: string;
   readonly fault: 'lost' | 'inforom';
   readonly line: string;
@@ -77,7 +89,7 @@ export interface SurplusFault {
 export function surplusFaults(surplus: string): readonly SurplusFault[] {
   return surplus.split('\n').flatMap((text): SurplusFault[] => {
     const line = text.trim();
-    const pciAddress = /\b([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b/i.exec(line)?.[1];
+    const pciAddress = normalizePciAddress(/\b([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b/i.exec(line)?.[1] ?? '');
     if (pciAddress === undefined) return [];
     if (/infoROM is corrupted/i.test(line)) return [{ pciAddress, fault: 'inforom', line }];
     return /Unable to determine the device handle/i.test(line) ? [{ pciAddress, fault: 'lost', line }] : [];
