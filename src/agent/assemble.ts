@@ -39,6 +39,8 @@ export interface Judged {
   readonly readAtMs: number;
   readonly stale: boolean;
   readonly missingSinceMs?: number;
+  /** Known from an earlier run of the agent and not read by this one yet: what it had is neither seen nor over. */
+  readonly isUnread?: true;
   readonly holders: readonly Allocation[];
 }
 
@@ -53,6 +55,7 @@ interface Remembered {
   readonly report: DeviceReport;
   readonly readAtMs: number;
   readonly missingSinceMs?: number;
+  readonly isUnread?: true;
 }
 
 /**
@@ -72,7 +75,7 @@ export class Assembler {
     this.#settings = settings;
     this.#judge = judge;
     for (const { device, readAtMs } of known)
-      this.#known.set(deviceKey(device), { report: { device, readings: [], findings: [] }, readAtMs });
+      this.#known.set(deviceKey(device), { report: { device, readings: [], findings: [] }, readAtMs, isUnread: true });
   }
 
   assemble(inputs: Inputs, nowMs: number): Snapshot {

@@ -1,5 +1,6 @@
 import { createHealthEngine, type HealthEngine } from '../health/engine.ts';
 import { createJournal, type Journal } from '../health/journal.ts';
+import type { JudgedDevice } from '../health/judge-device.ts';
 import type { HealthMemory } from '../health/memory.ts';
 import { createPolicy, type HealthPolicy } from '../health/policy.ts';
 import { createStateFile, type StateFile } from '../health/state-file.ts';
@@ -50,9 +51,10 @@ export class HealthKeeper {
     return new HealthKeeper(policy, engine, journal, clock);
   }
 
-  /** Devices that an earlier run knew. */
+  /** Devices that an earlier run knew, of the families that this one reads. */
   known(): readonly KnownDevice[] {
-    return this.engine.knownDevices().map(({ device, readAtMs }) => ({ device, readAtMs: readAtMs ?? 0 }));
+    const known = this.engine.knownDevices().filter(({ device }) => this.policy.specs.has(device.family));
+    return known.map(({ device, readAtMs }) => ({ device, readAtMs: readAtMs ?? 0 }));
   }
 
   /** `look` is called when a verdict can change by time alone. */
@@ -61,7 +63,7 @@ export class HealthKeeper {
   }
 
   readonly judge: Judge = (devices: readonly Judged[], nowMs: number): ReadonlyMap<string, Verdict> => {
-    const judgement = this.engine.judge({ devices, monotonicMs: this.#clock.monotonic() }, nowMs);
+    const judgement = this.engine.judge({ devices: devices.map(brought), monotonicMs: this.#clock.monotonic() }, nowMs);
     void this.#journal.record(judgement, nowMs);
     this.#cancelCheck?.();
     this.#cancelCheck = undefined;
@@ -73,6 +75,11 @@ export class HealthKeeper {
     this.#cancelCheck?.();
     await this.#journal.close();
   }
+}
+
+/** Without the time of a reading there is nothing to judge by, and everything that was known is kept. */
+function brought({ readAtMs, ...device }: Judged): JudgedDevice {
+  return device.isUnread === true ? device : { ...device, readAtMs };
 }
 
 function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
@@ -99,8 +106,9 @@ async function rememberedState(file: StateFile | undefined, path: string, logger
 }
 
 function tell(logger: Logger, event: HealthEvent): void {
-  const { transition, device, severity, ignored, timeMs: _, ...fields } = event;
+  // Two fields of a line cannot both be called message.
+  const { transition, device, severity, ignored, message: detail, timeMs: _, ...fields } = event;
   const isGood = transition === 'cleared' || event.to === 'healthy';
   const line = isGood || severity === 'info' || ignored === true ? logger.info : logger.warn;
-  line(transition === 'state' ? 'health of a device changed' : `a condition was ${transition}`, { device, ...fields });
+  line(transition === 'state' ? 'health of a device changed' : `a condition was ${transition}`, { device, ...fields, detail });
 }

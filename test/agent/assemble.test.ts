@@ -55,6 +55,19 @@ describe('assembling a snapshot', () => {
     expect(stale?.missingSinceMs).toBeUndefined();
   });
 
+  it('lets no judge take a device from an earlier run for one that was read', () => {
+    let seen: readonly Judged[] = [];
+    const look = (devices: readonly Judged[]): ReadonlyMap<string, Verdict> => {
+      seen = devices;
+      return allHealthy(devices);
+    };
+    const assembler = new Assembler(settings, look, [{ device: a.device, readAtMs: 5 }]);
+    assembler.assemble(inputs(undefined, 0), 10);
+    expect(seen).toMatchObject([{ key: 'toy/a', isUnread: true }]);
+    assembler.assemble(inputs({ reports: [a], problems: [] }, 20), 20);
+    expect(seen[0]).not.toHaveProperty('isUnread');
+  });
+
   it('gives the judge holders and marks, and the snapshot what the judge says', () => {
     let seen: readonly Judged[] = [];
     const verdict: Verdict = { state: 'unhealthy', sinceMs: 5, conditions: [] };
