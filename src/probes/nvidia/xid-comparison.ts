@@ -1,0 +1,122 @@
+import { type CatalogueAction, XID_TABLE, type XidRow } from './xid-table.ts';
+
+/** How one project treats Xids, by the lists that it documents. */
+export interface XidPolicy {
+  readonly project: string;
+  /** What it does with the numbers of each list. */
+  readonly lists: Readonly<Record<string, readonly number[]>>;
+  /** What it does with every number that is in no list; absent: nothing. */
+  readonly others?: string;
+  readonly source: string;
+}
+
+const range = (first: number, last: number): readonly number[] => Array.from({ length: last - first + 1 }, (_, index) => first + index);
+
+/** Lists as documented or shipped by default; what is configured on top differs by site. */
+export const XID_POLICIES: readonly XidPolicy[] = [
+  {
+    project: 'k8s-device-plugin',
+    lists: { ignored: [13, 31, 43, 45, 68, 109] },
+    others: 'out for good',
+    source: 'NVIDIA/k8s-device-plugin 0.20, internal/rm/health.go; DP_DISABLE_HEALTHCHECKS and DP_ENABLE_HEALTHCHECKS change it',
+  },
+  {
+    project: 'GKE',
+    lists: { out: [48], 'node condition': [63, 64, 79, 119, 120, 123, 140] },
+    source: 'GoogleCloudPlatform/container-engine-accelerators: health checker and node condition XidCriticalError; 48 is in both',
+  },
+  {
+    project: 'DCGM',
+    lists: {
+      fail: [48, 64, 74, 79, 95, 119, 120, 140],
+      warn: [31, 32, 38, 39, 42, 43, 54, ...range(56, 58), ...range(60, 63), 67, 73, 78, 93, 94, 121, 137],
+    },
+    source: 'NVIDIA/DCGM 4.6, health watches; 93 on Volta only',
+  },
+  {
+    project: 'Azure NHC',
+    lists: { fail: [48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120] },
+    source: 'Azure/azurehpc-health-checks, Xids of the last two hours',
+  },
+  {
+    project: 'GCM',
+    lists: { ignored: [13, 31, 43, 45, 63, 68, 92, 109] },
+    others: 'fail',
+    source: 'facebookresearch/gcm, health checks',
+  },
+];
+
+/** Where those projects disagree most: what to look at first when the defaults do not fit. */
+export const XID_DISPUTED: readonly number[] = [31, 45, 63, 68, 69, 92, 94, 109, 121];
+
+/** What a project does with one Xid. `–`: nothing, or nothing that is documented. */
+export function policyOn(policy: XidPolicy, xid: number): string {
+  const list = Object.entries(policy.lists).find(([, xids]) => xids.includes(xid));
+  return list?.[0] ?? policy.others ?? '–';
+}
+
+/** NVSentinel cordons for every action of NVIDIA's catalogue but "ignore". */
+export function sentinelOn(action: CatalogueAction): string {
+  return action === 'ignore' ? '–' : action === 'none-stated' ? 'not listed' : 'fatal';
+}
+
+const LASTS: Readonly<Record<XidRow['lasts'], string>> = { quiet: 'is quiet', reset: 'reset', boot: 'boot' };
+const HEAD = [
+  'Xid',
+  'Meaning',
+  'Condition',
+  'Severity',
+  'Until',
+  'Remedy',
+  'NVIDIA',
+  'NVSentinel',
+  'GPUd',
+  ...XID_POLICIES.map(({ project }) => project),
+];
+
+/** Markdown table of every Xid: what it means to this agent and to others, with the sources below. */
+export function renderXidComparison(): string {
+  const rows = XID_TABLE.flatMap(groupsOf).sort((a, b) => (a.xids[0] ?? 0) - (b.xids[0] ?? 0));
+  const lines = rows.map(({ row, xids }) => cellsOf(row, xids));
+  const table = [HEAD, HEAD.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`);
+  const sources = XID_POLICIES.map(({ project, source }) => `- ${project}: ${source}.`);
+  return `${[...table, '', ...sources].join('\n')}\n`;
+}
+
+/** Numbers of one row that all projects treat alike share a line. */
+function groupsOf(row: XidRow): readonly { readonly row: XidRow; readonly xids: readonly number[] }[] {
+  const groups = new Map<string, number[]>();
+  for (const xid of row.xids) {
+    const key = `${XID_POLICIES.map((policy) => policyOn(policy, xid)).join('|')}|${XID_DISPUTED.includes(xid)}`;
+    groups.set(key, [...(groups.get(key) ?? []), xid]);
+  }
+  return [...groups.values()].map((xids) => ({ row, xids }));
+}
+
+function cellsOf(row: XidRow, xids: readonly number[]): readonly string[] {
+  const [first = 0] = xids;
+  const number = XID_DISPUTED.includes(first) ? `**${first}**` : joined(xids);
+  return [
+    number,
+    row.meaning,
+    row.lasts === 'quiet' ? 'XidPassing' : 'Xid',
+    row.xids.some((xid) => xid >= 144 && xid <= 150) ? 'fatal or degraded, as the line says' : row.severity,
+    LASTS[row.lasts],
+    row.remedy,
+    row.nvidia.replaceAll('-', ' '),
+    sentinelOn(row.nvidia),
+    row.gpud?.replaceAll('-', ' ') ?? '–',
+    ...XID_POLICIES.map((policy) => policyOn(policy, first)),
+  ];
+}
+
+/** `70–72, 75`. */
+function joined(xids: readonly number[]): string {
+  const runs: number[][] = [];
+  for (const xid of [...xids].sort((a, b) => a - b)) {
+    const last = runs.at(-1);
+    if (last?.at(-1) === xid - 1) last.push(xid);
+    else runs.push([xid]);
+  }
+  return runs.map((run) => (run.length > 2 ? `${run[0]}–${run.at(-1)}` : run.join(', '))).join(', ');
+}

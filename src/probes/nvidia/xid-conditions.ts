@@ -1,0 +1,68 @@
+import { minutes } from '../../model/duration.ts';
+import type { ConditionSpec } from '../../model/health.ts';
+import type { MetricSpec } from '../../model/metric.ts';
+
+const LOG = "NVIDIA driver's lines in the kernel log";
+const REASONS = ['Application', 'Driver', 'Hardware', 'Link', 'Information', 'RecoveryAction', 'UnknownXid', 'Recovered'] as const;
+
+export const xidConditions = [
+  {
+    type: 'Xid',
+    class: 'latched',
+    severity: 'fatal',
+    reasons: REASONS,
+    meaning:
+      "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is its number; severity and remedy are those of the table of Xids, or the driver's own word where it gives one (154).",
+    remedy: 'reset',
+    source: `${LOG}: NVRM: Xid; severities by the table of Xids`,
+    outlivesProbe: true,
+  },
+  {
+    type: 'XidPassing',
+    class: 'self-clearing',
+    severity: 'info',
+    reasons: REASONS,
+    meaning:
+      'The driver reported an error that ends with a program or by itself. Errors of applications are for the record and never take a device out.',
+    remedy: 'restart-workload',
+    source: `${LOG}: NVRM: Xid; withdrawn when it was quiet for ten minutes`,
+    recoveryMs: minutes(10),
+  },
+  {
+    type: 'GpuFallenOffBus',
+    class: 'latched',
+    severity: 'fatal',
+    reasons: ['NoAnswer', 'Recovered'],
+    meaning: 'The driver reported without an Xid that the GPU no longer answers on the PCIe bus.',
+    remedy: 'reboot',
+    source: `${LOG}: NVRM: fallen off the bus`,
+    outlivesProbe: true,
+  },
+  {
+    type: 'NvSwitchFault',
+    class: 'latched',
+    severity: 'degraded',
+    reasons: ['FatalSwitchError', 'Recovered'],
+    meaning: 'An NVSwitch of the node reported a fatal error. It may cut the NVLink of any GPU; one that is cut reports it by itself.',
+    remedy: 'inspect',
+    source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded anew`,
+  },
+] as const satisfies readonly ConditionSpec[];
+
+export const XID_ERRORS: MetricSpec = {
+  name: 'device_nvidia_xid_errors_total',
+  type: 'counter',
+  help: 'Errors that the driver reported in this boot, by Xid. Identical lines within a minute count once.',
+  labels: ['xid'],
+  source: 'kernel log, NVRM: Xid',
+  container: true,
+};
+export const XID_LAST_TIME: MetricSpec = {
+  name: 'device_nvidia_xid_last_timestamp_seconds',
+  type: 'gauge',
+  help: 'When the driver last reported this Xid, in seconds since 1970.',
+  labels: ['xid'],
+  source: 'kernel log, NVRM: Xid',
+};
+
+export const xidMetrics: readonly MetricSpec[] = [XID_ERRORS, XID_LAST_TIME];

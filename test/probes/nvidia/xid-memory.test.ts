@@ -1,0 +1,418 @@
+import { describe, expect, it } from 'vitest';
+import type { KmsgMessage } from '../../../src/host/kmsg.ts';
+import type { Device } from '../../../src/model/device.ts';
+import type { Finding, Severity } from '../../../src/model/health.ts';
+import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
+import { type XidReport, xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
+import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+
+const T0 = Date.parse('2026-01-01T00:00:00Z');
+const GPU = 'GPU-00000000-0000-0000-0000-00000000000';
+
+const gpu = (index: number): Device => ({
+  family: 'nvidia',
+  id: `${GPU}${index}`,
+  kind: 'gpu',
+  aliases: [],
+  uuid: `${GPU}${index}`,
+  pciAddress: `0000:0${index}:00.0`,
+});
+const instance = (parent: number, gpuInstance: number, computeInstance: number): Device => ({
+  family: 'nvidia',
+  id: `MIG-${parent}/${gpuInstance}/${computeInstance}`,
+  kind: 'mig',
+  aliases: [],
+  parent: `${GPU}${parent}`,
+  pciAddress: `0000:0${parent}:00.0`,
+  attributes: { gpuInstance: String(gpuInstance), computeInstance: String(computeInstance) },
+});
+const eight = Array.from({ length: 8 }, (_, index) => gpu(index));
+/** GPU 1 is split: one instance with two compute instances, two with one each. */
+const split = [gpu(0), gpu(1), instance(1, 1, 0), instance(1, 1, 1), instance(1, 5, 0), instance(1, 13, 0), gpu(2)];
+
+/** Lines one second apart, numbered, from `T0` on. */
+class Log {
+  memory: XidMemory = EMPTY_MEMORY;
+  #seq = 0;
+
+  message(text: string, more: Partial<KmsgMessage> = {}): KmsgMessage {
+    const seq = this.#seq++;
+    return { level: 3, facility: 0, seq, timeUsec: seq * 1_000_000, text, timeMs: T0 + seq * 1_000, live: true, ...more };
+  }
+
+  add(...texts: readonly string[]): this {
+    for (const text of texts) this.put(this.message(text));
+    return this;
+  }
+
+  put(message: KmsgMessage, unknown?: Severity): this {
+    this.memory = rememberRecord(this.memory, message, unknown);
+    return this;
+  }
+
+  get nowMs(): number {
+    return T0 + this.#seq * 1_000;
+  }
+
+  report(devices: readonly Device[] = eight, nowMs = this.nowMs): ReadonlyMap<string, XidReport> {
+    return xidReports(this.memory, devices, nowMs);
+  }
+
+  /** `device: Type/instance severity remedy` of what holds. */
+  holding(devices: readonly Device[] = eight, nowMs = this.nowMs): readonly string[] {
+    return [...this.report(devices, nowMs)].flatMap(([id, { findings }]) =>
+      findings.filter(({ status }) => status === true).map((finding) => `${id.replace(GPU, '')}: ${words(finding)}`),
+    );
+  }
+}
+
+function words({ type, instance: part, severity, remedy }: Finding): string {
+  return [`${type}${part === undefined ? '' : `/${part}`}`, severity, remedy].filter((word) => word !== undefined).join(' ');
+}
+
+const xid = (index: number, text: string, part = ''): string => `NVRM: Xid (PCI:0000:0${index}:00${part}): ${text}`;
+const to = (index: number, from: number, action: number): string =>
+  xid(index, `154, GPU recovery action changed from 0x${from} (x) to 0x${action} (y)`);
+
+describe('a fault', () => {
+  it('of one GPU leaves its seven neighbours alone', () => {
+    const log = new Log().add(xid(3, '79, GPU has fallen off the bus.'));
+    expect(log.holding()).toEqual(['3: Xid/79 fatal reboot']);
+    expect([...log.report().keys()]).toEqual([`${GPU}3`]);
+  });
+
+  it('stays for as long as nothing ends it', () => {
+    const log = new Log().add(xid(3, '79, GPU has fallen off the bus.'));
+    expect(log.holding(eight, log.nowMs + 90 * 86_400_000)).toEqual(['3: Xid/79 fatal reboot']);
+  });
+
+  it('says in its message what happened, to whom and how often', () => {
+    const log = new Log().add(xid(1, '95, pid=77, name=train, Uncontained: FBHUB (0x1)'));
+    log.put(log.message(xid(1, '95, pid=77, name=train, Uncontained: FBHUB (0x2)')));
+    expect(log.report().get(`${GPU}1`)?.findings).toEqual([
+      {
+        type: 'Xid',
+        instance: '95',
+        status: true,
+        reason: 'Hardware',
+        severity: 'fatal',
+        remedy: 'reset',
+        message: 'Xid 95: uncorrectable memory error, not contained; process 77 (train); Uncontained: FBHUB (0x2); 2 times',
+      },
+    ]);
+  });
+
+  it('is not made smaller by a later line that is less bad', () => {
+    const log = new Log().add(
+      xid(1, '149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6)'),
+      xid(1, '149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 03 (0x004505c6)'),
+    );
+    expect(log.holding()).toEqual(['1: Xid/149 fatal reset']);
+    expect(log.report().get(`${GPU}1`)?.findings[0]?.message).toContain('Link 08');
+  });
+
+  it('of a contained memory error marks the device and leaves it in', () => {
+    expect(new Log().add(xid(1, '94, pid=5, Contained: SM. RST: No, D-RST: No')).holding()).toEqual([
+      '1: Xid/94 degraded restart-workload',
+    ]);
+  });
+
+  it('gives only declared types and reasons', () => {
+    const log = new Log().add(...Array.from({ length: 200 }, (_, number) => xid(1, `${number}, text`)), to(1, 0, 1), to(1, 1, 0));
+    log.add(
+      xid(2, '79, x'),
+      xid(1, '13, x'),
+      'NVRM: GPU 0000:04:00.0: GPU has fallen off the bus.',
+      'nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 1, Fatal, x',
+    );
+    const reasons = new Map<string, readonly string[]>(xidConditions.map((spec) => [spec.type, spec.reasons]));
+    const findings = [...log.report().values()].flatMap((report) => report.findings);
+    expect(findings.length).toBeGreaterThan(10);
+    for (const finding of findings) expect(reasons.get(finding.type), finding.type).toContain(finding.reason);
+  });
+});
+
+describe('an error that passes', () => {
+  const application = [8, 13, 31, 43, 45, 68, 69];
+
+  it.each(application)('of an application (%i) is told and takes nothing out', (number) => {
+    const log = new Log().add(xid(1, `${number}, pid=5, name=python, Ch 00000008`));
+    expect(log.holding()).toEqual([`1: XidPassing/${number} info restart-workload`]);
+  });
+
+  it('is no longer reported after a minute, so that the quiet time of the policy begins', () => {
+    const log = new Log().add(xid(1, '13, pid=5, name=python, Graphics Exception'));
+    expect(log.holding(eight, T0 + 59_000)).toHaveLength(1);
+    expect(log.holding(eight, T0 + 61_000)).toEqual([]);
+    expect(log.report(eight, T0 + 61_000).get(`${GPU}1`)?.readings).toHaveLength(2);
+  });
+
+  it('from before the start of the agent is counted and not told again', () => {
+    const log = new Log();
+    log.put(log.message(xid(1, '13, Graphics Exception'), { timeMs: T0 - 3_600_000, live: false }));
+    const { timeMs, ...undated } = log.message(xid(1, '31, MMU Fault'), { live: false });
+    log.put(undated);
+    expect(timeMs).toBeDefined();
+    expect(log.holding()).toEqual([]);
+    expect(log.report().get(`${GPU}1`)?.readings).toEqual([
+      { metric: 'device_nvidia_xid_errors_total', labels: { xid: '13' }, value: 1 },
+      { metric: 'device_nvidia_xid_last_timestamp_seconds', labels: { xid: '13' }, value: (T0 - 3_600_000) / 1_000 },
+      { metric: 'device_nvidia_xid_errors_total', labels: { xid: '31' }, value: 1 },
+    ]);
+  });
+
+  it('with an unknown number is judged as configured', () => {
+    const log = new Log();
+    log.put(log.message(xid(1, '4711, brand new')));
+    log.put(log.message(xid(2, '4711, brand new')), 'fatal');
+    log.put(log.message(xid(3, '4711, brand new')), 'info');
+    expect(log.holding()).toEqual(['1: XidPassing/4711 degraded inspect', '2: Xid/4711 fatal inspect', '3: XidPassing/4711 info inspect']);
+  });
+});
+
+describe("the driver's recovery action", () => {
+  it('outranks the remedy of the table, on its GPU alone', () => {
+    const log = new Log().add(xid(1, '119, Timeout'), xid(2, '119, Timeout'), to(1, 0, 2));
+    expect(log.holding()).toEqual(['1: Xid/154 fatal reboot', '1: Xid/119 fatal reboot', '2: Xid/119 fatal reset']);
+  });
+
+  it('takes out a GPU with an error that by the table only marks it', () => {
+    expect(new Log().add(xid(1, '94, Contained'), to(1, 0, 4)).holding()).toEqual(['1: Xid/154 fatal reset', '1: Xid/94 degraded reset']);
+  });
+
+  it('counts with its latest value', () => {
+    expect(new Log().add(to(1, 0, 1), to(1, 1, 2)).holding()).toEqual(['1: Xid/154 fatal reboot']);
+  });
+
+  it('of zero ends every fault of its GPU, and says so', () => {
+    const log = new Log().add(xid(1, '79, x'), xid(1, '64, x'), xid(1, '48, x', ' GPU-I:05'), xid(2, '79, x'), to(1, 0, 2), to(1, 2, 0));
+    expect(log.holding()).toEqual(['2: Xid/79 fatal reboot']);
+    expect(log.report().get(`${GPU}1`)?.findings).toEqual([
+      { type: 'Xid', status: false, reason: 'Recovered', message: 'the GPU has recovered since' },
+      { type: 'GpuFallenOffBus', status: false, reason: 'Recovered', message: 'the GPU has recovered since' },
+    ]);
+  });
+
+  it('goes up and down as often as the driver says, also within a minute and in the same words', () => {
+    const log = new Log();
+    for (let turn = 0; turn < 5; turn++) {
+      log.add(xid(1, '119, Timeout'), to(1, 0, 1));
+      expect(log.holding()).toEqual(['1: Xid/154 fatal reset', '1: Xid/119 fatal reset']);
+      log.add(to(1, 1, 0));
+      expect(log.holding()).toEqual([]);
+    }
+  });
+
+  it('that cannot be read asks for a person', () => {
+    expect(new Log().add(xid(1, '154, GPU recovery action changed')).holding()).toEqual(['1: Xid/154 fatal inspect']);
+  });
+});
+
+describe('evidence from outside the log', () => {
+  it('of a reset ends what a reset cures and was there before it', () => {
+    const log = new Log().add(xid(1, '48, x'), xid(1, '79, x'), xid(1, '64, x'), xid(2, '48, x'));
+    const resetAt = log.nowMs;
+    log.add(xid(1, '95, x'));
+    log.memory = endFaults(log.memory, '0000:01:00.0', 'reset', resetAt);
+    expect(log.holding()).toEqual(['1: Xid/64 fatal replace', '1: Xid/95 fatal reset', '2: Xid/48 fatal reset']);
+  });
+
+  it('that the driver asks for nothing ends all that came before', () => {
+    const log = new Log().add(xid(1, '64, x'), to(1, 0, 1), 'NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.');
+    log.memory = endFaults(log.memory, '0000:01:00.0', 'driver-asks-nothing', log.nowMs);
+    expect(log.holding()).toEqual([]);
+    log.add(xid(1, '48, x'));
+    expect(log.holding()).toEqual(['1: Xid/48 fatal reset']);
+  });
+
+  it('is not repeated', () => {
+    const log = new Log().add(xid(1, '48, x'));
+    const once = endFaults(log.memory, '0000:01:00.0', 'reset', log.nowMs);
+    expect(endFaults(once, '0000:01:00.0', 'reset', log.nowMs + 1)).toBe(once);
+  });
+
+  it('keeps a loss that is younger', () => {
+    const log = new Log();
+    const resetAt = log.nowMs;
+    log.add('NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.');
+    log.memory = endFaults(log.memory, '0000:01:00.0', 'reset', resetAt);
+    expect(log.holding()).toEqual(['1: GpuFallenOffBus reboot']);
+  });
+});
+
+describe('counting', () => {
+  const counts = (log: Log, devices: readonly Device[] = eight): readonly string[] =>
+    [...log.report(devices)].flatMap(([id, { readings }]) =>
+      readings
+        .filter(({ metric }) => metric === 'device_nvidia_xid_errors_total')
+        .map(({ labels, value }) => `${id.replace(GPU, '')}: ${labels?.xid} ${value}`),
+    );
+
+  it('takes identical lines within a minute for one event', () => {
+    const log = new Log();
+    for (let turn = 0; turn < 90; turn++) log.add(xid(1, '31, pid=5, name=a, Ch 1'));
+    expect(counts(log)).toEqual(['1: 31 2']);
+  });
+
+  it('tells lines apart that differ', () => {
+    expect(counts(new Log().add(xid(1, '31, Ch 1'), xid(1, '31, Ch 2'), xid(1, '13, Ch 1'), xid(2, '31, Ch 1')))).toEqual([
+      '1: 13 1',
+      '1: 31 2',
+      '2: 31 1',
+    ]);
+  });
+
+  it('changes nothing when the log is read again', () => {
+    const texts = [
+      xid(1, '48, x'),
+      xid(1, '79, y'),
+      to(1, 0, 1),
+      to(1, 1, 0),
+      xid(1, '13, z'),
+      'NVRM: GPU 0000:02:00.0: GPU has fallen off the bus.',
+    ];
+    const first = new Log();
+    const messages = texts.map((text) => first.message(text));
+    for (const message of messages) first.put(message);
+    const before = first.memory;
+    for (const message of messages) first.put(message);
+    expect(first.memory).toEqual(before);
+    expect(first.holding()).toEqual(['1: XidPassing/13 info restart-workload', '2: GpuFallenOffBus reboot']);
+  });
+
+  it('counts an instance on itself, its GPU on the GPU, and one that is gone on the GPU', () => {
+    const log = new Log().add(
+      xid(1, '13, a', ' GPU-I:05 GPU-CI:00'),
+      xid(1, '13, b', ' GPU-I:01'),
+      xid(1, '13, c'),
+      xid(1, '13, d', ' GPU-I:09'),
+    );
+    expect(counts(log, split)).toEqual(['1: 13 2', 'MIG-1/1/0: 13 1', 'MIG-1/1/1: 13 1', 'MIG-1/5/0: 13 1']);
+  });
+
+  it('never gives one series of a device twice', () => {
+    const log = new Log().add(
+      xid(1, '13, a', ' GPU-I:01 GPU-CI:00'),
+      xid(1, '13, b', ' GPU-I:01'),
+      xid(1, '13, c', ' GPU-I:09'),
+      xid(1, '13, d'),
+    );
+    for (const { readings } of log.report(split).values()) {
+      const series = readings.map(({ metric, labels }) => `${metric} ${labels?.xid}`);
+      expect(new Set(series).size).toBe(series.length);
+    }
+  });
+});
+
+describe('on a GPU that is split', () => {
+  it.each([
+    ['of the whole GPU concerns all of it', '48, x', '', ['1', 'MIG-1/1/0', 'MIG-1/1/1', 'MIG-1/5/0', 'MIG-1/13/0']],
+    ['of a GPU instance concerns its compute instances', '48, x', ' GPU-I:01', ['MIG-1/1/0', 'MIG-1/1/1']],
+    ['of a compute instance concerns that one', '48, x', ' GPU-I:01 GPU-CI:01', ['MIG-1/1/1']],
+    ['of an instance with a number of two digits is read as decimal', '94, x', ' GPU-I:13 GPU-CI:00', ['MIG-1/13/0']],
+    ['of an instance that is gone stays with the GPU', '94, x', ' GPU-I:09', ['1']],
+    [
+      'of a part that all share concerns all of it, whatever instance is named',
+      '95, x',
+      ' GPU-I:05',
+      ['1', 'MIG-1/1/0', 'MIG-1/1/1', 'MIG-1/5/0', 'MIG-1/13/0'],
+    ],
+    ['of the bus concerns all of it', '79, x', ' GPU-I:05', ['1', 'MIG-1/1/0', 'MIG-1/1/1', 'MIG-1/5/0', 'MIG-1/13/0']],
+    [
+      'of the system processor concerns all of it',
+      '119, x',
+      ' GPU-I:05 GPU-CI:00',
+      ['1', 'MIG-1/1/0', 'MIG-1/1/1', 'MIG-1/5/0', 'MIG-1/13/0'],
+    ],
+    ['of an application concerns its instance', '13, x', ' GPU-I:05 GPU-CI:00', ['MIG-1/5/0']],
+  ])('an error %s', (_, text, part, ids) => {
+    const log = new Log().add(xid(1, text, part));
+    expect(log.holding(split).map((word) => word.split(': ')[0])).toEqual(ids);
+  });
+
+  it('a recovery action concerns all of it', () => {
+    const log = new Log().add(xid(1, '48, x', ' GPU-I:05'), to(1, 0, 1));
+    expect(log.holding(split)).toHaveLength(6);
+    log.add(to(1, 1, 0));
+    expect(log.holding(split)).toEqual([]);
+  });
+});
+
+describe('a GPU that is lost without an Xid', () => {
+  it('is told by one line', () => {
+    expect(new Log().add('NVRM: GPU 0000:04:00.0: GPU has fallen off the bus.').holding()).toEqual(['4: GpuFallenOffBus reboot']);
+  });
+
+  it('is told by several records, between which others may come', () => {
+    const log = new Log().add(
+      'NVRM: The NVIDIA GPU 0000:04:00.0',
+      'mlx5_core 0000:05:00.0: something else',
+      'NVRM: (PCI ID: 10de:26b5) installed in this system has',
+      'NVRM: fallen off the bus and is not responding to commands.',
+    );
+    expect(log.holding()).toEqual(['4: GpuFallenOffBus reboot']);
+  });
+
+  it('is told by several lines of one record', () => {
+    const text =
+      'NVRM: The NVIDIA GPU 0000:04:00.0 (PCI ID: 10de:1e07) installed in this\nNVRM: system has fallen off the bus and is not responding to commands.';
+    expect(new Log().add(text).holding()).toEqual(['4: GpuFallenOffBus reboot']);
+  });
+
+  it('is no other GPU that an unrelated message named before', () => {
+    const log = new Log().add(
+      'NVRM: The NVIDIA GPU 0000:04:00.0',
+      'NVRM: None of the NVIDIA devices were initialized.',
+      'NVRM: fallen off the bus and is not responding to commands.',
+    );
+    expect(log.holding()).toEqual([]);
+  });
+
+  it('is told once when an Xid tells it too', () => {
+    const log = new Log().add('NVRM: GPU 0000:04:00.0: GPU has fallen off the bus.', xid(4, '79, GPU has fallen off the bus.'));
+    expect(log.holding()).toEqual(['4: Xid/79 fatal reboot']);
+  });
+});
+
+describe('the rest of the log', () => {
+  it('ties a GPU of unknown address to its lines by the UUID that the driver logs', () => {
+    const { pciAddress, ...unplaced } = gpu(1);
+    const { pciAddress: place, ...unplacedInstance } = instance(1, 5, 0);
+    expect([pciAddress, place]).toEqual(['0000:01:00.0', '0000:01:00.0']);
+    const log = new Log().add(`NVRM: GPU at PCI:0000:01:00: ${GPU}1`, xid(1, '79, x'));
+    expect(log.holding([gpu(0), unplaced, unplacedInstance])).toEqual(['1: Xid/79 fatal reboot', 'MIG-1/5/0: Xid/79 fatal reboot']);
+  });
+
+  it('marks every GPU, and takes none out, when a switch of their fabric fails', () => {
+    const log = new Log().add(
+      'nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 20009, Non-fatal, Link 28 RX Short Error Rate',
+      'nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 11001, Fatal, ingress invalid command',
+    );
+    expect(log.holding()).toEqual(eight.map((_, index) => `${index}: NvSwitchFault/0000:c3:00.0`));
+    log.add('NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14');
+    expect(log.holding()).toEqual([]);
+    expect(log.memory.driverLoadedAtMs).toBe(log.nowMs - 1_000);
+  });
+
+  it('keeps which libraries do not fit the driver', () => {
+    const log = new Log().add(
+      'NVRM: API mismatch: the client has the version 535.1, but\nNVRM: this kernel module has the version 550.2.  Please',
+    );
+    expect(log.memory.mismatch).toEqual({ clientVersion: '535.1', timeMs: T0 });
+    expect(log.holding()).toEqual([]);
+  });
+
+  it('is of no concern where it is not of the driver', () => {
+    const log = new Log().add('EXT4-fs (vda): mounted filesystem', 'random: crng init done', '');
+    expect(log.memory).toBe(EMPTY_MEMORY);
+  });
+
+  it('bounds what it remembers, however much is logged', () => {
+    const log = new Log();
+    for (let turn = 0; turn < 5_000; turn++) log.add(xid(1, `31, Ch ${turn}`));
+    const [remembered] = [...log.memory.gpus.values()];
+    expect(remembered?.tallies).toHaveLength(1);
+    expect(remembered?.tallies[0]?.count).toBe(5_000);
+    expect(remembered?.recent.length).toBeLessThanOrEqual(256);
+  });
+});
