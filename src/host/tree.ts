@@ -16,11 +16,12 @@ const buffer = Buffer.allocUnsafe(65_536);
  */
 export class Tree {
   readonly root: string;
-  readonly #guard: ReadGuard | undefined;
+  /** Told of each read before it begins. */
+  readonly guard: ReadGuard | undefined;
 
   constructor(root: string, guard?: ReadGuard) {
     this.root = root;
-    this.#guard = guard;
+    this.guard = guard;
   }
 
   path(path: string): string {
@@ -29,7 +30,7 @@ export class Tree {
 
   /** Reads up to 64 KiB. `stat` is not asked, since pseudo files lie about their size. */
   read(path: string): ReadResult {
-    if (this.#guard?.enter(this.path(path)) === false) return { error: 'EHUNG' };
+    if (this.guard?.enter(this.path(path)) === false) return { error: 'EHUNG' };
     let fd: number | undefined;
     try {
       fd = openSync(this.path(path), 'r');
@@ -44,7 +45,7 @@ export class Tree {
       return { error: errnoName(error) };
     } finally {
       if (fd !== undefined) closeSync(fd);
-      this.#guard?.leave();
+      this.guard?.leave();
     }
   }
 
@@ -55,7 +56,7 @@ export class Tree {
 
   /** The first bytes of a binary file, at most `limit` of them; undefined when it cannot be read. */
   bytes(path: string, limit: number): Buffer | undefined {
-    if (this.#guard?.enter(this.path(path)) === false) return undefined;
+    if (this.guard?.enter(this.path(path)) === false) return undefined;
     let fd: number | undefined;
     try {
       fd = openSync(this.path(path), 'r');
@@ -67,7 +68,7 @@ export class Tree {
       return undefined;
     } finally {
       if (fd !== undefined) closeSync(fd);
-      this.#guard?.leave();
+      this.guard?.leave();
     }
   }
 

@@ -20,6 +20,19 @@ export interface CounterRow {
   readonly ceilings?: readonly Count[];
 }
 
+/** Files whose value is judged besides being exported. */
+export const JUDGED_FILES = [
+  'link_downed',
+  'symbol_error',
+  'link_error_recovery',
+  'local_link_integrity_errors',
+  'excessive_buffer_overrun_errors',
+  'port_rcv_errors',
+  'req_transport_retries_exceeded',
+  'max_retry_exceeded',
+] as const;
+export type JudgedFile = (typeof JUDGED_FILES)[number];
+
 function ones(...bits: readonly number[]): readonly Count[] {
   return bits.map((count) => (count < 53 ? 2 ** count - 1 : 2n ** BigInt(count) - 1n));
 }

@@ -1,6 +1,7 @@
 import type { Finding } from '../../model/health.ts';
 import { pcieFindings } from '../pcie.ts';
 import { conditions } from './conditions.ts';
+import type { JudgedFile } from './counters.ts';
 import type { HcaSample, PortSample } from './hca.ts';
 import type { Count } from './parse.ts';
 import { rateWord } from './port.ts';
@@ -83,7 +84,7 @@ function rateDegraded({ port, level, memory }: PortSample): Finding[] {
 }
 
 /** Counters that the policy judges by their growth. A ceiling tells it from where on growth says nothing. */
-const JUDGED: readonly { readonly file: string; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
+const JUDGED: readonly { readonly file: JudgedFile; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
   { file: 'link_downed', type: conditions.LinkFlapping.type, reason: 'LinkDownedGrows', ceiling: 255 },
   { file: 'symbol_error', type: conditions.SymbolErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
   { file: 'link_error_recovery', type: conditions.LinkErrorRecovery.type, reason: 'CounterGrows', ceiling: 255 },

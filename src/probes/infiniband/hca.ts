@@ -1,21 +1,16 @@
-import type { Tree } from '../../host/tree.ts';
+import { DirectoryMark } from '../../host/directory-mark.ts';
+import type { KeptFiles, KeptGroup } from '../../host/kept-files.ts';
 import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
-import { type CounterPass, CounterPlan, NOTHING_READ, portPlaces } from './counter-plan.ts';
+import { type CounterPass, CounterPlan, NOTHING_READ } from './counter-plan.ts';
 import { type CharDevices, CLASS, type Place } from './discover.ts';
 import { type HcaFacts, readHcaFacts } from './facts.ts';
-import { type PortFacts, type PortLevel, readPortLevel } from './port.ts';
-import { NEW_PORT, type PortMemory, remember } from './port-memory.ts';
+import { isDue, type Paces } from './paces.ts';
+import type { PortMemory } from './port-memory.ts';
+import { PortReader, type PortSample } from './port-reader.ts';
 
-/** One look at one port. */
-export interface PortSample {
-  readonly port: string;
-  readonly facts: PortFacts;
-  readonly level: PortLevel;
-  readonly memory: PortMemory;
-  readonly counters: CounterPass;
-}
+export type { PortSample } from './port-reader.ts';
 
-/** One look at one device. */
+/** One look at one device; the look before if there is nothing new to see. */
 export interface HcaSample {
   readonly facts: HcaFacts;
   readonly ports: readonly PortSample[];
@@ -29,72 +24,105 @@ export interface HcaSample {
 export class Hca {
   readonly identity: string;
   readonly place: Place;
-  readonly #sys: Tree;
-  readonly #withHardware: boolean;
-  readonly #memories: Map<string, PortMemory>;
-  readonly #plans = new Map<string, CounterPlan>();
+  readonly #directory: string;
+  readonly #keeper: KeptFiles;
+  readonly #mark: DirectoryMark;
+  readonly #found: HcaDiscovery;
+  readonly #ports = new Map<string, PortReader>();
+  readonly #deviceFiles: KeptGroup;
   readonly #devicePlan: CounterPlan;
+  #deviceAtMs = Number.NEGATIVE_INFINITY;
   #facts: HcaFacts;
   #pcie: { readonly sample: PcieSample; readonly readAtMs: number } | undefined;
+  #latest: HcaSample | undefined;
 
-  constructor(sys: Tree, name: string, identity: string, found: HcaDiscovery) {
-    this.#sys = sys;
+  constructor(keeper: KeptFiles, name: string, identity: string, found: HcaDiscovery) {
+    const directory = `${CLASS}/${name}`;
+    const places = found.withHardware ? ([['device', `${directory}/hw_counters`]] as const) : [];
+    this.#keeper = keeper;
+    this.#directory = directory;
+    this.#mark = new DirectoryMark(keeper.tree.path(directory));
     this.identity = identity;
     this.place = found.place;
-    this.#withHardware = found.withHardware;
-    this.#memories = found.memories;
-    this.#devicePlan = new CounterPlan(sys, found.withHardware ? [['device', `${CLASS}/${name}/hw_counters`]] : [], {});
-    this.#facts = readHcaFacts(sys, name, found.place, found.charDevices);
+    this.#found = found;
+    this.#deviceFiles = keeper.group(places.map(([, path]) => path));
+    this.#devicePlan = new CounterPlan(keeper.tree, this.#deviceFiles, places, {});
+    this.#facts = readHcaFacts(keeper.tree, name, found.place, found.charDevices);
     this.#plan();
+  }
+
+  /** True when its directory is the same as at the last look, with the same names in it; false when that has to be looked up. */
+  isUntouched(): boolean {
+    return !this.#mark.renew();
   }
 
   /** Reads the slow facts anew and looks for counter files that came or went. */
   refreshFacts(charDevices: CharDevices): void {
-    this.#facts = readHcaFacts(this.#sys, this.#facts.name, this.place, charDevices);
-    this.#devicePlan.relist();
+    this.#facts = readHcaFacts(this.#keeper.tree, this.#facts.name, this.place, charDevices);
+    this.#relistDevice();
+    for (const port of this.#ports.values()) port.relist();
     this.#plan();
+  }
+
+  /** To be called when its directory changed: counters of its own may have come. Slow facts keep their pace. */
+  relist(): void {
+    this.#relistDevice();
   }
 
   read(nowMs: number): HcaSample {
     const pcie = this.#readPcie(nowMs);
     const isAsleep = pcie?.link.isAsleep === true;
-    const ports = [...this.#facts.ports].map(([port, facts]) =>
-      isAsleep ? this.#unseenPort(port, facts) : this.#readPort(port, facts, nowMs),
-    );
-    const device = isAsleep ? NOTHING_READ : this.#devicePlan.read(nowMs);
-    return { facts: this.#facts, ports, device, ...(pcie && { pcie }) };
+    const ports: PortSample[] = [];
+    for (const [port, facts] of this.#facts.ports) {
+      const reader = this.#ports.get(port) as PortReader;
+      ports.push(isAsleep ? reader.unseen(facts) : reader.read(facts, nowMs));
+    }
+    const device = isAsleep ? NOTHING_READ : this.#readDevice(nowMs);
+    return this.#sample({ facts: this.#facts, ports, device, ...(pcie && { pcie }) });
   }
 
   /** The device while its files cannot be seen, as when it was moved into a container's network namespace. */
   elsewhere(): HcaSample {
-    const ports = [...this.#facts.ports].map(([port, facts]) => this.#unseenPort(port, facts));
-    return { facts: this.#facts, ports, device: NOTHING_READ, isElsewhere: true };
+    if (this.#latest?.isElsewhere === true) return this.#latest;
+    const ports = [...this.#facts.ports].map(([port, facts]) => (this.#ports.get(port) as PortReader).unseen(facts));
+    return this.#sample({ facts: this.#facts, ports, device: NOTHING_READ, isElsewhere: true });
   }
 
-  /** Asking a sleeping function for its state would wake it, or hang. */
-  #unseenPort(port: string, facts: PortFacts): PortSample {
-    return { port, facts, level: {}, memory: this.#memories.get(port) ?? NEW_PORT, counters: NOTHING_READ };
+  /** Gives up what is kept open. The device can still be told of, not read. */
+  close(): void {
+    this.#deviceFiles.close();
+    for (const port of this.#ports.values()) port.close();
+  }
+
+  #sample(now: HcaSample): HcaSample {
+    if (this.#latest === undefined || !isSame(this.#latest, now)) this.#latest = now;
+    return this.#latest;
   }
 
   #plan(): void {
-    const { name, ports } = this.#facts;
-    for (const port of this.#plans.keys()) if (!ports.has(port)) this.#plans.delete(port);
+    const { ports } = this.#facts;
+    for (const [port, reader] of this.#ports) {
+      if (ports.has(port)) continue;
+      reader.close();
+      this.#ports.delete(port);
+    }
     for (const port of ports.keys()) {
-      const plan = this.#plans.get(port);
-      if (plan !== undefined) plan.relist();
-      else this.#plans.set(port, new CounterPlan(this.#sys, portPlaces(`${CLASS}/${name}/ports/${port}`, this.#withHardware), { port }));
+      if (!this.#ports.has(port))
+        this.#ports.set(port, new PortReader(this.#keeper, `${this.#directory}/ports/${port}`, port, this.#found));
     }
   }
 
-  #readPort(port: string, facts: PortFacts, nowMs: number): PortSample {
-    const level = readPortLevel(this.#sys, `${CLASS}/${this.#facts.name}/ports/${port}`);
-    const before = this.#memories.get(port) ?? NEW_PORT;
-    const memory = remember(before, level);
-    this.#memories.set(port, memory);
-    const plan = this.#plans.get(port) as CounterPlan;
-    // A port that comes up may have counters that it had not while it was down.
-    if (memory.isActive && !before.isActive) plan.forgive();
-    return { port, facts, level, memory, counters: plan.read(nowMs) };
+  #relistDevice(): void {
+    this.#deviceFiles.refresh();
+    this.#devicePlan.relist();
+    this.#deviceAtMs = Number.NEGATIVE_INFINITY;
+  }
+
+  #readDevice(nowMs: number): CounterPass {
+    if (this.#deviceFiles.hasChanged()) this.#relistDevice();
+    if (this.#latest !== undefined && !isDue(this.#deviceAtMs, this.#found.paces.countersMs, nowMs)) return this.#latest.device;
+    this.#deviceAtMs = nowMs;
+    return this.#devicePlan.read(nowMs);
   }
 
   #readPcie(nowMs: number): PcieSample | undefined {
@@ -102,10 +130,15 @@ export class Hca {
     // Virtual and scalable functions report their physical function's link, or nothing.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     if (this.#pcie === undefined || nowMs - this.#pcie.readAtMs >= PCIE_EVERY_MS) {
-      this.#pcie = { sample: readPcie(this.#sys, pciAddress), readAtMs: nowMs };
+      this.#pcie = { sample: readPcie(this.#keeper.tree, pciAddress), readAtMs: nowMs };
     }
     return this.#pcie.sample;
   }
+}
+
+function isSame(a: HcaSample, b: HcaSample): boolean {
+  if (a.facts !== b.facts || a.device !== b.device || a.pcie !== b.pcie || a.isElsewhere !== b.isElsewhere) return false;
+  return a.ports.length === b.ports.length && a.ports.every((port, index) => port === b.ports[index]);
 }
 
 /** What discovery knows of a device before its first read. */
@@ -113,6 +146,7 @@ export interface HcaDiscovery {
   readonly place: Place;
   readonly charDevices: CharDevices;
   readonly withHardware: boolean;
+  readonly paces: Paces;
   /** Port number to memory; outlives the device, so that a reset does not make a faulty port look uncabled. */
   readonly memories: Map<string, PortMemory>;
 }

@@ -1,4 +1,5 @@
-import { booleanOption, listOption, type OptionValues, stringOption } from '../../model/options.ts';
+import { millis, seconds } from '../../model/duration.ts';
+import { booleanOption, durationOption, integerOption, listOption, type OptionValues, stringOption } from '../../model/options.ts';
 
 export const options = {
   'device-include': stringOption('', 'Regular expression of the RDMA device names to read, anchored at both ends; empty means all'),
@@ -7,6 +8,17 @@ export const options = {
     'Regular expression of the RDMA device names to leave alone, anchored at both ends: no file of theirs is opened',
   ),
   'hw-counters': booleanOption(true, 'Read the counters of the hw_counters directories, of ports and devices'),
+  'state-interval': durationOption(millis(0), 'Least time between two reads of the state and the rate of ports; 0 means every refresh'),
+  'counter-interval': durationOption(
+    millis(0),
+    'Least time between two reads of the counters, some of which cost the firmware a command each; 0 means every refresh',
+  ),
+  'facts-interval': durationOption(seconds(60), 'Time between two reads of what hardly ever changes: firmware version, GUIDs, interfaces'),
+  'kept-files': integerOption(
+    -1,
+    'Most counter files kept open between two refreshes, which makes reading them several times cheaper; -1 means half of the limit of open files',
+    -1,
+  ),
   'expected-ports': listOption(
     [],
     'Ports that must be up from the start, as device:port with * for any characters; others count as down only after having been up',

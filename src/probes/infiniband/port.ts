@@ -1,3 +1,4 @@
+import type { KeptFile, KeptGroup } from '../../host/kept-files.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Reading } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
@@ -34,12 +35,40 @@ export interface PortFacts {
 
 const BYTES_PER_GIGABIT = 125_000_000;
 
-export function readPortLevel(sys: Tree, directory: string): PortLevel {
-  const { text, error } = sys.read(`${directory}/state`);
-  if (error !== undefined) return { error };
-  const state = parsePortState(text);
-  const physicalState = parsePhysicalState(sys.text(`${directory}/phys_state`) ?? '');
-  const rate = parseRate(sys.text(`${directory}/rate`) ?? '');
+/** Reads what a port says of itself; the same object as long as it says the same. */
+export class PortLevelReader {
+  readonly #files: KeptGroup;
+  readonly #state: KeptFile;
+  readonly #physicalState: KeptFile;
+  readonly #rate: KeptFile;
+  #said: readonly (string | undefined)[] = [];
+  #level: PortLevel = {};
+
+  constructor(files: KeptGroup, directory: string) {
+    this.#files = files;
+    this.#state = files.file(`${directory}/state`);
+    this.#physicalState = files.file(`${directory}/phys_state`);
+    this.#rate = files.file(`${directory}/rate`);
+  }
+
+  read(): PortLevel {
+    const { text, error } = this.#files.text(this.#state);
+    const physical = error === undefined ? this.#files.text(this.#physicalState).text : undefined;
+    const rate = error === undefined ? this.#files.text(this.#rate).text : undefined;
+    const [textBefore, errorBefore, physicalBefore, rateBefore] = this.#said;
+    if (this.#said.length > 0 && text === textBefore && error === errorBefore && physical === physicalBefore && rate === rateBefore) {
+      return this.#level;
+    }
+    this.#said = [text, error, physical, rate];
+    this.#level = error === undefined ? levelOf(text, physical ?? '', rate ?? '') : { error };
+    return this.#level;
+  }
+}
+
+function levelOf(stateText: string, physicalText: string, rateText: string): PortLevel {
+  const state = parsePortState(stateText);
+  const physicalState = parsePhysicalState(physicalText);
+  const rate = parseRate(rateText);
   return { ...(state && { state }), ...(physicalState && { physicalState }), ...(rate && { rate }) };
 }
 

@@ -1,21 +1,17 @@
+import { keepableDescriptors } from '../../host/descriptors.ts';
+import { DirectoryListing } from '../../host/directory-listing.ts';
 import type { Host } from '../../host/host.ts';
-import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
-import { type Millis, seconds } from '../../model/duration.ts';
-import type { Reading } from '../../model/metric.ts';
+import { KeptFiles } from '../../host/kept-files.ts';
+import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
-import { pcieReadings } from '../pcie.ts';
+import { CharNodes } from './char-nodes.ts';
 import { type CharDevices, CLASS, findCharDevices, isInOtherNamespace, locate, NO_CHAR_DEVICES } from './discover.ts';
-import { deviceOf, infoReading } from './facts.ts';
-import { findingsOf } from './findings.ts';
 import { Hca, type HcaSample } from './hca.ts';
-import { metrics } from './metrics.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter } from './options.ts';
-import { portReadings } from './port.ts';
+import { type Paces, pacesOf } from './paces.ts';
 import type { PortMemory } from './port-memory.ts';
 import type { ProblemCode } from './problems.ts';
-
-/** Firmware version, GUIDs, character devices, interfaces and the lists of files are looked up anew at this pace. */
-const SWEEP_EVERY_MS: Millis = seconds(60);
+import { Reporter } from './report.ts';
 
 export function createInfinibandProbe(host: Host, options: InfinibandOptions): Probe {
   const filter = nameFilter(options);
@@ -28,7 +24,13 @@ class InfinibandProbe implements Probe {
   readonly #host: Host;
   readonly #options: InfinibandOptions;
   readonly #filter: NameFilter;
-  readonly #hcas = new Map<string, Hca>();
+  readonly #paces: Paces;
+  readonly #keeper: KeptFiles;
+  readonly #class: DirectoryListing;
+  readonly #charNodes: CharNodes;
+  readonly #reporter: Reporter;
+  /** In order of their names. */
+  #hcas = new Map<string, Hca>();
   /** Devices that a container has taken into its network namespace: not gone, and not to be read. */
   readonly #elsewhere = new Map<string, Hca>();
   /** Device name to port memories. Kept when a device goes, since a reset brings it back; as many as there ever were names. */
@@ -40,11 +42,18 @@ class InfinibandProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#filter = filter;
+    this.#paces = pacesOf(options);
+    const keepable = options['kept-files'];
+    this.#keeper = new KeptFiles(host.sys, keepable < 0 ? keepableDescriptors() : keepable);
+    this.#class = new DirectoryListing(host.sys, CLASS);
+    this.#charNodes = new CharNodes(host.dev);
+    this.#reporter = new Reporter((device, port) => isExpectedPort(options, device, port));
   }
 
   collect(): Collection {
-    const listing = this.#host.sys.listing(CLASS);
+    const listing = this.#class.list();
     if (listing.error !== undefined) {
+      for (const hca of this.#hcas.values()) hca.close();
       this.#hcas.clear();
       if (listing.error === 'ENOENT') return { reports: [], problems: [] };
       const unreadable = problem('class-unreadable', `listing /sys/${CLASS} fails with ${listing.error}`);
@@ -57,38 +66,52 @@ class InfinibandProbe implements Probe {
     if (this.#options['hw-counters'] && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
-    return { reports: this.#report(samples), problems };
+    return { reports: this.#reporter.reports(samples, this.#charNodes.names()), problems };
+  }
+
+  close(): void {
+    for (const hca of this.#hcas.values()) hca.close();
   }
 
   /** Brings the known devices in line with the class directory. */
   #discover(names: readonly string[], nowMs: number, problems: Problem[]): void {
     const present = new Map<string, string>();
     for (const name of names) {
-      const identity = this.#host.sys.identity(`${CLASS}/${name}`);
+      const hca = this.#hcas.get(name);
+      const isUntouched = hca?.isUntouched() === true;
+      const identity = hca !== undefined && isUntouched ? hca.identity : this.#host.sys.identity(`${CLASS}/${name}`);
       if (identity === undefined) problems.push(vanished(name));
       else present.set(name, identity);
+      if (hca !== undefined && !isUntouched && identity === hca.identity) hca.relist();
     }
     for (const [name, hca] of this.#hcas) if (present.get(name) !== hca.identity) this.#dismiss(name, hca);
     for (const [name, hca] of this.#elsewhere) {
       if (present.has(name) || !isInOtherNamespace(this.#host.sys, hca.place)) this.#elsewhere.delete(name);
     }
-    const added = [...present.keys()].filter((name) => !this.#hcas.has(name));
-    if (added.length > 0 || nowMs - this.#sweptAtMs >= SWEEP_EVERY_MS) this.#sweep(nowMs);
+    const added = [...present].filter(([name]) => !this.#hcas.has(name));
+    if (added.length > 0 || nowMs - this.#sweptAtMs >= this.#paces.factsMs) this.#sweep(nowMs);
+    if (added.length > 0) this.#add(added);
+  }
+
+  #add(added: readonly (readonly [name: string, identity: string])[]): void {
     const virtualFunctions = new Map();
-    for (const name of added) {
+    for (const [name, identity] of added) {
       const memories = this.#memories.get(name) ?? new Map<string, PortMemory>();
       this.#memories.set(name, memories);
       const found = {
         place: locate(this.#host.sys, `${CLASS}/${name}`, virtualFunctions),
         charDevices: this.#charDevices.get(name) ?? NO_CHAR_DEVICES,
         withHardware: this.#options['hw-counters'],
+        paces: this.#paces,
         memories,
       };
-      this.#hcas.set(name, new Hca(this.#host.sys, name, present.get(name) as string, found));
+      this.#hcas.set(name, new Hca(this.#keeper, name, identity, found));
     }
+    this.#hcas = new Map([...this.#hcas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   #dismiss(name: string, hca: Hca): void {
+    hca.close();
     this.#hcas.delete(name);
     if (isInOtherNamespace(this.#host.sys, hca.place)) this.#elsewhere.set(name, hca);
   }
@@ -101,9 +124,11 @@ class InfinibandProbe implements Probe {
 
   #readAll(nowMs: number, problems: Problem[]): HcaSample[] {
     const samples: HcaSample[] = [];
-    for (const [name, hca] of [...this.#hcas].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    for (const [name, hca] of this.#hcas) {
+      const { opened } = this.#keeper;
       const sample = hca.read(nowMs);
-      if (this.#host.sys.identity(`${CLASS}/${name}`) !== hca.identity) {
+      // What came from descriptors that were open before was there while it was read.
+      if (this.#keeper.opened !== opened && this.#host.sys.identity(`${CLASS}/${name}`) !== hca.identity) {
         // Gone while it was read: half a truth is none.
         this.#dismiss(name, hca);
         if (!this.#elsewhere.has(name)) problems.push(vanished(name));
@@ -116,48 +141,6 @@ class InfinibandProbe implements Probe {
     }
     return samples;
   }
-
-  #report(samples: readonly HcaSample[]): DeviceReport[] {
-    const charNodes = this.#charNodes();
-    const physical = new Map(
-      samples.flatMap((sample) => (sample.facts.place.kind === 'pf' ? [[sample.facts.place.pciAddress, sample]] : [])),
-    );
-    return samples.map((sample) => {
-      const { name, place } = sample.facts;
-      const parent = place.physicalFunction === undefined ? undefined : physical.get(place.physicalFunction);
-      return {
-        device: deviceOf(sample.facts, parent?.facts.name, charNodes?.has('rdma_cm') === true),
-        readings: readingsOf(sample),
-        findings: findingsOf(sample, {
-          ...(parent && { parent }),
-          ...(charNodes && { charNodes }),
-          isExpected: (port) => isExpectedPort(this.#options, parent?.facts.name ?? name, port),
-        }),
-      };
-    });
-  }
-
-  #charNodes(): ReadonlySet<string> | undefined {
-    const { names } = this.#host.dev.listing('infiniband');
-    return names && new Set(names);
-  }
-}
-
-function readingsOf(sample: HcaSample): Reading[] {
-  if (sample.isElsewhere === true) return [infoReading(sample.facts)];
-  const passes = [...sample.ports.map(({ counters }) => counters), sample.device];
-  const unreadable = passes.reduce((sum, pass) => sum + pass.unreadable, 0);
-  return [
-    infoReading(sample.facts),
-    ...sample.ports.flatMap(({ port, level, facts, counters }) => [
-      ...portReadings(port, level, facts),
-      ...counters.readings,
-      ...counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
-    ]),
-    ...sample.device.readings,
-    { metric: metrics.unreadableFiles.name, value: unreadable },
-    ...(sample.pcie === undefined ? [] : pcieReadings(sample.pcie)),
-  ];
 }
 
 /** PCI vendor whose driver (mana_ib) has no counters on many kernels: nothing is hidden there. */

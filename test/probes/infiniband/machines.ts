@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
-import { createHost, type Host } from '../../../src/host/host.ts';
+import { createHost, type Host, noChildRegistry } from '../../../src/host/host.ts';
+import { ReadGuard } from '../../../src/host/read-guard.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Finding } from '../../../src/model/health.ts';
 import type { SimulatedHardware } from '../../../src/model/simulated.ts';
@@ -35,16 +36,35 @@ export interface Probed {
   remove(): void;
 }
 
-export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}): Omit<Probed, 'remove'> {
+/** Sees every read of the probe before and after it happens. */
+export class WatchingGuard extends ReadGuard {
+  before: (path: string) => void = () => {};
+  after: (path: string) => void = () => {};
+  #path = '';
+
+  override enter(path: string): boolean {
+    this.#path = path;
+    this.before(path);
+    return super.enter(path);
+  }
+
+  override leave(): void {
+    super.leave();
+    this.after(this.#path);
+  }
+}
+
+export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): Omit<Probed, 'remove'> {
   const clock = new HandClock();
-  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
+  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
+  const host = createHost(roots, clock, noChildRegistry, guard);
   const probe = family.createProbe(host, probeOptions(family, options));
   return { root, clock, host, probe, collect: () => probe.collect() as Collection };
 }
 
-export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}): Probed {
+export function probeMachine(machine: MachineFile, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): Probed {
   const built: Machine = buildMachine(machine);
-  return { ...probeRoot(built.root, { ...built.options, ...options }), remove: built.remove };
+  return { ...probeRoot(built.root, { ...built.options, ...options }, guard), remove: built.remove };
 }
 
 /** One of the machines beside this file. */

@@ -7,7 +7,19 @@ import { ReadGuard } from '../../../src/host/read-guard.ts';
 import { hours } from '../../../src/model/duration.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
-import { DEVICE, findingIn, HandClock, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine, valueIn } from './machines.ts';
+import {
+  DEVICE,
+  findingIn,
+  HandClock,
+  PORT,
+  type Probed,
+  probeCase,
+  probeMachine,
+  reportOf,
+  smallMachine,
+  valueIn,
+  WatchingGuard,
+} from './machines.ts';
 
 const EINVAL = '/sys/class/net/lo/speed';
 const machines: Probed[] = [];
@@ -162,13 +174,12 @@ describe('files', () => {
 
   it('are read in the order of their cost: rx_write_requests, the rest of its set, then one query each', () => {
     const names = ['rx_atomic_requests', 'duplicate_request', 'rx_write_requests', 'np_cnp_sent'];
-    const machine = keep(probeMachine(smallMachine(Object.fromEntries(names.map((name) => [`${PORT}/hw_counters/${name}`, '1\n'])))));
+    const guard = new WatchingGuard();
+    const files = Object.fromEntries(names.map((name) => [`${PORT}/hw_counters/${name}`, '1\n']));
+    const machine = keep(probeMachine(smallMachine(files), {}, guard));
     const read: string[] = [];
-    const { sys } = machine.host;
-    const original = sys.read.bind(sys);
-    sys.read = (path) => {
+    guard.before = (path) => {
       if (path.includes('counters/')) read.push(path.replace(/^.*ports\/1\//, ''));
-      return original(path);
     };
     machine.collect();
     expect(read[0]).toBe('hw_counters/rx_write_requests');
@@ -233,13 +244,10 @@ describe('devices', () => {
   });
 
   it('that vanish while they are read give no half report', () => {
-    const machine = keep(probeMachine(smallMachine()));
-    const { sys } = machine.host;
-    const original = sys.read.bind(sys);
-    sys.read = (path) => {
-      const result = original(path);
+    const guard = new WatchingGuard();
+    const machine = keep(probeMachine(smallMachine(), {}, guard));
+    guard.after = (path) => {
       if (path.endsWith('port_rcv_data')) rmSync(join(machine.root, 'sys/devices'), { recursive: true, force: true });
-      return result;
     };
     expect(machine.collect()).toMatchObject({ reports: [], problems: [{ code: 'device-vanished', device: 'mlx5_0' }] });
     rmSync(join(machine.root, 'sys/class/infiniband/mlx5_0'));

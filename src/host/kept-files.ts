@@ -1,0 +1,262 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { DirectoryMark } from './directory-mark.ts';
+import type { ReadGuard } from './read-guard.ts';
+import { isSysfs } from './sysfs.ts';
+import { errnoName, type ReadResult, type Tree } from './tree.ts';
+
+/** Largest attribute that the kernel gives in one read. A file that fills it is no small file. */
+const LENGTH = 4_096;
+const CLOSED = -1;
+
+/** One small file that is read again and again. Belongs to the group that made it. */
+export interface KeptFile {
+  readonly path: string;
+  readonly fullPath: string;
+  /** The guard's number of it; undefined: noted the slow way, or not to be read. */
+  readonly name: number | undefined;
+  /** Descriptor, -1 while it is not kept open. */
+  fd: number;
+  /** What it said last, with its bytes: most attributes say the same for days. */
+  said: { readonly bytes: Buffer; readonly result: ReadResult } | undefined;
+}
+
+/**
+ * Files kept open and read again from their beginning, which makes the kernel produce a sysfs attribute anew at a fifth of the
+ * cost of opening it. The number of descriptors is bounded; what finds no room is opened and closed at each read.
+ */
+export class KeptFiles {
+  /** What the last {@link KeptGroup.read} gave. */
+  readonly bytes = Buffer.alloc(LENGTH);
+  /** Errno name of the last read that failed. */
+  error = '';
+  /** How many files were opened so far: as long as it stands, everything came from descriptors that were open before. */
+  opened = 0;
+  readonly tree: Tree;
+  /** False where a descriptor of a removed file goes on giving its last content: everywhere but in sysfs. */
+  readonly invalidates: boolean;
+  readonly #guard: ReadGuard | undefined;
+  readonly #groups = new Set<KeptGroup>();
+  #capacity: number;
+  #kept = 0;
+
+  /** `capacity`: how many descriptors may be kept at the same time. */
+  constructor(tree: Tree, capacity: number) {
+    this.tree = tree;
+    this.#guard = tree.guard;
+    this.#capacity = capacity;
+    this.invalidates = isSysfs(tree.root);
+  }
+
+  /** Files of one device or port, which share the room fairly with other groups. */
+  group(directories: readonly string[]): KeptGroup {
+    const group = new KeptGroup(this, directories);
+    this.#groups.add(group);
+    return group;
+  }
+
+  /** Descriptors kept open now. */
+  get kept(): number {
+    return this.#kept;
+  }
+
+  /** Of one file: bytes read into {@link bytes}, or -1 and {@link error}. */
+  read(group: KeptGroup, file: KeptFile): number {
+    if (file.fd === CLOSED) return this.#readAnew(group, file);
+    const count = this.#readKept(file);
+    if (count >= 0 && count < LENGTH) return count;
+    this.drop(group, file);
+    return this.#readAnew(group, file);
+  }
+
+  drop(group: KeptGroup, file: KeptFile): void {
+    if (file.fd === CLOSED) return;
+    closeQuietly(file.fd);
+    file.fd = CLOSED;
+    group.kept -= 1;
+    this.#kept -= 1;
+  }
+
+  forget(group: KeptGroup): void {
+    this.#groups.delete(group);
+  }
+
+  #readKept(file: KeptFile): number {
+    const guard = this.#guard;
+    if (guard !== undefined && file.name === undefined) return -1;
+    guard?.enterNamed(file.name as number);
+    try {
+      return readSync(file.fd, this.bytes, 0, LENGTH, 0);
+    } catch {
+      // Gone, or failing for good: the path tells which.
+      return -1;
+    } finally {
+      guard?.leaveNamed();
+    }
+  }
+
+  #readAnew(group: KeptGroup, file: KeptFile): number {
+    if (this.#guard?.enter(file.fullPath) === false) return this.#failed('EHUNG');
+    let fd = CLOSED;
+    let isKept = false;
+    this.opened += 1;
+    try {
+      fd = this.#open(file.fullPath);
+      const count = readSync(fd, this.bytes, 0, LENGTH, null);
+      if (count === LENGTH) return this.#failed('ETOOLARGE');
+      isKept = (this.#guard === undefined || file.name !== undefined) && this.#hasRoom(group);
+      return count;
+    } catch (error) {
+      return this.#failed(errnoName(error));
+    } finally {
+      if (isKept) this.#keep(group, file, fd);
+      else if (fd !== CLOSED) closeQuietly(fd);
+      this.#guard?.leave();
+    }
+  }
+
+  /** When the process runs out of descriptors, others need them more. */
+  #open(path: string): number {
+    try {
+      return openSync(path, 'r');
+    } catch (error) {
+      const code = errnoName(error);
+      if ((code !== 'EMFILE' && code !== 'ENFILE') || this.#kept === 0) throw error;
+      this.#capacity = Math.floor(this.#kept / 2);
+      while (this.#kept > this.#capacity) this.#largest()?.dropOne();
+      return openSync(path, 'r');
+    }
+  }
+
+  #keep(group: KeptGroup, file: KeptFile, fd: number): void {
+    file.fd = fd;
+    group.kept += 1;
+    this.#kept += 1;
+  }
+
+  /** A group with less than its share takes a place from the one that has most. */
+  #hasRoom(group: KeptGroup): boolean {
+    if (this.#kept < this.#capacity) return true;
+    if (group.kept >= Math.floor(this.#capacity / this.#groups.size)) return false;
+    const largest = this.#largest();
+    if (largest === undefined || largest.kept <= group.kept + 1) return false;
+    largest.dropOne();
+    return true;
+  }
+
+  #largest(): KeptGroup | undefined {
+    let largest: KeptGroup | undefined;
+    for (const group of this.#groups) if (group.kept > (largest?.kept ?? 0)) largest = group;
+    return largest;
+  }
+
+  #failed(error: string): number {
+    this.error = error;
+    return -1;
+  }
+}
+
+/** The files of one device or port, and the directories they lie in. */
+export class KeptGroup {
+  /** How many of its files are open. */
+  kept = 0;
+  readonly #keeper: KeptFiles;
+  readonly #directories: readonly string[];
+  readonly #files = new Set<KeptFile>();
+  #marks: readonly DirectoryMark[] | undefined;
+
+  constructor(keeper: KeptFiles, directories: readonly string[]) {
+    this.#keeper = keeper;
+    this.#directories = directories;
+    this.#look();
+  }
+
+  /** The bytes of the last read that succeeded. */
+  get bytes(): Buffer {
+    return this.#keeper.bytes;
+  }
+
+  /** Why the last read failed. */
+  get error(): string {
+    return this.#keeper.error;
+  }
+
+  file(path: string): KeptFile {
+    const fullPath = this.#keeper.tree.path(path);
+    const file: KeptFile = { path, fullPath, name: this.#keeper.tree.guard?.name(fullPath), fd: CLOSED, said: undefined };
+    this.#files.add(file);
+    return file;
+  }
+
+  /** Number of bytes now in {@link bytes}; -1 when the read failed, and {@link error} says why. */
+  read(file: KeptFile): number {
+    return this.#keeper.read(this, file);
+  }
+
+  /** As `Tree.read`; the same object as long as the file says the same. */
+  text(file: KeptFile): ReadResult {
+    const count = this.read(file);
+    if (count < 0) return { error: this.error };
+    const { said } = file;
+    if (said !== undefined && said.bytes.length === count && said.bytes.compare(this.bytes, 0, count) === 0) return said.result;
+    const bytes = Buffer.from(this.bytes.subarray(0, count));
+    file.said = { bytes, result: { text: bytes.toString() } };
+    return file.said.result;
+  }
+
+  /**
+   * To be called before each round of reads. True when files may have come, gone or been replaced since the last one: their
+   * descriptors are then given up, and the caller lists anew. In sysfs never true, since there a removed file's descriptor fails.
+   */
+  hasChanged(): boolean {
+    let changed = false;
+    for (const mark of this.#marks ?? []) changed = mark.renew() || changed;
+    if (changed) this.release();
+    return changed;
+  }
+
+  /** Gives up descriptors that may be of files that are gone, where the file system does not say so by itself. */
+  refresh(): void {
+    if (!this.#keeper.invalidates) this.release();
+  }
+
+  /** Gives all descriptors up; reading goes on by opening anew. */
+  release(): void {
+    for (const file of this.#files) this.#keeper.drop(this, file);
+    this.#look();
+  }
+
+  dropOne(): void {
+    for (const file of this.#files) {
+      if (file.fd === CLOSED) continue;
+      this.#keeper.drop(this, file);
+      return;
+    }
+  }
+
+  forget(file: KeptFile): void {
+    this.#keeper.drop(this, file);
+    this.#files.delete(file);
+  }
+
+  /** Ends the group. */
+  close(): void {
+    for (const file of this.#files) this.#keeper.drop(this, file);
+    this.#files.clear();
+    this.#keeper.forget(this);
+  }
+
+  /** A directory that is absent needs no mark of its own: the one above it changes when it appears. */
+  #look(): void {
+    if (this.#keeper.invalidates) return;
+    const { tree } = this.#keeper;
+    this.#marks = this.#directories.filter((path) => tree.exists(path)).map((path) => new DirectoryMark(tree.path(path)));
+  }
+}
+
+function closeQuietly(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {
+    // The kernel has taken it back already.
+  }
+}

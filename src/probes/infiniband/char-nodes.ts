@@ -1,0 +1,23 @@
+import { DirectoryListing } from '../../host/directory-listing.ts';
+import type { Tree } from '../../host/tree.ts';
+
+/** Names below `/dev/infiniband`: the same set for as long as nothing comes or goes. */
+export class CharNodes {
+  readonly #directory: DirectoryListing;
+  #listed: readonly string[] | undefined;
+  #names: ReadonlySet<string> | undefined;
+
+  constructor(dev: Tree) {
+    this.#directory = new DirectoryListing(dev, 'infiniband');
+  }
+
+  /** Undefined when the directory cannot be seen. */
+  names(): ReadonlySet<string> | undefined {
+    const { names } = this.#directory.list();
+    if (names !== this.#listed) {
+      this.#listed = names;
+      this.#names = names && new Set(names);
+    }
+    return this.#names;
+  }
+}
