@@ -1,0 +1,199 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createHealthEngine, type HealthEngine } from '../../../src/health/engine.ts';
+import type { HealthMemory } from '../../../src/health/memory.ts';
+import { createPolicy, type PolicyInput } from '../../../src/health/policy.ts';
+import { type KmsgReader, openKmsg } from '../../../src/host/kmsg.ts';
+import type { Device } from '../../../src/model/device.ts';
+import { minutes, seconds } from '../../../src/model/duration.ts';
+import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
+import { xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
+import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
+
+const BOOT_MS = Date.parse('2026-01-01T00:00:00Z');
+const devices: readonly Device[] = [0, 1].map((index) => ({
+  family: 'nvidia',
+  id: `GPU-${index}`,
+  kind: 'gpu',
+  aliases: [],
+  pciAddress: `0000:0${index}:00.0`,
+}));
+
+/** An agent's part from the file given as kernel log to the verdict. Time passes only by `pass`. */
+class Agent {
+  memory: XidMemory = EMPTY_MEMORY;
+  readonly engine: HealthEngine;
+  readonly #reader: KmsgReader;
+  readonly #time: { nowMs: number };
+
+  constructor(path: string, time: { nowMs: number }, config: PolicyInput['config'] = {}, state?: HealthMemory) {
+    this.#time = time;
+    const { policy } = createPolicy({ specs: { nvidia: xidConditions }, config });
+    this.engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
+    const clock = { now: () => time.nowMs, monotonic: () => time.nowMs, after: () => () => {} };
+    this.#reader = openKmsg({
+      path,
+      clock,
+      bootTimeMs: BOOT_MS,
+      onRecord: (message) => {
+        this.memory = rememberRecord(this.memory, message);
+      },
+    });
+  }
+
+  states(): readonly string[] {
+    this.#reader.poll();
+    const { nowMs } = this.#time;
+    const reports = xidReports(this.memory, devices, nowMs);
+    const judged = devices.map((device) => ({
+      key: `nvidia/${device.id}`,
+      report: { device, findings: reports.get(device.id)?.findings ?? [] },
+      readAtMs: nowMs,
+      holders: [],
+    }));
+    const { verdicts } = this.engine.judge({ devices: judged, monotonicMs: nowMs }, nowMs);
+    this.engine.announce();
+    return [...verdicts.values()].map(({ state, conditions }) =>
+      [state, ...conditions.map(({ type, instance }) => `${type}/${instance}`)].join(' '),
+    );
+  }
+
+  close(): void {
+    this.#reader.close();
+  }
+}
+
+let directory: string;
+let path: string;
+let time: { nowMs: number };
+let agents: Agent[];
+let seq: number;
+
+const start = (config?: PolicyInput['config'], state?: HealthMemory): Agent => {
+  const agent = new Agent(path, time, config, state);
+  agents.push(agent);
+  return agent;
+};
+const pass = (ms: number): void => {
+  time.nowMs += ms;
+};
+/** Reads on as time passes; time that nobody watches counts for nothing. */
+const watch = (agent: Agent, ms: number): readonly string[] => {
+  let states = agent.states();
+  for (let left = ms; left > 0; left -= seconds(30)) {
+    pass(Math.min(left, seconds(30)));
+    states = agent.states();
+  }
+  return states;
+};
+const logged = (text: string): string => `3,${seq++},${(time.nowMs - BOOT_MS) * 1_000},-;NVRM: Xid (PCI:0000:01:00): ${text}\n`;
+const log = (text: string): void => appendFileSync(path, logged(text));
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'device-agent-xid-'));
+  path = join(directory, 'kmsg');
+  time = { nowMs: BOOT_MS + minutes(10) };
+  agents = [];
+  seq = 1;
+  writeFileSync(path, '6,0,0,-;Linux version 6.8.0\n');
+});
+
+afterEach(() => {
+  for (const agent of agents) agent.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const STATES = { info: 'healthy', degraded: 'degraded', fatal: 'unhealthy' } as const;
+const rows = XID_TABLE.flatMap((row) => row.xids.map((xid) => ({ xid, row })));
+
+describe('the verdict on a GPU', () => {
+  it.each(rows)('follows Xid $xid from the line in the log to its end', ({ xid, row }) => {
+    const isLink = xid >= 144 && xid <= 150;
+    const text = isLink ? `${xid}, UNIT Fatal XC0 i0 Link 08 (0x004505c6)` : `${xid}, pid=1, name=a, text`;
+    const type = row.lasts === 'quiet' ? 'XidPassing' : 'Xid';
+    const held = ['healthy', `${STATES[row.severity]} ${type}/${xid}`];
+    const agent = start();
+    expect(agent.states()).toEqual(['healthy', 'healthy']);
+    log(text);
+    expect(agent.states()).toEqual(held);
+    expect(watch(agent, minutes(5))).toEqual(held);
+    if (row.lasts === 'quiet') {
+      expect(watch(agent, minutes(7))).toEqual(['healthy', 'healthy']);
+      return;
+    }
+    expect(watch(agent, minutes(60))).toEqual(held);
+    agent.memory = endFaults(agent.memory, '0000:01:00.0', 'reset', time.nowMs);
+    expect(agent.states()).toEqual(row.lasts === 'boot' ? held : ['healthy', 'healthy']);
+    log('154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)');
+    expect(agent.states()).toEqual(['healthy', 'healthy']);
+  });
+
+  it('is the same after a restart of the agent, which announces nothing twice', () => {
+    const first = start();
+    first.states();
+    log('79, GPU has fallen off the bus.');
+    log('13, pid=1, name=a, Graphics Exception');
+    expect(first.states()).toEqual(['healthy', 'unhealthy Xid/79 XidPassing/13']);
+    const told = first.engine.eventsSince(0).length;
+    expect(told).toBeGreaterThan(0);
+    pass(seconds(5));
+    const second = start({}, first.engine.state());
+    expect(second.states()).toEqual(['healthy', 'unhealthy Xid/79 XidPassing/13']);
+    expect(second.engine.eventsSince(0)).toHaveLength(told);
+  });
+
+  it('keeps a fault that the log has overwritten by the time of a restart, until the driver takes it back', () => {
+    const first = start();
+    log('79, GPU has fallen off the bus.');
+    first.states();
+    writeFileSync(path, '6,90000,900000000,-;something else\n');
+    seq = 90_001;
+    pass(seconds(5));
+    const second = start({}, first.engine.state());
+    expect(second.states()).toEqual(['healthy', 'unhealthy Xid/79']);
+    expect(watch(second, minutes(60))).toEqual(['healthy', 'unhealthy Xid/79']);
+    log('154, GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)');
+    expect(second.states()).toEqual(['healthy', 'healthy']);
+  });
+
+  it('is not changed by a fault of this boot that ended before the agent began', () => {
+    log('48, DBE');
+    log('154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)');
+    log('154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)');
+    pass(minutes(5));
+    expect(start().states()).toEqual(['healthy', 'healthy']);
+  });
+
+  it('is the same when the file is written anew with the same lines', () => {
+    const agent = start();
+    const lines = `6,0,0,-;Linux version 6.8.0\n${logged('48, DBE')}`;
+    writeFileSync(path, lines);
+    expect(agent.states()).toEqual(['healthy', 'unhealthy Xid/48']);
+    const more = `${lines}${logged('154, GPU recovery action changed from 0x1 (x) to 0x0 (None)')}`;
+    writeFileSync(path, more);
+    expect(agent.states()).toEqual(['healthy', 'healthy']);
+    writeFileSync(path, `${more}${logged('13, x')}`);
+    expect(agent.states()).toEqual(['healthy', 'healthy XidPassing/13']);
+  });
+
+  it('follows the configuration of single numbers', () => {
+    const agent = start({
+      conditions: {
+        'nvidia.Xid/63': { severity: 'fatal' },
+        'nvidia.XidPassing/31': { severity: 'fatal' },
+        'nvidia.Xid/74': { severity: 'info' },
+      },
+    });
+    log('63, Row Remapper: New row marked for remapping');
+    expect(agent.states()).toEqual(['healthy', 'unhealthy Xid/63']);
+    log('154, GPU recovery action changed from 0x1 (x) to 0x0 (None)');
+    log('31, MMU Fault');
+    expect(agent.states()).toEqual(['healthy', 'unhealthy XidPassing/31']);
+    expect(watch(agent, minutes(12))).toEqual(['healthy', 'healthy']);
+    log('74, NVLink: fatal error');
+    expect(agent.states()).toEqual(['healthy', 'healthy Xid/74']);
+  });
+});
