@@ -29,11 +29,22 @@ async function makeNode(isHung) {
 
 async function start(root) {
   const flags = [
-    'serve', '--web.listen-address=127.0.0.1:0', '--log.format=json', '--state.file=', '--refresh.interval=1s', '--refresh.timeout=2s',
-    `--path.sysfs=${root}/sys`, `--path.procfs=${root}/proc`, `--path.dev=${root}/dev`, `--probe.nvidia.smi-path=${root}/bin/nvidia-smi`,
-    `--podresources.socket=${root}/none.sock`, '--podresources.checkpoint=',
+    'serve',
+    '--web.listen-address=127.0.0.1:0',
+    '--log.format=json',
+    '--state.file=',
+    '--refresh.interval=1s',
+    '--refresh.timeout=2s',
+    `--path.sysfs=${root}/sys`,
+    `--path.procfs=${root}/proc`,
+    `--path.dev=${root}/dev`,
+    `--probe.nvidia.smi-path=${root}/bin/nvidia-smi`,
+    `--podresources.socket=${root}/none.sock`,
+    '--podresources.checkpoint=',
   ];
-  const child = spawn(process.execPath, [new URL('../dist/cli/main.js', import.meta.url).pathname, ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(process.execPath, [new URL('../dist/cli/main.js', import.meta.url).pathname, ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let log = '';
   const url = await new Promise((resolve) => {
     child.stderr.on('data', (chunk) => {
@@ -51,7 +62,8 @@ const scrape = async (url) => {
   return { ms: performance.now() - begun, text };
 };
 const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
-const runs = (text, family) => Number(new RegExp(`^device_agent_probe_runs_total\\{family="${family}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
+const runs = (text, family) =>
+  Number(new RegExp(`^device_agent_probe_runs_total\\{family="${family}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
 
 async function measure(name, root) {
   const { child, url } = await start(root);

@@ -170,6 +170,8 @@ describe('boards of DFL', () => {
       'UpdateRunning/upload': 'Uploading',
     });
     expect(holding(reportOf(collection, '0000:86:00.0-port0'))).toEqual({
+      // Nothing new may be started on a port while the board's firmware is written.
+      CardFault: 'CardHasFatalCondition',
       'Throttled/power_state': 'PowerState',
       'ThrottleEvent/ap1': 'Latched',
     });
