@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { agentSettings, healthPolicy } from '../../src/cli/settings.ts';
+import { resourcesWithoutEffect } from '../../src/agent/plugin.ts';
+import { agentSettings, checkMeaning, healthPolicy } from '../../src/cli/settings.ts';
 import { Configuration, loadConfiguration } from '../../src/config/configuration.ts';
 import { createRegistry } from '../../src/config/registry.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';
-import { healthPart, structuredParts } from '../../src/config/structured.ts';
+import { healthPart, pluginResources, structuredParts } from '../../src/config/structured.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 
 const families = await loadFamilies(familyLoaders);
@@ -44,5 +45,40 @@ describe('settings of the agent', () => {
   it('have no option whose variable Kubernetes might set for a service', async () => {
     const { isServiceLink } = await import('../../src/config/environment.ts');
     expect(registry.entries.filter(({ environment }) => isServiceLink(environment))).toEqual([]);
+  });
+});
+
+describe('resources of the device plugin', () => {
+  const served = async (...resources: readonly object[]): Promise<Configuration> => {
+    const plain = await load({});
+    const origin = { from: 'file', file: 'x.yaml', line: 7 } as const;
+    return new Configuration(plain.settings, [{ part: pluginResources, value: resources, origin }]);
+  };
+
+  it('are none unless configured', async () => {
+    const { plugin } = agentSettings(await load({ 'plugin.dir': '/p' }), families);
+    expect(plugin).toMatchObject({ resources: [], options: { dir: '/p', registration: 'direct' } });
+  });
+
+  it('are refused together, in one sentence with their place', async () => {
+    const select = { family: 'infiniband' };
+    const wrong = await served(
+      { resource: 'nothing', select },
+      { resource: 'a.b/c', select, paths: ['/dev/x'] },
+      { resource: 'a.b/c', select },
+    );
+    expect(() => checkMeaning(wrong)).toThrow(
+      /^plugin\.resources cannot be served: resource "nothing": .*; .*configured twice \(file x\.yaml:7\)$/,
+    );
+    const right = await served({ resource: 'a.b/c', select });
+    expect(() => checkMeaning(right)).not.toThrow();
+  });
+
+  it('are told when they will have no devices', async () => {
+    const settings = agentSettings(await served({ resource: 'a.b/c', select: { family: 'infinband' } }), families);
+    expect(resourcesWithoutEffect(settings)).toEqual([
+      'plugin.resources: resource "a.b/c" selects from "infinband", which is no enabled device family',
+    ]);
+    expect(resourcesWithoutEffect(agentSettings(await served({ resource: 'a.b/c', paths: ['/dev/ttyUSB*'] }), families))).toEqual([]);
   });
 });

@@ -74,7 +74,7 @@ describe('a serving agent killed at random moments', () => {
     const told: Told[] = [];
     for (let kill = 0; kill < KILLS; kill += 1) {
       const { child, log } = node.agent ?? (await node.startAgent());
-      await sleep(Math.random() * 600);
+      await sleep(Math.random() * 1_500);
       const closed = once(child, 'close');
       child.kill('SIGKILL');
       await closed;

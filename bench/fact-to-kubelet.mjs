@@ -1,0 +1,97 @@
+// Prints how long a fact in the tree takes to the kubelet's copy of the device list: `npm run build && node bench/fact-to-kubelet.mjs`.
+// The fact is a port that loses its link or gets it back, with a policy that counts at once; each comes at a random moment.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { family } from '../dist/probes/infiniband/index.js';
+import { SimulatedDeviceManager } from '../dist/simulator/kubelet/device-manager.js';
+import { SimulatedKubelet } from '../dist/simulator/kubelet/kubelet.js';
+import { TreeWriter } from '../dist/simulator/tree-writer.js';
+
+const { values } = parseArgs({ options: { times: { type: 'string', default: '100' }, interval: { type: 'string', multiple: true } } });
+const MAIN = new URL('../dist/cli/main.js', import.meta.url).pathname;
+const RESOURCE = 'example.com/hca';
+const DEVICE = 'mlx5_1';
+
+const intervals = values.interval ?? ['1s', ''];
+await Promise.all(intervals.map((interval) => measure(interval, Number(values.times))));
+
+async function measure(interval, times) {
+  const root = mkdtempSync(join(tmpdir(), 'fact-to-kubelet-'));
+  const plugins = join(root, 'kubelet/device-plugins');
+  for (const path of ['proc', 'dev']) mkdirSync(join(root, path));
+  const hardware = family.simulate({ gpus: 0, hcas: 4, vfs: 0, fpgas: 0, elapsedMs: 0 });
+  const writer = new TreeWriter(root);
+  writer.apply(hardware);
+  const port = Object.keys(hardware.files).find((path) => path.endsWith(`${DEVICE}/ports/1/state`));
+  writeFileSync(join(root, 'config.yaml'), configuration());
+  const kubelet = new SimulatedKubelet({ directory: join(root, 'kubelet') });
+  let listChanged = () => {};
+  const manager = new SimulatedDeviceManager({ directory: plugins, onChange: () => listChanged() });
+  const health = () => manager.devices(RESOURCE).find(({ ID }) => ID === DEVICE)?.health;
+  const until = (wanted) =>
+    new Promise((resolve) => {
+      listChanged = () => {
+        if (health() === wanted) resolve(performance.now());
+      };
+      listChanged();
+    });
+  await kubelet.start();
+  await manager.start();
+  const agent = spawn(process.execPath, [MAIN, 'serve', ...flags(root, plugins, kubelet, interval)], { stdio: 'ignore' });
+  try {
+    await until('Healthy');
+    const taken = [];
+    for (let turn = 0; turn < times; turn += 1) {
+      await sleep(Math.random() * (interval === '' ? 10_000 : 1_000));
+      const isUp = turn % 2 === 1;
+      const physical = port.replace(/state$/, 'phys_state');
+      const beganMs = performance.now();
+      writer.apply({ files: { [port]: isUp ? '4: ACTIVE\n' : '1: DOWN\n', [physical]: isUp ? '5: LinkUp\n' : '2: Polling\n' }, links: {} });
+      taken.push((await until(isUp ? 'Healthy' : 'Unhealthy')) - beganMs);
+    }
+    console.log(summary(interval, taken));
+  } finally {
+    agent.kill('SIGTERM');
+    await once(agent, 'exit');
+    await manager.stop();
+    await kubelet.stop();
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+/** Flapping and other conditions of a port that comes and goes would keep the device out. */
+function configuration() {
+  const off = { enabled: false };
+  const conditions = { 'infiniband.PortDown': { for: '0s', recovery: '0s' }, '*.Flapping': off, 'infiniband.LinkFlapping': off };
+  const resources = [{ resource: RESOURCE, select: { family: 'infiniband' } }];
+  return JSON.stringify({ health: { conditions }, plugin: { resources } });
+}
+
+function flags(root, plugins, kubelet, interval) {
+  return [
+    `--path.sysfs=${root}/sys`,
+    `--path.procfs=${root}/proc`,
+    `--path.dev=${root}/dev`,
+    `--podresources.socket=${kubelet.podResourcesSocket}`,
+    `--podresources.checkpoint=${kubelet.checkpoint}`,
+    `--plugin.dir=${plugins}`,
+    `--config.file=${root}/config.yaml`,
+    `--web.listen-address=${root}/web.sock`,
+    `--state.file=${root}/state.json`,
+    '--no-probe.nvidia',
+    '--no-probe.fpga',
+    ...(interval === '' ? [] : [`--refresh.interval=${interval}`]),
+  ];
+}
+
+function summary(interval, taken) {
+  const sorted = taken.toSorted((a, b) => a - b);
+  const seconds = (ms) => `${(ms / 1_000).toFixed(3)} s`;
+  const name = interval === '' ? 'default' : interval;
+  return `refresh.interval ${name}: median ${seconds(sorted[Math.floor(sorted.length / 2)])}, worst ${seconds(sorted.at(-1))}, of ${sorted.length}`;
+}

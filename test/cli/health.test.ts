@@ -1,0 +1,172 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { shortened } from '../../src/cli/health.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+import { type Ran, run } from './command-line.ts';
+
+let root: string;
+let writer: TreeWriter;
+let files: readonly string[];
+let agent: ServedAgent | undefined;
+let stranger: Server | undefined;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-health-'));
+  for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(root, folder));
+  writer = new TreeWriter(root);
+  const hardware = infiniband.simulate?.({ gpus: 0, hcas: 3, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} };
+  files = Object.keys(hardware.files);
+  writer.apply(hardware);
+  const conditions = { 'infiniband.PortDown': { for: '0s' } };
+  writeFileSync(join(root, 'config.yaml'), stringify({ health: { conditions } }));
+});
+afterEach(async () => {
+  await agent?.stop('SIGTERM');
+  agent = undefined;
+  stranger?.close();
+  stranger = undefined;
+  rmSync(root, { recursive: true, force: true });
+});
+
+const flags = (): string[] => [
+  `--path.sysfs=${root}/sys`,
+  `--path.procfs=${root}/proc`,
+  `--path.dev=${root}/dev`,
+  `--config.file=${root}/config.yaml`,
+  `--podresources.socket=${root}/absent.sock`,
+  '--podresources.checkpoint=',
+  '--state.file=',
+  '--log.level=error',
+  ...Object.keys(familyLoaders)
+    .filter((name) => name !== infiniband.name)
+    .map((name) => `--no-probe.${name}`),
+];
+
+const health = (address: string, ...more: string[]): Promise<Ran> =>
+  run(['health', ...flags(), `--web.listen-address=${address}`, ...more]);
+
+/** Changes the simulated files that end so. */
+function change(values: Readonly<Record<string, string>>): void {
+  for (const [ending, text] of Object.entries(values)) {
+    const path = files.find((name) => name.endsWith(ending));
+    if (path === undefined) throw new Error(`no file ends in ${ending}`);
+    writer.apply({ files: { [path]: `${text}\n` }, links: {} });
+  }
+}
+const pull = (name: string): void => change({ [`${name}/ports/1/state`]: '1: DOWN', [`${name}/ports/1/phys_state`]: '2: Polling' });
+/** A subnet manager is still awaited: an HCA that works less well. */
+const narrow = (name: string): void => change({ [`${name}/ports/1/state`]: '2: INIT' });
+
+/** Serves on a free port; the rest of the flags as for the command. */
+async function startAgent(...more: string[]): Promise<string> {
+  agent = await serve([...flags().filter((flag) => !flag.startsWith('--log.level')), '--refresh.interval=100ms', ...more]);
+  await agent.until('read', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_2' }) === 1);
+  return new URL(agent.url).host;
+}
+
+describe('health of a running agent', () => {
+  it('is 0 with one line while all is well, and 1 with the worst device first once something is not', async () => {
+    const address = await startAgent();
+    expect(await health(address)).toMatchObject({ status: 0, stdout: '3 of 3 devices healthy\n', stderr: '' });
+    pull('mlx5_1');
+    await agent?.until('noticed', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
+    const { status, stdout } = await health(address);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^infiniband\/mlx5_1 unhealthy, PortDown\/1: port 1 is down.*\n$/);
+    expect(Buffer.byteLength(stdout.trimEnd())).toBeLessThanOrEqual(80);
+    expect(await health(address, '--device=mlx5_0')).toMatchObject({ status: 0, stdout: '1 of 1 devices healthy\n' });
+    expect(await health(address, '--device', 'infiniband/mlx5_1')).toMatchObject({ status: 1 });
+    expect(await health(address, '--device=0000:20:00.0'), 'by PCI address').toMatchObject({ status: 1 });
+  });
+
+  it('tells each condition with its remedy as text, and everything as JSON', async () => {
+    const address = await startAgent();
+    pull('mlx5_1');
+    await agent?.until('noticed', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
+    const { stdout } = await health(address, '-o', 'text');
+    expect(stdout).toMatch(/^ {2}infiniband\/mlx5_1 unhealthy since \S+\n {4}fatal PortDown\/1 \(LinkPolling\): .*; remedy: check-cable$/m);
+    const json = JSON.parse((await health(address, '-o', 'json')).stdout) as { devices: object[] };
+    expect(json).toMatchObject({ status: 1, source: 'agent' });
+    expect(json.devices[1]).toMatchObject({ device: 'infiniband/mlx5_1', state: 'unhealthy', conditions: [{ type: 'PortDown' }] });
+  });
+
+  it('is 2 for a device that nobody knows, with the one that was probably meant', async () => {
+    const address = await startAgent();
+    expect(await health(address, '--device=mlx5_11')).toMatchObject({
+      status: 2,
+      stdout: expect.stringMatching(/^no device mlx5_11; did you mean mlx5_1\?\n$/),
+    });
+    expect(await health(address, '--device=GPU-7')).toMatchObject({ status: 2, stdout: 'no device GPU-7\n' });
+  });
+
+  it('is 2 while a device is unknown, and 1 when another one has a problem besides', async () => {
+    const address = await startAgent('--refresh.timeout=500ms', '--refresh.stale-after=1s');
+    const counter = files.find((name) => name.endsWith('mlx5_0/ports/1/counters/port_rcv_data')) as string;
+    unlinkSync(join(root, counter));
+    execFileSync('mkfifo', [join(root, counter)]);
+    await agent?.until('unknown', (page) => seriesValue(page, 'device_health', { device: 'mlx5_0', state: 'unknown' }) === 1);
+    expect(await health(address)).toMatchObject({ status: 2, stdout: expect.stringMatching(/^infiniband\/mlx5_0 unknown, /) });
+    pull('mlx5_1');
+    await agent?.until('noticed', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
+    expect(await health(address)).toMatchObject({ status: 1, stdout: expect.stringMatching(/^infiniband\/mlx5_1 unhealthy, /) });
+  });
+});
+
+describe('health without a running agent', () => {
+  it('reads once by itself and says so', async () => {
+    expect(await health(`${root}/nobody.sock`)).toMatchObject({ status: 0, stdout: '3 of 3 devices healthy (one reading)\n' });
+    narrow('mlx5_2');
+    change({ 'mlx5_2/ports/1/phys_state': '5: LinkUp' });
+    const conditions = { 'infiniband.PortInitializing': { for: '0s', severity: 'fatal' } };
+    writeFileSync(join(root, 'config.yaml'), stringify({ health: { conditions } }));
+    const { status, stdout } = await health(`${root}/nobody.sock`);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^infiniband\/mlx5_2 unhealthy, PortInitializing\/1: /);
+  });
+
+  it('is 2 on a machine without devices', async () => {
+    expect(await health(`${root}/nobody.sock`, `--path.sysfs=${root}/proc`)).toMatchObject({ status: 2, stdout: 'no device is known\n' });
+  });
+
+  it('asks no stranger that listens at the address', async () => {
+    stranger = createServer((_, response) => response.end('{"devices": [{"id": "x"}]}'));
+    await new Promise<void>((resolve) => stranger?.listen(join(root, 'stranger.sock'), resolve));
+    expect(await health(`${root}/stranger.sock`)).toMatchObject({ status: 0, stdout: '3 of 3 devices healthy (one reading)\n' });
+  });
+
+  it('does not wait for one who accepts and never answers', async () => {
+    stranger = createServer(() => {});
+    await new Promise<void>((resolve) => stranger?.listen(join(root, 'mute.sock'), resolve));
+    expect(await health(`${root}/mute.sock`)).toMatchObject({ status: 0, stdout: '3 of 3 devices healthy (one reading)\n' });
+  });
+
+  it('is 2 while an agent has not read anything yet', async () => {
+    stranger = createServer((_, response) => response.writeHead(503).end('{"error":{"code":"not-ready"}}'));
+    await new Promise<void>((resolve) => stranger?.listen(join(root, 'early.sock'), resolve));
+    expect(await health(`${root}/early.sock`)).toMatchObject({ status: 2, stdout: 'the agent has not read the hardware yet\n' });
+  });
+
+  it('is 2 for wrong usage too, which is no problem of the hardware', async () => {
+    expect(await health(`${root}/nobody.sock`, '--devise=x')).toMatchObject({ status: 2, stdout: '' });
+  });
+});
+
+describe('the line for node-problem-detector', () => {
+  it('has no more than the bytes that are kept, and never half a character', () => {
+    expect(shortened('short')).toBe('short');
+    expect(shortened('x'.repeat(80))).toBe('x'.repeat(80));
+    expect(shortened('x'.repeat(81))).toBe(`${'x'.repeat(77)}...`);
+    const umlauts = shortened('ü'.repeat(60));
+    expect(Buffer.byteLength(umlauts)).toBeLessThanOrEqual(80);
+    expect(umlauts).toBe(`${'ü'.repeat(38)}...`);
+    expect(shortened('a\u001b[31mb\nc')).toBe('a [31mb c');
+  });
+});

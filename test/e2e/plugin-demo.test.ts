@@ -1,0 +1,51 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+
+const SERVED = 'device-agent.dev/vf';
+const ADDRESS = /^[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.[0-7]$/;
+
+interface Checkpoint {
+  readonly Data: {
+    readonly PodDeviceEntries: readonly {
+      readonly ResourceName: string;
+      readonly DeviceIDs: Readonly<Record<string, readonly string[]>>;
+    }[];
+    readonly RegisteredDevices: Readonly<Record<string, readonly string[]>>;
+  };
+}
+
+let demo: ServedAgent | undefined;
+afterEach(async () => {
+  await demo?.stop('SIGTERM');
+});
+
+describe('the demo', () => {
+  it('serves virtual functions through the plugin, admits pods by them, and takes everything along', async () => {
+    demo = await serve(['--sim.gpus=0', '--sim.hcas=2', '--sim.vfs=4', '--sim.fpgas=0', '--sim.pods=12', '--sim.pod-change=2s'], 'demo');
+    const named = (name: string): Readonly<Record<string, string>> => ({ resource: SERVED, ...(name === '' ? {} : { result: name }) });
+    const page = await demo.until(
+      'pods came and went',
+      (text) => (seriesValue(text, 'device_agent_plugin_allocations_total', named('ok')) ?? 0) > 2,
+    );
+    expect(seriesValue(page, 'device_agent_plugin_registered', named(''))).toBe(1);
+    expect(seriesValue(page, 'device_agent_plugin_devices', { resource: SERVED, state: 'healthy' })).toBe(4);
+    expect(seriesValue(page, 'device_agent_plugin_calls_total', { resource: SERVED, method: 'GetPreferredAllocation' })).toBeGreaterThan(0);
+    expect(seriesValue(page, 'device_agent_kubelet_allocatable_devices', named(''))).toBe(4);
+    const held = page.split('\n').filter((line) => line.startsWith('container_device_allocation{') && line.includes(SERVED));
+    expect(held.length).toBeGreaterThan(0);
+    for (const line of held) expect(/device_id="([^"]*)"/.exec(line)?.[1]).toMatch(ADDRESS);
+
+    const path = /--podresources\.checkpoint=(\S+)/.exec(demo.log())?.[1] ?? '';
+    const { Data } = JSON.parse(readFileSync(path, 'utf8')) as Checkpoint;
+    expect(Data.RegisteredDevices[SERVED]).toHaveLength(4);
+    const entries = Data.PodDeviceEntries.filter(({ ResourceName }) => ResourceName === SERVED);
+    expect(entries.length).toBeGreaterThan(0);
+    expect(Object.values(entries[0]?.DeviceIDs ?? {}).flat()).toEqual([expect.stringMatching(ADDRESS)]);
+
+    const root = /--path\.sysfs=(\S+)\/sys/.exec(demo.log())?.[1] ?? '';
+    expect(existsSync(root)).toBe(true);
+    expect(await demo.stop()).toBe(0);
+    expect(existsSync(root)).toBe(false);
+  });
+});
