@@ -350,7 +350,8 @@ describe.skipIf(!isThere).each(captures)(`the capture %s${isThere ? '' : ` (skip
   });
 
   it('shows these devices and no others', () => {
-    expect(collection.complete ?? true).toBe(true);
+    // No capture has the UUIDs of MIG instances, which may thus be known under other names from before.
+    expect(collection.complete ?? true).toBe(!expected.some(({ kind }) => kind === 'mig'));
     expect(collection.reports.map(({ device }) => [device.id, device.kind])).toEqual(expected.map(({ id, kind }) => [id, kind]));
   });
 
