@@ -5,8 +5,10 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -56,6 +58,25 @@ const record = (seq: number, text: string): string => `3,${seq},${seq * 1_000_00
 const texts = (): string[] => messages.map(({ text }) => text);
 const open = (at = path): KmsgReader => openKmsg({ path: at, clock, bootTimeMs: BOOT_MS, onRecord: (message) => messages.push(message) });
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length;
+
+/** Root may read everything, so that is put off meanwhile. */
+function asNobody<T>(run: () => T): T {
+  if (process.geteuid?.() !== 0) return run();
+  process.seteuid?.(65_534);
+  try {
+    return run();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
+function isRestricted(): boolean {
+  try {
+    return readFileSync('/proc/sys/kernel/dmesg_restrict', 'utf8').trim() === '1' && (statSync('/dev/kmsg').mode & 0o004) !== 0;
+  } catch {
+    return false;
+  }
+}
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'device-agent-kmsg-'));
@@ -292,11 +313,23 @@ describe('a kernel log that cannot be read', () => {
     expect(problemAt(join(directory, 'loop'))).toBe('kmsg-failed');
   });
 
-  it.skipIf(process.getuid?.() === 0)('may be forbidden (not as root, who may read everything)', () => {
-    writeFileSync(path, '');
-    chmodSync(path, 0);
-    expect(problemAt(path)).toBe('kmsg-denied');
+  it('may be forbidden, and is read once it is allowed', () => {
+    writeFileSync(path, record(1, 'one'), { mode: 0 });
+    chmodSync(directory, 0o755);
+    asNobody(() => reader.poll());
+    expect(reader.status().problem).toEqual({ code: 'kmsg-denied', message: `${path} cannot be read: EACCES` });
+    chmodSync(path, 0o644);
+    clock.pass(1_000);
+    asNobody(() => reader.poll());
+    expect(texts()).toEqual(['one']);
   });
+
+  it.skipIf(!isRestricted())(
+    'may be forbidden by the kernel alone (where kernel.dmesg_restrict is 1 and /dev/kmsg is readable by its mode)',
+    () => {
+      expect(asNobody(() => problemAt('/dev/kmsg'))).toBe('kmsg-denied');
+    },
+  );
 
   it('leaves no descriptor open, however often it is tried', () => {
     mkdirSync(path);
