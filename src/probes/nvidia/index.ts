@@ -1,22 +1,26 @@
+import { kmsgProblems } from '../../host/kmsg-problems.ts';
 import { defineFamily } from '../family.ts';
 import { pcieErrorMetric } from '../pcie.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
+import { KernelLogProbe } from './kernel-log.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { xidConditions, xidMetrics } from './xid-conditions.ts';
 
 export const family = defineFamily({
   name: 'nvidia',
-  summary: 'NVIDIA GPUs and MIG instances, by nvidia-smi.',
-  metrics: [...metrics, pcieErrorMetric],
-  conditions,
-  problems,
+  summary: 'NVIDIA GPUs and MIG instances, by nvidia-smi and the kernel log.',
+  metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
+  conditions: [...conditions, ...xidConditions],
+  problems: [...problems, ...kmsgProblems],
   options,
-  createProbe: (host, values) => new NvidiaProbe(host, values),
+  createProbe: (host, values) =>
+    new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),
   resolve,
   access,
   simulate,

@@ -1,0 +1,114 @@
+import type { Host } from '../../host/host.ts';
+import { type KmsgReader, openKmsg } from '../../host/kmsg.ts';
+import { parseBootTimeMs } from '../../host/kmsg-record.ts';
+import type { Collection, DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Probe } from '../family.ts';
+import { xidReports } from './xid-findings.ts';
+import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from './xid-memory.ts';
+
+/** The driver's word is as old as the read that brought it; log lines of these last seconds may be younger. */
+const WORD_AGE_MS = 10_000;
+
+/**
+ * A probe of GPUs together with what the kernel log says of them. The log is read from the boot on, so faults from before the
+ * agent's start are known; each new Xid wakes the probe. While the driver does not answer, the log still counts.
+ */
+export class KernelLogProbe implements Probe {
+  readonly #gpus: Probe;
+  readonly #host: Host;
+  readonly #path: string;
+  #reader: KmsgReader | undefined;
+  #memory: XidMemory = EMPTY_MEMORY;
+  #wake: (() => void) | undefined;
+  #stopFollowing: (() => void) | undefined;
+  #devices: readonly Device[] = [];
+
+  /** `path`: `/dev/kmsg`, or a file in its format. */
+  constructor(gpus: Probe, host: Host, path: string) {
+    this.#gpus = gpus;
+    this.#host = host;
+    this.#path = path;
+  }
+
+  async collect(): Promise<Collection> {
+    const askedAtMs = this.#host.clock.now();
+    const collection = await this.#gpus.collect();
+    this.#remember(collection);
+    // A machine without GPUs has no use for the log, and needs no right to read it.
+    if (this.#devices.length === 0) return collection;
+    this.#readLog();
+    for (const pciAddress of askingNothing(collection)) {
+      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', askedAtMs - WORD_AGE_MS);
+    }
+    const problem = this.#reader?.status().problem;
+    return {
+      ...collection,
+      reports: this.#withXids(collection),
+      problems: problem === undefined ? collection.problems : [...collection.problems, problem],
+    };
+  }
+
+  watch(wake: () => void): () => void {
+    this.#wake = wake;
+    return () => {
+      this.#wake = undefined;
+      this.#stopFollowing?.();
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#reader?.close();
+    await this.#gpus.close?.();
+  }
+
+  #remember({ reports, complete }: Collection): void {
+    const devices = reports.map(({ device }) => device);
+    if (complete !== false) this.#devices = devices;
+    else this.#devices = [...devices, ...this.#devices.filter(({ id }) => !devices.some((device) => device.id === id))];
+  }
+
+  #readLog(): void {
+    if (this.#reader === undefined) {
+      this.#reader = openKmsg({
+        path: this.#path,
+        clock: this.#host.clock,
+        bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
+        onRecord: (message) => {
+          this.#memory = rememberRecord(this.#memory, message);
+        },
+      });
+      this.#reader.poll();
+      let told = this.#memory;
+      this.#stopFollowing = this.#reader.follow(() => {
+        if (this.#memory !== told) this.#wake?.();
+        told = this.#memory;
+      });
+    } else this.#reader.poll();
+  }
+
+  /** Known devices that were not read get a report when the log has something on them. */
+  #withXids({ reports }: Collection): readonly DeviceReport[] {
+    const xids = xidReports(this.#memory, this.#devices, this.#host.clock.now());
+    const merged = reports.map((report) => {
+      const own = xids.get(report.device.id);
+      return own === undefined
+        ? report
+        : { ...report, readings: [...report.readings, ...own.readings], findings: [...report.findings, ...own.findings] };
+    });
+    const read = new Set(reports.map(({ device }) => device.id));
+    const unread = this.#devices.flatMap((device): DeviceReport[] => {
+      const own = xids.get(device.id);
+      return read.has(device.id) || own === undefined ? [] : [{ device, readings: own.readings, findings: own.findings }];
+    });
+    return [...merged, ...unread];
+  }
+}
+
+/** GPUs of which the driver says that they need nothing: its word outranks any table. */
+function askingNothing({ reports }: Collection): readonly string[] {
+  return reports.flatMap(({ device, findings }) => {
+    const answered = findings.some(({ type, status }) => type === 'RecoveryAction' && status === false);
+    return device.kind === 'gpu' && device.pciAddress !== undefined && answered ? [device.pciAddress] : [];
+  });
+}
