@@ -10,7 +10,7 @@ export const conditions: readonly ConditionSpec[] = [
     type: 'GpuLost',
     class: 'latched',
     severity: 'fatal',
-    reasons: ['GpuIsLost', 'Answers'],
+    reasons: ['GpuIsLost', 'ValuesUnreadable', 'Answers'],
     meaning: 'The driver has lost the GPU: it does not answer on the bus.',
     remedy: 'reboot',
     source: `${SMI}: "GPU is lost" in place of values or of the whole GPU (NVML_ERROR_GPU_IS_LOST)`,

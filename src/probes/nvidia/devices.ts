@@ -56,6 +56,7 @@ function gpuOf(gpu: Element, index: number, facts: NodeFacts): Device {
       moduleId,
       pciVendor: pciVendor?.toLowerCase(),
       pciDevice: pciDevice?.toLowerCase(),
+      pciPath: pciAddress === undefined ? undefined : pciPathOf(facts.host.sys, pciAddress),
       nodes: nodesOf(facts.host.dev, minor),
     }),
   };
@@ -88,9 +89,10 @@ function instanceOf(element: Element, parent: Device, facts: NodeFacts): Device 
       minor,
       gpuInstance,
       computeInstance,
-      migProfile: known?.profile,
+      profile: known?.profile,
       pciVendor: parent.attributes?.pciVendor,
       pciDevice: parent.attributes?.pciDevice,
+      pciPath: parent.attributes?.pciPath,
       nodes: [parent.attributes?.nodes, ...capabilityNodes(facts.host.proc, minor, gpuInstance, computeInstance)].join(','),
     }),
   };
@@ -126,13 +128,24 @@ function nodesOf(dev: Tree, minor: string | undefined): string {
   return [...(common.length === 0 ? ['nvidiactl', 'nvidia-uvm'] : common), ...(minor === undefined ? [] : [`nvidia${minor}`])].join(',');
 }
 
-/** The two nodes that open a MIG instance: of its GPU instance and of its compute instance. */
+/**
+ * The two nodes that open a MIG instance: of its GPU instance and of its compute instance. Their minors are in one list for all
+ * possible instances, and in a file for each that is there.
+ */
 function capabilityNodes(proc: Tree, minor: string | undefined, gpuInstance: string, computeInstance: string): readonly string[] {
-  const place = `driver/nvidia/capabilities/gpu${minor}/mig/gi${gpuInstance}`;
-  return [`${place}/access`, `${place}/ci${computeInstance}/access`].flatMap((path) => {
-    const capability = /^DeviceFileMinor:\s*(\d+)\s*$/m.exec(proc.text(path) ?? '')?.[1];
+  if (minor === undefined) return [];
+  const minors = proc.text('driver/nvidia-caps/mig-minors') ?? '';
+  return [`gi${gpuInstance}/access`, `gi${gpuInstance}/ci${computeInstance}/access`].flatMap((name) => {
+    const listed = new RegExp(`^gpu${minor}/${name} (\\d+)$`, 'm').exec(minors)?.[1];
+    const file = listed === undefined ? proc.text(`driver/nvidia/capabilities/gpu${minor}/mig/${name}`) : undefined;
+    const capability = listed ?? /^DeviceFileMinor:\s*(\d+)\s*$/m.exec(file ?? '')?.[1];
     return capability === undefined ? [] : [`nvidia-caps/nvidia-cap${capability}`];
   });
+}
+
+/** Where the function lies below `/sys/devices`: through which root complex, bridges and switches. */
+function pciPathOf(sys: Tree, pciAddress: string): string | undefined {
+  return sys.realpath(`bus/pci/devices/${pciAddress}`)?.replace(/^devices\//, '');
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

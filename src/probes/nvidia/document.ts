@@ -76,8 +76,8 @@ export function childrenOf(element: Element, path: string): readonly Element[] {
 }
 
 /**
- * The text at a path of element names; undefined when there is none or an element with children. A text higher up stands for all
- * that would be below it: `<remapped_rows>GPU is lost</remapped_rows>`.
+ * The text at a path of element names; undefined when there is none or an element with children. Where a whole group could not be
+ * told, the sentence in its place stands for all that would be below it: `<remapped_rows>GPU is lost</remapped_rows>`.
  */
 export function textAt(element: Element, path: string): string | undefined {
   const found = at(element, path);
@@ -105,10 +105,12 @@ function at(element: Element, path: string): Element[string] {
   return Object.hasOwn(element, path) ? element[path] : walk(element, path.split('/'));
 }
 
+const SENTENCES: ReadonlySet<Cell['kind']> = new Set(['absent', 'lost', 'error']);
+
 function walk(element: Element, names: readonly string[]): Element[string] {
   let at: Element[string] = element;
   for (const name of names) {
-    if (!isElement(at)) return typeof at === 'string' ? at : undefined;
+    if (!isElement(at)) return typeof at === 'string' && SENTENCES.has(parseCell(at).kind) ? at : undefined;
     at = Object.hasOwn(at, name) ? at[name] : undefined;
   }
   return at;

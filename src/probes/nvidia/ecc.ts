@@ -12,11 +12,11 @@ interface Count {
 }
 type Counts = readonly Count[];
 
-/** Elements of one count; where a driver splits it, the parts add up. */
+/** Elements of one count; where a driver splits it, the parts add up. The first form that is there counts. */
 const UNIFIED: readonly (readonly [Severity, string, readonly string[]])[] = [
   ['correctable', 'sram', ['sram_correctable']],
-  ['uncorrectable', 'sram', ['sram_uncorrectable']],
   ['uncorrectable', 'sram', ['sram_uncorrectable_parity', 'sram_uncorrectable_secded']],
+  ['uncorrectable', 'sram', ['sram_uncorrectable']],
   ['correctable', 'dram', ['dram_correctable']],
   ['uncorrectable', 'dram', ['dram_uncorrectable']],
 ];
@@ -38,7 +38,9 @@ export function eccCounts(gpu: Element, period: 'volatile' | 'aggregate'): Count
     ...countOf(gpu, 'correctable', location, [`${base}/single_bit/${location}`]),
     ...countOf(gpu, 'uncorrectable', location, [`${base}/double_bit/${location}`]),
   ]);
-  return [...counts, ...bits];
+  const isFirst = ({ severity, location }: Count, at: number): boolean =>
+    counts.findIndex((other) => other.severity === severity && other.location === location) === at;
+  return [...counts.filter(isFirst), ...bits];
 }
 
 function countOf(gpu: Element, severity: Severity, location: string, paths: readonly string[]): Counts {

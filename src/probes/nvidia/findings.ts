@@ -3,7 +3,7 @@ import { asBoolean, type Cell } from './cell.ts';
 import { cellAt, type Element, firstCell, textAt } from './document.ts';
 import { eccCounts, totalOf } from './ecc.ts';
 import { recoveryAction } from './readings.ts';
-import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS } from './states.ts';
+import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, stateOf } from './states.ts';
 
 /** What one `<gpu>` element says of the GPU's health. */
 export function gpuFindings(gpu: Element): readonly Finding[] {
@@ -24,10 +24,14 @@ export function gpuFindings(gpu: Element): readonly Finding[] {
 const LIVE = ['temperature/gpu_temp', 'utilization/gpu_util', 'fb_memory_usage/used', 'remapped_rows', 'clocks/sm_clock', 'fan_speed'];
 
 function lost(gpu: Element): Finding {
-  const path = LIVE.find((live) => cellAt(gpu, live).kind === 'lost');
-  return path === undefined
+  const find = (kind: Cell['kind']): string | undefined => LIVE.find((live) => cellAt(gpu, live).kind === kind);
+  const said = (path: string): string => `${path}: ${textAt(gpu, path)?.trim()}`;
+  const path = find('lost');
+  if (path !== undefined) return { type: 'GpuLost', status: true, reason: 'GpuIsLost', message: said(path) };
+  const failed = find('number') === undefined ? find('error') : undefined;
+  return failed === undefined
     ? { type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }
-    : { type: 'GpuLost', status: true, reason: 'GpuIsLost', message: `${path}: ${textAt(gpu, path)?.trim()}` };
+    : { type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: said(failed) };
 }
 
 const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly severity: Severity; readonly remedy: Remedy }>> = {
@@ -40,8 +44,8 @@ const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly sever
 
 function recovery(gpu: Element): readonly Finding[] {
   const cell = recoveryAction(gpu);
-  const action = cell.kind === 'text' ? RECOVERY_ACTIONS[cell.value.toLowerCase()] : undefined;
-  if (action === undefined || cell.kind !== 'text') return [];
+  const action = stateOf(RECOVERY_ACTIONS, cell);
+  if (action === undefined || cell.kind !== 'text') return needsReset(gpu);
   const asked = ACTIONS[action];
   const message = `the driver asks for: ${cell.value}`;
   return [
@@ -49,6 +53,14 @@ function recovery(gpu: Element): readonly Finding[] {
       ? { type: 'RecoveryAction', status: false, reason: 'None', message: 'the driver asks for nothing' }
       : { type: 'RecoveryAction', status: true, message, ...asked },
   ];
+}
+
+/** Drivers without a word of their own say it in place of values. */
+function needsReset(gpu: Element): readonly Finding[] {
+  const path = LIVE.find((live) => /^\[?gpu requires reset\]?$/i.test(textAt(gpu, live)?.trim() ?? ''));
+  return path === undefined
+    ? []
+    : [{ type: 'RecoveryAction', status: true, reason: 'GpuReset', message: `${path}: ${textAt(gpu, path)?.trim()}` }];
 }
 
 function ecc(gpu: Element): readonly Finding[] {
@@ -203,5 +215,3 @@ function flagged(gpu: Element, path: string, type: string, [yes, no]: readonly [
 }
 
 const numberOf = (cell: Cell): number | undefined => (cell.kind === 'number' ? cell.value : undefined);
-const stateOf = (table: Readonly<Record<string, string>>, cell: Cell): string | undefined =>
-  cell.kind === 'text' ? table[cell.value.toLowerCase()] : undefined;

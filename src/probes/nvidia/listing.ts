@@ -1,4 +1,4 @@
-import { childrenOf, type Element, textAt } from './document.ts';
+import { cellAt, childrenOf, type Element, textAt } from './document.ts';
 
 /** What `nvidia-smi -L` alone tells of a MIG instance. */
 export interface MigName {
@@ -55,7 +55,7 @@ function instancesOf(gpu: Element): readonly { readonly key: string; readonly gp
   const uuid = textAt(gpu, 'uuid')?.trim() ?? '';
   return childrenOf(gpu, 'mig_devices/mig_device').flatMap((element) => {
     const [index, gpuInstance, computeInstance] = ['index', 'gpu_instance_id', 'compute_instance_id'].map((path) =>
-      textAt(element, path)?.trim(),
+      cellAt(element, path).kind === 'number' ? textAt(element, path)?.trim() : undefined,
     );
     if (gpuInstance === undefined || computeInstance === undefined) return [];
     return [{ key: instanceKey(uuid, gpuInstance, computeInstance), gpu: uuid, index: index ?? '' }];

@@ -5,13 +5,13 @@ import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
 import { deviceFromProc, devicesOf, type Located, type NodeFacts } from './devices.ts';
-import { childrenOf, type Element, firstCell, textAt } from './document.ts';
+import { childrenOf, type Element, textAt } from './document.ts';
 import { gpuFindings } from './findings.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
 import type { NvidiaOptions } from './options.ts';
 import { processesOf } from './processes.ts';
-import { readGpu, readMig, type Told } from './readings.ts';
+import { readGpu, readMig, type Told, wordAt } from './readings.ts';
 import { readSmi, type SmiDocument, type SmiResult, type SurplusFault, surplusFaults } from './smi.ts';
 import { WidthMemory } from './width-memory.ts';
 
@@ -85,16 +85,17 @@ export class NvidiaProbe implements Probe {
     const isGpu = device.kind === 'gpu';
     const told: Told = isGpu ? readGpu(element, node) : readMig(element, { sharesMemory: sharesMemory(element, gpu) });
     if (told.unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(told.unknown) });
+    if (told.failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(told.failed) });
     const instance = isGpu ? undefined : `${device.attributes?.gpuInstance}/${device.attributes?.computeInstance}`;
     const processes = processesOf(gpu, this.#host.proc, instance);
-    const pcie = isGpu ? this.#readPcie(device.pciAddress) : undefined;
-    const findings = isGpu
-      ? [...gpuFindings(element), ...this.#widths.findings(device.id, element)]
-      : gpuFindings(gpu).filter(({ type }) => concernsInstances(type));
+    const pcie = this.#readPcie(device.pciAddress);
+    const findings = [...gpuFindings(gpu), ...(pcie === undefined ? [] : pcieErrorFindings(pcie))];
     return {
       device,
-      readings: pcie === undefined ? told.readings : [...told.readings, ...pcieErrorReadings(pcie)],
-      findings: pcie === undefined ? findings : [...findings, ...pcieErrorFindings(pcie)],
+      readings: pcie === undefined || !isGpu ? told.readings : [...told.readings, ...pcieErrorReadings(pcie)],
+      findings: isGpu
+        ? [...findings, ...this.#widths.findings(device.id, element)]
+        : findings.filter(({ type }) => CONCERNS_INSTANCES.has(type)),
       ...(processes.length === 0 ? {} : { processes }),
     };
   }
@@ -146,9 +147,14 @@ export class NvidiaProbe implements Probe {
 
   /** Nothing could be read: without hardware that is as it should be. */
   #failed({ problem, surplus }: Extract<SmiResult, { problem: object }>): Collection {
-    const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded'];
+    const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded', 'library-not-found'];
     if (needsHardware.includes(problem.code) && this.#known.length === 0 && !hardwareOnBus(this.#host))
       return { reports: [], problems: [] };
+    if (problem.code === 'no-devices') {
+      // The driver was asked and has none: what it had before is missing.
+      this.#known = [];
+      return { reports: [], problems: [problem] };
+    }
     if (problem.code === 'gpu-unreadable') {
       const faults = surplusFaults(surplus);
       const known = this.#known.map(({ device }) => ({ device, readings: [], findings: [] }));
@@ -176,7 +182,7 @@ export class NvidiaProbe implements Probe {
 }
 
 /** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
-const concernsInstances = (type: string): boolean => type === 'GpuLost' || type === 'RecoveryAction' || type === 'FabricNotReady';
+const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone']);
 
 /** Compute instances of one GPU instance share its memory. */
 function sharesMemory(instance: Element, gpu: Element): boolean {
@@ -215,7 +221,5 @@ function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFa
 }
 
 function textOf(log: Element, paths: readonly string[]): string | undefined {
-  const cell = firstCell(log, paths);
-  if (cell.kind === 'absent') return undefined;
-  return paths.map((path) => textAt(log, path)?.trim()).find((text) => text !== undefined && text !== '' && text !== 'N/A');
+  return paths.map((path) => wordAt(log, path)).find((text) => text !== undefined);
 }

@@ -23,6 +23,12 @@ export const problems = [
     remedy: 'Reload the driver or reboot; in a container, restart it so that the new library is mounted.',
   },
   {
+    code: 'library-not-found',
+    meaning: "The command is there, the driver's library libnvidia-ml is not.",
+    remedy:
+      'In a container, let the runtime mount it (NVIDIA_DRIVER_CAPABILITIES=utility); on the node, install the library of the same version as the driver.',
+  },
+  {
     code: 'no-permission',
     meaning: 'The driver refuses: device nodes are missing or closed to the agent.',
     remedy: 'Give the container the device nodes /dev/nvidiactl and /dev/nvidia*, by the container runtime or as privileged.',
@@ -86,6 +92,11 @@ export const problems = [
     code: 'smi-too-large',
     meaning: 'The command printed more than the agent takes in.',
     remedy: 'Run nvidia-smi -q -x by hand; a wrapper in its place may print something else.',
+  },
+  {
+    code: 'value-unreadable',
+    meaning: 'The driver failed to read values of this GPU. They are left out.',
+    remedy: 'Look for Xids of this GPU in the kernel log; mostly it needs a reset.',
   },
   {
     code: 'unknown-value',

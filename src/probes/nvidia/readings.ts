@@ -4,31 +4,37 @@ import { asBoolean, type Cell, numberValue, type Quantity } from './cell.ts';
 import { cellAt, childrenOf, type Element, firstCell, textAt } from './document.ts';
 import { eccReadings } from './ecc.ts';
 import { type Field, gpuFields, memoryFields, migFields } from './fields.ts';
-import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, statesOf } from './states.ts';
+import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, type States, stateOf, statesOf } from './states.ts';
 
-/** Values of one element, and the fields whose text nobody knows. */
+/** Values of one element, and where there were none although there should have been, as `path: text`. */
 export interface Told {
   readonly readings: readonly Reading[];
-  /** `path: text`, without repetition. */
+  /** Texts that nobody knows. */
   readonly unknown: readonly string[];
+  /** The driver's own errors in place of a value. */
+  readonly failed: readonly string[];
 }
 
 export function readGpu(gpu: Element, node: { readonly index: number; readonly cudaVersion?: string }): Told {
   const told = readFields(gpu, gpuFields);
+  const states = STATE_SETS.map(({ metric, label, table, path, read }) => ({ path, ...stateSet(metric, label, table, read(gpu)) }));
   const readings = [
     ...told.readings,
     ...eccReadings(gpu),
     ...performanceState(gpu),
-    ...stateSet('device_nvidia_fabric_state', 'state', FABRIC_STATES, cellAt(gpu, 'fabric/state')),
-    ...stateSet('device_nvidia_fabric_health', 'state', FABRIC_HEALTH, cellAt(gpu, 'fabric/health/summary')),
-    ...stateSet('device_nvidia_recovery_action', 'action', RECOVERY_ACTIONS, recoveryAction(gpu)),
-    { metric: 'device_nvidia_processes', value: childrenOf(gpu, 'processes/process_info').length },
+    ...states.flatMap((set) => set.readings),
+    ...processCount(gpu),
     info(gpu, node),
   ];
-  return {
-    readings: gpu.processes === undefined ? readings.filter(({ metric }) => metric !== 'device_nvidia_processes') : readings,
-    unknown: told.unknown,
-  };
+  const unknown = states.flatMap((set) => (set.unknown === undefined ? [] : [`${set.path}: ${set.unknown}`]));
+  return { ...told, readings, unknown: [...told.unknown, ...unknown] };
+}
+
+/** A process that computes and draws is listed once for each. An empty list is none, a sentence in its place is not known. */
+function processCount(gpu: Element): readonly Reading[] {
+  if (gpu.processes === undefined || (typeof gpu.processes === 'string' && gpu.processes.trim() !== '')) return [];
+  const pids = childrenOf(gpu, 'processes/process_info').map((process) => textAt(process, 'pid')?.trim());
+  return [{ metric: 'device_nvidia_processes', value: new Set(pids).size }];
 }
 
 /**
@@ -52,18 +58,26 @@ export function readMig(instance: Element, { sharesMemory }: { readonly sharesMe
 function readFields(element: Element, fields: readonly Field[]): Told {
   const readings: Reading[] = [];
   const unknown: string[] = [];
+  const failed: string[] = [];
   for (const field of fields) {
-    const path = field.paths.find((each) => saysSomething(cellAt(element, each))) ?? (field.paths[0] as string);
-    const cell = cellAt(element, path);
-    const value = field.kind === 'flag' ? flagValue(cell) : numberValue(cell, quantityOf(field.metric));
-    if (value !== undefined)
+    const cells = field.paths.map((path) => ({ path, cell: cellAt(element, path) }));
+    const value = cells.map(({ cell }) => fieldValue(field, cell)).find((each) => each !== undefined);
+    if (value !== undefined) {
       readings.push({ metric: field.metric, ...(field.labels === undefined ? {} : { labels: field.labels }), value });
-    else if (cell.kind !== 'absent' && cell.kind !== 'lost') unknown.push(`${path}: ${textAt(element, path)?.trim()}`);
+      continue;
+    }
+    const odd = cells.find(({ cell }) => cell.kind !== 'absent' && cell.kind !== 'lost' && !isNone(cell));
+    if (odd !== undefined) (odd.cell.kind === 'error' ? failed : unknown).push(`${odd.path}: ${textAt(element, odd.path)?.trim()}`);
   }
-  return { readings, unknown };
+  return { readings, unknown, failed };
 }
 
-const saysSomething = ({ kind }: Cell): boolean => kind === 'number' || kind === 'text';
+/** Nothing in the place of a number or a flag; where words are expected, it is a word. */
+const isNone = (cell: Cell): boolean => cell.kind === 'text' && cell.value.toLowerCase() === 'none';
+
+function fieldValue(field: Field, cell: Cell): number | bigint | undefined {
+  return field.kind === 'flag' ? flagValue(cell) : numberValue(cell, quantityOf(field.metric));
+}
 
 /** By the end of the metric's name, where Prometheus wants the unit. */
 const QUANTITIES: readonly (readonly [RegExp, Quantity])[] = [
@@ -103,10 +117,30 @@ export function recoveryAction(gpu: Element): Cell {
   return { kind: 'text', value: reset === true ? 'gpu reset' : drain === true ? 'drain and reset' : 'none' };
 }
 
-function stateSet(metric: string, label: string, table: Readonly<Record<string, string>>, cell: Cell): readonly Reading[] {
-  const present = cell.kind === 'text' ? table[cell.value.toLowerCase()] : undefined;
-  if (present === undefined) return [];
-  return statesOf(table).map((state) => ({ metric, labels: { [label]: state }, value: Number(state === present) }));
+interface StateSet {
+  readonly metric: string;
+  readonly label: string;
+  readonly table: States;
+  readonly path: string;
+  read(gpu: Element): Cell;
+}
+
+const STATE_SETS: readonly StateSet[] = [
+  stateAt('fabric_state', 'state', FABRIC_STATES, 'fabric/state'),
+  stateAt('fabric_health', 'state', FABRIC_HEALTH, 'fabric/health/summary'),
+  { ...stateAt('recovery_action', 'action', RECOVERY_ACTIONS, 'gpu_recovery_action'), read: recoveryAction },
+];
+
+function stateAt(name: string, label: string, table: States, path: string): StateSet {
+  return { metric: `device_nvidia_${name}`, label, table, path, read: (gpu) => cellAt(gpu, path) };
+}
+
+/** Nothing at all of a word that is not in the table: all states at 0 would be a lie. */
+function stateSet(metric: string, label: string, table: States, cell: Cell): Pick<Told, 'readings'> & { readonly unknown?: string } {
+  if (cell.kind !== 'text') return { readings: [] };
+  const present = stateOf(table, cell);
+  if (present === undefined) return { readings: [], unknown: cell.value };
+  return { readings: statesOf(table).map((state) => ({ metric, labels: { [label]: state }, value: Number(state === present) })) };
 }
 
 const INFO: Readonly<Record<string, string>> = {

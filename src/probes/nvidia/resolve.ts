@@ -5,7 +5,7 @@ import type { Device } from '../../model/device.ts';
 /**
  * Ids of NVIDIA's plugins and their relatives:
  * `GPU-…::N`, `MIG-…::N` (replicas of time slicing and MPS) · `MIG-GPU-…/gi/ci` (drivers before 470) · `nvidia0`, `nvidia0/gi1`,
- * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` and
+ * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · `tegra` (the one GPU of a Jetson) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` and
  * `gpu-<minor>-mig-<profile>-<profile id>-<start>` of driver `gpu.nvidia.com`.
  */
 export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
@@ -19,6 +19,7 @@ export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
   if (address !== undefined) return ids(devices.filter((device) => device.kind === 'gpu' && device.pciAddress === address));
   const gpus = devices.filter((device) => device.kind === 'gpu');
   if (plain === 'all' && resource.startsWith('nvidia.com/')) return ids(gpus);
+  if (plain === 'tegra' && gpus.length === 1) return ids(gpus);
   return [];
 };
 
@@ -34,6 +35,9 @@ function byMinor(minor: string, gpuInstance: string | undefined, devices: readon
   );
 }
 
+/** `1g.10gb+me`, without what a DNS label cannot hold. */
+const plainProfile = (profile: string): string => profile.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
+
 /** The name of a dynamic MIG device tells GPU and profile, not which instance: it resolves only where one fits. */
 function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
   const mig = /^gpu-(\d+)-mig-(.+)-\d+-\d+$/.exec(name);
@@ -41,7 +45,9 @@ function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
     const [, minor, profile] = mig;
     const fitting = devices.filter(
       (device) =>
-        device.kind === 'mig' && device.attributes?.minor === minor && device.attributes?.migProfile?.replaceAll('.', '') === profile,
+        device.kind === 'mig' &&
+        device.attributes?.minor === minor &&
+        plainProfile(device.attributes?.profile ?? '') === plainProfile(profile as string),
     );
     return fitting.length === 1 ? fitting : [];
   }

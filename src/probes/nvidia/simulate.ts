@@ -18,11 +18,23 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   for (const gpu of gpus) addPciFunction(gpu, files, links);
   if (gpus.length > 0) {
     files['proc/driver/nvidia/version'] = 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.105.08\n';
+    files['proc/driver/nvidia-caps/mig-minors'] = simulatedMinors(gpus);
     files['bin/nvidia-smi'] = PROGRAM;
     files['bin/nvidia-smi.xml'] = simulatedDocument(gpus);
     files['bin/nvidia-smi.list'] = simulatedListing(gpus);
   }
   return { files, links, resources: gpus.length === 0 ? [] : resourcesOf(gpus), options: { 'smi-path': '{root}/bin/nvidia-smi' } };
+}
+
+/** As the kernel driver numbers them: a block of 135 for each GPU, nine to a GPU instance. */
+function simulatedMinors(gpus: readonly GpuStory[]): string {
+  const instances = gpus.flatMap(({ index, instances }) =>
+    instances.flatMap(({ gpuInstance }) => {
+      const first = 3 + 135 * index + 9 * gpuInstance;
+      return [`gpu${index}/gi${gpuInstance}/access ${first}`, `gpu${index}/gi${gpuInstance}/ci0/access ${first + 1}`];
+    }),
+  );
+  return ['config 1', 'monitor 2', ...instances].map((line) => `${line}\n`).join('');
 }
 
 function addPciFunction({ address, numaNode, index }: GpuStory, files: Record<string, string>, links: Record<string, string>): void {

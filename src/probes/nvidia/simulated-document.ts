@@ -8,9 +8,11 @@ export interface GpuStory {
   readonly address: string;
   readonly numaNode: number;
   readonly isHot: boolean;
+  /** How often it became hot, and for how long in all: what counters remember. */
+  readonly timesHot: number;
+  readonly hotMs: number;
   /** 0 to 1. */
   readonly load: number;
-  readonly elapsedMs: number;
   readonly instances: readonly { readonly index: number; readonly uuid: string; readonly gpuInstance: number }[];
 }
 
@@ -20,7 +22,9 @@ const TROUBLE_TO_MS = 120_000;
 const MIB_TOTAL = 81_559;
 
 export function storyOf(index: number, { gpus, elapsedMs }: Scenario): GpuStory {
+  const rounds = Math.floor(elapsedMs / TROUBLE_EVERY_MS);
   const phase = elapsedMs % TROUBLE_EVERY_MS;
+  const hotMs = Math.min(Math.max(phase - TROUBLE_FROM_MS, 0), TROUBLE_TO_MS - TROUBLE_FROM_MS);
   const isSplit = gpus >= 4 && index === gpus - 1;
   const digits = (index + 1).toString(16).padStart(12, '0');
   return {
@@ -29,8 +33,9 @@ export function storyOf(index: number, { gpus, elapsedMs }: Scenario): GpuStory 
     address: `0008:${(index + 1).toString(16).padStart(2, '0')}:00.0`,
     numaNode: index < gpus / 2 ? 0 : 1,
     isHot: index === 1 && phase >= TROUBLE_FROM_MS && phase < TROUBLE_TO_MS,
+    timesHot: index === 1 ? rounds + (phase >= TROUBLE_FROM_MS ? 1 : 0) : 0,
+    hotMs: index === 1 ? rounds * (TROUBLE_TO_MS - TROUBLE_FROM_MS) + hotMs : 0,
     load: 0.55 + 0.4 * Math.sin(elapsedMs / 20_000 + index),
-    elapsedMs,
     instances: isSplit
       ? [7, 8, 9].map((gpuInstance, n) => ({ index: n, uuid: `MIG-5e1f0000-0000-4000-8000-${digits.slice(0, 11)}${n}`, gpuInstance }))
       : [],
@@ -100,7 +105,7 @@ function gpuElement(gpu: GpuStory): string {
       clocks_event_reason_hw_thermal_slowdown: gpu.isHot ? 'Active' : 'Not Active',
       clocks_event_reason_hw_power_brake_slowdown: 'Not Active',
     },
-    clocks_event_reasons_counters: { clocks_event_reasons_counters_hw_therm_slowdown: `${gpu.isHot ? gpu.elapsedMs * 10 : 0} us` },
+    clocks_event_reasons_counters: { clocks_event_reasons_counters_hw_therm_slowdown: `${gpu.hotMs * 1000} us` },
     fb_memory_usage: { total: `${MIB_TOTAL} MiB`, reserved: '551 MiB', used: `${used} MiB`, free: `${MIB_TOTAL - 551 - used} MiB` },
     bar1_memory_usage: { total: '131072 MiB', used: '2 MiB', free: '131070 MiB' },
     compute_mode: 'Default',
@@ -134,7 +139,7 @@ function gpuElement(gpu: GpuStory): string {
       ? 'N/A'
       : {
           remapped_row_corr: '0',
-          remapped_row_unc: gpu.isHot ? '1' : '0',
+          remapped_row_unc: String(gpu.timesHot),
           remapped_row_pending: gpu.isHot ? 'Yes' : 'No',
           remapped_row_failure: 'No',
           row_remapper_histogram: { row_remapper_histogram_max: '2560 bank(s)', row_remapper_histogram_none: '0 bank(s)' },

@@ -29,6 +29,7 @@ const SENTENCES: readonly (readonly [RegExp, ProblemCode])[] = [
   [/Failed to initialize NVML: Insufficient Permissions/i, 'no-permission'],
   [/Failed to initialize NVML: Driver Not Loaded/i, 'driver-not-loaded'],
   [/Failed to initialize NVML/i, 'driver-unreachable'],
+  [/couldn't find libnvidia-ml/i, 'library-not-found'],
   [/No devices were found/i, 'no-devices'],
   [/Unable to determine the device handle/i, 'gpu-unreadable'],
 ];
@@ -37,7 +38,7 @@ const STATUSES: Readonly<Record<number, ProblemCode>> = {
   6: 'no-devices',
   8: 'insufficient-power',
   9: 'driver-not-loaded',
-  12: 'driver-not-loaded',
+  12: 'library-not-found',
   15: 'gpu-unreadable',
   18: 'driver-library-mismatch',
 };
@@ -66,7 +67,7 @@ function problemOf(
   }
   const said = firstLine(surplus);
   const known = SENTENCES.find(([sentence]) => sentence.test(surplus))?.[1] ?? STATUSES[result.exitCode ?? 0];
-  if (known !== undefined) return { code: known, message: said };
+  if (known !== undefined) return { code: known, message: said === '' ? `nvidia-smi -q -x: ${endOf(result)}` : said };
   if (error === 'malformed') return { code: 'smi-garbage', message: 'nvidia-smi -q -x: the document is no well-formed XML' };
   if (error === 'truncated') return { code: 'smi-truncated', message: 'nvidia-smi -q -x: the document has no end' };
   if (result.exitCode === 0)
