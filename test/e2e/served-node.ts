@@ -67,8 +67,8 @@ export class ServedNode {
     return this.startAgent();
   }
 
-  async startAgent(): Promise<ServedAgent> {
-    this.agent = await serve(this.flags());
+  async startAgent(flags: readonly string[] = []): Promise<ServedAgent> {
+    this.agent = await serve([...this.flags(), ...flags]);
     return this.agent;
   }
 

@@ -1,0 +1,78 @@
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { family as nvidia } from '../../src/probes/nvidia/index.ts';
+import { seriesValue } from '../support/serve.ts';
+import { ServedNode } from './served-node.ts';
+
+const GPU = 'example.com/gpu';
+const WAIT = { timeout: 15_000, interval: 20 };
+/** From the fact to the kubelet's copy of the list; an Xid has no hold. */
+const PROMISE_MS = 2_000;
+
+let node: ServedNode;
+let sequence = 100;
+const log = (): string => join(node.root, 'kernel.log');
+const say = (text: string): void => appendFileSync(log(), `4,${sequence++},${sequence * 1_000_000},-;NVRM: ${text}\n`);
+const addressOf = (gpu: number): string => `0008:${String(gpu + 1).padStart(2, '0')}:00`;
+
+async function start() {
+  node = new ServedNode({
+    family: nvidia,
+    scenario: { gpus: 3 },
+    resource: GPU,
+    config: { plugin: { resources: [{ resource: GPU, select: { family: 'nvidia', kind: 'gpu' } }] } },
+  });
+  mkdirSync(join(node.root, 'proc'), { recursive: true });
+  writeFileSync(join(node.root, 'proc/stat'), `btime ${Math.floor(Date.now() / 1_000) - 3_600}\n`);
+  writeFileSync(log(), '');
+  await node.kubelet.start();
+  await node.manager.start();
+  return await node.startAgent([`--probe.nvidia.kmsg=${log()}`]);
+}
+
+afterEach(async () => {
+  await node.stop();
+});
+
+describe('an Xid in the kernel log', () => {
+  it('takes its GPU out at the kubelet at once, spares the others, and is taken back by the word of the driver', async () => {
+    const agent = await start();
+    await expect.poll(() => Object.values(node.list()), WAIT).toEqual(['Healthy', 'Healthy', 'Healthy']);
+    const ids = Object.keys(node.list()).sort();
+
+    const writtenMs = Date.now();
+    say(`Xid (PCI:${addressOf(1)}): 119, pid=77, name=train, Timeout after 6s of waiting for RPC response from GPU1 GSP!`);
+    await expect.poll(() => node.list(), WAIT).toMatchObject({ [ids[1] as string]: 'Unhealthy' });
+    expect((node.lists.at(-1)?.atMs ?? 0) - writtenMs).toBeLessThan(PROMISE_MS);
+    expect(node.list()).toEqual({ [ids[0] as string]: 'Healthy', [ids[1] as string]: 'Unhealthy', [ids[2] as string]: 'Healthy' });
+    const page = await agent.metrics();
+    expect(seriesValue(page, 'device_nvidia_xid_errors_total', { device: ids[1] as string, xid: '119' })).toBe(1);
+    expect(seriesValue(page, 'device_healthy', { device: ids[1] as string })).toBe(0);
+    await expect
+      .poll(() => node.events(), WAIT)
+      .toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ transition: 'raised', condition: 'Xid', instance: '119', device: `nvidia/${ids[1]}` }),
+        ]),
+      );
+
+    say(`Xid (PCI:${addressOf(1)}): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)`);
+    await expect.poll(() => Object.values(node.list()), WAIT).toEqual(['Healthy', 'Healthy', 'Healthy']);
+    expect(agent.child.exitCode, 'the process that began').toBeNull();
+  });
+
+  it('of an application leaves the GPU in', async () => {
+    const agent = await start();
+    await expect.poll(() => Object.values(node.list()), WAIT).toEqual(['Healthy', 'Healthy', 'Healthy']);
+    for (const xid of [13, 31, 43, 45, 68, 69, 94]) say(`Xid (PCI:${addressOf(0)}): ${xid}, pid=1, name=app, some text`);
+    await agent.until('all counted', (page) => seriesValue(page, 'device_nvidia_xid_errors_total', { xid: '94' }) === 1);
+    const page = await agent.metrics();
+    for (const xid of ['13', '31', '43', '45', '68', '69']) expect(seriesValue(page, 'device_nvidia_xid_errors_total', { xid })).toBe(1);
+    expect(Object.values(node.list())).toEqual(['Healthy', 'Healthy', 'Healthy']);
+    expect(
+      node.lists.flatMap(({ devices }) => Object.values(devices)),
+      'at no moment',
+    ).not.toContain('Unhealthy');
+  });
+});
