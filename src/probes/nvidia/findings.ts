@@ -1,23 +1,13 @@
 import type { Finding, Remedy, Severity } from '../../model/health.ts';
 import { asBoolean, type Cell } from './cell.ts';
 import { cellAt, type Element, firstCell, textAt } from './document.ts';
-import { eccCounts, totalOf } from './ecc.ts';
+import { memoryFindings } from './memory-findings.ts';
 import { recoveryAction } from './readings.ts';
 import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, stateOf } from './states.ts';
 
 /** What one `<gpu>` element says of the GPU's health. */
 export function gpuFindings(gpu: Element): readonly Finding[] {
-  return [
-    lost(gpu),
-    ...recovery(gpu),
-    ...ecc(gpu),
-    ...rows(gpu),
-    ...pages(gpu),
-    ...repairs(gpu),
-    ...throttling(gpu),
-    ...temperature(gpu),
-    ...fabric(gpu),
-  ];
+  return [lost(gpu), ...recovery(gpu), ...memoryFindings(gpu), ...throttling(gpu), ...temperature(gpu), ...fabric(gpu)];
 }
 
 /** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
@@ -63,84 +53,6 @@ function needsReset(gpu: Element): readonly Finding[] {
     : [{ type: 'RecoveryAction', status: true, reason: 'GpuReset', message: `${path}: ${textAt(gpu, path)?.trim()}` }];
 }
 
-function ecc(gpu: Element): readonly Finding[] {
-  const counts = eccCounts(gpu, 'volatile');
-  const uncorrectable = totalOf(counts, 'uncorrectable');
-  const correctable = totalOf(counts, 'correctable');
-  const findings: Finding[] = [];
-  if (uncorrectable !== undefined) {
-    const status = uncorrectable > 0n;
-    // Boards that remap rows contain such errors, and the driver says by itself when a reset is needed: its word counts, also
-    // where MIG hides the rows. On older boards the next program may be given the same cell.
-    const isContained = cellAt(gpu, 'remapped_rows/remapped_row_unc').kind === 'number' || recoveryAction(gpu).kind === 'text';
-    const severity: Severity = isContained ? 'degraded' : 'fatal';
-    const message = `${uncorrectable} uncorrectable memory errors since the driver was loaded`;
-    findings.push({ type: 'UncorrectableEcc', status, reason: status ? 'UncorrectableErrors' : 'NoErrors', message, severity });
-  }
-  if (correctable !== undefined) {
-    const message = `${correctable} corrected memory errors since the driver was loaded`;
-    findings.push({ type: 'CorrectableEccRate', reason: 'CounterGrows', message, count: Number(correctable) });
-  }
-  return [
-    ...findings,
-    ...flagged(gpu, 'ecc_errors/aggregate/sram_threshold_exceeded', 'SramThresholdExceeded', ['ThresholdExceeded', 'BelowThreshold']),
-  ];
-}
-
-function rows(gpu: Element): readonly Finding[] {
-  const banks = (availability: string): number => {
-    const cell = cellAt(gpu, `remapped_rows/row_remapper_histogram/row_remapper_histogram_${availability}`);
-    return cell.kind === 'number' ? cell.value : 0;
-  };
-  const hasHistogram = cellAt(gpu, 'remapped_rows/row_remapper_histogram/row_remapper_histogram_max').kind === 'number';
-  const [none, low] = [banks('none'), banks('low')];
-  const spare: Finding = {
-    type: 'SpareRowsLow',
-    status: none + low > 0,
-    reason: none > 0 ? 'BanksWithoutSpareRows' : low > 0 ? 'BanksWithFewSpareRows' : 'Enough',
-    message: `${none} banks have no spare rows left, ${low} few`,
-    severity: none > 0 ? 'degraded' : 'info',
-  };
-  return [
-    ...flagged(gpu, 'remapped_rows/remapped_row_pending', 'RowRemapPending', ['RemapPending', 'NonePending']),
-    ...flagged(gpu, 'remapped_rows/remapped_row_failure', 'RowRemapFailure', ['RemapFailed', 'NoneFailed']),
-    ...(hasHistogram ? [spare] : []),
-  ];
-}
-
-/** From here on the board has no room for further pages. */
-const MOST_RETIRED_PAGES = 63;
-
-function pages(gpu: Element): readonly Finding[] {
-  const counts = ['multiple_single_bit_retirement', 'double_bit_retirement'].map((cause) =>
-    cellAt(gpu, `retired_pages/${cause}/retired_count`),
-  );
-  const known = counts.filter((cell) => cell.kind === 'number');
-  const pending = asBoolean(firstCell(gpu, ['retired_pages/pending_retirement', 'retired_pages/pending_blacklist']));
-  if (known.length === 0 && pending === undefined) return [];
-  const total = known.reduce((sum, cell) => sum + cell.value, 0);
-  const isFull = total >= MOST_RETIRED_PAGES;
-  const message = `${total} pages retired${pending === true ? ', more wait for a reset' : ''}`;
-  const reason = isFull ? 'PagesUsedUp' : pending === true ? 'RetirementPending' : 'Few';
-  return [
-    {
-      type: 'RetiredPages',
-      status: isFull || pending === true,
-      reason,
-      message,
-      ...(isFull ? { severity: 'fatal', remedy: 'replace' } : {}),
-    },
-  ];
-}
-
-function repairs(gpu: Element): readonly Finding[] {
-  return [
-    ...flagged(gpu, 'ecc_errors/channel_repair_pending', 'MemoryRepairPending', ['ChannelRepairPending', 'NonePending'], 'channel'),
-    ...flagged(gpu, 'ecc_errors/tpc_repair_pending', 'MemoryRepairPending', ['TpcRepairPending', 'NonePending'], 'tpc'),
-    ...flagged(gpu, 'ecc_errors/unrepairable_memory', 'MemoryUnrepairable', ['Unrepairable', 'Repairable']),
-  ];
-}
-
 function throttling(gpu: Element): readonly Finding[] {
   return [
     ...throttle(gpu, 'hw_thermal_slowdown', 'ThermalSlowdown', 'HardwareThermalSlowdown'),
@@ -161,10 +73,10 @@ function throttle(gpu: Element, suffix: string, type: string, reason: string): r
 
 /** Degrees on boards up to Ampere; later ones tell how many degrees are left. */
 function temperature(gpu: Element): readonly Finding[] {
-  const degrees = numberOf(cellAt(gpu, 'temperature/gpu_temp'));
-  const slow = numberOf(cellAt(gpu, 'temperature/gpu_temp_slow_threshold'));
-  const margin = numberOf(cellAt(gpu, 'temperature/gpu_temp_tlimit'));
-  const slowMargin = numberOf(cellAt(gpu, 'temperature/gpu_temp_slow_tlimit_threshold'));
+  const degrees = degreesAt(gpu, 'temperature/gpu_temp');
+  const slow = degreesAt(gpu, 'temperature/gpu_temp_slow_threshold');
+  const margin = degreesAt(gpu, 'temperature/gpu_temp_tlimit');
+  const slowMargin = degreesAt(gpu, 'temperature/gpu_temp_slow_tlimit_threshold');
   if (degrees !== undefined && slow !== undefined) return [overTemperature(degrees >= slow, `${degrees} °C, slows down at ${slow} °C`)];
   if (margin !== undefined && slowMargin !== undefined)
     return [overTemperature(margin <= slowMargin, `${margin} °C left, slows down at ${slowMargin} °C`)];
@@ -200,18 +112,7 @@ function fabricState(gpu: Element, state: string): Finding {
   };
 }
 
-function flagged(gpu: Element, path: string, type: string, [yes, no]: readonly [string, string], instance?: string): readonly Finding[] {
-  const status = asBoolean(cellAt(gpu, path));
-  if (status === undefined) return [];
-  return [
-    {
-      type,
-      status,
-      reason: status ? yes : no,
-      message: `${path.split('/').at(-1)}: ${status ? 'yes' : 'no'}`,
-      ...(instance === undefined ? {} : { instance }),
-    },
-  ];
-}
-
-const numberOf = (cell: Cell): number | undefined => (cell.kind === 'number' ? cell.value : undefined);
+const degreesAt = (gpu: Element, path: string): number | undefined => {
+  const cell = cellAt(gpu, path);
+  return cell.kind === 'number' && cell.quantity === 'celsius' ? cell.value : undefined;
+};

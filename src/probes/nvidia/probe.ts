@@ -6,9 +6,11 @@ import type { Probe } from '../family.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
 import { deviceFromProc, devicesOf, type Located, type NodeFacts } from './devices.ts';
 import { childrenOf, type Element, textAt } from './document.ts';
+import { withFaults } from './faults.ts';
 import { gpuFindings } from './findings.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
+import { instanceFindings } from './memory-findings.ts';
 import type { NvidiaOptions } from './options.ts';
 import { processesOf } from './processes.ts';
 import { readGpu, readMig, type Told, wordAt } from './readings.ts';
@@ -95,7 +97,7 @@ export class NvidiaProbe implements Probe {
       readings: pcie === undefined || !isGpu ? told.readings : [...told.readings, ...pcieErrorReadings(pcie)],
       findings: isGpu
         ? [...findings, ...this.#widths.findings(device.id, element)]
-        : findings.filter(({ type }) => CONCERNS_INSTANCES.has(type)),
+        : [...findings.filter(({ type }) => CONCERNS_INSTANCES.has(type)), ...instanceFindings(element)],
       ...(processes.length === 0 ? {} : { processes }),
     };
   }
@@ -194,30 +196,6 @@ function sharesMemory(instance: Element, gpu: Element): boolean {
 function summaryOf(unknown: readonly string[]): string {
   const shown = unknown.slice(0, 3).map((text) => text.slice(0, 120));
   return unknown.length > 3 ? `${shown.join(', ')} and ${unknown.length - 3} more` : shown.join(', ');
-}
-
-function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], problems: Problem[]): readonly DeviceReport[] {
-  for (const { pciAddress, fault, line } of faults) {
-    if (fault !== 'lost') continue;
-    const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
-    problems.push({ code: 'gpu-unreadable', message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
-  }
-  if (faults.length === 0) return reports;
-  return reports.map((report) => {
-    const own = faults.filter(({ pciAddress }) => pciAddress === report.device.pciAddress);
-    if (own.length === 0) return report;
-    const types = own.map(({ fault }) => (fault === 'lost' ? 'GpuLost' : 'InforomCorrupted'));
-    const kept = report.findings.filter(({ type }) => !types.includes(type as 'GpuLost'));
-    const found = own.map(
-      ({ fault, line }): Finding => ({
-        type: fault === 'lost' ? 'GpuLost' : 'InforomCorrupted',
-        status: true,
-        reason: fault === 'lost' ? 'GpuIsLost' : 'InforomCorrupted',
-        message: line,
-      }),
-    );
-    return { ...report, findings: [...kept, ...found] };
-  });
 }
 
 function textOf(log: Element, paths: readonly string[]): string | undefined {

@@ -33,8 +33,9 @@ export function readGpu(gpu: Element, node: { readonly index: number; readonly c
 /** A process that computes and draws is listed once for each. An empty list is none, a sentence in its place is not known. */
 function processCount(gpu: Element): readonly Reading[] {
   if (gpu.processes === undefined || (typeof gpu.processes === 'string' && gpu.processes.trim() !== '')) return [];
-  const pids = childrenOf(gpu, 'processes/process_info').map((process) => textAt(process, 'pid')?.trim());
-  return [{ metric: 'device_nvidia_processes', value: new Set(pids).size }];
+  const pids = childrenOf(gpu, 'processes/process_info').map((process) => cellAt(process, 'pid'));
+  const known = new Set(pids.flatMap((pid) => (pid.kind === 'number' ? [pid.value] : [])));
+  return [{ metric: 'device_nvidia_processes', value: known.size + pids.filter((pid) => pid.kind !== 'number').length }];
 }
 
 /**
