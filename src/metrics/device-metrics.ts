@@ -1,7 +1,7 @@
 import { type ActiveCondition, HEALTH_STATES } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
-import { joinLabels, known, type LabelText, labelText } from './labels.ts';
+import { known, type LabelText, labelText } from './labels.ts';
 import type { SeriesPage } from './series-page.ts';
 
 const CONDITION_LABELS = ['condition', 'part', 'reason', 'severity', 'remedy'];
@@ -57,7 +57,7 @@ export const deviceMetrics = {
 
 /** Series of one device that come from its identity and its verdict, not from its readings. */
 export function addDevice(page: SeriesPage, state: DeviceState, label: LabelText): void {
-  page.add(deviceMetrics.info, joinLabels(label, identityLabels(state)), 1);
+  page.add(deviceMetrics.info, label, 1, identityLabels(state));
   if (state.missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
   else if (!state.stale) page.add(deviceMetrics.present, label, 1);
   page.add(deviceMetrics.lastRead, label, state.readAtMs / 1_000);
@@ -67,15 +67,15 @@ export function addDevice(page: SeriesPage, state: DeviceState, label: LabelText
 function addVerdict(page: SeriesPage, { verdict }: DeviceState, label: LabelText): void {
   if (verdict.state !== 'unknown') page.add(deviceMetrics.healthy, label, verdict.state === 'unhealthy' ? 0 : 1);
   for (const state of HEALTH_STATES) {
-    page.add(deviceMetrics.health, joinLabels(label, labelText({ state })), state === verdict.state ? 1 : 0);
+    page.add(deviceMetrics.health, label, state === verdict.state ? 1 : 0, labelText({ state }));
   }
   if (verdict.sinceMs > 0) page.add(deviceMetrics.healthSince, label, verdict.sinceMs / 1_000);
   for (const state of HEALTH_STATES) {
     const count = verdict.transitions?.[state];
-    if (count !== undefined) page.add(deviceMetrics.transitions, joinLabels(label, labelText({ state })), count);
+    if (count !== undefined) page.add(deviceMetrics.transitions, label, count, labelText({ state }));
   }
-  for (const condition of verdict.conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
-  for (const condition of verdict.ignored ?? []) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
+  for (const condition of verdict.conditions) page.add(deviceMetrics.condition, label, 1, conditionLabels(condition));
+  for (const condition of verdict.ignored ?? []) page.add(deviceMetrics.ignored, label, 1, conditionLabels(condition));
 }
 
 function conditionLabels({ type, instance, reason, severity, remedy }: ActiveCondition): LabelText {

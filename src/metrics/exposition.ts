@@ -1,10 +1,10 @@
 import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { addAgent, type PageFacts } from './agent-metrics.ts';
-import { addContainers } from './container-metrics.ts';
+import { addAgent } from './agent-metrics.ts';
+import { type HardwarePage, HardwarePages } from './hardware-pages.ts';
 import { createCatalogue, type FamilyMetrics, ReadingWriter } from './reading-metrics.ts';
-import { CONTENT_TYPES, type Format, joinPages, renderPage } from './render.ts';
-import { countSeries, type MetricSeries, SeriesPage } from './series-page.ts';
+import { CONTENT_TYPES, type Format, renderPage } from './render.ts';
+import { SeriesPage } from './series-page.ts';
 
 export interface ExpositionSources {
   readonly families: readonly FamilyMetrics[];
@@ -12,67 +12,55 @@ export interface ExpositionSources {
   agent(): AgentStats;
 }
 
+/** A page in two parts, to be sent one after the other. */
+export interface PageParts {
+  /** Devices and containers: the same buffer for as long as the snapshot is the same. Empty before the first one. */
+  readonly kept: Buffer;
+  /** The agent itself, as it is now, and the end of the page. */
+  readonly live: Buffer;
+}
+
 /** The metrics page in all its forms. It reads the latest snapshot and touches no hardware. */
 export interface Exposition {
-  /** Prometheus text format 0.0.4. */
+  page(format: Format): Promise<PageParts>;
+  /** The whole page in Prometheus text format 0.0.4. */
   text(): Promise<string>;
-  /** OpenMetrics 1.0. */
+  /** The whole page in OpenMetrics 1.0. */
   openMetrics(): Promise<string>;
   /** The part of {@link Exposition.text} that is about devices and containers, to the letter. Empty before the first snapshot. */
   devices(): Promise<string>;
   readonly contentTypes: Readonly<Record<Format, string>>;
 }
 
-/** Devices and containers of one snapshot: collected once, written once per format. */
-interface Hardware {
-  readonly snapshot: Snapshot;
-  readonly metrics: readonly MetricSeries[];
-  readonly facts: PageFacts;
-  readonly pages: Map<Format, Promise<string>>;
-}
-
 export function createExposition(sources: ExpositionSources): Exposition {
-  const writer = new ReadingWriter(createCatalogue(sources.families));
-  let latest: Hardware | undefined;
+  const pages = new HardwarePages(new ReadingWriter(createCatalogue(sources.families)));
+  let latest: HardwarePage | undefined;
 
-  const hardware = (): Hardware | undefined => {
+  const hardware = (): HardwarePage | undefined => {
     const snapshot = sources.snapshot();
     if (snapshot === undefined) return undefined;
-    if (latest?.snapshot !== snapshot) latest = collectHardware(snapshot, writer);
+    if (latest?.snapshot !== snapshot) latest = pages.of(snapshot);
     return latest;
   };
-  const page = async (format: Format): Promise<string> => {
+  const page = async (format: Format): Promise<PageParts> => {
     const now = hardware();
     const agent = new SeriesPage();
     addAgent(agent, sources.agent(), now);
-    return joinPages([await hardwarePage(now, format), await renderPage(agent.finish(), format)], format);
+    const kept = now?.bytes(format) ?? Buffer.alloc(0);
+    const text = await renderPage(agent.finish(), format);
+    // In the text format a blank line stands between any two metrics.
+    return { kept, live: Buffer.from(format === 'text' && kept.length > 0 ? `\n${text}` : text) };
+  };
+  const whole = async (format: Format): Promise<string> => {
+    const { kept, live } = await page(format);
+    return kept.toString() + live.toString();
   };
 
   return {
-    text: () => page('text'),
-    openMetrics: () => page('openmetrics'),
-    devices: () => hardwarePage(hardware(), 'text'),
+    page,
+    text: () => whole('text'),
+    openMetrics: () => whole('openmetrics'),
+    devices: async () => hardware()?.bytes('text').toString() ?? '',
     contentTypes: CONTENT_TYPES,
   };
-}
-
-function collectHardware(snapshot: Snapshot, writer: ReadingWriter): Hardware {
-  const page = new SeriesPage();
-  writer.addDevices(page, snapshot);
-  addContainers(page, snapshot);
-  writer.addContainers(page, snapshot);
-  const metrics = page.finish();
-  const container = countSeries(metrics.filter((metric) => metric.name.startsWith('container_')));
-  const series = { device: countSeries(metrics) - container, container };
-  return { snapshot, metrics, facts: { series, dropped: page.dropped }, pages: new Map() };
-}
-
-async function hardwarePage(hardware: Hardware | undefined, format: Format): Promise<string> {
-  if (hardware === undefined) return '';
-  let page = hardware.pages.get(format);
-  if (page === undefined) {
-    page = renderPage(hardware.metrics, format);
-    hardware.pages.set(format, page);
-  }
-  return page;
 }

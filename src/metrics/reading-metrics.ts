@@ -1,5 +1,5 @@
 import type { Labels, MetricSpec, Reading } from '../model/metric.ts';
-import type { Snapshot } from '../model/snapshot.ts';
+import type { ContainerReading, Snapshot } from '../model/snapshot.ts';
 import { holderLabels } from './container-metrics.ts';
 import { addDevice } from './device-metrics.ts';
 import { joinLabels, known, type LabelText, labelText } from './labels.ts';
@@ -48,12 +48,24 @@ interface Written {
   readonly names: readonly string[];
 }
 
-/** Adds what probes measured: identity, verdict and readings of each device, then the readings that belong to containers. */
+/** The labels that a reading had at its place in the last snapshot, as text. */
+interface KeptText {
+  readonly written: Written;
+  readonly labels: Labels | undefined;
+  /** Undefined when the reading has a label that its metric does not declare. */
+  readonly text: LabelText | undefined;
+}
+
+/**
+ * Adds what probes measured: identity, verdict and readings of each device, then the readings that belong to containers.
+ * Label texts are taken from the last snapshot where a reading at the same place had the same labels, so that no more is kept
+ * than one snapshot needs.
+ */
 export class ReadingWriter {
   readonly #metrics: ReadonlyMap<string, Written>;
   readonly #twins: ReadonlyMap<string, Written>;
-  /** Texts of label objects; a twin carries the same object as the reading it comes from. */
-  readonly #texts = new WeakMap<Labels, { readonly names: readonly string[]; readonly text: LabelText }>();
+  #readingTexts: KeptText[] = [];
+  #twinTexts: KeptText[] = [];
 
   constructor(catalogue: Catalogue) {
     const specs = [...catalogue.values()];
@@ -63,40 +75,66 @@ export class ReadingWriter {
   }
 
   addDevices(page: SeriesPage, snapshot: Snapshot): void {
+    let at = 0;
     for (const state of snapshot.devices) {
       const label = labelText({ device: state.device.id });
       addDevice(page, state, label);
-      for (const reading of state.readings) this.#add(page, this.#metrics.get(reading.metric), label, reading);
+      for (const reading of state.readings) {
+        add(page, this.#metrics.get(reading.metric), label, reading, this.#readingTexts, at);
+        at += 1;
+      }
     }
+    this.#readingTexts.length = at;
   }
 
   addContainers(page: SeriesPage, snapshot: Snapshot): void {
-    const prefixes = new Map<string, LabelText>();
-    for (const one of snapshot.containerReadings) {
-      const key = `${one.namespace}/${one.pod}/${one.container}/${one.resource}\u0000${one.device}`;
-      let prefix = prefixes.get(key);
-      if (prefix === undefined) {
+    let last: ContainerReading | undefined;
+    let prefix: LabelText = '';
+    for (const [at, one] of snapshot.containerReadings.entries()) {
+      if (last === undefined || !hasSameHolder(one, last)) {
         prefix = joinLabels(holderLabels(one), labelText({ resource: one.resource, device: one.device }));
-        prefixes.set(key, prefix);
+        last = one;
       }
-      this.#add(page, this.#twins.get(one.reading.metric), prefix, one.reading);
+      add(page, this.#twins.get(one.reading.metric), prefix, one.reading, this.#twinTexts, at);
     }
+    this.#twinTexts.length = snapshot.containerReadings.length;
   }
+}
 
-  #add(page: SeriesPage, written: Written | undefined, prefix: LabelText, reading: Reading): void {
-    const own = written === undefined ? undefined : this.#ownLabels(reading.labels, written.names);
-    if (written === undefined || own === undefined) page.drop('undeclared');
-    else page.add(written.spec, joinLabels(prefix, own), reading.value);
+function add(page: SeriesPage, written: Written | undefined, prefix: LabelText, reading: Reading, kept: KeptText[], at: number): void {
+  let text: LabelText | undefined;
+  if (written !== undefined) {
+    const last = kept[at];
+    if (last?.written === written && areSameLabels(last.labels, reading.labels)) text = last.text;
+    else text = ownLabels(reading.labels, written.names);
+    if (last?.written !== written || last.labels !== reading.labels) kept[at] = { written, labels: reading.labels, text };
   }
+  if (written === undefined || text === undefined) page.drop('undeclared');
+  else page.add(written.spec, prefix, reading.value, text);
+}
 
-  /** In declared order; undefined when the reading has a label that its metric does not declare. */
-  #ownLabels(labels: Labels | undefined, names: readonly string[]): LabelText | undefined {
-    if (labels === undefined) return '';
-    const cached = this.#texts.get(labels);
-    if (cached?.names === names) return cached.text;
-    if (Object.keys(labels).some((name) => !names.includes(name))) return undefined;
-    const text = labelText(Object.fromEntries(names.map((name) => [name, known(labels[name])])));
-    this.#texts.set(labels, { names, text });
-    return text;
+/** In declared order; undefined when there is a label that the metric does not declare. */
+function ownLabels(labels: Labels | undefined, names: readonly string[]): LabelText | undefined {
+  if (labels === undefined) return '';
+  if (Object.keys(labels).some((name) => !names.includes(name))) return undefined;
+  return labelText(Object.fromEntries(names.map((name) => [name, known(labels[name])])));
+}
+
+/** True for the same names and values, in whatever order. */
+function areSameLabels(a: Labels | undefined, b: Labels | undefined): boolean {
+  if (a === b) return true;
+  if (a === undefined || b === undefined) return false;
+  let names = 0;
+  for (const name in a) {
+    if (a[name] !== b[name]) return false;
+    names += 1;
   }
+  for (const _ in b) names -= 1;
+  return names === 0;
+}
+
+function hasSameHolder(a: ContainerReading, b: ContainerReading): boolean {
+  return (
+    a.device === b.device && a.resource === b.resource && a.container === b.container && a.pod === b.pod && a.namespace === b.namespace
+  );
 }

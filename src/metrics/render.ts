@@ -1,5 +1,6 @@
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
-import { escapeHelp } from './labels.ts';
+import { escapeHelp, type LabelText } from './labels.ts';
+import type { Declared } from './layout.ts';
 import type { MetricSeries } from './series-page.ts';
 
 export type Format = 'text' | 'openmetrics';
@@ -31,7 +32,7 @@ class SnapshotRegistry extends Registry<RegistryContentType> {
 
 /** Page of all metrics given, complete in its format. Nothing given is changed. */
 export async function renderPage(metrics: readonly MetricSeries[], format: Format): Promise<string> {
-  if (metrics.length === 0) return joinPages([], format);
+  if (metrics.length === 0) return format === 'text' ? '' : END;
   const registry = new SnapshotRegistry();
   registry.setContentType(CONTENT_TYPES[format]);
   for (const metric of metrics) {
@@ -43,20 +44,21 @@ export async function renderPage(metrics: readonly MetricSeries[], format: Forma
 
 const END = '# EOF\n';
 
-/** One page of several; no metric may be in two of them. */
-export function joinPages(pages: readonly string[], format: Format): string {
-  const filled = pages.filter((page) => page !== '' && page !== END);
-  if (format === 'text') return filled.join('\n');
-  return `${filled.map((page) => page.slice(0, -END.length)).join('')}${END}`;
-}
-
 /** HELP, TYPE and the samples of one metric, without a line feed at the end. */
 function metricText(metric: MetricSeries, format: Format): string {
-  const openMetrics = format === 'openmetrics';
-  const family = openMetrics && metric.type === 'counter' ? metric.name.replace(/_total$/, '') : metric.name;
-  let text = `# HELP ${family} ${escapeHelp(metric.help, openMetrics)}\n# TYPE ${family} ${metric.type}`;
-  for (const { labels, value } of metric.series) {
-    text += labels === '' ? `\n${metric.name} ${value}` : `\n${metric.name}{${labels}} ${value}`;
-  }
+  let text = metricHead(metric, format);
+  for (const { labels, value } of metric.series) text += `${lineStart(metric.name, labels)}${value}`;
   return text;
+}
+
+/** HELP and TYPE of one metric, without a line feed at the end. */
+export function metricHead({ name, type, help }: Declared, format: Format): string {
+  const openMetrics = format === 'openmetrics';
+  const family = openMetrics && type === 'counter' ? name.replace(/_total$/, '') : name;
+  return `# HELP ${family} ${escapeHelp(help, openMetrics)}\n# TYPE ${family} ${type}`;
+}
+
+/** The line of a sample up to its value, with the line feed before it. */
+export function lineStart(name: string, labels: LabelText): string {
+  return labels === '' ? `\n${name} ` : `\n${name}{${labels}} `;
 }

@@ -1,8 +1,6 @@
-import type { MetricSpec, MetricType } from '../model/metric.ts';
-import type { LabelText } from './labels.ts';
-
-/** What a page needs to know of a metric. */
-export type Declared = Pick<MetricSpec, 'name' | 'type' | 'help'>;
+import type { MetricType } from '../model/metric.ts';
+import { joinLabels, type LabelText } from './labels.ts';
+import { type Declared, layOut } from './layout.ts';
 
 /** Why a series was left out of a page. Closed set: value of the label `reason`. */
 export const DROP_REASONS = ['duplicate', 'undeclared', 'invalid-value'] as const;
@@ -27,43 +25,67 @@ export interface MetricSeries {
  */
 export class SeriesPage {
   readonly dropped = new Map<DropReason, number>();
-  readonly #metrics = new Map<string, { readonly declared: Declared; readonly series: Series[] }>();
+  readonly #declared: Declared[] = [];
+  readonly #labels: LabelText[] = [];
+  readonly #own: LabelText[] = [];
+  readonly #values: (number | bigint)[] = [];
 
-  add(declared: Declared, labels: LabelText, value: number | bigint): void {
+  /** `own`: further labels. Told apart, they cost no joining where the page has the same series as the one before. */
+  add(declared: Declared, labels: LabelText, value: number | bigint, own: LabelText = ''): void {
     if (!isExportable(declared.type, value)) {
       this.drop('invalid-value');
       return;
     }
-    const metric = this.#metrics.get(declared.name);
-    if (metric === undefined) this.#metrics.set(declared.name, { declared, series: [{ labels, value }] });
-    else metric.series.push({ labels, value });
+    this.#declared.push(declared);
+    this.#labels.push(labels);
+    this.#own.push(own);
+    this.#values.push(value);
   }
 
-  drop(reason: DropReason): void {
-    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + 1);
+  drop(reason: DropReason, count = 1): void {
+    this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + count);
+  }
+
+  /** How many series were added. */
+  get size(): number {
+    return this.#values.length;
+  }
+
+  /** What was added at a place in the order of adding. */
+  declaredAt(at: number): Declared {
+    return this.#declared[at] as Declared;
+  }
+
+  labelsAt(at: number): LabelText {
+    return joinLabels(this.#labels[at] as LabelText, this.#own[at] as LabelText);
+  }
+
+  valueAt(at: number): number | bigint {
+    return this.#values[at] as number | bigint;
+  }
+
+  /** True when the other page has the same series, added in the same order, whatever their values are. */
+  hasSeriesOf(other: SeriesPage): boolean {
+    if (this.size !== other.size) return false;
+    for (let at = 0; at < this.size; at += 1) {
+      if (this.#declared[at] !== other.#declared[at] || this.#own[at] !== other.#own[at] || this.#labels[at] !== other.#labels[at]) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Ordered by name, then by labels, whatever the order of adding was. To be called once, when all is added. */
   finish(): readonly MetricSeries[] {
-    const names = [...this.#metrics.keys()].sort();
-    return names.map((name) => {
-      const { declared, series } = this.#metrics.get(name) as { declared: Declared; series: Series[] };
-      return { name, type: declared.type, help: declared.help, series: this.#unique(series) };
-    });
+    const { metrics, duplicates } = layOut(this);
+    if (duplicates > 0) this.drop('duplicate', duplicates);
+    return metrics.map(({ declared: { name, type, help }, places, labels }) => ({
+      name,
+      type,
+      help,
+      series: places.map((place, index) => ({ labels: labels[index] as LabelText, value: this.valueAt(place) })),
+    }));
   }
-
-  #unique(series: Series[]): readonly Series[] {
-    series.sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : 0));
-    return series.filter((one, index) => {
-      if (index === 0 || one.labels !== series[index - 1]?.labels) return true;
-      this.drop('duplicate');
-      return false;
-    });
-  }
-}
-
-export function countSeries(metrics: readonly MetricSeries[]): number {
-  return metrics.reduce((sum, metric) => sum + metric.series.length, 0);
 }
 
 function isExportable(type: MetricType, value: number | bigint): boolean {

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { addContainers } from '../../src/metrics/container-metrics.ts';
+import { createExposition } from '../../src/metrics/exposition.ts';
+import { createCatalogue, ReadingWriter } from '../../src/metrics/reading-metrics.ts';
+import { type Format, renderPage } from '../../src/metrics/render.ts';
+import { SeriesPage } from '../../src/metrics/series-page.ts';
+import type { Reading } from '../../src/model/metric.ts';
+import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
+import { device } from '../support/snapshots.ts';
+import { families, snapshot, state, stats } from './sample.ts';
+
+const FORMATS: readonly Format[] = ['text', 'openmetrics'];
+
+/** The same part of the page by prom-client's registry, from nothing that an earlier snapshot left behind. */
+async function byRegistry(shown: Snapshot, format: Format): Promise<string> {
+  const writer = new ReadingWriter(createCatalogue(families));
+  const page = new SeriesPage();
+  writer.addDevices(page, shown);
+  addContainers(page, shown);
+  writer.addContainers(page, shown);
+  return renderPage(page.finish(), format);
+}
+
+const following = (first: Snapshot) => {
+  let now = first;
+  const page = createExposition({ families, snapshot: () => now, agent: () => stats });
+  return { page, show: (next: Snapshot) => (now = next) };
+};
+
+/** What a thread sends: equal to what it sent before, with no object in common. */
+const asSent = (one: Snapshot): Snapshot => structuredClone(one);
+
+const withDevices = (devices: readonly DeviceState[]): Snapshot => ({ ...snapshot, devices });
+const withReadings = (change: (reading: Reading) => readonly Reading[]): Snapshot =>
+  withDevices(snapshot.devices.map((one) => ({ ...one, readings: one.readings.flatMap(change) })));
+
+/** What may happen between two snapshots, in an order that makes each one follow something else. */
+const story: readonly Snapshot[] = [
+  snapshot,
+  asSent(snapshot),
+  withReadings((reading) => [{ ...reading, value: typeof reading.value === 'bigint' ? reading.value + 1n : reading.value * 2 }]),
+  withReadings((reading) => [{ ...reading, ...(reading.labels && { labels: { ...reading.labels, kind: 'other' } }) }]),
+  snapshot,
+  withReadings((reading) => (reading.metric.endsWith('_celsius') ? [] : [reading])),
+  withReadings((reading) => [reading, reading]),
+  withDevices(snapshot.devices.toReversed()),
+  withDevices(snapshot.devices.slice(1)),
+  withDevices([state(device({ id: 'a "new" one' })), ...snapshot.devices]),
+  { ...snapshot, allocations: [], containerReadings: [] },
+  withDevices(snapshot.devices.map((one) => ({ ...one, verdict: { state: 'unhealthy', sinceMs: 1_000, conditions: [] } }))),
+  withDevices(snapshot.devices.map((one) => ({ ...one, device: { ...one.device, firmware: 'newer' } }))),
+  { ...snapshot, containerReadings: snapshot.containerReadings.map((one) => ({ ...one, pod: `${one.pod}-again` })) },
+  { ...snapshot, devices: [], allocations: [], containerReadings: [], podResources: { ...snapshot.podResources, exclusive: [] } },
+  asSent(snapshot),
+];
+
+/** A small generator with a seed, so that a failure can be repeated. */
+function random(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return (state >>> 8) % below;
+  };
+}
+
+/** Devices that come, go and change places, with readings that do so too. */
+function randomSnapshot(pick: (below: number) => number): Snapshot {
+  const value = (): number | bigint => [0, pick(3), pick(1_000) / 8, BigInt(pick(99)) << 60n, Number.NaN, -1][pick(6)] as number | bigint;
+  const labels = () => [undefined, { kind: `k${pick(3)}` }, { kind: 'é"\n' }, { colour: 'red' }, { sensor: `s${pick(2)}` }][pick(5)];
+  const readings = (): readonly Reading[] =>
+    Array.from({ length: pick(6) }, () => {
+      const metric = ['device_temperature_celsius', 'device_errors_total', 'device_toy_crossings_total', 'device_none'][pick(4)] as string;
+      const chosen = labels();
+      return { metric, value: value(), ...(chosen && { labels: chosen }) };
+    });
+  const devices = Array.from({ length: pick(5) }, () => state(device({ id: `toy-${pick(4)}` }), {}, readings()));
+  const containerReadings = snapshot.containerReadings.filter(() => pick(3) > 0);
+  return { ...snapshot, devices, containerReadings };
+}
+
+describe('what is kept from one snapshot to the next', () => {
+  it.each(FORMATS)('leaves the page as the registry writes it from nothing (%s)', async (format) => {
+    const { page, show } = following(snapshot);
+    for (const next of story) {
+      show(next);
+      const { kept } = await page.page(format);
+      expect(format === 'text' ? kept.toString() : `${kept}# EOF\n`).toBe(await byRegistry(next, format));
+    }
+  });
+
+  it.each(FORMATS)('does so for whatever follows whatever (%s)', async (format) => {
+    const pick = random(7);
+    const { page, show } = following(snapshot);
+    for (let turn = 0; turn < 400; turn += 1) {
+      const next = randomSnapshot(pick);
+      show(next);
+      const { kept } = await page.page(format);
+      expect(format === 'text' ? kept.toString() : `${kept}# EOF\n`, `turn ${turn}`).toBe(await byRegistry(next, format));
+    }
+  });
+
+  it('counts the same series left out, seen first or again', async () => {
+    const dropped = async (shown: Snapshot): Promise<string[]> => {
+      const { page, show } = following(shown);
+      await page.page('text');
+      show(asSent(shown));
+      return (await page.text()).split('\n').filter((line) => line.startsWith('device_agent_series'));
+    };
+    const once = await createExposition({ families, snapshot: () => snapshot, agent: () => stats }).text();
+    expect(await dropped(snapshot)).toEqual(once.split('\n').filter((line) => line.startsWith('device_agent_series')));
+  });
+});
+
+describe('one snapshot', () => {
+  it('is written once per format: scrapes get the very same bytes', async () => {
+    const { page, show } = following(snapshot);
+    const [text, open] = [(await page.page('text')).kept, (await page.page('openmetrics')).kept];
+    expect((await page.page('text')).kept).toBe(text);
+    expect((await page.page('openmetrics')).kept).toBe(open);
+    show(asSent(snapshot));
+    expect((await page.page('text')).kept).not.toBe(text);
+    expect((await page.page('text')).kept.equals(text)).toBe(true);
+  });
+
+  it('is shown with the agent as it is at the time of the scrape', async () => {
+    let nowMs = stats.nowMs;
+    const page = createExposition({ families, snapshot: () => snapshot, agent: () => ({ ...stats, nowMs }) });
+    expect((await page.page('text')).live.toString()).toContain('device_agent_snapshot_age_seconds 1.5\n');
+    nowMs += 2_000;
+    expect((await page.page('text')).live.toString()).toContain('device_agent_snapshot_age_seconds 3.5\n');
+  });
+
+  it('does not change bytes that an earlier scrape still sends', async () => {
+    const { page, show } = following(snapshot);
+    const { kept } = await page.page('text');
+    const before = kept.toString();
+    show(withReadings((reading) => [{ ...reading, value: 1 }]));
+    await page.page('text');
+    expect(kept.toString()).toBe(before);
+  });
+});
