@@ -4,7 +4,7 @@ import type { Collection, Problem } from '../model/collection.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import { ProbeThread, type ThreadSettings } from './probe-thread.ts';
 import { leaveOut } from './quarantine.ts';
-import type { FromWorker } from './worker-messages.ts';
+import type { FromThread } from './worker-messages.ts';
 
 /** Given-up threads of one family that may be stuck at the same time; beyond it the family waits for one to come back. */
 const MOST_ABANDONED = 3;
@@ -112,7 +112,7 @@ export class ProbeRunner {
     return thread;
   }
 
-  #received(thread: ProbeThread, message: FromWorker): void {
+  #received(thread: ProbeThread, message: FromThread): void {
     if (thread !== this.#thread) return;
     if (message.type === 'wake') this.#events.wake();
     else if (message.type === 'failed' && message.run === this.#run?.id) this.#crashed(message.message);

@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import type { Roots } from '../host/host.ts';
 import { ReadGuard } from '../host/read-guard.ts';
-import type { FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
+import { CollectionDecoder } from './collection-delta.ts';
+import type { FromThread, FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
 
 export interface ThreadSettings {
   readonly family: string;
@@ -14,13 +15,14 @@ export class ProbeThread {
   readonly #worker: Worker;
   readonly #guard = new ReadGuard();
   readonly #children = new Set<number>();
+  readonly #decoder = new CollectionDecoder();
   readonly exited: Promise<void>;
   hasExited = false;
 
   constructor(
     settings: ThreadSettings,
     quarantined: readonly string[],
-    onMessage: (message: FromWorker) => void,
+    onMessage: (message: FromThread) => void,
     onError: (error: Error) => void,
   ) {
     const start: WorkerStart = { ...settings, guard: this.#guard.shared, quarantined };
@@ -31,7 +33,11 @@ export class ProbeThread {
     this.#worker.on('message', (message: FromWorker) => {
       if (message.type === 'child-started') this.#children.add(message.pid);
       else if (message.type === 'child-ended') this.#children.delete(message.pid);
-      else onMessage(message);
+      else if (message.type !== 'collected') onMessage(message);
+      else {
+        const { type, run, durationMs } = message;
+        onMessage({ type, run, collection: this.#decoder.decode(message.delta), durationMs });
+      }
     });
     this.exited = new Promise((resolve) => {
       this.#worker.once('exit', () => {

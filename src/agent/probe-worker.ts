@@ -4,6 +4,7 @@ import { createHost } from '../host/host.ts';
 import { ReadGuard } from '../host/read-guard.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { Probe } from '../probes/family.ts';
+import { CollectionEncoder } from './collection-delta.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
 
 /** The thread of one family: builds its probe once and reads when told to. */
@@ -20,19 +21,20 @@ async function run(start: WorkerStart): Promise<void> {
   const guard = new ReadGuard(start.quarantined, start.guard);
   const family = await load();
   const probe = family.createProbe(createHost(start.roots, systemClock, children, guard), start.options as never);
+  const encoder = new CollectionEncoder();
   const unwatch = probe.watch?.(() => tell({ type: 'wake' }));
 
   port.on('message', (message: ToWorker) => {
-    if (message.type === 'collect') void collect(probe, message.run, tell);
+    if (message.type === 'collect') void collect(probe, encoder, message.run, tell);
     else void close(probe, unwatch).finally(() => port.close());
   });
 }
 
-async function collect(probe: Probe, run: number, tell: (message: FromWorker) => void): Promise<void> {
+async function collect(probe: Probe, encoder: CollectionEncoder, run: number, tell: (message: FromWorker) => void): Promise<void> {
   const started = performance.now();
   try {
     const collection = await probe.collect();
-    tell({ type: 'collected', run, collection, durationMs: performance.now() - started });
+    tell({ type: 'collected', run, delta: encoder.encode(collection), durationMs: performance.now() - started });
   } catch (error) {
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
     tell({ type: 'failed', run, message, durationMs: performance.now() - started });

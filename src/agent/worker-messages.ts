@@ -1,5 +1,6 @@
 import type { Roots } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
+import type { CollectionDelta } from './collection-delta.ts';
 
 /** What a probe's thread is started with. */
 export interface WorkerStart {
@@ -15,8 +16,13 @@ export interface WorkerStart {
 export type ToWorker = { readonly type: 'collect'; readonly run: number } | { readonly type: 'close' };
 
 export type FromWorker =
-  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
+  | { readonly type: 'collected'; readonly run: number; readonly delta: CollectionDelta; readonly durationMs: number }
   | { readonly type: 'failed'; readonly run: number; readonly message: string; readonly durationMs: number }
   | { readonly type: 'wake' }
   | { readonly type: 'child-started'; readonly pid: number }
   | { readonly type: 'child-ended'; readonly pid: number };
+
+/** What a thread's owner hears of it. */
+export type FromThread =
+  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
+  | Extract<FromWorker, { readonly type: 'failed' | 'wake' }>;

@@ -1,0 +1,74 @@
+// The agent's probes, join and judgement in a process of their own, without its web server: refreshes when told to and says what
+// each cost. Talks with its parent over the IPC channel; nothing of that falls into what is measured.
+import { dist } from './dist.mjs';
+
+const { systemClock } = await dist('host/clock.js');
+const { AgentCore } = await dist('agent/core.js');
+const { HealthKeeper } = await dist('agent/health.js');
+const { refreshOptions, deviceOptions } = await dist('agent/options.js');
+const { podResourcesOptions } = await dist('kubelet/options.js');
+const { pluginOptions } = await dist('plugin/options.js');
+const { defaultValues } = await dist('model/options.js');
+const { familyLoaders } = await dist('probes/families.js');
+
+const { roots, socket, families: wanted, options = {} } = JSON.parse(process.argv[2]);
+const families = await Promise.all(wanted.map((name) => familyLoaders[name]()));
+const settings = {
+  roots,
+  refresh: defaultValues(refreshOptions),
+  device: defaultValues(deviceOptions),
+  podResources: { ...defaultValues(podResourcesOptions), socket, checkpoint: '' },
+  families: families.map((family) => ({ family, options: { ...defaultValues(family.options), ...options[family.name] } })),
+  pools: [],
+  health: {},
+  plugin: { options: defaultValues(pluginOptions), resources: [] },
+  state: { file: '' },
+};
+const silent = { debug() {}, info() {}, warn() {}, error: console.error };
+const health = await HealthKeeper.open(settings, silent, systemClock, true);
+const core = new AgentCore(settings, health, silent, systemClock);
+
+/** One refresh of all probes, joined and judged; `withKubelet` asks the kubelet too, as the agent does at the same pace. */
+async function refresh(withKubelet) {
+  const before = process.cpuUsage();
+  const begun = performance.now();
+  await Promise.all([...(withKubelet ? [core.poller.refresh()] : []), ...core.runners.map((runner) => runner.refresh())]);
+  core.assemble();
+  const wallUs = (performance.now() - begun) * 1_000;
+  const { user, system } = process.cpuUsage(before);
+  return { cpuUs: user + system, wallUs };
+}
+
+async function refreshMany(count) {
+  const before = process.cpuUsage();
+  const begun = performance.now();
+  for (let n = 0; n < count; n += 1) {
+    await Promise.all(core.runners.map((runner) => runner.refresh()));
+    core.assemble();
+  }
+  const { user, system } = process.cpuUsage(before);
+  return { cpuUs: (user + system) / count, wallUs: ((performance.now() - begun) * 1_000) / count };
+}
+
+function memory() {
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  return { rss, heapUsed };
+}
+
+const commands = {
+  refresh: ({ withKubelet }) => refresh(withKubelet),
+  refreshMany: ({ count }) => refreshMany(count),
+  memory,
+  snapshot: () => {
+    const { devices, allocations, containerReadings } = core.store.snapshot();
+    const readings = devices.reduce((sum, device) => sum + device.readings.length, 0);
+    const held = allocations.filter((allocation) => allocation.devices.length > 0).length;
+    return { devices: devices.length, readings, healthy: devices.filter(({ verdict }) => verdict.state === 'healthy').length, held, containerReadings: containerReadings.length };
+  },
+};
+
+process.on('message', async ({ command, ...rest }) => process.send(await commands[command](rest)));
+await core.poller.refresh();
+await refresh(false);
+process.send({ ready: true });

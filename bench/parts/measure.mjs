@@ -1,0 +1,75 @@
+// Statistics, tables and machine facts that all benchmarks share.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, release, totalmem } from 'node:os';
+import { fileURLToPath } from 'node:url';
+
+const RESULTS = fileURLToPath(new URL('../results/', import.meta.url));
+/** Clock ticks per second of /proc/<pid>/stat on every Linux of the last twenty years. */
+const TICKS = 100;
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+export function quantile(values, share) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+}
+
+/** Median and range of the rounds, as numbers and as text. */
+export function summary(values, digits = 0) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const middle = median(values);
+  return { median: middle, low, high, text: `${middle.toFixed(digits)} (${low.toFixed(digits)}-${high.toFixed(digits)})` };
+}
+
+/** CPU of a process with all its threads, seconds, at a resolution of 10 ms. */
+export function cpuSeconds(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS;
+}
+
+export function rssMiB(pid) {
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
+}
+
+export function openDescriptors(pid) {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+export function machine() {
+  const { model } = cpus()[0];
+  return {
+    cpu: `${cpus().length} x ${model}`,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    kernel: release(),
+    node: process.version,
+    nodeExporter: nodeExporterVersion(),
+    compiler: firstLine('cc', ['--version']),
+  };
+}
+
+export const NODE_EXPORTER = process.env.NODE_EXPORTER ?? 'prometheus-node-exporter';
+
+function nodeExporterVersion() {
+  return /version ([^ )]+)/.exec(firstLine(NODE_EXPORTER, ['--version']) ?? '')?.[1];
+}
+
+function firstLine(command, args) {
+  try {
+    return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).split('\n')[0];
+  } catch {
+    return undefined;
+  }
+}
+
+/** Prints the rows and keeps them, with the machine, as `results/<name>.json`. */
+export function report(name, rows, details = {}) {
+  console.table(rows);
+  mkdirSync(RESULTS, { recursive: true });
+  const content = { name, at: new Date().toISOString(), machine: machine(), rows, ...details };
+  writeFileSync(`${RESULTS}${name}.json`, `${JSON.stringify(content, undefined, 2)}\n`);
+}

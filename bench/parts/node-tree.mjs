@@ -1,0 +1,61 @@
+// A simulated node's files below a temporary directory, and a kubelet whose pods hold its devices.
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { dist } from './dist.mjs';
+
+const { familyLoaders } = await dist('probes/families.js');
+const { TreeWriter } = await dist('simulator/tree-writer.js');
+const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
+
+/** `vfs` are spread over the HCAs. `advance` moves all traffic counters on, in place as the kernel does. */
+export async function makeNode({ hcas = 0, vfs = 0, gpus = 0, fpgas = 0 }) {
+  const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-'));
+  for (const path of ['sys', 'proc', 'dev', 'bin', 'kubelet']) mkdirSync(join(root, path));
+  const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+  const writer = new TreeWriter(root);
+  let elapsedMs = 60_000;
+  const options = {};
+  const write = () => {
+    // The last card's link falls 90 s into every three minutes; here it stays up, and is not counted as lost.
+    const at = Math.floor(elapsedMs / 90_000) * 180_000 + (elapsedMs % 90_000);
+    for (const family of families) {
+      const hardware = family.simulate?.({ gpus, hcas, vfs, fpgas, elapsedMs: at });
+      if (hardware === undefined) continue;
+      for (const path of Object.keys(hardware.files)) if (path.endsWith('/counters/link_downed')) hardware.files[path] = '0\n';
+      writer.apply(hardware);
+      options[family.name] = Object.fromEntries(
+        Object.entries(hardware.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),
+      );
+    }
+  };
+  write();
+  return {
+    root,
+    options,
+    roots: { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') },
+    advance() {
+      elapsedMs += 1_000;
+      write();
+    },
+    remove: () => rmSync(root, { recursive: true, force: true }),
+  };
+}
+
+/** A kubelet with `count` pods of which the first hold one of the ids each, with the NUMA node as a real one tells it. */
+export async function makeKubelet(root, count, ids, resource = 'rdma/hca') {
+  const kubelet = new SimulatedKubelet({ directory: join(root, 'kubelet') });
+  await kubelet.start();
+  for (let n = 0; n < count; n += 1) kubelet.admitPod(podOf(n, ids[n], resource));
+  return kubelet;
+}
+
+export function podOf(n, id, resource = 'rdma/hca') {
+  const devices = id === undefined ? [] : [{ resource, id, numaNodes: [n % 2] }];
+  return {
+    namespace: ['training', 'inference', 'storage'][n % 3],
+    name: `job-${n}-worker-0`,
+    uid: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+    containers: [{ name: 'main', devices }],
+  };
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { CollectionDecoder, CollectionEncoder } from '../../src/agent/collection-delta.ts';
+import type { Collection, DeviceReport } from '../../src/model/collection.ts';
+import { device, report } from '../support/snapshots.ts';
+
+/** As a message between threads: nothing but plain data comes through. */
+function link(): (collection: Collection) => Collection {
+  const encoder = new CollectionEncoder();
+  const decoder = new CollectionDecoder();
+  return (collection) => decoder.decode(structuredClone(encoder.encode(collection)));
+}
+
+const port = { port: '1' };
+const hca = (id: string, ...values: (number | bigint)[]): DeviceReport =>
+  report({
+    device: device({ id }),
+    readings: values.map((value, place) => ({ metric: `m${place}`, ...(place === 0 ? {} : { labels: port }), value })),
+    findings: [{ type: 'PortDown', instance: '1', reason: 'LinkDown', message: 'port 1 is active', status: false }],
+  });
+const of = (...reports: DeviceReport[]): Collection => ({ reports, problems: [] });
+
+describe('a collection told as the difference to the one before', () => {
+  it('arrives whole, whatever came before', () => {
+    const send = link();
+    const states: Collection[] = [
+      of(hca('a', 1, 2), hca('b', 3)),
+      of(hca('a', 1, 5), hca('b', 3)),
+      of(hca('a', 2n ** 63n, 5), hca('b', 3)),
+      of(hca('a', 7, 5), hca('c', 3), hca('b', 3)),
+      of(hca('b', 3, 4)),
+      { ...of(hca('b', 3, 4)), complete: false, problems: [{ code: 'x', message: 'y' }] },
+      { ...of(), problems: [{ code: 'x', message: 'y' }] },
+      of({ ...hca('b', 3, 4), processes: [{ pid: 1, memoryUsedBytes: 5 }] }),
+      of({ ...hca('b', 3, 4), findings: [] }),
+      of({ ...hca('b', 3, 4), device: device({ id: 'b', firmware: '2' }) }),
+    ];
+    for (const state of states) expect(send(state)).toEqual(state);
+    for (const state of states.reverse()) expect(send(state)).toEqual(state);
+  });
+
+  it('is the same object when nothing changed, though the probe made everything anew', () => {
+    const send = link();
+    const first = send(of(hca('a', 1, 2), hca('b', 3)));
+    expect(send(of(hca('a', 1, 2), hca('b', 3)))).toBe(first);
+  });
+
+  it('keeps all that did not change: reports, devices, findings, labels, readings', () => {
+    const send = link();
+    const first = send(of(hca('a', 1, 2), hca('b', 3)));
+    const second = send(of(hca('a', 1, 9), hca('b', 3)));
+    expect(second.reports[1]).toBe(first.reports[1]);
+    const [before, now] = [first.reports[0], second.reports[0]] as [DeviceReport, DeviceReport];
+    expect(now).not.toBe(before);
+    expect(now.device).toBe(before.device);
+    expect(now.findings).toBe(before.findings);
+    expect(now.readings[0]).toBe(before.readings[0]);
+    expect(now.readings[1]?.labels).toBe(before.readings[1]?.labels);
+    expect(before.readings[1]?.value, 'what was handed out is not changed').toBe(2);
+  });
+
+  it('takes a label that was left out as another series', () => {
+    const send = link();
+    const bare = of(report({ device: device({ id: 'a' }), readings: [{ metric: 'm', value: 1 }] }));
+    const labelled = of(report({ device: device({ id: 'a' }), readings: [{ metric: 'm', labels: port, value: 1 }] }));
+    for (const state of [bare, labelled, bare]) expect(send(state)).toEqual(state);
+  });
+});
