@@ -1,0 +1,24 @@
+import { InstanceFinder } from './instances.ts';
+import type { Library } from './library.ts';
+import type { Memory } from './memory.ts';
+import { NvLinks } from './nvlink.ts';
+import { ProcessList } from './process-list.ts';
+import { bindQuestions, type Questions } from './questions.ts';
+
+/** Everything that reads GPUs, bound to one library and driver. One call at a time: all write into the same memory. */
+export interface Bound {
+  readonly questions: Questions;
+  readonly processes: ProcessList;
+  readonly finder: InstanceFinder;
+  readonly links: NvLinks;
+}
+
+export function bindAll(library: Library, scratch: Memory, driver: string): Bound {
+  const branch = Number(/^\d+/.exec(driver)?.[0] ?? 0);
+  return {
+    questions: bindQuestions(library, scratch, branch),
+    processes: new ProcessList(library),
+    finder: new InstanceFinder(library, scratch),
+    links: new NvLinks(library, scratch),
+  };
+}

@@ -1,0 +1,128 @@
+import { CODE, printedFor } from './codes.ts';
+import type { Values } from './getter.ts';
+import { FIELD } from './layouts.ts';
+import type { Handle, Library, NvmlFunction } from './library.ts';
+import type { Memory } from './memory.ts';
+import { RECOVERY_WORDS } from './words.ts';
+
+/** One value of `nvmlDeviceGetFieldValues`. */
+export interface FieldEntry {
+  readonly id: number;
+  readonly scope?: number;
+  readonly path: string;
+  /** From the library's unit to the base unit. */
+  readonly per?: number;
+  readonly words?: Readonly<Record<number, string>>;
+}
+
+const [MODULE, MEMORY] = [1, 2];
+const NANOSECONDS = 1e9;
+const COUNTERS = 'clocks_event_reasons_counters/clocks_event_reasons_counters';
+
+/** Read at each refresh, in one call. Ids: nvml.h 13.3. */
+export const fastFields: readonly FieldEntry[] = [
+  { id: 82, path: 'temperature/memory_temp' },
+  { id: 83, path: 'nvml/energy', per: 1_000 },
+  { id: 186, path: 'gpu_power_readings/instant_power_draw', per: 1_000 },
+  { id: 185, path: 'gpu_power_readings/average_power_draw', per: 1_000 },
+  { id: 186, scope: MODULE, path: 'module_power_readings/instant_power_draw', per: 1_000 },
+  { id: 186, scope: MEMORY, path: 'gpu_memory_power_readings/instant_power_draw', per: 1_000 },
+  { id: 95, path: 'pci/replay_rollover_counter' },
+  { id: 74, path: `${COUNTERS}_sw_power_cap`, per: NANOSECONDS },
+  { id: 76, path: `${COUNTERS}_sync_boost`, per: NANOSECONDS },
+  { id: 77, path: 'nvml/throttled/board_limit', per: NANOSECONDS },
+  { id: 78, path: 'nvml/throttled/low_utilization', per: NANOSECONDS },
+  { id: 79, path: 'nvml/throttled/reliability', per: NANOSECONDS },
+  { id: 230, path: 'gpu_recovery_action', words: RECOVERY_WORDS },
+];
+
+/**
+ * Time with clocks lowered for heat and by the power supply. Ids above 200 were given anew between drivers; before, the policy
+ * counter of heat stood for the first.
+ */
+export function throttleFields(driverBranch: number): readonly FieldEntry[] {
+  const first = driverBranch >= 590 ? 269 : driverBranch >= 575 ? 251 : undefined;
+  if (first === undefined) return [{ id: 75, path: `${COUNTERS}_sw_therm_slowdown`, per: NANOSECONDS }];
+  return ['sw_therm_slowdown', 'hw_therm_slowdown', 'hw_power_brake'].map((reason, index) => ({
+    id: first + index,
+    path: `${COUNTERS}_${reason}`,
+    per: NANOSECONDS,
+  }));
+}
+
+/** Limits as degrees left, which later boards give in the place of degrees; pages, which boards up to Turing retire. */
+export const slowFields: readonly FieldEntry[] = [
+  { id: 193, path: 'temperature/gpu_temp_max_tlimit_threshold' },
+  { id: 194, path: 'temperature/gpu_temp_slow_tlimit_threshold' },
+  { id: 195, path: 'temperature/gpu_temp_max_mem_tlimit_threshold' },
+  { id: 196, path: 'temperature/gpu_temp_max_gpu_tlimit_threshold' },
+  { id: 29, path: 'retired_pages/multiple_single_bit_retirement/retired_count' },
+  { id: 30, path: 'retired_pages/double_bit_retirement/retired_count' },
+  { id: 31, path: 'retired_pages/pending_retirement' },
+];
+
+/** Reads a fixed list of fields with one call. */
+export class FieldPlan {
+  readonly #entries: readonly FieldEntry[];
+  readonly #memory: Memory;
+  readonly #call: NvmlFunction | undefined;
+
+  constructor(library: Library, entries: readonly FieldEntry[]) {
+    this.#entries = entries;
+    this.#memory = library.memory(Math.max(1, entries.length) * FIELD.size);
+    this.#call = library.bind('nvmlDeviceGetFieldValues', 'hip');
+    for (const [index, { id, scope = 0 }] of entries.entries()) {
+      this.#memory.setU32(index * FIELD.size + FIELD.id, id);
+      this.#memory.setU32(index * FIELD.size + FIELD.scope, scope);
+    }
+  }
+
+  get paths(): readonly string[] {
+    return this.#entries.map(({ path }) => path);
+  }
+
+  /** The code of the call, or the first of one entry that is no mere absence. */
+  read(handle: Handle, values: Values): number {
+    if (this.#entries.length === 0) return CODE.success;
+    const code = this.#call?.(handle, this.#entries.length, this.#memory.address) ?? CODE.functionNotFound;
+    if (code !== CODE.success) {
+      for (const { path } of this.#entries) values[path] = printedFor(code);
+      return code;
+    }
+    let worst: number = CODE.success;
+    for (let index = 0, at = 0; index < this.#entries.length; index += 1, at += FIELD.size) {
+      const entry = this.#entries[index] as FieldEntry;
+      const told = this.#memory.u32(at + FIELD.code);
+      if (told === CODE.success) {
+        const value = fieldNumber(this.#memory, at);
+        values[entry.path] = value === undefined ? undefined : entry.words !== undefined ? entry.words[value] : value / (entry.per ?? 1);
+      } else {
+        values[entry.path] = printedFor(told);
+        if (worst === CODE.success && printedFor(told) !== undefined) worst = told;
+      }
+    }
+    return worst;
+  }
+}
+
+/** By `nvmlValueType_t`. */
+export function fieldNumber(memory: Memory, at: number): number | undefined {
+  const value = at + FIELD.value;
+  switch (memory.u32(at + FIELD.type)) {
+    case 0:
+      return memory.f64(value);
+    case 1:
+      return memory.u32(value);
+    case 2:
+    case 3:
+      return memory.u64(value);
+    case 4:
+      return memory.i64(value);
+    case 5:
+      return memory.i32(value);
+    case 6:
+      return memory.u16(value);
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,217 @@
+import type { Host } from '../../../host/host.ts';
+import { normalizePciAddress } from '../../../host/pci.ts';
+import type { Problem } from '../../../model/collection.ts';
+import type { Element } from '../document.ts';
+import type { MigNames } from '../listing.ts';
+import type { ProblemCode } from '../problems.ts';
+import type { SurplusFault } from '../smi.ts';
+import { type Bound, bindAll } from './bound.ts';
+import { CODE, kindOf, wordOf } from './codes.ts';
+import { EventSet, type XidEvent } from './events.ts';
+import { type BoundGetter, bindGetter, type Values } from './getter.ts';
+import { identityGetters } from './getters.ts';
+import { Gpu } from './gpu.ts';
+import { PCI_INFO } from './layouts.ts';
+import type { Handle, Library } from './library.ts';
+import type { Memory } from './memory.ts';
+
+/** The same that a document of `nvidia-smi`, its listing and the lines around it tell. */
+export interface NvmlDocument {
+  readonly log: Element;
+  readonly gpus: ReadonlyMap<Element, Gpu>;
+  readonly names: MigNames;
+  readonly faults: readonly SurplusFault[];
+  readonly problems: readonly Problem[];
+  readonly problem?: undefined;
+}
+export type NvmlResult = NvmlDocument | { readonly problem: { readonly code: ProblemCode; readonly message: string } };
+
+/** Of codes that concern the node. */
+const NODE_PROBLEMS: Readonly<Record<number, ProblemCode>> = {
+  [CODE.noPermission]: 'no-permission',
+  [CODE.driverNotLoaded]: 'driver-not-loaded',
+  [CODE.libraryNotFound]: 'library-not-found',
+  [CODE.operatingSystem]: 'no-permission',
+  [CODE.libraryMismatch]: 'driver-library-mismatch',
+  [CODE.gpuNotFound]: 'no-devices',
+};
+
+/** A lost GPU comes back only to a library that was started anew, which disturbs the others: rarely. */
+const RESTART_FOR_LOST_MS = 300_000;
+
+/** All GPUs of the node through one library that stays open, since opening it wakes GPUs and ends what their drivers had counted. */
+export class Machine {
+  readonly library: Library;
+  readonly #host: Host;
+  readonly #slowEveryMs: number;
+  readonly #scratch: Memory;
+  readonly #identity: readonly BoundGetter[];
+  readonly #addresses = new Set<string>();
+  #running: Running | undefined;
+
+  constructor(library: Library, host: Host, slowEveryMs: number) {
+    this.library = library;
+    this.#host = host;
+    this.#slowEveryMs = slowEveryMs;
+    this.#scratch = library.memory(4_096);
+    this.#identity = identityGetters.map((getter) => bindGetter(library, this.#scratch, getter));
+  }
+
+  /** One round over all GPUs. */
+  read(): NvmlResult {
+    const nowMs = this.#host.clock.monotonic();
+    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs)) this.close();
+    const started = this.#running ?? this.#start(nowMs);
+    if (typeof started === 'number') return { problem: problemOf(started, 'nvmlInit_v2') };
+    const everything = nowMs - started.wholeAtMs >= this.#slowEveryMs;
+    if (everything) started.wholeAtMs = nowMs;
+    for (const { gpu } of started.gpus) {
+      const code = gpu.refresh(everything);
+      if (code === undefined) continue;
+      started.isToRestart = true;
+      return { problem: problemOf(code, 'a call') };
+    }
+    return this.#document(started);
+  }
+
+  /** Xids since the last call, by the address of the GPU; `happened` also for other events. */
+  events(): { readonly xids: readonly (XidEvent & { readonly pciAddress: string })[]; readonly happened: boolean } {
+    const running = this.#running;
+    const taken = running?.events?.take();
+    if (running === undefined || taken === undefined) return { xids: [], happened: false };
+    if (taken.isDead) {
+      running.events?.free();
+      running.events = undefined;
+    }
+    const xids = taken.xids.flatMap((event) => {
+      const pciAddress = running.gpus.find(({ gpu }) => gpu.handle === event.gpu)?.pciAddress;
+      return pciAddress === undefined ? [] : [{ ...event, pciAddress }];
+    });
+    return { xids, happened: taken.happened };
+  }
+
+  /** Handles and sets end with the library's client. */
+  close(): void {
+    if (this.#running === undefined) return;
+    this.#running.events?.free();
+    this.#running = undefined;
+    this.library.call('nvmlShutdown', '');
+  }
+
+  #isLostForLong(nowMs: number): boolean {
+    const running = this.#running;
+    if (running === undefined || !running.gpus.some(({ gpu }) => gpu.faults.has(CODE.gpuIsLost))) return false;
+    return nowMs - running.startedAtMs >= RESTART_FOR_LOST_MS;
+  }
+
+  #start(nowMs: number): Running | number {
+    const { guard } = this.#host.sys;
+    if (guard?.enter('nvml/nvmlInit_v2') === false) return CODE.unknown;
+    const code = this.library.call('nvmlInit_v2', '');
+    guard?.leave();
+    if (code !== CODE.success) return code;
+    const driver = this.#systemText('nvmlSystemGetDriverVersion');
+    const bound = bindAll(this.library, this.#scratch, driver ?? '');
+    const running: Running = { driver, cuda: this.#cudaVersion(), gpus: [], unreadable: [], startedAtMs: nowMs, wholeAtMs: -Infinity };
+    const count = this.library.call('nvmlDeviceGetCount_v2', 'p', this.#scratch.address);
+    const gpus = count === CODE.success ? this.#scratch.u32(0) : 0;
+    for (let index = 0; index < gpus; index += 1) this.#find(index, bound, running);
+    running.events = EventSet.open(
+      this.library,
+      running.gpus.map(({ gpu }) => gpu.handle),
+      guard,
+    );
+    this.#running = running;
+    return running;
+  }
+
+  #find(index: number, bound: Bound, running: Running): void {
+    const { guard } = this.#host.sys;
+    const code = this.library.call('nvmlDeviceGetHandleByIndex_v2', 'up', index, this.#scratch.address);
+    if (code !== CODE.success) {
+      running.unreadable.push({ index, code });
+      return;
+    }
+    const handle = this.#scratch.pointer(0);
+    const identity: Values = this.#pciInfo(handle);
+    const pciAddress = normalizePciAddress(String(identity['@id'] ?? '')) ?? `index-${index}`;
+    const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
+    // An earlier call to this GPU has not come back.
+    if (guard !== undefined && guard.name(place) === undefined) return;
+    for (const getter of this.#identity) getter.read(handle, identity);
+    this.#addresses.add(pciAddress);
+    running.gpus.push({ gpu: new Gpu(handle, identity, bound, place, guard), pciAddress });
+  }
+
+  #pciInfo(handle: Handle): Values {
+    this.#scratch.clear(PCI_INFO.size);
+    if (this.library.call('nvmlDeviceGetPciInfo_v3', 'hp', handle, this.#scratch.address) !== CODE.success) return {};
+    const busId = this.#scratch.text(PCI_INFO.busId, PCI_INFO.busIdLength);
+    const pciDevice = this.#scratch.u32(PCI_INFO.deviceId).toString(16).toUpperCase().padStart(8, '0');
+    return { '@id': busId, 'pci/pci_bus_id': busId, 'pci/pci_device_id': `0x${pciDevice}` };
+  }
+
+  #document({ driver, cuda, gpus, unreadable }: Running): NvmlDocument {
+    const { faults, problems: met } = this.#unreadable(gpus, unreadable);
+    for (const { gpu, pciAddress } of gpus) {
+      if (gpu.faults.has(CODE.corruptedInforom))
+        faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${String(gpu.values['@id'])}` });
+      if (gpu.faults.has(CODE.insufficientPower))
+        met.push({ code: 'insufficient-power', device: String(gpu.values.uuid), message: wordOf(CODE.insufficientPower) });
+    }
+    return {
+      log: { kmd_version: driver, cuda_umd_version: cuda, gpu: gpus.map(({ gpu }) => gpu.values as Element) },
+      gpus: new Map(gpus.map(({ gpu }) => [gpu.values as Element, gpu])),
+      names: new Map(gpus.flatMap(({ gpu }) => gpu.names())),
+      faults,
+      problems: met,
+    };
+  }
+
+  /** A GPU without a handle does not say which it is: where as many are missing as are silent, it is one of those from before. */
+  #unreadable(gpus: Running['gpus'], unreadable: Running['unreadable']): { readonly faults: SurplusFault[]; readonly problems: Problem[] } {
+    const missing = [...this.#addresses].filter((address) => !gpus.some(({ pciAddress }) => pciAddress === address));
+    const isKnown = missing.length === unreadable.length;
+    const faults = (isKnown ? missing : []).map((pciAddress, at): SurplusFault => {
+      const word = wordOf(unreadable[at]?.code ?? CODE.unknown);
+      return { pciAddress, fault: 'lost', line: `Unable to determine the device handle for GPU ${pciAddress}: ${word}` };
+    });
+    const problems = (isKnown ? [] : unreadable).map(
+      ({ index, code }): Problem => ({
+        code: code === CODE.noPermission ? 'no-permission' : 'gpu-unreadable',
+        message: `GPU at index ${index}: ${wordOf(code)}`,
+      }),
+    );
+    return { faults, problems };
+  }
+
+  #systemText(symbol: string): string | undefined {
+    const code = this.library.call(symbol, 'pu', this.#scratch.address, 80);
+    return code === CODE.success ? this.#scratch.text(0, 80) : undefined;
+  }
+
+  /** The first form of the call: the second looks for another library, which may not be mounted. */
+  #cudaVersion(): string | undefined {
+    if (this.library.call('nvmlSystemGetCudaDriverVersion', 'p', this.#scratch.address) !== CODE.success) return undefined;
+    const version = this.#scratch.u32(0);
+    return `${Math.floor(version / 1_000)}.${Math.floor((version % 1_000) / 10)}`;
+  }
+}
+
+interface Running {
+  readonly driver: string | undefined;
+  readonly cuda: string | undefined;
+  readonly gpus: { readonly gpu: Gpu; readonly pciAddress: string }[];
+  /** GPUs that gave no handle. */
+  readonly unreadable: { readonly index: number; readonly code: number }[];
+  readonly startedAtMs: number;
+  wholeAtMs: number;
+  events?: EventSet | undefined;
+  isToRestart?: true;
+}
+
+function problemOf(code: number, what: string): { readonly code: ProblemCode; readonly message: string } {
+  const known = NODE_PROBLEMS[code];
+  const message = `NVML ${what}: ${wordOf(code)}`;
+  return { code: known ?? (kindOf(code) === 'device' ? 'gpu-unreadable' : 'driver-unreachable'), message };
+}

@@ -1,0 +1,70 @@
+/** Memory that the library writes its answers into. It never moves, so its address is taken once. */
+export class Memory {
+  /** Number rather than bigint: half the cost of a call, and addresses of a process lie below 2^53. */
+  readonly address: number;
+  readonly #bytes: Buffer;
+  readonly #view: DataView;
+
+  constructor(size: number, addressOf: (buffer: Buffer) => bigint) {
+    this.#bytes = Buffer.from(new ArrayBuffer(size));
+    this.#view = new DataView(this.#bytes.buffer);
+    this.address = Number(addressOf(this.#bytes));
+  }
+
+  get size(): number {
+    return this.#bytes.length;
+  }
+
+  u8(offset: number): number {
+    return this.#view.getUint8(offset);
+  }
+
+  u16(offset: number): number {
+    return this.#view.getUint16(offset, true);
+  }
+
+  u32(offset: number): number {
+    return this.#view.getUint32(offset, true);
+  }
+
+  i32(offset: number): number {
+    return this.#view.getInt32(offset, true);
+  }
+
+  f64(offset: number): number {
+    return this.#view.getFloat64(offset, true);
+  }
+
+  /** Exact up to 2^53, and within a rounding beyond it, where no counter of a GPU gets in its life. */
+  u64(offset: number): number {
+    return this.#view.getUint32(offset + 4, true) * 2 ** 32 + this.#view.getUint32(offset, true);
+  }
+
+  i64(offset: number): number {
+    return this.#view.getInt32(offset + 4, true) * 2 ** 32 + this.#view.getUint32(offset, true);
+  }
+
+  /** A pointer as a call takes it back. */
+  pointer(offset: number): number | bigint {
+    const value = this.#view.getBigUint64(offset, true);
+    return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+  }
+
+  /** Text up to its terminating zero. */
+  text(offset: number, length: number): string {
+    const end = this.#bytes.indexOf(0, offset);
+    return this.#bytes.toString('utf8', offset, end < 0 || end > offset + length ? offset + length : end);
+  }
+
+  setU32(offset: number, value: number): void {
+    this.#view.setUint32(offset, value, true);
+  }
+
+  setPointer(offset: number, value: number | bigint): void {
+    this.#view.setBigUint64(offset, BigInt(value), true);
+  }
+
+  clear(length: number): void {
+    this.#bytes.fill(0, 0, length);
+  }
+}
