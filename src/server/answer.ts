@@ -6,7 +6,7 @@ import { acceptsGzip } from './negotiation.ts';
 const compress = promisify(gzip);
 
 /** Below this a compressed answer saves nothing. */
-const WORTH_COMPRESSING_BYTES = 1_024;
+export const WORTH_COMPRESSING_BYTES = 1_024;
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 export const TEXT_TYPE = 'text/plain; charset=utf-8';

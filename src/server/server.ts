@@ -9,18 +9,18 @@ import { createAdmission } from './admission.ts';
 import { sendError, sendText, TEXT_TYPE } from './answer.ts';
 import { createApi } from './api.ts';
 import { listen } from './listen.ts';
-import { chooseFormat } from './negotiation.ts';
 import type { WebOptions } from './options.ts';
 import { createPages } from './pages.ts';
+import { ScrapeHandler, type ScrapeSource } from './scrape.ts';
 
 /** What the server shows. It reads the latest snapshot and asks neither hardware nor kubelet. */
 export interface ServerParts {
-  readonly exposition: {
-    text(): Promise<string>;
-    openMetrics(): Promise<string>;
-    readonly contentTypes: { readonly text: string; readonly openmetrics: string };
+  readonly exposition: ScrapeSource;
+  readonly store: {
+    snapshot(): Snapshot | undefined;
+    /** Tells of new snapshots; returns the way to end that. Absent: no page is prepared before it is asked for. */
+    readonly subscribe?: (look: () => void) => () => void;
   };
-  readonly store: { snapshot(): Snapshot | undefined };
   /** What the agent says of itself at `/api/v1/status`: plain data with stable names. */
   status(): object;
   /** Events younger than the one of this number, oldest first. Absent: `/api/v1/events` is empty. */
@@ -69,12 +69,22 @@ export const serverLimits: ServerLimits = {
 export function createServer(parts: ServerParts, limits: ServerLimits = serverLimits): WebServer {
   const clock = parts.clock ?? systemClock;
   const timeouts = { headersTimeout: limits.headersMs, requestTimeout: limits.requestMs, keepAliveTimeout: limits.keepAliveMs };
-  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, createApp(parts, limits, clock));
+  const scrapes = new ScrapeHandler(parts.exposition, clock);
+  const app = createApp(parts, scrapes, limits, clock);
+  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, app);
   server.maxConnections = limits.connections;
-  return { listen: () => listen(server, parts.options['listen-address']), close: () => close(server, limits.closeMs, clock) };
+  const unsubscribe = parts.store.subscribe?.(() => scrapes.snapshotTaken());
+  return {
+    listen: () => listen(server, parts.options['listen-address']),
+    close() {
+      unsubscribe?.();
+      scrapes.close();
+      return close(server, limits.closeMs, clock);
+    },
+  };
 }
 
-function createApp(parts: ServerParts, limits: ServerLimits, clock: Clock): Express {
+function createApp(parts: ServerParts, scrapes: ScrapeHandler, limits: ServerLimits, clock: Clock): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -85,7 +95,7 @@ function createApp(parts: ServerParts, limits: ServerLimits, clock: Clock): Expr
   app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
   app.get(['/readyz', '/-/ready'], readiness(parts));
   app.use(boundAnswers(parts.options['max-requests'], limits, clock));
-  app.use(metricsAt(parts));
+  app.use(metricsAt(parts.options['telemetry-path'], scrapes));
   app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
   app.use(createPages({ ...sources, telemetryPath: parts.options['telemetry-path'] }));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
@@ -134,14 +144,8 @@ function readiness({ store }: ServerParts): RequestHandler {
 }
 
 /** The path is compared as it is: in a configured path no character has a meaning of its own. */
-function metricsAt({ exposition, options }: ServerParts): RequestHandler {
-  return async (request, response, next) => {
-    if (request.path !== options['telemetry-path']) return next();
-    const format = chooseFormat(request.get('accept'));
-    response.vary('Accept');
-    const page = format === 'openmetrics' ? await exposition.openMetrics() : await exposition.text();
-    return sendText(request, response, exposition.contentTypes[format], page);
-  };
+function metricsAt(path: string, scrapes: ScrapeHandler): RequestHandler {
+  return (request, response, next) => (request.path === path ? scrapes.answer(request, response, next) : next());
 }
 
 /** A fault of the request (a path that cannot be decoded) is told; one of ours is logged and told without details. */

@@ -134,8 +134,7 @@ describe('errors', () => {
 
   it('of ours are logged, and told without details', async () => {
     const failing = {
-      text: () => Promise.reject(new Error('secret detail')),
-      openMetrics: () => Promise.resolve(''),
+      page: () => Promise.reject(new Error('secret detail')),
       contentTypes: { text: 'text/plain', openmetrics: '' },
     };
     const { url, log } = await start({ parts: { exposition: failing } });
@@ -156,10 +155,9 @@ describe('errors', () => {
 });
 
 describe('a bad client', () => {
-  const bigPage = 'x'.repeat(64 * 1024 * 1024);
+  const bigPage = Buffer.alloc(64 * 1024 * 1024, 'x');
   const big = {
-    text: () => Promise.resolve(bigPage),
-    openMetrics: () => Promise.resolve(''),
+    page: () => Promise.resolve({ kept: bigPage, live: Buffer.alloc(0) }),
     contentTypes: { text: 'text/plain', openmetrics: '' },
   };
   const connectTo = (url: string, send: string) => {

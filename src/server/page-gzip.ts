@@ -1,0 +1,32 @@
+import { promisify } from 'node:util';
+import { constants, crc32, deflateRaw, deflateRawSync } from 'node:zlib';
+
+const deflate = promisify(deflateRaw);
+
+/** A third of the time of the usual level for 6 % more bytes. */
+const LEVEL = 1;
+
+/** Magic number, deflate, no flags, no time, fastest level, system not told (RFC 1952, 2.3). */
+const HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255]);
+
+/** Beginning of a gzip stream that any end can be put to. */
+export interface GzipStart {
+  readonly bytes: Buffer;
+  readonly crc: number;
+  readonly length: number;
+}
+
+/** Compresses on a thread of Node's pool: the loop goes on meanwhile. Ends on a byte's boundary, with no last block. */
+export async function startGzip(text: Buffer): Promise<GzipStart> {
+  const blocks = await deflate(text, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
+  return { bytes: Buffer.concat([HEADER, blocks]), crc: crc32(text), length: text.length };
+}
+
+/** What is to be sent after `start`, for a stream of both texts that every reader takes for one. For small texts. */
+export function endGzip(start: GzipStart, text: Buffer): Buffer {
+  const trailer = Buffer.alloc(8);
+  // zlib takes an empty text for the wish to begin anew.
+  trailer.writeUInt32LE(text.length === 0 ? start.crc : crc32(text, start.crc), 0);
+  trailer.writeUInt32LE((start.length + text.length) % 2 ** 32, 4);
+  return Buffer.concat([deflateRawSync(text, { level: LEVEL }), trailer]);
+}

@@ -1,0 +1,90 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { Clock } from '../host/clock.ts';
+import { WORTH_COMPRESSING_BYTES } from './answer.ts';
+import { acceptsGzip, chooseFormat } from './negotiation.ts';
+import { endGzip, type GzipStart, startGzip } from './page-gzip.ts';
+import { ScrapeForecast } from './scrape-forecast.ts';
+
+/** The metrics page in two parts, sent one after the other. */
+export interface ScrapeSource {
+  /** `kept` is the same buffer for as long as it has the same bytes; `live` is small and made for this call. */
+  page(format: 'text' | 'openmetrics'): Promise<{ readonly kept: Buffer; readonly live: Buffer }>;
+  readonly contentTypes: { readonly text: string; readonly openmetrics: string };
+}
+
+/** Time in which a refresh gets its later snapshots out, so that only the last of them is prepared. */
+const SETTLED_MS = 150;
+
+/** Answers scrapes. What is the same for all scrapes of a snapshot is written and compressed once. */
+export class ScrapeHandler {
+  readonly #source: ScrapeSource;
+  readonly #clock: Clock;
+  readonly #forecast = new ScrapeForecast();
+  readonly #zipped = new WeakMap<Buffer, Promise<GzipStart>>();
+  #wanted: { readonly format: 'text' | 'openmetrics'; readonly gzip: boolean } | undefined;
+  #cancel: (() => void) | undefined;
+
+  constructor(source: ScrapeSource, clock: Clock) {
+    this.#source = source;
+    this.#clock = clock;
+  }
+
+  readonly answer: RequestHandler = async (request, response) => {
+    const [format, gzip] = [chooseFormat(request.get('accept')), acceptsGzip(request.get('accept-encoding'))];
+    this.#wanted = { format, gzip };
+    this.#forecast.scraped(this.#clock.monotonic());
+    const { kept, live } = await this.#source.page(format);
+    response.setHeader('Content-Type', this.#source.contentTypes[format]);
+    response.setHeader('Vary', 'Accept, Accept-Encoding');
+    if (!gzip || kept.length + live.length < WORTH_COMPRESSING_BYTES) return send(request, response, kept, live);
+    const start = await this.#zip(kept);
+    response.setHeader('Content-Encoding', 'gzip');
+    send(request, response, start.bytes, endGzip(start, live));
+  };
+
+  /** There is a new snapshot: what the next scrape will want is prepared, if one is expected to come for it. */
+  snapshotTaken(): void {
+    this.#forecast.snapshotTaken(this.#clock.monotonic());
+    this.#cancel?.();
+    this.#cancel = this.#clock.after(SETTLED_MS, () => {
+      if (this.#forecast.isExpected(this.#clock.monotonic())) void this.#prepare();
+    });
+  }
+
+  close(): void {
+    this.#cancel?.();
+  }
+
+  async #prepare(): Promise<void> {
+    if (this.#wanted === undefined) return;
+    try {
+      const { kept } = await this.#source.page(this.#wanted.format);
+      if (this.#wanted.gzip) await this.#zip(kept);
+    } catch {
+      // The scrape meets the same fault, and tells it.
+    }
+  }
+
+  #zip(kept: Buffer): Promise<GzipStart> {
+    let start = this.#zipped.get(kept);
+    if (start === undefined) {
+      start = startGzip(kept);
+      this.#zipped.set(kept, start);
+      // A failure is not kept.
+      start.catch(() => this.#zipped.delete(kept));
+    }
+    return start;
+  }
+}
+
+function send(request: Request, response: Response, first: Buffer, second: Buffer): void {
+  if (response.destroyed) return;
+  response.setHeader('Content-Length', first.length + second.length);
+  if (request.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  response.cork();
+  response.write(first);
+  response.end(second);
+}
