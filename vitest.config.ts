@@ -11,6 +11,16 @@ export default defineConfig({
         extends: true,
         test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: ['test/floors.test.ts', 'test/kubelet/real/**', 'test/node/**'] },
       },
+      {
+        extends: true,
+        test: {
+          name: 'kubelet',
+          include: ['test/kubelet/real/**/*.test.ts'],
+          globalSetup: ['test/kubelet/real/support/global-setup.ts'],
+          testTimeout: 60_000,
+        },
+      },
+      { extends: true, test: { name: 'node', include: ['test/node/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 120_000 } },
     ],
   },
 });

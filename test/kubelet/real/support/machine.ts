@@ -1,0 +1,66 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Scenario } from '../../../../src/model/simulated.ts';
+import { familyLoaders } from '../../../../src/probes/families.ts';
+import type { DeviceFamily } from '../../../../src/probes/family.ts';
+import { TreeWriter } from '../../../../src/simulator/tree-writer.ts';
+
+export const families: readonly DeviceFamily[] = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+
+export function familyNamed(name: string): DeviceFamily {
+  const found = families.find((family) => family.name === name);
+  if (found === undefined) throw new Error(`no family ${name}`);
+  return found;
+}
+
+/** Hardware of all families as files; it stands still unless it is changed. */
+export class Machine {
+  readonly root = mkdtempSync(join(tmpdir(), 'device-agent-machine-'));
+  readonly #writer = new TreeWriter(this.root);
+  readonly #paths: string[] = [];
+  readonly #options: string[] = [];
+
+  constructor(scenario: Partial<Scenario>) {
+    for (const folder of ['sys', 'proc', 'dev', 'bin']) mkdirSync(join(this.root, folder));
+    for (const family of families) {
+      const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 0, ...scenario });
+      if (hardware === undefined) continue;
+      this.#writer.apply(hardware);
+      this.#paths.push(...Object.keys(hardware.files));
+      for (const [name, value] of Object.entries(hardware.options ?? {})) {
+        this.#options.push(`--probe.${family.name}.${name}=${value.replaceAll('{root}', this.root)}`);
+      }
+    }
+  }
+
+  /** What an agent must be told to find it. */
+  flags(): string[] {
+    const paths = [`--path.sysfs=${this.root}/sys`, `--path.procfs=${this.root}/proc`, `--path.dev=${this.root}/dev`];
+    return [...paths, `--state.file=${this.root}/state/health.json`, ...this.#options];
+  }
+
+  /** Changes files in place, named by the end of their path. */
+  change(values: Readonly<Record<string, string>>): void {
+    const files = Object.fromEntries(Object.entries(values).map(([ending, text]) => [this.#file(ending), `${text}\n`]));
+    this.#writer.apply({ files, links: {} });
+  }
+
+  pullCable(device: string): void {
+    this.change({ [`${device}/ports/1/state`]: '1: DOWN', [`${device}/ports/1/phys_state`]: '2: Polling' });
+  }
+
+  plugCable(device: string): void {
+    this.change({ [`${device}/ports/1/state`]: '4: ACTIVE', [`${device}/ports/1/phys_state`]: '5: LinkUp' });
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true });
+  }
+
+  #file(ending: string): string {
+    const found = this.#paths.filter((path) => path.endsWith(ending));
+    if (found.length !== 1) throw new Error(`${found.length} files end in ${ending}`);
+    return found[0] as string;
+  }
+}
