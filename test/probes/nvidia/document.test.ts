@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { childrenOf, parseDocument, textAt } from '../../../src/probes/nvidia/document.ts';
+import { parseListing } from '../../../src/probes/nvidia/listing.ts';
+import { documentText, gpuElement, gpuText } from './machines.ts';
+
+function gpusIn(output: string): number {
+  const { log } = parseDocument(output);
+  return log === undefined ? -1 : childrenOf(log, 'gpu').length;
+}
+
+describe('the document in the output', () => {
+  it('is found between other lines, which are kept', () => {
+    const result = parseDocument(`before\n${documentText(gpuText())}after\nand more\n`);
+    expect(result.surplus.split('\n').filter((line) => line !== '')).toEqual(['before', 'after', 'and more']);
+    expect(result.log).toBeDefined();
+  });
+
+  it('is found without declaration, and with carriage returns', () => {
+    expect(gpusIn('<nvidia_smi_log>\r\n<gpu id="0"><uuid>GPU-1</uuid></gpu>\r\n</nvidia_smi_log>\r\n')).toBe(1);
+  });
+
+  it('is the first of those that the loop mode prints', () => {
+    expect(gpusIn(documentText(gpuText()) + documentText(gpuText(), gpuText({ index: 1 })))).toBe(1);
+  });
+
+  it.each([
+    ['no output', '', 'no-document'],
+    ['a table for people', '+---+\n| NVIDIA-SMI 525.85 |\n+---+\n', 'no-document'],
+    ['an end in the middle', documentText(gpuText()).slice(0, -30), 'truncated'],
+    ['a lost end tag', documentText('<gpu id="1"><uuid>GPU-1</uuid>', gpuText()), 'malformed'],
+    ['tags in each other', '<nvidia_smi_log><a><b></a></b></nvidia_smi_log>', 'malformed'],
+    ['an empty document', '<nvidia_smi_log></nvidia_smi_log>', 'malformed'],
+    ['a document of text alone', '<nvidia_smi_log>N/A</nvidia_smi_log>', 'malformed'],
+    ['bytes that are no text', `${'\uFFFD\0'.repeat(50)}`, 'no-document'],
+  ])('%s is an error of its own', (_, output, error) => {
+    expect(parseDocument(output).error).toBe(error);
+  });
+
+  it('has no supported clocks, however many there are', () => {
+    const clocks = `<supported_clocks>${'<supported_mem_clock><value>9999 MHz</value></supported_mem_clock>'.repeat(10_000)}</supported_clocks>`;
+    expect(gpuElement(`${clocks}<fan_speed>30 %</fan_speed>`)).toEqual({ '@id': '00000000:10:00.0', fan_speed: '30 %' });
+  });
+
+  it.each(['python -c "a < b && c > d"', '</processes></gpu>', '<gpu id="x">', '&', ']]>', '<!-- '])(
+    'is not disturbed by a process named %j',
+    (name) => {
+      const processes = `<processes><process_info><pid>5</pid><process_name>${name}</process_name><used_memory>1 MiB</used_memory></process_info></processes>`;
+      const gpus = childrenOf(parseDocument(documentText(gpuText({ extra: processes }), gpuText({ index: 1 }))).log ?? {}, 'gpu');
+      expect(gpus).toHaveLength(2);
+      expect(childrenOf(gpus[0] ?? {}, 'processes/process_info')).toEqual([{ pid: '5', used_memory: '1 MiB' }]);
+    },
+  );
+
+  it('may hold comments, and gives nothing for names that every object has', () => {
+    const gpu = gpuElement('<!-- note --><fan_speed><!-- in here -->30 %</fan_speed>');
+    expect(textAt(gpu, 'fan_speed')).toBe('30 %');
+    expect(textAt(gpu, 'toString')).toBeUndefined();
+    expect(textAt(gpu, 'fan_speed/hasOwnProperty')).toBeUndefined();
+  });
+});
+
+describe('a path into an element', () => {
+  const gpu = gpuElement(
+    '<temperature><gpu_temp> 41 C </gpu_temp></temperature><remapped_rows>GPU is lost</remapped_rows><clocks>5 MHz</clocks><mig_devices>\nNone\n</mig_devices>',
+  );
+
+  it('leads to its text, or to nothing', () => {
+    expect(textAt(gpu, 'temperature/gpu_temp')?.trim()).toBe('41 C');
+    expect(textAt(gpu, 'temperature')).toBeUndefined();
+    expect(textAt(gpu, 'temperature/memory_temp')).toBeUndefined();
+    expect(textAt(gpu, 'voltage/graphics_volt')).toBeUndefined();
+  });
+
+  it('leads to the sentence that stands for a whole group, and never to its number', () => {
+    expect(textAt(gpu, 'remapped_rows/remapped_row_corr')).toBe('GPU is lost');
+    expect(textAt(gpu, 'clocks/sm_clock')).toBeUndefined();
+  });
+
+  it('finds no children where there is a text', () => {
+    expect(childrenOf(gpu, 'mig_devices/mig_device')).toEqual([]);
+    expect(childrenOf(gpu, 'remapped_rows/gpu')).toEqual([]);
+  });
+});
+
+describe('the listing of -L', () => {
+  it('names the instances below their GPU', () => {
+    const text = `GPU 0: NVIDIA A100 (UUID: GPU-0000000a-0000-4000-8000-000000000000)
+  MIG 1c.3g.71gb  Device  0: (UUID: MIG-0000000a-0000-5000-8000-000000000000)
+  MIG 1g.10gb+me  Device 11: (UUID: MIG-GPU-0000000a-0000-4000-8000-000000000000/7/0)
+GPU 1: NVIDIA A100 (UUID: GPU-0000000b-0000-4000-8000-000000000000)
+GPU 2: no uuid at all
+  MIG 1g.5gb      Device  0: (UUID: MIG-of-nobody)
+`;
+    expect([...parseListing(text)].map(([gpu, instances]) => [gpu, [...instances]])).toEqual([
+      [
+        'GPU-0000000a-0000-4000-8000-000000000000',
+        [
+          ['0', { uuid: 'MIG-0000000a-0000-5000-8000-000000000000', profile: '1c.3g.71gb' }],
+          ['11', { uuid: 'MIG-GPU-0000000a-0000-4000-8000-000000000000/7/0', profile: '1g.10gb+me' }],
+        ],
+      ],
+      ['GPU-0000000b-0000-4000-8000-000000000000', []],
+    ]);
+  });
+
+  it.each(['', 'No devices were found', 'GPU is lost', '  MIG 1g.5gb Device 0: (UUID: MIG-1)'])('is empty for %j', (text) => {
+    expect(parseListing(text).size).toBe(0);
+  });
+});

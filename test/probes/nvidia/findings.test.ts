@@ -1,0 +1,225 @@
+import { describe, expect, it } from 'vitest';
+import type { Finding } from '../../../src/model/health.ts';
+import { conditions } from '../../../src/probes/nvidia/conditions.ts';
+import type { Element } from '../../../src/probes/nvidia/document.ts';
+import { gpuFindings } from '../../../src/probes/nvidia/findings.ts';
+import { instanceFindings } from '../../../src/probes/nvidia/memory-findings.ts';
+import { WidthMemory } from '../../../src/probes/nvidia/width-memory.ts';
+import { gpuElement, nested } from './machines.ts';
+
+/** A `<gpu>` element from pairs of path and text. */
+function gpu(...facts: readonly (readonly [string, string])[]): Element {
+  return gpuElement(contentOf(facts.map(([path, text]) => [path.split('/'), text])));
+}
+
+function contentOf(facts: readonly (readonly [readonly string[], string])[]): string {
+  const names = new Set(facts.map(([[first = '']]) => first));
+  return [...names]
+    .map((name) => {
+      const inner = facts.filter(([[first]]) => first === name).map(([[, ...rest], text]) => [rest, text] as const);
+      const leaf = inner.find(([rest]) => rest.length === 0);
+      return `<${name}>${leaf === undefined ? contentOf(inner) : leaf[1]}</${name}>`;
+    })
+    .join('');
+}
+
+function find(element: Element, type: string, instance?: string): Finding | undefined {
+  const found = gpuFindings(element).filter((finding) => finding.type === type && finding.instance === instance);
+  expect(found.length, `${type} once`).toBeLessThan(2);
+  return found[0];
+}
+
+const EVENT = 'clocks_event_reasons/clocks_event_reason_';
+const OLD_EVENT = 'clocks_throttle_reasons/clocks_throttle_reason_';
+const VOLATILE = 'ecc_errors/volatile';
+const ROWS = 'remapped_rows';
+const HISTOGRAM = `${ROWS}/row_remapper_histogram/row_remapper_histogram_`;
+const MANY: readonly (readonly [string, string])[] = [[`${HISTOGRAM}max`, '600 bank(s)']];
+
+type Row = readonly [string, Element, Partial<Finding>];
+const yes = (reason: string, more: Partial<Finding> = {}): Partial<Finding> => ({ status: true, reason, ...more });
+const no = (reason: string): Partial<Finding> => ({ status: false, reason });
+
+const ROWS_OF_TABLE: readonly Row[] = [
+  ['GpuLost', gpu(['temperature/gpu_temp', 'GPU is lost']), yes('GpuIsLost', { message: 'temperature/gpu_temp: GPU is lost' })],
+  ['GpuLost', gpu(['remapped_rows', 'GPU is lost'], ['fan_speed', '30 %']), yes('GpuIsLost')],
+  ['GpuLost', gpu(['temperature/gpu_temp', '40 C']), no('Answers')],
+  ['GpuLost', gpu(['product_name', 'anything']), no('Answers')],
+  ['GpuLost', gpu(['temperature/gpu_temp', 'Unknown Error'], ['fan_speed', 'ERR!']), { status: 'unknown', reason: 'ValuesUnreadable' }],
+  ['GpuLost', gpu(['temperature/gpu_temp', 'Unknown Error'], ['fan_speed', '30 %']), no('Answers')],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'None']), no('None')],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'Reset']), yes('GpuReset', { severity: 'fatal', remedy: 'reset' })],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'GPU Reset']), yes('GpuReset')],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'Reboot']), yes('NodeReboot', { remedy: 'reboot' })],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'Node Reboot']), yes('NodeReboot', { severity: 'fatal' })],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'Drain P2P']), yes('DrainP2p', { severity: 'degraded' })],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'Drain and Reset']), yes('DrainAndReset', { severity: 'fatal' })],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'IMEX Domain Recovery']), yes('RecoverImexDomain')],
+  ['RecoveryAction', gpu(['gpu_reset_status/reset_required', 'Yes']), yes('GpuReset')],
+  ['RecoveryAction', gpu(['gpu_reset_status/drain_and_reset_recommended', 'Yes']), yes('DrainAndReset')],
+  ['RecoveryAction', gpu(['gpu_reset_status/reset_required', 'No']), no('None')],
+  ['RecoveryAction', gpu(['temperature/gpu_temp', '[GPU requires reset]']), yes('GpuReset')],
+  [
+    'UncorrectableEcc',
+    gpu([`${VOLATILE}/dram_uncorrectable`, '2'], [`${VOLATILE}/sram_uncorrectable`, '1'], [`${ROWS}/remapped_row_unc`, '0']),
+    yes('UncorrectableErrors', { severity: 'degraded', message: '3 uncorrectable memory errors since the driver was loaded' }),
+  ],
+  ['UncorrectableEcc', gpu([`${VOLATILE}/double_bit/l2_cache`, '1']), yes('UncorrectableErrors', { severity: 'fatal' })],
+  [
+    'UncorrectableEcc',
+    gpu([`${VOLATILE}/dram_uncorrectable`, '1'], [ROWS, 'N/A'], ['gpu_recovery_action', 'None']),
+    yes('UncorrectableErrors', { severity: 'degraded' }),
+  ],
+  ['UncorrectableEcc', gpu([`${VOLATILE}/dram_uncorrectable`, '0']), no('NoErrors')],
+  ['CorrectableEccRate', gpu([`${VOLATILE}/sram_correctable`, '4'], [`${VOLATILE}/dram_correctable`, '5']), { count: 9 }],
+  ['SramThresholdExceeded', gpu(['ecc_errors/aggregate/sram_threshold_exceeded', 'Yes']), yes('ThresholdExceeded')],
+  ['SramThresholdExceeded', gpu(['ecc_errors/aggregate/sram_threshold_exceeded', 'No']), no('BelowThreshold')],
+  ['RowRemapPending', gpu([`${ROWS}/remapped_row_pending`, 'Yes']), yes('RemapPending')],
+  ['RowRemapPending', gpu([ROWS, 'N/A'], ['remapped_banks/bank_remapper_pending', 'Yes']), yes('RemapPending')],
+  ['RowRemapPending', gpu([`${ROWS}/remapped_row_pending`, 'No']), no('NonePending')],
+  ['RowRemapFailure', gpu([`${ROWS}/remapped_row_failure`, 'Yes']), yes('RemapFailed')],
+  ['RowRemapFailure', gpu([`${ROWS}/remapped_row_failure`, 'No']), no('NoneFailed')],
+  ['SpareRowsLow', gpu(...MANY, [`${HISTOGRAM}none`, '1 bank(s)']), yes('BanksWithoutSpareRows', { severity: 'degraded' })],
+  ['SpareRowsLow', gpu(...MANY, [`${HISTOGRAM}low`, '3 bank(s)']), yes('BanksWithFewSpareRows', { severity: 'info' })],
+  ['SpareRowsLow', gpu(...MANY, [`${HISTOGRAM}partial`, '9 bank(s)']), no('Enough')],
+  ['RetiredPages', gpu(['retired_pages/pending_retirement', 'Yes']), yes('RetirementPending')],
+  ['RetiredPages', gpu(['retired_pages/pending_blacklist', 'Yes']), yes('RetirementPending')],
+  [
+    'RetiredPages',
+    gpu(
+      ['retired_pages/multiple_single_bit_retirement/retired_count', '60'],
+      ['retired_pages/double_bit_retirement/retired_count', '3'],
+      ['retired_pages/pending_retirement', 'No'],
+    ),
+    yes('PagesUsedUp', { severity: 'fatal', remedy: 'replace', message: '63 pages retired' }),
+  ],
+  [
+    'RetiredPages',
+    gpu(
+      ['retired_pages/multiple_single_bit_retirement/retired_count', '59'],
+      ['retired_pages/double_bit_retirement/retired_count', '3'],
+      ['retired_pages/pending_retirement', 'No'],
+    ),
+    no('Few'),
+  ],
+  ['MemoryUnrepairable', gpu(['ecc_errors/unrepairable_memory', 'Yes']), yes('Unrepairable')],
+  ['MemoryUnrepairable', gpu(['ecc_errors/unrepairable_memory', 'No']), no('Repairable')],
+  ['ThermalSlowdown', gpu([`${EVENT}hw_thermal_slowdown`, 'Active']), yes('HardwareThermalSlowdown')],
+  ['ThermalSlowdown', gpu([`${OLD_EVENT}hw_thermal_slowdown`, 'Active']), yes('HardwareThermalSlowdown')],
+  ['ThermalSlowdown', gpu([`${EVENT}hw_thermal_slowdown`, 'Not Active']), no('NotThrottled')],
+  ['PowerBrake', gpu([`${EVENT}hw_power_brake_slowdown`, 'Active']), yes('HardwarePowerBrake')],
+  ['PowerBrake', gpu([`${OLD_EVENT}hw_power_brake_slowdown`, 'Not Active']), no('NotThrottled')],
+  ['OverTemperature', gpu(['temperature/gpu_temp', '89 C'], ['temperature/gpu_temp_slow_threshold', '89 C']), yes('AtSlowdownTemperature')],
+  ['OverTemperature', gpu(['temperature/gpu_temp', '88 C'], ['temperature/gpu_temp_slow_threshold', '89 C']), no('BelowLimit')],
+  [
+    'OverTemperature',
+    gpu(['temperature/gpu_temp', '88 C'], ['temperature/gpu_temp_tlimit', '-2 C'], ['temperature/gpu_temp_slow_tlimit_threshold', '-2 C']),
+    yes('AtSlowdownTemperature'),
+  ],
+  [
+    'OverTemperature',
+    gpu(['temperature/gpu_temp', '88 C'], ['temperature/gpu_temp_tlimit', '-1 C'], ['temperature/gpu_temp_slow_tlimit_threshold', '-2 C']),
+    no('BelowLimit'),
+  ],
+  ['FabricNotReady', gpu(['fabric/state', 'Not Started']), yes('NotStarted')],
+  ['FabricNotReady', gpu(['fabric/state', 'In Progress']), yes('InProgress')],
+  ['FabricNotReady', gpu(['fabric/state', 'Completed'], ['fabric/status', 'Success']), no('Ready')],
+  ['FabricNotReady', gpu(['fabric/state', 'Completed'], ['fabric/status', 'N/A']), no('Ready')],
+  ['FabricNotReady', gpu(['fabric/state', 'Completed'], ['fabric/status', 'Invalid State']), yes('RegistrationFailed')],
+  ['FabricUnhealthy', gpu(['fabric/health/summary', 'Unhealthy']), yes('Unhealthy', { severity: 'fatal' })],
+  ['FabricUnhealthy', gpu(['fabric/health/summary', 'Limited Capacity']), yes('LimitedCapacity', { severity: 'degraded' })],
+  ['FabricUnhealthy', gpu(['fabric/health/summary', 'Healthy']), no('Healthy')],
+];
+
+describe('what a GPU says of its health', () => {
+  it.each(ROWS_OF_TABLE)('%s (row %#)', (type, element, expected) => {
+    expect(find(element, type)).toMatchObject(expected);
+  });
+
+  it('tells repairs of channels and of processing clusters apart', () => {
+    const element = gpu(['ecc_errors/channel_repair_pending', 'Yes'], ['ecc_errors/tpc_repair_pending', 'No']);
+    expect(find(element, 'MemoryRepairPending', 'channel')).toMatchObject(yes('ChannelRepairPending'));
+    expect(find(element, 'MemoryRepairPending', 'tpc')).toMatchObject(no('NonePending'));
+  });
+
+  it('is silent about what the board does not tell', () => {
+    const nothing = ['N/A', '[Not Supported]', 'Insufficient Permissions', 'Unknown', 'None', ''];
+    const paths = new Set(ROWS_OF_TABLE.flatMap(([, element]) => pathsOf(element)).filter((path) => path !== 'gpu_recovery_action'));
+    for (const text of nothing) {
+      const told = [...paths].flatMap((path) => gpuFindings(gpuElement(nested(path, text)))).filter(({ type }) => type !== 'GpuLost');
+      expect(told, text).toEqual([]);
+    }
+  });
+
+  it('does not take an unknown word for an action, a fabric state or a health', () => {
+    const element = gpu(['gpu_recovery_action', 'constructor'], ['fabric/state', 'toString'], ['fabric/health/summary', 'Splendid']);
+    expect(gpuFindings(element).map(({ type }) => type)).toEqual(['GpuLost']);
+  });
+
+  it('makes no sum of counts of which one could not be read', () => {
+    const element = gpu([`${VOLATILE}/sram_uncorrectable`, '0'], [`${VOLATILE}/dram_uncorrectable`, 'Unknown Error']);
+    expect(find(element, 'UncorrectableEcc')).toBeUndefined();
+  });
+});
+
+describe('every condition of the table', () => {
+  const raised = new Set(ROWS_OF_TABLE.filter(([, , { status, count }]) => status === true || count !== undefined).map(([type]) => type));
+  const elsewhere = ['DriverUnusable', 'InforomCorrupted', 'PcieLinkDegraded', 'MemoryRepairPending'];
+
+  it('is raised by a row, or by the probe', () => {
+    const pcie = ['PciFunctionGone', 'AerFatal', 'AerNonfatal', 'AerCorrectable'];
+    expect([...raised, ...elsewhere, ...pcie].sort()).toEqual(conditions.map(({ type }) => type).sort());
+  });
+
+  it('declares each reason that a row gives', () => {
+    for (const [type, element] of ROWS_OF_TABLE) {
+      const spec = conditions.find((condition) => condition.type === type);
+      expect(spec?.reasons).toContain(find(element, type)?.reason);
+    }
+  });
+});
+
+describe('what a MIG instance says of its health', () => {
+  const instance = (text: string): Element => gpuElement(nested('ecc_error_count/volatile_count/sram_uncorrectable', text));
+
+  it.each([
+    ['2', true],
+    ['0', false],
+  ])('%s errors', (text, status) => {
+    expect(instanceFindings(instance(text))).toMatchObject([{ type: 'UncorrectableEcc', status, severity: 'degraded' }]);
+  });
+
+  it('is nothing where nothing is counted', () => {
+    expect(instanceFindings(instance('N/A'))).toEqual([]);
+    expect(instanceFindings(gpuElement(''))).toEqual([]);
+  });
+});
+
+describe('the memory of link widths', () => {
+  const wide = (text: string): Element => gpu(['pci/pci_gpu_link_info/link_widths/current_link_width', text]);
+
+  it('takes the first width for the right one, whatever the maximum is', () => {
+    const memory = new WidthMemory();
+    expect(memory.findings('GPU-1', wide('8x'))).toMatchObject([no('AsBefore')]);
+    expect(memory.findings('GPU-1', wide('4x'))).toMatchObject([yes('NarrowerThanBefore', { message: 'PCIe link x4, was x8' })]);
+    expect(memory.findings('GPU-1', wide('8x'))).toMatchObject([no('AsBefore')]);
+    expect(memory.findings('GPU-1', wide('16x'))).toMatchObject([no('AsBefore')]);
+    expect(memory.findings('GPU-1', wide('8x'))).toMatchObject([yes('NarrowerThanBefore')]);
+  });
+
+  it('keeps GPUs apart, and learns nothing from what is no width', () => {
+    const memory = new WidthMemory();
+    memory.findings('GPU-1', wide('16x'));
+    expect(memory.findings('GPU-2', wide('8x'))).toMatchObject([no('AsBefore')]);
+    for (const text of ['N/A', 'GPU is lost', '0x', 'wide', '']) expect(memory.findings('GPU-1', wide(text))).toEqual([]);
+    expect(memory.findings('GPU-1', wide('16x'))).toMatchObject([no('AsBefore')]);
+  });
+});
+
+function pathsOf(element: Element, prefix = ''): string[] {
+  return Object.entries(element).flatMap(([name, child]) => {
+    if (name.startsWith('@')) return [];
+    const path = prefix === '' ? name : `${prefix}/${name}`;
+    return typeof child === 'object' && !Array.isArray(child) ? pathsOf(child as Element, path) : [path];
+  });
+}

@@ -1,0 +1,152 @@
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../../../src/host/clock.ts';
+import { createHost, type Host } from '../../../src/host/host.ts';
+import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Finding } from '../../../src/model/health.ts';
+import type { SimulatedHardware } from '../../../src/model/simulated.ts';
+import { childrenOf, type Element, parseDocument } from '../../../src/probes/nvidia/document.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { NvidiaProbe } from '../../../src/probes/nvidia/probe.ts';
+import { buildMachine, readMachine } from '../../support/machine.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+
+/** A clock that tests move. */
+export class HandClock implements Clock {
+  nowMs = 0;
+  now(): number {
+    return this.nowMs;
+  }
+  monotonic(): number {
+    return this.nowMs;
+  }
+  after(): () => void {
+    return () => {};
+  }
+}
+
+/** A machine whose nvidia-smi a test writes anew between reads. */
+export class Machine {
+  readonly root: string;
+  readonly clock = new HandClock();
+  readonly host: Host;
+  readonly probe: NvidiaProbe;
+  /** Process groups started and not ended yet. */
+  readonly running = new Set<number>();
+
+  constructor(root: string, timeoutMs = 10_000) {
+    this.root = root;
+    const children = { started: (pid: number) => void this.running.add(pid), ended: (pid: number) => void this.running.delete(pid) };
+    const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
+    this.host = createHost(roots, this.clock, children);
+    const options = { 'smi-path': join(root, 'bin/nvidia-smi'), timeout: `${timeoutMs}ms` };
+    this.probe = new NvidiaProbe(this.host, probeOptions(family, options));
+  }
+
+  collect(): Promise<Collection> {
+    return this.probe.collect();
+  }
+
+  write(path: string, text: string): void {
+    mkdirSync(dirname(join(this.root, path)), { recursive: true });
+    writeFileSync(join(this.root, path), text);
+  }
+
+  /** Puts a program in the place of nvidia-smi, at once and whole. */
+  smi(script: string): void {
+    this.write('bin/new', `#!/bin/sh\n${script}\n`);
+    chmodSync(join(this.root, 'bin/new'), 0o755);
+    renameSync(join(this.root, 'bin/new'), join(this.root, 'bin/nvidia-smi'));
+  }
+
+  /** A sound nvidia-smi that prints these documents. */
+  show(document: string, listing = ''): void {
+    this.write('bin/document.xml', document);
+    this.write('bin/listing', listing);
+    this.smi(`here='${join(this.root, 'bin')}'; case "$1" in -L) cat "$here/listing" ;; *) cat "$here/document.xml" ;; esac`);
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+export function emptyMachine(timeoutMs?: number): Machine {
+  return new Machine(mkdtempSync(join(tmpdir(), 'device-agent-nvidia-')), timeoutMs);
+}
+
+/** One of the machines beside this file. */
+export function machineOf(name: string): Machine {
+  return new Machine(buildMachine(readMachine(join('test/probes/nvidia', name, 'machine.yaml'))).root);
+}
+
+export function placeHardware(hardware: SimulatedHardware): Machine {
+  const machine = emptyMachine();
+  for (const [path, text] of Object.entries(hardware.files)) {
+    machine.write(path, text);
+    if (path.startsWith('bin/')) chmodSync(join(machine.root, path), 0o755);
+  }
+  for (const [path, target] of Object.entries(hardware.links)) {
+    mkdirSync(dirname(join(machine.root, path)), { recursive: true });
+    symlinkSync(target, join(machine.root, path));
+  }
+  return machine;
+}
+
+export const UUIDS = [0, 1, 2].map((index) => `GPU-00000000-0000-4000-8000-00000000000${index}`) as [string, string, string];
+
+export interface GpuPart {
+  readonly index?: number;
+  readonly temperature?: string;
+  readonly extra?: string;
+}
+
+/** A small `<gpu>` element. Its address is `0000:1<index>:00.0`. */
+export function gpuText({ index = 0, temperature = '40 C', extra = '' }: GpuPart = {}): string {
+  return `<gpu id="00000000:1${index}:00.0">
+    <product_name>NVIDIA Test Board</product_name>
+    <uuid>${UUIDS[index]}</uuid>
+    <minor_number>${index}</minor_number>
+    <temperature><gpu_temp>${temperature}</gpu_temp></temperature>
+    ${extra}
+  </gpu>`;
+}
+
+export function documentText(...gpus: readonly string[]): string {
+  return `<?xml version="1.0" ?>\n<nvidia_smi_log><driver_version>580.1</driver_version>${gpus.join('\n')}</nvidia_smi_log>\n`;
+}
+
+/** The one `<gpu>` element with this content. */
+export function gpuElement(content: string): Element {
+  const { log } = parseDocument(documentText(`<gpu id="00000000:10:00.0">${content}</gpu>`));
+  const gpu = log === undefined ? undefined : childrenOf(log, 'gpu')[0];
+  if (gpu === undefined) throw new Error(`no GPU in ${content}`);
+  return gpu;
+}
+
+/** An element for each `/` of a path, with the text in the innermost one. */
+export function nested(path: string, text: string): string {
+  return path
+    .split('/')
+    .reverse()
+    .reduce((inner, name) => `<${name}>${inner}</${name}>`, text);
+}
+
+export function reportOf(collection: Collection, id: string): DeviceReport {
+  const report = collection.reports.find(({ device }) => device.id === id);
+  if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
+  return report;
+}
+
+export function valueIn(report: DeviceReport, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
+  const matches = report.readings.filter(
+    (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
+  );
+  if (matches.length > 1) throw new Error(`${matches.length} series of ${metric}`);
+  return matches[0]?.value;
+}
+
+export function findingIn(report: DeviceReport, type: string, instance?: string): Finding | undefined {
+  return report.findings.find((finding) => finding.type === type && finding.instance === instance);
+}
