@@ -1,0 +1,98 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Collection } from '../../../src/model/collection.ts';
+import type { Reading } from '../../../src/model/metric.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { resolve } from '../../../src/probes/nvidia/resolve.ts';
+import { simulate } from '../../../src/probes/nvidia/simulate.ts';
+import { findingIn, type Machine, placeHardware, reportOf, valueIn } from './machines.ts';
+
+const scenario = { gpus: 4, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 10_000 };
+const machines: Machine[] = [];
+afterEach(() => {
+  for (const machine of machines.splice(0)) machine.remove();
+});
+
+async function collectSimulated(part: Partial<typeof scenario> = {}): Promise<Collection> {
+  const machine = placeHardware(simulate({ ...scenario, ...part }));
+  machines.push(machine);
+  return await machine.collect();
+}
+
+const SECOND = 'GPU-5e1f0000-0000-4000-8000-000000000002';
+
+describe('the simulated node', () => {
+  it.each([
+    [1, 1, 0],
+    [2, 2, 0],
+    [4, 4, 3],
+    [16, 16, 3],
+  ])('of %d GPUs is read as %d GPUs and %d instances, each under the ids of its resources', async (gpus, whole, split) => {
+    const collection = await collectSimulated({ gpus });
+    expect(collection.problems).toEqual([]);
+    expect(collection.complete ?? true).toBe(true);
+    const kinds = collection.reports.map(({ device }) => device.kind);
+    expect([kinds.filter((kind) => kind === 'gpu').length, kinds.filter((kind) => kind === 'mig').length]).toEqual([whole, split]);
+    const devices = collection.reports.map(({ device }) => device);
+    const offered = simulate({ ...scenario, gpus }).resources.flatMap(({ resource, deviceIds }) =>
+      deviceIds.map((deviceId) => ({ resource, deviceId })),
+    );
+    expect(offered).toHaveLength(split === 0 ? whole : whole - 1 + split);
+    for (const { resource, deviceId } of offered) expect(resolve({ resource, deviceId }, devices)).toEqual([deviceId]);
+  });
+
+  it('tells where each GPU lies and which nodes an instance has', async () => {
+    const { reports } = await collectSimulated();
+    const [first] = reports;
+    expect(first?.device).toMatchObject({ pciAddress: '0008:01:00.0', numaNode: 0, model: 'NVIDIA H100 80GB HBM3', driver: '580.105.08' });
+    expect(first?.device.attributes).toMatchObject({ index: '0', minor: '0', pciPath: 'pci0008:00/0008:00:01.0/0008:01:00.0' });
+    const instance = reports.find(({ device }) => device.kind === 'mig');
+    expect(instance?.device).toMatchObject({ parent: 'GPU-5e1f0000-0000-4000-8000-000000000004', numaNode: 1 });
+    expect(instance?.device.attributes?.nodes?.split(',').filter((name) => name.includes('caps'))).toHaveLength(2);
+    expect(instance?.device.attributes?.profile).toBe('1g.10gb');
+  });
+
+  it('is hot and waits for a reset in one minute of three', async () => {
+    const holding = async (elapsedMs: number): Promise<readonly string[]> =>
+      reportOf(await collectSimulated({ elapsedMs }), SECOND)
+        .findings.filter(({ status }) => status === true)
+        .map(({ type }) => type);
+    expect(await holding(30_000)).toEqual([]);
+    expect(await holding(90_000)).toEqual(['RowRemapPending', 'ThermalSlowdown']);
+    expect(await holding(130_000)).toEqual([]);
+    expect(
+      findingIn(reportOf(await collectSimulated({ elapsedMs: 90_000 }), 'GPU-5e1f0000-0000-4000-8000-000000000001'), 'ThermalSlowdown')
+        ?.status,
+    ).toBe(false);
+  });
+
+  it('has counters that never fall', async () => {
+    const counters = new Set(family.metrics.filter(({ type }) => type === 'counter').map(({ name }) => name));
+    const before = new Map<string, number | bigint>();
+    const nameOf = ({ metric, labels }: Reading): string => `${metric}${JSON.stringify(labels ?? {})}`;
+    for (let elapsedMs = 0; elapsedMs <= 400_000; elapsedMs += 25_000) {
+      const { reports } = await collectSimulated({ gpus: 2, elapsedMs });
+      for (const { device, readings } of reports) {
+        for (const reading of readings.filter(({ metric }) => counters.has(metric))) {
+          const name = `${device.id} ${nameOf(reading)}`;
+          expect(reading.value, name).toBeGreaterThanOrEqual(before.get(name) ?? 0);
+          before.set(name, reading.value);
+        }
+      }
+    }
+    expect([...before.values()].some((value) => value > 0)).toBe(true);
+  });
+
+  it('works harder and less hard as time passes', async () => {
+    const loads = new Set<number | bigint | undefined>();
+    for (const elapsedMs of [0, 20_000, 40_000]) {
+      loads.add(valueIn(reportOf(await collectSimulated({ elapsedMs }), SECOND), 'device_utilization_ratio', { engine: 'gpu' }));
+    }
+    expect(loads.size).toBe(3);
+  });
+
+  it('is nothing without GPUs, and the same for the same moment', () => {
+    expect(simulate({ ...scenario, gpus: 0 })).toMatchObject({ files: {}, links: {}, resources: [] });
+    expect(simulate(scenario)).toEqual(simulate(scenario));
+    expect(family.simulate).toBe(simulate);
+  });
+});
