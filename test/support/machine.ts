@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
+import { compiledLibrary } from './compiled-library.ts';
 
 /**
  * A machine as one readable file, `machine.yaml`. All paths are relative to the machine's root and start with `sys/`, `proc/`,
@@ -17,6 +18,8 @@ export interface MachineFile {
   readonly links?: Readonly<Record<string, string>>;
   /** Empty directories. */
   readonly directories?: readonly string[];
+  /** Shared libraries: path to the C source, from the project's root, that each is made of. */
+  readonly libraries?: Readonly<Record<string, string>>;
   /** FIFOs: opening one for reading hangs until somebody writes. */
   readonly fifos?: readonly string[];
   /** Options of the family; `{root}` stands for the machine's root. */
@@ -48,6 +51,7 @@ export function buildMachine(machine: MachineFile): Machine {
     if (path.startsWith('bin/')) chmodSync(full, 0o755);
   }
   for (const [path, target] of Object.entries(machine.links ?? {})) symlinkSync(target, place(path));
+  for (const [path, source] of Object.entries(machine.libraries ?? {})) copyFileSync(compiledLibrary(source), place(path));
   for (const path of machine.fifos ?? []) execFileSync('mkfifo', [place(path)]);
   const options = Object.fromEntries(
     Object.entries(machine.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),

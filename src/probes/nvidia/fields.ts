@@ -109,6 +109,7 @@ export const gpuFields: readonly Field[] = [
   number(shared.power.name, ['gpu_memory_power_readings/instant_power_draw', 'gpu_memory_power_readings/power_draw'], { sensor: 'memory' }),
   number(shared.power.name, ['module_power_readings/instant_power_draw', 'module_power_readings/power_draw'], { sensor: 'module' }),
   number(shared.power.name, 'module_power_readings/average_power_draw', { sensor: 'module_average' }),
+  number(shared.energy.name, 'nvml/energy'),
   ...Object.entries(POWER_LIMITS).map(([limit, paths]) => number(shared.powerLimit.name, paths, { limit })),
   number(shared.voltage.name, 'voltage/graphics_volt', { sensor: 'graphics' }),
   ...each(CLOCKS, (clock, element) => number(shared.clock.name, `clocks/${element}`, { clock })),
@@ -123,6 +124,9 @@ export const gpuFields: readonly Field[] = [
   ),
   ...each(THROTTLE_COUNTERS, (reason, element) =>
     number(shared.throttledTime.name, `clocks_event_reasons_counters/clocks_event_reasons_counters_${element}`, { reason }),
+  ),
+  ...['board_limit', 'low_utilization', 'reliability'].map((reason) =>
+    number(shared.throttledTime.name, `nvml/throttled/${reason}`, { reason }),
   ),
   number(shared.pcieWidth.name, `${LINK}/link_widths/current_link_width`),
   number(shared.pcieWidthMax.name, `${LINK}/link_widths/max_link_width`),
@@ -151,6 +155,9 @@ export const gpuFields: readonly Field[] = [
   flag(nvidia('row_remap_failure'), 'remapped_rows/remapped_row_failure'),
   ...['max', 'high', 'partial', 'low', 'none'].map((availability) =>
     number(nvidia('row_remap_banks'), `remapped_rows/row_remapper_histogram/row_remapper_histogram_${availability}`, { availability }),
+  ),
+  ...['degraded_bandwidth', 'route_recovery', 'route_unhealthy', 'access_timeout_recovery', 'configuration'].map((fault) =>
+    flag(nvidia('fabric_fault'), `nvml/fabric/${fault}`, { fault }),
   ),
   flag(nvidia('persistence_mode_enabled'), 'persistence_mode'),
   flag(nvidia('mig_mode_enabled'), 'mig_mode/current_mig', { when: 'now' }),

@@ -9,7 +9,13 @@ const own = (name: string, type: MetricSpec['type'], help: string, labels: reado
   source: `nvidia-smi ${source}`,
 });
 
-/** Sources are paths below `<gpu>` of `nvidia-smi -q -x`. */
+/** Told by the library alone. */
+const byLibrary = (name: string, type: MetricSpec['type'], help: string, labels: readonly string[], source: string): MetricSpec => ({
+  ...own(name, type, help, labels, ''),
+  source: `NVML ${source}`,
+});
+
+/** Sources are paths below `<gpu>` of `nvidia-smi -q -x`; the library tells the same by the functions in `nvml/getters.ts`, but for a few. */
 export const metrics: readonly MetricSpec[] = [
   measured(shared.utilization, 'nvidia-smi utilization/*; absent while MIG is on'),
   measured(shared.memoryUsed, 'nvidia-smi fb_memory_usage/used'),
@@ -18,18 +24,39 @@ export const metrics: readonly MetricSpec[] = [
   measured(shared.temperature, 'nvidia-smi temperature/{gpu_temp,memory_temp}'),
   measured(shared.temperatureLimit, 'nvidia-smi temperature/gpu_temp_*_threshold; up to Ampere, later boards give margins'),
   measured(shared.power, 'nvidia-smi {gpu,module,gpu_memory}_power_readings, power_readings'),
+  measured(shared.energy, 'NVML field 83; not by nvidia-smi'),
   measured(shared.powerLimit, 'nvidia-smi gpu_power_readings/*_power_limit, power_readings/*'),
   measured(shared.voltage, 'nvidia-smi voltage/graphics_volt'),
   measured(shared.clock, 'nvidia-smi clocks/*'),
   measured(shared.clockMax, 'nvidia-smi max_clocks/*'),
   measured(shared.fanRatio, 'nvidia-smi fan_speed'),
   measured(shared.throttled, 'nvidia-smi clocks_event_reasons/*, clocks_throttle_reasons/*'),
-  measured(shared.throttledTime, 'nvidia-smi clocks_event_reasons_counters/*'),
+  measured(
+    shared.throttledTime,
+    'nvidia-smi clocks_event_reasons_counters/*; board_limit, low_utilization, reliability: NVML fields 77 to 79',
+  ),
   measured(shared.pcieWidth, 'nvidia-smi pci/pci_gpu_link_info/link_widths/current_link_width'),
   measured(shared.pcieWidthMax, 'nvidia-smi pci/pci_gpu_link_info/link_widths/max_link_width'),
   measured(shared.pcieGeneration, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/current_link_gen'),
   measured(shared.pcieGenerationMax, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/max_link_gen'),
   measured(shared.pcieReplays, 'nvidia-smi pci/replay_counter'),
+  measured(shared.linkUp, 'NVML nvmlDeviceGetNvLinkState; port nvlink0 and on; not by nvidia-smi'),
+  measured(shared.transmittedBytes, 'NVML fields 138 (NVLink before 5), 202 (NVLink 5) of a link; not by nvidia-smi'),
+  measured(shared.receivedBytes, 'NVML fields 139 (NVLink before 5), 204 (NVLink 5) of a link; not by nvidia-smi'),
+  byLibrary(
+    'nvlink_errors_total',
+    'counter',
+    'Errors of an NVLink.',
+    ['port', 'kind'],
+    'nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214 of NVLink 5; not by nvidia-smi',
+  ),
+  byLibrary(
+    'fabric_fault',
+    'gauge',
+    '1 while the GPU sees this fault of the NVLink fabric.',
+    ['fault'],
+    'nvmlDeviceGetGpuFabricInfoV, healthMask; not by nvidia-smi',
+  ),
   measured(shared.errors, 'nvidia-smi ecc_errors/volatile, summed over all memories; since the driver was loaded'),
   own('ecc_errors_total', 'counter', 'Memory errors since the driver was loaded.', ['severity', 'location'], 'ecc_errors/volatile/*'),
   own(

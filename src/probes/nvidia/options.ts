@@ -2,6 +2,13 @@ import { seconds } from '../../model/duration.ts';
 import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
 
 export const options = {
+  source: stringOption(
+    'auto',
+    'Where values come from: the library of the driver, called in process, or the command. auto: the library where it can be loaded and no other command is named.',
+    ['auto', 'nvml', 'smi'],
+  ),
+  'nvml-library': stringOption('', 'The library libnvidia-ml.so.1 by path. Empty: where the linker and the drivers have it.'),
+  'nvml-slow-every': durationOption(seconds(30), 'How often the library is asked for what seldom changes: limits, modes, links.', 0),
   'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi, by path or as found in PATH.'),
   timeout: durationOption(seconds(10), 'How long the command may take before it is killed.', 100),
   kmsg: stringOption('', 'The kernel log in which Xids appear, or a file in its format. Empty: kmsg below --path.dev.'),

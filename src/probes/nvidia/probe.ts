@@ -1,9 +1,10 @@
 import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
-import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Collection, DeviceProcess, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
-import { PCIE_EVERY_MS, type PcieSample, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
+import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
 import { deviceFromProc, devicesOf, type Located, type NodeFacts } from './devices.ts';
 import { childrenOf, type Element, textAt } from './document.ts';
 import { withFaults } from './faults.ts';
@@ -11,18 +12,37 @@ import { gpuFindings } from './findings.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
 import { instanceFindings } from './memory-findings.ts';
+import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { processesOf } from './processes.ts';
 import { readGpu, readMig, type Told, wordAt } from './readings.ts';
 import { readSmi, type SmiDocument, type SmiResult, type SurplusFault, surplusFaults } from './smi.ts';
 import { WidthMemory } from './width-memory.ts';
 
-/** `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown, links that became narrower. */
+/** What the PCI function of a GPU told. */
+interface PcieTold {
+  readonly readings: readonly Reading[];
+  readonly findings: readonly Finding[];
+  readonly atMs: number;
+}
+
+/** What one read came to, whoever told it. */
+interface Read {
+  readonly log: Element;
+  readonly names: MigNames;
+  readonly faults: readonly SurplusFault[];
+  readonly problems: Problem[];
+  /** For messages. */
+  readonly source: string;
+}
+
+/** One read of NVML or `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown, links that became narrower. */
 export class NvidiaProbe implements Probe {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
+  readonly #nvml: NvmlSource;
   readonly #widths = new WidthMemory();
-  readonly #pcie = new Map<string, { readonly sample: PcieSample; readonly atMs: number }>();
+  readonly #pcie = new Map<string, PcieTold>();
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
   #known: readonly DeviceReport[] = [];
@@ -31,9 +51,30 @@ export class NvidiaProbe implements Probe {
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
     this.#options = options;
+    this.#nvml = new NvmlSource(host, options);
   }
 
   async collect(): Promise<Collection> {
+    const nvml = await this.#nvml.read();
+    if (nvml?.problem !== undefined) return this.#failed({ problem: nvml.problem, surplus: '' });
+    if (nvml !== undefined) return this.#assembled({ ...nvml, problems: [...nvml.problems], source: 'NVML' });
+    return await this.#collectBySmi();
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#nvml.watch(wake);
+  }
+
+  /** Xids that the driver told its library since the last call. */
+  takeXids(): readonly ToldXid[] {
+    return this.#nvml.takeXids();
+  }
+
+  close(): void {
+    this.#nvml.close();
+  }
+
+  async #collectBySmi(): Promise<Collection> {
     if (this.#unreaped !== undefined) {
       return this.#blind({ code: 'smi-unreaped', message: 'nvidia-smi -q -x: an earlier one sleeps in the kernel' });
     }
@@ -55,26 +96,29 @@ export class NvidiaProbe implements Probe {
 
   async #collected({ log, surplus, exitCode }: SmiDocument, remainingMs: number): Promise<Collection> {
     const problems: Problem[] = [];
+    const names = await this.#instances(childrenOf(log, 'gpu'), remainingMs, problems);
+    const faults = surplusFaults(surplus);
+    if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
+      problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
+    return this.#assembled({ log, names, faults, problems, source: 'nvidia-smi -q -x' });
+  }
+
+  #assembled({ log, names, faults, problems, source }: Read): Collection {
     const gpus = childrenOf(log, 'gpu');
     const cudaVersion = textOf(log, ['cuda_umd_version', 'cuda_version']);
     const driver = textOf(log, ['kmd_version', 'driver_version']);
-    const facts: NodeFacts = {
-      ...(driver === undefined ? {} : { driver }),
-      host: this.#host,
-      instances: await this.#instances(gpus, remainingMs, problems),
-    };
+    const facts: NodeFacts = { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names };
     const reports = gpus.flatMap((gpu, index) => {
       const node = { index, ...(cudaVersion === undefined ? {} : { cudaVersion }) };
-      return devicesOf(gpu, index, facts).map((located) => this.#report(located, gpu, node, problems));
+      const locate = (): readonly Located[] => devicesOf(gpu, index, facts);
+      const located = this.#nvml.memoOf(gpu)?.located(locate) ?? locate();
+      return located.map((each) => this.#report(each, gpu, node, problems));
     });
-    const faults = surplusFaults(surplus);
     this.#known = withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
-    if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
-      problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
-    if (gpus.length === 0 && hardwareOnBus(this.#host))
-      problems.push({ code: 'no-devices', message: 'nvidia-smi -q -x: the document has no GPU' });
+    if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
+      problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
-    const isUnnamed = gpus.flatMap(instanceKeys).some((key) => !facts.instances.has(key));
+    const isUnnamed = gpus.flatMap(instanceKeys).some((key) => !names.has(key));
     return { reports: this.#known, problems, ...(isUnnamed ? { complete: false } : {}) };
   }
 
@@ -85,16 +129,20 @@ export class NvidiaProbe implements Probe {
     problems: Problem[],
   ): DeviceReport {
     const isGpu = device.kind === 'gpu';
-    const told: Told = isGpu ? readGpu(element, node) : readMig(element, { sharesMemory: sharesMemory(element, gpu) });
+    const memo = this.#nvml.memoOf(element);
+    const tell = (): Told => (isGpu ? readGpu(element, node) : readMig(element, { sharesMemory: sharesMemory(element, gpu) }));
+    const told = memo?.told(tell, isGpu ? this.#nvml.gpuOf(element)?.links : []) ?? tell();
     if (told.unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(told.unknown) });
     if (told.failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(told.failed) });
     const instance = isGpu ? undefined : `${device.attributes?.gpuInstance}/${device.attributes?.computeInstance}`;
-    const processes = processesOf(gpu, this.#host.proc, instance);
+    const list = (): readonly DeviceProcess[] => processesOf(gpu, this.#host.proc, instance);
+    const processes = memo?.processes(list) ?? list();
     const pcie = this.#readPcie(device.pciAddress);
-    const findings = [...gpuFindings(gpu), ...(pcie === undefined ? [] : pcieErrorFindings(pcie))];
+    const judge = (): readonly Finding[] => gpuFindings(gpu);
+    const findings = [...(this.#nvml.memoOf(gpu)?.findings(judge) ?? judge()), ...(pcie?.findings ?? [])];
     return {
       device,
-      readings: pcie === undefined || !isGpu ? told.readings : [...told.readings, ...pcieErrorReadings(pcie)],
+      readings: pcie === undefined || !isGpu ? told.readings : [...told.readings, ...pcie.readings],
       findings: isGpu
         ? [...findings, ...this.#widths.findings(device.id, element)]
         : [...findings.filter(({ type }) => CONCERNS_INSTANCES.has(type)), ...instanceFindings(element)],
@@ -102,14 +150,16 @@ export class NvidiaProbe implements Probe {
     };
   }
 
-  #readPcie(address: string | undefined): PcieSample | undefined {
-    if (address === undefined || !this.#host.sys.exists(`bus/pci/devices/${address}`)) return undefined;
+  #readPcie(address: string | undefined): PcieTold | undefined {
+    if (address === undefined) return undefined;
     const nowMs = this.#host.clock.now();
     const known = this.#pcie.get(address);
-    if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known.sample;
+    if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known;
+    if (!this.#host.sys.exists(`bus/pci/devices/${address}`)) return undefined;
     const sample = readPcie(this.#host.sys, address);
-    this.#pcie.set(address, { sample, atMs: nowMs });
-    return sample;
+    const told = { readings: pcieErrorReadings(sample), findings: pcieErrorFindings(sample), atMs: nowMs };
+    this.#pcie.set(address, told);
+    return told;
   }
 
   /** GPUs that the lines around the document name as unreadable: known from earlier reads, they stay, as lost. */

@@ -14,6 +14,7 @@ import { Gpu } from './gpu.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
+import type { Questions } from './questions.ts';
 
 /** The same that a document of `nvidia-smi`, its listing and the lines around it tell. */
 export interface NvmlDocument {
@@ -74,6 +75,11 @@ export class Machine {
     return this.#document(started);
   }
 
+  /** What is asked, once the library runs. */
+  questions(): Questions | undefined {
+    return this.#running?.bound.questions;
+  }
+
   /** Xids since the last call, by the address of the GPU; `happened` also for other events. */
   events(): { readonly xids: readonly (XidEvent & { readonly pciAddress: string })[]; readonly happened: boolean } {
     const running = this.#running;
@@ -112,10 +118,18 @@ export class Machine {
     if (code !== CODE.success) return code;
     const driver = this.#systemText('nvmlSystemGetDriverVersion');
     const bound = bindAll(this.library, this.#scratch, driver ?? '');
-    const running: Running = { driver, cuda: this.#cudaVersion(), gpus: [], unreadable: [], startedAtMs: nowMs, wholeAtMs: -Infinity };
+    const running: Running = {
+      driver,
+      cuda: this.#cudaVersion(),
+      bound,
+      gpus: [],
+      unreadable: [],
+      startedAtMs: nowMs,
+      wholeAtMs: -Infinity,
+    };
     const count = this.library.call('nvmlDeviceGetCount_v2', 'p', this.#scratch.address);
     const gpus = count === CODE.success ? this.#scratch.u32(0) : 0;
-    for (let index = 0; index < gpus; index += 1) this.#find(index, bound, running);
+    for (let index = 0; index < gpus; index += 1) this.#find(index, running);
     running.events = EventSet.open(
       this.library,
       running.gpus.map(({ gpu }) => gpu.handle),
@@ -125,7 +139,7 @@ export class Machine {
     return running;
   }
 
-  #find(index: number, bound: Bound, running: Running): void {
+  #find(index: number, running: Running): void {
     const { guard } = this.#host.sys;
     const code = this.library.call('nvmlDeviceGetHandleByIndex_v2', 'up', index, this.#scratch.address);
     if (code !== CODE.success) {
@@ -140,7 +154,7 @@ export class Machine {
     if (guard !== undefined && guard.name(place) === undefined) return;
     for (const getter of this.#identity) getter.read(handle, identity);
     this.#addresses.add(pciAddress);
-    running.gpus.push({ gpu: new Gpu(handle, identity, bound, place, guard), pciAddress });
+    running.gpus.push({ gpu: new Gpu(handle, identity, running.bound, place, guard), pciAddress });
   }
 
   #pciInfo(handle: Handle): Values {
@@ -201,6 +215,7 @@ export class Machine {
 interface Running {
   readonly driver: string | undefined;
   readonly cuda: string | undefined;
+  readonly bound: Bound;
   readonly gpus: { readonly gpu: Gpu; readonly pciAddress: string }[];
   /** GPUs that gave no handle. */
   readonly unreadable: { readonly index: number; readonly code: number }[];

@@ -1,12 +1,13 @@
 /*
- * A library in the place of NVIDIA's libnvidia-ml.so.1, which answers as a machine that a text file describes (STUB_NVML_SCRIPT).
- * The file is read again whenever it changes; with the line "frozen = 1" it is read once, for measurements.
+ * A library in the place of NVIDIA's libnvidia-ml.so.1, which answers as a machine that a text file describes: the one beside it
+ * whose name ends in ".script". The file is read again whenever it changes; with the line "frozen = 1" it is read once, for measurements.
  *
  * Lines are "name = value"; "[gpu 0]" and "[mig 0 1]" open sections. A name that is not there is not supported (3).
  * "fail.<function> = <code>", "delay.<function> = <milliseconds>" and "hang.<function> = 1" hold for the section's GPU, at the top for
  * calls without one. "lost_after = <calls>" makes a GPU fall off the bus. "xid = <number> <xid>" is an event once its number is new.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,9 +124,11 @@ static void clear(struct device *d, int used, int gpu, int mig) {
 
 static void load(void) {
   if (frozen) return;
-  const char *path = getenv("STUB_NVML_SCRIPT");
+  static char path[4096];
+  Dl_info own;
+  if (path[0] == 0 && dladdr((void *)load, &own)) snprintf(path, sizeof path, "%s.script", own.dli_fname);
   struct stat now;
-  if (path == NULL || stat(path, &now) != 0) return;
+  if (stat(path, &now) != 0) return;
   if (now.st_size == read_size && now.st_mtim.tv_sec == read_at.tv_sec && now.st_mtim.tv_nsec == read_at.tv_nsec) return;
   FILE *file = fopen(path, "r");
   if (file == NULL) return;

@@ -1,0 +1,145 @@
+import type { Host } from '../../../host/host.ts';
+import type { Element } from '../document.ts';
+import { gpuFields, migFields } from '../fields.ts';
+import { hardwareOnBus } from '../hardware.ts';
+import type { NvidiaOptions } from '../options.ts';
+import type { ProblemCode } from '../problems.ts';
+import type { XidEvent } from './events.ts';
+import type { Values } from './getter.ts';
+import type { Gpu } from './gpu.ts';
+import { openLibrary } from './library.ts';
+import { Machine, type NvmlDocument } from './machine.ts';
+import { ElementMemo, type RoundPaths, roundPaths } from './memo.ts';
+
+export type NvmlAnswer = NvmlDocument | { readonly problem: { readonly code: ProblemCode; readonly message: string } };
+
+/** An Xid that the library told, with the GPU's address. */
+export type ToldXid = XidEvent & { readonly pciAddress: string };
+
+/** After a library that is not there, or gives nothing, it is looked for again. */
+const RETRY_MS = 60_000;
+/** From an Xid to the read that it asks for. A look costs a microsecond. */
+const EVENTS_EVERY_MS = 500;
+/** Until they are taken. */
+const MOST_XIDS = 1_000;
+
+/** NVML where it is to be used and can be. Nothing is loaded before the first read. */
+export class NvmlSource {
+  readonly #host: Host;
+  readonly #options: NvidiaOptions;
+  #machine: Machine | undefined;
+  #failure: { readonly code: ProblemCode; readonly message: string } | undefined;
+  #retryAtMs = -Infinity;
+  readonly #memos = new WeakMap<Element, ElementMemo>();
+  readonly #gpus = new WeakMap<Element, Gpu>();
+  readonly #generations = new WeakMap<Gpu, number>();
+  #paths: { readonly gpu: RoundPaths; readonly instance: RoundPaths } | undefined;
+  #xids: readonly ToldXid[] = [];
+  #isClosed = false;
+
+  constructor(host: Host, options: NvidiaOptions) {
+    this.#host = host;
+    this.#options = options;
+  }
+
+  /** Undefined: `nvidia-smi` is the one to ask. */
+  async read(): Promise<NvmlAnswer | undefined> {
+    if (!this.#isWanted()) return undefined;
+    const machine = await this.#open();
+    const answer = machine?.read();
+    if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
+    this.#remember(machine as Machine, answer);
+    return answer;
+  }
+
+  /** What was made of an element's values; undefined for elements of a document. */
+  memoOf(element: Element): ElementMemo | undefined {
+    return this.#memos.get(element);
+  }
+
+  gpuOf(element: Element): Gpu | undefined {
+    return this.#gpus.get(element);
+  }
+
+  /** Looks for events until stopped. */
+  watch(wake: () => void): () => void {
+    let cancel: (() => void) | undefined;
+    const next = (): void => {
+      cancel = this.#host.clock.after(EVENTS_EVERY_MS, () => {
+        const { xids, happened } = this.#machine?.events() ?? { xids: [], happened: false };
+        this.#xids = [...this.#xids, ...xids].slice(-MOST_XIDS);
+        if (happened) wake();
+        if (cancel !== undefined) next();
+      });
+    };
+    next();
+    return () => {
+      cancel?.();
+      cancel = undefined;
+    };
+  }
+
+  /** Xids since the last call. */
+  takeXids(): readonly ToldXid[] {
+    const taken = this.#xids;
+    this.#xids = [];
+    return taken;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#machine?.close();
+    this.#machine = undefined;
+  }
+
+  /** `auto` keeps away from machines without GPUs, and where another command was named: whoever named it wants it. */
+  #isWanted(): boolean {
+    const { source, 'smi-path': smiPath, 'nvml-library': library } = this.#options;
+    if (source !== 'auto') return source === 'nvml';
+    if (library !== '') return true;
+    return smiPath === 'nvidia-smi' && (hardwareOnBus(this.#host) || this.#host.dev.exists('dxg'));
+  }
+
+  async #open(): Promise<Machine | undefined> {
+    const nowMs = this.#host.clock.monotonic();
+    if (this.#machine !== undefined || nowMs < this.#retryAtMs || this.#isClosed) return this.#machine;
+    const opened = await openLibrary(this.#options['nvml-library']);
+    if (opened.library === undefined) {
+      this.#failure = { code: 'library-not-found', message: `NVML: ${opened.error}` };
+      this.#retryAtMs = nowMs + RETRY_MS;
+      return undefined;
+    }
+    this.#machine = new Machine(opened.library, this.#host, this.#options['nvml-slow-every']);
+    return this.#machine;
+  }
+
+  /** Without the library's word there is still the command's, unless the library alone was asked for. */
+  #instead(problem: NvmlAnswer['problem']): NvmlAnswer | undefined {
+    return this.#options.source === 'auto' || problem === undefined ? undefined : { problem };
+  }
+
+  #remember(machine: Machine, { gpus }: NvmlDocument): void {
+    const questions = machine.questions();
+    if (questions === undefined) return;
+    this.#paths ??= {
+      gpu: roundPaths(questions.fast, ['processes/process_info', 'mig_devices/mig_device']),
+      instance: roundPaths(questions.fastInstance, []),
+    };
+    for (const [element, gpu] of gpus) {
+      this.#gpus.set(element, gpu);
+      const isWhole = gpu.isWhole || this.#generations.get(gpu) !== gpu.generation;
+      this.#generations.set(gpu, gpu.generation);
+      this.#memo(gpu.values, this.#paths.gpu, gpuFields).begin(isWhole);
+      const instances = gpu.values['mig_devices/mig_device'];
+      if (!Array.isArray(instances)) continue;
+      for (const values of instances as readonly Values[]) this.#memo(values, this.#paths.instance, migFields).begin(isWhole);
+    }
+  }
+
+  #memo(values: Values, paths: RoundPaths, fields: typeof gpuFields): ElementMemo {
+    const element = values as Element;
+    const known = this.#memos.get(element) ?? new ElementMemo(values, paths, fields);
+    this.#memos.set(element, known);
+    return known;
+  }
+}
