@@ -19,7 +19,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   if (gpus.length > 0) {
     files['proc/driver/nvidia/version'] = 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.105.08\n';
     files['proc/driver/nvidia-caps/mig-minors'] = simulatedMinors(gpus);
-    files['dev/kmsg'] = kernelLog(gpus[0] as GpuStory);
+    files['dev/kmsg'] = kernelLog((gpus[0] as GpuStory).address, scenario.elapsedMs);
     files['bin/nvidia-smi'] = PROGRAM;
     files['bin/nvidia-smi.xml'] = simulatedDocument(gpus);
     files['bin/nvidia-smi.list'] = simulatedListing(gpus);
@@ -30,7 +30,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
 const FAULT_EVERY_MS = 90_000;
 
 /** A program on the first GPU that faults now and then: its owner's business, the GPU stays in. */
-function kernelLog({ address, elapsedMs }: GpuStory): string {
+function kernelLog(address: string, elapsedMs: number): string {
   const faults = Array.from({ length: Math.floor(elapsedMs / FAULT_EVERY_MS) }, (_, n) => {
     const atUsec = (n + 1) * FAULT_EVERY_MS * 1_000;
     return `4,${n + 2},${atUsec},-;NVRM: Xid (PCI:${address.slice(0, -2)}): 31, pid=${4_000 + n}, name=python, Ch 00000008, intr 00000000. MMU Fault\n`;
