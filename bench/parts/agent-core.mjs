@@ -68,6 +68,7 @@ const commands = {
   },
 };
 
+process.on('SIGINT', () => void core.close().then(() => process.exit()));
 process.on('message', async ({ command, ...rest }) => process.send(await commands[command](rest)));
 await core.poller.refresh();
 await refresh(false);

@@ -1,6 +1,6 @@
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings } from '../join/container-readings.ts';
-import { findOwners } from '../join/owners.ts';
+import { findOwners, type Owners } from '../join/owners.ts';
 import { type ResolveRules, Resolver, resolverFingerprint, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { Collection, DeviceReport } from '../model/collection.ts';
@@ -9,6 +9,7 @@ import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
+import { arePlainEqual } from './plain-equal.ts';
 import type { ServedDevice } from './served.ts';
 
 export interface AssembleSettings {
@@ -67,7 +68,8 @@ export class Assembler {
   readonly #judge: Judge;
   readonly #counters = new ContainerCounters();
   #known = new Map<string, Remembered>();
-  #resolver: { readonly fingerprint: string; readonly resolver: Resolver } | undefined;
+  #resolver: { readonly fingerprint: string; readonly known: readonly Remembered[]; readonly resolver: Resolver } | undefined;
+  #joined: (Pick<PodResources, 'allocations' | 'held'> & { readonly resolver: Resolver; readonly owners: Owners }) | undefined;
   #sequence = 0;
 
   /** `known`: devices that an earlier run of the agent had; those that do not come back are missing. */
@@ -80,8 +82,7 @@ export class Assembler {
 
   assemble(inputs: Inputs, nowMs: number): Snapshot {
     this.#known = this.#remember(inputs, nowMs);
-    const isMissing = (key: string): boolean => this.#known.get(key)?.missingSinceMs !== undefined;
-    const owners = findOwners(inputs.podResources, this.#currentResolver(), isMissing);
+    const owners = this.#currentOwners(inputs.podResources);
     const judged = [...this.#known].map(([key, known]): Judged => {
       const stale = nowMs - known.readAtMs >= this.#settings.staleAfterMs;
       return { key, ...known, stale, holders: owners.holders.get(key) ?? [] };
@@ -116,14 +117,28 @@ export class Assembler {
     return present;
   }
 
+  /** Joined anew only when devices or allocations changed. */
+  #currentOwners(podResources: PodResources): Owners {
+    const resolver = this.#currentResolver();
+    const { allocations, held } = podResources;
+    const before = this.#joined;
+    if (before?.resolver === resolver && arePlainEqual(before.allocations, allocations) && areEqualSets(before.held, held))
+      return before.owners;
+    const isMissing = (key: string): boolean => this.#known.get(key)?.missingSinceMs !== undefined;
+    this.#joined = { resolver, allocations, held, owners: findOwners(podResources, resolver, isMissing) };
+    return this.#joined.owners;
+  }
+
   #currentResolver(): Resolver {
     const known = [...this.#known.values()];
     const devices = known.map(({ report }) => report.device);
+    if (this.#resolver !== undefined && isSameStock(this.#resolver.known, known)) return this.#resolver.resolver;
     // An id that can move, such as an index, may stand for another device once the one that had it is missing.
     const missing = known.map(({ missingSinceMs }) => (missingSinceMs === undefined ? '.' : 'x')).join('');
     const fingerprint = `${resolverFingerprint(devices)}\u0003${missing}`;
-    if (this.#resolver?.fingerprint !== fingerprint) this.#resolver = { fingerprint, resolver: new Resolver(devices, this.#rules(known)) };
-    return this.#resolver.resolver;
+    const resolver = this.#resolver?.fingerprint === fingerprint ? this.#resolver.resolver : new Resolver(devices, this.#rules(known));
+    this.#resolver = { fingerprint, known, resolver };
+    return resolver;
   }
 
   #rules(known: readonly Remembered[]): ResolveRules {
@@ -131,6 +146,22 @@ export class Assembler {
     if (served === undefined) return rules;
     return { ...rules, served: served(known.map(({ report: { device }, ...rest }) => ({ device, ...rest }))) };
   }
+}
+
+/** Whether the same devices are there and missing as before; told by identity, so a "no" may be wrong. */
+function isSameStock(before: readonly Remembered[], now: readonly Remembered[]): boolean {
+  if (before.length !== now.length) return false;
+  return before.every((known, place) => {
+    const { report, missingSinceMs } = now[place] as Remembered;
+    return known.report.device === report.device && (known.missingSinceMs === undefined) === (missingSinceMs === undefined);
+  });
+}
+
+function areEqualSets(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  if (a === b) return true;
+  if (a.size !== b.size) return false;
+  for (const item of a) if (!b.has(item)) return false;
+  return true;
 }
 
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };

@@ -7,6 +7,7 @@ import { type JudgedDevice, judgeDevice } from './judge-device.ts';
 import { carriedOver, type DeviceMemory, type HealthMemory, notAfter, resumed, shifted } from './memory.ts';
 import { DEVICE_MISSING } from './own-conditions.ts';
 import { conditionPolicy, type HealthPolicy } from './policy.ts';
+import { QuietDevices } from './quiet.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
@@ -56,9 +57,11 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   const { policy, state } = options;
   const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
   const clock = createClockKeeper();
+  const quiet = new QuietDevices(policy);
   let memory: HealthMemory = state === undefined ? NOTHING : carriedOver(state);
 
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
+    if (clock.isIrregular(memory, nowMs, input.monotonicMs, policy.staleAfterMs)) catchUp();
     memory = atTime(clock.adjust(memory, nowMs, input.monotonicMs), policy, nowMs);
     const elapsedMs = memory === NOTHING ? 0 : Math.max(0, nowMs - memory.judgedAtMs);
     const devices: Record<string, DeviceMemory> = {};
@@ -66,15 +69,26 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const events: Omit<HealthEvent, 'id'>[] = [];
     let nextCheckMs: number | undefined;
     for (const given of input.devices) {
-      const device = clock.withReadTime(given, memory.devices[given.key]);
-      const judged = judgeDevice(memory.devices[given.key], device, policy, { nowMs, elapsedMs });
-      devices[given.key] = judged.memory;
-      verdicts.set(given.key, judged.verdict);
+      const { key } = given;
+      const before = memory.devices[key];
+      const device = clock.withReadTime(given, quiet.readAtMs(key, before));
+      const standing = quiet.verdictOn(device, before, nowMs);
+      if (standing !== undefined && before !== undefined) {
+        devices[key] = before;
+        verdicts.set(key, standing.verdict);
+        nextCheckMs = Math.min(nextCheckMs ?? Number.POSITIVE_INFINITY, standing.dueMs);
+        continue;
+      }
+      const judged = judgeDevice(quiet.caughtUp(key, before), device, policy, { nowMs, elapsedMs });
+      quiet.judged(device, judged);
+      devices[key] = judged.memory;
+      verdicts.set(key, judged.verdict);
       events.push(...judged.events);
       if (judged.dueMs !== undefined) nextCheckMs = Math.min(nextCheckMs ?? Number.POSITIVE_INFINITY, judged.dueMs);
     }
-    for (const [key, unlisted] of Object.entries(memory.devices)) {
+    for (const [key, left] of Object.entries(memory.devices)) {
       if (devices[key] !== undefined) continue;
+      const unlisted = quiet.caughtUp(key, left) as DeviceMemory;
       if (isForgotten(unlisted, policy, nowMs)) events.push(...forget(key, unlisted, policy, nowMs));
       else devices[key] = unlisted;
     }
@@ -82,12 +96,22 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     return { verdicts, events: ring.append(events), ...nextCheck(nextCheckMs, nowMs) };
   };
 
+  const catchUp = (): void => {
+    memory = memory === NOTHING ? memory : { ...memory, devices: quiet.allCaughtUp(memory.devices) };
+  };
+
   return {
     judge,
-    state: () => ({ ...memory, lastEventId: ring.lastId, events: ring.tail(STATE_EVENTS) }),
+    state: () => {
+      catchUp();
+      return { ...memory, lastEventId: ring.lastId, events: ring.tail(STATE_EVENTS) };
+    },
     announce: (throughId) => ring.announce(throughId),
     eventsSince: (id) => ring.since(id),
-    knownDevices: () => Object.values(memory.devices).map(known),
+    knownDevices: () => {
+      catchUp();
+      return Object.values(memory.devices).map(known);
+    },
   };
 }
 
@@ -135,7 +159,9 @@ interface ClockKeeper {
   /** Moves what is remembered when the wall clock was set since the last judgement. */
   adjust(memory: HealthMemory, nowMs: number, monotonicMs: number | undefined): HealthMemory;
   /** A reading judged before the clock was set keeps its age. */
-  withReadTime(device: JudgedDevice, memory: DeviceMemory | undefined): JudgedDevice;
+  withReadTime(device: JudgedDevice, knownReadAtMs: number | undefined): JudgedDevice;
+  /** Whether time passed otherwise than from one judgement to the next: backwards, by a step, or unwatched for long. */
+  isIrregular(memory: HealthMemory, nowMs: number, monotonicMs: number | undefined, longMs: number): boolean;
 }
 
 function createClockKeeper(): ClockKeeper {
@@ -143,22 +169,28 @@ function createClockKeeper(): ClockKeeper {
   let stepped = false;
   let seen = new Map<string, number>();
   let previouslySeen = new Map<string, number>();
+  const stepOf = (memory: HealthMemory, nowMs: number, monotonicMs: number | undefined): number =>
+    monotonic === undefined || monotonicMs === undefined ? 0 : nowMs - memory.judgedAtMs - (monotonicMs - monotonic);
   return {
     adjust(memory, nowMs, monotonicMs) {
       previouslySeen = seen;
       seen = new Map();
-      const stepMs = monotonic === undefined || monotonicMs === undefined ? 0 : nowMs - memory.judgedAtMs - (monotonicMs - monotonic);
+      const stepMs = stepOf(memory, nowMs, monotonicMs);
       monotonic = monotonicMs;
       const isStep = memory !== NOTHING && Math.abs(stepMs) > CLOCK_STEP_MS;
       stepped = stepped || isStep;
       return isStep ? shifted(memory, stepMs) : memory;
     },
-    withReadTime(device, memory) {
+    isIrregular(memory, nowMs, monotonicMs, longMs) {
+      const gapMs = nowMs - memory.judgedAtMs;
+      return gapMs < 0 || gapMs >= longMs || Math.abs(stepOf(memory, nowMs, monotonicMs)) > CLOCK_STEP_MS;
+    },
+    withReadTime(device, knownReadAtMs) {
       const { key, readAtMs } = device;
       if (readAtMs === undefined) return device;
       seen.set(key, readAtMs);
-      const isSame = stepped && previouslySeen.get(key) === readAtMs && memory?.readAtMs !== undefined;
-      return isSame ? { ...device, readAtMs: memory.readAtMs } : device;
+      const isSame = stepped && previouslySeen.get(key) === readAtMs && knownReadAtMs !== undefined;
+      return isSame ? { ...device, readAtMs: knownReadAtMs } : device;
     },
   };
 }

@@ -1,3 +1,7 @@
+import type { Allocation } from '../model/allocation.ts';
+import type { Labels, Reading } from '../model/metric.ts';
+import type { ContainerReading } from '../model/snapshot.ts';
+
 type Value = number | bigint;
 
 /** One counter of one container: where it stood when the container was first seen, and what came before a reset. */
@@ -7,8 +11,19 @@ interface Baseline {
   carried: Value;
 }
 
+/** What a container was told of a device last, and of which readings it was made, place by place. */
+export interface Told {
+  readonly holder: Allocation;
+  readonly readings: readonly Reading[];
+  /** Undefined where a reading is not the container's business. */
+  readonly places: readonly (ContainerReading | undefined)[];
+  readonly result: readonly ContainerReading[];
+}
+
 /** The counters of one container on one device. They start at 0 and go on over a reset of the hardware's counter. */
 export class HolderCounters {
+  /** Absent before the first time. */
+  told: Told | undefined;
   readonly #baselines = new Map<string, Baseline>();
 
   /** Growth of the series since it was first asked for. */
@@ -29,6 +44,8 @@ export class HolderCounters {
 
 /** {@link HolderCounters} of all holders; those of containers that are gone end with {@link sweep}. */
 export class ContainerCounters {
+  /** Of label objects, which stay the same from one refresh to the next. */
+  readonly #series = new WeakMap<Labels, string>();
   #holders = new Map<string, HolderCounters>();
   #seen = new Map<string, HolderCounters>();
 
@@ -36,6 +53,17 @@ export class ContainerCounters {
     const counters = this.#seen.get(holder) ?? this.#holders.get(holder) ?? new HolderCounters();
     this.#seen.set(holder, counters);
     return counters;
+  }
+
+  /** The name of a series among those of its holder. */
+  seriesOf({ metric, labels }: Reading): string {
+    if (labels === undefined) return metric;
+    let text = this.#series.get(labels);
+    if (text === undefined) {
+      text = JSON.stringify(labels);
+      this.#series.set(labels, text);
+    }
+    return `${metric}${text}`;
   }
 
   /** Ends one refresh: holders that were not asked for in it are forgotten. */

@@ -3,7 +3,7 @@ import type { MetricSpec, Reading } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReading, DeviceState } from '../model/snapshot.ts';
-import type { ContainerCounters, HolderCounters } from './container-counters.ts';
+import type { ContainerCounters } from './container-counters.ts';
 import { memoryByHolder } from './processes.ts';
 
 /**
@@ -20,8 +20,8 @@ export function containerReadings(
   const result: ContainerReading[] = [];
   for (const state of devices) {
     const containers = oneAllocationPerContainer(state.holders);
-    if (containers.length === 1) result.push(...ownReadings(state, containers[0] as Allocation, specs, counters));
-    else if (containers.length > 1) result.push(...sharedReadings(state, checkpoint));
+    if (containers.length === 1) append(result, ownReadings(state, containers[0] as Allocation, specs, counters));
+    else if (containers.length > 1) append(result, sharedReadings(state, checkpoint));
   }
   counters.sweep();
   return result;
@@ -29,6 +29,7 @@ export function containerReadings(
 
 /** A container may hold a device by several ids (replicas) or resources: one of them names it, the same at each refresh. */
 function oneAllocationPerContainer(holders: readonly Allocation[]): readonly Allocation[] {
+  if (holders.length < 2) return holders;
   const byContainer = new Map<string, Allocation>();
   for (const holder of holders) {
     const key = `${holder.namespace}/${holder.pod}/${holder.container}`;
@@ -40,6 +41,7 @@ function oneAllocationPerContainer(holders: readonly Allocation[]): readonly All
 
 const order = (allocation: Allocation): string => `${allocation.resource}\u0000${allocation.deviceId}`;
 
+/** Made of what was told before wherever the reading is still the same object: between two refreshes most are. */
 function ownReadings(
   state: DeviceState,
   holder: Allocation,
@@ -47,18 +49,18 @@ function ownReadings(
   counters: ContainerCounters,
 ): readonly ContainerReading[] {
   const own = counters.of(`${holder.namespace}/${holder.pod}/${holder.container}/${state.key}`);
-  const result: ContainerReading[] = [];
-  for (const reading of state.readings) {
+  const before = own.told?.holder === holder ? own.told : undefined;
+  const { readings } = state;
+  if (before?.readings === readings) return before.result;
+  const places = readings.map((reading, place) => {
+    if (before?.readings[place] === reading) return before.places[place];
     const spec = specs.get(reading.metric);
-    if (spec?.container !== true) continue;
-    result.push(owned(holder, state, spec.type === 'counter' ? sinceFirstSeen(reading, own) : reading));
-  }
-  return result;
-}
-
-function sinceFirstSeen(reading: Reading, counters: HolderCounters): Reading {
-  const series = reading.labels === undefined ? reading.metric : `${reading.metric}${JSON.stringify(reading.labels)}`;
-  return { ...reading, value: counters.sinceFirstSeen(series, reading.value) };
+    if (spec?.container !== true) return undefined;
+    if (spec.type !== 'counter') return owned(holder, state, reading);
+    return owned(holder, state, { ...reading, value: own.sinceFirstSeen(counters.seriesOf(reading), reading.value) });
+  });
+  own.told = { holder, readings, places, result: places.filter((place) => place !== undefined) };
+  return own.told.result;
 }
 
 function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReading[] {
@@ -70,4 +72,8 @@ function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry
 function owned(holder: Allocation, state: DeviceState, reading: Reading): ContainerReading {
   const { namespace, pod, container, resource } = holder;
   return { namespace, pod, container, resource, device: state.device.id, reading };
+}
+
+function append<T>(list: T[], more: readonly T[]): void {
+  for (const item of more) list.push(item);
 }
