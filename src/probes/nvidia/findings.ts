@@ -114,5 +114,5 @@ function fabricState(gpu: Element, state: string): Finding {
 
 const degreesAt = (gpu: Element, path: string): number | undefined => {
   const cell = cellAt(gpu, path);
-  return cell.kind === 'number' && cell.quantity === 'celsius' ? cell.value : undefined;
+  return cell.kind === 'number' && (cell.quantity === 'celsius' || cell.quantity === 'base') ? cell.value : undefined;
 };

@@ -1,21 +1,25 @@
 import type { Host } from '../../host/host.ts';
-import { type KmsgReader, openKmsg } from '../../host/kmsg.ts';
+import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kmsg.ts';
 import { parseBootTimeMs } from '../../host/kmsg-record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
+import type { ToldXid } from './nvml/source.ts';
 import { xidReports } from './xid-findings.ts';
 import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from './xid-memory.ts';
 
 /** The driver's word is as old as the read that brought it; log lines of these last seconds may be younger. */
 const WORD_AGE_MS = 10_000;
 
+/** A probe that may hear of Xids itself. */
+type GpuProbe = Probe & { takeXids?(): readonly ToldXid[] };
+
 /**
  * A probe of GPUs together with what the kernel log says of them. The log is read from the boot on, so faults from before the
  * agent's start are known; each new Xid wakes the probe. While the driver does not answer, the log still counts.
  */
 export class KernelLogProbe implements Probe {
-  readonly #gpus: Probe;
+  readonly #gpus: GpuProbe;
   readonly #host: Host;
   readonly #path: string;
   #reader: KmsgReader | undefined;
@@ -23,9 +27,11 @@ export class KernelLogProbe implements Probe {
   #wake: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[] = [];
+  /** Xids that stand for lines of the log. */
+  #heard = 0;
 
   /** `path`: `/dev/kmsg`, or a file in its format. */
-  constructor(gpus: Probe, host: Host, path: string) {
+  constructor(gpus: GpuProbe, host: Host, path: string) {
     this.#gpus = gpus;
     this.#host = host;
     this.#path = path;
@@ -42,6 +48,7 @@ export class KernelLogProbe implements Probe {
       this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', askedAtMs - WORD_AGE_MS);
     }
     const problem = this.#reader?.status().problem;
+    this.#hear(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     return {
       ...collection,
       reports: this.#withXids(collection),
@@ -51,7 +58,9 @@ export class KernelLogProbe implements Probe {
 
   watch(wake: () => void): () => void {
     this.#wake = wake;
+    const unwatch = this.#gpus.watch?.(wake);
     return () => {
+      unwatch?.();
       this.#wake = undefined;
       this.#stopFollowing?.();
     };
@@ -66,6 +75,15 @@ export class KernelLogProbe implements Probe {
     const devices = reports.map(({ device }) => device);
     if (complete !== false) this.#devices = devices;
     else this.#devices = [...devices, ...this.#devices.filter(({ id }) => !devices.some((device) => device.id === id))];
+  }
+
+  /** What the driver's library told has its line in the log, with process and detail; where the log is closed, the number has to do. */
+  #hear(xids: readonly ToldXid[], isLogClosed: boolean): void {
+    if (!isLogClosed) return;
+    for (const xid of xids) {
+      this.#heard += 1;
+      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#heard, this.#host.clock.now()));
+    }
   }
 
   #readLog(): void {
@@ -103,6 +121,14 @@ export class KernelLogProbe implements Probe {
     });
     return [...merged, ...unread];
   }
+}
+
+/** The line that the driver would have logged. */
+function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: ToldXid, seq: number, timeMs: number): KmsgMessage {
+  const instance =
+    gpuInstance === undefined ? '' : ` GPU-I:${gpuInstance}${computeInstance === undefined ? '' : ` GPU-CI:${computeInstance}`}`;
+  const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, told by the driver's library`;
+  return { level: 3, facility: 0, seq, timeUsec: 0, text, timeMs, live: true };
 }
 
 /** GPUs of which the driver says that they need nothing: its word outranks any table. */

@@ -166,7 +166,7 @@ function fabricState(out: Memory, values: Values, layout: FabricLayout): void {
   const state = out.u8(layout.state);
   values['fabric/state'] = FABRIC_STATE_WORDS[state];
   // The status means something once the registration has ended.
-  values['fabric/status'] = state === FABRIC_COMPLETED ? wordOf(out.u32(layout.status)) : undefined;
+  values['fabric/status'] = state === FABRIC_COMPLETED ? wordOf(out.u32(layout.status)) : 'N/A';
   values['fabric/health/summary'] = layout.healthSummary === undefined ? undefined : FABRIC_HEALTH_WORDS[out.u8(layout.healthSummary)];
   if (layout.healthMask === undefined) return;
   const mask = out.u32(layout.healthMask);

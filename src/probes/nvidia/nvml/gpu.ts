@@ -50,8 +50,13 @@ export class Gpu {
     const fast = this.#respondent.ask(questions.fast, this.#eccForm);
     if (fast.node !== undefined) return fast.node;
     if (fast.faults.has(CODE.gpuIsLost)) return this.#lose(fast);
+    const generation = this.generation;
     this.#refreshInstances(isWhole);
-    this.faults = fast.faults;
+    // What was not supported for the sake of the instances may be by now.
+    const again = generation === this.generation ? fast : this.#respondent.ask(questions.fast, this.#eccForm);
+    if (again.node !== undefined) return again.node;
+    if (again.faults.has(CODE.gpuIsLost)) return this.#lose(again);
+    this.faults = again.faults;
     this.isWhole = isWhole;
     const node = this.#noted('nvmlDeviceGetComputeRunningProcesses', () => this.#refreshProcesses());
     if (node !== undefined || !isWhole) return node;
@@ -59,7 +64,7 @@ export class Gpu {
     if (slow.node !== undefined) return slow.node;
     if (slow.faults.has(CODE.gpuIsLost)) return this.#lose(slow);
     this.#settleLimits();
-    if (slow.faults.size > 0) this.faults = new Set([...fast.faults, ...slow.faults]);
+    if (slow.faults.size > 0) this.faults = new Set([...again.faults, ...slow.faults]);
     this.links = this.#noted('nvmlDeviceGetNvLinkState', () => this.#bound.links.read(this.handle));
     return undefined;
   }

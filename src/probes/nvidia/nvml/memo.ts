@@ -9,7 +9,7 @@ import type { Question } from './questions.ts';
 
 /** Paths that change at each round and are read as numbers alone: whatever else is made of values does not depend on them. */
 const VARYING =
-  /^(?:utilization|fb_memory_usage|clocks|[a-z_]*power_readings|nvml\/(?:energy|throttled)|clocks_event_reasons_counters)\/?|^temperature\/memory_temp$|^pci\/replay_/;
+  /^(?:utilization|fb_memory_usage|clocks|[a-z_]*power_readings|nvml\/throttled|clocks_event_reasons_counters)\/|^nvml\/energy$|^temperature\/memory_temp$|^pci\/replay_/;
 /** Varying too, and judged: by findings, and by nothing else. */
 const JUDGED = /^temperature\/gpu_temp(?:_tlimit)?$|^fan_speed$/;
 

@@ -1,0 +1,242 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Reading } from '../../../src/model/metric.ts';
+import type { Probe } from '../../../src/probes/family.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+import { documentOf, listingOf } from './scripted-document.ts';
+import { hopper, type LiveNode, liveNode, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-machine.ts';
+
+/** Only the library tells them. */
+const LIBRARY_ONLY = new Set([
+  'device_energy_joules_total',
+  'device_nvidia_fabric_fault',
+  'device_link_up',
+  'device_transmitted_bytes_total',
+  'device_received_bytes_total',
+  'device_nvidia_nvlink_errors_total',
+]);
+const LIBRARY_ONLY_REASONS = new Set(['board_limit', 'low_utilization', 'reliability']);
+
+const isShared = ({ metric, labels }: Reading): boolean =>
+  !LIBRARY_ONLY.has(metric) && !(metric === 'device_throttled_seconds_total' && LIBRARY_ONLY_REASONS.has(labels?.reason ?? ''));
+
+const nodes: LiveNode[] = [];
+afterEach(() => {
+  for (const node of nodes.splice(0)) node.remove();
+});
+
+function live(node: ScriptedNode): LiveNode {
+  const made = liveNode(node);
+  nodes.push(made);
+  writeFileSync(join(made.root, 'dev/kmsg'), '');
+  for (const pid of [4711, 4712, 815]) {
+    mkdirSync(join(made.root, `proc/${pid}`), { recursive: true });
+    writeFileSync(
+      join(made.root, `proc/${pid}/cgroup`),
+      `0::/kubepods.slice/kubepods-pod0a1b2c3d_0000_4000_8000_00000000${pid}.slice/x.scope\n`,
+    );
+  }
+  return made;
+}
+
+const byLibrary = (node: LiveNode, more: Readonly<Record<string, string>> = {}): Probe =>
+  family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...more }));
+
+/** A command that prints the same machine. */
+function byCommand(node: LiveNode, machine: ScriptedNode): Probe {
+  const program = join(node.root, 'nvidia-smi');
+  writeFileSync(join(node.root, 'document'), documentOf(machine));
+  writeFileSync(join(node.root, 'listing'), listingOf(machine));
+  writeFileSync(program, `#!/bin/sh\n[ "$1" = -L ] && exec cat '${node.root}/listing'\nexec cat '${node.root}/document'\n`);
+  chmodSync(program, 0o755);
+  return family.createProbe(node.host, probeOptions(family, { source: 'smi', 'smi-path': program }));
+}
+
+/** Without order, and without what only one of the two can tell. */
+function comparable({ reports, problems, complete }: Collection): object {
+  const text = (value: unknown): string => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
+  return {
+    complete: complete ?? true,
+    problems,
+    reports: reports.map((report) => ({
+      device: report.device,
+      readings: report.readings.filter(isShared).map(text).sort(),
+      findings: report.findings.map(text).sort(),
+      processes: report.processes ?? [],
+    })),
+  };
+}
+
+const ampere = (): ScriptedGpu => {
+  const { values, ...rest } = hopper(0, {
+    architecture: 7,
+    name: 'NVIDIA A100-SXM4-80GB',
+    threshold_shutdown: 92,
+    threshold_slowdown: 89,
+    threshold_memory: 95,
+    threshold_gpu: 85,
+    temperature: 90,
+    reasons: 0x48,
+    fan: 33,
+    pstate: 2,
+  });
+  const { margin, fabric_state, fabric_summary, fabric_status, fabric_mask, util_jpeg, util_ofa, unrepairable, ...known } = values;
+  void [margin, fabric_state, fabric_summary, fabric_status, fabric_mask, util_jpeg, util_ofa, unrepairable];
+  const { '193 0': a, '194 0': b, '196 0': c, '185 0': d, '230 0': e, ...fields } = rest.fields ?? {};
+  void [a, b, c, d, e];
+  return { ...rest, values: known, fields };
+};
+
+const volta = (): ScriptedGpu => ({
+  values: {
+    uuid: 'GPU-99999999-0000-4000-8000-000000000001',
+    name: 'Tesla V100-SXM2-16GB',
+    bus_id: '00000000:0A:00.0',
+    pci_device: '0x1db110de',
+    minor: 0,
+    brand: 2,
+    architecture: 5,
+    memory_total: 16_160 * MIB,
+    memory_used: 0,
+    memory_reserved: 0,
+    temperature: 35,
+    compute_mode: 0,
+    power: 42_120,
+    reasons: 0x1,
+    ecc_current: 1,
+    ecc_pending: 0,
+    'ecc.0.0.2': 3,
+    'ecc.1.0.2': 1,
+    'ecc.0.0.3': 4,
+    'ecc.1.0.3': 0,
+    'ecc.0.1.2': 30,
+    'ecc.1.1.2': 1,
+    'ecc.0.1.3': 40,
+    'ecc.1.1.3': 0,
+  },
+  fields: { '29 0': 2, '30 0': 1, '31 0': 1, '82 0': 33 },
+  processes: [],
+});
+
+const split = (): ScriptedGpu => {
+  const { values, ...rest } = hopper(1, { mig_current: 1, mig_pending: 1 });
+  const hidden = Object.fromEntries(Object.entries(values).filter(([name]) => !/^(?:util_|remap_)/.test(name)));
+  const instance = (gi: number, letter: string, memory: number): Record<string, string | number> => ({
+    uuid: `MIG-11111111-2222-4333-8444-00000000000${letter}`,
+    name: `NVIDIA H100 80GB HBM3 MIG ${gi}g.10gb`,
+    gi,
+    ci: 0,
+    multiprocessors: 16,
+    memory_total: 9_984 * MIB,
+    memory_used: memory * MIB,
+    memory_reserved: 0,
+    bar1_total: 16_383 * MIB,
+    bar1_used: 0,
+    'ecc.1.0.7': 0,
+  });
+  return {
+    ...rest,
+    values: hidden,
+    processes: ['C 4711 104857600 7 0', 'C 815 1048576 9 0', 'G 815 1048576 9 0'],
+    instances: { 0: instance(7, 'a', 100), 2: instance(9, 'b', 1), 3: instance(11, 'c', 0) },
+  };
+};
+
+const sick = (): ScriptedGpu => {
+  const { fields, ...rest } = hopper(0, {
+    remap_pending: 1,
+    remap_failure: 1,
+    banks_none: 2,
+    repair_channel: 1,
+    sram_exceeded: 1,
+    'ecc.1.0.7': 4,
+    reasons: 0x88,
+    margin: -3,
+    fabric_state: 2,
+    fabric_summary: 2,
+    pcie_width: 8,
+    persistence: 0,
+  });
+  return { ...rest, fields: { ...fields, '230 0': 2, '186 1': 512_250, '186 2': 44_100 } };
+};
+
+const MACHINES: Readonly<Record<string, ScriptedNode>> = {
+  'one H100': { gpus: [hopper(0)] },
+  'eight H100': { gpus: Array.from({ length: 8 }, (_, index) => hopper(index)) },
+  'a hot A100 with limits in degrees': { gpus: [ampere()] },
+  'a V100, which counts bits and retires pages': { gpus: [volta()] },
+  'an H100 beside one that is split, with gaps between the instances': { gpus: [hopper(0), split()] },
+  'an H100 with all that can be wrong': { gpus: [sick()] },
+};
+
+describe.each(Object.entries(MACHINES))('%s', (_, machine) => {
+  it('is the same by the library as by the command', async () => {
+    const node = live(machine);
+    const library = byLibrary(node);
+    const told = await library.collect();
+    expect(told.reports.length).toBeGreaterThan(0);
+    expect(comparable(told)).toEqual(comparable(await byCommand(node, machine).collect()));
+    await library.close?.();
+  });
+
+  it('is the same in the third round as in the first', async () => {
+    const node = live(machine);
+    const probe = byLibrary(node);
+    const first = await probe.collect();
+    await probe.collect();
+    expect(await probe.collect()).toEqual(first);
+    await probe.close?.();
+  });
+});
+
+/** One change at a time, each of another kind: what was remembered of the rounds before must not show through. */
+const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[] = [
+  ['a temperature at its limit', (gpu) => ({ ...gpu, values: { ...gpu.values, temperature: 95, margin: -5 } })],
+  ['memory in use', (gpu) => ({ ...gpu, values: { ...gpu.values, memory_used: 7 * MIB } })],
+  ['a value that is no longer supported', (gpu) => ({ ...gpu, lines: ['fail.nvmlDeviceGetMemoryInfo_v2 = 3'] })],
+  ['a value that fails', (gpu) => ({ ...gpu, lines: ['fail.nvmlDeviceGetUtilizationRates = 999'] })],
+  ['a row that waits', (gpu) => ({ ...gpu, values: { ...gpu.values, remap_pending: 1 } })],
+  ['memory errors', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.0.2': 1 } })],
+  ['another throttle reason', (gpu) => ({ ...gpu, values: { ...gpu.values, reasons: 0x40 } })],
+  ['another process', (gpu) => ({ ...gpu, processes: ['C 4712 1048576', 'C 815 none'] })],
+  ['another performance state', (gpu) => ({ ...gpu, values: { ...gpu.values, pstate: 8 } })],
+  ['a fabric that fails', (gpu) => ({ ...gpu, values: { ...gpu.values, fabric_state: 3, fabric_status: 999, fabric_summary: 2 } })],
+  ['an action that the driver asks for', (gpu) => ({ ...gpu, fields: { ...gpu.fields, '230 0': 1 } })],
+  ['a narrower link', (gpu) => ({ ...gpu, values: { ...gpu.values, pcie_width: 4 } })],
+  ['a split', () => split()],
+  ['no split', () => hopper(1)],
+];
+
+/** A link is judged by its own past, and faults of before may have ended: only the first probe knows. */
+const PAST = new Set(['PcieLinkDegraded', 'Xid', 'GpuFallenOffBus']);
+
+describe('between two rounds for what stays', () => {
+  it.each(CHANGES)('shows %s as a probe that never read before', async (_, change) => {
+    const before = split();
+    const start = change === CHANGES.at(-2)?.[1] ? hopper(1) : change === CHANGES.at(-1)?.[1] ? before : hopper(1);
+    const node = live({ gpus: [hopper(0), start] });
+    const probe = byLibrary(node, { 'nvml-slow-every': '1h' });
+    await probe.collect();
+    await probe.collect();
+    node.write({ gpus: [hopper(0), change(start)] });
+    const changed = await probe.collect();
+    const fresh = byLibrary(live({ gpus: [hopper(0), change(start)] }));
+    const expected = await fresh.collect();
+    const withoutPast = (collection: Collection): object =>
+      comparable({
+        ...collection,
+        reports: collection.reports.map(
+          (report): DeviceReport => ({
+            ...report,
+            findings: report.findings.filter(({ type }) => !PAST.has(type)),
+          }),
+        ),
+      });
+    expect(withoutPast(changed)).toEqual(withoutPast(expected));
+    await probe.close?.();
+    await fresh.close?.();
+  });
+});
