@@ -1,7 +1,7 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
-import { pcieReadings } from '../pcie.ts';
+import { type PcieSample, pcieReadings } from '../pcie.ts';
 import { deviceOf, infoReading } from './facts.ts';
 import { findingsOf } from './findings.ts';
 import type { HcaSample, PortSample } from './hca.ts';
@@ -23,7 +23,11 @@ interface Made {
 export class Reporter {
   readonly #isExpected: (device: string, port: string) => boolean;
   #made = new Map<string, Made>();
-  readonly #portReadings = new WeakMap<PortSample['level'], { readonly facts: PortSample['facts']; readonly readings: Reading[] }>();
+  /** Readings of what rarely changes, by what they are made of. */
+  readonly #ofLevels = new WeakMap<PortSample['level'], { readonly facts: PortSample['facts']; readonly readings: Reading[] }>();
+  readonly #ofFacts = new WeakMap<HcaSample['facts'], Reading>();
+  readonly #ofLinks = new WeakMap<PcieSample, Reading[]>();
+  readonly #ofMarks = new WeakMap<readonly string[], Reading[]>();
 
   constructor(isExpected: (device: string, port: string) => boolean) {
     this.#isExpected = isExpected;
@@ -64,28 +68,41 @@ export class Reporter {
   }
 
   #readings(sample: HcaSample): Reading[] {
-    if (sample.isElsewhere === true) return [infoReading(sample.facts)];
-    const passes = [...sample.ports.map(({ counters }) => counters), sample.device];
-    const unreadable = passes.reduce((sum, pass) => sum + pass.unreadable, 0);
-    const readings = [infoReading(sample.facts)];
-    for (const port of sample.ports) {
-      readings.push(...this.#ofPort(port), ...port.counters.readings);
-      for (const counter of port.counters.saturated) {
-        readings.push({ metric: metrics.counterSaturated.name, labels: { port: port.port, counter }, value: 1 });
-      }
+    const { facts, ports, device, pcie, isElsewhere } = sample;
+    const info = kept(this.#ofFacts, facts, () => infoReading(facts));
+    if (isElsewhere === true) return [info];
+    const readings = [info];
+    let { unreadable } = device;
+    for (const port of ports) {
+      const { counters } = port;
+      readings.push(...this.#ofPort(port), ...counters.readings, ...kept(this.#ofMarks, counters.saturated, () => marks(port)));
+      unreadable += counters.unreadable;
     }
-    readings.push(...sample.device.readings, { metric: metrics.unreadableFiles.name, value: unreadable });
-    if (sample.pcie !== undefined) readings.push(...pcieReadings(sample.pcie));
+    readings.push(...device.readings, { metric: metrics.unreadableFiles.name, value: unreadable });
+    if (pcie !== undefined) readings.push(...kept(this.#ofLinks, pcie, () => pcieReadings(pcie)));
     return readings;
   }
 
   #ofPort({ port, level, facts }: PortSample): Reading[] {
-    const known = this.#portReadings.get(level);
+    const known = this.#ofLevels.get(level);
     if (known?.facts === facts) return known.readings;
     const readings = portReadings(port, level, facts);
-    this.#portReadings.set(level, { facts, readings });
+    this.#ofLevels.set(level, { facts, readings });
     return readings;
   }
+}
+
+function marks({ port, counters }: PortSample): Reading[] {
+  return counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 }));
+}
+
+function kept<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
+  let value = known.get(key);
+  if (value === undefined) {
+    value = make();
+    known.set(key, value);
+  }
+  return value;
 }
 
 /** Whether two samples give the same findings: alike in all but the counters that are not judged. */
