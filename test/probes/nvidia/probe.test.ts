@@ -241,6 +241,15 @@ describe('MIG instances', () => {
     expect(codesOf(collection)).toEqual(['mig-names-unknown']);
   });
 
+  it('without numbers are left out, and no name is missed', async () => {
+    const machine = withHardware();
+    const nameless =
+      '<mig_device><index>1</index><gpu_instance_id>N/A</gpu_instance_id><compute_instance_id>N/A</compute_instance_id></mig_device>';
+    machine.show(documentText(split(0).replace('</mig_devices>', `${nameless}</mig_devices>`)), listing);
+    const collection = await machine.collect();
+    expect([idsOf(collection), collection.problems, collection.complete ?? true]).toEqual([[FIRST, 'MIG-1'], [], true]);
+  });
+
   it('are asked for by no second command where there are none', async () => {
     const machine = withHardware();
     machine.show(TWO);
