@@ -54,7 +54,12 @@ export class KeptFiles {
     return group;
   }
 
-  /** Descriptors kept open now. */
+  /** Whether descriptors are so plentiful that directories may be kept open besides files. */
+  get hasPlenty(): boolean {
+    return this.#kept < this.#capacity / 2;
+  }
+
+  /** Descriptors of files kept open now. */
   get kept(): number {
     return this.#kept;
   }
@@ -155,7 +160,10 @@ export class KeptFiles {
   }
 }
 
-/** The files of one device or port, and the directories they lie in. */
+/**
+ * The files of one device or port, and the directories they lie in. Whoever makes the group looks after the directories above
+ * these: when one of them is replaced, the group is closed and made anew.
+ */
 export class KeptGroup {
   /** How many of its files are open. */
   kept = 0;
@@ -204,7 +212,7 @@ export class KeptGroup {
   }
 
   /**
-   * To be called before each round of reads. True when files may have come, gone or been replaced since the last one: their
+   * To be called before each round of reads. True when in the group's directories files may have come, gone or been replaced since the last one: their
    * descriptors are then given up, and the caller lists anew. In sysfs never true, since there a removed file's descriptor fails.
    */
   hasChanged(): boolean {
@@ -242,14 +250,21 @@ export class KeptGroup {
   close(): void {
     for (const file of this.#files) this.#keeper.drop(this, file);
     this.#files.clear();
+    this.#closeMarks();
     this.#keeper.forget(this);
   }
 
   /** A directory that is absent needs no mark of its own: the one above it changes when it appears. */
   #look(): void {
     if (this.#keeper.invalidates) return;
-    const { tree } = this.#keeper;
-    this.#marks = this.#directories.filter((path) => tree.exists(path)).map((path) => new DirectoryMark(tree.path(path)));
+    const { tree, hasPlenty } = this.#keeper;
+    this.#closeMarks();
+    this.#marks = this.#directories.filter((path) => tree.exists(path)).map((path) => new DirectoryMark(tree.path(path), hasPlenty));
+  }
+
+  #closeMarks(): void {
+    for (const mark of this.#marks ?? []) mark.close();
+    this.#marks = undefined;
   }
 }
 

@@ -1,51 +1,71 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { Labels, Reading } from '../model/metric.ts';
+import type { Reading } from '../model/metric.ts';
 import type { ContainerReading } from '../model/snapshot.ts';
 
 type Value = number | bigint;
 
-/** One counter of one container: where it stood when the container was first seen, and what came before a reset. */
-interface Baseline {
-  base: Value;
-  last: Value;
-  carried: Value;
-}
-
-/** What a container was told of a device last, and of which readings it was made, place by place. */
+/** What a container was told of a device last: one place per reading of the device, and all of it in one list. */
 export interface Told {
   readonly holder: Allocation;
   readonly readings: readonly Reading[];
-  /** Undefined where a reading is not the container's business. */
-  readonly places: readonly (ContainerReading | undefined)[];
+  readonly places: readonly ToldPlace[];
   readonly result: readonly ContainerReading[];
+}
+
+export interface ToldPlace {
+  readonly reading: Reading;
+  /** Absent where a reading is not the container's business. */
+  readonly told?: ContainerReading;
+  /** Of a counter. */
+  readonly counter?: HolderCounter;
+}
+
+/** One counter of one container: where it stood when the container was first seen, and what came before a reset. */
+export class HolderCounter {
+  #base: Value;
+  #last: Value;
+  #carried: Value = 0;
+
+  constructor(value: Value) {
+    this.#base = value;
+    this.#last = value;
+  }
+
+  /** Growth since it was first asked for. */
+  sinceFirstSeen(value: Value): Value {
+    if (value < this.#last) {
+      this.#carried = add(this.#carried, subtract(this.#last, this.#base));
+      this.#base = 0;
+    }
+    this.#last = value;
+    return add(this.#carried, subtract(value, this.#base));
+  }
 }
 
 /** The counters of one container on one device. They start at 0 and go on over a reset of the hardware's counter. */
 export class HolderCounters {
   /** Absent before the first time. */
   told: Told | undefined;
-  readonly #baselines = new Map<string, Baseline>();
+  readonly #counters = new Map<string, HolderCounter>();
+
+  /** The counter of a series; `value` is where a new one begins. */
+  counter(series: string, value: Value): HolderCounter {
+    let counter = this.#counters.get(series);
+    if (counter === undefined) {
+      counter = new HolderCounter(value);
+      this.#counters.set(series, counter);
+    }
+    return counter;
+  }
 
   /** Growth of the series since it was first asked for. */
   sinceFirstSeen(series: string, value: Value): Value {
-    const baseline = this.#baselines.get(series);
-    if (baseline === undefined) {
-      this.#baselines.set(series, { base: value, last: value, carried: 0 });
-      return 0;
-    }
-    if (value < baseline.last) {
-      baseline.carried = add(baseline.carried, subtract(baseline.last, baseline.base));
-      baseline.base = 0;
-    }
-    baseline.last = value;
-    return add(baseline.carried, subtract(value, baseline.base));
+    return this.counter(series, value).sinceFirstSeen(value);
   }
 }
 
 /** {@link HolderCounters} of all holders; those of containers that are gone end with {@link sweep}. */
 export class ContainerCounters {
-  /** Of label objects, which stay the same from one refresh to the next. */
-  readonly #series = new WeakMap<Labels, string>();
   #holders = new Map<string, HolderCounters>();
   #seen = new Map<string, HolderCounters>();
 
@@ -53,17 +73,6 @@ export class ContainerCounters {
     const counters = this.#seen.get(holder) ?? this.#holders.get(holder) ?? new HolderCounters();
     this.#seen.set(holder, counters);
     return counters;
-  }
-
-  /** The name of a series among those of its holder. */
-  seriesOf({ metric, labels }: Reading): string {
-    if (labels === undefined) return metric;
-    let text = this.#series.get(labels);
-    if (text === undefined) {
-      text = JSON.stringify(labels);
-      this.#series.set(labels, text);
-    }
-    return `${metric}${text}`;
   }
 
   /** Ends one refresh: holders that were not asked for in it are forgotten. */

@@ -3,7 +3,7 @@ import type { MetricSpec, Reading } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReading, DeviceState } from '../model/snapshot.ts';
-import type { ContainerCounters } from './container-counters.ts';
+import type { ContainerCounters, HolderCounters, ToldPlace } from './container-counters.ts';
 import { memoryByHolder } from './processes.ts';
 
 /**
@@ -52,15 +52,42 @@ function ownReadings(
   const before = own.told?.holder === holder ? own.told : undefined;
   const { readings } = state;
   if (before?.readings === readings) return before.result;
-  const places = readings.map((reading, place) => {
-    if (before?.readings[place] === reading) return before.places[place];
-    const spec = specs.get(reading.metric);
-    if (spec?.container !== true) return undefined;
-    if (spec.type !== 'counter') return owned(holder, state, reading);
-    return owned(holder, state, { ...reading, value: own.sinceFirstSeen(counters.seriesOf(reading), reading.value) });
+  const result: ContainerReading[] = [];
+  const places = readings.map((reading, at) => {
+    const place = placeOf(reading, before?.places[at], { state, holder, specs, own });
+    if (place.told !== undefined) result.push(place.told);
+    return place;
   });
-  own.told = { holder, readings, places, result: places.filter((place) => place !== undefined) };
-  return own.told.result;
+  own.told = { holder, readings, places, result };
+  return result;
+}
+
+interface Ownership {
+  readonly state: DeviceState;
+  readonly holder: Allocation;
+  readonly specs: ReadonlyMap<string, MetricSpec>;
+  readonly own: HolderCounters;
+}
+
+function placeOf(reading: Reading, before: ToldPlace | undefined, { state, holder, specs, own }: Ownership): ToldPlace {
+  if (before?.reading === reading) return before;
+  const isSameSeries = before !== undefined && before.reading.metric === reading.metric && before.reading.labels === reading.labels;
+  if (isSameSeries && before.told === undefined) return { reading };
+  if (!isSameSeries && specs.get(reading.metric)?.container !== true) return { reading };
+  const isCounter = isSameSeries ? before.counter !== undefined : specs.get(reading.metric)?.type === 'counter';
+  if (!isCounter) return { reading, told: owned(holder, state, reading) };
+  const { metric, labels, value } = reading;
+  const counter = (isSameSeries ? before.counter : undefined) ?? own.counter(seriesOf(reading), value);
+  const since = counter.sinceFirstSeen(value);
+  return {
+    reading,
+    counter,
+    told: owned(holder, state, labels === undefined ? { metric, value: since } : { metric, labels, value: since }),
+  };
+}
+
+function seriesOf({ metric, labels }: Reading): string {
+  return labels === undefined ? metric : `${metric}${JSON.stringify(labels)}`;
 }
 
 function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReading[] {

@@ -64,9 +64,10 @@ export class Hca {
     this.#plan();
   }
 
-  /** To be called when its directory changed: counters of its own may have come. Slow facts keep their pace. */
+  /** To be called when its directory changed: what lies below may have been replaced. Slow facts keep their pace. */
   relist(): void {
     this.#relistDevice();
+    for (const port of this.#ports.values()) port.relist();
   }
 
   read(nowMs: number): HcaSample {
