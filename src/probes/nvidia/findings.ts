@@ -7,7 +7,7 @@ import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, stateOf } from './state
 
 /** What one `<gpu>` element says of the GPU's health. */
 export function gpuFindings(gpu: Element): readonly Finding[] {
-  return [lost(gpu), ...recovery(gpu), ...memoryFindings(gpu), ...throttling(gpu), ...temperature(gpu), ...fabric(gpu)];
+  return [lost(gpu), ...recovery(gpu), ...memoryFindings(gpu), ...throttling(gpu), ...temperatureFindings(gpu), ...fabric(gpu)];
 }
 
 /** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
@@ -72,7 +72,7 @@ function throttle(gpu: Element, suffix: string, type: string, reason: string): r
 }
 
 /** Degrees on boards up to Ampere; later ones tell how many degrees are left. */
-function temperature(gpu: Element): readonly Finding[] {
+export function temperatureFindings(gpu: Element): readonly Finding[] {
   const degrees = degreesAt(gpu, 'temperature/gpu_temp');
   const slow = degreesAt(gpu, 'temperature/gpu_temp_slow_threshold');
   const margin = degreesAt(gpu, 'temperature/gpu_temp_tlimit');

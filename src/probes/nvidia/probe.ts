@@ -1,11 +1,12 @@
 import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceProcess, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
 import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
-import { deviceFromProc, devicesOf, type Located, type NodeFacts } from './devices.ts';
+import { deviceFromProc, devicesOf, type Located, type NodeFacts, type Shown } from './devices.ts';
 import { childrenOf, type Element, textAt } from './document.ts';
 import { withFaults } from './faults.ts';
 import { gpuFindings } from './findings.ts';
@@ -23,6 +24,7 @@ import { WidthMemory } from './width-memory.ts';
 interface PcieTold {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
+  readonly instanceFindings: readonly Finding[];
   readonly atMs: number;
 }
 
@@ -108,17 +110,21 @@ export class NvidiaProbe implements Probe {
     const cudaVersion = textOf(log, ['cuda_umd_version', 'cuda_version']);
     const driver = textOf(log, ['kmd_version', 'driver_version']);
     const facts: NodeFacts = { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names };
+    let isUnnamed = false;
     const reports = gpus.flatMap((gpu, index) => {
       const node = { index, ...(cudaVersion === undefined ? {} : { cudaVersion }) };
-      const locate = (): readonly Located[] => devicesOf(gpu, index, facts);
-      const located = this.#nvml.memoOf(gpu)?.located(locate) ?? locate();
-      return located.map((each) => this.#report(each, gpu, node, problems));
+      const locate = (): Shown => ({
+        located: devicesOf(gpu, index, facts),
+        isUnnamed: instanceKeys(gpu).some((key) => !names.has(key)),
+      });
+      const shown = this.#nvml.memoOf(gpu)?.shown(locate) ?? locate();
+      isUnnamed ||= shown.isUnnamed;
+      return shown.located.map((each) => this.#report(each, gpu, node, problems));
     });
     this.#known = withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
-    const isUnnamed = gpus.flatMap(instanceKeys).some((key) => !names.has(key));
     return { reports: this.#known, problems, ...(isUnnamed ? { complete: false } : {}) };
   }
 
@@ -134,20 +140,22 @@ export class NvidiaProbe implements Probe {
     const told = memo?.told(tell, isGpu ? this.#nvml.gpuOf(element)?.links : []) ?? tell();
     if (told.unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(told.unknown) });
     if (told.failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(told.failed) });
-    const instance = isGpu ? undefined : `${device.attributes?.gpuInstance}/${device.attributes?.computeInstance}`;
-    const list = (): readonly DeviceProcess[] => processesOf(gpu, this.#host.proc, instance);
-    const processes = memo?.processes(list) ?? list();
+    const processes = memo?.processes(() => this.#processes(device, gpu)) ?? this.#processes(device, gpu);
+    const judge = (): readonly Finding[] =>
+      isGpu ? gpuFindings(gpu) : [...concerningInstances(gpuFindings(gpu)), ...instanceFindings(element)];
+    const findings = memo?.findings(judge) ?? judge();
     const pcie = this.#readPcie(device.pciAddress);
-    const judge = (): readonly Finding[] => gpuFindings(gpu);
-    const findings = [...(this.#nvml.memoOf(gpu)?.findings(judge) ?? judge()), ...(pcie?.findings ?? [])];
+    const more = isGpu ? [...(pcie?.findings ?? []), ...this.#widths.findings(device.id, element)] : (pcie?.instanceFindings ?? []);
     return {
       device,
       readings: pcie === undefined || !isGpu ? told.readings : [...told.readings, ...pcie.readings],
-      findings: isGpu
-        ? [...findings, ...this.#widths.findings(device.id, element)]
-        : [...findings.filter(({ type }) => CONCERNS_INSTANCES.has(type)), ...instanceFindings(element)],
+      findings: [...findings, ...more],
       ...(processes.length === 0 ? {} : { processes }),
     };
+  }
+
+  #processes({ kind, attributes }: Device, gpu: Element): readonly DeviceProcess[] {
+    return processesOf(gpu, this.#host.proc, kind === 'gpu' ? undefined : `${attributes?.gpuInstance}/${attributes?.computeInstance}`);
   }
 
   #readPcie(address: string | undefined): PcieTold | undefined {
@@ -157,7 +165,8 @@ export class NvidiaProbe implements Probe {
     if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known;
     if (!this.#host.sys.exists(`bus/pci/devices/${address}`)) return undefined;
     const sample = readPcie(this.#host.sys, address);
-    const told = { readings: pcieErrorReadings(sample), findings: pcieErrorFindings(sample), atMs: nowMs };
+    const findings = pcieErrorFindings(sample);
+    const told = { readings: pcieErrorReadings(sample), findings, instanceFindings: concerningInstances(findings), atMs: nowMs };
     this.#pcie.set(address, told);
     return told;
   }
@@ -235,6 +244,8 @@ export class NvidiaProbe implements Probe {
 
 /** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
 const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone']);
+const concerningInstances = (findings: readonly Finding[]): readonly Finding[] =>
+  findings.filter(({ type }) => CONCERNS_INSTANCES.has(type));
 
 /** Compute instances of one GPU instance share its memory. */
 function sharesMemory(instance: Element, gpu: Element): boolean {

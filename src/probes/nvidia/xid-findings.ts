@@ -25,15 +25,24 @@ const MESSAGE_LENGTH = 200;
 /** What the log says of each device, by device id; devices of which it says nothing are left out. Pure. */
 export function xidReports(memory: XidMemory, devices: readonly Device[], nowMs: number): ReadonlyMap<string, XidReport> {
   const reports = new Map<string, XidReport>();
+  const instances = byParent(devices);
   for (const device of devices) {
     const gpu = gpuOf(memory, device);
-    const siblings = devices.filter((other) => other.parent !== undefined && other.parent === (device.parent ?? device.id));
+    const siblings = instances.get(device.parent ?? device.id) ?? [];
     const concerning = gpu?.tallies.filter((tally) => concerns(tally, device, siblings)) ?? [];
     const findings = [...(gpu === undefined ? [] : gpuFindings(gpu, concerning, nowMs)), ...switchFindings(memory, device)];
     const readings = readingsOf(concerning.filter((tally) => isNamed(tally, device, siblings)));
     if (findings.length > 0 || readings.length > 0) reports.set(device.id, { findings, readings });
   }
   return reports;
+}
+
+function byParent(devices: readonly Device[]): ReadonlyMap<string, readonly Device[]> {
+  const instances = new Map<string, Device[]>();
+  for (const device of devices) {
+    if (device.parent !== undefined) instances.set(device.parent, [...(instances.get(device.parent) ?? []), device]);
+  }
+  return instances;
 }
 
 function gpuOf(memory: XidMemory, device: Device): GpuMemory | undefined {

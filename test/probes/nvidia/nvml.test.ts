@@ -7,7 +7,8 @@ import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { documentOf, listingOf } from './scripted-document.ts';
-import { hopper, type LiveNode, liveNode, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-machine.ts';
+import { type LiveNode, liveNode } from './scripted-machine.ts';
+import { hopper, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
 
 /** Only the library tells them. */
 const LIBRARY_ONLY = new Set([

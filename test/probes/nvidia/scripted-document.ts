@@ -1,4 +1,4 @@
-import { DRIVER, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-machine.ts';
+import { DRIVER, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
 
 /** What `nvidia-smi -q -x` prints of the same machine: in its units, with its words. */
 export function documentOf({ gpus }: ScriptedNode): string {

@@ -144,10 +144,11 @@ const margin: Getter = one('temperature/gpu_temp_tlimit', {
   },
 });
 
-const FABRIC_FAULTS = [...Object.keys(FABRIC_FAULT_SHIFTS), 'configuration'];
+const FABRIC_FAULTS = Object.entries(FABRIC_FAULT_SHIFTS).map(([fault, shift]) => ({ path: `nvml/fabric/${fault}`, shift }));
+const FABRIC_CONFIGURATION = 'nvml/fabric/configuration';
 
 const fabric: Getter = {
-  paths: ['fabric/state', 'fabric/status', 'fabric/health/summary', ...FABRIC_FAULTS.map((fault) => `nvml/fabric/${fault}`)],
+  paths: ['fabric/state', 'fabric/status', 'fabric/health/summary', ...FABRIC_FAULTS.map(({ path }) => path), FABRIC_CONFIGURATION],
   ways: [
     { symbol: 'nvmlDeviceGetGpuFabricInfoV', struct: FABRIC_V3, tell: (out, values) => fabricState(out, values, FABRIC_V3) },
     { symbol: 'nvmlDeviceGetGpuFabricInfoV', struct: FABRIC_V2, tell: (out, values) => fabricState(out, values, FABRIC_V2) },
@@ -170,12 +171,12 @@ function fabricState(out: Memory, values: Values, layout: FabricLayout): void {
   values['fabric/health/summary'] = layout.healthSummary === undefined ? undefined : FABRIC_HEALTH_WORDS[out.u8(layout.healthSummary)];
   if (layout.healthMask === undefined) return;
   const mask = out.u32(layout.healthMask);
-  for (const [fault, shift] of Object.entries(FABRIC_FAULT_SHIFTS)) {
+  for (const { path, shift } of FABRIC_FAULTS) {
     const told = (mask >>> shift) & 3;
-    values[`nvml/fabric/${fault}`] = told === 1 ? 1 : told === 2 ? 0 : undefined;
+    values[path] = told === 1 ? 1 : told === 2 ? 0 : undefined;
   }
   const configuration = (mask >>> FABRIC_CONFIGURATION_SHIFT) & 15;
-  values['nvml/fabric/configuration'] = configuration === 0 ? undefined : configuration === 1 ? 0 : 1;
+  values[FABRIC_CONFIGURATION] = configuration === 0 ? undefined : configuration === 1 ? 0 : 1;
 }
 
 /** Error types, kinds of counters and locations of `nvmlDeviceGetMemoryErrorCounter`. */

@@ -165,7 +165,8 @@ export class Machine {
     return { '@id': busId, 'pci/pci_bus_id': busId, 'pci/pci_device_id': `0x${pciDevice}` };
   }
 
-  #document({ driver, cuda, gpus, unreadable }: Running): NvmlDocument {
+  #document(running: Running): NvmlDocument {
+    const { driver, cuda, gpus, unreadable } = running;
     const { faults, problems: met } = this.#unreadable(gpus, unreadable);
     for (const { gpu, pciAddress } of gpus) {
       if (gpu.faults.has(CODE.corruptedInforom))
@@ -176,10 +177,18 @@ export class Machine {
     return {
       log: { kmd_version: driver, cuda_umd_version: cuda, gpu: gpus.map(({ gpu }) => gpu.values as Element) },
       gpus: new Map(gpus.map(({ gpu }) => [gpu.values as Element, gpu])),
-      names: new Map(gpus.flatMap(({ gpu }) => gpu.names())),
+      names: this.#names(running),
       faults,
       problems: met,
     };
+  }
+
+  /** Made anew when an instance came or went. */
+  #names(running: Running): MigNames {
+    const generation = running.gpus.reduce((sum, { gpu }) => sum + gpu.generation, 0);
+    if (running.names?.generation !== generation)
+      running.names = { generation, names: new Map(running.gpus.flatMap(({ gpu }) => gpu.names())) };
+    return running.names.names;
   }
 
   /** A GPU without a handle does not say which it is: where as many are missing as are silent, it is one of those from before. */
@@ -223,6 +232,7 @@ interface Running {
   wholeAtMs: number;
   events?: EventSet | undefined;
   isToRestart?: true;
+  names?: { readonly generation: number; readonly names: MigNames };
 }
 
 function problemOf(code: number, what: string): { readonly code: ProblemCode; readonly message: string } {

@@ -1,17 +1,19 @@
 import type { DeviceProcess } from '../../../model/collection.ts';
 import type { Finding } from '../../../model/health.ts';
 import type { Reading } from '../../../model/metric.ts';
-import type { Located } from '../devices.ts';
+import type { Shown } from '../devices.ts';
+import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
+import { temperatureFindings } from '../findings.ts';
 import type { Told } from '../readings.ts';
 import type { Values } from './getter.ts';
 import type { Question } from './questions.ts';
 
 /** Paths that change at each round and are read as numbers alone: whatever else is made of values does not depend on them. */
 const VARYING =
-  /^(?:utilization|fb_memory_usage|clocks|[a-z_]*power_readings|nvml\/throttled|clocks_event_reasons_counters)\/|^nvml\/energy$|^temperature\/memory_temp$|^pci\/replay_/;
-/** Varying too, and judged: by findings, and by nothing else. */
-const JUDGED = /^temperature\/gpu_temp(?:_tlimit)?$|^fan_speed$/;
+  /^(?:utilization|fb_memory_usage|clocks|[a-z_]*power_readings|nvml\/throttled|clocks_event_reasons_counters)\/|^fan_speed$|^nvml\/energy$|^temperature\/memory_temp$|^pci\/replay_/;
+/** Varying too, and judged: by the finding of the temperature, and by no other. */
+const JUDGED = /^temperature\/gpu_temp(?:_tlimit)?$/;
 
 /** Paths of a round by what hangs on them. */
 export interface RoundPaths {
@@ -27,9 +29,10 @@ export function roundPaths(questions: readonly Question[], more: readonly string
   return { judged, varying, kept: all.filter((path) => !judged.includes(path) && !varying.includes(path)) };
 }
 
-interface FieldReading {
+/** A reading that is the number at a path, and its place in the list. */
+interface NumberAt {
   readonly path: string;
-  readonly reading: Reading;
+  readonly at: number;
 }
 
 /**
@@ -44,10 +47,9 @@ export class ElementMemo {
   #isStale = true;
   #isJudgedStale = true;
   #told: Told | undefined;
-  #fieldReadings: readonly FieldReading[] = [];
-  #rest: readonly Reading[] = [];
+  #numbers: readonly NumberAt[] = [];
   #findings: readonly Finding[] | undefined;
-  #located: readonly Located[] | undefined;
+  #shown: Shown | undefined;
   #processes: readonly DeviceProcess[] | undefined;
 
   constructor(values: Values, paths: RoundPaths, fields: readonly Field[]) {
@@ -56,8 +58,8 @@ export class ElementMemo {
     this.#fields = fields;
   }
 
-  /** Before the first question of a round. `isWhole`: everything may have changed. */
-  begin(isWhole: boolean): void {
+  /** After each round. `isWhole`: everything may have changed. True when more than numbers did. */
+  begin(isWhole: boolean): boolean {
     const { kept, judged, varying } = this.#paths;
     const isOther = this.#differs(kept, 0, false);
     // A word in the place of a number, or a number that is there no more.
@@ -66,6 +68,7 @@ export class ElementMemo {
     const isJudgedOther = this.#differs(judged, kept.length + varying.length + judged.length, false);
     this.#isStale = isWhole || isOther || isOdd || isOddlyJudged;
     this.#isJudgedStale = this.#isStale || isJudgedOther;
+    return this.#isStale;
   }
 
   /** `more`: readings that no element tells. */
@@ -76,28 +79,36 @@ export class ElementMemo {
       this.#compile(this.#told.readings);
       return this.#told;
     }
-    const fresh = this.#fieldReadings.map(({ path, reading }): FieldReading => {
+    const readings = this.#told.readings.slice();
+    for (const { path, at } of this.#numbers) {
+      const reading = readings[at] as Reading;
       const value = this.#values[path];
-      return value === reading.value ? { path, reading } : { path, reading: { ...reading, value: value as number } };
-    });
-    this.#fieldReadings = fresh;
-    this.#told = { ...this.#told, readings: [...fresh.map(({ reading }) => reading), ...this.#rest] };
+      if (value !== reading.value) readings[at] = withValue(reading, value as number);
+    }
+    this.#told = { ...this.#told, readings };
     return this.#told;
   }
 
+  /** Of the temperature alone, when nothing else changed. */
   findings(compute: () => readonly Finding[]): readonly Finding[] {
-    if (this.#isJudgedStale || this.#findings === undefined) this.#findings = compute();
+    if (this.#isStale || this.#findings === undefined) this.#findings = compute();
+    else if (this.#isJudgedStale) this.#findings = this.#withTemperature(this.#findings);
     return this.#findings;
   }
 
-  located(compute: () => readonly Located[]): readonly Located[] {
-    if (this.#isStale || this.#located === undefined) this.#located = compute();
-    return this.#located;
+  shown(compute: () => Shown): Shown {
+    if (this.#isStale || this.#shown === undefined) this.#shown = compute();
+    return this.#shown;
   }
 
   processes(compute: () => readonly DeviceProcess[]): readonly DeviceProcess[] {
     if (this.#isStale || this.#processes === undefined) this.#processes = compute();
     return this.#processes;
+  }
+
+  #withTemperature(findings: readonly Finding[]): readonly Finding[] {
+    const [fresh] = temperatureFindings(this.#values as Element);
+    return fresh === undefined ? findings : findings.map((finding) => (finding.type === fresh.type ? fresh : finding));
   }
 
   /** `byKind`: any number is the same as any other. */
@@ -114,15 +125,14 @@ export class ElementMemo {
   }
 
   #compile(readings: readonly Reading[]): void {
-    const rest: Reading[] = [];
-    const found: FieldReading[] = [];
-    for (const reading of readings) {
-      const field = this.#fields.find(({ metric, labels }) => metric === reading.metric && labels === reading.labels);
+    this.#numbers = readings.flatMap(({ metric, labels }, at) => {
+      const field = this.#fields.find((each) => each.metric === metric && each.labels === labels);
       const path = field?.paths.find((each) => typeof this.#values[each] === 'number');
-      if (path === undefined) rest.push(reading);
-      else found.push({ path, reading });
-    }
-    this.#fieldReadings = found;
-    this.#rest = rest;
+      return path === undefined ? [] : [{ path, at }];
+    });
   }
+}
+
+function withValue({ metric, labels }: Reading, value: number): Reading {
+  return labels === undefined ? { metric, value } : { metric, labels, value };
 }

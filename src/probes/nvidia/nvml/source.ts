@@ -44,7 +44,7 @@ export class NvmlSource {
 
   /** Undefined: `nvidia-smi` is the one to ask. */
   async read(): Promise<NvmlAnswer | undefined> {
-    if (!this.#isWanted()) return undefined;
+    if (this.#machine === undefined && !this.#isWanted()) return undefined;
     const machine = await this.#open();
     const answer = machine?.read();
     if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
@@ -129,10 +129,11 @@ export class NvmlSource {
       this.#gpus.set(element, gpu);
       const isWhole = gpu.isWhole || this.#generations.get(gpu) !== gpu.generation;
       this.#generations.set(gpu, gpu.generation);
-      this.#memo(gpu.values, this.#paths.gpu, gpuFields).begin(isWhole);
+      // What concerns a GPU as a whole concerns its instances, and their processes are in its list.
+      const isOther = this.#memo(gpu.values, this.#paths.gpu, gpuFields).begin(isWhole);
       const instances = gpu.values['mig_devices/mig_device'];
       if (!Array.isArray(instances)) continue;
-      for (const values of instances as readonly Values[]) this.#memo(values, this.#paths.instance, migFields).begin(isWhole);
+      for (const values of instances as readonly Values[]) this.#memo(values, this.#paths.instance, migFields).begin(isOther);
     }
   }
 
