@@ -14,10 +14,11 @@ export interface ServedAgent {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-export async function serve(flags: readonly string[], command = 'serve'): Promise<ServedAgent> {
-  const child = spawn(process.execPath, ['dist/cli/main.js', command, '--web.listen-address=127.0.0.1:0', '--log.format=json', ...flags], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+/** `wrapper`: a command that runs the one that follows it, such as one that sets a limit first. */
+export async function serve(flags: readonly string[], command = 'serve', wrapper: readonly string[] = []): Promise<ServedAgent> {
+  const own = [process.execPath, 'dist/cli/main.js', command, '--web.listen-address=127.0.0.1:0', '--log.format=json', ...flags];
+  const [program = '', ...words] = [...wrapper, ...own];
+  const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'pipe'] });
   let log = '';
   const url = await new Promise<string>((resolve, reject) => {
     const look = (chunk: Buffer): void => {

@@ -1,0 +1,135 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
+
+/** Between two changes of a test, so that no refresh may take a directory for one that has just been made. */
+const SETTLE_MS = 600;
+const HCAS = 4;
+
+let root: string;
+let agent: ServedAgent | undefined;
+
+const flags = (): string[] => [
+  `--path.sysfs=${root}/sys`,
+  `--path.procfs=${root}/proc`,
+  `--path.dev=${root}/dev`,
+  `--podresources.socket=${root}/absent.sock`,
+  '--podresources.checkpoint=',
+  '--state.file=',
+  '--refresh.interval=100ms',
+];
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-shortcuts-'));
+  writeTree(root, 1_000);
+});
+
+afterEach(async () => {
+  await agent?.stop('SIGKILL');
+  rmSync(root, { recursive: true, force: true });
+});
+
+function writeTree(place: string, elapsedMs: number): void {
+  for (const folder of ['proc', 'dev']) mkdirSync(join(place, folder), { recursive: true });
+  new TreeWriter(place).apply(infiniband.simulate?.({ gpus: 0, hcas: HCAS, vfs: 0, fpgas: 0, elapsedMs }) ?? { files: {}, links: {} });
+}
+
+const counter = (device: string, name: string): string => join(root, 'sys/class/infiniband', device, 'ports/1/counters', name);
+const received = (page: string, device: string): number | undefined => seriesValue(page, 'device_received_bytes_total', { device });
+const onDisk = (device: string): number => Number(readFileSync(counter(device, 'port_rcv_data'), 'utf8')) * 4;
+
+/** The agent after several refreshes, when everything that can be kept is kept. */
+async function settled(wrapper: readonly string[] = []): Promise<ServedAgent> {
+  agent = await serve(flags(), 'serve', wrapper);
+  await agent.until('all devices', (page) => received(page, `mlx5_${HCAS - 1}`) === onDisk(`mlx5_${HCAS - 1}`));
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  return agent;
+}
+
+/** A page of which all was read after this moment. */
+async function nextPage(running: ServedAgent): Promise<string> {
+  const runs = (page: string): number => seriesValue(page, 'device_agent_probe_runs_total', { family: 'infiniband' }) ?? 0;
+  const before = runs(await running.metrics());
+  return running.until('two more refreshes', (page) => runs(page) >= before + 2);
+}
+
+const openBelow = (pid: number | undefined, directory: string): number =>
+  readdirSync(`/proc/${pid}/fd`).filter((fd) => linkOf(`/proc/${pid}/fd/${fd}`).startsWith(directory)).length;
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // Closed since it was listed.
+    return '';
+  }
+}
+
+describe('files that are kept open', () => {
+  it('follow counters that move', async () => {
+    const running = await settled();
+    expect(openBelow(running.child.pid, root), 'the shortcut is taken').toBeGreaterThan(HCAS * 50);
+    for (const words of [7, 2 ** 52, 3]) {
+      writeFileSync(counter('mlx5_1', 'port_rcv_data'), `${words}\n`);
+      expect(received(await nextPage(running), 'mlx5_1')).toBe(words * 4);
+    }
+  });
+
+  it('are let go with a device that is removed', async () => {
+    const running = await settled();
+    unlinkSync(join(root, 'sys/class/infiniband/mlx5_1'));
+    const page = await nextPage(running);
+    expect(received(page, 'mlx5_1')).toBeUndefined();
+    expect(seriesValue(page, 'device_present', { device: 'mlx5_1' })).toBe(0);
+    expect(received(page, 'mlx5_2')).toBe(onDisk('mlx5_2'));
+    expect(openBelow(running.child.pid, root)).toBeLessThan((HCAS - 1) * 62);
+  });
+
+  it('are those of the tree that is there, not of one that was replaced', async () => {
+    const running = await settled();
+    const other = `${root}-other`;
+    writeTree(other, 9_000);
+    renameSync(join(root, 'sys'), join(root, 'sys-old'));
+    renameSync(join(other, 'sys'), join(root, 'sys'));
+    rmSync(other, { recursive: true });
+    const page = await nextPage(running);
+    for (let n = 0; n < HCAS; n += 1) expect(received(page, `mlx5_${n}`)).toBe(onDisk(`mlx5_${n}`));
+    expect(openBelow(running.child.pid, join(root, 'sys-old'))).toBe(0);
+  });
+
+  it('are no counters any more once a directory takes their name', async () => {
+    const running = await settled();
+    unlinkSync(counter('mlx5_0', 'port_rcv_data'));
+    mkdirSync(counter('mlx5_0', 'port_rcv_data'));
+    const page = await nextPage(running);
+    expect(received(page, 'mlx5_0')).toBeUndefined();
+    expect(seriesValue(page, 'device_infiniband_unreadable_files', { device: 'mlx5_0' })).toBe(1);
+    expect(received(page, 'mlx5_1')).toBe(onDisk('mlx5_1'));
+    rmSync(counter('mlx5_0', 'port_rcv_data'), { recursive: true });
+    writeFileSync(counter('mlx5_0', 'port_rcv_data'), '11\n');
+    expect(received(await nextPage(running), 'mlx5_0')).toBe(44);
+  });
+
+  it('are none in a process with 64 descriptors, which reads the same', async () => {
+    const running = await settled(['sh', '-c', 'ulimit -n 64 && exec "$@"', 'sh']);
+    expect(openBelow(running.child.pid, root)).toBe(0);
+    writeFileSync(counter('mlx5_2', 'port_rcv_data'), '5\n');
+    const page = await nextPage(running);
+    expect(received(page, 'mlx5_2')).toBe(20);
+    for (const n of [0, 1, 3]) expect(received(page, `mlx5_${n}`)).toBe(onDisk(`mlx5_${n}`));
+    for (let n = 0; n < HCAS; n += 1) expect(seriesValue(page, 'device_infiniband_unreadable_files', { device: `mlx5_${n}` })).toBe(0);
+  });
+
+  it('are fewer, and all counters as right, where there is no room for all', async () => {
+    const running = await settled(['sh', '-c', 'ulimit -n 600 && exec "$@"', 'sh']);
+    const kept = openBelow(running.child.pid, root);
+    expect(kept).toBeGreaterThan(100);
+    expect(kept).toBeLessThan(400);
+    const page = await nextPage(running);
+    for (let n = 0; n < HCAS; n += 1) expect(received(page, `mlx5_${n}`)).toBe(onDisk(`mlx5_${n}`));
+  });
+});

@@ -1,0 +1,227 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keepableDescriptors, parseSoftLimit } from '../../src/host/descriptors.ts';
+import { KeptFiles, type KeptGroup } from '../../src/host/kept-files.ts';
+import { ReadGuard } from '../../src/host/read-guard.ts';
+import { isSysfs } from '../../src/host/sysfs.ts';
+import { Tree } from '../../src/host/tree.ts';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-kept-'));
+  mkdirSync(join(root, 'port'));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const put = (path: string, text: string): void => writeFileSync(join(root, path), text);
+/** Long enough for what was just made to count as having been there for a while. */
+const growOld = (): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+const openFiles = (): number => readdirSync('/proc/self/fd').length;
+
+function reader(capacity = 100, guard?: ReadGuard): { keeper: KeptFiles; group: KeptGroup } {
+  const keeper = new KeptFiles(new Tree(root, guard), capacity);
+  return { keeper, group: keeper.group(['port']) };
+}
+
+/** As a probe reads: first whether something changed, then the file. */
+function told(group: KeptGroup, path: string): () => string | undefined {
+  const file = group.file(path);
+  return () => {
+    group.hasChanged();
+    const { text, error } = group.text(file);
+    return text ?? error;
+  };
+}
+
+describe('a file that is kept open', () => {
+  it('tells what it says now, each time', () => {
+    put('port/a', '1\n');
+    const read = told(reader().group, 'port/a');
+    expect(read()).toBe('1\n');
+    put('port/a', '22\n');
+    expect(read()).toBe('22\n');
+    put('port/a', '3\n');
+    expect(read()).toBe('3\n');
+  });
+
+  it('is opened once', () => {
+    put('port/a', '1\n');
+    const { keeper, group } = reader();
+    const file = group.file('port/a');
+    growOld();
+    group.hasChanged();
+    for (let n = 0; n < 5; n += 1) {
+      group.hasChanged();
+      group.read(file);
+    }
+    expect(keeper.opened).toBe(1);
+    expect(keeper.kept).toBe(1);
+  });
+
+  it('gives the same object while it says the same', () => {
+    put('port/a', 'x\n');
+    const { group } = reader();
+    const file = group.file('port/a');
+    const first = group.text(file);
+    expect(group.text(file)).toBe(first);
+  });
+
+  it.each([
+    ['is removed', () => rmSync(join(root, 'port/a')), 'ENOENT'],
+    [
+      'turns into a directory',
+      () => {
+        rmSync(join(root, 'port/a'));
+        mkdirSync(join(root, 'port/a'));
+      },
+      'EISDIR',
+    ],
+    [
+      'is replaced by another of its name',
+      () => {
+        put('port/b', '2\n');
+        renameSync(join(root, 'port/b'), join(root, 'port/a'));
+      },
+      '2\n',
+    ],
+    [
+      'loses its directory to another one',
+      () => {
+        renameSync(join(root, 'port'), join(root, 'port-old'));
+        mkdirSync(join(root, 'port'));
+        put('port/a', '3\n');
+      },
+      '3\n',
+    ],
+    [
+      'loses its directory to another one with the same number',
+      () => {
+        rmSync(join(root, 'port'), { recursive: true });
+        mkdirSync(join(root, 'port'));
+        put('port/a', '4\n');
+      },
+      '4\n',
+    ],
+    ['loses its directory', () => rmSync(join(root, 'port'), { recursive: true }), 'ENOENT'],
+  ])('tells nothing old when it %s', (_, change, expected) => {
+    for (const capacity of [0, 100]) {
+      for (const path of ['port', 'port-old']) rmSync(join(root, path), { recursive: true, force: true });
+      mkdirSync(join(root, 'port'));
+      put('port/a', '1\n');
+      const read = told(reader(capacity).group, 'port/a');
+      expect(read()).toBe('1\n');
+      growOld();
+      expect(read()).toBe('1\n');
+      expect(read()).toBe('1\n');
+      change();
+      expect(read(), `room for ${capacity}`).toBe(expected);
+      expect(read()).toBe(expected);
+    }
+  });
+
+  it('comes back when its name does', () => {
+    const read = told(reader().group, 'port/a');
+    expect(read()).toBe('ENOENT');
+    put('port/a', '5\n');
+    expect(read()).toBe('5\n');
+  });
+
+  it('is told of while it is read', () => {
+    put('port/a', '1\n');
+    const guard = new ReadGuard();
+    const name = guard.name(join(root, 'port/a')) as number;
+    guard.enterNamed(name);
+    expect(new ReadGuard([], guard.shared).underRead()).toBe(join(root, 'port/a'));
+    guard.leaveNamed();
+    expect(guard.underRead()).toBeUndefined();
+    const { group } = reader(100, guard);
+    expect(group.text(group.file('port/a'))).toEqual({ text: '1\n' });
+    expect(guard.underRead()).toBeUndefined();
+  });
+
+  it('is left alone where an earlier read hangs', () => {
+    put('port/a', '1\n');
+    const { group } = reader(100, new ReadGuard([join(root, 'port')]));
+    expect(group.text(group.file('port/a'))).toEqual({ error: 'EHUNG' });
+  });
+
+  it('is read though there is no room for its name', () => {
+    put('port/a', '1\n');
+    const guard = new ReadGuard();
+    for (let n = 0; guard.name(`/${'x'.repeat(4_000)}/${n}`) !== undefined; ) n += 1;
+    while (guard.name(`/${'y'.repeat(10)}/${Math.random()}`) !== undefined);
+    const { keeper, group } = reader(100, guard);
+    const file = group.file('port/a');
+    expect([group.text(file), group.text(file)]).toEqual([{ text: '1\n' }, { text: '1\n' }]);
+    expect(keeper.kept).toBe(0);
+  });
+});
+
+describe('descriptors', () => {
+  it('stay within their number, shared fairly by the groups', () => {
+    const keeper = new KeptFiles(new Tree(root), 10);
+    const groups = Array.from({ length: 5 }, (_, g) => {
+      mkdirSync(join(root, `port/${g}`));
+      for (let n = 0; n < 6; n += 1) put(`port/${g}/${n}`, `${g}${n}\n`);
+      return keeper.group([]);
+    });
+    const files = groups.map((group, g) => Array.from({ length: 6 }, (_, n) => group.file(`port/${g}/${n}`)));
+    const before = openFiles();
+    for (let round = 0; round < 4; round += 1) {
+      for (const [g, group] of groups.entries()) {
+        for (const [n, file] of (files[g] as (typeof files)[number]).entries()) expect(group.text(file)).toEqual({ text: `${g}${n}\n` });
+      }
+      expect(openFiles() - before).toBe(10);
+      expect(keeper.kept).toBe(10);
+    }
+    expect(groups.map((group) => group.kept)).toEqual([2, 2, 2, 2, 2]);
+    for (const group of groups) group.close();
+    expect(openFiles()).toBe(before);
+    expect(keeper.kept).toBe(0);
+  });
+
+  it('are given back by a group that ends, those of directories too', () => {
+    put('port/a', '1\n');
+    const before = openFiles();
+    const { group } = reader();
+    group.text(group.file('port/a'));
+    group.hasChanged();
+    expect(openFiles()).toBeGreaterThan(before);
+    group.close();
+    expect(openFiles()).toBe(before);
+  });
+
+  it.each([
+    [64, 0],
+    [256, 0],
+    [512, 256],
+    [1_024, 512],
+    [1_048_576, 65_536],
+  ])('of a process that may have %i: %i are kept', (limit, kept) => {
+    expect(keepableDescriptors(limit)).toBe(kept);
+  });
+
+  it('are counted by the soft limit', () => {
+    const line = (soft: string): string => `Limit  Soft Limit  Hard Limit  Units\nMax open files            ${soft}      524288   files\n`;
+    expect([line('1024'), line('unlimited'), 'nothing'].map(parseSoftLimit)).toEqual([1_024, 131_072, undefined]);
+  });
+});
+
+describe('sysfs', () => {
+  const isThere = existsSync('/sys/class/net/lo/mtu') && isSysfs('/sys');
+  it.skipIf(!isThere)('is told from other file systems, and needs no look at directories', () => {
+    const keeper = new KeptFiles(new Tree('/sys'), 10);
+    const group = keeper.group(['class/net/lo']);
+    const file = group.file('class/net/lo/mtu');
+    expect(keeper.invalidates).toBe(true);
+    expect(group.hasChanged()).toBe(false);
+    expect(group.text(file).text).toMatch(/^\d+\n$/);
+    expect(group.text(file)).toBe(group.text(file));
+    expect(keeper.opened).toBe(1);
+    group.close();
+  });
+
+  it('is no directory of files', () => expect(isSysfs(tmpdir())).toBe(false));
+});
