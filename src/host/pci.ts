@@ -38,3 +38,8 @@ export function numaNodeOf(sys: Tree, address: string): number | undefined {
   if (text === undefined || !/^\d+$/.test(text)) return undefined;
   return Number(text);
 }
+
+/** Where a PCI function lies below `/sys/devices`: through which root complex, bridges and switches. */
+export function pciPathOf(sys: Tree, address: string): string | undefined {
+  return sys.realpath(`bus/pci/devices/${address}`)?.replace(/^devices\//, '');
+}

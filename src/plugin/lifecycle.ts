@@ -74,21 +74,24 @@ export class Lifecycle {
     await this.#running;
   }
 
-  get #kubeletSocket(): string | undefined {
-    const { options } = this.#parts;
-    return options.registration === 'direct' ? join(resolve(options.dir), 'kubelet.sock') : undefined;
+  get #isDirect(): boolean {
+    return this.#parts.options.registration === 'direct';
+  }
+
+  /** Where a kubelet shows that it is there, to the plugin watcher's resources too if the directory can be seen. */
+  get #kubeletSocket(): string {
+    return join(resolve(this.#parts.options.dir), 'kubelet.sock');
   }
 
   get #directory(): string {
     const { options } = this.#parts;
-    return resolve(options.registration === 'direct' ? options.dir : options['registry-dir']);
+    return resolve(this.#isDirect ? options.dir : options['registry-dir']);
   }
 
   async #run(): Promise<void> {
     const { supply, clock } = this.#parts;
     await removeDeadSockets(this.#directory, supply.resource.resource);
-    const socket = this.#kubeletSocket;
-    const watch = socket === undefined ? undefined : watchSocket(socket, (state) => this.#kubeletChanged(state), clock);
+    const watch = watchSocket(this.#kubeletSocket, (state) => this.#kubeletChanged(state), clock);
     await this.#untilReady();
     while (!this.#isStopped) {
       const end = await this.#try();
@@ -98,20 +101,19 @@ export class Lifecycle {
       this.#say(end);
       if (end.reason !== 'kubelet-restarted') await this.#sleep(this.#waitAfter(end));
     }
-    watch?.close();
+    watch.close();
   }
 
   #try(): Promise<AttemptEnd> {
     const { supply, service, clock, options, timings } = this.#parts;
     const { resource } = supply.resource;
     this.#attempts += 1;
-    const kubeletSocket = this.#kubeletSocket;
     this.#attempt = new Attempt({
       resource,
       service,
       clock,
       ownSocket: socketPath(this.#directory, resource, `${this.#token}-${this.#attempts}`),
-      ...(kubeletSocket === undefined ? {} : { kubeletSocket }),
+      ...(this.#isDirect ? { kubeletSocket: this.#kubeletSocket } : {}),
       streamTimeoutMs: options['stream-timeout'],
       registerTimeoutMs: timings.registerTimeoutMs,
       contactTimeoutMs: timings.contactTimeoutMs,
@@ -130,10 +132,14 @@ export class Lifecycle {
     });
   }
 
-  /** A new kubelet listens: whatever is going on belongs to the old one. The event may also tell of what this attempt has seen. */
+  /**
+   * A new kubelet listens: whatever is going on belongs to the old one, and so do the failures that make for long waits. The event may
+   * also tell of what this attempt has seen. Of the plugin watcher's own coming and going the socket says nothing.
+   */
   #kubeletChanged(state: SocketState): void {
     if (state.kind !== 'socket') return;
-    if (this.#attempt?.kubelet !== state.identity) this.#attempt?.end({ reason: 'kubelet-restarted' });
+    this.#failures = 0;
+    if (this.#isDirect && this.#attempt?.kubelet !== state.identity) this.#attempt?.end({ reason: 'kubelet-restarted' });
     this.#wake();
   }
 

@@ -58,9 +58,12 @@ function parsePeers(text: string): [string, number][] {
 /** More than all links and distances of a set can add up to. */
 const SAME_DEVICE = -1_000_000;
 
+/** Two parts of one device, whether or not its path is known. */
+const ONE_BOARD = 70;
+
 /**
  * How near two devices are; more is nearer. One direct link outweighs every PCIe distance, and two replicas of one device are the
- * furthest, since they add nothing to each other. Levels after nvidia-smi's topology matrix: PSB, PIX, PXB, PHB, NODE, SYS.
+ * furthest, since they add nothing to each other. Parts of one board come before boards below one switch. Levels after nvidia-smi's topology matrix: PSB, PIX, PXB, PHB, NODE, SYS.
  */
 export function nearness(a: Placement, b: Placement): number {
   if (a.device === b.device) return SAME_DEVICE;
@@ -69,6 +72,7 @@ export function nearness(a: Placement, b: Placement): number {
 }
 
 function pcieNearness(a: Placement, b: Placement): number {
+  if (a.physical === b.physical) return ONE_BOARD;
   let common = 0;
   while (common < Math.min(a.pciPath.length, b.pciPath.length) && a.pciPath[common] === b.pciPath[common]) common += 1;
   if (common >= 2) {

@@ -68,6 +68,13 @@ describe('preferred allocation on 8 GPUs with NVLink pairs and 2 NUMA nodes', ()
     expect(prefer('g0::0 g0::1 g7::2', '', 2, replicated)).toBe('g0::0 g7::2');
   });
 
+  it('keeps to the parts of one board, even where the way to it is not known', () => {
+    const parts = ['a', 'b', 'a', 'b', 'a'].map((parent, at) => deviceState({ id: `vf${at}`, parent, numaNode: 0 }));
+    const places = placementsOf(takeInventory(TOY, parts, tellByState));
+    expect(prefer('vf0 vf1 vf2 vf3 vf4', '', 3, places)).toBe('vf0 vf2 vf4');
+    expect(prefer('vf0 vf1 vf2 vf3 vf4', 'vf1', 2, places)).toBe('vf1 vf3');
+  });
+
   it('approaches the best set where there are too many to try: 8 of 32 replicas are the 8 GPUs', () => {
     const proposed = preferredIds({ available: replicated.map(({ id }) => id), mustInclude: [], size: 8 }, replicated, 'aligned');
     expect(new Set(proposed.map((id) => id.split('::')[0])).size).toBe(8);
@@ -102,7 +109,14 @@ describe('nearness', () => {
     expect(nearness(at(0), at(1))).toBe(50);
     expect(nearness(at(0), at(2))).toBe(30);
     expect(nearness(at(0), at(4))).toBe(10);
-    const [here, there] = [0, 1].map((slot) => ({ id: '', device: `d${slot}`, physical: '', numaNode: 0, pciPath: [], links: new Map() }));
+    const [here, there] = [0, 1].map((slot) => ({
+      id: '',
+      device: `d${slot}`,
+      physical: `d${slot}`,
+      numaNode: 0,
+      pciPath: [],
+      links: new Map(),
+    }));
     expect(nearness(here as never, there as never)).toBe(20);
   });
 });

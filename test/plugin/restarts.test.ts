@@ -1,8 +1,9 @@
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/host/clock.ts';
 import { millis } from '../../src/model/duration.ts';
-import { deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
+import { SimulatedPluginWatcher } from '../../src/simulator/kubelet/plugin-watcher.ts';
+import { deviceState, listed, ownSockets, pause, QUICK, setUp, TOY, until } from './support.ts';
 
 /** The real clock, with a count of the timers that are still to fire. */
 function countingClock(): { clock: Clock; pending: () => number } {
@@ -101,5 +102,45 @@ describe('device plugin and a kubelet that restarts', () => {
     async function settled(): Promise<void> {
       await pause(600);
     }
+  });
+});
+
+describe('waits after failures', () => {
+  const FIRST_MS = 10_000;
+  const timings = { ...QUICK, firstWaitMs: FIRST_MS, longestWaitMs: 32 * FIRST_MS, stableMs: 60_000 };
+
+  /** The real clock, but for the waits after failures: they are noted and last no time at all. */
+  function impatientClock(waits: number[]): Clock {
+    const isWait = (delayMs: number): boolean => delayMs >= FIRST_MS && delayMs % FIRST_MS === 0;
+    return {
+      ...systemClock,
+      after(delayMs, run) {
+        if (!isWait(delayMs) || delayMs === timings.stableMs) return systemClock.after(delayMs, run);
+        waits.push(delayMs / FIRST_MS);
+        return systemClock.after(1, run);
+      },
+    };
+  }
+
+  it.each(['direct', 'watcher'] as const)('grow, and are short again once another kubelet is there (%s)', async (registration) => {
+    const waits: number[] = [];
+    const bench = setUp({ registration, parts: { clock: impatientClock(waits), timings, random: () => 1 } });
+    const { manager, plugin, store, registry } = bench;
+    mkdirSync(registry, { recursive: true });
+    const watcher = new SimulatedPluginWatcher(registry, manager, systemClock, 5);
+    if (registration === 'watcher') watcher.start();
+    manager.setFault(registration === 'direct' ? { kind: 'refuse', message: 'not today' } : { kind: 'cut-stream' });
+    store.publish([deviceState({ id: 't0' })]);
+    await manager.start();
+    plugin.start();
+    await until('the waits have grown', () => waits.includes(32));
+    expect(waits.slice(0, 6)).toEqual([1, 2, 4, 8, 16, 32]);
+    waits.length = 0;
+    await manager.restart();
+    await until('they have begun anew', () => waits.includes(1));
+    manager.setFault(undefined);
+    await until('it is registered', () => plugin.stats().resources[0]?.registered === true && listed(manager).length === 1);
+    watcher.stop();
+    await bench.close();
   });
 });

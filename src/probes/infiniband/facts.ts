@@ -1,3 +1,4 @@
+import { pciPathOf } from '../../host/pci.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
@@ -13,6 +14,8 @@ export interface HcaFacts {
   readonly name: string;
   readonly place: Place;
   readonly charDevices: CharDevices;
+  /** From the root complex down; absent for a device that is no PCI function. */
+  readonly pciPath?: string;
   readonly hcaType?: string;
   readonly boardId?: string;
   readonly firmware?: string;
@@ -50,6 +53,7 @@ export function readHcaFacts(sys: Tree, name: string, place: Place, charDevices:
     name,
     place,
     charDevices,
+    pciPath: place.pciAddress === undefined ? undefined : pciPathOf(sys, place.pciAddress),
     hcaType: text('hca_type'),
     boardId: text('board_id'),
     firmware: text('fw_ver'),
@@ -95,6 +99,7 @@ function attributesOf(facts: HcaFacts, hasRdmaCm: boolean): Readonly<Record<stri
     sfNumber: place.sfNumber ?? '',
     vfIndex: place.vfIndex === undefined ? '' : String(place.vfIndex),
     physicalFunction: place.physicalFunction ?? '',
+    pciPath: facts.pciPath ?? '',
     systemImageGuid: facts.systemImageGuid ?? '',
   };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));

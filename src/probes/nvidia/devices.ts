@@ -1,5 +1,5 @@
 import type { Host } from '../../host/host.ts';
-import { normalizePciAddress, numaNodeOf } from '../../host/pci.ts';
+import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Device } from '../../model/device.ts';
 import { childrenOf, type Element } from './document.ts';
@@ -148,11 +148,6 @@ function capabilityNodes(proc: Tree, minor: string | undefined, gpuInstance: str
     const capability = listed ?? /^DeviceFileMinor:\s*(\d+)\s*$/m.exec(file ?? '')?.[1];
     return capability === undefined ? [] : [`nvidia-caps/nvidia-cap${capability}`];
   });
-}
-
-/** Where the function lies below `/sys/devices`: through which root complex, bridges and switches. */
-function pciPathOf(sys: Tree, pciAddress: string): string | undefined {
-  return sys.realpath(`bus/pci/devices/${pciAddress}`)?.replace(/^devices\//, '');
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

@@ -34,7 +34,8 @@ describe('the simulated node', () => {
     ]);
     const { device } = reportOf({ reports, problems }, 'mlx5_0');
     expect(device).toMatchObject({ model: 'MT4129', vendor: 'NVIDIA', driver: 'mlx5_core', firmware: '28.41.1000', numaNode: 0 });
-    expect(device.attributes).toMatchObject({ uverbs: 'uverbs0', umad: 'umad0', issm: 'issm0', rdmaCm: 'rdma_cm' });
+    const pciPath = expect.stringMatching(/^pci[0-9a-f:]+\/[0-9a-f:.]+\/[0-9a-f:.]+$/);
+    expect(device.attributes).toMatchObject({ uverbs: 'uverbs0', umad: 'umad0', issm: 'issm0', rdmaCm: 'rdma_cm', pciPath });
   });
 
   it('reads no counter as unreadable, and has a healthy port', () => {
