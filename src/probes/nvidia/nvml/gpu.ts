@@ -57,6 +57,9 @@ export class Gpu {
     if (again.node !== undefined) return again.node;
     if (again.faults.has(CODE.gpuIsLost)) return this.#lose(again);
     this.faults = again.faults;
+    // A call that is refused until a reset is the driver's word too.
+    const asked = this.values.gpu_recovery_action;
+    if (again.faults.has(CODE.resetRequired) && (asked === undefined || asked === 'None')) this.values.gpu_recovery_action = 'GPU Reset';
     this.isWhole = isWhole;
     const node = this.#noted('nvmlDeviceGetComputeRunningProcesses', () => this.#refreshProcesses());
     if (node !== undefined || !isWhole) return node;

@@ -68,7 +68,7 @@ export async function openLibrary(configured: string): Promise<Opened> {
       return { library: new Library(path, koffi) };
     } catch (failure) {
       // What is said of a file that is there tells more than that the linker found none.
-      error = firstLine(failure);
+      error = `${path}: ${firstLine(failure)}`;
     }
   }
   return { error };

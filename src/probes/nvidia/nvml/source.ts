@@ -49,6 +49,7 @@ export class NvmlSource {
     const answer = machine?.read();
     if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
     this.#remember(machine as Machine, answer);
+    this.#lookForEvents();
     return answer;
   }
 
@@ -66,9 +67,7 @@ export class NvmlSource {
     let cancel: (() => void) | undefined;
     const next = (): void => {
       cancel = this.#host.clock.after(EVENTS_EVERY_MS, () => {
-        const { xids, happened } = this.#machine?.events() ?? { xids: [], happened: false };
-        this.#xids = [...this.#xids, ...xids].slice(-MOST_XIDS);
-        if (happened) wake();
+        if (this.#lookForEvents()) wake();
         if (cancel !== undefined) next();
       });
     };
@@ -116,6 +115,12 @@ export class NvmlSource {
   /** Without the library's word there is still the command's, unless the library alone was asked for. */
   #instead(problem: NvmlAnswer['problem']): NvmlAnswer | undefined {
     return this.#options.source === 'auto' || problem === undefined ? undefined : { problem };
+  }
+
+  #lookForEvents(): boolean {
+    const { xids, happened } = this.#machine?.events() ?? { xids: [], happened: false };
+    if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MOST_XIDS);
+    return happened;
   }
 
   #remember(machine: Machine, { gpus }: NvmlDocument): void {

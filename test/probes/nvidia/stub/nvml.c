@@ -4,7 +4,7 @@
  *
  * Lines are "name = value"; "[gpu 0]" and "[mig 0 1]" open sections. A name that is not there is not supported (3).
  * "fail.<function> = <code>", "delay.<function> = <milliseconds>" and "hang.<function> = 1" hold for the section's GPU, at the top for
- * calls without one. "lost_after = <calls>" makes a GPU fall off the bus. "xid = <number> <xid>" is an event once its number is new.
+ * calls without one; a call that hangs goes on once there is a file "<script>.released". "lost_after = <calls>" makes a GPU fall off the bus. "xid = <number> <xid>" is an event once its number is new.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -40,6 +40,7 @@ struct device {
 struct event { int number, gpu, code; unsigned xid, gi, ci, type; };
 
 static struct device root, gpus[MOST_GPUS], migs[MOST_GPUS][MOST_MIGS];
+static char script[4096];
 static unsigned ticks;
 static int moving, gpu_count, inits, frozen, taken, event_count, registered[MOST_GPUS];
 static struct event events[64];
@@ -130,13 +131,12 @@ static void clear(struct device *d, int used, int gpu, int mig) {
 
 static void load(void) {
   if (frozen) return;
-  static char path[4096];
   Dl_info own;
-  if (path[0] == 0 && dladdr((void *)load, &own)) snprintf(path, sizeof path, "%s.script", own.dli_fname);
+  if (script[0] == 0 && dladdr((void *)load, &own)) snprintf(script, sizeof script, "%s.script", own.dli_fname);
   struct stat now;
-  if (stat(path, &now) != 0) return;
+  if (stat(script, &now) != 0) return;
   if (now.st_size == read_size && now.st_mtim.tv_sec == read_at.tv_sec && now.st_mtim.tv_nsec == read_at.tv_nsec) return;
-  FILE *file = fopen(path, "r");
+  FILE *file = fopen(script, "r");
   if (file == NULL) return;
   read_at = now.st_mtim;
   read_size = now.st_size;
@@ -166,7 +166,11 @@ static ret injected(struct device *device, const char *function) {
   snprintf(name, sizeof name, "delay.%s", function);
   if ((v = find(device, name))) usleep(v->number * 1000);
   snprintf(name, sizeof name, "hang.%s", function);
-  while ((v = find(device, name))) { usleep(20000); load(); }
+  if (find(device, name)) {
+    char released[4096 + 16];
+    snprintf(released, sizeof released, "%s.released", script);
+    while (access(released, F_OK) != 0) usleep(20000);
+  }
   snprintf(name, sizeof name, "fail.%s", function);
   return (v = find(device, name)) ? (ret)v->number : OK;
 }

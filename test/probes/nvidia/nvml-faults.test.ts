@@ -1,0 +1,327 @@
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
+import { createHost } from '../../../src/host/host.ts';
+import { ReadGuard } from '../../../src/host/read-guard.ts';
+import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Probe } from '../../../src/probes/family.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+import { documentOf } from './scripted-document.ts';
+import { type LiveNode, liveNode, plainHost } from './scripted-machine.ts';
+import { hopper, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
+
+const nodes: LiveNode[] = [];
+const probes: Probe[] = [];
+afterEach(async () => {
+  for (const probe of probes.splice(0)) await probe.close?.();
+  for (const node of nodes.splice(0)) node.remove();
+});
+
+function live(node: ScriptedNode, hostOf = plainHost): LiveNode {
+  const made = liveNode(node, hostOf);
+  nodes.push(made);
+  writeFileSync(join(made.root, 'dev/kmsg'), '');
+  return made;
+}
+
+function byLibrary(node: LiveNode, more: Readonly<Record<string, string>> = {}): Probe {
+  const probe = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...more }));
+  probes.push(probe);
+  return probe;
+}
+
+const withLines = (gpu: ScriptedGpu, ...lines: string[]): ScriptedGpu => ({ ...gpu, lines });
+const reportOf = ({ reports }: Collection, index = 0): DeviceReport =>
+  reports.find(({ device }) => device.id.endsWith(String(index + 1).padStart(12, '0'))) as DeviceReport;
+const readingOf = (report: DeviceReport, metric: string, label = ''): number | bigint | undefined =>
+  report.readings.find((reading) => reading.metric === metric && Object.values(reading.labels ?? {}).join() === label)?.value;
+const holding = ({ findings }: DeviceReport): string[] => findings.filter(({ status }) => status === true).map(({ type }) => type);
+
+const NO_VALUE = [2, 3, 4, 5, 6, 7, 10, 13, 19, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30];
+const NODE: Readonly<Record<number, string>> = {
+  1: 'driver-unreachable',
+  9: 'driver-not-loaded',
+  12: 'library-not-found',
+  17: 'no-permission',
+  18: 'driver-library-mismatch',
+  28: 'no-devices',
+};
+
+describe('a code in the place of the clocks', () => {
+  it.each(NO_VALUE)('%i leaves out the value, and says nothing else', async (code) => {
+    const node = live({ gpus: [withLines(hopper(0), `fail.nvmlDeviceGetClockInfo = ${code}`)] });
+    const collection = await byLibrary(node).collect();
+    const report = reportOf(collection);
+    expect(readingOf(report, 'device_clock_hertz', 'sm')).toBeUndefined();
+    expect(readingOf(report, 'device_temperature_celsius', 'gpu')).toBe(41);
+    expect(holding(report)).toEqual([]);
+    expect(collection.problems).toEqual([]);
+    expect(collection.complete ?? true).toBe(true);
+  });
+
+  it.each([11, 999, 77])('%i is a failure of the driver, in the words of its command', async (code) => {
+    const node = live({ gpus: [withLines(hopper(0), `fail.nvmlDeviceGetClockInfo = ${code}`)] });
+    const collection = await byLibrary(node).collect();
+    expect(readingOf(reportOf(collection), 'device_clock_hertz', 'sm')).toBeUndefined();
+    expect(collection.problems).toEqual([
+      {
+        code: 'value-unreadable',
+        device: reportOf(collection).device.id,
+        message: 'clocks/graphics_clock: Unknown Error, clocks/sm_clock: Unknown Error, clocks/mem_clock: Unknown Error and 1 more',
+      },
+    ]);
+  });
+
+  it('14 is a damaged infoROM', async () => {
+    const collection = await byLibrary(live({ gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 14')] })).collect();
+    expect(holding(reportOf(collection))).toEqual(['InforomCorrupted']);
+  });
+
+  it('16 asks for a reset', async () => {
+    const collection = await byLibrary(live({ gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 16')] })).collect();
+    const asked = reportOf(collection).findings.find(({ type }) => type === 'RecoveryAction');
+    expect(asked).toMatchObject({ status: true, reason: 'GpuReset' });
+  });
+
+  it('8 is a cable that is missing', async () => {
+    const collection = await byLibrary(live({ gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 8')] })).collect();
+    expect(collection.problems.map(({ code }) => code)).toContain('insufficient-power');
+  });
+});
+
+describe.each(Object.entries(NODE))('the code %s, which concerns the node,', (code, problem) => {
+  it('says what it is when the library is opened', async () => {
+    const node = live({ lines: [`fail.nvmlInit_v2 = ${code}`], gpus: [hopper(0)] });
+    mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });
+    writeFileSync(join(node.root, 'proc/driver/nvidia/version'), 'NVRM version\n');
+    const collection = await byLibrary(node).collect();
+    expect(collection.problems.map((each) => each.code)).toEqual([problem]);
+    expect(collection.reports).toEqual([]);
+  });
+
+  it('says it in the middle of a round too, and all is well when it is over', async () => {
+    const node = live({ gpus: [hopper(0), hopper(1)] });
+    const probe = byLibrary(node);
+    const before = await probe.collect();
+    node.write({ gpus: [hopper(0), withLines(hopper(1), `fail.nvmlDeviceGetClockInfo = ${code}`)] });
+    const during = await probe.collect();
+    expect(during.problems.map((each) => each.code)).toEqual([problem]);
+    expect(during.reports.every(({ readings }) => readings.length === 0)).toBe(true);
+    if (problem !== 'no-devices') expect(during.complete).toBe(false);
+    if (problem === 'driver-not-loaded') expect(during.reports.map(holding)).toEqual([['DriverUnusable'], ['DriverUnusable']]);
+    node.write({ gpus: [hopper(0), hopper(1)] });
+    const after = await probe.collect();
+    expect(after.reports.map(({ device }) => device)).toEqual(before.reports.map(({ device }) => device));
+    expect(after.problems).toEqual([]);
+    expect(reportOf(after, 1).readings).toEqual(reportOf(before, 1).readings);
+  });
+});
+
+describe('a GPU that falls off the bus', () => {
+  it('is lost with nothing but its identity, and the others go on', async () => {
+    const node = live({ gpus: [hopper(0), hopper(1)] });
+    const probe = byLibrary(node);
+    const before = await probe.collect();
+    node.write({ gpus: [hopper(0, { temperature: 55 }), withLines(hopper(1), 'lost_after = 0')] });
+    for (let round = 0; round < 3; round += 1) {
+      const collection = await probe.collect();
+      const lost = reportOf(collection, 1);
+      expect(lost.device).toEqual(reportOf(before, 1).device);
+      expect(holding(lost)).toEqual(['GpuLost']);
+      expect(lost.readings.map(({ metric }) => metric)).toEqual(['device_nvidia_info']);
+      expect(readingOf(reportOf(collection, 0), 'device_temperature_celsius', 'gpu')).toBe(55);
+      expect(holding(reportOf(collection, 0))).toEqual([]);
+    }
+  });
+
+  it('is lost from the call on at which it falls', async () => {
+    const node = live({ gpus: [withLines(hopper(0), 'lost_after = 60')] });
+    const probe = byLibrary(node);
+    const rounds: boolean[] = [];
+    for (let round = 0; round < 6; round += 1) rounds.push(holding(reportOf(await probe.collect())).includes('GpuLost'));
+    expect(rounds.indexOf(true)).toBeGreaterThan(-1);
+    expect(rounds.slice(rounds.indexOf(true)).every(Boolean)).toBe(true);
+  });
+
+  it('has all its values again in the first round in which it answers', async () => {
+    const node = live({ gpus: [hopper(0)] });
+    const probe = byLibrary(node, { 'nvml-slow-every': '1h' });
+    const before = await probe.collect();
+    node.write({ gpus: [withLines(hopper(0), 'lost_after = 0')] });
+    await probe.collect();
+    node.write({ gpus: [hopper(0)] });
+    expect(reportOf(await probe.collect()).readings).toEqual(reportOf(before).readings);
+  });
+
+  it('stays, as lost, when the library is started anew and gives no handle for it', async () => {
+    let nowMs = 0;
+    const clock: Clock = { ...systemClock, monotonic: () => nowMs };
+    const node = live({ gpus: [hopper(0), hopper(1)] }, (root) =>
+      createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
+    );
+    const probe = byLibrary(node);
+    const before = await probe.collect();
+    node.write({ gpus: [hopper(0), withLines(hopper(1), 'lost_after = 0')] });
+    await probe.collect();
+    nowMs = 600_000;
+    const anew = await probe.collect();
+    expect(reportOf(anew, 1).device).toEqual(reportOf(before, 1).device);
+    expect(holding(reportOf(anew, 1))).toEqual(['GpuLost']);
+    expect(anew.problems.map(({ code }) => code)).toEqual(['gpu-unreadable']);
+    expect(reportOf(anew, 0).readings).toEqual(reportOf(before, 0).readings);
+  });
+});
+
+describe('an older driver', () => {
+  it('has older functions and structs, which are used in their place', async () => {
+    const gpu = hopper(0, { fabric_version: 2 });
+    const node = live({
+      lines: ['without.nvmlDeviceGetTemperatureV = 1'],
+      gpus: [withLines(gpu, 'fail.nvmlDeviceGetMemoryInfo_v2 = 13')],
+    });
+    const report = reportOf(await byLibrary(node).collect());
+    expect(readingOf(report, 'device_temperature_celsius', 'gpu')).toBe(41);
+    // The first version of the struct counts what is reserved as used.
+    expect(readingOf(report, 'device_memory_used_bytes')).toBe(1_551 * MIB);
+    expect(readingOf(report, 'device_memory_reserved_bytes')).toBeUndefined();
+    expect(readingOf(report, 'device_nvidia_fabric_state', 'completed')).toBe(1);
+    expect(readingOf(report, 'device_nvidia_fabric_health', 'healthy')).toBeUndefined();
+  });
+
+  it('without the field of the present power has a function for it', async () => {
+    const gpu = hopper(0);
+    const { '186 0': instant, ...fields } = gpu.fields ?? {};
+    expect(instant).toBe(312_340);
+    const report = reportOf(await byLibrary(live({ gpus: [{ ...gpu, fields }] })).collect());
+    expect(readingOf(report, 'device_power_watts', 'gpu')).toBe(312.34);
+  });
+});
+
+describe('processes', () => {
+  it('are all listed, however many', async () => {
+    const processes = Array.from({ length: 60 }, (_, n) => `C ${1_000 + n} ${MIB}`);
+    const report = reportOf(await byLibrary(live({ gpus: [{ ...hopper(0), processes }] })).collect());
+    expect(report.processes?.length).toBe(60);
+    expect(readingOf(report, 'device_nvidia_processes')).toBe(60);
+  });
+
+  it('whose memory the driver does not tell have none', async () => {
+    const report = reportOf(await byLibrary(live({ gpus: [{ ...hopper(0), processes: ['C 4711 none'] }] })).collect());
+    expect(report.processes).toEqual([{ pid: 4711 }]);
+  });
+});
+
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+/** Whether the probe asked to be read since the last question. */
+function watched(probe: Probe): () => boolean {
+  let isWoken = false;
+  const stop = probe.watch?.(() => {
+    isWoken = true;
+  });
+  if (stop !== undefined) stops.push(stop);
+  return () => {
+    const was = isWoken;
+    isWoken = false;
+    return was;
+  };
+}
+
+describe('an Xid that the library tells', () => {
+  const xids = (collection: Collection): unknown[] =>
+    reportOf(collection, 1)
+      .findings.filter(({ type, status }) => type === 'Xid' && status === true)
+      .map(({ instance, severity }) => [instance, severity]);
+
+  it('wakes the probe, and counts where the kernel log is closed', async () => {
+    const node = live({ gpus: [hopper(0), hopper(1)] });
+    const probe = byLibrary(node, { kmsg: join(node.root, 'none') });
+    const isWoken = watched(probe);
+    expect(xids(await probe.collect())).toEqual([]);
+    await sleep(700);
+    isWoken();
+    node.write({ gpus: [hopper(0), withLines(hopper(1), 'xid = 1 79')] });
+    await vi.waitUntil(isWoken, { timeout: 5_000 });
+    expect(xids(await probe.collect())).toEqual([['79', 'fatal']]);
+    expect(holding(reportOf(await probe.collect(), 0))).toEqual([]);
+  });
+
+  it('leaves the word to the kernel log where that is open', async () => {
+    const node = live({ gpus: [hopper(0), hopper(1)] });
+    const probe = byLibrary(node);
+    const isWoken = watched(probe);
+    await probe.collect();
+    await sleep(700);
+    isWoken();
+    node.write({ gpus: [hopper(0), withLines(hopper(1), 'xid = 1 79')] });
+    await vi.waitUntil(isWoken, { timeout: 5_000 });
+    expect(xids(await probe.collect())).toEqual([]);
+  });
+});
+
+describe('the source of values', () => {
+  it('is the command where no library is', async () => {
+    const node = live({ gpus: [hopper(0)] });
+    writeFileSync(join(node.root, 'document'), documentOf({ gpus: [hopper(0)] }));
+    const program = join(node.root, 'nvidia-smi');
+    writeFileSync(program, `#!/bin/sh\nexec cat '${node.root}/document'\n`);
+    chmodSync(program, 0o755);
+    const options = { source: 'auto', 'smi-path': program, 'nvml-library': join(node.root, 'none.so') };
+    const probe = family.createProbe(node.host, probeOptions(family, options));
+    const collection = await probe.collect();
+    expect(readingOf(reportOf(collection), 'device_temperature_celsius', 'gpu')).toBe(41);
+    expect(readingOf(reportOf(collection), 'device_energy_joules_total')).toBeUndefined();
+    expect(collection.problems).toEqual([]);
+  });
+
+  it('is the command as long as the library does not start, and the library from then on', async () => {
+    const node = live({ lines: ['fail.nvmlInit_v2 = 999'], gpus: [hopper(0)] });
+    writeFileSync(join(node.root, 'document'), documentOf({ gpus: [hopper(0)] }));
+    const program = join(node.root, 'nvidia-smi');
+    writeFileSync(program, `#!/bin/sh\nexec cat '${node.root}/document'\n`);
+    chmodSync(program, 0o755);
+    const probe = byLibrary(node, { source: 'auto', 'smi-path': program });
+    expect(readingOf(reportOf(await probe.collect()), 'device_energy_joules_total')).toBeUndefined();
+    node.write({ gpus: [hopper(0)] });
+    expect(readingOf(reportOf(await probe.collect()), 'device_energy_joules_total')).toBe(123_456.789);
+  });
+
+  it('is a problem where the library alone is wanted and is not there', async () => {
+    const node = live({ gpus: [] });
+    mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });
+    writeFileSync(join(node.root, 'proc/driver/nvidia/version'), 'NVRM version\n');
+    const probe = byLibrary(node, { 'nvml-library': join(node.root, 'none.so') });
+    const [problem] = (await probe.collect()).problems;
+    expect(problem?.code).toBe('library-not-found');
+    expect(problem?.message).toContain('none.so');
+  });
+});
+
+describe('the note of what is being called', () => {
+  it('names GPU and function of a call that takes its time, and keeps its successor away from that GPU', async () => {
+    const shared = new ReadGuard();
+    const hostOf = (guard: ReadGuard) => (root: string) =>
+      createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, undefined, guard);
+    const node = live({ gpus: [hopper(0), hopper(1)] }, hostOf(shared));
+    const entered: string[] = [];
+    const { enterNamed } = ReadGuard.prototype;
+    shared.enterNamed = (name) => {
+      enterNamed.call(shared, name);
+      entered.push(String(shared.underRead()));
+    };
+    await byLibrary(node).collect();
+    expect(entered).toContain(`${node.root}/sys/bus/pci/devices/0000:3c:00.0/nvml/nvmlDeviceGetMemoryInfo_v2`);
+    expect(shared.underRead()).toBeUndefined();
+
+    const successor = new ReadGuard([`${node.root}/sys/bus/pci/devices/0000:3c:00.0`]);
+    const other = family.createProbe(hostOf(successor)(node.root), probeOptions(family, { source: 'nvml', 'nvml-library': node.library }));
+    probes.push(other);
+    expect((await other.collect()).reports.map(({ device }) => device.pciAddress)).toEqual(['0000:3b:00.0']);
+  });
+});
