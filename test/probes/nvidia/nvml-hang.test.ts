@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ServedAgent, serve } from '../../support/serve.ts';
+import { type LiveNode, liveNode } from './scripted-machine.ts';
+import { hopper, type ScriptedGpu } from './scripted-script.ts';
+
+let node: LiveNode | undefined;
+let agent: ServedAgent | undefined;
+afterEach(async () => {
+  await agent?.stop('SIGKILL');
+  node?.remove();
+});
+
+const ids = [0, 1].map((index) => String(hopper(index).values.uuid));
+const temperature = (page: string, index: number): string | undefined =>
+  new RegExp(`^device_temperature_celsius\\{[^}]*device="${ids[index]}"[^}]*sensor="gpu"[^}]*\\} (\\S+)$`, 'm').exec(page)?.[1];
+const hung = (page: string): boolean => /probe_hung\{family="nvidia"\} 1|hung\{[^}]*nvidia[^}]*\} 1/.test(page);
+
+async function start(gpus: readonly ScriptedGpu[]): Promise<{ readonly node: LiveNode; readonly agent: ServedAgent }> {
+  node = liveNode({ gpus });
+  const { root, library } = node;
+  writeFileSync(join(root, 'dev/kmsg'), '');
+  agent = await serve([
+    '--state.file=',
+    '--refresh.interval=1s',
+    '--refresh.timeout=1s',
+    '--refresh.stale-after=4s',
+    `--path.sysfs=${root}/sys`,
+    `--path.procfs=${root}/proc`,
+    `--path.dev=${root}/dev`,
+    `--podresources.socket=${root}/none.sock`,
+    '--podresources.checkpoint=',
+    '--probe.nvidia.source=nvml',
+    `--probe.nvidia.nvml-library=${library}`,
+  ]);
+  return { node, agent };
+}
+
+describe('a GPU whose library call never comes back', () => {
+  it('is left out while the others are read on, and comes back with the call', { timeout: 60_000 }, async () => {
+    const { node, agent } = await start([hopper(0), hopper(1)]);
+    await agent.until('both GPUs', (page) => temperature(page, 0) === '41' && temperature(page, 1) === '42');
+    const sick: ScriptedGpu = { ...hopper(1), lines: ['hang.nvmlDeviceGetUtilizationRates = 1'] };
+    node.write({ gpus: [hopper(0, { temperature: 50 }), sick] });
+    // The sound GPU is read by the successor of the thread that hangs; the other grows stale, and is not missing.
+    const during = await agent.until('the sound GPU alone', (page) => temperature(page, 0) === '50' && temperature(page, 1) === undefined);
+    expect(hung(during)).toBe(true);
+    node.write({ gpus: [hopper(0, { temperature: 51 }), hopper(1)] });
+    await agent.until('the sound GPU, read on', (page) => temperature(page, 0) === '51');
+    writeFileSync(`${node.library}.script.released`, '');
+    const after = await agent.until('both GPUs again', (page) => temperature(page, 1) === '42' && !hung(page));
+    expect(temperature(after, 0)).toBe('51');
+  });
+});
