@@ -41,11 +41,16 @@ export function closeAfterEach(): void {
   });
 }
 
+/** Has something closed after the test. */
+export function closing<T extends { close(): unknown }>(one: T): T {
+  open.push(one);
+  return one;
+}
+
 export async function watchedNode(settings: NodeSettings = {}): Promise<WatchedNode> {
   const machine = new Machine(settings.scenario ?? {});
-  open.push({ close: () => machine.remove() });
-  const kubelet = new RealKubelet(settings.kubelet);
-  open.push(kubelet);
+  closing({ close: () => machine.remove() });
+  const kubelet = closing(new RealKubelet(settings.kubelet));
   await kubelet.start(settings.start);
   const config = join(machine.root, 'config.json');
   const { plugin, ...rest } = (settings.config ?? {}) as { readonly plugin?: object };
@@ -57,7 +62,7 @@ export async function watchedNode(settings: NodeSettings = {}): Promise<WatchedN
     '--refresh.interval=1s',
     ...(settings.flags ?? []),
   ]);
-  open.push({ close: () => agent.stop('SIGKILL') });
+  closing({ close: () => agent.stop('SIGKILL') });
   const devices = async (): Promise<readonly ToldDevice[]> => {
     const answer = (await (await fetch(`${agent.url}/api/v1/devices`)).json()) as { readonly devices: readonly ToldDevice[] };
     return answer.devices;
