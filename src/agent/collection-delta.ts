@@ -17,6 +17,7 @@ export interface CollectionDelta {
   /** Absent: as before. */
   readonly problems?: readonly Problem[];
   readonly complete?: boolean;
+  readonly source?: string;
 }
 
 /** Makes differences, each to the collection encoded before it. */
@@ -24,7 +25,7 @@ export class CollectionEncoder {
   #reports: readonly DeviceReport[] = [];
   #problems: readonly Problem[] | undefined;
 
-  encode({ reports, problems, complete }: Collection): CollectionDelta {
+  encode({ reports, problems, complete, source }: Collection): CollectionDelta {
     const delta = { reports: [] as [number, DeviceReport][], findings: [] as [number, readonly Finding[]][] };
     const values = new ChangedValues();
     for (const [place, report] of reports.entries()) {
@@ -47,6 +48,7 @@ export class CollectionEncoder {
       largeValues: values.large,
       ...(sameProblems ? {} : { problems }),
       ...(complete === undefined ? {} : { complete }),
+      ...(source === undefined ? {} : { source }),
     };
   }
 }
@@ -85,11 +87,17 @@ export class CollectionDecoder {
   #latest: Collection = { reports: [], problems: [] };
 
   decode(delta: CollectionDelta): Collection {
-    const { complete } = delta;
+    const { complete, source } = delta;
     const reports = this.#reports(delta);
     const problems = delta.problems ?? this.#latest.problems;
-    const isSame = reports === this.#latest.reports && problems === this.#latest.problems && complete === this.#latest.complete;
-    if (!isSame) this.#latest = { reports, problems, ...(complete === undefined ? {} : { complete }) };
+    const isSame =
+      reports === this.#latest.reports &&
+      problems === this.#latest.problems &&
+      complete === this.#latest.complete &&
+      source === this.#latest.source;
+    if (!isSame) {
+      this.#latest = { reports, problems, ...(complete === undefined ? {} : { complete }), ...(source === undefined ? {} : { source }) };
+    }
     return this.#latest;
   }
 

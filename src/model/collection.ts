@@ -47,4 +47,6 @@ export interface Collection {
    * not missing. Default true.
    */
   readonly complete?: boolean;
+  /** By which of several ways it was read, in a few words for people: `nvidia-smi`. Absent where there is one way. */
+  readonly source?: string;
 }

@@ -62,8 +62,11 @@ export function judgeFamily(
       ),
     ];
   }
-  return found.length > 0 ? found : [ok(name, countByKind(devices.map(({ device }) => device.kind)))];
+  return found.length > 0 ? found : [ok(name, `${countByKind(devices.map(({ device }) => device.kind))}${sourceOf(collection)}`)];
 }
+
+const sourceOf = (collection: Collection | undefined): string =>
+  collection?.source === undefined || collection.reports.length === 0 ? '' : `, read by ${collection.source}`;
 
 function countByKind(kinds: readonly string[]): string {
   if (kinds.length === 0) return 'no such hardware';

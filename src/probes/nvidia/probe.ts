@@ -34,7 +34,6 @@ interface Read {
   readonly names: MigNames;
   readonly faults: readonly SurplusFault[];
   readonly problems: Problem[];
-  /** For messages. */
   readonly source: string;
 }
 
@@ -45,6 +44,8 @@ export class NvidiaProbe implements Probe {
   readonly #nvml: NvmlSource;
   readonly #widths = new WidthMemory();
   readonly #pcie = new Map<string, PcieTold>();
+  /** Reports and what they were made of: whoever compares them need not look into one that is the same. */
+  readonly #made = new WeakMap<Element, { readonly made: readonly unknown[]; readonly report: DeviceReport }>();
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
   #known: readonly DeviceReport[] = [];
@@ -59,7 +60,7 @@ export class NvidiaProbe implements Probe {
   async collect(): Promise<Collection> {
     const nvml = await this.#nvml.read();
     if (nvml?.problem !== undefined) return this.#failed({ problem: nvml.problem, surplus: '' });
-    if (nvml !== undefined) return this.#assembled({ ...nvml, problems: [...nvml.problems], source: 'NVML' });
+    if (nvml !== undefined) return this.#assembled({ ...nvml, problems: [...nvml.problems], source: this.#nvml.name() });
     return await this.#collectBySmi();
   }
 
@@ -102,7 +103,7 @@ export class NvidiaProbe implements Probe {
     const faults = surplusFaults(surplus);
     if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
       problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
-    return this.#assembled({ log, names, faults, problems, source: 'nvidia-smi -q -x' });
+    return this.#assembled({ log, names, faults, problems, source: this.#options['smi-path'] });
   }
 
   #assembled({ log, names, faults, problems, source }: Read): Collection {
@@ -125,7 +126,7 @@ export class NvidiaProbe implements Probe {
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
-    return { reports: this.#known, problems, ...(isUnnamed ? { complete: false } : {}) };
+    return { reports: this.#known, problems, source, ...(isUnnamed ? { complete: false } : {}) };
   }
 
   #report(
@@ -144,14 +145,20 @@ export class NvidiaProbe implements Probe {
     const judge = (): readonly Finding[] =>
       isGpu ? gpuFindings(gpu) : [...concerningInstances(gpuFindings(gpu)), ...instanceFindings(element)];
     const findings = memo?.findings(judge) ?? judge();
+    const compare = (): readonly Finding[] => (isGpu ? this.#widths.findings(device.id, element) : []);
+    const widths = memo?.comparisons(compare) ?? compare();
     const pcie = this.#readPcie(device.pciAddress);
-    const more = isGpu ? [...(pcie?.findings ?? []), ...this.#widths.findings(device.id, element)] : (pcie?.instanceFindings ?? []);
-    return {
+    const made = [device, told, processes, findings, widths, pcie];
+    const known = this.#made.get(element);
+    if (known?.made.every((part, index) => part === made[index])) return known.report;
+    const report: DeviceReport = {
       device,
       readings: pcie === undefined || !isGpu ? told.readings : [...told.readings, ...pcie.readings],
-      findings: [...findings, ...more],
+      findings: [...findings, ...((isGpu ? pcie?.findings : pcie?.instanceFindings) ?? []), ...widths],
       ...(processes.length === 0 ? {} : { processes }),
     };
+    if (memo !== undefined) this.#made.set(element, { made, report });
+    return report;
   }
 
   #processes({ kind, attributes }: Device, gpu: Element): readonly DeviceProcess[] {

@@ -49,6 +49,7 @@ export class ElementMemo {
   #told: Told | undefined;
   #numbers: readonly NumberAt[] = [];
   #findings: readonly Finding[] | undefined;
+  #comparisons: readonly Finding[] | undefined;
   #shown: Shown | undefined;
   #processes: readonly DeviceProcess[] | undefined;
 
@@ -79,13 +80,16 @@ export class ElementMemo {
       this.#compile(this.#told.readings);
       return this.#told;
     }
-    const readings = this.#told.readings.slice();
+    const before = this.#told.readings;
+    let readings: Reading[] | undefined;
     for (const { path, at } of this.#numbers) {
-      const reading = readings[at] as Reading;
+      const reading = before[at] as Reading;
       const value = this.#values[path];
-      if (value !== reading.value) readings[at] = withValue(reading, value as number);
+      if (value === reading.value) continue;
+      readings ??= before.slice();
+      readings[at] = withValue(reading, value as number);
     }
-    this.#told = { ...this.#told, readings };
+    if (readings !== undefined) this.#told = { ...this.#told, readings };
     return this.#told;
   }
 
@@ -94,6 +98,12 @@ export class ElementMemo {
     if (this.#isStale || this.#findings === undefined) this.#findings = compute();
     else if (this.#isJudgedStale) this.#findings = this.#withTemperature(this.#findings);
     return this.#findings;
+  }
+
+  /** With the past. */
+  comparisons(compute: () => readonly Finding[]): readonly Finding[] {
+    if (this.#isStale || this.#comparisons === undefined) this.#comparisons = compute();
+    return this.#comparisons;
   }
 
   shown(compute: () => Shown): Shown {

@@ -53,6 +53,11 @@ export class NvmlSource {
     return answer;
   }
 
+  /** For people. */
+  name(): string {
+    return `NVML (${this.#machine?.library.path})`;
+  }
+
   /** What was made of an element's values; undefined for elements of a document. */
   memoOf(element: Element): ElementMemo | undefined {
     return this.#memos.get(element);
