@@ -135,10 +135,12 @@ export class ElementMemo {
   }
 
   #compile(readings: readonly Reading[]): void {
+    // With any other number, everything is made again.
+    const moving = new Set([...this.#paths.varying, ...this.#paths.judged]);
     this.#numbers = readings.flatMap(({ metric, labels }, at) => {
       const field = this.#fields.find((each) => each.metric === metric && each.labels === labels);
       const path = field?.paths.find((each) => typeof this.#values[each] === 'number');
-      return path === undefined ? [] : [{ path, at }];
+      return path !== undefined && moving.has(path) ? [{ path, at }] : [];
     });
   }
 }
