@@ -1,0 +1,42 @@
+// 100,000 refreshes back to back, the traffic counters moving meanwhile: heap, RSS and descriptors on the way have to stay where
+// they are. The heap is counted after a full collection.
+import { parseArgs } from 'node:util';
+import { openDescriptors, report } from './parts/measure.mjs';
+import { makeKubelet, makeNode } from './parts/node-tree.mjs';
+import { startCore } from './parts/peers.mjs';
+
+const { values } = parseArgs({ options: { refreshes: { type: 'string', default: '100000' } } });
+const STEPS = [1_000, 10_000, 30_000, 100_000].filter((count) => count <= Number(values.refreshes));
+const CHUNK = 500;
+const MIB = 2 ** 20;
+
+const node = await makeNode({ hcas: 8 });
+const kubelet = await makeKubelet(node.root, 60, Array.from({ length: 8 }, (_, n) => `mlx5_${n}`));
+const core = await startCore({ roots: node.roots, socket: kubelet.podResourcesSocket, families: ['infiniband'] }, ['--expose-gc']);
+const rows = [];
+let done = 0;
+try {
+  for (const step of STEPS) {
+    let cpuUs = 0;
+    for (; done < step; done += CHUNK) {
+      node.advance();
+      cpuUs = (await core.ask('refreshMany', { count: CHUNK })).cpuUs;
+    }
+    const { rss, heapUsed } = await core.ask('memory');
+    rows.push({
+      refreshes: done,
+      'heap MiB': (heapUsed / MIB).toFixed(1),
+      'RSS MiB': (rss / MIB).toFixed(1),
+      descriptors: openDescriptors(core.pid),
+      'µs CPU per refresh (hot, nothing moves)': cpuUs.toFixed(0),
+    });
+  }
+  const first = rows[0];
+  const last = rows.at(-1);
+  const growth = { 'heap MiB': (last['heap MiB'] - first['heap MiB']).toFixed(1), 'RSS MiB': (last['RSS MiB'] - first['RSS MiB']).toFixed(1) };
+  report('flat', rows, { growth });
+} finally {
+  await core.stop();
+  await kubelet.close();
+  node.remove();
+}
