@@ -59,7 +59,6 @@ describe.skipIf(why !== undefined).each(programs.map((program, at) => ({ program
 
     const startAgent = async (...flags: string[]): Promise<void> => {
       agent = await serve([...machine.flags(), ...node.flags(), `--config.file=${config}`, '--refresh.interval=1s', ...flags]);
-      node.take(agent.child.pid);
     };
     const ask = async <T>(
       call: (client: PodResourcesListerClient, done: (error: Error | null, answer: T) => void) => unknown,

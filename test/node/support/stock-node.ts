@@ -62,12 +62,12 @@ export interface StaticPod {
 }
 
 /**
- * Takes a node down as soon as its input ends: when it is told to, and when the test's process is gone, for whatever reason. Processes
- * named in its input end first, unless they have nothing to do with the node's directory any more.
+ * Takes a node down as soon as its input ends: when it is told to, and when the test's process is gone, for whatever reason. Agents
+ * that were pointed at the node end first.
  */
 const UNDERTAKER = `
-  while read -r pid; do pids="$pids $pid"; done
-  for pid in $pids; do grep -qs "$1" "/proc/$pid/cmdline" && kill -KILL "$pid"; done
+  cat > /dev/null
+  for process in /proc/[0-9]*; do grep -qs -- "--podresources.socket=$1/" "$process/cmdline" && kill -KILL "\${process#/proc/}"; done
   "$0/down.sh"
   rm -rf "$1"`;
 
@@ -95,11 +95,6 @@ export class StockNode {
     this.#undertaker.stdin?.end();
     await ended;
     if (existsSync(this.directory)) throw new Error(`the node left something in ${this.directory}`);
-  }
-
-  /** Has a process that was told of this node ended with it. */
-  take(pid: number | undefined): void {
-    this.#undertaker.stdin?.write(`${pid}\n`);
   }
 
   get root(): string {
