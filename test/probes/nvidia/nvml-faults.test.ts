@@ -303,20 +303,42 @@ describe('the source of values', () => {
   });
 });
 
+/** Functions of the second GPU in the order in which the guard noted them. */
+function noted(guard: ReadGuard): string[] {
+  const entered: string[] = [];
+  const { enterNamed } = ReadGuard.prototype;
+  guard.enterNamed = (name) => {
+    enterNamed.call(guard, name);
+    const [, symbol] = /0000:3c:00\.0\/nvml\/(\w+)$/.exec(guard.underRead() ?? '') ?? [];
+    if (symbol !== undefined) entered.push(symbol);
+  };
+  return entered;
+}
+
 describe('the note of what is being called', () => {
+  it('shows that a lost GPU is asked one question in each round', async () => {
+    const guard = new ReadGuard();
+    const entered = noted(guard);
+    const node = live({ gpus: [hopper(0), hopper(1)] }, (root) =>
+      createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, undefined, guard),
+    );
+    const probe = byLibrary(node);
+    await probe.collect();
+    node.write({ gpus: [hopper(0), withLines(hopper(1), 'lost_after = 0')] });
+    entered.length = 0;
+    await probe.collect();
+    await probe.collect();
+    expect(entered).toEqual(['nvmlDeviceGetTemperatureV', 'nvmlDeviceGetTemperatureV']);
+  });
+
   it('names GPU and function of a call that takes its time, and keeps its successor away from that GPU', async () => {
     const shared = new ReadGuard();
     const hostOf = (guard: ReadGuard) => (root: string) =>
       createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, undefined, guard);
     const node = live({ gpus: [hopper(0), hopper(1)] }, hostOf(shared));
-    const entered: string[] = [];
-    const { enterNamed } = ReadGuard.prototype;
-    shared.enterNamed = (name) => {
-      enterNamed.call(shared, name);
-      entered.push(String(shared.underRead()));
-    };
+    const entered = noted(shared);
     await byLibrary(node).collect();
-    expect(entered).toContain(`${node.root}/sys/bus/pci/devices/0000:3c:00.0/nvml/nvmlDeviceGetMemoryInfo_v2`);
+    expect(entered).toContain('nvmlDeviceGetMemoryInfo_v2');
     expect(shared.underRead()).toBeUndefined();
 
     const successor = new ReadGuard([`${node.root}/sys/bus/pci/devices/0000:3c:00.0`]);

@@ -240,4 +240,19 @@ describe('between two rounds for what stays', () => {
     await probe.close?.();
     await fresh.close?.();
   });
+
+  it('shows an instance its own processes, and the loss of its GPU', async () => {
+    const node = live({ gpus: [split()] });
+    const probe = byLibrary(node, { 'nvml-slow-every': '1h' });
+    await probe.collect();
+    node.write({ gpus: [{ ...split(), processes: ['C 4712 1048576 7 0'] }] });
+    const instance = (collection: Collection): DeviceReport | undefined =>
+      collection.reports.find(({ device }) => device.attributes?.gpuInstance === '7');
+    expect(instance(await probe.collect())?.processes?.map(({ pid }) => pid)).toEqual([4712]);
+    node.write({ gpus: [{ ...split(), lines: ['lost_after = 0'] }] });
+    const lost = instance(await probe.collect());
+    expect(lost?.findings.find(({ type }) => type === 'GpuLost')?.status).toBe(true);
+    expect(lost?.readings.filter(({ metric }) => metric === 'device_memory_used_bytes')).toEqual([]);
+    await probe.close?.();
+  });
 });

@@ -42,7 +42,7 @@ struct event { int number, gpu, code; unsigned xid, gi, ci, type; };
 static struct device root, gpus[MOST_GPUS], migs[MOST_GPUS][MOST_MIGS];
 static char script[4096];
 static unsigned ticks;
-static int moving, gpu_count, inits, frozen, taken, event_count, registered[MOST_GPUS];
+static int dead, moving, gpu_count, inits, frozen, taken, event_count, registered[MOST_GPUS];
 static struct event events[64];
 static struct timespec read_at;
 static long read_size = -1;
@@ -178,7 +178,7 @@ static ret injected(struct device *device, const char *function) {
 /* What every call on a device does first. */
 static ret enter(struct device *device, const char *function) {
   load();
-  if (!inits) return UNINITIALIZED;
+  if (!inits || dead) return UNINITIALIZED;
   char *at = (char *)device;
   if (!((at >= (char *)gpus && at < (char *)(gpus + MOST_GPUS)) || (at >= (char *)migs && at < (char *)migs + sizeof migs))) return INVALID;
   if (!device->used) return INVALID;
@@ -186,6 +186,8 @@ static ret enter(struct device *device, const char *function) {
   gpu->calls++;
   if (!frozen) {
     ret code = injected(gpu, function);
+    /* Handles do not outlive the driver: only a client that starts anew gets new ones. */
+    dead = code == UNINITIALIZED || code == 9 || code == 28;
     if (code != OK) return code;
     if (device != gpu && (code = injected(device, function)) != OK) return code;
   }
@@ -235,6 +237,7 @@ ret nvmlInit_v2(void) { ret code = node("nvmlInit_v2"); if (code == OK) inits++;
 ret nvmlShutdown(void) {
   if (!inits) return UNINITIALIZED;
   inits--;
+  dead = 0;
   memset(registered, 0, sizeof registered);
   return OK;
 }
