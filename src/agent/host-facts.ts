@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import cron from 'node-cron';
-import type { HostFacts } from '../host/facts.ts';
+import type { HostFacts } from '../model/host-facts.ts';
 
 const DEADLINE_MS = 30_000;
 

@@ -1,16 +1,5 @@
+import type { HostFacts } from '../model/host-facts.ts';
 import type { Tree } from './tree.ts';
-
-/** What the machine is, as far as its platform tells. Absent when it does not. */
-export interface HostFacts {
-  readonly manufacturer?: string;
-  readonly model?: string;
-  readonly cpuModel?: string;
-  readonly cpus?: number;
-  readonly memoryBytes?: number;
-  readonly operatingSystem?: string;
-  readonly kernel?: string;
-  readonly numaNodes?: number;
-}
 
 /**
  * Asks `systeminformation`, whose calls start shells and block for up to a second: so only in a thread of its own, at start

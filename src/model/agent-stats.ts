@@ -1,3 +1,4 @@
+import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
 
 /** What the agent knows of itself besides the snapshot, at the moment of asking. */
@@ -14,14 +15,5 @@ export interface AgentStats {
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
   /** What the machine is, as far as known by now. */
-  readonly host?: {
-    readonly manufacturer?: string;
-    readonly model?: string;
-    readonly cpuModel?: string;
-    readonly cpus?: number;
-    readonly memoryBytes?: number;
-    readonly operatingSystem?: string;
-    readonly kernel?: string;
-    readonly numaNodes?: number;
-  };
+  readonly host?: HostFacts;
 }
