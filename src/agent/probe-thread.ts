@@ -4,6 +4,12 @@ import { ReadGuard } from '../host/read-guard.ts';
 import { CollectionDecoder } from './collection-delta.ts';
 import type { FromThread, FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
 
+/**
+ * Room for young objects, two thirds of which stay taken once they were needed. The default of 48 MiB per thread would be most of
+ * the agent's memory; what one read makes and forgets is far less.
+ */
+const YOUNG_MB = 3;
+
 export interface ThreadSettings {
   readonly family: string;
   readonly options: Readonly<Record<string, unknown>>;
@@ -28,7 +34,11 @@ export class ProbeThread {
     const start: WorkerStart = { ...settings, guard: this.#guard.shared, quarantined };
     // Compiled and bundled builds have .js files; a runtime that strips types runs the sources.
     const entry = import.meta.url.endsWith('.ts') ? './probe-worker.ts' : './probe-worker.js';
-    this.#worker = new Worker(new URL(entry, import.meta.url), { workerData: start, name: `probe-${settings.family}` });
+    this.#worker = new Worker(new URL(entry, import.meta.url), {
+      workerData: start,
+      name: `probe-${settings.family}`,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    });
     this.#worker.on('error', onError);
     this.#worker.on('message', (message: FromWorker) => {
       if (message.type === 'child-started') this.#children.add(message.pid);
