@@ -11,7 +11,11 @@ const CHUNK = 500;
 const MIB = 2 ** 20;
 
 const node = await makeNode({ hcas: 8 });
-const kubelet = await makeKubelet(node.root, 60, Array.from({ length: 8 }, (_, n) => `mlx5_${n}`));
+const kubelet = await makeKubelet(
+  node.root,
+  60,
+  Array.from({ length: 8 }, (_, n) => `mlx5_${n}`),
+);
 const core = await startCore({ roots: node.roots, socket: kubelet.podResourcesSocket, families: ['infiniband'] }, ['--expose-gc']);
 const rows = [];
 let done = 0;
@@ -33,7 +37,10 @@ try {
   }
   const first = rows[0];
   const last = rows.at(-1);
-  const growth = { 'heap MiB': (last['heap MiB'] - first['heap MiB']).toFixed(1), 'RSS MiB': (last['RSS MiB'] - first['RSS MiB']).toFixed(1) };
+  const growth = {
+    'heap MiB': (last['heap MiB'] - first['heap MiB']).toFixed(1),
+    'RSS MiB': (last['RSS MiB'] - first['RSS MiB']).toFixed(1),
+  };
   report('flat', rows, { growth });
 } finally {
   await core.stop();

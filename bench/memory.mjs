@@ -63,9 +63,17 @@ async function startAgent(node, kubelet) {
     Object.entries(given).map(([option, value]) => `--probe.${family}.${option}=${value}`),
   );
   const flags = [
-    '--web.listen-address=127.0.0.1:0', '--log.format=json', '--log.level=info', '--refresh.interval=250ms', `--state.file=${node.root}/health.json`,
-    `--path.sysfs=${node.roots.sysfs}`, `--path.procfs=${node.roots.procfs}`, `--path.dev=${node.roots.dev}`,
-    `--podresources.socket=${kubelet.podResourcesSocket}`, `--podresources.checkpoint=${kubelet.checkpoint}`, ...options,
+    '--web.listen-address=127.0.0.1:0',
+    '--log.format=json',
+    '--log.level=info',
+    '--refresh.interval=250ms',
+    `--state.file=${node.root}/health.json`,
+    `--path.sysfs=${node.roots.sysfs}`,
+    `--path.procfs=${node.roots.procfs}`,
+    `--path.dev=${node.roots.dev}`,
+    `--podresources.socket=${kubelet.podResourcesSocket}`,
+    `--podresources.checkpoint=${kubelet.checkpoint}`,
+    ...options,
   ];
   const child = spawn(process.execPath, [`${DIST}/cli/main.js`, 'serve', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
   for await (const line of createInterface({ input: child.stderr })) {

@@ -31,7 +31,11 @@ function measure(pods) {
   const assembler = new Assembler(settings, judge);
   const join = (attribution) =>
     assembler.assemble(
-      { families: [{ state, latest: { collection, readAtMs: 1 } }], podResources: { api: 'v1', held: new Set(), ...attribution }, checkpoint: [] },
+      {
+        families: [{ state, latest: { collection, readAtMs: 1 } }],
+        podResources: { api: 'v1', held: new Set(), ...attribution },
+        checkpoint: [],
+      },
       2,
     );
   const other = attributionFrom(ListPodResourcesResponse.decode(listOf(pods, 'other')));

@@ -64,7 +64,13 @@ const commands = {
     const { devices, allocations, containerReadings } = core.store.snapshot();
     const readings = devices.reduce((sum, device) => sum + device.readings.length, 0);
     const held = allocations.filter((allocation) => allocation.devices.length > 0).length;
-    return { devices: devices.length, readings, healthy: devices.filter(({ verdict }) => verdict.state === 'healthy').length, held, containerReadings: containerReadings.length };
+    return {
+      devices: devices.length,
+      readings,
+      healthy: devices.filter(({ verdict }) => verdict.state === 'healthy').length,
+      held,
+      containerReadings: containerReadings.length,
+    };
   },
 };
 

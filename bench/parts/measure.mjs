@@ -28,7 +28,9 @@ export function summary(values, digits = 0) {
 
 /** CPU of a process with all its threads, seconds, at a resolution of 10 ms. */
 export function cpuSeconds(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ');
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS;
 }
 

@@ -34,8 +34,12 @@ export async function startCore(settings, execArgv = []) {
 export async function startNodeExporter(sysfs) {
   const port = await freePort();
   const flags = [
-    `--path.sysfs=${sysfs}`, '--collector.disable-defaults', '--collector.infiniband', `--web.listen-address=127.0.0.1:${port}`,
-    '--web.disable-exporter-metrics', '--log.level=error',
+    `--path.sysfs=${sysfs}`,
+    '--collector.disable-defaults',
+    '--collector.infiniband',
+    `--web.listen-address=127.0.0.1:${port}`,
+    '--web.disable-exporter-metrics',
+    '--log.level=error',
   ];
   const child = spawn(NODE_EXPORTER, flags, { stdio: ['ignore', 'ignore', 'inherit'] });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
