@@ -9,7 +9,9 @@ export interface VersionFacts {
 }
 
 export function readVersion(): VersionFacts {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  // The bundled build has it beside its one file.
+  const place = /\/cli\/version\.[jt]s$/.test(import.meta.url) ? '../../package.json' : './package.json';
+  const text = readFileSync(new URL(place, import.meta.url), 'utf8');
   const { version } = JSON.parse(text) as { version: string };
   return { version, nodeVersion: process.versions.node, platform: `${process.platform}/${process.arch}` };
 }

@@ -1,0 +1,99 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { seriesValue } from '../support/serve.ts';
+
+let root: string;
+let flags: readonly string[];
+/** Somewhere without package.json and node_modules above it. */
+let elsewhere: string;
+
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-bundle-'));
+  elsewhere = join(root, 'elsewhere');
+  mkdirSync(elsewhere);
+  execFileSync(process.execPath, ['scripts/bundle.mjs', join(root, 'program')], { stdio: 'pipe' });
+  const hardware = infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 });
+  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+  flags = [
+    `--path.sysfs=${root}/sys`,
+    `--path.procfs=${root}/proc`,
+    `--path.dev=${root}/dev`,
+    `--podresources.socket=${root}/absent.sock`,
+    '--podresources.checkpoint=',
+    '--state.file=',
+    '--refresh.interval=200ms',
+  ];
+}, 60_000);
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const program = (): string => join(root, 'program/main.js');
+const run = (...args: string[]): string =>
+  execFileSync(process.execPath, [program(), ...args], { cwd: elsewhere, encoding: 'utf8', stdio: 'pipe' });
+
+describe('the bundled program, in a place where nothing is installed', () => {
+  it('is one file for each kind of thread, with koffi beside', () => {
+    expect(readdirSync(join(root, 'program')).filter((name) => name.endsWith('.js'))).toEqual([
+      'facts-worker.js',
+      'main.js',
+      'probe-worker.js',
+    ]);
+    expect(readdirSync(join(root, 'program/node_modules')).toSorted()).toEqual(['@koromix', 'koffi']);
+  });
+
+  it('tells the same version as the program that was built', () => {
+    expect(run('version')).toBe(execFileSync(process.execPath, ['dist/cli/main.js', 'version'], { encoding: 'utf8' }));
+    expect(JSON.parse(run('version', '-o', 'json'))).toHaveProperty('version');
+  });
+
+  it('lists what the program that was built lists', () => {
+    const lists = [
+      run('list', '-o', 'prom', ...flags),
+      execFileSync(process.execPath, ['dist/cli/main.js', 'list', '-o', 'prom', ...flags], { encoding: 'utf8' }),
+    ];
+    const [bundled, built] = lists.map((page) => page.replaceAll(/^(device_\w+_timestamp_seconds\S*) .*$/gm, '$1'));
+    expect(bundled).toContain('device_received_bytes_total{device="mlx5_1",port="1"}');
+    expect(bundled).toBe(built);
+  });
+
+  it('checks and prints its configuration, which takes YAML and JSON Schema', () => {
+    expect(run('config', 'print', ...flags)).toContain('interval: 200ms');
+    expect(JSON.parse(run('config', 'schema'))).toHaveProperty('properties');
+  });
+
+  it('loads the native part of koffi', () => {
+    const script = `import koffi from ${JSON.stringify(join(root, 'program/node_modules/koffi/index.js'))};
+      process.stdout.write(String(koffi.load(null).func('int getpid()')() === process.pid));`;
+    const said = execFileSync(process.execPath, ['--input-type=module', '-e', script], { cwd: elsewhere, encoding: 'utf8' });
+    expect(said).toBe('true');
+  });
+
+  it('serves, is scraped, and ends on SIGTERM', async () => {
+    const args = [program(), 'serve', '--web.listen-address=127.0.0.1:0', '--log.format=json', ...flags];
+    const child = spawn(process.execPath, args, { cwd: elsewhere, stdio: ['ignore', 'ignore', 'pipe'] });
+    const exited = once(child, 'exit');
+    try {
+      let log = '';
+      child.stderr.on('data', (chunk: Buffer) => (log += chunk));
+      const address = (): string | undefined => /"address":"(http:[^"]+)"/.exec(log)?.[1];
+      await expect.poll(address, { timeout: 15_000 }).toBeDefined();
+      const read = async (name: string, labels = {}): Promise<number | undefined> => {
+        const page = await (await fetch(`${address()}/metrics`)).text();
+        return seriesValue(page, name, labels);
+      };
+      await expect.poll(() => read('device_received_bytes_total', { device: 'mlx5_0' }), { timeout: 15_000 }).toBeDefined();
+      // Kernel and CPU are read by the thread of host facts.
+      await expect.poll(() => read('device_agent_host_cpus'), { timeout: 15_000 }).toBeGreaterThan(0);
+      expect(log).not.toMatch(/"level":"error"|probe-crashed/);
+    } finally {
+      child.kill('SIGTERM');
+    }
+    expect(await exited).toEqual([0, null]);
+  });
+});
