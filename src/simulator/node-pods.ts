@@ -69,6 +69,8 @@ export class NodePods {
       this.#admitted.add(name);
       return;
     }
+    // A scheduler sends no pod to a node that does not have the resource; there it would run without.
+    if (wants.some(({ resource, count }) => (manager.capacity(resource)?.allocatable ?? 0) < count)) return;
     const admission = admitThroughPlugins(kubelet, manager, { ...pod, containers: [{ name: planned.container, devices, wants }] }).then(
       () => {
         this.#admitted.add(name);

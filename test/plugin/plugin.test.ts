@@ -211,6 +211,9 @@ describe('device plugin', () => {
     await expect(admitThroughPlugins(kubelet, made.manager, { ...pod, name: 'late', uid: 'u2' })).rejects.toThrow(
       'requested number of devices unavailable for example.com/toy. Requested: 3, Available: 0',
     );
-    expect(kubelet.pods().map(({ name }) => name)).toEqual(['train']);
+    expect(kubelet.pods().map(({ name, ended }) => [name, ended])).toEqual([
+      ['train', undefined],
+      ['late', true],
+    ]);
   });
 });

@@ -1,11 +1,12 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { SimulatedDevice, SimulatedPod, SimulatedStock } from './pods.ts';
+import { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { SimulatedContainer, SimulatedDevice, SimulatedPod, SimulatedStock } from './pods.ts';
 
 /** Text of the kubelet's device checkpoint. Pods are in it as of the last write; CPUs, memory and claims have other files. */
 export function checkpointText(pods: readonly SimulatedPod[], stock: SimulatedStock): string {
-  const entries = pods.flatMap((pod) => pod.containers.flatMap(({ name, devices = [] }) => entriesOf(pod.uid, name, devices)));
-  const registered: Record<string, string[]> = {};
+  const entries = pods.flatMap((pod) => (pod.ended === true ? [] : pod.containers.flatMap((container) => entriesOf(pod.uid, container))));
+  const registered: Record<string, string[]> = Object.fromEntries((stock.resources ?? []).map((resource) => [resource, []]));
   for (const { resource, id, healthy } of stock.devices) {
     registered[resource] ??= [];
     if (healthy !== false) registered[resource].push(id);
@@ -22,15 +23,19 @@ export function writeCheckpoint(path: string, text: string): void {
   renameSync(temporary, path);
 }
 
-function entriesOf(uid: string, container: string, devices: readonly SimulatedDevice[]): object[] {
+function entriesOf(uid: string, { name: container, devices = [], responses = {} }: SimulatedContainer): object[] {
   const resources = [...new Set(devices.map(({ resource }) => resource))];
   return resources.map((resource) => ({
     PodUID: uid,
     ContainerName: container,
     ResourceName: resource,
     DeviceIDs: byNumaNode(devices.filter((device) => device.resource === resource)),
-    AllocResp: '',
+    AllocResp: encoded(responses[resource]),
   }));
+}
+
+function encoded(response: ContainerAllocateResponse | undefined): string {
+  return response === undefined ? '' : Buffer.from(ContainerAllocateResponse.encode(response).finish()).toString('base64');
 }
 
 /** A device with several nodes stands under each, one without topology under -1. */

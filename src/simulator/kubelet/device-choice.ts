@@ -1,13 +1,6 @@
 import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
-import { isHealthy, numaNodesOf } from './capacity.ts';
-
-export type TopologyPolicy = 'none' | 'best-effort' | 'single-numa-node';
-
-/** Devices to choose from, and whether the plugin's preference is asked for. */
-export interface Choice {
-  readonly candidates: readonly string[];
-  readonly askPlugin: boolean;
-}
+import { numaNodesOf } from './capacity.ts';
+import type { NodeMask, Wish } from './topology-hints.ts';
 
 /** Why a pod is not admitted, in the kubelet's words. */
 export class AdmissionError extends Error {
@@ -20,42 +13,54 @@ export class AdmissionError extends Error {
   }
 }
 
-/** Narrows a resource's devices down to the free ones, on one NUMA node where the policy wants that and one has enough. */
-export function chooseFrom(
-  resource: string,
-  devices: ReadonlyMap<string, Device>,
-  inUse: ReadonlySet<string>,
-  count: number,
-  policy: TopologyPolicy,
-): Choice {
-  const healthy = [...devices.values()].filter(isHealthy);
-  if (devices.size > 0 && healthy.length === 0) {
-    throw refusal(`no healthy devices present; cannot allocate unhealthy devices ${resource}`);
+export const refusal = (message: string): AdmissionError =>
+  new AdmissionError('UnexpectedAdmissionError', `Allocate failed due to ${message}, which is unexpected`);
+
+/** Asks the plugin which of the available devices it would take. Empty where it does not say. */
+export type Ask = (available: readonly string[], mustInclude: readonly string[], size: number) => Promise<readonly string[]>;
+
+/**
+ * Devices for one resource of one container: first what an init container of the pod leaves over, then from the nodes of the affinity,
+ * then from elsewhere. The plugin is asked where there is a choice within the nodes, and where the nodes do not have enough.
+ */
+export async function chooseDevices(resource: string, wish: Wish, affinity: NodeMask, ask: Ask): Promise<string[]> {
+  const { free, reusable, count } = wish;
+  const taken = new Set([...reusable].slice(0, count));
+  const take = (from: Iterable<string>): boolean => {
+    for (const id of from) {
+      if (taken.size < count) taken.add(id);
+    }
+    return taken.size === count;
+  };
+  if (taken.size === count) return [...taken];
+  const needed = count - taken.size;
+  if (free.size < needed) {
+    throw refusal(`requested number of devices unavailable for ${resource}. Requested: ${needed}, Available: ${free.size}`);
   }
-  const free = healthy.filter(({ ID }) => !inUse.has(ID));
-  if (free.length < count) {
-    throw refusal(`requested number of devices unavailable for ${resource}. Requested: ${count}, Available: ${free.length}`);
+  const { aligned, others } = byAffinity(wish, affinity);
+  const askFrom = async (ids: readonly string[]): Promise<readonly string[]> => {
+    const proposed = new Set(await ask([...ids, ...taken], [...taken], count));
+    return ids.filter((id) => proposed.has(id));
+  };
+  if (needed < aligned.length) {
+    if (!take(await askFrom(aligned))) take(aligned);
+  } else if (!take(aligned)) {
+    if (!take(await askFrom([...aligned, ...others].filter((id) => !taken.has(id))))) take(others);
   }
-  const aligned = policy === 'none' ? undefined : smallestNode(free, count);
-  if (policy === 'single-numa-node' && aligned === undefined && free.some((device) => numaNodesOf(device) !== undefined)) {
-    throw new AdmissionError('TopologyAffinityError', 'Resources cannot be allocated with Topology locality');
-  }
-  const candidates = (aligned ?? free).map(({ ID }) => ID);
-  return { candidates, askPlugin: candidates.length > count };
+  return [...taken];
 }
 
-/** The plugin's proposal as far as it can be followed, filled up with others where it is short. */
-export function settle(candidates: readonly string[], proposed: readonly string[], count: number): string[] {
-  const allowed = new Set(candidates);
-  const wanted = [...new Set(proposed)].filter((id) => allowed.has(id));
-  return [...wanted, ...candidates.filter((id) => !wanted.includes(id))].slice(0, count);
-}
-
-export const refusal = (message: string): AdmissionError => new AdmissionError('UnexpectedAdmissionError', message);
-
-/** Free devices of the node that has enough of them, fewest first; devices without topology fit everywhere. */
-function smallestNode(free: readonly Device[], count: number): readonly Device[] | undefined {
-  const nodes = new Set(free.flatMap((device) => numaNodesOf(device) ?? []));
-  const groups = [...nodes].map((node) => free.filter((device) => numaNodesOf(device)?.includes(node) ?? true));
-  return groups.filter((group) => group.length >= count).sort((a, b) => a.length - b.length)[0];
+/** Without an affinity, or where no device says where it is, none is aligned. Devices that say nothing come last. */
+function byAffinity({ devices, free }: Wish, affinity: NodeMask): { readonly aligned: string[]; readonly others: string[] } {
+  const nodesOf = (id: string): readonly number[] => numaNodesOf(devices.get(id) as Device) ?? [];
+  const ids = [...free];
+  if (affinity === undefined || ![...devices.values()].some((device) => (numaNodesOf(device) ?? []).length > 0)) {
+    return { aligned: [], others: ids };
+  }
+  const isAligned = (id: string): boolean => nodesOf(id).some((node) => (affinity & (1 << node)) !== 0);
+  const others = ids.filter((id) => !isAligned(id));
+  return {
+    aligned: ids.filter(isAligned),
+    others: [...others.filter((id) => nodesOf(id).length > 0), ...others.filter((id) => nodesOf(id).length === 0)],
+  };
 }

@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
 import {
-  type ContainerAllocateResponse,
   type Device,
   type RegisterRequest,
   type RegistrationServer,
@@ -10,19 +9,23 @@ import {
 } from '../../generated/deviceplugin/v1beta1/api.ts';
 import { type Clock, systemClock } from '../../host/clock.ts';
 import { resourceNameProblem } from '../../model/plugin-resource.ts';
-import { disconnected, isHealthy, type NodeCapacity, nodeCapacity, numaNodesOf, type ResourceState } from './capacity.ts';
-import { chooseFrom, refusal, settle, type TopologyPolicy } from './device-choice.ts';
+import { type ContainerGrant, type ContainerRequest, DeviceAllocations } from './allocations.ts';
+import { isHealthy, type NodeCapacity, nodeCapacity, numaNodesOf, type ResourceState } from './capacity.ts';
+import { refusal } from './device-choice.ts';
 import { createImpostor, type Impostor } from './impostors.ts';
 import { PluginConnection } from './plugin-connection.ts';
 import type { SimulatedStock } from './pods.ts';
 import type { RegistrationFault } from './registration-fault.ts';
-import { bindGrpc, listen, makeRenamedSocket } from './renamed-socket.ts';
+import { bindGrpc, keepSocketFile, listen, makeRenamedSocket } from './renamed-socket.ts';
+import type { TopologyPolicy } from './topology-hints.ts';
 
 export interface DeviceManagerSettings {
   /** Stands for `/var/lib/kubelet/device-plugins`. */
   readonly directory: string;
   readonly clock?: Clock;
   readonly topologyPolicy?: TopologyPolicy;
+  /** NUMA nodes of the machine. Default 2. */
+  readonly numaNodes?: number;
   /** Up to 1.36 the end of any stream of a resource takes its newest plugin away; from 1.37 on only the plugin's own. */
   readonly release?: '1.36' | '1.37';
   /** A list, an allocation or a registration changed something. */
@@ -37,11 +40,6 @@ export interface DeviceRequest {
   readonly count: number;
 }
 
-export interface DeviceGrant {
-  readonly deviceIds: readonly string[];
-  readonly response: ContainerAllocateResponse;
-}
-
 /** The kubelet's device manager as plugins see it: registration, dial-back, lists, capacity, allocation, restarts. */
 export class SimulatedDeviceManager {
   readonly socket: string;
@@ -49,7 +47,7 @@ export class SimulatedDeviceManager {
   readonly #clock: Clock;
   readonly #connections = new Map<string, PluginConnection>();
   readonly #open = new Set<PluginConnection>();
-  readonly #grants = new Map<string, DeviceGrant & DeviceRequest>();
+  readonly #allocations: DeviceAllocations;
   #states = new Map<string, ResourceState>();
   readonly #faults = new Map<string, RegistrationFault>();
   #registrations = 0;
@@ -60,6 +58,12 @@ export class SimulatedDeviceManager {
     this.socket = join(settings.directory, 'kubelet.sock');
     this.#settings = settings;
     this.#clock = settings.clock ?? systemClock;
+    this.#allocations = new DeviceAllocations({
+      policy: settings.topologyPolicy ?? 'none',
+      numaNodes: settings.numaNodes ?? 2,
+      state: (resource) => this.#states.get(resource),
+      plugin: (resource) => this.#connections.get(resource),
+    });
   }
 
   /** Deletes every socket in the directory, other files stay; then listens. */
@@ -78,8 +82,10 @@ export class SimulatedDeviceManager {
       },
     };
     server.addService(RegistrationService, methods);
-    await makeRenamedSocket(this.socket, (path) => bindGrpc(server, path));
-    this.#end = async () => server.forceShutdown();
+    rmSync(this.socket, { force: true });
+    // In its place, unlike the socket of PodResources.
+    await bindGrpc(server, this.socket);
+    this.#end = async () => keepSocketFile(this.socket, () => server.forceShutdown());
   }
 
   /** Ends it as a signal does: connections are cut, the socket file stays, what was known is in the checkpoint alone. */
@@ -133,9 +139,32 @@ export class SimulatedDeviceManager {
     return this.#connections.has(resource);
   }
 
-  /** The kubelet's copy of the list. */
+  /** The kubelet's copy of the list; of a plugin that went away, all unhealthy. */
   devices(resource: string): readonly Device[] {
-    return [...(this.#states.get(resource)?.devices.values() ?? [])];
+    const state = this.#states.get(resource);
+    const devices = [...(state?.devices.values() ?? [])];
+    return state?.stoppedAtMs === undefined ? devices : devices.map((device) => ({ ...device, health: 'Unhealthy' }));
+  }
+
+  /** Every resource that was ever registered, as the checkpoint names them. */
+  resources(): readonly string[] {
+    return [...this.#states.keys()];
+  }
+
+  /**
+   * `allocatedResourcesStatus` of a pod by container, resource and device: the health that was sent last, whether or not the plugin is
+   * still there, and healthy for a device that it no longer tells of.
+   */
+  status(podUid: string): Record<string, Record<string, Record<string, 'Healthy' | 'Unhealthy'>>> {
+    const told: Record<string, Record<string, Record<string, 'Healthy' | 'Unhealthy'>>> = {};
+    for (const { container, resource, deviceIds } of this.#allocations.of(podUid)) {
+      const healthOf = (id: string): 'Healthy' | 'Unhealthy' => {
+        const device = this.#states.get(resource)?.devices.get(id);
+        return device === undefined || isHealthy(device) ? 'Healthy' : 'Unhealthy';
+      };
+      told[container] = { ...told[container], [resource]: Object.fromEntries(deviceIds.map((id) => [id, healthOf(id)])) };
+    }
+    return told;
   }
 
   capacity(resource: string): NodeCapacity | undefined {
@@ -145,55 +174,40 @@ export class SimulatedDeviceManager {
 
   /** For PodResources: what the node has in all. */
   stock(): SimulatedStock {
-    const devices = [...this.#states.values()].flatMap(({ resource, devices: all }) =>
-      [...all.values()].map((device) => {
+    const devices = this.resources().flatMap((resource) =>
+      this.devices(resource).map((device) => {
         const numaNodes = numaNodesOf(device);
         return { resource, id: device.ID, healthy: isHealthy(device), ...(numaNodes === undefined ? {} : { numaNodes }) };
       }),
     );
-    return { devices, cpus: [], memory: [] };
+    return { devices, resources: this.resources(), cpus: [], memory: [] };
   }
 
-  /**
-   * As at pod admission, one after the other: a plugin that hangs holds up everybody. What a container was given it keeps; asked again, it
-   * gets the same without a call to the plugin.
-   */
-  allocate(request: DeviceRequest): Promise<DeviceGrant> {
-    const grant = this.#admissions.then(() => this.#allocate(request));
-    this.#admissions = grant.catch(() => {});
-    return grant;
+  /** As at pod admission, one container after the other: a plugin that hangs holds up everybody. */
+  allocateAll(request: ContainerRequest): Promise<ContainerGrant[]> {
+    const grants = this.#admissions.then(() => this.#allocations.allocate(request));
+    this.#admissions = grants.catch(() => {});
+    return grants.then((given) => {
+      if (given.length > 0) this.#settings.onChange?.();
+      return given;
+    });
   }
 
-  async #allocate(request: DeviceRequest): Promise<DeviceGrant> {
-    const { resource, count } = request;
-    const key = [request.podUid, request.container, resource].join('\u0000');
-    const known = this.#grants.get(key);
-    if (known !== undefined) return known;
-    const connection = this.#connections.get(resource);
-    const state = this.#states.get(resource);
-    if (connection === undefined || state === undefined) throw refusal(`cannot allocate unregistered device ${resource}`);
-    const inUse = new Set([...this.#grants.values()].flatMap((grant) => (grant.resource === resource ? grant.deviceIds : [])));
-    const { candidates, askPlugin } = chooseFrom(resource, state.devices, inUse, count, this.#settings.topologyPolicy ?? 'none');
-    const ask = askPlugin && connection.options.getPreferredAllocationAvailable;
-    const proposed = ask ? await connection.prefer(candidates, [], count) : [];
-    const deviceIds = settle(candidates, proposed, count);
-    const { containerResponses } = await connection.allocate(deviceIds);
-    const [response] = containerResponses;
-    if (response === undefined) throw refusal(`no containers return in allocation response for ${resource}`);
-    const grant = { ...request, deviceIds, response };
-    this.#grants.set(key, grant);
-    this.#settings.onChange?.();
+  /** As {@link allocateAll} for a container that wants one resource, which must be registered. */
+  async allocate({ resource, count, ...request }: DeviceRequest): Promise<ContainerGrant> {
+    const [grant] = await this.allocateAll({ ...request, wants: [{ resource, count }] });
+    if (grant === undefined) throw refusal(`cannot allocate unregistered device ${resource}`);
     return grant;
   }
 
   /** Before a container's start. */
-  async preStart(grant: DeviceGrant, resource: string): Promise<void> {
+  async preStart(grant: Pick<ContainerGrant, 'deviceIds'>, resource: string): Promise<void> {
     await this.#connections.get(resource)?.preStart(grant.deviceIds);
   }
 
+  /** The checkpoint goes on naming the pod until something else has it written. */
   release(podUid: string): void {
-    for (const [key, grant] of this.#grants) if (grant.podUid === podUid) this.#grants.delete(key);
-    this.#settings.onChange?.();
+    this.#allocations.release(podUid);
   }
 
   /** Dials a plugin back and follows its list; of `Register` and of the plugin watcher alike. */
@@ -218,7 +232,7 @@ export class SimulatedDeviceManager {
     this.#connections.delete(resource);
     this.#close(connection);
     const state = this.#states.get(resource);
-    if (state !== undefined) this.#states.set(resource, disconnected(state, this.#clock.monotonic()));
+    if (state !== undefined) this.#states.set(resource, { ...state, stoppedAtMs: this.#clock.monotonic() });
     this.#settings.onChange?.();
   }
 
@@ -229,7 +243,7 @@ export class SimulatedDeviceManager {
     if (fault?.kind === 'slow') await new Promise<void>((resolve) => this.#clock.after(fault.delayMs, resolve));
     if (fault?.kind === 'refuse') throw new Error(fault.message);
     if (version !== 'v1beta1')
-      throw new Error(`requested API version "${version}" is not supported by kubelet. Supported versions: [v1beta1]`);
+      throw new Error(`requested API version "${version}" is not supported by kubelet. Supported version is ["v1beta1"]`);
     if (fault?.kind === 'no-dial-back') return;
     await this.connect(resourceName, join(this.#settings.directory, endpoint));
     if (fault?.kind === 'double') await this.connect(resourceName, join(this.#settings.directory, endpoint));

@@ -103,10 +103,16 @@ export class SimulatedKubelet {
     for (const path of [this.podResourcesSocket, this.checkpoint]) rmSync(path, { force: true, recursive: true });
   }
 
-  /** The checkpoint is written, as after an allocation. A pod of the same name is replaced. */
+  /** The checkpoint is written, as after an allocation, unless the pod has ended. A pod of the same name is replaced. */
   admitPod(pod: SimulatedPod): void {
     this.#pods.set(podKey(pod.namespace, pod.name), pod);
-    this.#writeCheckpoint();
+    if (pod.ended !== true) this.#writeCheckpoint();
+  }
+
+  /** It has come to its end and is still known. */
+  endPod(namespace: string, name: string): void {
+    const pod = this.#pods.get(podKey(namespace, name));
+    if (pod !== undefined) this.admitPod({ ...pod, ended: true });
   }
 
   /** The checkpoint goes on naming the pod until something else has it written. */

@@ -1,4 +1,4 @@
-import { type ClientReadableStream, credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
+import { type ClientReadableStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import {
   type AllocateResponse,
   type Device,
@@ -45,7 +45,7 @@ export class PluginConnection {
     await new Promise<void>((resolve, reject) => {
       this.#client.waitForReady(Date.now() + DIAL_MS, (error) => {
         if (error === undefined) resolve();
-        else reject(new Error(`failed to dial device plugin with socketPath ${this.socket}: ${error.message}`));
+        else reject(new Error(`failed to dial device plugin: ${error.message}`));
       });
     });
     this.#options = await unary<DevicePluginOptions>((callback) => this.#client.getDevicePluginOptions({}, callback)).catch((error) => {
@@ -67,11 +67,15 @@ export class PluginConnection {
     return stream;
   }
 
-  async prefer(available: readonly string[], mustInclude: readonly string[], size: number): Promise<string[]> {
+  /** Empty when the plugin does not offer to say. */
+  async prefer(available: readonly string[], mustInclude: readonly string[], size: number): Promise<readonly string[]> {
+    if (!this.#options.getPreferredAllocationAvailable) return [];
     const request = { availableDeviceIDs: [...available], mustIncludeDeviceIDs: [...mustInclude], allocationSize: size };
     const answer = await unary<PreferredAllocationResponse>((callback) =>
       this.#client.getPreferredAllocation({ containerRequests: [request] }, callback),
-    );
+    ).catch((error) => {
+      throw new Error(`device plugin GetPreferredAllocation rpc failed with err: ${(error as Error).message}`);
+    });
     return answer.containerResponses[0]?.deviceIDs ?? [];
   }
 
@@ -84,7 +88,9 @@ export class PluginConnection {
     if (!this.#options.preStartRequired) return;
     await unary((callback) =>
       this.#client.preStartContainer({ devicesIds: [...ids] }, new Metadata(), { deadline: Date.now() + PRE_START_MS }, callback),
-    );
+    ).catch((error) => {
+      throw new Error(`device plugin PreStartContainer rpc failed with err: ${(error as Error).message}`);
+    });
   }
 
   close(): void {
@@ -95,8 +101,18 @@ export class PluginConnection {
   }
 }
 
+/** Fails with the text that Go's gRPC makes of a status. */
 function unary<A>(call: (callback: (error: ServiceError | null, answer: A) => void) => unknown): Promise<A> {
   return new Promise((resolve, reject) => {
-    call((error, answer) => (error === null ? resolve(answer) : reject(error)));
+    call((error, answer) => {
+      if (error === null) resolve(answer);
+      else reject(new Error(`rpc error: code = ${codeName(error.code)} desc = ${error.details}`));
+    });
   });
+}
+
+/** `FailedPrecondition` for FAILED_PRECONDITION. */
+function codeName(code: number): string {
+  const words = (status[code] ?? 'UNKNOWN').toLowerCase().split('_');
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }

@@ -1,9 +1,10 @@
-import { readdirSync } from 'node:fs';
+import { type Dirent, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { type PluginInfo, RegistrationClient } from '../../generated/pluginregistration/v1/api.ts';
 import { type Clock, systemClock } from '../../host/clock.ts';
 import { socketAt } from '../../host/socket-file.ts';
+import { resourceNameProblem } from '../../model/plugin-resource.ts';
 import type { SimulatedDeviceManager } from './device-manager.ts';
 
 const RECONCILE_MS = 1_000;
@@ -77,26 +78,36 @@ export class SimulatedPluginWatcher {
 
   /** Undefined when it worked. */
   async #connect({ type, name, endpoint, supportedVersions }: PluginInfo, path: string): Promise<string | undefined> {
-    if (type !== 'DevicePlugin') return `no handler registered for plugin type: ${type}`;
-    if (!supportedVersions.includes('v1beta1')) return `device plugin version is not supported: ${supportedVersions.join(' ')}`;
+    if (type !== 'DevicePlugin') return `RegisterPlugin error -- no handler registered for plugin type: ${type} at socket ${path}`;
+    const problem = validationProblem(name, supportedVersions);
+    if (problem !== undefined) return `RegisterPlugin error -- plugin validation failed with err: ${problem}`;
     return await this.#devices.connect(name, endpoint === '' ? path : endpoint).then(
       () => undefined,
-      (error: unknown) => (error as Error).message,
+      (error: unknown) => `RegisterPlugin error -- plugin registration failed with err: ${(error as Error).message}`,
     );
   }
 }
 
+function validationProblem(name: string, versions: readonly string[]): string | undefined {
+  if (!versions.includes('v1beta1')) return `manager version, v1beta1, is not among plugin supported versions [${versions.join(' ')}]`;
+  if (resourceNameProblem(name) === undefined) return undefined;
+  return `invalid name of device plugin socket: the ResourceName "${name}" is invalid`;
+}
+
+/** Of a directory and all below it; what begins with a dot is passed over. */
 function socketsIn(directory: string): [string, string][] {
-  return names(directory).flatMap((name): [string, string][] => {
-    const path = join(directory, name);
+  return entriesOf(directory).flatMap((entry): [string, string][] => {
+    if (entry.name.startsWith('.')) return [];
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return socketsIn(path);
     const state = socketAt(path);
-    return name.startsWith('.') || state.kind !== 'socket' ? [] : [[path, state.identity]];
+    return state.kind === 'socket' ? [[path, state.identity]] : [];
   });
 }
 
-function names(directory: string): string[] {
+function entriesOf(directory: string): Dirent[] {
   try {
-    return readdirSync(directory).sort();
+    return readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
   } catch {
     return [];
   }

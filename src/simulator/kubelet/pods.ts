@@ -1,3 +1,5 @@
+import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
+
 /** A device in a container's hands or in the kubelet's stock. */
 export interface SimulatedDevice {
   readonly resource: string;
@@ -24,6 +26,8 @@ export interface SimulatedContainer {
   /** `sidecar` is a restartable init container; a plain init container holds devices and is never listed. */
   readonly kind?: 'app' | 'sidecar' | 'init';
   readonly devices?: readonly SimulatedDevice[];
+  /** What plugins answered, by resource, for the checkpoint. */
+  readonly responses?: Readonly<Record<string, ContainerAllocateResponse>>;
   readonly cpus?: readonly number[];
   readonly memory?: readonly SimulatedMemory[];
   readonly claims?: readonly SimulatedClaim[];
@@ -43,6 +47,8 @@ export interface SimulatedPod {
 /** What the node can hand out in all. */
 export interface SimulatedStock {
   readonly devices: readonly (SimulatedDevice & { readonly healthy?: boolean })[];
+  /** Resources that are known though they may have no device. */
+  readonly resources?: readonly string[];
   readonly cpus: readonly number[];
   readonly memory: readonly SimulatedMemory[];
 }

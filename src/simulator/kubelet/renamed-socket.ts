@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import type { Server as NetServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { type Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
@@ -30,4 +30,18 @@ export function listen(server: NetServer, path: string): Promise<void> {
       resolve();
     });
   });
+}
+
+/** Ends a server at that path and leaves its socket file behind, as a process does that is killed. */
+export function keepSocketFile(path: string, end: () => void): void {
+  const second = join(dirname(dirname(path)), `.${randomBytes(4).toString('hex')}`);
+  try {
+    linkSync(path, second);
+  } catch {
+    // Somebody has removed it.
+    end();
+    return;
+  }
+  end();
+  renameSync(second, path);
 }

@@ -1,10 +1,11 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { describe, inject } from 'vitest';
+import type { AnyKubelet } from './any-kubelet.ts';
 import './global-setup.ts';
 
 const PROGRAM = inject('kubeletProgram');
@@ -97,7 +98,7 @@ interface Waiting {
 }
 
 /** A kubelet's own device code in a process of its own. A restart is another process in the same directory. */
-export class RealKubelet {
+export class RealKubelet implements AnyKubelet {
   readonly directory = mkdtempSync(join(tmpdir(), 'kubelet-'));
   readonly #args: readonly string[];
   readonly #waiting = new Map<number, Waiting>();
@@ -216,6 +217,10 @@ export class RealKubelet {
   async allocatable(resource: string): Promise<readonly string[]> {
     const { devices = [] } = await this.ask<{ readonly devices?: readonly ToldDevices[] }>('allocatable');
     return [...new Set(devices.filter(({ resource_name }) => resource_name === resource).flatMap(({ device_ids }) => device_ids))].sort();
+  }
+
+  checkpointText(): string {
+    return readFileSync(this.checkpoint, 'utf8');
   }
 
   deliver(): Promise<readonly Refused[]> {

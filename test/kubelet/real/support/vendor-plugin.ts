@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { credentials, Server, ServerCredentials, type ServerWritableStream } from '@grpc/grpc-js';
 import {
@@ -9,6 +9,7 @@ import {
   type ListAndWatchResponse,
   RegistrationClient,
 } from '../../../../src/generated/deviceplugin/v1beta1/api.ts';
+import { type RegistrationServer, RegistrationService } from '../../../../src/generated/pluginregistration/v1/api.ts';
 
 /** NUMA nodes of a device: absent is no topology, empty is a topology without nodes. */
 export interface VendorDevice {
@@ -26,6 +27,10 @@ export interface VendorSettings {
   readonly allocate?: (ids: readonly string[]) => Partial<ContainerAllocateResponse> | undefined;
   readonly preStart?: (ids: readonly string[]) => void;
   readonly version?: string;
+  /** Name of its socket; made of the resource when absent. */
+  readonly socket?: string;
+  /** What it says it is to the plugin watcher. Default `DevicePlugin`. */
+  readonly type?: string;
 }
 
 const EMPTY: ContainerAllocateResponse = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
@@ -33,6 +38,8 @@ const EMPTY: ContainerAllocateResponse = { envs: {}, mounts: [], devices: [], an
 /** A device plugin of somebody else: says what it is told to say, and keeps count of what it was asked. */
 export class VendorPlugin {
   readonly asked: { readonly method: string; readonly ids: readonly string[]; readonly mustInclude?: readonly string[] }[] = [];
+  /** What the plugin watcher told it: `registered`, or what is wrong. */
+  readonly notified: string[] = [];
   readonly socket: string;
   readonly #settings: VendorSettings;
   readonly #server = new Server();
@@ -40,13 +47,15 @@ export class VendorPlugin {
   #devices: readonly VendorDevice[];
 
   constructor(directory: string, settings: VendorSettings) {
-    this.socket = join(directory, `${settings.resource.replaceAll('/', '_')}.sock`);
+    this.socket = join(directory, settings.socket ?? `${settings.resource.replaceAll('/', '_')}.sock`);
     this.#settings = settings;
     this.#devices = settings.devices;
     this.#server.addService(DevicePluginService, this.#methods());
+    this.#server.addService(RegistrationService, this.#watcherMethods());
   }
 
   async serve(): Promise<void> {
+    mkdirSync(dirname(this.socket), { recursive: true });
     rmSync(this.socket, { force: true });
     await new Promise<void>((resolve, reject) => {
       this.#server.bindAsync(`unix:${this.socket}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve()));
@@ -87,6 +96,17 @@ export class VendorPlugin {
   close(): void {
     this.#server.forceShutdown();
     rmSync(this.socket, { force: true });
+  }
+
+  #watcherMethods(): RegistrationServer {
+    const { resource, type = 'DevicePlugin', version = 'v1beta1' } = this.#settings;
+    return {
+      getInfo: (_, callback) => callback(null, { type, name: resource, endpoint: this.socket, supportedVersions: [version] }),
+      notifyRegistrationStatus: ({ request: { pluginRegistered, error } }, callback) => {
+        this.notified.push(pluginRegistered ? 'registered' : error);
+        callback(null, {});
+      },
+    };
   }
 
   #methods(): DevicePluginServer {

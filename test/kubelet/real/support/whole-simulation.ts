@@ -1,0 +1,151 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import {
+  type AllocatableResourcesResponse,
+  type ContainerDevices,
+  type ListPodResourcesResponse,
+  PodResourcesListerClient,
+} from '../../../../src/generated/podresources/v1/api.ts';
+import { admitThroughPlugins } from '../../../../src/simulator/kubelet/admission.ts';
+import { AdmissionError } from '../../../../src/simulator/kubelet/device-choice.ts';
+import { SimulatedDeviceManager } from '../../../../src/simulator/kubelet/device-manager.ts';
+import { SimulatedKubelet } from '../../../../src/simulator/kubelet/kubelet.ts';
+import { SimulatedPluginWatcher } from '../../../../src/simulator/kubelet/plugin-watcher.ts';
+import type { TopologyPolicy } from '../../../../src/simulator/kubelet/topology-hints.ts';
+import type { AnyKubelet } from './any-kubelet.ts';
+import type { Admission, Given, StartSettings, ToldCapacity, ToldDevices, ToldPod, WantedPod } from './real-kubelet.ts';
+
+type Named = Pick<WantedPod, 'namespace' | 'name'>;
+
+/** The parts of the simulated kubelet put together, under the same handles as the real one. */
+export class WholeSimulation implements AnyKubelet {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'simulated-'));
+  readonly pluginDirectory = join(this.#directory, 'device-plugins');
+  readonly registry = join(this.#directory, 'plugins_registry');
+  readonly #kubelet = new SimulatedKubelet({ directory: this.#directory });
+  readonly #manager: SimulatedDeviceManager;
+  readonly #watcher: SimulatedPluginWatcher;
+
+  constructor(topologyPolicy: TopologyPolicy) {
+    for (const folder of [this.pluginDirectory, this.registry]) mkdirSync(folder, { recursive: true });
+    const onChange = (): void => this.#kubelet.setStock(this.#manager.stock());
+    this.#manager = new SimulatedDeviceManager({ directory: this.pluginDirectory, topologyPolicy, onChange });
+    this.#watcher = new SimulatedPluginWatcher(this.registry, this.#manager);
+  }
+
+  get podResourcesSocket(): string {
+    return this.#kubelet.podResourcesSocket;
+  }
+
+  async start({ podsAfterMs = 0 }: StartSettings = {}): Promise<void> {
+    await this.#manager.start();
+    this.#watcher.start();
+    await this.#kubelet.restart({ emptyForMs: podsAfterMs });
+  }
+
+  async end(): Promise<void> {
+    this.#watcher.stop();
+    await this.#manager.stop();
+    await this.#kubelet.stop();
+  }
+
+  async close(): Promise<void> {
+    await this.end();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  async deliver(): Promise<void> {
+    this.#kubelet.deliverPods();
+  }
+
+  async admit({ namespace, name, uid = name, containers }: WantedPod): Promise<Admission> {
+    const wanted = containers.map(({ name: container, kind = 'app', wants = {} }) => ({
+      name: container,
+      kind,
+      wants: Object.entries(wants).map(([resource, count]) => ({ resource, count })),
+    }));
+    try {
+      const admitted = await admitThroughPlugins(this.#kubelet, this.#manager, { namespace, name, uid, containers: wanted });
+      const given: Record<string, Given> = {};
+      for (const container of admitted.containers) {
+        const devices: Record<string, string[]> = {};
+        for (const { resource, id } of container.devices ?? []) devices[resource] = [...(devices[resource] ?? []), id].sort();
+        given[container.name] = { devices, ...(await this.#startProblem(devices)) };
+      }
+      return { uid, given };
+    } catch (error) {
+      if (!(error instanceof AdmissionError)) throw error;
+      return { uid, refused: { pod: `${namespace}/${name}`, reason: error.reason, message: error.message } };
+    }
+  }
+
+  async remove({ namespace, name }: Named): Promise<void> {
+    this.#manager.release(this.#uidOf({ namespace, name }));
+    this.#kubelet.removePod(namespace, name);
+  }
+
+  async finish({ namespace, name }: Named): Promise<void> {
+    this.#manager.release(this.#uidOf({ namespace, name }));
+    this.#kubelet.endPod(namespace, name);
+  }
+
+  async status(pod: Named): Promise<Record<string, Record<string, Record<string, string>>>> {
+    return this.#manager.status(this.#uidOf(pod));
+  }
+
+  async capacity(): Promise<ToldCapacity> {
+    const told = { capacity: {} as Record<string, number>, allocatable: {} as Record<string, number>, gone: [] };
+    for (const resource of this.#manager.resources()) {
+      const { capacity = 0, allocatable = 0 } = this.#manager.capacity(resource) ?? {};
+      told.capacity[resource] = capacity;
+      told.allocatable[resource] = allocatable;
+    }
+    return told;
+  }
+
+  async list(): Promise<readonly ToldPod[]> {
+    const { podResources } = await this.#ask<ListPodResourcesResponse>((client, done) => client.list({}, done));
+    return podResources.map(({ name, namespace, containers }) => ({
+      name,
+      namespace,
+      containers: containers.map((container) => ({ name: container.name, devices: container.devices.map(told) })),
+    }));
+  }
+
+  async allocatable(resource: string): Promise<readonly string[]> {
+    const { devices } = await this.#ask<AllocatableResourcesResponse>((client, done) => client.getAllocatableResources({}, done));
+    return [...new Set(devices.filter(({ resourceName }) => resourceName === resource).flatMap(({ deviceIds }) => deviceIds))].sort();
+  }
+
+  checkpointText(): string {
+    return readFileSync(this.#kubelet.checkpoint, 'utf8');
+  }
+
+  async #startProblem(devices: Readonly<Record<string, readonly string[]>>): Promise<{ error?: string }> {
+    try {
+      for (const [resource, deviceIds] of Object.entries(devices)) await this.#manager.preStart({ deviceIds }, resource);
+      return {};
+    } catch (error) {
+      return { error: (error as Error).message };
+    }
+  }
+
+  #uidOf({ namespace, name }: Named): string {
+    return this.#kubelet.pods().find((pod) => pod.namespace === namespace && pod.name === name)?.uid ?? '';
+  }
+
+  #ask<T>(call: (client: PodResourcesListerClient, done: (error: Error | null, answer: T) => void) => unknown): Promise<T> {
+    const client = new PodResourcesListerClient(`unix:${this.podResourcesSocket}`, credentials.createInsecure());
+    return new Promise<T>((resolve, reject) => {
+      call(client, (error, answer) => (error === null ? resolve(answer) : reject(error)));
+    }).finally(() => client.close());
+  }
+}
+
+/** In the proto's own JSON, defaults left out. */
+function told({ resourceName, deviceIds, topology }: ContainerDevices): ToldDevices {
+  const nodes = topology?.nodes.map(({ ID }) => (ID === 0n ? {} : { ID: `${ID}` }));
+  return { resource_name: resourceName, device_ids: deviceIds, ...(nodes === undefined ? {} : { topology: { nodes } }) };
+}
