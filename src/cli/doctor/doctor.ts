@@ -4,6 +4,7 @@ import { checkFamilies } from './family-checks.ts';
 import { checkHost } from './host-check.ts';
 import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
 import { checkRoots } from './path-checks.ts';
+import { checkPlugin } from './plugin-check.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
 import { formatReport } from './report.ts';
 import { checkListenAddress } from './web-check.ts';
@@ -17,6 +18,7 @@ export const checks: readonly Check[] = [
   checkRoots,
   checkPodResources,
   checkCheckpoint,
+  checkPlugin,
   checkFamilies,
   checkListenAddress,
 ];

@@ -122,6 +122,26 @@ describe('doctor', () => {
     expect(status).toBe(1);
   });
 
+  it.each<[string, readonly string[], () => Promise<unknown>, Partial<CheckResult>]>([
+    [
+      'can be used',
+      [],
+      async () => await startMute(join(folder, 'kubelet/kubelet.sock')),
+      { status: 'ok', detail: 'kubelet, for 1 resource' },
+    ],
+    ['has no kubelet', [], async () => {}, { status: 'finding', detail: 'kubelet/kubelet.sock is not there' }],
+    ['is a file', ['--plugin.dir=checkpoint'], async () => {}, { status: 'finding', detail: 'is not a directory' }],
+    ['is absent', ['--plugin.registration=watcher', '--plugin.registry-dir=none'], async () => {}, { status: 'finding', detail: 'ENOENT' }],
+  ])('tells a directory for plugins that %s', async (_name, flags, prepare, expected) => {
+    await prepare();
+    const config = join(folder, 'config.json');
+    writeFileSync(config, JSON.stringify({ plugin: { resources: [{ resource: 'example.com/hca', select: { family: 'infiniband' } }] } }));
+    const absolute = flags.map((flag) => flag.replace(/dir=/, `dir=${folder}/`));
+    const { result } = await doctor(`--config.file=${config}`, `--plugin.dir=${folder}/kubelet`, ...absolute);
+    const { status, detail } = result('plugin-directory') as CheckResult;
+    expect({ status, detail }).toEqual({ status: expected.status, detail: expect.stringContaining(String(expected.detail)) });
+  });
+
   it('finds an address that something else listens on', async () => {
     await startKubelet();
     await startMute(join(folder, 'web.sock'));

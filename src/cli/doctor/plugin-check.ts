@@ -1,0 +1,41 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { pluginResources } from '../../config/structured.ts';
+import { errnoName } from '../../host/tree.ts';
+import { pluginOptions } from '../../plugin/options.ts';
+import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
+
+const LOSS = 'The configured resources cannot be offered to the kubelet.';
+
+/** Whether sockets can be made where the kubelet looks for them, and whether it is there to be told. */
+export function checkPlugin({ configuration }: CheckContext): CheckResult[] {
+  const name = 'plugin-directory';
+  const count = configuration.part(pluginResources).length;
+  if (count === 0) return [skipped(name, 'no resource is configured below plugin.resources')];
+  const options = configuration.section('plugin', pluginOptions);
+  const [option, path] = options.registration === 'watcher' ? ['registry-dir', options['registry-dir']] : ['dir', options.dir];
+  const trouble = whyUnusable(path);
+  if (trouble !== undefined) {
+    return [finding(name, `${path} ${trouble}`, LOSS, `Mount the host's directory without readOnly, or set --plugin.${option}.`)];
+  }
+  const socket = join(path, 'kubelet.sock');
+  if (option === 'dir' && !isSocket(socket)) {
+    return [finding(name, `${socket} is not there`, LOSS, 'Look at the kubelet: systemctl status kubelet. Or set --plugin.dir.')];
+  }
+  return [ok(name, `${path}, for ${count} ${count === 1 ? 'resource' : 'resources'}`)];
+}
+
+/** Also answers for a read-only mount, which no user may write to. */
+function whyUnusable(path: string): string | undefined {
+  try {
+    if (!statSync(path).isDirectory()) return 'is not a directory';
+    accessSync(path, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return `cannot be written to (${errnoName(error)})`;
+  }
+}
+
+function isSocket(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isSocket() === true;
+}
