@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { presentNodeExporters } from './node-exporters.mjs';
 
 const RESULTS = fileURLToPath(new URL('../results/', import.meta.url));
 /** Clock ticks per second of /proc/<pid>/stat on every Linux of the last twenty years. */
@@ -34,6 +35,14 @@ export function cpuSeconds(pid) {
   return (Number(fields[11]) + Number(fields[12])) / TICKS;
 }
 
+/** The same as the scheduler counts it for the threads that there are, milliseconds: for what ends within a tick. */
+export function cpuMillis(pid) {
+  let nanos = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`))
+    nanos += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+  return nanos / 1e6;
+}
+
 export function rssMiB(pid) {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
 }
@@ -49,15 +58,9 @@ export function machine() {
     memoryGiB: Math.round(totalmem() / 2 ** 30),
     kernel: release(),
     node: process.version,
-    nodeExporter: nodeExporterVersion(),
+    nodeExporters: presentNodeExporters().map(({ version }) => version),
     compiler: firstLine('cc', ['--version']),
   };
-}
-
-export const NODE_EXPORTER = process.env.NODE_EXPORTER ?? 'prometheus-node-exporter';
-
-function nodeExporterVersion() {
-  return /version ([^ )]+)/.exec(firstLine(NODE_EXPORTER, ['--version']) ?? '')?.[1];
 }
 
 function firstLine(command, args) {
@@ -68,7 +71,7 @@ function firstLine(command, args) {
   }
 }
 
-/** Prints the rows and keeps them, with the machine, as `results/<name>.json`. */
+/** Prints the rows and keeps them, with the machine and what else is to be known, as `results/<name>.json`. */
 export function report(name, rows, details = {}) {
   console.table(rows);
   mkdirSync(RESULTS, { recursive: true });

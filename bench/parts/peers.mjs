@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { cpuSeconds, NODE_EXPORTER } from './measure.mjs';
+import { cpuSeconds } from './measure.mjs';
+import { newestNodeExporter } from './node-exporters.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -30,26 +31,28 @@ export async function startCore(settings, execArgv = []) {
   };
 }
 
-/** The infiniband collector alone, as cheap as it can be had. Throws when it does not read the tree. */
-export async function startNodeExporter(sysfs) {
+/** The infiniband collector alone, as cheap as it can be had: of the newest node_exporter, or of the one given. Throws when it does not read the tree. */
+export async function startNodeExporter(sysfs, exporter) {
+  const peer = await startExporter(exporter ?? (await newestNodeExporter()), ['--collector.infiniband', `--path.sysfs=${sysfs}`]);
+  return { ...peer, series: peer.page.split('\n').filter((line) => line.startsWith('node_infiniband_')).length };
+}
+
+/** node_exporter with the collectors given and nothing else. Throws when one of them has nothing to tell. */
+export async function startExporter({ version, path }, flags) {
   const port = await freePort();
-  const flags = [
-    `--path.sysfs=${sysfs}`,
-    '--collector.disable-defaults',
-    '--collector.infiniband',
-    `--web.listen-address=127.0.0.1:${port}`,
-    '--web.disable-exporter-metrics',
-    '--log.level=error',
-  ];
-  const child = spawn(NODE_EXPORTER, flags, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const others = ['--collector.disable-defaults', '--web.disable-exporter-metrics', '--web.max-requests=0', '--log.level=error'];
+  const child = spawn(path, [...others, ...flags, `--web.listen-address=127.0.0.1:${port}`], { stdio: ['ignore', 'ignore', 'inherit'] });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const scrape = () => fetchText({ host: '127.0.0.1', port, path: '/metrics', agent });
   let page = '';
   for (let tries = 0; tries < 100 && page === ''; tries += 1) page = await scrape().catch(() => sleep(50, ''));
-  if (!page.includes('node_scrape_collector_success{collector="infiniband"} 1')) throw new Error('node_exporter does not read the tree');
+  const isRead = page.includes('node_scrape_collector_success{') && !/^node_scrape_collector_success\{.*\} 0$/m.test(page);
+  if (!isRead) throw new Error(`node_exporter ${version} does not read what it was given`);
   return {
+    version,
     pid: child.pid,
-    series: page.split('\n').filter((line) => line.startsWith('node_infiniband_')).length,
+    port,
+    page,
     scrape,
     cpuSeconds: () => cpuSeconds(child.pid),
     stop: async () => {
@@ -106,7 +109,7 @@ export function fetchText(options) {
   });
 }
 
-async function freePort() {
+export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
