@@ -129,6 +129,13 @@ function procFacts({ proc }: Pick<Host, 'proc'>, pciAddress: string): Record<'uu
   return { uuid: fact('GPU UUID', 'GPU-[0-9a-f-]{36}'), model: fact('Model', '.+?'), minor: fact('Device Minor', '\\d+') };
 }
 
+/** What {@link devicesOf} looks up besides the elements and what never changes, as one text to be compared. */
+export function surroundingsOf({ dev, proc }: Pick<Host, 'dev' | 'proc'>, hasInstances: boolean): string {
+  return `${nodesOf(dev, undefined)} ${hasInstances ? (proc.text(MIG_MINORS) ?? '') : ''}`;
+}
+
+const MIG_MINORS = 'driver/nvidia-caps/mig-minors';
+
 /** Nodes every CUDA program opens; those that are made on demand only where they are there. */
 function nodesOf(dev: Tree, minor: string | undefined): string {
   const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'].filter((name) => dev.exists(name));
@@ -141,7 +148,7 @@ function nodesOf(dev: Tree, minor: string | undefined): string {
  */
 function capabilityNodes(proc: Tree, minor: string | undefined, gpuInstance: string, computeInstance: string): readonly string[] {
   if (minor === undefined) return [];
-  const minors = proc.text('driver/nvidia-caps/mig-minors') ?? '';
+  const minors = proc.text(MIG_MINORS) ?? '';
   return [`gi${gpuInstance}/access`, `gi${gpuInstance}/ci${computeInstance}/access`].flatMap((name) => {
     const listed = new RegExp(`^gpu${minor}/${name} (\\d+)$`, 'm').exec(minors)?.[1];
     const file = listed === undefined ? proc.text(`driver/nvidia/capabilities/gpu${minor}/mig/${name}`) : undefined;

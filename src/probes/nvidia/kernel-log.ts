@@ -5,8 +5,8 @@ import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import type { ToldXid } from './nvml/source.ts';
-import { xidReports } from './xid-findings.ts';
-import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from './xid-memory.ts';
+import { type XidReport, xidReports, xidReportsHoldUntil } from './xid-findings.ts';
+import { EMPTY_MEMORY, endFaults, isQuiet, rememberRecord, type XidMemory } from './xid-memory.ts';
 
 /** The driver's word is as old as the read that brought it; log lines of these last seconds may be younger. */
 const WORD_AGE_MS = 10_000;
@@ -27,6 +27,10 @@ export class KernelLogProbe implements Probe {
   #wake: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[] = [];
+  /** Of these nothing is left to end. */
+  #quiet: Quiet | undefined;
+  #told: ToldXids | undefined;
+  readonly #mergedReports = new Map<string, Merged>();
   /** Xids that stand for lines of the log. */
   #heard = 0;
 
@@ -44,9 +48,7 @@ export class KernelLogProbe implements Probe {
     // A machine without GPUs has no use for the log, and needs no right to read it.
     if (this.#devices.length === 0) return collection;
     this.#readLog();
-    for (const pciAddress of askingNothing(collection)) {
-      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', askedAtMs - WORD_AGE_MS);
-    }
+    this.#endFaults(collection, askedAtMs - WORD_AGE_MS);
     const problem = this.#reader?.status().problem;
     this.#hear(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     return {
@@ -72,9 +74,19 @@ export class KernelLogProbe implements Probe {
   }
 
   #remember({ reports, complete }: Collection): void {
+    if (complete !== false && reports.length === this.#devices.length && reports.every(({ device }, at) => device === this.#devices[at]))
+      return;
+    this.#mergedReports.clear();
     const devices = reports.map(({ device }) => device);
     if (complete !== false) this.#devices = devices;
     else this.#devices = [...devices, ...this.#devices.filter(({ id }) => !devices.some((device) => device.id === id))];
+  }
+
+  #endFaults(collection: Collection, atMs: number): void {
+    if (this.#quiet?.memory === this.#memory && this.#quiet.devices === this.#devices) return;
+    for (const pciAddress of askingNothing(collection)) this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', atMs);
+    const gpus = this.#devices.flatMap(({ kind, pciAddress }) => (kind === 'gpu' && pciAddress !== undefined ? [pciAddress] : []));
+    this.#quiet = isQuiet(this.#memory, gpus) ? { memory: this.#memory, devices: this.#devices } : undefined;
   }
 
   /** What the driver's library told has its line in the log, with process and detail; where the log is closed, the number has to do. */
@@ -107,13 +119,12 @@ export class KernelLogProbe implements Probe {
 
   /** Known devices that were not read get a report when the log has something on them. */
   #withXids({ reports }: Collection): readonly DeviceReport[] {
-    const xids = xidReports(this.#memory, this.#devices, this.#host.clock.now());
+    const xids = this.#xids(this.#host.clock.now());
     const merged = reports.map((report) => {
       const own = xids.get(report.device.id);
-      return own === undefined
-        ? report
-        : { ...report, readings: [...report.readings, ...own.readings], findings: [...report.findings, ...own.findings] };
+      return own === undefined ? report : this.#merged(report, own);
     });
+    if (reports.length === this.#devices.length) return merged;
     const read = new Set(reports.map(({ device }) => device.id));
     const unread = this.#devices.flatMap((device): DeviceReport[] => {
       const own = xids.get(device.id);
@@ -121,7 +132,43 @@ export class KernelLogProbe implements Probe {
     });
     return [...merged, ...unread];
   }
+
+  /** Made anew when the log or the devices changed, or something has passed. */
+  #xids(nowMs: number): ReadonlyMap<string, XidReport> {
+    const known = this.#told;
+    if (known?.memory === this.#memory && known.devices === this.#devices && nowMs < known.untilMs) return known.reports;
+    const reports = xidReports(this.#memory, this.#devices, nowMs);
+    this.#told = { memory: this.#memory, devices: this.#devices, untilMs: xidReportsHoldUntil(this.#memory, nowMs), reports };
+    return reports;
+  }
+
+  /** The same lists and the same report as long as their parts are the same. */
+  #merged(report: DeviceReport, own: XidReport): DeviceReport {
+    const { id } = report.device;
+    const known = this.#mergedReports.get(id);
+    if (known?.own === own && known.report === report) return known.merged;
+    const findings =
+      known?.own === own && known.report.findings === report.findings ? known.merged.findings : [...report.findings, ...own.findings];
+    const readings = own.readings.length === 0 ? report.readings : [...report.readings, ...own.readings];
+    const merged = { ...report, readings, findings };
+    this.#mergedReports.set(id, { own, report, merged });
+    return merged;
+  }
 }
+
+/** A report as it came, what the log says of its device, and both together. */
+interface Merged {
+  readonly own: XidReport;
+  readonly report: DeviceReport;
+  readonly merged: DeviceReport;
+}
+
+interface Quiet {
+  readonly memory: XidMemory;
+  readonly devices: readonly Device[];
+}
+
+type ToldXids = Quiet & { readonly untilMs: number; readonly reports: ReadonlyMap<string, XidReport> };
 
 /** The line that the driver would have logged. */
 function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: ToldXid, seq: number, timeMs: number): KmsgMessage {

@@ -1,32 +1,18 @@
 import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
-import type { Collection, DeviceProcess, DeviceReport, Problem } from '../../model/collection.ts';
-import type { Device } from '../../model/device.ts';
+import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
-import type { Reading } from '../../model/metric.ts';
 import type { Probe } from '../family.ts';
-import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
-import { deviceFromProc, devicesOf, type Located, type NodeFacts, type Shown } from './devices.ts';
-import { childrenOf, type Element, textAt } from './document.ts';
+import { deviceFromProc, devicesOf, type NodeFacts, type Shown, surroundingsOf } from './devices.ts';
+import { childrenOf, type Element } from './document.ts';
 import { withFaults } from './faults.ts';
-import { gpuFindings } from './findings.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
-import { instanceFindings } from './memory-findings.ts';
 import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
-import { processesOf } from './processes.ts';
-import { readGpu, readMig, type Told, wordAt } from './readings.ts';
+import { wordAt } from './readings.ts';
+import { type Place, Reporter } from './reporter.ts';
 import { readSmi, type SmiDocument, type SmiResult, type SurplusFault, surplusFaults } from './smi.ts';
-import { WidthMemory } from './width-memory.ts';
-
-/** What the PCI function of a GPU told. */
-interface PcieTold {
-  readonly readings: readonly Reading[];
-  readonly findings: readonly Finding[];
-  readonly instanceFindings: readonly Finding[];
-  readonly atMs: number;
-}
 
 /** What one read came to, whoever told it. */
 interface Read {
@@ -35,6 +21,8 @@ interface Read {
   readonly faults: readonly SurplusFault[];
   readonly problems: Problem[];
   readonly source: string;
+  /** False after a round that asked for what changes quickly alone. */
+  readonly isWhole: boolean;
 }
 
 /** One read of NVML or `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown, links that became narrower. */
@@ -42,10 +30,8 @@ export class NvidiaProbe implements Probe {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
   readonly #nvml: NvmlSource;
-  readonly #widths = new WidthMemory();
-  readonly #pcie = new Map<string, PcieTold>();
-  /** Reports and what they were made of: whoever compares them need not look into one that is the same. */
-  readonly #made = new WeakMap<Element, { readonly made: readonly unknown[]; readonly report: DeviceReport }>();
+  readonly #reporter: Reporter;
+  #surroundings = '';
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
   #known: readonly DeviceReport[] = [];
@@ -55,6 +41,7 @@ export class NvidiaProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
+    this.#reporter = new Reporter(host, this.#nvml);
   }
 
   async collect(): Promise<Collection> {
@@ -103,79 +90,39 @@ export class NvidiaProbe implements Probe {
     const faults = surplusFaults(surplus);
     if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
       problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
-    return this.#assembled({ log, names, faults, problems, source: this.#options['smi-path'] });
+    return this.#assembled({ log, names, faults, problems, source: this.#options['smi-path'], isWhole: true });
   }
 
-  #assembled({ log, names, faults, problems, source }: Read): Collection {
+  #assembled({ log, names, faults, problems, source, isWhole }: Read): Collection {
     const gpus = childrenOf(log, 'gpu');
     const cudaVersion = textOf(log, ['cuda_umd_version', 'cuda_version']);
     const driver = textOf(log, ['kmd_version', 'driver_version']);
     const facts: NodeFacts = { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names };
+    if (isWhole) this.#lookAround(names);
     let isUnnamed = false;
-    const reports = gpus.flatMap((gpu, index) => {
-      const node = { index, ...(cudaVersion === undefined ? {} : { cudaVersion }) };
+    const reports: DeviceReport[] = [];
+    for (const [index, gpu] of gpus.entries()) {
+      const place: Place = { index, isWhole, ...(cudaVersion === undefined ? {} : { cudaVersion }) };
       const locate = (): Shown => ({
         located: devicesOf(gpu, index, facts),
         isUnnamed: instanceKeys(gpu).some((key) => !names.has(key)),
       });
-      const shown = this.#nvml.memoOf(gpu)?.shown(locate) ?? locate();
+      const shown = this.#nvml.memoOf(gpu)?.shown(locate, this.#surroundings) ?? locate();
       isUnnamed ||= shown.isUnnamed;
-      return shown.located.map((each) => this.#report(each, gpu, node, problems));
-    });
-    this.#known = withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
+      for (const located of shown.located) reports.push(this.#reporter.report(located, gpu, place, problems));
+    }
+    this.#known = faults.length === 0 ? reports : withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
     return { reports: this.#known, problems, source, ...(isUnnamed ? { complete: false } : {}) };
   }
 
-  #report(
-    { device, element }: Located,
-    gpu: Element,
-    node: { readonly index: number; readonly cudaVersion?: string },
-    problems: Problem[],
-  ): DeviceReport {
-    const isGpu = device.kind === 'gpu';
-    const memo = this.#nvml.memoOf(element);
-    const tell = (): Told => (isGpu ? readGpu(element, node) : readMig(element, { sharesMemory: sharesMemory(element, gpu) }));
-    const told = memo?.told(tell, isGpu ? this.#nvml.gpuOf(element)?.links : []) ?? tell();
-    if (told.unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(told.unknown) });
-    if (told.failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(told.failed) });
-    const processes = memo?.processes(() => this.#processes(device, gpu)) ?? this.#processes(device, gpu);
-    const judge = (): readonly Finding[] =>
-      isGpu ? gpuFindings(gpu) : [...concerningInstances(gpuFindings(gpu)), ...instanceFindings(element)];
-    const findings = memo?.findings(judge) ?? judge();
-    const compare = (): readonly Finding[] => (isGpu ? this.#widths.findings(device.id, element) : []);
-    const widths = memo?.comparisons(compare) ?? compare();
-    const pcie = this.#readPcie(device.pciAddress);
-    const made = [device, told, processes, findings, widths, pcie];
-    const known = this.#made.get(element);
-    if (known?.made.every((part, index) => part === made[index])) return known.report;
-    const report: DeviceReport = {
-      device,
-      readings: pcie === undefined || !isGpu ? told.readings : [...told.readings, ...pcie.readings],
-      findings: [...findings, ...((isGpu ? pcie?.findings : pcie?.instanceFindings) ?? []), ...widths],
-      ...(processes.length === 0 ? {} : { processes }),
-    };
-    if (memo !== undefined) this.#made.set(element, { made, report });
-    return report;
-  }
-
-  #processes({ kind, attributes }: Device, gpu: Element): readonly DeviceProcess[] {
-    return processesOf(gpu, this.#host.proc, kind === 'gpu' ? undefined : `${attributes?.gpuInstance}/${attributes?.computeInstance}`);
-  }
-
-  #readPcie(address: string | undefined): PcieTold | undefined {
-    if (address === undefined) return undefined;
-    const nowMs = this.#host.clock.now();
-    const known = this.#pcie.get(address);
-    if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known;
-    if (!this.#host.sys.exists(`bus/pci/devices/${address}`)) return undefined;
-    const sample = readPcie(this.#host.sys, address);
-    const findings = pcieErrorFindings(sample);
-    const told = { readings: pcieErrorReadings(sample), findings, instanceFindings: concerningInstances(findings), atMs: nowMs };
-    this.#pcie.set(address, told);
-    return told;
+  /** What the description of a device takes from elsewhere, and may come later than the device. */
+  #lookAround(names: MigNames): void {
+    const surroundings = surroundingsOf(this.#host, names.size > 0);
+    // The same object while it is the same: compared for each GPU at each read.
+    if (surroundings !== this.#surroundings) this.#surroundings = surroundings;
   }
 
   /** GPUs that the lines around the document name as unreadable: known from earlier reads, they stay, as lost. */
@@ -247,23 +194,6 @@ export class NvidiaProbe implements Probe {
       complete: false,
     };
   }
-}
-
-/** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
-const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone']);
-const concerningInstances = (findings: readonly Finding[]): readonly Finding[] =>
-  findings.filter(({ type }) => CONCERNS_INSTANCES.has(type));
-
-/** Compute instances of one GPU instance share its memory. */
-function sharesMemory(instance: Element, gpu: Element): boolean {
-  const own = textAt(instance, 'gpu_instance_id');
-  return childrenOf(gpu, 'mig_devices/mig_device').filter((other) => textAt(other, 'gpu_instance_id') === own).length > 1;
-}
-
-/** A sick GPU gives an error in each of a hundred places: three of them tell what it is about. */
-function summaryOf(unknown: readonly string[]): string {
-  const shown = unknown.slice(0, 3).map((text) => text.slice(0, 120));
-  return unknown.length > 3 ? `${shown.join(', ')} and ${unknown.length - 3} more` : shown.join(', ');
 }
 
 function textOf(log: Element, paths: readonly string[]): string | undefined {

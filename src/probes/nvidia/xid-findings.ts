@@ -22,6 +22,14 @@ const PASSING_SEEN_MS = 60_000;
 /** Of the driver's own words. */
 const MESSAGE_LENGTH = 200;
 
+/** The next time at which {@link xidReports} says something else of the same memory, milliseconds since 1970. */
+export function xidReportsHoldUntil(memory: XidMemory, nowMs: number): number {
+  const ends = [...memory.gpus.values()].flatMap(({ tallies }) =>
+    tallies.flatMap((tally) => (isPassing(tally, nowMs) ? [(tally.lastMs as number) + PASSING_SEEN_MS] : [])),
+  );
+  return Math.min(Infinity, ...ends);
+}
+
 /** What the log says of each device, by device id; devices of which it says nothing are left out. Pure. */
 export function xidReports(memory: XidMemory, devices: readonly Device[], nowMs: number): ReadonlyMap<string, XidReport> {
   const reports = new Map<string, XidReport>();

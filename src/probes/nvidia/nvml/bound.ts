@@ -16,7 +16,7 @@ export interface Bound {
 export function bindAll(library: Library, scratch: Memory, driver: string): Bound {
   const branch = Number(/^\d+/.exec(driver)?.[0] ?? 0);
   return {
-    questions: bindQuestions(library, scratch, branch),
+    questions: bindQuestions(library, branch),
     processes: new ProcessList(library),
     finder: new InstanceFinder(library, scratch),
     links: new NvLinks(library, scratch),

@@ -1,5 +1,6 @@
+import { CHANGE, changeAt, NOT_ASKED, type Seen } from './changes.ts';
 import { CODE, printedFor } from './codes.ts';
-import type { Values } from './getter.ts';
+import type { BoundGetter, Values } from './getter.ts';
 import { FIELD } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -19,6 +20,9 @@ const [MODULE, MEMORY] = [1, 2];
 const NANOSECONDS = 1e9;
 const COUNTERS = 'clocks_event_reasons_counters/clocks_event_reasons_counters';
 
+/** Errors in all memories together since the driver was loaded: while they stay, the counters of each memory need not be asked for. */
+export const ECC_TOTALS = ['nvml/ecc/corrected', 'nvml/ecc/uncorrected'] as const;
+
 /** Read at each refresh, in one call. Ids: nvml.h 13.3. */
 export const fastFields: readonly FieldEntry[] = [
   { id: 82, path: 'temperature/memory_temp' },
@@ -34,6 +38,8 @@ export const fastFields: readonly FieldEntry[] = [
   { id: 78, path: 'nvml/throttled/low_utilization', per: NANOSECONDS },
   { id: 79, path: 'nvml/throttled/reliability', per: NANOSECONDS },
   { id: 230, path: 'gpu_recovery_action', words: RECOVERY_WORDS },
+  { id: 3, path: ECC_TOTALS[0] },
+  { id: 4, path: ECC_TOTALS[1] },
 ];
 
 /**
@@ -61,14 +67,26 @@ export const slowFields: readonly FieldEntry[] = [
   { id: 31, path: 'retired_pages/pending_retirement' },
 ];
 
+/** Words of one entry that are compared: type and code, and the value. */
+const [TYPE, CODE_WORD, LOW, HIGH] = [FIELD.type / 4, FIELD.code / 4, FIELD.value / 4, FIELD.value / 4 + 1];
+const STRIDE = FIELD.size / 4;
+const SEEN_STRIDE = 4;
+
 /** Reads a fixed list of fields with one call. */
-export class FieldPlan {
+export class FieldPlan implements BoundGetter {
+  readonly name = 'nvmlDeviceGetFieldValues';
+  readonly paths: readonly string[];
+  readonly words: number;
   readonly #entries: readonly FieldEntry[];
+  readonly #changes: readonly number[];
   readonly #memory: Memory;
   readonly #call: NvmlFunction | undefined;
 
   constructor(library: Library, entries: readonly FieldEntry[]) {
     this.#entries = entries;
+    this.paths = entries.map(({ path }) => path);
+    this.#changes = this.paths.map(changeAt);
+    this.words = entries.length * SEEN_STRIDE;
     this.#memory = library.memory(Math.max(1, entries.length) * FIELD.size);
     this.#call = library.bind('nvmlDeviceGetFieldValues', 'hip');
     for (const [index, { id, scope = 0 }] of entries.entries()) {
@@ -77,32 +95,41 @@ export class FieldPlan {
     }
   }
 
-  get paths(): readonly string[] {
-    return this.#entries.map(({ path }) => path);
-  }
-
-  /** The code of the call, or the first of one entry that is no mere absence. */
-  read(handle: Handle, values: Values): number {
+  /** The code of the call, or the first of one entry that is no mere absence; then also those that answered are told. */
+  read(handle: Handle, values: Values, seen: Seen): number {
     if (this.#entries.length === 0) return CODE.success;
     const code = this.#call?.(handle, this.#entries.length, this.#memory.address) ?? CODE.functionNotFound;
     if (code !== CODE.success) {
+      if (seen.code === NOT_ASKED || seen.words[0] !== NOT_ASKED) seen.change |= CHANGE.other;
+      seen.words.fill(NOT_ASKED);
       for (const { path } of this.#entries) values[path] = printedFor(code);
       return code;
     }
+    const { words } = this.#memory;
+    const before = seen.words;
+    const isFirst = seen.code === NOT_ASKED;
     let worst: number = CODE.success;
-    for (let index = 0, at = 0; index < this.#entries.length; index += 1, at += FIELD.size) {
+    for (let index = 0, at = 0, known = 0; index < this.#entries.length; index += 1, at += STRIDE, known += SEEN_STRIDE) {
+      const told = words[at + CODE_WORD] as number;
+      if (told !== CODE.success && worst === CODE.success && printedFor(told) !== undefined) worst = told;
+      const isSameKind = !isFirst && words[at + TYPE] === before[known] && told === before[known + 1];
+      const isSame = isSameKind && words[at + LOW] === before[known + 2] && words[at + HIGH] === before[known + 3];
+      if (isSame || (isSameKind && told !== CODE.success)) continue;
+      before[known] = words[at + TYPE] as number;
+      before[known + 1] = told;
+      before[known + 2] = words[at + LOW] as number;
+      before[known + 3] = words[at + HIGH] as number;
+      seen.change |= isSameKind ? (this.#changes[index] as number) : CHANGE.other;
       const entry = this.#entries[index] as FieldEntry;
-      const told = this.#memory.u32(at + FIELD.code);
-      if (told === CODE.success) {
-        const value = fieldNumber(this.#memory, at);
-        values[entry.path] = value === undefined ? undefined : entry.words !== undefined ? entry.words[value] : value / (entry.per ?? 1);
-      } else {
-        values[entry.path] = printedFor(told);
-        if (worst === CODE.success && printedFor(told) !== undefined) worst = told;
-      }
+      values[entry.path] = told === CODE.success ? baseValue(entry, fieldNumber(this.#memory, index * FIELD.size)) : printedFor(told);
     }
     return worst;
   }
+}
+
+function baseValue({ words, per = 1 }: FieldEntry, number: number | undefined): Values[string] {
+  if (number === undefined) return undefined;
+  return words === undefined ? number / per : words[number];
 }
 
 /** By `nvmlValueType_t`. */

@@ -91,7 +91,7 @@ export const memoryGetter: Getter = {
         values[RESERVED] = out.u64(MEMORY_V2.reserved);
       },
     },
-    { symbol: 'nvmlDeviceGetMemoryInfo', tell: (out, values) => usage(out, values, 'fb_memory_usage') },
+    { symbol: 'nvmlDeviceGetMemoryInfo', size: MEMORY.size, tell: (out, values) => usage(out, values, 'fb_memory_usage') },
   ],
 };
 
@@ -102,7 +102,7 @@ function usage(out: Memory, values: Values, path: string): void {
 
 export const bar1Getter: Getter = {
   paths: ['bar1_memory_usage/total', 'bar1_memory_usage/used'],
-  ways: [{ symbol: 'nvmlDeviceGetBAR1MemoryInfo', tell: (out, values) => usage(out, values, 'bar1_memory_usage') }],
+  ways: [{ symbol: 'nvmlDeviceGetBAR1MemoryInfo', size: MEMORY.size, tell: (out, values) => usage(out, values, 'bar1_memory_usage') }],
 };
 
 /** By kind of clock. */
@@ -152,7 +152,7 @@ const fabric: Getter = {
   ways: [
     { symbol: 'nvmlDeviceGetGpuFabricInfoV', struct: FABRIC_V3, tell: (out, values) => fabricState(out, values, FABRIC_V3) },
     { symbol: 'nvmlDeviceGetGpuFabricInfoV', struct: FABRIC_V2, tell: (out, values) => fabricState(out, values, FABRIC_V2) },
-    { symbol: 'nvmlDeviceGetGpuFabricInfo', tell: (out, values) => fabricState(out, values, FABRIC_V1) },
+    { symbol: 'nvmlDeviceGetGpuFabricInfo', size: FABRIC_V1.size, tell: (out, values) => fabricState(out, values, FABRIC_V1) },
   ],
 };
 
@@ -271,6 +271,16 @@ export const fastGetters: readonly Getter[] = [
 ];
 
 const THRESHOLDS = ['max', 'slow', 'max_mem', 'max_gpu'];
+
+/** Limits in degrees, which boards have that do not tell them as degrees left. */
+export const thresholdGetters: readonly Getter[] = THRESHOLDS.map((limit, type) =>
+  one(
+    `temperature/gpu_temp_${limit}_threshold`,
+    u32('nvmlDeviceGetTemperatureThreshold', `temperature/gpu_temp_${limit}_threshold`, same, [type]),
+  ),
+);
+export const TEMPERATURE_MARGINS: readonly string[] = THRESHOLDS.map((limit) => `temperature/gpu_temp_${limit}_tlimit_threshold`);
+
 const HISTOGRAM = ['max', 'high', 'partial', 'low', 'none'] as const;
 const SRAM_UNITS = ['l2', 'sm', 'pcie', 'microcontroller', 'other'] as const;
 const SRAM_SOURCES = 'ecc_errors/aggregate_uncorrectable_sram_sources';
@@ -293,12 +303,6 @@ export const slowGetters: readonly Getter[] = [
     ['gpu_power_readings/min_power_limit', 'gpu_power_readings/max_power_limit'],
     milliwatts,
   ),
-  ...THRESHOLDS.map((limit, type) =>
-    one(
-      `temperature/gpu_temp_${limit}_threshold`,
-      u32('nvmlDeviceGetTemperatureThreshold', `temperature/gpu_temp_${limit}_threshold`, same, [type]),
-    ),
-  ),
   ...CLOCKS.map((clock, type) => one(`max_clocks/${clock}`, u32('nvmlDeviceGetMaxClockInfo', `max_clocks/${clock}`, megahertz, [type]))),
   one(
     'pci/pci_gpu_link_info/pcie_gen/max_link_gen',
@@ -314,6 +318,7 @@ export const slowGetters: readonly Getter[] = [
     ways: [
       {
         symbol: 'nvmlDeviceGetRowRemapperHistogram',
+        size: REMAP_HISTOGRAM.size,
         tell: (out, values) => {
           for (const what of HISTOGRAM)
             values[`remapped_rows/row_remapper_histogram/row_remapper_histogram_${what}`] = out.u32(REMAP_HISTOGRAM[what]);
@@ -353,6 +358,7 @@ export const slowGetters: readonly Getter[] = [
     ways: [
       {
         symbol: 'nvmlDeviceGetConfComputeProtectedMemoryUsage',
+        size: MEMORY.size,
         tell: (out, values) => usage(out, values, 'cc_protected_memory_usage'),
       },
     ],
@@ -366,7 +372,7 @@ export const identityGetters: readonly Getter[] = [
   one('serial', text('nvmlDeviceGetSerial', 'serial', 30)),
   one('board_part_number', text('nvmlDeviceGetBoardPartNumber', 'board_part_number', 80)),
   one('vbios_version', text('nvmlDeviceGetVbiosVersion', 'vbios_version', 32)),
-  one('gsp_firmware_version', { ...text('nvmlDeviceGetGspFirmwareVersion', 'gsp_firmware_version', 80), after: [] }),
+  one('gsp_firmware_version', { ...text('nvmlDeviceGetGspFirmwareVersion', 'gsp_firmware_version', 80), after: [], size: 80 }),
   one('minor_number', u32('nvmlDeviceGetMinorNumber', 'minor_number', digits)),
   one('gpu_module_id', u32('nvmlDeviceGetModuleId', 'gpu_module_id', digits)),
   one(

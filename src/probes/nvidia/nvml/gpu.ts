@@ -2,16 +2,21 @@ import type { ReadGuard } from '../../../host/read-guard.ts';
 import type { Reading } from '../../../model/metric.ts';
 import { instanceKey, type MigName } from '../listing.ts';
 import type { Bound } from './bound.ts';
+import { CHANGE } from './changes.ts';
 import { CODE } from './codes.ts';
+import { ECC_TOTALS } from './field-plan.ts';
 import type { Values } from './getter.ts';
-import type { FoundInstance } from './instances.ts';
+import type { FoundInstance, InstanceHandles } from './instances.ts';
 import type { Handle } from './library.ts';
-import { type EccForm, type Question, Respondent, type Round, withhold } from './questions.ts';
+import { type Listing, NO_LISTING } from './process-list.ts';
+import { type EccForm, type Question, Respondent, withhold } from './questions.ts';
 import { VOLTA } from './words.ts';
 
 interface Instance extends FoundInstance {
   readonly respondent: Respondent;
 }
+
+const NO_FAULTS: ReadonlySet<number> = new Set();
 
 /** One GPU under one handle, with its instances: the values of the last round, by the paths of the document of `nvidia-smi`. */
 export class Gpu {
@@ -19,18 +24,22 @@ export class Gpu {
   readonly values: Values;
   /** Grows with each change of what there is: split, instances. */
   generation = 0;
-  /** True after a round that also asked for what stays. */
-  isWhole = false;
   links: readonly Reading[] = [];
-  faults: ReadonlySet<number> = new Set();
+  faults = NO_FAULTS;
   readonly #bound: Bound;
   readonly #respondent: Respondent;
   readonly #guard: ReadGuard | undefined;
   readonly #place: string;
   readonly #eccForm: EccForm;
   #instances: readonly Instance[] = [];
-  #handles: readonly (Handle | undefined)[] = [];
+  #handles: InstanceHandles = [];
+  /** How many instances there can be. */
+  #most = 0;
   #mode: Values[string];
+  #listing: Listing = NO_LISTING;
+  /** Those of errors, when they were last told by memory. */
+  #totals: readonly Values[string][] = [];
+  #change: number = CHANGE.none;
 
   constructor(handle: Handle, identity: Values, bound: Bound, place: string, guard: ReadGuard | undefined) {
     this.handle = handle;
@@ -45,31 +54,25 @@ export class Gpu {
 
   /** `everything`: also what stays for minutes. Gives the code that concerns the node, at which the round ended. */
   refresh(everything: boolean): number | undefined {
-    const { questions } = this.#bound;
     const isWhole = everything || this.faults.has(CODE.gpuIsLost);
-    const fast = this.#respondent.ask(questions.fast, this.#eccForm);
-    if (fast.node !== undefined) return fast.node;
-    if (fast.faults.has(CODE.gpuIsLost)) return this.#lose(fast);
-    const generation = this.generation;
-    this.#refreshInstances(isWhole);
-    // What was not supported for the sake of the instances may be by now.
-    const again = generation === this.generation ? fast : this.#respondent.ask(questions.fast, this.#eccForm);
-    if (again.node !== undefined) return again.node;
-    if (again.faults.has(CODE.gpuIsLost)) return this.#lose(again);
-    this.faults = again.faults;
-    // A call that is refused until a reset is the driver's word too.
-    const asked = this.values.gpu_recovery_action;
-    if (again.faults.has(CODE.resetRequired) && (asked === undefined || asked === 'None')) this.values.gpu_recovery_action = 'GPU Reset';
-    this.isWhole = isWhole;
-    const node = this.#noted('nvmlDeviceGetComputeRunningProcesses', () => this.#refreshProcesses());
-    if (node !== undefined || !isWhole) return node;
-    const slow = this.#respondent.ask(questions.slow, this.#eccForm);
-    if (slow.node !== undefined) return slow.node;
-    if (slow.faults.has(CODE.gpuIsLost)) return this.#lose(slow);
-    this.#settleLimits();
-    if (slow.faults.size > 0) this.faults = new Set([...again.faults, ...slow.faults]);
-    this.links = this.#noted('nvmlDeviceGetNvLinkState', () => this.#bound.links.read(this.handle));
+    this.faults = NO_FAULTS;
+    const ended = this.#round(isWhole);
+    if (ended !== undefined && ended !== CODE.gpuIsLost) return ended;
+    if (ended === CODE.gpuIsLost) this.#lose();
+    else if (this.faults.has(CODE.resetRequired)) this.#needReset();
     return undefined;
+  }
+
+  /** What the rounds since the last call of this changed. */
+  takeChange(): number {
+    const change = this.#change | this.#respondent.takeChange();
+    this.#change = CHANGE.none;
+    return change;
+  }
+
+  /** The same for each instance, with its values. */
+  get instances(): readonly { readonly values: Values; readonly respondent: Pick<Respondent, 'takeChange'> }[] {
+    return this.#instances;
   }
 
   /** Names of the instances, for those that told them. */
@@ -80,33 +83,86 @@ export class Gpu {
     );
   }
 
+  /** The code that ended it: of the node, or that the GPU is lost. */
+  #round(isWhole: boolean): number | undefined {
+    const { questions } = this.#bound;
+    const generation = this.generation;
+    let ended = this.#ask(questions.fast);
+    if (ended !== undefined) return ended;
+    this.#refreshInstances(isWhole);
+    // What was not supported for the sake of the instances may be by now.
+    if (generation !== this.generation) ended = this.#ask(questions.fast);
+    ended ??= this.#askErrors(isWhole);
+    if (ended !== undefined) return ended;
+    this.#noted('nvmlDeviceGetComputeRunningProcesses', () => this.#refreshProcesses());
+    if (!isWhole) return undefined;
+    ended = this.#ask(questions.slow) ?? this.#ask(questions.lifetime[this.#eccForm]);
+    if (ended === undefined) this.links = this.#noted('nvmlDeviceGetNvLinkState', () => this.#bound.links.read(this.handle, this.links));
+    return ended;
+  }
+
+  #ask(questions: readonly Question[]): number | undefined {
+    const { faults, node } = this.#respondent.ask(questions);
+    if (faults.size > 0) this.faults = new Set([...this.faults, ...faults]);
+    return node ?? (faults.has(CODE.gpuIsLost) ? CODE.gpuIsLost : undefined);
+  }
+
+  /** By memory, when there are more of them in all, or where the board does not tell how many there are in all. */
+  #askErrors(isWhole: boolean): number | undefined {
+    const totals = ECC_TOTALS.map((path) => this.values[path]);
+    const isSame = totals.every((total, index) => typeof total === 'number' && total === this.#totals[index]);
+    if (isSame && !isWhole) return undefined;
+    this.#totals = totals;
+    return this.#ask(this.#bound.questions.errors[this.#eccForm]);
+  }
+
   /** Nothing but the loss itself: every other value is older than it. */
-  #lose(round: Round): undefined {
-    const { fast, slow, fastInstance, slowInstance } = this.#bound.questions;
-    withholdAll([...fast, ...slow], this.values);
-    for (const { values } of this.#instances) withholdAll([...fastInstance, ...slowInstance], values);
+  #lose(): void {
+    const { fast, slow, errors, lifetime, fastInstance, slowInstance } = this.#bound.questions;
+    withholdAll([...fast, ...slow, ...errors[this.#eccForm], ...lifetime[this.#eccForm]], this.values);
+    this.#respondent.forget();
+    for (const { values, respondent } of this.#instances) {
+      withholdAll([...fastInstance, ...slowInstance], values);
+      respondent.forget();
+    }
     this.values['temperature/gpu_temp'] = 'GPU is lost';
     this.values.processes = undefined;
     this.values['processes/process_info'] = undefined;
+    this.#listing = NO_LISTING;
+    this.#totals = [];
     this.links = [];
-    this.faults = round.faults;
-    this.isWhole = true;
+    this.faults = new Set([CODE.gpuIsLost]);
   }
 
-  #refreshProcesses(): undefined {
-    const before = this.values['processes/process_info'];
-    const listed = this.#bound.processes.read(this.handle, Array.isArray(before) ? before : undefined);
-    this.values['processes/process_info'] = listed;
-    this.values.processes = listed === undefined ? undefined : '';
+  /** A call that is refused until a reset is the driver's word too. */
+  #needReset(): void {
+    const asked = this.values.gpu_recovery_action;
+    if (asked !== undefined && asked !== 'None') return;
+    this.values.gpu_recovery_action = 'GPU Reset';
+    this.#respondent.forget();
+  }
+
+  #refreshProcesses(): void {
+    const { processes: before } = this.#listing;
+    this.#listing = this.#bound.processes.read(this.handle, this.#listing);
+    const { processes } = this.#listing;
+    if (processes === before) return;
+    this.#change |= arePids(before, processes) ? CHANGE.processes : CHANGE.other;
+    this.values['processes/process_info'] = processes;
+    this.values.processes = processes === undefined ? undefined : '';
   }
 
   /** Instances come and go without a reset; that also changes what the GPU tells of itself. */
   #refreshInstances(everything: boolean): void {
     const mode = this.values['mig_mode/current_mig'];
-    const handles = this.#noted('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#bound.finder.handles(this.handle, mode));
-    const isSame = handles.length === this.#handles.length && handles.every((handle, index) => handle === this.#handles[index]);
-    if (everything || !isSame || mode !== this.#mode) this.#findInstances(handles, !isSame || mode !== this.#mode);
+    const isOtherMode = mode !== this.#mode;
     this.#mode = mode;
+    const handles = this.#noted('nvmlDeviceGetMigDeviceHandleByIndex', () => {
+      if (isOtherMode || everything) this.#most = this.#bound.finder.most(this.handle, mode);
+      return this.#bound.finder.handles(this.handle, this.#most, this.#handles);
+    });
+    const isNew = isOtherMode || handles !== this.#handles;
+    if (everything || isNew) this.#findInstances(handles, isNew);
     const { fastInstance, slowInstance } = this.#bound.questions;
     for (const { respondent } of this.#instances) {
       respondent.ask(fastInstance);
@@ -114,7 +170,7 @@ export class Gpu {
     }
   }
 
-  #findInstances(handles: readonly (Handle | undefined)[], isNew: boolean): void {
+  #findInstances(handles: InstanceHandles, isNew: boolean): void {
     this.#handles = handles;
     const found = this.#noted('nvmlDeviceGetGpuInstanceId', () =>
       handles.flatMap((handle, index) => (handle === undefined ? [] : (this.#bound.finder.describe(handle, index) ?? []))),
@@ -123,20 +179,15 @@ export class Gpu {
       !isNew && found.length === this.#instances.length && found.every((each, index) => isSameInstance(each, this.#instances[index]));
     if (isSame) return;
     this.generation += 1;
+    this.#change |= CHANGE.other;
     this.#respondent.forgetUnsupported();
+    this.#totals = [];
     this.#instances = found.map((each) => {
       const respondent = new Respondent(each.handle, each.values, this.#place, this.#guard);
       respondent.ask(this.#bound.questions.slowInstance);
       return { ...each, respondent };
     });
     this.values['mig_devices/mig_device'] = this.#instances.map(({ values }) => values);
-  }
-
-  /** Later boards tell limits as degrees left; the same in degrees would be told twice. */
-  #settleLimits(): void {
-    const { values } = this;
-    if (!LIMITS.some((limit) => typeof values[`temperature/gpu_temp_${limit}_tlimit_threshold`] === 'number')) return;
-    for (const limit of LIMITS) values[`temperature/gpu_temp_${limit}_threshold`] = undefined;
   }
 
   #noted<T>(name: string, call: () => T): T {
@@ -148,8 +199,6 @@ export class Gpu {
   }
 }
 
-const LIMITS = ['max', 'slow', 'max_mem', 'max_gpu'];
-
 function isSameInstance(found: FoundInstance, known: FoundInstance | undefined): boolean {
   return (
     known !== undefined &&
@@ -157,6 +206,13 @@ function isSameInstance(found: FoundInstance, known: FoundInstance | undefined):
     found.name?.uuid === known.name?.uuid &&
     found.values.gpu_instance_id === known.values.gpu_instance_id &&
     found.values.compute_instance_id === known.values.compute_instance_id
+  );
+}
+
+/** The same processes in the same order, with whatever memory. */
+function arePids(before: readonly Values[] | undefined, now: readonly Values[] | undefined): boolean {
+  return (
+    before?.length === now?.length && before?.every(({ pid, type }, at) => pid === now?.[at]?.pid && type === now?.[at]?.type) === true
   );
 }
 

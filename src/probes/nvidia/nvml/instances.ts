@@ -2,7 +2,7 @@ import type { MigName } from '../listing.ts';
 import { CODE } from './codes.ts';
 import type { Values } from './getter.ts';
 import { ATTRIBUTES } from './layouts.ts';
-import type { Handle, Library } from './library.ts';
+import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
 
 /** A MIG instance as it was found. */
@@ -12,27 +12,40 @@ export interface FoundInstance {
   readonly name?: MigName;
 }
 
+export type InstanceHandles = readonly (Handle | undefined)[];
+
 const MIG_ENABLED = 1;
+const MOST_INSTANCES = 64;
 
 /** Finds the instances of a GPU by number; the numbers have gaps. */
 export class InstanceFinder {
   readonly #library: Library;
   readonly #scratch: Memory;
+  readonly #byIndex: NvmlFunction | undefined;
 
   constructor(library: Library, scratch: Memory) {
     this.#library = library;
     this.#scratch = scratch;
+    this.#byIndex = library.bind('nvmlDeviceGetMigDeviceHandleByIndex', 'hup');
   }
 
-  /** Handles by number; empty where the GPU is not split. */
-  handles(gpu: Handle, mode: unknown): readonly (Handle | undefined)[] {
-    if (mode !== MIG_ENABLED) return [];
+  /** How many instances the GPU can have; 0 where it is not split. */
+  most(gpu: Handle, mode: unknown): number {
+    if (mode !== MIG_ENABLED) return 0;
     const code = this.#library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', gpu, this.#scratch.address);
-    const most = code === CODE.success ? this.#scratch.u32(0) : 0;
-    return Array.from({ length: Math.min(most, 64) }, (_, index) => {
-      const found = this.#library.call('nvmlDeviceGetMigDeviceHandleByIndex', 'hup', gpu, index, this.#scratch.address);
-      return found === CODE.success ? this.#scratch.pointer(0) : undefined;
-    });
+    return code === CODE.success ? Math.min(this.#scratch.u32(0), MOST_INSTANCES) : 0;
+  }
+
+  /** Handles by number; `before` itself when they are the same. */
+  handles(gpu: Handle, most: number, before: InstanceHandles): InstanceHandles {
+    let handles = before.length === most ? undefined : Array.from({ length: most }, (_, index) => before[index]);
+    for (let index = 0; index < most; index += 1) {
+      const found = this.#byIndex?.(gpu, index, this.#scratch.address) === CODE.success ? this.#scratch.pointer(0) : undefined;
+      if (found === before[index]) continue;
+      handles ??= [...before];
+      handles[index] = found;
+    }
+    return handles ?? before;
   }
 
   /** What an instance is. Undefined when it went away meanwhile. */

@@ -6,6 +6,7 @@ import type { MigNames } from '../listing.ts';
 import type { ProblemCode } from '../problems.ts';
 import type { SurplusFault } from '../smi.ts';
 import { type Bound, bindAll } from './bound.ts';
+import { unseen } from './changes.ts';
 import { CODE, kindOf, wordOf } from './codes.ts';
 import { EventSet, type XidEvent } from './events.ts';
 import { type BoundGetter, bindGetter, type Values } from './getter.ts';
@@ -14,12 +15,13 @@ import { Gpu } from './gpu.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
-import type { Questions } from './questions.ts';
 
 /** The same that a document of `nvidia-smi`, its listing and the lines around it tell. */
 export interface NvmlDocument {
   readonly log: Element;
   readonly gpus: ReadonlyMap<Element, Gpu>;
+  /** After a round that asked for everything. */
+  readonly isWhole: boolean;
   readonly names: MigNames;
   readonly faults: readonly SurplusFault[];
   readonly problems: readonly Problem[];
@@ -55,7 +57,7 @@ export class Machine {
     this.#host = host;
     this.#slowEveryMs = slowEveryMs;
     this.#scratch = library.memory(4_096);
-    this.#identity = identityGetters.map((getter) => bindGetter(library, this.#scratch, getter));
+    this.#identity = identityGetters.map((getter) => bindGetter(library, getter));
   }
 
   /** One round over all GPUs. */
@@ -72,12 +74,7 @@ export class Machine {
       started.isToRestart = true;
       return { problem: problemOf(code, 'a call') };
     }
-    return this.#document(started);
-  }
-
-  /** What is asked, once the library runs. */
-  questions(): Questions | undefined {
-    return this.#running?.bound.questions;
+    return this.#document(started, everything);
   }
 
   /** Xids since the last call, by the address of the GPU; `happened` also for other events. */
@@ -152,7 +149,7 @@ export class Machine {
     const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
     // An earlier call to this GPU has not come back.
     if (guard !== undefined && guard.name(place) === undefined) return;
-    for (const getter of this.#identity) getter.read(handle, identity);
+    for (const getter of this.#identity) getter.read(handle, identity, unseen(getter.words));
     this.#addresses.add(pciAddress);
     running.gpus.push({ gpu: new Gpu(handle, identity, running.bound, place, guard), pciAddress });
   }
@@ -165,8 +162,8 @@ export class Machine {
     return { '@id': busId, 'pci/pci_bus_id': busId, 'pci/pci_device_id': `0x${pciDevice}` };
   }
 
-  #document(running: Running): NvmlDocument {
-    const { driver, cuda, gpus, unreadable } = running;
+  #document(running: Running, isWhole: boolean): NvmlDocument {
+    const { gpus, unreadable } = running;
     const { faults, problems: met } = this.#unreadable(gpus, unreadable);
     for (const { gpu, pciAddress } of gpus) {
       if (gpu.faults.has(CODE.corruptedInforom))
@@ -174,9 +171,10 @@ export class Machine {
       if (gpu.faults.has(CODE.insufficientPower))
         met.push({ code: 'insufficient-power', device: String(gpu.values.uuid), message: wordOf(CODE.insufficientPower) });
     }
+    running.elements ??= elementsOf(running);
     return {
-      log: { kmd_version: driver, cuda_umd_version: cuda, gpu: gpus.map(({ gpu }) => gpu.values as Element) },
-      gpus: new Map(gpus.map(({ gpu }) => [gpu.values as Element, gpu])),
+      ...running.elements,
+      isWhole,
       names: this.#names(running),
       faults,
       problems: met,
@@ -232,7 +230,16 @@ interface Running {
   wholeAtMs: number;
   events?: EventSet | undefined;
   isToRestart?: true;
+  elements?: Pick<NvmlDocument, 'log' | 'gpus'>;
   names?: { readonly generation: number; readonly names: MigNames };
+}
+
+/** The same as long as the library runs: what changes is in the GPUs' values. */
+function elementsOf({ driver, cuda, gpus }: Running): Pick<NvmlDocument, 'log' | 'gpus'> {
+  return {
+    log: { kmd_version: driver, cuda_umd_version: cuda, gpu: gpus.map(({ gpu }) => gpu.values as Element) },
+    gpus: new Map(gpus.map(({ gpu }) => [gpu.values as Element, gpu])),
+  };
 }
 
 function problemOf(code: number, what: string): { readonly code: ProblemCode; readonly message: string } {

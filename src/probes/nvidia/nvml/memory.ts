@@ -2,11 +2,14 @@
 export class Memory {
   /** Number rather than bigint: half the cost of a call, and addresses of a process lie below 2^53. */
   readonly address: number;
+  /** The same bytes, for whoever compares them. */
+  readonly words: Int32Array;
   readonly #bytes: Buffer;
   readonly #view: DataView;
 
   constructor(size: number, addressOf: (buffer: Buffer) => bigint) {
-    this.#bytes = Buffer.from(new ArrayBuffer(size));
+    this.#bytes = Buffer.from(new ArrayBuffer((size + 3) & ~3));
+    this.words = new Int32Array(this.#bytes.buffer);
     this.#view = new DataView(this.#bytes.buffer);
     this.address = Number(addressOf(this.#bytes));
   }
@@ -46,8 +49,9 @@ export class Memory {
 
   /** A pointer as a call takes it back. */
   pointer(offset: number): number | bigint {
-    const value = this.#view.getBigUint64(offset, true);
-    return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
+    const high = this.#view.getUint32(offset + 4, true);
+    if (high >= 2 ** 21) return this.#view.getBigUint64(offset, true);
+    return high * 2 ** 32 + this.#view.getUint32(offset, true);
   }
 
   /** Text up to its terminating zero. */
@@ -66,6 +70,6 @@ export class Memory {
 
   /** In whole words. */
   clear(length: number): void {
-    for (let at = 0; at < length; at += 4) this.#view.setUint32(at, 0, true);
+    for (let at = 0; at < length >> 2; at += 1) this.words[at] = 0;
   }
 }

@@ -1,5 +1,6 @@
 import type { Reading } from '../../../model/metric.ts';
 import { shared } from '../../../model/shared-metrics.ts';
+import { unseen } from './changes.ts';
 import { CODE, kindOf } from './codes.ts';
 import { type FieldEntry, FieldPlan } from './field-plan.ts';
 import type { Values } from './getter.ts';
@@ -45,8 +46,14 @@ export class NvLinks {
     this.#plans = Array.from({ length: MOST_LINKS }, (_, link) => new FieldPlan(library, fieldsOf(link)));
   }
 
-  /** Empty for boards without links. */
-  read(handle: Handle): readonly Reading[] {
+  /** Empty for boards without links; `before` itself when nothing changed. */
+  read(handle: Handle, before: readonly Reading[]): readonly Reading[] {
+    const readings = this.#read(handle);
+    const isSame = readings.length === before.length && readings.every((reading, at) => isEqual(reading, before[at] as Reading));
+    return isSame ? before : readings;
+  }
+
+  #read(handle: Handle): readonly Reading[] {
     const readings: Reading[] = [];
     for (let link = 0; link < MOST_LINKS; link += 1) {
       const code = this.#library.call('nvmlDeviceGetNvLinkState', 'hup', handle, link, this.#scratch.address);
@@ -65,7 +72,9 @@ export class NvLinks {
 
   #counters(handle: Handle, link: number): readonly Reading[] {
     const port = `nvlink${link}`;
-    this.#plans[link]?.read(handle, this.#values);
+    const plan = this.#plans[link] as FieldPlan;
+    // Links of another GPU were read in between: nothing is known.
+    plan.read(handle, this.#values, unseen(plan.words));
     const number = (path: string): number | undefined => {
       const value = this.#values[path];
       return typeof value === 'number' ? value : undefined;
@@ -93,6 +102,9 @@ export class NvLinks {
     });
   }
 }
+
+const isEqual = (a: Reading, b: Reading): boolean =>
+  a.value === b.value && a.metric === b.metric && a.labels?.port === b.labels?.port && a.labels?.kind === b.labels?.kind;
 
 function fieldsOf(link: number): readonly FieldEntry[] {
   const ids = [...TRAFFIC.map(([, field]) => field), ...Object.values(ERROR_FIELDS)];

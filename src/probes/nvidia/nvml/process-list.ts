@@ -7,6 +7,8 @@ import type { Memory } from './memory.ts';
 const FIRST_CAPACITY = 256;
 /** All ones: the driver does not tell, as without rights. */
 const NOT_TOLD = 2 ** 64;
+const WORDS = PROCESS.size / 4;
+const FIRST = 8;
 
 /** Programs with a context, by kind, in the letters of `nvidia-smi`. Versions 2 and 3 share one struct. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
@@ -14,66 +16,89 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
   G: ['nvmlDeviceGetGraphicsRunningProcesses_v3', 'nvmlDeviceGetGraphicsRunningProcesses_v2'],
 };
 
+type Kind = readonly [letter: string, call: NvmlFunction];
+
+/** The processes of one kind as the library wrote them; undefined where it does not tell. */
+type Answer = Int32Array | undefined;
+
+/** The processes of a GPU: what was made of the answers, and the answers. */
+export interface Listing {
+  /** Undefined when the driver tells of no kind. */
+  readonly processes: readonly Values[] | undefined;
+  readonly answers: readonly Answer[];
+}
+
+export const NO_LISTING: Listing = { processes: undefined, answers: [] };
+
 /** Lists the processes of a GPU, those inside its instances included. */
 export class ProcessList {
   readonly #library: Library;
-  readonly #calls: readonly (readonly [kind: string, call: NvmlFunction])[];
+  readonly #calls: readonly Kind[];
   #memory: Memory;
 
   constructor(library: Library) {
     this.#library = library;
-    this.#memory = library.memory(8 + FIRST_CAPACITY * PROCESS.size);
+    this.#memory = library.memory(FIRST + FIRST_CAPACITY * PROCESS.size);
     this.#calls = Object.entries(KINDS).flatMap(([kind, symbols]) => {
       const call = symbols.map((symbol) => library.bind(symbol, 'hpp')).find((each) => each !== undefined);
-      return call === undefined ? [] : [[kind, call] as const];
+      return call === undefined ? [] : [[kind, call]];
     });
   }
 
-  /** Undefined when the driver tells of no kind. The same list as `before` when nothing changed. */
-  read(handle: Handle, before: readonly Values[] | undefined): readonly Values[] | undefined {
-    const listed: Values[] = [];
-    let isTold = false;
-    for (const [kind, call] of this.#calls) {
+  /** `before` itself when nothing changed. */
+  read(handle: Handle, before: Listing): Listing {
+    let answers: Answer[] | undefined;
+    for (let index = 0; index < this.#calls.length; index += 1) {
+      const [, call] = this.#calls[index] as Kind;
       const count = this.#count(handle, call);
-      if (count === undefined) continue;
-      isTold = true;
-      for (let index = 0; index < count; index += 1) {
-        const known = before?.[listed.length];
-        listed.push(this.#at(8 + index * PROCESS.size, kind, known));
-      }
+      if (this.#isSame(count, before.answers[index])) continue;
+      answers ??= [...before.answers];
+      answers[index] = count === undefined ? undefined : this.#memory.words.slice(FIRST / 4, FIRST / 4 + count * WORDS);
     }
-    if (!isTold) return undefined;
-    const isSame = before?.length === listed.length && listed.every((process, index) => process === before[index]);
-    return isSame ? before : listed;
+    return answers === undefined ? before : { processes: this.#told(answers), answers };
+  }
+
+  #isSame(count: number | undefined, before: Answer): boolean {
+    if (count === undefined || before === undefined) return count === before;
+    if (before.length !== count * WORDS) return false;
+    const { words } = this.#memory;
+    for (let at = 0; at < before.length; at += 1) if (words[FIRST / 4 + at] !== before[at]) return false;
+    return true;
   }
 
   #count(handle: Handle, call: NvmlFunction): number | undefined {
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      const capacity = Math.floor((this.#memory.size - 8) / PROCESS.size);
+      const capacity = Math.floor((this.#memory.size - FIRST) / PROCESS.size);
       this.#memory.setU32(0, capacity);
-      const code = call(handle, this.#memory.address, this.#memory.address + 8);
+      const code = call(handle, this.#memory.address, this.#memory.address + FIRST);
       if (code === CODE.success) return Math.min(this.#memory.u32(0), capacity);
       if (code !== CODE.insufficientSize) return undefined;
       // Processes come and go between two calls: some room to spare.
-      this.#memory = this.#library.memory(8 + (Math.min(this.#memory.u32(0), 100_000) + FIRST_CAPACITY) * PROCESS.size);
+      this.#memory = this.#library.memory(FIRST + (Math.min(this.#memory.u32(0), 100_000) + FIRST_CAPACITY) * PROCESS.size);
     }
     return undefined;
   }
 
-  #at(at: number, kind: string, known: Values | undefined): Values {
-    const pid = String(this.#memory.u32(at + PROCESS.pid));
-    const memory = this.#memory.u64(at + PROCESS.memory);
-    const used = memory >= NOT_TOLD ? 'N/A' : `${memory} B`;
-    const gpuInstance = instanceText(this.#memory.u32(at + PROCESS.gpuInstance));
-    const computeInstance = instanceText(this.#memory.u32(at + PROCESS.computeInstance));
-    const isKnown =
-      known?.pid === pid &&
-      known.used_memory === used &&
-      known.type === kind &&
-      known.gpu_instance_id === gpuInstance &&
-      known.compute_instance_id === computeInstance;
-    return isKnown ? known : { type: kind, pid, used_memory: used, gpu_instance_id: gpuInstance, compute_instance_id: computeInstance };
+  #told(answers: readonly Answer[]): readonly Values[] | undefined {
+    if (answers.every((answer) => answer === undefined)) return undefined;
+    return answers.flatMap((answer, index) => {
+      const kind = this.#calls[index]?.[0];
+      return Array.from({ length: (answer?.length ?? 0) / WORDS }, (_, at) => processAt(answer as Int32Array, at * PROCESS.size, kind));
+    });
   }
+}
+
+function processAt(words: Int32Array, at: number, type: string | undefined): Values {
+  const view = new DataView(words.buffer, words.byteOffset);
+  const u32 = (offset: number): number => view.getUint32(at + offset, true);
+  const memory = u32(PROCESS.memory + 4) * 2 ** 32 + u32(PROCESS.memory);
+  return {
+    type,
+    pid: String(u32(PROCESS.pid)),
+    used_memory: memory >= NOT_TOLD ? 'N/A' : `${memory} B`,
+    gpu_instance_id: instanceText(u32(PROCESS.gpuInstance)),
+    compute_instance_id: instanceText(u32(PROCESS.computeInstance)),
+  };
 }
 
 const instanceText = (id: number): string => (id === NO_INSTANCE ? 'N/A' : String(id));

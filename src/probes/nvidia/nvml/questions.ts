@@ -1,10 +1,20 @@
 import type { ReadGuard } from '../../../host/read-guard.ts';
+import { CHANGE, NOT_ASKED, type Seen, unseen } from './changes.ts';
 import { CODE, kindOf, printedFor } from './codes.ts';
 import { FieldPlan, fastFields, slowFields, throttleFields } from './field-plan.ts';
 import { type BoundGetter, bindGetter, type Getter, type Values } from './getter.ts';
-import { bar1Getter, eccGetters, fastGetters, instanceErrors, memoryGetter, powerGetter, slowGetters } from './getters.ts';
+import {
+  bar1Getter,
+  eccGetters,
+  fastGetters,
+  instanceErrors,
+  memoryGetter,
+  powerGetter,
+  slowGetters,
+  TEMPERATURE_MARGINS,
+  thresholdGetters,
+} from './getters.ts';
 import type { Handle, Library } from './library.ts';
-import type { Memory } from './memory.ts';
 
 /** How a board counts memory errors: by SRAM and DRAM, or up to Volta by single and double bits. */
 export type EccForm = 'unified' | 'byBits';
@@ -12,42 +22,57 @@ export type EccForm = 'unified' | 'byBits';
 /** A getter with a number, under which a device's notes on it are kept. */
 export interface Question extends BoundGetter {
   readonly index: number;
-  readonly ecc?: EccForm;
 }
 
 /** Everything that is asked of a GPU and of an instance, bound to one library and driver. */
 export interface Questions {
   readonly fast: readonly Question[];
+  /** Errors by memory, since the driver was loaded: asked for when their totals grow, and with the slow ones. */
+  readonly errors: Readonly<Record<EccForm, readonly Question[]>>;
   readonly slow: readonly Question[];
+  readonly lifetime: Readonly<Record<EccForm, readonly Question[]>>;
   readonly fastInstance: readonly Question[];
   readonly slowInstance: readonly Question[];
 }
 
-export function bindQuestions(library: Library, scratch: Memory, driverBranch: number): Questions {
+export function bindQuestions(library: Library, driverBranch: number): Questions {
   let index = 0;
-  const numbered = (bound: BoundGetter): Question => ({ ...bound, index: index++ });
-  const plan = (fields: FieldPlan): Question =>
-    numbered({ name: 'nvmlDeviceGetFieldValues', paths: fields.paths, read: (handle, values) => fields.read(handle, values) });
-  const all = (getters: readonly Getter[]): Question[] => getters.map((getter) => numbered(bindGetter(library, scratch, getter)));
-  const ecc = (period: 'volatile' | 'aggregate'): Question[] =>
-    (['unified', 'byBits'] as const).flatMap((form) => all(eccGetters[period][form]).map((question) => ({ ...question, ecc: form })));
-  const power = bindGetter(library, scratch, powerGetter);
+  const numbered = (bound: BoundGetter): Question => ({
+    index: index++,
+    name: bound.name,
+    paths: bound.paths,
+    words: bound.words,
+    read: bound.read.bind(bound),
+  });
+  const bind = (getter: Getter): BoundGetter => bindGetter(library, getter);
+  const all = (getters: readonly Getter[]): Question[] => getters.map((getter) => numbered(bind(getter)));
+  const ecc = (period: 'volatile' | 'aggregate'): Questions['errors'] => ({
+    unified: all(eccGetters[period].unified),
+    byBits: all(eccGetters[period].byBits),
+  });
   return {
     fast: [
       ...all(fastGetters),
-      plan(new FieldPlan(library, [...fastFields, ...throttleFields(driverBranch)])),
-      numbered(unlessTold('gpu_power_readings/instant_power_draw', power)),
-      ...ecc('volatile'),
+      numbered(new FieldPlan(library, [...fastFields, ...throttleFields(driverBranch)])),
+      numbered(unlessTold(['gpu_power_readings/instant_power_draw'], bind(powerGetter))),
     ],
-    slow: [...all(slowGetters), plan(new FieldPlan(library, slowFields)), ...ecc('aggregate')],
+    errors: ecc('volatile'),
+    slow: [
+      ...all(slowGetters),
+      numbered(new FieldPlan(library, slowFields)),
+      // The same limit in degrees and as degrees left would be told twice.
+      ...thresholdGetters.map((getter) => numbered(unlessTold(TEMPERATURE_MARGINS, bind(getter)))),
+    ],
+    lifetime: ecc('aggregate'),
     fastInstance: all([memoryGetter, instanceErrors]),
     slowInstance: all([bar1Getter]),
   };
 }
 
 /** For what drivers tell in a better way or in this one. */
-function unlessTold(path: string, getter: BoundGetter): BoundGetter {
-  return { ...getter, read: (handle, values) => (values[path] === undefined ? getter.read(handle, values) : CODE.success) };
+function unlessTold(better: readonly string[], getter: BoundGetter): BoundGetter {
+  const isTold = (values: Values): boolean => better.some((path) => typeof values[path] === 'number');
+  return { ...getter, read: (handle, values, seen) => (isTold(values) ? NOT_ASKED : getter.read(handle, values, seen)) };
 }
 
 /** How a round of questions to one device ended. */
@@ -58,7 +83,7 @@ export interface Round {
   readonly node?: number;
 }
 
-const NO_FAULTS: ReadonlySet<number> = new Set();
+const SOUND: Round = { faults: new Set() };
 
 /**
  * One device as it is asked: what it does not support is asked once, which holds as long as its handle and its instances. Before each
@@ -71,6 +96,8 @@ export class Respondent {
   readonly #guard: ReadGuard | undefined;
   readonly #notes: (number | undefined)[] = [];
   readonly #unsupported: boolean[] = [];
+  readonly #seen: (Seen | undefined)[] = [];
+  #change: number = CHANGE.none;
 
   constructor(handle: Handle, values: Values, place: string, guard: ReadGuard | undefined) {
     this.#handle = handle;
@@ -79,45 +106,72 @@ export class Respondent {
     this.#guard = guard;
   }
 
+  /** What answers changed since the last call of this. */
+  takeChange(): number {
+    const change = this.#change;
+    this.#change = CHANGE.none;
+    return change;
+  }
+
+  /** Tells everything again at the next round: the values were overwritten. */
+  forget(): void {
+    this.#seen.length = 0;
+    this.#change = CHANGE.other;
+  }
+
   forgetUnsupported(): void {
     this.#unsupported.length = 0;
   }
 
   /** A value that is refused is told as `nvidia-smi` prints it. A lost GPU is not asked further: each of its calls may block. */
-  ask(questions: readonly Question[], ecc?: EccForm): Round {
+  ask(questions: readonly Question[]): Round {
     let faults: Set<number> | undefined;
     for (const question of questions) {
-      const { index } = question;
-      if (this.#unsupported[index] === true || (question.ecc !== undefined && question.ecc !== ecc)) continue;
+      if (this.#unsupported[question.index] === true) continue;
       const code = this.#call(question);
-      if (code === CODE.success) continue;
+      if (code === CODE.success || code === NOT_ASKED) continue;
       const kind = kindOf(code);
-      if (kind === 'node') return { faults: faults ?? NO_FAULTS, node: code };
-      if (code === CODE.notSupported || code === CODE.functionNotFound) this.#unsupported[index] = true;
+      if (kind === 'node') {
+        this.#guard?.leaveNamed();
+        return { faults: faults ?? SOUND.faults, node: code };
+      }
+      if (code === CODE.notSupported || code === CODE.functionNotFound) this.#unsupported[question.index] = true;
       if (kind !== 'device') continue;
       faults ??= new Set();
       faults.add(code);
       if (code === CODE.gpuIsLost) break;
     }
-    return { faults: faults ?? NO_FAULTS };
+    this.#guard?.leaveNamed();
+    return faults === undefined ? SOUND : { faults };
   }
 
+  /** The note of one call is replaced by that of the next: what is done between them does not hang. */
   #call(question: Question): number {
-    const guard = this.#guard;
-    if (guard === undefined) return told(question, question.read(this.#handle, this.values), this.values);
-    const note = this.#notes[question.index] ?? guard.name(`${this.#place}/${question.name}`);
-    this.#notes[question.index] = note;
-    if (note !== undefined) guard.enterNamed(note);
-    const code = question.read(this.#handle, this.values);
-    if (note !== undefined) guard.leaveNamed();
-    return told(question, code, this.values);
+    if (this.#guard !== undefined) this.#note(this.#guard, question);
+    const seen = this.#seen[question.index] ?? this.#firstSeen(question);
+    seen.change = CHANGE.none;
+    const code = question.read(this.#handle, this.values, seen);
+    // Fields say for each entry how it ended, so a plan has told already.
+    if (code !== CODE.success && code !== seen.code && question.name !== 'nvmlDeviceGetFieldValues') {
+      withhold(question.paths, this.values, code === NOT_ASKED ? undefined : printedFor(code));
+      seen.change = CHANGE.other;
+    }
+    seen.code = code;
+    this.#change |= seen.change;
+    return code;
   }
-}
 
-/** Fields say for each entry how it ended, so a plan has told already. */
-function told(question: Question, code: number, values: Values): number {
-  if (code !== CODE.success && question.name !== 'nvmlDeviceGetFieldValues') withhold(question.paths, values, printedFor(code));
-  return code;
+  #note(guard: ReadGuard, { index, name }: Question): void {
+    const note = this.#notes[index] ?? guard.name(`${this.#place}/${name}`);
+    this.#notes[index] = note;
+    if (note !== undefined) guard.enterNamed(note);
+  }
+
+  #firstSeen({ index, words }: Question): Seen {
+    const seen = unseen(words);
+    this.#seen[index] = seen;
+    return seen;
+  }
 }
 
 export function withhold(paths: readonly string[], values: Values, word?: string): void {

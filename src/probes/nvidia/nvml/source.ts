@@ -4,12 +4,13 @@ import { gpuFields, migFields } from '../fields.ts';
 import { hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
 import type { ProblemCode } from '../problems.ts';
+import { CHANGE } from './changes.ts';
 import type { XidEvent } from './events.ts';
 import type { Values } from './getter.ts';
 import type { Gpu } from './gpu.ts';
 import { openLibrary } from './library.ts';
 import { Machine, type NvmlDocument } from './machine.ts';
-import { ElementMemo, type RoundPaths, roundPaths } from './memo.ts';
+import { ElementMemo } from './memo.ts';
 
 export type NvmlAnswer = NvmlDocument | { readonly problem: { readonly code: ProblemCode; readonly message: string } };
 
@@ -32,8 +33,6 @@ export class NvmlSource {
   #retryAtMs = -Infinity;
   readonly #memos = new WeakMap<Element, ElementMemo>();
   readonly #gpus = new WeakMap<Element, Gpu>();
-  readonly #generations = new WeakMap<Gpu, number>();
-  #paths: { readonly gpu: RoundPaths; readonly instance: RoundPaths } | undefined;
   #xids: readonly ToldXid[] = [];
   #isClosed = false;
 
@@ -48,7 +47,7 @@ export class NvmlSource {
     const machine = await this.#open();
     const answer = machine?.read();
     if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
-    this.#remember(machine as Machine, answer);
+    this.#remember(answer);
     this.#lookForEvents();
     return answer;
   }
@@ -128,28 +127,20 @@ export class NvmlSource {
     return happened;
   }
 
-  #remember(machine: Machine, { gpus }: NvmlDocument): void {
-    const questions = machine.questions();
-    if (questions === undefined) return;
-    this.#paths ??= {
-      gpu: roundPaths(questions.fast, ['processes/process_info', 'mig_devices/mig_device']),
-      instance: roundPaths(questions.fastInstance, []),
-    };
+  #remember({ gpus }: NvmlDocument): void {
     for (const [element, gpu] of gpus) {
       this.#gpus.set(element, gpu);
-      const isWhole = gpu.isWhole || this.#generations.get(gpu) !== gpu.generation;
-      this.#generations.set(gpu, gpu.generation);
+      const change = gpu.takeChange();
+      this.#memo(gpu.values, gpuFields).begin(change);
       // What concerns a GPU as a whole concerns its instances, and their processes are in its list.
-      const isOther = this.#memo(gpu.values, this.#paths.gpu, gpuFields).begin(isWhole);
-      const instances = gpu.values['mig_devices/mig_device'];
-      if (!Array.isArray(instances)) continue;
-      for (const values of instances as readonly Values[]) this.#memo(values, this.#paths.instance, migFields).begin(isOther);
+      const inherited = change & (CHANGE.other | CHANGE.processes);
+      for (const { values, respondent } of gpu.instances) this.#memo(values, migFields).begin(respondent.takeChange() | inherited);
     }
   }
 
-  #memo(values: Values, paths: RoundPaths, fields: typeof gpuFields): ElementMemo {
+  #memo(values: Values, fields: typeof gpuFields): ElementMemo {
     const element = values as Element;
-    const known = this.#memos.get(element) ?? new ElementMemo(values, paths, fields);
+    const known = this.#memos.get(element) ?? new ElementMemo(values, fields);
     this.#memos.set(element, known);
     return known;
   }

@@ -36,6 +36,9 @@ struct device {
   struct field field[128];
   short slot[SLOTS];
   long lost_after, calls;
+  /* Fields 3 to 6: errors in all memories, single and double bit, since the load and in the board's life. */
+  int total_known[4];
+  unsigned long long total[4];
 };
 struct event { int number, gpu, code; unsigned xid, gi, ci, type; };
 
@@ -120,6 +123,11 @@ static void add(struct device *device, const char *name, const char *text) {
   snprintf(v->text, sizeof v->text, "%.95s", text);
   v->moves = strncmp(name, "util_", 5) == 0 || strcmp(name, "temperature") == 0 || strcmp(name, "margin") == 0 ||
              strncmp(name, "clock_", 6) == 0 || strcmp(name, "memory_used") == 0;
+  unsigned type, period;
+  if (sscanf(name, "ecc.%u.%u.", &type, &period) == 2) {
+    device->total_known[period * 2 + type] = 1;
+    device->total[period * 2 + type] += strtoull(text, NULL, 0);
+  }
   v->number = text[0] == '-' ? (unsigned long long)strtoll(text, NULL, 0) : strtoull(text, NULL, 0);
 }
 
@@ -458,6 +466,7 @@ ret nvmlDeviceGetFieldValues(struct device *d, int count, struct field_value *ou
   if (code != OK) return code;
   for (int i = 0; i < count; i++) {
     out[i].code = UNSUPPORTED;
+    if (out[i].id >= 3 && out[i].id <= 6 && out[i].scope == 0 && d->total_known[out[i].id - 3]) { out[i].code = OK; out[i].type = 3; out[i].value.ull = d->total[out[i].id - 3]; }
     for (int j = 0; j < d->fields; j++) {
       struct field *f = &d->field[j];
       if (f->id != out[i].id || f->scope != out[i].scope) continue;
