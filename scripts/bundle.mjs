@@ -1,7 +1,10 @@
-// Writes the agent as one file per thread into a directory (default dist-bundle): node scripts/bundle.mjs [directory]
+// Writes the agent as few files into a directory (default dist-bundle): node scripts/bundle.mjs [directory]
+// One file for each thing that is started - the program, the thread of a probe, the process of host facts - and the parts that
+// these share, or load only when they need them: what a thread does not load takes none of its memory.
 // What it writes needs nothing but Node: no node_modules, no installation. koffi keeps its own folder, since its native part
 // is a file that the loader must find.
 import { cpSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { analyzeMetafile, build } from 'esbuild';
@@ -22,17 +25,35 @@ const withoutBodies = {
   },
 };
 
+// A CommonJS package that is loaded late becomes a part of its own, whose names esbuild does not tell: they are told here.
+const require = createRequire(import.meta.url);
+const lateCommonJs = {
+  name: 'late-common-js',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^(?:ajv|yaml|systeminformation)$/ }, ({ path, kind, resolveDir }) =>
+      kind === 'dynamic-import' ? { path, namespace: 'late', pluginData: { resolveDir } } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'late' }, ({ path, pluginData: { resolveDir } }) => {
+      const names = Object.keys(require(path)).filter((name) => /^[A-Za-z_$][\w$]*$/.test(name) && name !== 'default');
+      const contents = `import all from '${path}'; export default all; export const { ${names.join(', ')} } = all;`;
+      return { contents, resolveDir };
+    });
+  },
+};
+
 rmSync(target, { recursive: true, force: true });
 const { metafile } = await build({
   absWorkingDir: root,
-  entryPoints: { main: 'src/cli/main.ts', 'probe-worker': 'src/agent/probe-worker.ts', 'facts-worker': 'src/agent/facts-worker.ts' },
+  entryPoints: { main: 'src/cli/main.ts', 'probe-worker': 'src/agent/probe-worker.ts', 'facts-process': 'src/agent/facts-process.ts' },
   outdir: target,
   bundle: true,
+  splitting: true,
+  chunkNames: '[name]-[hash]',
   platform: 'node',
   format: 'esm',
   target: `node${/\d+\.\d+/.exec(manifest.engines.node)[0]}`,
   external: ['koffi'],
-  plugins: [withoutBodies],
+  plugins: [withoutBodies, lateCommonJs],
   // Identifiers stay: names of functions and classes appear in logs and profiles, and they cost little.
   minifyWhitespace: true,
   minifySyntax: true,

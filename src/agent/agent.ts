@@ -89,7 +89,7 @@ interface Built {
 async function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Promise<Built> {
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
   const core = new AgentCore(settings, health, logger, systemClock);
-  const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs) : undefined;
+  const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
   const plugin = isLasting ? createAgentPlugin(settings, core, health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();

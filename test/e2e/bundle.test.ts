@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -37,14 +37,40 @@ const program = (): string => join(root, 'program/main.js');
 const run = (...args: string[]): string =>
   execFileSync(process.execPath, [program(), ...args], { cwd: elsewhere, encoding: 'utf8', stdio: 'pipe' });
 
+/** Files of the program whose names begin with that of a module. */
+const parts = (name: string): string[] => readdirSync(join(root, 'program')).filter((file) => new RegExp(`^${name}-\\w+\\.js$`).test(file));
+/** Texts of a file and of all that it imports as it is loaded. */
+function loaded(file: string): string[] {
+  const texts = new Map<string, string>();
+  const load = (name: string): void => {
+    if (texts.has(name)) return;
+    const text = readFileSync(join(root, 'program', name), 'utf8');
+    texts.set(name, text);
+    for (const [, imported] of text.matchAll(/(?:^|;)(?:import|export)(?:[^;"'()]*from)?"\.\/([\w-]+\.js)"/gm)) load(imported as string);
+  };
+  load(file);
+  return [...texts.values()];
+}
+
+function childrenOf(pid: number): string[] {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  return threads.flatMap((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean));
+}
+
 describe('the bundled program, in a place where nothing is installed', () => {
-  it('is one file for each kind of thread, with koffi beside', () => {
-    expect(readdirSync(join(root, 'program')).filter((name) => name.endsWith('.js'))).toEqual([
-      'facts-worker.js',
-      'main.js',
-      'probe-worker.js',
-    ]);
+  it('has one file for each thing that is started, parts that these load, and koffi beside', () => {
+    const files = readdirSync(join(root, 'program'));
+    expect(files).toEqual(expect.arrayContaining(['facts-process.js', 'main.js', 'probe-worker.js']));
     expect(readdirSync(join(root, 'program/node_modules')).toSorted()).toEqual(['@koromix', 'koffi']);
+  });
+
+  it('keeps out of each thread what only others need', () => {
+    const agent = ['main.js', ...parts('run'), ...parts('serve')].flatMap(loaded).join('\n');
+    expect(agent).toContain('node_modules/express/');
+    expect(agent).not.toMatch(/node_modules\/(?:ajv|yaml|systeminformation)\/|node-cron/);
+    const probe = ['probe-worker.js', ...parts('infiniband')].flatMap(loaded).join('\n');
+    expect(probe).toContain('port_xmit_data');
+    expect(probe).not.toMatch(/node_modules\/(?:@grpc|express|fast-xml-parser)\//);
   });
 
   it('tells the same version as the program that was built', () => {
@@ -88,8 +114,9 @@ describe('the bundled program, in a place where nothing is installed', () => {
         return seriesValue(page, name, labels);
       };
       await expect.poll(() => read('device_received_bytes_total', { device: 'mlx5_0' }), { timeout: 15_000 }).toBeDefined();
-      // Kernel and CPU are read by the thread of host facts.
+      // Kernel and CPU are read by a process that ends afterwards.
       await expect.poll(() => read('device_agent_host_cpus'), { timeout: 15_000 }).toBeGreaterThan(0);
+      await expect.poll(() => childrenOf(child.pid as number), { timeout: 15_000 }).toEqual([]);
       expect(log).not.toMatch(/"level":"error"|probe-crashed/);
     } finally {
       child.kill('SIGTERM');

@@ -1,5 +1,6 @@
 import type { Tree } from '../../host/tree.ts';
 import type { Problem } from '../../model/collection.ts';
+import { byNumbers } from './name-order.ts';
 import type { ProblemCode } from './problems.ts';
 
 /** What became of one file: its value, nothing of the sort, or there and not readable. */
@@ -61,7 +62,7 @@ export class BoardFiles {
   /** Names in the directory that match, in the order of the numbers in them. */
   names(pattern: RegExp): readonly string[] {
     const names = this.sys.list(this.directory).filter((name) => pattern.test(name));
-    return names.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+    return names.sort(byNumbers);
   }
 
   #unread(file: string, error: string): FileFact<never> {

@@ -1,4 +1,5 @@
 import type { Layout } from './dfl-layout.ts';
+import { byUnits } from './name-order.ts';
 import type { Placed } from './survey.ts';
 
 /** A part of a board: `dfl-fme.0` and where its files are. */
@@ -40,7 +41,7 @@ export function groupByBoard(
       ports: [...(before?.ports ?? []), ...ports.map((port) => ({ ...port, address }))],
     });
   }
-  return [...boards.values()].sort((a, b) => a.address.localeCompare(b.address));
+  return [...boards.values()].sort((a, b) => byUnits(a.address, b.address));
 }
 
 export function onBoard(board: DflBoard, placed: readonly Placed[]): readonly Placed[] {

@@ -4,6 +4,7 @@ import { isPciAddress } from '../../host/pci.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Problem } from '../../model/collection.ts';
 import type { ProbeMemory } from './memory.ts';
+import { byNumbers } from './name-order.ts';
 import type { FpgaOptions } from './options.ts';
 
 /** A class device and the PCI function it lies below; without `address` on boards that are not on PCI. */
@@ -47,7 +48,7 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
 export function placedIn(sys: Tree, directory: string): readonly Placed[] {
   return sys
     .list(directory)
-    .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+    .sort(byNumbers)
     .flatMap((name) => {
       const placed = place(sys, `${directory}/${name}`);
       return placed === undefined ? [] : [placed];
