@@ -12,13 +12,6 @@ export interface Located {
   readonly element: Element;
 }
 
-/** What one `<gpu>` element shows. */
-export interface Shown {
-  readonly located: readonly Located[];
-  /** Some of its instances have no name of their own yet. */
-  readonly isUnnamed: boolean;
-}
-
 export interface NodeFacts {
   readonly driver?: string;
   readonly host: Pick<Host, 'sys' | 'proc' | 'dev'>;

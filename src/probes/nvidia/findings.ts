@@ -77,14 +77,18 @@ export function temperatureFindings(gpu: Element): readonly Finding[] {
   const slow = degreesAt(gpu, 'temperature/gpu_temp_slow_threshold');
   const margin = degreesAt(gpu, 'temperature/gpu_temp_tlimit');
   const slowMargin = degreesAt(gpu, 'temperature/gpu_temp_slow_tlimit_threshold');
-  if (degrees !== undefined && slow !== undefined) return [overTemperature(degrees >= slow, `${degrees} °C, slows down at ${slow} °C`)];
+  if (degrees !== undefined && slow !== undefined)
+    return [overTemperature(degrees >= slow, `${degrees} °C, slows down at ${slow} °C`, `slows down at ${slow} °C`)];
   if (margin !== undefined && slowMargin !== undefined)
-    return [overTemperature(margin <= slowMargin, `${margin} °C left, slows down at ${slowMargin} °C`)];
+    return [
+      overTemperature(margin <= slowMargin, `${margin} °C left, slows down at ${slowMargin} °C`, `slows down at ${slowMargin} °C left`),
+    ];
   return [];
 }
 
-function overTemperature(status: boolean, message: string): Finding {
-  return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message };
+/** Below the limit the words stay the same, so that nothing is judged anew at each degree. */
+function overTemperature(status: boolean, at: string, below: string): Finding {
+  return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
 }
 
 function fabric(gpu: Element): readonly Finding[] {

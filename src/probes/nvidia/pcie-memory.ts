@@ -1,4 +1,4 @@
-import type { Host } from '../../host/host.ts';
+import type { Tree } from '../../host/tree.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
@@ -11,20 +11,19 @@ export interface PcieTold {
 
 /** What the PCI functions tell, asked for seldom. An answer that is the same is the same object. */
 export class PcieMemory {
-  readonly #host: Pick<Host, 'sys' | 'clock'>;
+  readonly #sys: Tree;
   readonly #told = new Map<string, { readonly told: PcieTold; readonly atMs: number }>();
 
-  constructor(host: Pick<Host, 'sys' | 'clock'>) {
-    this.#host = host;
+  constructor(sys: Tree) {
+    this.#sys = sys;
   }
 
   /** Undefined where the function is not there. */
-  read(address: string): PcieTold | undefined {
-    const nowMs = this.#host.clock.now();
+  read(address: string, nowMs: number): PcieTold | undefined {
     const known = this.#told.get(address);
     if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known.told;
-    if (!this.#host.sys.exists(`bus/pci/devices/${address}`)) return undefined;
-    const sample = readPcie(this.#host.sys, address);
+    if (!this.#sys.exists(`bus/pci/devices/${address}`)) return undefined;
+    const sample = readPcie(this.#sys, address);
     const fresh = { readings: pcieErrorReadings(sample), findings: pcieErrorFindings(sample) };
     const told = known !== undefined && isSame(fresh, known.told) ? known.told : fresh;
     this.#told.set(address, { told, atMs: nowMs });

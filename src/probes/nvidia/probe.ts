@@ -3,11 +3,12 @@ import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
-import { deviceFromProc, devicesOf, type NodeFacts, type Shown, surroundingsOf } from './devices.ts';
+import { deviceFromProc, devicesOf, type NodeFacts, surroundingsOf } from './devices.ts';
 import { childrenOf, type Element } from './document.ts';
 import { withFaults } from './faults.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
+import type { Shown } from './nvml/memo.ts';
 import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { wordAt } from './readings.ts';
@@ -41,7 +42,7 @@ export class NvidiaProbe implements Probe {
     this.#host = host;
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
-    this.#reporter = new Reporter(host, this.#nvml);
+    this.#reporter = new Reporter(host);
   }
 
   async collect(): Promise<Collection> {
@@ -101,10 +102,11 @@ export class NvidiaProbe implements Probe {
     if (isWhole) this.#lookAround(names);
     let isUnnamed = false;
     const reports: DeviceReport[] = [];
+    const node = { isWhole, nowMs: this.#host.clock.now(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
     for (const [index, gpu] of gpus.entries()) {
-      const place: Place = { index, isWhole, ...(cudaVersion === undefined ? {} : { cudaVersion }) };
+      const place: Place = { index, ...node };
       const locate = (): Shown => ({
-        located: devicesOf(gpu, index, facts),
+        located: devicesOf(gpu, index, facts).map((located) => ({ ...located, memo: this.#nvml.memoOf(located.element) })),
         isUnnamed: instanceKeys(gpu).some((key) => !names.has(key)),
       });
       const shown = this.#nvml.memoOf(gpu)?.shown(locate, this.#surroundings) ?? locate();

@@ -38,7 +38,8 @@ export class Gpu {
   #mode: Values[string];
   #listing: Listing = NO_LISTING;
   /** Those of errors, when they were last told by memory. */
-  #totals: readonly Values[string][] = [];
+  #corrected: Values[string];
+  #uncorrected: Values[string];
   #change: number = CHANGE.none;
 
   constructor(handle: Handle, identity: Values, bound: Bound, place: string, guard: ReadGuard | undefined) {
@@ -109,10 +110,11 @@ export class Gpu {
 
   /** By memory, when there are more of them in all, or where the board does not tell how many there are in all. */
   #askErrors(isWhole: boolean): number | undefined {
-    const totals = ECC_TOTALS.map((path) => this.values[path]);
-    const isSame = totals.every((total, index) => typeof total === 'number' && total === this.#totals[index]);
-    if (isSame && !isWhole) return undefined;
-    this.#totals = totals;
+    const [corrected, uncorrected] = [this.values[ECC_TOTALS[0]], this.values[ECC_TOTALS[1]]];
+    const isTold = typeof corrected === 'number' && typeof uncorrected === 'number';
+    if (isTold && !isWhole && corrected === this.#corrected && uncorrected === this.#uncorrected) return undefined;
+    this.#corrected = corrected;
+    this.#uncorrected = uncorrected;
     return this.#ask(this.#bound.questions.errors[this.#eccForm]);
   }
 
@@ -129,7 +131,7 @@ export class Gpu {
     this.values.processes = undefined;
     this.values['processes/process_info'] = undefined;
     this.#listing = NO_LISTING;
-    this.#totals = [];
+    this.#corrected = undefined;
     this.links = [];
     this.faults = new Set([CODE.gpuIsLost]);
   }
@@ -181,7 +183,7 @@ export class Gpu {
     this.generation += 1;
     this.#change |= CHANGE.other;
     this.#respondent.forgetUnsupported();
-    this.#totals = [];
+    this.#corrected = undefined;
     this.#instances = found.map((each) => {
       const respondent = new Respondent(each.handle, each.values, this.#place, this.#guard);
       respondent.ask(this.#bound.questions.slowInstance);

@@ -19,7 +19,7 @@ import type { Memory } from './memory.ts';
 /** The same that a document of `nvidia-smi`, its listing and the lines around it tell. */
 export interface NvmlDocument {
   readonly log: Element;
-  readonly gpus: ReadonlyMap<Element, Gpu>;
+  readonly gpus: readonly Gpu[];
   /** After a round that asked for everything. */
   readonly isWhole: boolean;
   readonly names: MigNames;
@@ -166,6 +166,7 @@ export class Machine {
     const { gpus, unreadable } = running;
     const { faults, problems: met } = this.#unreadable(gpus, unreadable);
     for (const { gpu, pciAddress } of gpus) {
+      if (gpu.faults.size === 0) continue;
       if (gpu.faults.has(CODE.corruptedInforom))
         faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${String(gpu.values['@id'])}` });
       if (gpu.faults.has(CODE.insufficientPower))
@@ -183,7 +184,8 @@ export class Machine {
 
   /** Made anew when an instance came or went. */
   #names(running: Running): MigNames {
-    const generation = running.gpus.reduce((sum, { gpu }) => sum + gpu.generation, 0);
+    let generation = 0;
+    for (const { gpu } of running.gpus) generation += gpu.generation;
     if (running.names?.generation !== generation)
       running.names = { generation, names: new Map(running.gpus.flatMap(({ gpu }) => gpu.names())) };
     return running.names.names;
@@ -191,6 +193,7 @@ export class Machine {
 
   /** A GPU without a handle does not say which it is: where as many are missing as are silent, it is one of those from before. */
   #unreadable(gpus: Running['gpus'], unreadable: Running['unreadable']): { readonly faults: SurplusFault[]; readonly problems: Problem[] } {
+    if (unreadable.length === 0) return { faults: [], problems: [] };
     const missing = [...this.#addresses].filter((address) => !gpus.some(({ pciAddress }) => pciAddress === address));
     const isKnown = missing.length === unreadable.length;
     const faults = (isKnown ? missing : []).map((pciAddress, at): SurplusFault => {
@@ -238,7 +241,7 @@ interface Running {
 function elementsOf({ driver, cuda, gpus }: Running): Pick<NvmlDocument, 'log' | 'gpus'> {
   return {
     log: { kmd_version: driver, cuda_umd_version: cuda, gpu: gpus.map(({ gpu }) => gpu.values as Element) },
-    gpus: new Map(gpus.map(({ gpu }) => [gpu.values as Element, gpu])),
+    gpus: gpus.map(({ gpu }) => gpu),
   };
 }
 

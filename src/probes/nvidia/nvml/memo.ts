@@ -1,13 +1,24 @@
 import type { DeviceProcess } from '../../../model/collection.ts';
 import type { Finding } from '../../../model/health.ts';
 import type { Reading } from '../../../model/metric.ts';
-import type { Shown } from '../devices.ts';
+import type { Located } from '../devices.ts';
 import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
 import { temperatureFindings } from '../findings.ts';
+import type { Made } from '../made.ts';
 import type { Told } from '../readings.ts';
 import { CHANGE, changeAt } from './changes.ts';
 import type { Values } from './getter.ts';
+
+/** A device with what is kept of it; that is absent where a document tells, which is another each time. */
+export type Remembered = Located & { readonly memo?: ElementMemo | undefined };
+
+/** What one `<gpu>` element shows. */
+export interface Shown {
+  readonly located: readonly Remembered[];
+  /** Some of its instances have no name of their own yet. */
+  readonly isUnnamed: boolean;
+}
 
 /** A reading that is the number at a path, and its place in the list. */
 interface NumberAt {
@@ -15,19 +26,26 @@ interface NumberAt {
   readonly at: number;
 }
 
+const MOVING = CHANGE.numbers | CHANGE.temperature | CHANGE.judged;
+
 /**
  * Keeps what was made of one element's values, and makes it again only when one of them changed that it depends on. Readings of fields
  * are made from the numbers directly.
  */
 export class ElementMemo {
+  /** The last report. */
+  made: Made | undefined;
   readonly #values: Values;
   readonly #fields: readonly Field[];
   /** Of rounds that nobody has asked of yet. */
   #change: number = CHANGE.other;
   #told: Told | undefined;
-  /** Readings that no element tells, which stand after the others. */
-  #more: readonly (readonly Reading[])[] = [];
+  /** Readings that no element tells: they stand after the others. */
+  #links: readonly Reading[] = [];
+  #more: readonly Reading[] = [];
+  /** How many the element tells, and whether others stand after them already. */
   #own = 0;
+  #isJoined = false;
   #numbers: readonly NumberAt[] = [];
   #findings: readonly Finding[] | undefined;
   #comparisons: readonly Finding[] | undefined;
@@ -41,25 +59,33 @@ export class ElementMemo {
   }
 
   /** After each round. `change`: bits of what it changed. */
-  begin(change: number): void {
+  begin(change: number, links: readonly Reading[] = this.#links): void {
     this.#change = change;
+    if (links !== this.#links) this.#isJoined = false;
+    this.#links = links;
     if ((change & CHANGE.other) === 0) return;
     this.#told = this.#findings = this.#comparisons = this.#shown = this.#processes = undefined;
   }
 
-  /** `more`: lists of readings that no element tells. */
-  told(compute: () => Told, more: readonly (readonly Reading[])[]): Told {
-    if (this.#told === undefined) {
-      const told = compute();
-      this.#own = told.readings.length;
-      this.#compile(told.readings);
-      this.#more = more;
-      this.#told = { ...told, readings: [...told.readings, ...more.flat()] };
-    } else if (more.length !== this.#more.length || more.some((list, index) => list !== this.#more[index])) {
-      this.#more = more;
-      this.#told = { ...this.#told, readings: [...this.#told.readings.slice(0, this.#own), ...more.flat()] };
-    }
-    return (this.#change & (CHANGE.numbers | CHANGE.temperature | CHANGE.judged)) === 0 ? this.#told : this.#withNumbers(this.#told);
+  /** `more`: readings that no element tells. */
+  told(compute: () => Told, more: readonly Reading[]): Told {
+    if (more !== this.#more) this.#isJoined = false;
+    this.#more = more;
+    if (this.#told === undefined) this.#told = this.#joined(this.#computed(compute));
+    else if (!this.#isJoined) this.#told = this.#joined(this.#told);
+    return (this.#change & MOVING) === 0 ? this.#told : this.#withNumbers(this.#told);
+  }
+
+  #computed(compute: () => Told): Told {
+    const told = compute();
+    this.#own = told.readings.length;
+    this.#compile(told.readings);
+    return told;
+  }
+
+  #joined({ readings, unknown, failed }: Told): Told {
+    this.#isJoined = true;
+    return { readings: [...readings.slice(0, this.#own), ...this.#links, ...this.#more], unknown, failed };
   }
 
   /** Of the temperature alone, when nothing else changed. */
@@ -106,7 +132,8 @@ export class ElementMemo {
 
   #withTemperature(findings: readonly Finding[]): readonly Finding[] {
     const [fresh] = temperatureFindings(this.#values as Element);
-    return fresh === undefined ? findings : findings.map((finding) => (finding.type === fresh.type ? fresh : finding));
+    const isSame = fresh === undefined || findings.some(({ type, message }) => type === fresh.type && message === fresh.message);
+    return isSame ? findings : findings.map((finding) => (finding.type === fresh.type ? fresh : finding));
   }
 
   /** With any other number, everything is made again. */

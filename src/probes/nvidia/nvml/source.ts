@@ -7,7 +7,6 @@ import type { ProblemCode } from '../problems.ts';
 import { CHANGE } from './changes.ts';
 import type { XidEvent } from './events.ts';
 import type { Values } from './getter.ts';
-import type { Gpu } from './gpu.ts';
 import { openLibrary } from './library.ts';
 import { Machine, type NvmlDocument } from './machine.ts';
 import { ElementMemo } from './memo.ts';
@@ -32,7 +31,6 @@ export class NvmlSource {
   #failure: { readonly code: ProblemCode; readonly message: string } | undefined;
   #retryAtMs = -Infinity;
   readonly #memos = new WeakMap<Element, ElementMemo>();
-  readonly #gpus = new WeakMap<Element, Gpu>();
   #xids: readonly ToldXid[] = [];
   #isClosed = false;
 
@@ -60,10 +58,6 @@ export class NvmlSource {
   /** What was made of an element's values; undefined for elements of a document. */
   memoOf(element: Element): ElementMemo | undefined {
     return this.#memos.get(element);
-  }
-
-  gpuOf(element: Element): Gpu | undefined {
-    return this.#gpus.get(element);
   }
 
   /** Looks for events until stopped. */
@@ -128,10 +122,9 @@ export class NvmlSource {
   }
 
   #remember({ gpus }: NvmlDocument): void {
-    for (const [element, gpu] of gpus) {
-      this.#gpus.set(element, gpu);
+    for (const gpu of gpus) {
       const change = gpu.takeChange();
-      this.#memo(gpu.values, gpuFields).begin(change);
+      this.#memo(gpu.values, gpuFields).begin(change, gpu.links);
       // What concerns a GPU as a whole concerns its instances, and their processes are in its list.
       const inherited = change & (CHANGE.other | CHANGE.processes);
       for (const { values, respondent } of gpu.instances) this.#memo(values, migFields).begin(respondent.takeChange() | inherited);
@@ -140,8 +133,11 @@ export class NvmlSource {
 
   #memo(values: Values, fields: typeof gpuFields): ElementMemo {
     const element = values as Element;
-    const known = this.#memos.get(element) ?? new ElementMemo(values, fields);
-    this.#memos.set(element, known);
-    return known;
+    let memo = this.#memos.get(element);
+    if (memo === undefined) {
+      memo = new ElementMemo(values, fields);
+      this.#memos.set(element, memo);
+    }
+    return memo;
   }
 }

@@ -1,0 +1,48 @@
+import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Finding } from '../../model/health.ts';
+import type { PcieTold } from './pcie-memory.ts';
+import type { Told } from './readings.ts';
+
+/** What was made of the values of a device. */
+export interface Parts {
+  readonly told: Told;
+  readonly processes: readonly DeviceProcess[];
+  readonly findings: readonly Finding[];
+  /** By comparison with the past. */
+  readonly widths: readonly Finding[];
+}
+
+/** A report and what it was made of. */
+export interface Made {
+  readonly device: Device;
+  readonly parts: Parts;
+  readonly pcie: PcieTold | undefined;
+  readonly report: DeviceReport;
+}
+
+export const NO_FINDINGS: readonly Finding[] = [];
+
+/** `before` itself when nothing changed, and its findings when those did not. */
+export function madeOf(device: Device, parts: Parts, pcie: PcieTold | undefined, before: Made | undefined): Made {
+  if (before === undefined) return { device, parts, pcie, report: reportOf(device, parts, findingsOf(device, parts, pcie)) };
+  const { told, processes, findings, widths } = before.parts;
+  const isJudged = findings === parts.findings && widths === parts.widths && before.pcie === pcie;
+  if (isJudged && before.device === device && told === parts.told && processes === parts.processes) return before;
+  const judged = isJudged ? before.report.findings : findingsOf(device, parts, pcie);
+  return { device, parts, pcie, report: reportOf(device, parts, judged) };
+}
+
+function reportOf(device: Device, { told: { readings }, processes }: Parts, findings: readonly Finding[]): DeviceReport {
+  return processes.length === 0 ? { device, readings, findings } : { device, readings, findings, processes };
+}
+
+function findingsOf({ kind }: Device, { findings, widths }: Parts, pcie: PcieTold | undefined): readonly Finding[] {
+  const onBus = kind === 'gpu' ? (pcie?.findings ?? NO_FINDINGS) : concerningInstances(pcie?.findings ?? NO_FINDINGS);
+  return [...findings, ...onBus, ...widths];
+}
+
+/** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
+const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone']);
+export const concerningInstances = (findings: readonly Finding[]): readonly Finding[] =>
+  findings.filter(({ type }) => CONCERNS_INSTANCES.has(type));
