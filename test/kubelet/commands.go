@@ -3,22 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	core "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	listerv1 "k8s.io/kubelet/pkg/apis/podresources/v1"
-	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 )
 
 // request is one line of input. Which of the fields count is up to the command.
@@ -28,6 +20,8 @@ type request struct {
 	Pod       *pod          `json:"pod"`
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`
+	Container string        `json:"container"`
+	Resource  string        `json:"resource"`
 	Phase     core.PodPhase `json:"phase"`
 	ForMs     int           `json:"forMs"`
 }
@@ -42,6 +36,11 @@ var commands = map[string]command{
 	"end": func(k *kubelet, r request) (any, error) {
 		return struct{}{}, k.withPod(r, func(p *pod) error { return k.pods.end(p, r.Phase, "", "") })
 	},
+	"down": func(k *kubelet, r request) (any, error) {
+		return struct{}{}, k.withPod(r, k.pods.takeDown)
+	},
+	"start":   startAgain,
+	"age":     age,
 	"deliver": func(k *kubelet, _ request) (any, error) { return k.deliverPods() },
 	"list": func(k *kubelet, _ request) (any, error) {
 		return told(k.lister.List(context.Background(), &listerv1.ListPodResourcesRequest{}))
@@ -75,99 +74,25 @@ func told[M proto.Message](message M, err error) (any, error) {
 	return json.RawMessage(text), err
 }
 
-type admission struct {
-	UID     string               `json:"uid"`
-	Refused *refusal             `json:"refused,omitempty"`
-	Given   map[string]givenData `json:"given,omitempty"`
-}
-
-// givenData is what one container gets, as the kubelet would pass it on to the runtime.
-type givenData struct {
-	Devices map[string][]string `json:"devices"`
-	Options *runOptions         `json:"options,omitempty"`
-	// Why the container could not be started.
-	Error string `json:"error,omitempty"`
-}
-
-type givenMount struct {
-	ContainerPath string `json:"containerPath"`
-	HostPath      string `json:"hostPath"`
-	ReadOnly      bool   `json:"readOnly"`
-}
-
-type givenNode struct {
-	ContainerPath string `json:"containerPath"`
-	HostPath      string `json:"hostPath"`
-	Permissions   string `json:"permissions"`
-}
-
-type runOptions struct {
-	Env         map[string]string `json:"env"`
-	Annotations map[string]string `json:"annotations"`
-	Mounts      []givenMount      `json:"mounts"`
-	Nodes       []givenNode       `json:"nodes"`
-	CDI         []string          `json:"cdi"`
-}
-
-func admitPod(k *kubelet, r request) (any, error) {
-	if r.Pod == nil {
-		return nil, errors.New("no pod to admit")
-	}
-	if r.Pod.UID == "" {
-		r.Pod.UID = string(uuid.NewUUID())
-	}
-	if err := k.pods.add(r.Pod); err != nil {
-		return nil, err
-	}
-	refused, err := k.admit(r.Pod)
-	if err != nil || refused != nil {
-		return admission{UID: r.Pod.UID, Refused: refused}, err
-	}
-	given := map[string]givenData{}
-	object := r.Pod.object()
-	for _, c := range append(append([]core.Container{}, object.Spec.InitContainers...), object.Spec.Containers...) {
-		given[c.Name] = k.startContainer(object, &c)
-	}
-	return admission{UID: r.Pod.UID, Given: given}, nil
-}
-
-// startContainer asks for what the kubelet asks for before it has the runtime start a container.
-func (k *kubelet) startContainer(p *core.Pod, c *core.Container) givenData {
-	options, err := k.devices.GetDeviceRunContainerOptions(context.Background(), p, c)
-	given := givenData{Devices: map[string][]string{}, Options: translated(options)}
-	if err != nil {
-		given.Error = err.Error()
-	}
-	for name, instances := range k.devices.GetDevices(string(p.UID), c.Name) {
-		for id := range instances {
-			given.Devices[name] = append(given.Devices[name], id)
+// startAgain is the start of a container that was admitted before.
+func startAgain(k *kubelet, r request) (any, error) {
+	var given givenData
+	err := k.withPod(r, func(p *pod) error {
+		object := p.object()
+		for _, c := range append(append([]core.Container{}, object.Spec.InitContainers...), object.Spec.Containers...) {
+			if c.Name == r.Container {
+				given = k.startContainer(object, &c)
+				return nil
+			}
 		}
-		sorted(given.Devices[name])
-	}
-	return given
+		return fmt.Errorf("no container %s in %s", r.Container, p.key())
+	})
+	return given, err
 }
 
-func translated(options *devicemanager.DeviceRunContainerOptions) *runOptions {
-	if options == nil {
-		return nil
-	}
-	made := &runOptions{Env: map[string]string{}, Annotations: map[string]string{}, Mounts: []givenMount{}, Nodes: []givenNode{}, CDI: []string{}}
-	for _, env := range options.Envs {
-		made.Env[env.Name] = env.Value
-	}
-	for _, annotation := range options.Annotations {
-		made.Annotations[annotation.Name] = annotation.Value
-	}
-	for _, mount := range options.Mounts {
-		made.Mounts = append(made.Mounts, givenMount{mount.ContainerPath, mount.HostPath, mount.ReadOnly})
-	}
-	for _, device := range options.Devices {
-		made.Nodes = append(made.Nodes, givenNode{device.PathInContainer, device.PathOnHost, device.Permissions})
-	}
-	for _, device := range options.CDIDevices {
-		made.CDI = append(made.CDI, device.Name)
-	}
-	return made
+// age makes a plugin that is gone appear as if it had left that much earlier.
+func age(k *kubelet, r request) (any, error) {
+	return struct{}{}, stoppedEarlier(k.devices, r.Resource, time.Duration(r.ForMs)*time.Millisecond)
 }
 
 // capacity is what the node's status would say of the resources of plugins.
@@ -211,38 +136,4 @@ func podStatus(k *kubelet, r request) (any, error) {
 func checkpoint(k *kubelet, _ request) (any, error) {
 	text, err := os.ReadFile(k.pathOf("device-plugins", "kubelet_internal_checkpoint"))
 	return json.RawMessage(text), err
-}
-
-const floodClients = 4
-
-// flood is another client of the socket that asks far more often than the kubelet's limit allows. A question for a pod that
-// is not there costs the kubelet next to nothing and takes its token all the same.
-func flood(k *kubelet, r request) (any, error) {
-	target := "unix:" + k.pathOf("pod-resources", "kubelet.sock")
-	connection, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, err
-	}
-	defer connection.Close()
-	client := listerv1.NewPodResourcesListerClient(connection)
-	end := time.Now().Add(time.Duration(r.ForMs) * time.Millisecond)
-	var mu sync.Mutex
-	var asked, rejected int
-	var clients sync.WaitGroup
-	for range floodClients {
-		clients.Go(func() {
-			for time.Now().Before(end) {
-				_, err := client.Get(context.Background(), &listerv1.GetPodResourcesRequest{PodName: "none", PodNamespace: "none"})
-				mu.Lock()
-				asked++
-				if status.Code(err) == codes.ResourceExhausted {
-					rejected++
-				}
-				mu.Unlock()
-				time.Sleep(2 * time.Millisecond)
-			}
-		})
-	}
-	clients.Wait()
-	return map[string]int{"asked": asked, "rejected": rejected}, nil
 }

@@ -1,12 +1,12 @@
+import type { ContainerGrant } from './allocations.ts';
 import type { SimulatedDeviceManager } from './device-manager.ts';
 import type { SimulatedKubelet } from './kubelet.ts';
-import type { SimulatedContainer, SimulatedDevice, SimulatedPod } from './pods.ts';
+import type { PodRequest } from './pod-request.ts';
+import type { SimulatedContainer, SimulatedPod } from './pods.ts';
 
 /** A pod before its admission: how many of what each container wants. Devices that are given here need no plugin. */
 export interface WantedPod extends Omit<SimulatedPod, 'containers'> {
-  readonly containers: readonly (SimulatedContainer & {
-    readonly wants: readonly { readonly resource: string; readonly count: number }[];
-  })[];
+  readonly containers: readonly (SimulatedContainer & Required<Pick<SimulatedContainer, 'wants'>>)[];
 }
 
 /**
@@ -18,41 +18,53 @@ export async function admitThroughPlugins(
   manager: SimulatedDeviceManager,
   pod: WantedPod,
 ): Promise<SimulatedPod> {
-  const granted = new Map<string, SimulatedContainer>();
   try {
-    for (const { wants, ...container } of inOrder(pod.containers))
-      granted.set(container.name, await grant(manager, pod.uid, container, wants));
+    const admitted = await withGrants(manager, pod, () => false);
+    kubelet.admitPod(admitted);
+    return admitted;
   } catch (error) {
     manager.release(pod.uid);
-    kubelet.admitPod({ ...pod, containers: pod.containers.map(({ wants, ...container }) => container), ended: true });
+    kubelet.admitPod({ ...pod, ended: true });
     throw error;
   }
-  const containers = pod.containers.map(({ name }) => granted.get(name) as SimulatedContainer);
-  const admitted = { ...pod, containers };
-  kubelet.admitPod(admitted);
-  return admitted;
+}
+
+/**
+ * What happens to each pod when a kubelet has started and its sources deliver: it is admitted again. Containers that run are left
+ * alone; for others the plugin must be there, and what they held must be healthy. Gives the pod with what the manager says it has.
+ */
+export async function admitAgain(manager: SimulatedDeviceManager, pod: SimulatedPod): Promise<SimulatedPod> {
+  try {
+    return await withGrants(manager, pod, ({ kind }) => kind !== 'init' && pod.isDown !== true);
+  } catch (error) {
+    manager.release(pod.uid);
+    throw error;
+  }
+}
+
+async function withGrants(
+  manager: SimulatedDeviceManager,
+  pod: SimulatedPod,
+  isRunning: (container: SimulatedContainer) => boolean,
+): Promise<SimulatedPod> {
+  const containers = inOrder(pod.containers).map((container): PodRequest['containers'][number] => {
+    const { name, kind = 'app', wants = [] } = container;
+    return { container: name, kind, wants, isRunning: isRunning(container) };
+  });
+  const grants = await manager.admit({ podUid: pod.uid, containers });
+  const of = (name: string): ContainerGrant[] => grants.filter(({ container }) => container === name);
+  return { ...pod, containers: pod.containers.map((container) => given(container, of(container.name))) };
 }
 
 /** Init containers and sidecars, as they are written, come before the apps. */
-function inOrder(containers: WantedPod['containers']): WantedPod['containers'] {
+function inOrder(containers: readonly SimulatedContainer[]): SimulatedContainer[] {
   const isApp = ({ kind = 'app' }: SimulatedContainer): boolean => kind === 'app';
   return [...containers.filter((container) => !isApp(container)), ...containers.filter(isApp)];
 }
 
-async function grant(
-  manager: SimulatedDeviceManager,
-  podUid: string,
-  container: SimulatedContainer,
-  wants: WantedPod['containers'][number]['wants'],
-): Promise<SimulatedContainer> {
-  const { name, kind, devices = [] } = container;
-  const grants = await manager.allocateAll({ podUid, container: name, ...(kind === undefined ? {} : { kind }), wants });
-  const given = grants.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => stockDevice(manager, resource, id)));
+function given(container: SimulatedContainer, grants: readonly ContainerGrant[]): SimulatedContainer {
+  const { wants = [], devices = [] } = container;
+  const others = devices.filter((device) => !wants.some(({ resource }) => resource === device.resource));
   const responses = Object.fromEntries(grants.map(({ resource, response }) => [resource, response]));
-  return { ...container, devices: [...devices, ...given], responses };
-}
-
-function stockDevice(manager: SimulatedDeviceManager, resource: string, id: string): SimulatedDevice {
-  const found = manager.stock().devices.find((device) => device.resource === resource && device.id === id);
-  return found?.numaNodes === undefined ? { resource, id } : { resource, id, numaNodes: found.numaNodes };
+  return { ...container, devices: [...others, ...grants.flatMap((grant) => grant.devices)], responses };
 }

@@ -1,29 +1,26 @@
 import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
-import { type ResourceState, usableDevices } from './capacity.ts';
+import { numaNodesOf, type ResourceState, usableDevices } from './capacity.ts';
+import type { ReadCheckpoint } from './checkpoint-file.ts';
 import { AdmissionError, chooseDevices, refusal } from './device-choice.ts';
 import type { PluginConnection } from './plugin-connection.ts';
-import { hintsFor, mergeHints, type NodeMask, type TopologyPolicy, type Wish } from './topology-hints.ts';
-
-/** One container's wishes at the admission of its pod. Plain init containers leave their devices to those that come after them. */
-export interface ContainerRequest {
-  readonly podUid: string;
-  readonly container: string;
-  readonly kind?: 'app' | 'sidecar' | 'init';
-  readonly wants: readonly { readonly resource: string; readonly count: number }[];
-}
+import { type ContainerRequest, type PodRequest, podWants } from './pod-request.ts';
+import type { SimulatedDevice } from './pods.ts';
+import { type Hint, hintsFor, mergeHints, type NodeMask, type TopologyPolicy, type TopologyScope, type Wish } from './topology-hints.ts';
 
 export interface ContainerGrant {
   readonly podUid: string;
   readonly container: string;
   readonly resource: string;
   readonly deviceIds: readonly string[];
+  readonly devices: readonly SimulatedDevice[];
   readonly response: ContainerAllocateResponse;
 }
 
 export interface AllocationsParts {
   readonly policy: TopologyPolicy;
+  readonly scope: TopologyScope;
   readonly numaNodes: number;
-  /** Undefined when nobody has registered the resource, ever. */
+  /** Undefined when nobody has registered the resource, or when its plugin was away for too long. */
   state(resource: string): ResourceState | undefined;
   plugin(resource: string): PluginConnection | undefined;
 }
@@ -41,15 +38,20 @@ export class DeviceAllocations {
     this.#parts = parts;
   }
 
-  /** What a container was given it keeps; asked again, it gets the same without a call to the plugin. Unknown resources are passed over. */
-  async allocate(request: ContainerRequest): Promise<ContainerGrant[]> {
-    const { podUid, container, kind = 'app', wants } = request;
+  /** Container by container, as far as it comes. What a container was given it keeps. Resources that nobody knows are passed over. */
+  async admit({ podUid, containers }: PodRequest): Promise<ContainerGrant[]> {
     if (this.#reusable.podUid !== podUid) this.#reusable = { podUid, ids: new Map() };
-    const known = wants.filter(({ resource }) => this.#parts.state(resource) !== undefined);
-    const nodes = this.#affinity(podUid, container, known);
+    const together = this.#parts.scope === 'pod' ? { nodes: this.#podAffinity(podUid, containers) } : undefined;
     const grants: ContainerGrant[] = [];
-    for (const want of known) grants.push(await this.#grant(request, want, nodes));
-    for (const { resource, deviceIds } of grants) this.#leave(resource, deviceIds, kind === 'init');
+    for (const request of containers) {
+      const known = request.wants.filter(({ resource }) => this.#isKnown(resource));
+      const { nodes } = together ?? { nodes: this.#containerAffinity(podUid, request.container, known) };
+      for (const want of known) {
+        const grant = await this.#grant(podUid, request, want, nodes);
+        if (grant !== undefined) grants.push(grant);
+        this.#leave(want.resource, grant?.deviceIds ?? [], request.kind === 'init');
+      }
+    }
     return grants;
   }
 
@@ -61,51 +63,120 @@ export class DeviceAllocations {
     return [...this.#grants.values()].filter((grant) => grant.podUid === podUid);
   }
 
-  #affinity(podUid: string, container: string, wants: readonly Want[]): NodeMask {
-    const fresh = wants.filter(({ resource }) => !this.#grants.has(keyOf(podUid, container, resource)));
-    const { policy, numaNodes } = this.#parts;
-    const { nodes, admitted } = mergeHints(
-      fresh.map((want) => hintsFor(this.#wish(want))),
-      policy,
-      numaNodes,
+  /** Forgets everything but what a checkpoint says. */
+  restore(grants: ReadCheckpoint['grants']): void {
+    this.#grants.clear();
+    this.#reusable = { podUid: '', ids: new Map() };
+    for (const grant of grants) {
+      const { podUid, container, resource, devices } = grant;
+      this.#grants.set(keyOf(podUid, container, resource), { ...grant, deviceIds: devices.map(({ id }) => id) });
+    }
+  }
+
+  /** Somebody has registered it, or some container still holds devices of it. */
+  #isKnown(resource: string): boolean {
+    return this.#parts.state(resource) !== undefined || this.#heldOf(resource).size > 0;
+  }
+
+  #containerAffinity(podUid: string, container: string, wants: readonly Want[]): NodeMask {
+    return this.#affinity(
+      wants.map(({ resource, count }) => {
+        const held = this.#grants.get(keyOf(podUid, container, resource))?.deviceIds ?? [];
+        return this.#hints(held, this.#wish(resource, count));
+      }),
     );
+  }
+
+  /** As if the pod were one container; what its init containers leave over does not count. */
+  #podAffinity(podUid: string, containers: readonly ContainerRequest[]): NodeMask {
+    const wants = [...podWants(containers)].filter(([resource]) => this.#isKnown(resource));
+    return this.#affinity(
+      wants.map(([resource, count]) => {
+        const held = this.of(podUid).flatMap((grant) => (grant.resource === resource ? grant.deviceIds : []));
+        return this.#hints(held, { ...this.#wish(resource, count), reusable: new Set() });
+      }),
+    );
+  }
+
+  /** What is held already is taken for the only choice there is, if it is as much as is wanted. */
+  #hints(held: readonly string[], wish: Wish): readonly Hint[] | undefined {
+    const ids = new Set(held);
+    if (ids.size === 0) return hintsFor(wish);
+    return hintsFor({ ...wish, free: ids.size === wish.count ? ids : new Set(), reusable: new Set() });
+  }
+
+  #affinity(hints: readonly (readonly Hint[] | undefined)[]): NodeMask {
+    const { nodes, admitted } = mergeHints(hints, this.#parts.policy, this.#parts.numaNodes);
     if (!admitted) throw new AdmissionError('TopologyAffinityError', 'Resources cannot be allocated with Topology locality');
     return nodes;
   }
 
-  #wish({ resource, count }: Want): Wish {
-    const state = this.#parts.state(resource) as ResourceState;
-    const held = new Set([...this.#grants.values()].flatMap((grant) => (grant.resource === resource ? grant.deviceIds : [])));
-    const free = new Set(
-      usableDevices(state)
-        .map(({ ID }) => ID)
-        .filter((id) => !held.has(id)),
-    );
-    return { devices: state.devices, free, reusable: this.#reusable.ids.get(resource) ?? new Set(), count };
+  #heldOf(resource: string): Set<string> {
+    return new Set([...this.#grants.values()].flatMap((grant) => (grant.resource === resource ? grant.deviceIds : [])));
   }
 
-  async #grant({ podUid, container }: ContainerRequest, want: Want, nodes: NodeMask): Promise<ContainerGrant> {
-    const { resource } = want;
+  #usable(resource: string): readonly string[] {
+    const state = this.#parts.state(resource);
+    return state === undefined ? [] : usableDevices(state).map(({ ID }) => ID);
+  }
+
+  #wish(resource: string, count: number): Wish {
+    const held = this.#heldOf(resource);
+    return {
+      devices: this.#parts.state(resource)?.devices ?? new Map(),
+      free: new Set(this.#usable(resource).filter((id) => !held.has(id))),
+      reusable: this.#reusable.ids.get(resource) ?? new Set(),
+      count,
+    };
+  }
+
+  async #grant(podUid: string, request: ContainerRequest, want: Want, nodes: NodeMask): Promise<ContainerGrant | undefined> {
+    const { resource, count } = want;
+    const { container } = request;
     const key = keyOf(podUid, container, resource);
-    const known = this.#grants.get(key);
-    if (known !== undefined) return known;
-    const connection = this.#parts.plugin(resource);
-    if (connection === undefined || usableDevices(this.#parts.state(resource) as ResourceState).length === 0) {
-      throw refusal(`no healthy devices present; cannot allocate unhealthy devices ${resource}`);
+    const held = this.#grants.get(key);
+    if (held !== undefined && held.deviceIds.length !== count) {
+      const change = `from ${held.deviceIds.length} to ${count}`;
+      throw refusal(`pod "${podUid}" container "${container}" changed request for resource "${resource}" ${change}`);
     }
+    if (request.isRunning === true) return held;
+    const connection = this.#connectionFor(resource, held);
+    if (held !== undefined || count === 0) return held;
     try {
-      const deviceIds = await chooseDevices(resource, this.#wish(want), nodes, (...asked) => connection.prefer(...asked));
+      const deviceIds = await chooseDevices(resource, this.#wish(resource, count), nodes, (...asked) => connection.prefer(...asked));
       const [response] = (await connection.allocate(deviceIds)).containerResponses;
       if (response === undefined)
         throw new Error(
           'no containers return in allocation response &AllocateResponse{ContainerResponses:[]*ContainerAllocateResponse{},}',
         );
-      const grant = { podUid, container, resource, deviceIds, response };
+      const grant = { podUid, container, resource, deviceIds, devices: this.#devices(resource, deviceIds), response };
       this.#grants.set(key, grant);
       return grant;
     } catch (error) {
       throw error instanceof AdmissionError ? error : refusal((error as Error).message);
     }
+  }
+
+  /** Even of a container that has its devices the plugin must be there, and they must be well. */
+  #connectionFor(resource: string, held: ContainerGrant | undefined): PluginConnection {
+    if (this.#parts.state(resource) === undefined) throw refusal(`cannot allocate unregistered device ${resource}`);
+    const connection = this.#parts.plugin(resource);
+    const usable = this.#usable(resource);
+    if (connection === undefined || usable.length === 0) {
+      throw refusal(`no healthy devices present; cannot allocate unhealthy devices ${resource}`);
+    }
+    if (held?.deviceIds.some((id) => !usable.includes(id)) === true) {
+      throw refusal(`previously allocated devices are no longer healthy; cannot allocate unhealthy devices ${resource}`);
+    }
+    return connection;
+  }
+
+  #devices(resource: string, ids: readonly string[]): SimulatedDevice[] {
+    return ids.map((id) => {
+      const device = this.#parts.state(resource)?.devices.get(id);
+      const numaNodes = device === undefined ? undefined : numaNodesOf(device);
+      return numaNodes === undefined ? { resource, id } : { resource, id, numaNodes };
+    });
   }
 
   /** What an init container has used is free for the next container of its pod, until one takes it that does not end. */

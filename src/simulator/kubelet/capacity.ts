@@ -17,10 +17,14 @@ export interface NodeCapacity {
   readonly allocatable: number;
 }
 
-/** Capacity counts every device, allocatable the healthy ones; both are 0 once a plugin was away for too long. */
-export function nodeCapacity({ devices, stoppedAtMs }: ResourceState, nowMs: number): NodeCapacity {
-  if (stoppedAtMs !== undefined && nowMs - stoppedAtMs >= STOP_GRACE_MS) return { capacity: 0, allocatable: 0 };
-  return { capacity: devices.size, allocatable: stoppedAtMs === undefined ? [...devices.values()].filter(isHealthy).length : 0 };
+/** Capacity counts every device, allocatable the healthy ones. */
+export function nodeCapacity(state: ResourceState): NodeCapacity {
+  return { capacity: state.devices.size, allocatable: usableDevices(state).length };
+}
+
+/** Its plugin has been away for so long that the resource is forgotten. */
+export function isOver({ stoppedAtMs }: ResourceState, nowMs: number): boolean {
+  return stoppedAtMs !== undefined && nowMs - stoppedAtMs > STOP_GRACE_MS;
 }
 
 /** Those that can be given to a container; none of a plugin that went away. */

@@ -1,7 +1,20 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
+import { type CheckpointData, type CheckpointEntry, checksumOf } from './checkpoint-dump.ts';
 import type { SimulatedContainer, SimulatedDevice, SimulatedPod, SimulatedStock } from './pods.ts';
+
+/** What a device manager finds when it starts. */
+export interface ReadCheckpoint {
+  readonly resources: readonly string[];
+  readonly grants: readonly {
+    readonly podUid: string;
+    readonly container: string;
+    readonly resource: string;
+    readonly devices: readonly SimulatedDevice[];
+    readonly response: ContainerAllocateResponse;
+  }[];
+}
 
 /** Text of the kubelet's device checkpoint. Pods are in it as of the last write; CPUs, memory and claims have other files. */
 export function checkpointText(pods: readonly SimulatedPod[], stock: SimulatedStock): string {
@@ -11,8 +24,8 @@ export function checkpointText(pods: readonly SimulatedPod[], stock: SimulatedSt
     registered[resource] ??= [];
     if (healthy !== false) registered[resource].push(id);
   }
-  const data = { PodDeviceEntries: entries.length === 0 ? null : entries, RegisteredDevices: registered };
-  return JSON.stringify({ Data: data, Checksum: fnv1a(JSON.stringify(data)) });
+  const data: CheckpointData = { PodDeviceEntries: entries.length === 0 ? null : entries, RegisteredDevices: registered };
+  return JSON.stringify({ Data: data, Checksum: checksumOf(data) });
 }
 
 /** Written beside it and renamed, so that no reader sees half of it. */
@@ -23,7 +36,30 @@ export function writeCheckpoint(path: string, text: string): void {
   renameSync(temporary, path);
 }
 
-function entriesOf(uid: string, { name: container, devices = [], responses = {} }: SimulatedContainer): object[] {
+/** Nothing of a file that is not there, that cannot be read, or whose checksum is another: the kubelet then begins with nothing. */
+export function readCheckpoint(path: string): ReadCheckpoint {
+  try {
+    const { Data, Checksum } = JSON.parse(readFileSync(path, 'utf8')) as { readonly Data: CheckpointData; readonly Checksum: number };
+    if (checksumOf(Data) !== Checksum) return { resources: [], grants: [] };
+    return { resources: Object.keys(Data.RegisteredDevices), grants: (Data.PodDeviceEntries ?? []).map(grantOf) };
+  } catch {
+    return { resources: [], grants: [] };
+  }
+}
+
+function grantOf({ PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp }: CheckpointEntry): ReadCheckpoint['grants'][number] {
+  const nodes = new Map<string, number[]>();
+  for (const [node, ids] of Object.entries(DeviceIDs)) for (const id of ids) nodes.set(id, [...(nodes.get(id) ?? []), Number(node)]);
+  const devices = [...nodes].map(([id, numaNodes]) => ({
+    resource: ResourceName,
+    id,
+    ...(numaNodes.includes(-1) ? {} : { numaNodes: numaNodes.sort() }),
+  }));
+  const response = ContainerAllocateResponse.decode(Buffer.from(AllocResp, 'base64'));
+  return { podUid: PodUID, container: ContainerName, resource: ResourceName, devices, response };
+}
+
+function entriesOf(uid: string, { name: container, devices = [], responses = {} }: SimulatedContainer): CheckpointEntry[] {
   const resources = [...new Set(devices.map(({ resource }) => resource))];
   return resources.map((resource) => ({
     PodUID: uid,
@@ -48,11 +84,4 @@ function byNumaNode(devices: readonly SimulatedDevice[]): Record<string, string[
     }
   }
   return nodes;
-}
-
-/** The kubelet's checksum is of the same kind, over a dump that only Go can write. */
-function fnv1a(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-  return hash;
 }

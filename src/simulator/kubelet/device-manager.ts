@@ -1,31 +1,31 @@
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Server, status } from '@grpc/grpc-js';
-import {
-  type Device,
-  type RegisterRequest,
-  type RegistrationServer,
-  RegistrationService,
-} from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { Device, RegisterRequest } from '../../generated/deviceplugin/v1beta1/api.ts';
 import { type Clock, systemClock } from '../../host/clock.ts';
 import { resourceNameProblem } from '../../model/plugin-resource.ts';
-import { type ContainerGrant, type ContainerRequest, DeviceAllocations } from './allocations.ts';
-import { isHealthy, type NodeCapacity, nodeCapacity, numaNodesOf, type ResourceState } from './capacity.ts';
+import { type ContainerGrant, DeviceAllocations } from './allocations.ts';
+import type { NodeCapacity } from './capacity.ts';
+import { readCheckpoint } from './checkpoint-file.ts';
 import { refusal } from './device-choice.ts';
-import { createImpostor, type Impostor } from './impostors.ts';
+import type { Impostor } from './impostors.ts';
 import { PluginConnection } from './plugin-connection.ts';
+import type { PodRequest } from './pod-request.ts';
 import type { SimulatedStock } from './pods.ts';
 import type { RegistrationFault } from './registration-fault.ts';
-import { bindGrpc, keepSocketFile, listen, makeRenamedSocket } from './renamed-socket.ts';
-import type { TopologyPolicy } from './topology-hints.ts';
+import { RegistrationServer } from './registration-server.ts';
+import { ResourceStates } from './resource-states.ts';
+import type { TopologyPolicy, TopologyScope } from './topology-hints.ts';
 
 export interface DeviceManagerSettings {
   /** Stands for `/var/lib/kubelet/device-plugins`. */
   readonly directory: string;
   readonly clock?: Clock;
   readonly topologyPolicy?: TopologyPolicy;
+  /** Default `container`. */
+  readonly topologyScope?: TopologyScope;
   /** NUMA nodes of the machine. Default 2. */
   readonly numaNodes?: number;
+  /** Path of the file that each start begins with. Absent: what it knew before, as if there had been one. */
+  readonly checkpoint?: string;
   /** Up to 1.36 the end of any stream of a resource takes its newest plugin away; from 1.37 on only the plugin's own. */
   readonly release?: '1.36' | '1.37';
   /** A list, an allocation or a registration changed something. */
@@ -42,62 +42,55 @@ export interface DeviceRequest {
 
 /** The kubelet's device manager as plugins see it: registration, dial-back, lists, capacity, allocation, restarts. */
 export class SimulatedDeviceManager {
-  readonly socket: string;
   readonly #settings: DeviceManagerSettings;
   readonly #clock: Clock;
+  readonly #server: RegistrationServer;
   readonly #connections = new Map<string, PluginConnection>();
   readonly #open = new Set<PluginConnection>();
   readonly #allocations: DeviceAllocations;
-  #states = new Map<string, ResourceState>();
+  readonly #states: ResourceStates;
   readonly #faults = new Map<string, RegistrationFault>();
   #registrations = 0;
   #admissions: Promise<unknown> = Promise.resolve();
-  #end: (() => Promise<void>) | undefined;
 
   constructor(settings: DeviceManagerSettings) {
-    this.socket = join(settings.directory, 'kubelet.sock');
     this.#settings = settings;
     this.#clock = settings.clock ?? systemClock;
+    this.#server = new RegistrationServer(settings.directory, (request) => this.#register(request));
+    this.#states = new ResourceStates(this.#clock);
     this.#allocations = new DeviceAllocations({
       policy: settings.topologyPolicy ?? 'none',
+      scope: settings.topologyScope ?? 'container',
       numaNodes: settings.numaNodes ?? 2,
       state: (resource) => this.#states.get(resource),
       plugin: (resource) => this.#connections.get(resource),
     });
   }
 
-  /** Deletes every socket in the directory, other files stay; then listens. */
+  get socket(): string {
+    return this.#server.socket;
+  }
+
+  /** Deletes every socket in the directory, other files stay; reads its checkpoint; then listens. */
   async start(): Promise<void> {
     await this.stop();
-    const { directory } = this.#settings;
-    mkdirSync(directory, { recursive: true, mode: 0o750 });
-    for (const name of readdirSync(directory)) removeSocket(join(directory, name));
-    const server = new Server({ 'grpc.enable_channelz': 0 });
-    const methods: RegistrationServer = {
-      register: ({ request }, callback) => {
-        this.#register(request).then(
-          () => callback(null, {}),
-          (error: Error) => callback({ code: status.UNKNOWN, details: error.message }),
-        );
-      },
-    };
-    server.addService(RegistrationService, methods);
-    rmSync(this.socket, { force: true });
-    // In its place, unlike the socket of PodResources.
-    await bindGrpc(server, this.socket);
-    this.#end = async () => keepSocketFile(this.socket, () => server.forceShutdown());
+    const { checkpoint } = this.#settings;
+    if (checkpoint !== undefined) {
+      const { resources, grants } = readCheckpoint(checkpoint);
+      this.#states.restore(resources);
+      this.#allocations.restore(grants);
+    }
+    await this.#server.start();
   }
 
   /** Ends it as a signal does: connections are cut, the socket file stays, what was known is in the checkpoint alone. */
   async stop(): Promise<void> {
-    const end = this.#end;
-    this.#end = undefined;
     for (const connection of this.#open) connection.close();
     this.#open.clear();
     this.#connections.clear();
     // The checkpoint names the resources; lists come back with their plugins.
-    this.#states = new Map([...this.#states.keys()].map((resource) => [resource, { resource, devices: new Map(), stoppedAtMs: 0 }]));
-    await end?.();
+    this.#states.restore(this.#states.names());
+    await this.#server.stop();
   }
 
   async restart(): Promise<void> {
@@ -107,21 +100,18 @@ export class SimulatedDeviceManager {
 
   async impersonate(kind: Impostor): Promise<void> {
     await this.stop();
-    const { server, end } = createImpostor(kind);
-    await makeRenamedSocket(this.socket, (path) => listen(server, path));
-    this.#end = end;
+    await this.#server.impersonate(kind);
   }
 
   /** Ends it; a regular file lies where its socket was. */
   async replaceSocketByFile(): Promise<void> {
     await this.stop();
-    rmSync(this.socket, { force: true });
-    writeFileSync(this.socket, '');
+    this.#server.replaceSocketByFile();
   }
 
   async deleteDirectory(): Promise<void> {
     await this.stop();
-    rmSync(this.#settings.directory, { recursive: true, force: true });
+    this.#server.deleteDirectory();
   }
 
   /** For one resource, or for all that have no fault of their own. */
@@ -141,51 +131,38 @@ export class SimulatedDeviceManager {
 
   /** The kubelet's copy of the list; of a plugin that went away, all unhealthy. */
   devices(resource: string): readonly Device[] {
-    const state = this.#states.get(resource);
-    const devices = [...(state?.devices.values() ?? [])];
-    return state?.stoppedAtMs === undefined ? devices : devices.map((device) => ({ ...device, health: 'Unhealthy' }));
+    return this.#states.devices(resource);
   }
 
   /** Every resource that was ever registered, as the checkpoint names them. */
   resources(): readonly string[] {
-    return [...this.#states.keys()];
+    return this.#states.names();
   }
 
-  /**
-   * `allocatedResourcesStatus` of a pod by container, resource and device: the health that was sent last, whether or not the plugin is
-   * still there, and healthy for a device that it no longer tells of.
-   */
+  /** `allocatedResourcesStatus` of a pod by container, resource and device. */
   status(podUid: string): Record<string, Record<string, Record<string, 'Healthy' | 'Unhealthy'>>> {
     const told: Record<string, Record<string, Record<string, 'Healthy' | 'Unhealthy'>>> = {};
     for (const { container, resource, deviceIds } of this.#allocations.of(podUid)) {
-      const healthOf = (id: string): 'Healthy' | 'Unhealthy' => {
-        const device = this.#states.get(resource)?.devices.get(id);
-        return device === undefined || isHealthy(device) ? 'Healthy' : 'Unhealthy';
-      };
-      told[container] = { ...told[container], [resource]: Object.fromEntries(deviceIds.map((id) => [id, healthOf(id)])) };
+      const health = Object.fromEntries(deviceIds.map((id) => [id, this.#states.healthSent(resource, id)]));
+      told[container] = { ...told[container], [resource]: health };
     }
     return told;
   }
 
+  /** For the node's status. Resources whose plugin was away for too long are forgotten here, and undefined. */
   capacity(resource: string): NodeCapacity | undefined {
-    const state = this.#states.get(resource);
-    return state === undefined ? undefined : nodeCapacity(state, this.#clock.monotonic());
+    if (this.#states.forget().length > 0) this.#settings.onChange?.();
+    return this.#states.capacity(resource);
   }
 
   /** For PodResources: what the node has in all. */
   stock(): SimulatedStock {
-    const devices = this.resources().flatMap((resource) =>
-      this.devices(resource).map((device) => {
-        const numaNodes = numaNodesOf(device);
-        return { resource, id: device.ID, healthy: isHealthy(device), ...(numaNodes === undefined ? {} : { numaNodes }) };
-      }),
-    );
-    return { devices, resources: this.resources(), cpus: [], memory: [] };
+    return this.#states.stock();
   }
 
-  /** As at pod admission, one container after the other: a plugin that hangs holds up everybody. */
-  allocateAll(request: ContainerRequest): Promise<ContainerGrant[]> {
-    const grants = this.#admissions.then(() => this.#allocations.allocate(request));
+  /** One pod after the other: a plugin that hangs holds up everybody. */
+  admit(pod: PodRequest): Promise<ContainerGrant[]> {
+    const grants = this.#admissions.then(() => this.#allocations.admit(pod));
     this.#admissions = grants.catch(() => {});
     return grants.then((given) => {
       if (given.length > 0) this.#settings.onChange?.();
@@ -193,15 +170,16 @@ export class SimulatedDeviceManager {
     });
   }
 
-  /** As {@link allocateAll} for a container that wants one resource, which must be registered. */
-  async allocate({ resource, count, ...request }: DeviceRequest): Promise<ContainerGrant> {
-    const [grant] = await this.allocateAll({ ...request, wants: [{ resource, count }] });
+  /** As {@link admit} for one container that wants one resource, which must be registered. */
+  async allocate({ resource, count, podUid, container }: DeviceRequest): Promise<ContainerGrant> {
+    const [grant] = await this.admit({ podUid, containers: [{ container, wants: [{ resource, count }] }] });
     if (grant === undefined) throw refusal(`cannot allocate unregistered device ${resource}`);
     return grant;
   }
 
   /** Before a container's start. */
   async preStart(grant: Pick<ContainerGrant, 'deviceIds'>, resource: string): Promise<void> {
+    if (this.#states.get(resource) === undefined) throw new Error(`endpoint not found in cache for a registered resource: ${resource}`);
     await this.#connections.get(resource)?.preStart(grant.deviceIds);
   }
 
@@ -231,8 +209,7 @@ export class SimulatedDeviceManager {
     if (connection === undefined) return;
     this.#connections.delete(resource);
     this.#close(connection);
-    const state = this.#states.get(resource);
-    if (state !== undefined) this.#states.set(resource, { ...state, stoppedAtMs: this.#clock.monotonic() });
+    this.#states.stopped(resource);
     this.#settings.onChange?.();
   }
 
@@ -263,7 +240,7 @@ export class SimulatedDeviceManager {
   }
 
   #listed(resource: string, devices: readonly Device[]): void {
-    this.#states.set(resource, { resource, devices: new Map(devices.map((device) => [device.ID, device])) });
+    this.#states.listed(resource, devices);
     this.#settings.onChange?.();
   }
 
@@ -278,8 +255,4 @@ export class SimulatedDeviceManager {
     this.#open.delete(connection);
     connection.close();
   }
-}
-
-function removeSocket(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.isSocket() === true) rmSync(path, { force: true });
 }

@@ -7,16 +7,27 @@ import type { Random } from './encode.ts';
 import { createImpostor, type Impostor } from './impostors.ts';
 import { ALL_APIS, addPodResources, type ServedApis, type StatusAnswer } from './pod-resources-service.ts';
 import { podKey, type SimulatedPod, type SimulatedStock } from './pods.ts';
-import { type Rate, TokenBucket } from './rate-limit.ts';
+import { KUBELET_RATE, type Rate, TokenBucket } from './rate-limit.ts';
 import { bindGrpc, listen, makeRenamedSocket } from './renamed-socket.ts';
 
 export interface SimulatedKubeletSettings {
   /** Stands for `/var/lib/kubelet`. */
   readonly directory: string;
-  /** Absent: every call is let through. */
+  /** Default: the kubelet's own, which nobody can set there. */
   readonly rate?: Rate;
   readonly random?: Random;
   readonly clock?: Clock;
+  /**
+   * What happens to each pod that has not ended when the pod sources deliver after a restart: gives it as it is now, or fails with why it
+   * is refused. Absent: pods stay as they are.
+   */
+  readonly admitAgain?: (pod: SimulatedPod) => Promise<SimulatedPod>;
+}
+
+/** A pod that a kubelet did not want any more after its start, and why. */
+export interface RefusedPod {
+  readonly pod: SimulatedPod;
+  readonly error: Error;
 }
 
 /** What is wrong with its answers. `hang` never answers, `huge` lists one more pod of that many bytes. */
@@ -43,21 +54,25 @@ export class SimulatedKubelet {
   readonly checkpoint: string;
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #bucket: TokenBucket | undefined;
+  readonly #bucket: TokenBucket;
+  readonly #admitAgain: SimulatedKubeletSettings['admitAgain'];
   readonly #pods = new Map<string, SimulatedPod>();
   readonly #calls = new Map<string, number>();
   #stock: SimulatedStock = EMPTY_STOCK;
   #apis: ServedApis = ALL_APIS;
   #fault: KubeletFault | undefined;
-  #emptyUntilMs = 0;
+  /** Pods of which its sources have not told it since its start. */
+  readonly #undelivered = new Set<string>();
+  #cancelDelivery = (): void => {};
   #end: (() => Promise<void>) | undefined;
 
-  constructor({ directory, rate, random = Math.random, clock = systemClock }: SimulatedKubeletSettings) {
+  constructor({ directory, rate = KUBELET_RATE, random = Math.random, clock = systemClock, admitAgain }: SimulatedKubeletSettings) {
     this.podResourcesSocket = join(directory, 'pod-resources', 'kubelet.sock');
     this.checkpoint = join(directory, 'device-plugins', 'kubelet_internal_checkpoint');
     this.#clock = clock;
     this.#random = random;
-    this.#bucket = rate === undefined ? undefined : new TokenBucket(rate, clock);
+    this.#bucket = new TokenBucket(rate, clock);
+    this.#admitAgain = admitAgain;
   }
 
   async start(apis: ServedApis = this.#apis): Promise<void> {
@@ -65,13 +80,20 @@ export class SimulatedKubelet {
     this.#apis = apis;
     const server = new Server();
     const state = { pods: () => this.#listed(), stock: () => this.#stock, random: this.#random };
-    addPodResources(server, state, apis, (method) => this.#gate(method));
+    addPodResources(
+      server,
+      state,
+      apis,
+      (method) => this.#gate(method),
+      (method) => this.#count(method),
+    );
     await makeRenamedSocket(this.podResourcesSocket, (path) => bindGrpc(server, path));
     this.#end = async () => server.forceShutdown();
   }
 
   /** Ends it as a signal does: connections are cut, the socket file stays. */
   async stop(): Promise<void> {
+    this.#cancelDelivery();
     const end = this.#end;
     this.#end = undefined;
     await end?.();
@@ -80,13 +102,30 @@ export class SimulatedKubelet {
   async restart({ downForMs = 0, emptyForMs = 0, apis = this.#apis }: RestartSettings = {}): Promise<void> {
     await this.stop();
     if (downForMs > 0) await new Promise<void>((resolve) => this.#clock.after(downForMs, resolve));
-    this.#emptyUntilMs = this.#clock.monotonic() + emptyForMs;
+    for (const key of this.#pods.keys()) this.#undelivered.add(key);
+    if (emptyForMs === 0) await this.deliverPods();
     await this.start(apis);
+    if (emptyForMs > 0 && emptyForMs < Number.POSITIVE_INFINITY) {
+      this.#cancelDelivery = this.#clock.after(emptyForMs, () => void this.deliverPods());
+    }
   }
 
-  /** The pod sources deliver now. */
-  deliverPods(): void {
-    this.#emptyUntilMs = 0;
+  /** The pod sources deliver now: each pod is known again, and admitted again. Gives those that were refused. */
+  async deliverPods(): Promise<readonly RefusedPod[]> {
+    this.#cancelDelivery();
+    const refused: RefusedPod[] = [];
+    for (const key of [...this.#undelivered]) {
+      this.#undelivered.delete(key);
+      const pod = this.#pods.get(key);
+      if (pod === undefined || pod.ended === true || this.#admitAgain === undefined) continue;
+      try {
+        this.#pods.set(key, await this.#admitAgain(pod));
+      } catch (error) {
+        this.#pods.set(key, { ...pod, ended: true });
+        refused.push({ pod, error: error as Error });
+      }
+    }
+    return refused;
   }
 
   /** Something else answers at its socket until the next start. */
@@ -105,7 +144,9 @@ export class SimulatedKubelet {
 
   /** The checkpoint is written, as after an allocation, unless the pod has ended. A pod of the same name is replaced. */
   admitPod(pod: SimulatedPod): void {
-    this.#pods.set(podKey(pod.namespace, pod.name), pod);
+    const key = podKey(pod.namespace, pod.name);
+    this.#pods.set(key, pod);
+    this.#undelivered.delete(key);
     if (pod.ended !== true) this.#writeCheckpoint();
   }
 
@@ -113,6 +154,13 @@ export class SimulatedKubelet {
   endPod(namespace: string, name: string): void {
     const pod = this.#pods.get(podKey(namespace, name));
     if (pod !== undefined) this.admitPod({ ...pod, ended: true });
+  }
+
+  /** Its containers end, and it goes on: as after the reboot of a node. */
+  takeDown(namespace: string, name: string): void {
+    const key = podKey(namespace, name);
+    const pod = this.#pods.get(key);
+    if (pod !== undefined) this.#pods.set(key, { ...pod, isDown: true });
   }
 
   /** The checkpoint goes on naming the pod until something else has it written. */
@@ -144,19 +192,23 @@ export class SimulatedKubelet {
   }
 
   #listed(): readonly SimulatedPod[] {
-    if (this.#clock.monotonic() < this.#emptyUntilMs) return [];
-    if (this.#fault?.kind !== 'huge') return this.pods();
-    return [...this.pods(), { namespace: 'x', name: 'x'.repeat(this.#fault.bytes), uid: 'x', containers: [] }];
+    const delivered = this.pods().filter(({ namespace, name }) => !this.#undelivered.has(podKey(namespace, name)));
+    if (this.#fault?.kind !== 'huge') return delivered;
+    return [...delivered, { namespace: 'x', name: 'x'.repeat(this.#fault.bytes), uid: 'x', containers: [] }];
   }
 
   #writeCheckpoint(): void {
     writeCheckpoint(this.checkpoint, checkpointText(this.pods(), this.#stock));
   }
 
-  async #gate(method: string): Promise<StatusAnswer | undefined> {
+  #count(method: string): void {
     this.#calls.set(method, this.calls(method) + 1);
+  }
+
+  async #gate(method: string): Promise<StatusAnswer | undefined> {
+    this.#count(method);
     const fault = this.#fault;
-    if (fault?.kind === 'rate-limited' || this.#bucket?.take() === false) {
+    if (fault?.kind === 'rate-limited' || !this.#bucket.take()) {
       return { code: status.RESOURCE_EXHAUSTED, details: 'rejected by rate limit' };
     }
     if (fault?.kind === 'hang') return new Promise(() => {});

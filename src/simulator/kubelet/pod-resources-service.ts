@@ -31,16 +31,51 @@ export interface StatusAnswer {
 /** Lets the call through (undefined), answers in its place, or never comes back. */
 export type Gate = (method: string) => Promise<StatusAnswer | undefined>;
 
-/** Adds the PodResources services to a server. */
-export function addPodResources(server: Server, state: PodResourcesState, apis: ServedApis, gate: Gate): void {
-  if (apis.v1) server.addService(V1, v1Methods(state, apis, gate));
-  if (!apis.v1alpha1) return;
-  const methods: V1alpha1Server = {
+/** Adds the PodResources services to a server, and for what of them is not served refusals in the words of Go's gRPC, which `missed` learns of. */
+export function addPodResources(
+  server: Server,
+  state: PodResourcesState,
+  apis: ServedApis,
+  gate: Gate,
+  missed: (method: string) => void,
+): void {
+  const served = new Set<string>();
+  if (apis.v1) {
+    const { getAllocatableResources, ...others } = V1;
+    const service = apis.allocatable === 'unimplemented' ? others : V1;
+    server.addService(service, v1Methods(state, apis, gate));
+    for (const { path } of Object.values(service)) served.add(path);
+  }
+  if (apis.v1alpha1) {
+    server.addService(V1alpha1, v1alpha1Methods(state, gate));
+    served.add(V1alpha1.list.path);
+  }
+  refuseOthers(server, served, missed);
+}
+
+/** No method that does not exist takes anything of the rate limit. */
+function refuseOthers(server: Server, served: ReadonlySet<string>, missed: (method: string) => void): void {
+  for (const service of ['v1.PodResourcesLister', 'v1alpha1.PodResourcesLister']) {
+    const isThere = [...served].some((path) => path.startsWith(`/${service}/`));
+    for (const method of ['List', 'GetAllocatableResources', 'Get']) {
+      const path = `/${service}/${method}`;
+      const details = isThere ? `unknown method ${method} for service ${service}` : `unknown service ${service}`;
+      const refuse: handleUnaryCall<Buffer, Buffer> = (_, callback) => {
+        missed(service.replace('PodResourcesLister', method));
+        callback({ code: status.UNIMPLEMENTED, details });
+      };
+      const asIs = (bytes: Buffer): Buffer => bytes;
+      if (!served.has(path)) server.register(path, refuse, asIs, asIs, 'unary');
+    }
+  }
+}
+
+function v1alpha1Methods(state: PodResourcesState, gate: Gate): V1alpha1Server {
+  return {
     list: unary('v1alpha1.List', gate, () => ({
       podResources: shuffled(state.pods(), state.random).map((pod) => podV1alpha1(pod, state.random)),
     })),
   };
-  server.addService(V1alpha1, methods);
 }
 
 function v1Methods(state: PodResourcesState, apis: ServedApis, gate: Gate): V1Server {
@@ -49,7 +84,6 @@ function v1Methods(state: PodResourcesState, apis: ServedApis, gate: Gate): V1Se
     list: unary('v1.List', gate, () => ({ podResources: shuffled(active(), state.random).map((pod) => podV1(pod, state.random)) })),
     getAllocatableResources: unary('v1.GetAllocatableResources', gate, () => {
       if (apis.allocatable === 'gate-off') return failure(status.UNKNOWN, 'PodResources API GetAllocatableResources disabled');
-      if (apis.allocatable === 'unimplemented') return failure(status.UNIMPLEMENTED, 'unknown method GetAllocatableResources');
       return allocatable(state.stock(), state.random);
     }),
     get: unary('v1.Get', gate, ({ podNamespace, podName }) => {

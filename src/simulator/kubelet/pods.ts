@@ -25,6 +25,8 @@ export interface SimulatedContainer {
   readonly name: string;
   /** `sidecar` is a restartable init container; a plain init container holds devices and is never listed. */
   readonly kind?: 'app' | 'sidecar' | 'init';
+  /** How many it wants of resources of plugins. */
+  readonly wants?: readonly { readonly resource: string; readonly count: number }[];
   readonly devices?: readonly SimulatedDevice[];
   /** What plugins answered, by resource, for the checkpoint. */
   readonly responses?: Readonly<Record<string, ContainerAllocateResponse>>;
@@ -42,6 +44,8 @@ export interface SimulatedPod {
   readonly podCpus?: readonly number[];
   /** Ended but not yet removed: v1 leaves it out, v1alpha1 lists it without devices. */
   readonly ended?: boolean;
+  /** None of its containers runs, as after the reboot of a node. */
+  readonly isDown?: boolean;
 }
 
 /** What the node can hand out in all. */

@@ -3,6 +3,9 @@ import { numaNodesOf } from './capacity.ts';
 
 export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
 
+/** Whether containers are put on nodes one by one, or all of a pod together. */
+export type TopologyScope = 'container' | 'pod';
+
 /** NUMA nodes as bits. Undefined: any will do. */
 export type NodeMask = number | undefined;
 

@@ -2,8 +2,9 @@ import { expect, it } from 'vitest';
 import type { DeviceAccess } from '../../../src/model/access.ts';
 import type { PluginResource } from '../../../src/model/plugin-resource.ts';
 import { seriesValue } from '../../support/serve.ts';
+import type { RunOptions } from './support/exchanged.ts';
 import { familyNamed } from './support/machine.ts';
-import { describeReal, type RunOptions } from './support/real-kubelet.ts';
+import { describeReal } from './support/real-kubelet.ts';
 import { closeAfterEach, podNamed, seriesOf, type ToldDevice, watchedNode } from './support/watched-node.ts';
 
 closeAfterEach();

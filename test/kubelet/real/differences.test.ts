@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CASES } from './cases.ts';
+import { CASES } from './cases/all.ts';
 import type { AnyKubelet, Case, Stage } from './support/any-kubelet.ts';
 import { describeReal, RealKubelet } from './support/real-kubelet.ts';
 import { VendorPlugin } from './support/vendor-plugin.ts';
@@ -30,14 +30,17 @@ async function observed(kubelet: AnyKubelet, { observe }: Case): Promise<unknown
   return observe(stage);
 }
 
+const realKubelet = ({ policy = 'none', scope = 'container', onlyV1alpha1 = false }: Case): RealKubelet =>
+  new RealKubelet(['-topology-policy', policy, '-topology-scope', scope, ...(onlyV1alpha1 ? ['-only-v1alpha1'] : [])]);
+
 describeReal("the kubelet's own code", () => {
   it.each(CASES)('$name', async (one) => {
-    expect(await observed(new RealKubelet(['-topology-policy', one.policy ?? 'none']), one)).toEqual(one.expected);
+    expect(await observed(realKubelet(one), one)).toEqual(one.expected);
   });
 });
 
 describe('the simulated kubelet', () => {
   it.each(CASES)('$name', async (one) => {
-    expect(await observed(new WholeSimulation(one.policy ?? 'none'), one)).toEqual(one.expected);
+    expect(await observed(new WholeSimulation(one), one)).toEqual(one.expected);
   });
 });

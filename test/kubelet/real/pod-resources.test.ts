@@ -7,7 +7,8 @@ import {
   PodResourcesListerClient,
 } from '../../../src/generated/podresources/v1/api.ts';
 import { seriesValue } from '../../support/serve.ts';
-import { describeReal, type RealKubelet, type WantedPod } from './support/real-kubelet.ts';
+import type { WantedPod } from './support/exchanged.ts';
+import { describeReal, type RealKubelet } from './support/real-kubelet.ts';
 import { VendorPlugin } from './support/vendor-plugin.ts';
 import { closeAfterEach, closing, podNamed, seriesOf, watchedNode } from './support/watched-node.ts';
 

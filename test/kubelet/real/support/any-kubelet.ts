@@ -1,4 +1,4 @@
-import type { Admission, StartSettings, ToldCapacity, ToldPod, WantedPod } from './real-kubelet.ts';
+import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldPod, WantedPod } from './exchanged.ts';
 import type { VendorPlugin } from './vendor-plugin.ts';
 
 /** What a case needs of a kubelet, so that the same case can be put to the real code and to the simulation. */
@@ -9,7 +9,14 @@ export interface AnyKubelet {
   start(settings?: StartSettings): Promise<void>;
   /** Ends it as a signal does. */
   end(): Promise<void>;
-  deliver(): Promise<unknown>;
+  /** The pod sources deliver; gives the pods that are refused now. */
+  deliver(): Promise<readonly Refused[]>;
+  /** All containers of a pod end while the pod goes on, as after the reboot of a node. */
+  takeDown(pod: Pick<WantedPod, 'namespace' | 'name'>): Promise<unknown>;
+  /** The start of a container whose pod was admitted before. */
+  startAgain(pod: Pick<WantedPod, 'namespace' | 'name'>, container: string): Promise<Given>;
+  /** As if the plugin of a resource, which is gone, had left that much earlier. */
+  age(resource: string, forMs: number): Promise<unknown>;
   admit(pod: WantedPod): Promise<Admission>;
   remove(pod: Pick<WantedPod, 'namespace' | 'name'>): Promise<unknown>;
   finish(pod: Pick<WantedPod, 'namespace' | 'name'>): Promise<unknown>;
@@ -37,6 +44,10 @@ export interface Case {
   readonly name: string;
   /** Topology policy of the kubelet. Default none. */
   readonly policy?: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+  /** Only the oldest PodResources service is offered. */
+  readonly onlyV1alpha1?: boolean;
+  /** Default container. */
+  readonly scope?: 'container' | 'pod';
   observe(stage: Stage): Promise<unknown>;
   readonly expected: unknown;
 }

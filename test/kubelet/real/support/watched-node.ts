@@ -5,8 +5,9 @@ import type { Device } from '../../../../src/model/device.ts';
 import type { PluginResource } from '../../../../src/model/plugin-resource.ts';
 import type { Scenario } from '../../../../src/model/simulated.ts';
 import { type ServedAgent, serve } from '../../../support/serve.ts';
+import type { StartSettings } from './exchanged.ts';
 import { Machine } from './machine.ts';
-import { RealKubelet, type StartSettings } from './real-kubelet.ts';
+import { RealKubelet } from './real-kubelet.ts';
 
 export interface NodeSettings {
   readonly scenario?: Partial<Scenario>;

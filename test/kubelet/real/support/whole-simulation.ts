@@ -8,30 +8,55 @@ import {
   type ListPodResourcesResponse,
   PodResourcesListerClient,
 } from '../../../../src/generated/podresources/v1/api.ts';
-import { admitThroughPlugins } from '../../../../src/simulator/kubelet/admission.ts';
+import { type Clock, systemClock } from '../../../../src/host/clock.ts';
+import { admitAgain, admitThroughPlugins } from '../../../../src/simulator/kubelet/admission.ts';
 import { AdmissionError } from '../../../../src/simulator/kubelet/device-choice.ts';
 import { SimulatedDeviceManager } from '../../../../src/simulator/kubelet/device-manager.ts';
 import { SimulatedKubelet } from '../../../../src/simulator/kubelet/kubelet.ts';
 import { SimulatedPluginWatcher } from '../../../../src/simulator/kubelet/plugin-watcher.ts';
-import type { TopologyPolicy } from '../../../../src/simulator/kubelet/topology-hints.ts';
+import { ALL_APIS, type ServedApis } from '../../../../src/simulator/kubelet/pod-resources-service.ts';
+import type { SimulatedDevice } from '../../../../src/simulator/kubelet/pods.ts';
+import type { TopologyPolicy, TopologyScope } from '../../../../src/simulator/kubelet/topology-hints.ts';
 import type { AnyKubelet } from './any-kubelet.ts';
-import type { Admission, Given, StartSettings, ToldCapacity, ToldDevices, ToldPod, WantedPod } from './real-kubelet.ts';
+import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldDevices, ToldPod, WantedPod } from './exchanged.ts';
 
 type Named = Pick<WantedPod, 'namespace' | 'name'>;
+
+export interface SimulationSettings {
+  readonly policy?: TopologyPolicy;
+  readonly scope?: TopologyScope;
+  readonly onlyV1alpha1?: boolean;
+}
 
 /** The parts of the simulated kubelet put together, under the same handles as the real one. */
 export class WholeSimulation implements AnyKubelet {
   readonly #directory = mkdtempSync(join(tmpdir(), 'simulated-'));
   readonly pluginDirectory = join(this.#directory, 'device-plugins');
   readonly registry = join(this.#directory, 'plugins_registry');
-  readonly #kubelet = new SimulatedKubelet({ directory: this.#directory });
+  readonly #kubelet: SimulatedKubelet;
   readonly #manager: SimulatedDeviceManager;
   readonly #watcher: SimulatedPluginWatcher;
 
-  constructor(topologyPolicy: TopologyPolicy) {
+  readonly #apis: ServedApis;
+  /** How much later it is for the simulation. */
+  #aheadMs = 0;
+
+  constructor({ policy: topologyPolicy = 'none', scope: topologyScope = 'container', onlyV1alpha1 = false }: SimulationSettings = {}) {
     for (const folder of [this.pluginDirectory, this.registry]) mkdirSync(folder, { recursive: true });
+    this.#apis = { ...ALL_APIS, v1: !onlyV1alpha1 };
+    const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + this.#aheadMs };
+    const directory = this.#directory;
+    this.#kubelet = new SimulatedKubelet({ directory, clock, admitAgain: (pod) => admitAgain(this.#manager, pod) });
+    const { checkpoint } = this.#kubelet;
     const onChange = (): void => this.#kubelet.setStock(this.#manager.stock());
-    this.#manager = new SimulatedDeviceManager({ directory: this.pluginDirectory, topologyPolicy, onChange });
+    this.#manager = new SimulatedDeviceManager({
+      directory: this.pluginDirectory,
+      clock,
+      checkpoint,
+      topologyPolicy,
+      topologyScope,
+      onChange,
+    });
     this.#watcher = new SimulatedPluginWatcher(this.registry, this.#manager);
   }
 
@@ -42,7 +67,7 @@ export class WholeSimulation implements AnyKubelet {
   async start({ podsAfterMs = 0 }: StartSettings = {}): Promise<void> {
     await this.#manager.start();
     this.#watcher.start();
-    await this.#kubelet.restart({ emptyForMs: podsAfterMs });
+    await this.#kubelet.restart({ emptyForMs: podsAfterMs, apis: this.#apis });
   }
 
   async end(): Promise<void> {
@@ -56,8 +81,22 @@ export class WholeSimulation implements AnyKubelet {
     rmSync(this.#directory, { recursive: true, force: true });
   }
 
-  async deliver(): Promise<void> {
-    this.#kubelet.deliverPods();
+  async deliver(): Promise<readonly Refused[]> {
+    return (await this.#kubelet.deliverPods()).map(({ pod, error }) => refusalOf(pod, error));
+  }
+
+  async takeDown({ namespace, name }: Named): Promise<void> {
+    this.#kubelet.takeDown(namespace, name);
+  }
+
+  async startAgain({ namespace, name }: Named, container: string): Promise<Given> {
+    const pod = this.#kubelet.pods().find((each) => each.namespace === namespace && each.name === name);
+    return this.#given(pod?.containers.find((each) => each.name === container)?.devices ?? []);
+  }
+
+  /** The clock goes forward for the whole of it. */
+  async age(_resource: string, forMs: number): Promise<void> {
+    this.#aheadMs += forMs;
   }
 
   async admit({ namespace, name, uid = name, containers }: WantedPod): Promise<Admission> {
@@ -69,15 +108,11 @@ export class WholeSimulation implements AnyKubelet {
     try {
       const admitted = await admitThroughPlugins(this.#kubelet, this.#manager, { namespace, name, uid, containers: wanted });
       const given: Record<string, Given> = {};
-      for (const container of admitted.containers) {
-        const devices: Record<string, string[]> = {};
-        for (const { resource, id } of container.devices ?? []) devices[resource] = [...(devices[resource] ?? []), id].sort();
-        given[container.name] = { devices, ...(await this.#startProblem(devices)) };
-      }
+      for (const container of admitted.containers) given[container.name] = await this.#given(container.devices ?? []);
       return { uid, given };
     } catch (error) {
       if (!(error instanceof AdmissionError)) throw error;
-      return { uid, refused: { pod: `${namespace}/${name}`, reason: error.reason, message: error.message } };
+      return { uid, refused: refusalOf({ namespace, name }, error) };
     }
   }
 
@@ -96,11 +131,11 @@ export class WholeSimulation implements AnyKubelet {
   }
 
   async capacity(): Promise<ToldCapacity> {
-    const told = { capacity: {} as Record<string, number>, allocatable: {} as Record<string, number>, gone: [] };
+    const told = { capacity: {} as Record<string, number>, allocatable: {} as Record<string, number>, gone: [] as string[] };
     for (const resource of this.#manager.resources()) {
-      const { capacity = 0, allocatable = 0 } = this.#manager.capacity(resource) ?? {};
-      told.capacity[resource] = capacity;
-      told.allocatable[resource] = allocatable;
+      const amounts = this.#manager.capacity(resource);
+      if (amounts === undefined) told.gone.push(resource);
+      else [told.capacity[resource], told.allocatable[resource]] = [amounts.capacity, amounts.allocatable];
     }
     return told;
   }
@@ -123,6 +158,12 @@ export class WholeSimulation implements AnyKubelet {
     return readFileSync(this.#kubelet.checkpoint, 'utf8');
   }
 
+  async #given(held: readonly SimulatedDevice[]): Promise<Given> {
+    const devices: Record<string, string[]> = {};
+    for (const { resource, id } of held) devices[resource] = [...(devices[resource] ?? []), id].sort();
+    return { devices, ...(await this.#startProblem(devices)) };
+  }
+
   async #startProblem(devices: Readonly<Record<string, readonly string[]>>): Promise<{ error?: string }> {
     try {
       for (const [resource, deviceIds] of Object.entries(devices)) await this.#manager.preStart({ deviceIds }, resource);
@@ -142,6 +183,10 @@ export class WholeSimulation implements AnyKubelet {
       call(client, (error, answer) => (error === null ? resolve(answer) : reject(error)));
     }).finally(() => client.close());
   }
+}
+
+function refusalOf({ namespace, name }: Named, error: Error): Refused {
+  return { pod: `${namespace}/${name}`, reason: error instanceof AdmissionError ? error.reason : '', message: error.message };
 }
 
 /** In the proto's own JSON, defaults left out. */

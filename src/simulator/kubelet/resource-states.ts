@@ -1,0 +1,78 @@
+import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { Clock } from '../../host/clock.ts';
+import { isHealthy, isOver, type NodeCapacity, nodeCapacity, numaNodesOf, type ResourceState } from './capacity.ts';
+import type { SimulatedStock } from './pods.ts';
+
+/** What a device manager knows of the resources of its plugins. */
+export class ResourceStates {
+  readonly #clock: Clock;
+  #states = new Map<string, ResourceState>();
+  /** The last lists, also of resources that are forgotten. */
+  readonly #sent = new Map<string, ReadonlyMap<string, Device>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Begins anew with these resources, of which no plugin is there yet. */
+  restore(resources: Iterable<string>): void {
+    const stoppedAtMs = this.#clock.monotonic();
+    this.#states = new Map([...resources].map((resource) => [resource, { resource, devices: new Map(), stoppedAtMs }]));
+    this.#sent.clear();
+  }
+
+  get(resource: string): ResourceState | undefined {
+    return this.#states.get(resource);
+  }
+
+  names(): readonly string[] {
+    return [...this.#states.keys()];
+  }
+
+  listed(resource: string, list: readonly Device[]): void {
+    const devices = new Map(list.map((device) => [device.ID, device]));
+    this.#states.set(resource, { resource, devices });
+    this.#sent.set(resource, devices);
+  }
+
+  stopped(resource: string): void {
+    const state = this.#states.get(resource);
+    if (state !== undefined) this.#states.set(resource, { ...state, stoppedAtMs: this.#clock.monotonic() });
+  }
+
+  /** Drops the resources whose plugin was away for too long; gives their names. */
+  forget(): readonly string[] {
+    const over = [...this.#states.values()].filter((state) => isOver(state, this.#clock.monotonic()));
+    for (const { resource } of over) this.#states.delete(resource);
+    return over.map(({ resource }) => resource);
+  }
+
+  capacity(resource: string): NodeCapacity | undefined {
+    const state = this.#states.get(resource);
+    return state === undefined ? undefined : nodeCapacity(state);
+  }
+
+  /** The last list; of a plugin that went away, all unhealthy. */
+  devices(resource: string): readonly Device[] {
+    const state = this.#states.get(resource);
+    const devices = [...(state?.devices.values() ?? [])];
+    return state?.stoppedAtMs === undefined ? devices : devices.map((device) => ({ ...device, health: 'Unhealthy' }));
+  }
+
+  /** As last sent, whether or not the plugin is still there; healthy for a device that it no longer tells of. */
+  healthSent(resource: string, id: string): 'Healthy' | 'Unhealthy' {
+    const device = this.#sent.get(resource)?.get(id);
+    return device === undefined || isHealthy(device) ? 'Healthy' : 'Unhealthy';
+  }
+
+  /** For PodResources: what the node has in all. */
+  stock(): SimulatedStock {
+    const devices = this.names().flatMap((resource) =>
+      this.devices(resource).map((device) => {
+        const numaNodes = numaNodesOf(device);
+        return { resource, id: device.ID, healthy: isHealthy(device), ...(numaNodes === undefined ? {} : { numaNodes }) };
+      }),
+    );
+    return { devices, resources: this.names(), cpus: [], memory: [] };
+  }
+}
