@@ -30,9 +30,15 @@ export interface PcieSample {
 export const PCIE_EVERY_MS = seconds(30);
 
 export function readPcie(sys: Tree, address: string): PcieSample {
+  return { link: readPcieLink(sys, address), ...readPcieErrors(sys, address) };
+}
+
+/** A sample that may lack its link, for cards whose driver tells of it. */
+export type PcieErrors = Omit<PcieSample, 'link'> & Partial<Pick<PcieSample, 'link'>>;
+
+export function readPcieErrors(sys: Tree, address: string): PcieErrors {
   const answers = doesPciFunctionAnswer(sys, address);
-  const link = readPcieLink(sys, address);
-  return { link, aer: readAer(sys, address), ...(answers === undefined ? {} : { answers }) };
+  return { aer: readAer(sys, address), ...(answers === undefined ? {} : { answers }) };
 }
 
 export const pcieLinkMetrics = {
@@ -127,7 +133,7 @@ function pcieLinkReadings({ link }: PcieSample): Reading[] {
   return levels.flatMap(([{ name }, value]) => (value === undefined ? [] : [{ metric: name, value }]));
 }
 
-export function pcieErrorReadings({ aer }: PcieSample): Reading[] {
+export function pcieErrorReadings({ aer }: PcieErrors): Reading[] {
   return aer.errors.map(({ severity, kind, count }) => ({
     metric: pcieErrorMetric.name,
     labels: { severity, kind },
@@ -145,11 +151,11 @@ export function pcieFindings(sample: PcieSample): Finding[] {
   return [...pcieErrorFindings(sample), ...pcieLinkFindings(sample)];
 }
 
-export function pcieErrorFindings(sample: PcieSample): Finding[] {
+export function pcieErrorFindings(sample: PcieErrors): Finding[] {
   return [...goneFinding(sample), ...aerFindings(sample.aer)];
 }
 
-function goneFinding({ answers }: PcieSample): Finding[] {
+function goneFinding({ answers }: PcieErrors): Finding[] {
   if (answers === undefined) return [];
   const message = answers ? 'the configuration header can be read' : 'all 64 bytes of the configuration header are ones';
   return [{ type: 'PciFunctionGone', status: !answers, reason: answers ? 'Answers' : 'ConfigurationAllOnes', message }];

@@ -1,4 +1,4 @@
-import { seconds } from '../../model/duration.ts';
+import { minutes, seconds } from '../../model/duration.ts';
 import { durationOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
 
 export const options = {
@@ -8,7 +8,16 @@ export const options = {
     ['auto', 'nvml', 'smi'],
   ),
   'nvml-library': stringOption('', 'The library libnvidia-ml.so.1 by path. Empty: where the linker and the drivers have it.'),
-  'nvml-slow-every': durationOption(seconds(30), 'How often the library is asked for what seldom changes: limits, modes, links.', 0),
+  'nvml-slow-every': durationOption(
+    seconds(30),
+    'How often the library is asked for what can wait: links, video engines, the fabric, repairs. At each read: memory, temperature, power, utilization, errors, processes.',
+    0,
+  ),
+  'nvml-facts-every': durationOption(
+    minutes(5),
+    'How often the library is asked for limits and modes, and errors in the life of the board.',
+    0,
+  ),
   'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi, by path or as found in PATH.'),
   timeout: durationOption(seconds(10), 'How long the command may take before it is killed.', 100),
   kmsg: stringOption('', 'The kernel log in which Xids appear, or a file in its format. Empty: kmsg below --path.dev.'),

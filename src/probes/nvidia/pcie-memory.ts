@@ -1,7 +1,7 @@
 import type { Tree } from '../../host/tree.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
-import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings, readPcie } from '../pcie.ts';
+import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings, readPcieErrors } from '../pcie.ts';
 
 /** What the PCI function of a GPU told. */
 export interface PcieTold {
@@ -23,7 +23,7 @@ export class PcieMemory {
     const known = this.#told.get(address);
     if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known.told;
     if (!this.#sys.exists(`bus/pci/devices/${address}`)) return undefined;
-    const sample = readPcie(this.#sys, address);
+    const sample = readPcieErrors(this.#sys, address);
     const fresh = { readings: pcieErrorReadings(sample), findings: pcieErrorFindings(sample) };
     const told = known !== undefined && isSame(fresh, known.told) ? known.told : fresh;
     this.#told.set(address, { told, atMs: nowMs });

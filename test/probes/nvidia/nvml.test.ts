@@ -1,13 +1,15 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
+import { createHost } from '../../../src/host/host.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { documentOf, listingOf } from './scripted-document.ts';
-import { type LiveNode, liveNode } from './scripted-machine.ts';
+import { type LiveNode, liveNode, plainHost } from './scripted-machine.ts';
 import { hopper, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
 
 /** Only the library tells them. */
@@ -29,8 +31,8 @@ afterEach(() => {
   for (const node of nodes.splice(0)) node.remove();
 });
 
-function live(node: ScriptedNode): LiveNode {
-  const made = liveNode(node);
+function live(node: ScriptedNode, hostOf = plainHost): LiveNode {
+  const made = liveNode(node, hostOf);
   nodes.push(made);
   writeFileSync(join(made.root, 'dev/kmsg'), '');
   for (const pid of [4711, 4712, 815]) {
@@ -203,45 +205,122 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
   ['memory errors', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.0.2': 1 } })],
   ['another throttle reason', (gpu) => ({ ...gpu, values: { ...gpu.values, reasons: 0x40 } })],
   ['another process', (gpu) => ({ ...gpu, processes: ['C 4712 1048576', 'C 815 none'] })],
-  ['another performance state', (gpu) => ({ ...gpu, values: { ...gpu.values, pstate: 8 } })],
-  ['a fabric that fails', (gpu) => ({ ...gpu, values: { ...gpu.values, fabric_state: 3, fabric_status: 999, fabric_summary: 2 } })],
   ['an action that the driver asks for', (gpu) => ({ ...gpu, fields: { ...gpu.fields, '230 0': 1 } })],
-  ['a narrower link', (gpu) => ({ ...gpu, values: { ...gpu.values, pcie_width: 4 } })],
   ['a split', () => split()],
   ['no split', () => hopper(1)],
+];
+
+/** What can wait. */
+const SLOW_CHANGES: typeof CHANGES = [
+  ['another performance state', (gpu) => ({ ...gpu, values: { ...gpu.values, pstate: 8 } })],
+  ['a fabric that fails', (gpu) => ({ ...gpu, values: { ...gpu.values, fabric_state: 3, fabric_status: 999, fabric_summary: 2 } })],
+  ['a narrower link', (gpu) => ({ ...gpu, values: { ...gpu.values, pcie_width: 4 } })],
+  ['a busy encoder', (gpu) => ({ ...gpu, values: { ...gpu.values, util_encoder: 80 } })],
+  ['a bank without spare rows', (gpu) => ({ ...gpu, values: { ...gpu.values, banks_none: 1 } })],
+  ['retired pages', (gpu) => ({ ...gpu, fields: { ...gpu.fields, '29 0': 1, '30 0': 2, '31 0': 1 } })],
+  ['a link of eight lanes that are told no more', (gpu) => ({ ...gpu, lines: ['fail.nvmlDeviceGetCurrPcieLinkWidth = 3'] })],
+];
+
+/** What stays until somebody changes it. */
+const FACT_CHANGES: typeof CHANGES = [
+  ['another power limit', (gpu) => ({ ...gpu, values: { ...gpu.values, limit_enforced: 400_000 } })],
+  ['limits in degrees only', (gpu) => ({ ...gpu, fields: {}, values: { ...gpu.values, threshold_slowdown: 40, threshold_shutdown: 99 } })],
+  ['ECC that is off from the next reset on', (gpu) => ({ ...gpu, values: { ...gpu.values, ecc_pending: 0 } })],
+  ['errors of its life', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.1.7': 9 } })],
 ];
 
 /** A link is judged by its own past, and faults of before may have ended: only the first probe knows. */
 const PAST = new Set(['PcieLinkDegraded', 'Xid', 'GpuFallenOffBus']);
 
-describe('between two rounds for what stays', () => {
-  it.each(CHANGES)('shows %s as a probe that never read before', async (_, change) => {
-    const before = split();
-    const start = change === CHANGES.at(-2)?.[1] ? hopper(1) : change === CHANGES.at(-1)?.[1] ? before : hopper(1);
-    const node = live({ gpus: [hopper(0), start] });
-    const probe = byLibrary(node, { 'nvml-slow-every': '1h' });
-    await probe.collect();
-    await probe.collect();
-    node.write({ gpus: [hopper(0), change(start)] });
-    const changed = await probe.collect();
-    const fresh = byLibrary(live({ gpus: [hopper(0), change(start)] }));
-    const expected = await fresh.collect();
-    const withoutPast = (collection: Collection): object =>
-      comparable({
-        ...collection,
-        reports: collection.reports.map(
-          (report): DeviceReport => ({
-            ...report,
-            findings: report.findings.filter(({ type }) => !PAST.has(type)),
-          }),
-        ),
-      });
-    expect(withoutPast(changed)).toEqual(withoutPast(expected));
-    await probe.close?.();
-    await fresh.close?.();
+/** Without findings of which only a probe with a past can know. */
+const withoutPast = (collection: Collection): object =>
+  comparable({
+    ...collection,
+    reports: collection.reports.map(
+      (report): DeviceReport => ({
+        ...report,
+        findings: report.findings.filter(({ type }) => !PAST.has(type)),
+      }),
+    ),
   });
 
-  it('shows an instance its own processes, and the loss of its GPU', async () => {
+/** The round after a change, `waitMs` after the one before it, and the first round of a probe that never read before. */
+async function changedAndFresh(start: ScriptedGpu, changed: ScriptedGpu, waitMs: number): Promise<readonly object[]> {
+  let nowMs = 0;
+  const clock: Clock = { ...systemClock, monotonic: () => nowMs };
+  const node = live({ gpus: [hopper(0), start] }, (root) =>
+    createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
+  );
+  const probe = byLibrary(node);
+  await probe.collect();
+  await probe.collect();
+  node.write({ gpus: [hopper(0), changed] });
+  nowMs = waitMs;
+  const told = await probe.collect();
+  const fresh = byLibrary(live({ gpus: [hopper(0), changed] }));
+  const expected = await fresh.collect();
+  await probe.close?.();
+  await fresh.close?.();
+  return [withoutPast(told), withoutPast(expected)];
+}
+
+describe('at once', () => {
+  it.each(CHANGES)('shows %s as a probe that never read before', async (name, change) => {
+    const start = name === 'no split' ? split() : hopper(1);
+    const [told, expected] = await changedAndFresh(start, change(start), 1);
+    expect(told).toEqual(expected);
+  });
+});
+
+describe('half a minute later', () => {
+  it.each([...CHANGES, ...SLOW_CHANGES])('shows %s as a probe that never read before', async (name, change) => {
+    const start = name === 'no split' ? split() : hopper(1);
+    const [told, expected] = await changedAndFresh(start, change(start), 30_000);
+    expect(told).toEqual(expected);
+  });
+});
+
+describe('five minutes later', () => {
+  it.each([...CHANGES, ...SLOW_CHANGES, ...FACT_CHANGES])('shows %s as a probe that never read before', async (name, change) => {
+    const start = name === 'no split' ? split() : hopper(1);
+    const [told, expected] = await changedAndFresh(start, change(start), 300_000);
+    expect(told).toEqual(expected);
+  });
+
+  it.each(SLOW_CHANGES)('shows %s not before its time', async (_, change) => {
+    const [told, expected] = await changedAndFresh(hopper(1), change(hopper(1)), 29_000);
+    expect(told).not.toEqual(expected);
+  });
+});
+
+describe('an instance', () => {
+  it('that goes while others stay is gone at the next read, and one that comes is there half a minute later', async () => {
+    const { instances = {}, ...gpu } = split();
+    const [first, second] = [instances[0], instances[2]];
+    const without = { ...gpu, instances: { 0: first as Record<string, string> } };
+    const [told, expected] = await changedAndFresh(split(), without, 1);
+    expect(told).toEqual(expected);
+    const withMore = { ...gpu, instances: { 0: first as Record<string, string>, 2: second as Record<string, string> } };
+    const [later, whole] = await changedAndFresh(without, withMore, 30_000);
+    expect(later).toEqual(whole);
+  });
+
+  it('that comes is there at once where the driver tells of it', async () => {
+    const { instances = {}, ...gpu } = split();
+    const values = { ...gpu.values, event_types: '0x11f' };
+    const one = { ...gpu, values, instances: { 0: instances[0] as Record<string, string> } };
+    const node = live({ gpus: [one] });
+    const probe = byLibrary(node, { 'nvml-slow-every': '1h' });
+    await probe.collect();
+    node.write({ gpus: [{ ...gpu, values, instances, lines: ['event = 1 0x100'] }] });
+    const instancesOf = ({ reports }: Collection): number => reports.filter(({ device }) => device.kind === 'mig').length;
+    // The first of these reads is told of the event, the second looks.
+    await probe.collect();
+    expect(instancesOf(await probe.collect())).toBe(3);
+    await probe.close?.();
+  });
+
+  it('is shown its own processes, and the loss of its GPU', async () => {
     const node = live({ gpus: [split()] });
     const probe = byLibrary(node, { 'nvml-slow-every': '1h' });
     await probe.collect();

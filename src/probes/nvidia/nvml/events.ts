@@ -31,6 +31,15 @@ export interface XidEvent {
   readonly computeInstance?: number;
 }
 
+export interface Taken {
+  readonly xids: readonly XidEvent[];
+  readonly happened: boolean;
+  /** Something other than an Xid was among it. */
+  readonly isStirred: boolean;
+  /** The set tells nothing any more. */
+  readonly isDead: boolean;
+}
+
 /**
  * The events of all GPUs. They are asked for without waiting: a wait would take one of the few threads that the process shares, for
  * ever if the driver hangs, and could not be ended before its time.
@@ -64,19 +73,19 @@ export class EventSet {
     return undefined;
   }
 
-  /** What has happened since the last call. `isDead`: the set tells nothing any more. */
-  take(): { readonly xids: readonly XidEvent[]; readonly happened: boolean; readonly isDead: boolean } {
+  /** What has happened since the last call. */
+  take(): Taken {
     const xids: XidEvent[] = [];
-    let happened = false;
+    let [happened, isStirred] = [false, false];
     for (let count = 0; count < MOST_AT_ONCE; count += 1) {
       const code = this.#next();
-      if (code !== CODE.success) return { xids, happened, isDead: code !== CODE.timeout };
+      if (code !== CODE.success) return { xids, happened, isStirred, isDead: code !== CODE.timeout };
       happened = true;
       const xid = this.#memory.u64(EVENT.data);
-      if (this.#memory.u64(EVENT.type) === TYPES.xid && xid !== UNKNOWN_XID)
-        xids.push({ gpu: this.#memory.pointer(0), xid, ...this.#instance() });
+      if (this.#memory.u64(EVENT.type) !== TYPES.xid) isStirred = true;
+      else if (xid !== UNKNOWN_XID) xids.push({ gpu: this.#memory.pointer(0), xid, ...this.#instance() });
     }
-    return { xids, happened, isDead: false };
+    return { xids, happened, isStirred, isDead: false };
   }
 
   free(): void {

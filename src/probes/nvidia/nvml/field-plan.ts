@@ -56,15 +56,19 @@ export function throttleFields(driverBranch: number): readonly FieldEntry[] {
   }));
 }
 
-/** Limits as degrees left, which later boards give in the place of degrees; pages, which boards up to Turing retire. */
+/** Pages, which boards up to Turing retire. */
 export const slowFields: readonly FieldEntry[] = [
+  { id: 29, path: 'retired_pages/multiple_single_bit_retirement/retired_count' },
+  { id: 30, path: 'retired_pages/double_bit_retirement/retired_count' },
+  { id: 31, path: 'retired_pages/pending_retirement' },
+];
+
+/** Limits as degrees left, which later boards give in the place of degrees. */
+export const factFields: readonly FieldEntry[] = [
   { id: 193, path: 'temperature/gpu_temp_max_tlimit_threshold' },
   { id: 194, path: 'temperature/gpu_temp_slow_tlimit_threshold' },
   { id: 195, path: 'temperature/gpu_temp_max_mem_tlimit_threshold' },
   { id: 196, path: 'temperature/gpu_temp_max_gpu_tlimit_threshold' },
-  { id: 29, path: 'retired_pages/multiple_single_bit_retirement/retired_count' },
-  { id: 30, path: 'retired_pages/double_bit_retirement/retired_count' },
-  { id: 31, path: 'retired_pages/pending_retirement' },
 ];
 
 /** Words of one entry that are compared: type and code, and the value. */

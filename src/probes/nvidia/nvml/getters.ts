@@ -107,6 +107,8 @@ export const bar1Getter: Getter = {
 
 /** By kind of clock. */
 const CLOCKS = ['graphics_clock', 'sm_clock', 'mem_clock', 'video_clock'];
+const LINK_GENERATION = 'pci/pci_gpu_link_info/pcie_gen';
+const LINK_WIDTH = 'pci/pci_gpu_link_info/link_widths';
 
 const reasons: Getter = {
   paths: Object.keys(REASON_BITS).map((reason) => `clocks_event_reasons/clocks_event_reason_${reason}`),
@@ -215,7 +217,10 @@ export const powerGetter: Getter = one(
   u32('nvmlDeviceGetPowerUsage', 'gpu_power_readings/power_draw', milliwatts),
 );
 
-/** What changes from one second to the next, and what a health condition hangs on. */
+const clock = (name: string, prefix: string, symbol: string): Getter =>
+  one(`${prefix}/${name}`, u32(symbol, `${prefix}/${name}`, megahertz, [CLOCKS.indexOf(name)]));
+
+/** What changes from one second to the next, and what a program that is lost hangs on. */
 export const fastGetters: readonly Getter[] = [
   temperature,
   memoryGetter,
@@ -231,26 +236,9 @@ export const fastGetters: readonly Getter[] = [
       },
     ],
   },
-  ...Object.entries({ Encoder: 'encoder', Decoder: 'decoder', Jpg: 'jpeg', Ofa: 'ofa' }).map(([name, engine]) =>
-    one(`utilization/${engine}_util`, { ...u32(`nvmlDeviceGet${name}Utilization`, `utilization/${engine}_util`, percent), outs: 2 }),
-  ),
   margin,
-  ...CLOCKS.map((clock, type) => one(`clocks/${clock}`, u32('nvmlDeviceGetClockInfo', `clocks/${clock}`, megahertz, [type]))),
+  ...['sm_clock', 'mem_clock'].map((name) => clock(name, 'clocks', 'nvmlDeviceGetClockInfo')),
   reasons,
-  one(
-    'performance_state',
-    u32('nvmlDeviceGetPerformanceState', 'performance_state', (state) => (state <= 15 ? `P${state}` : undefined)),
-  ),
-  one('fan_speed', u32('nvmlDeviceGetFanSpeed_v2', 'fan_speed', percent, [0]), u32('nvmlDeviceGetFanSpeed', 'fan_speed', percent)),
-  one(
-    'pci/pci_gpu_link_info/pcie_gen/current_link_gen',
-    u32('nvmlDeviceGetCurrPcieLinkGeneration', 'pci/pci_gpu_link_info/pcie_gen/current_link_gen'),
-  ),
-  one(
-    'pci/pci_gpu_link_info/link_widths/current_link_width',
-    u32('nvmlDeviceGetCurrPcieLinkWidth', 'pci/pci_gpu_link_info/link_widths/current_link_width'),
-  ),
-  one('pci/replay_counter', u32('nvmlDeviceGetPcieReplayCounter', 'pci/replay_counter')),
   several('nvmlDeviceGetMigMode', ['mig_mode/current_mig', 'mig_mode/pending_mig'], flag),
   {
     paths: ['corr', 'unc', 'pending', 'failure'].map((what) => `remapped_rows/remapped_row_${what}`),
@@ -267,51 +255,29 @@ export const fastGetters: readonly Getter[] = [
       },
     ],
   },
-  fabric,
 ];
-
-const THRESHOLDS = ['max', 'slow', 'max_mem', 'max_gpu'];
-
-/** Limits in degrees, which boards have that do not tell them as degrees left. */
-export const thresholdGetters: readonly Getter[] = THRESHOLDS.map((limit, type) =>
-  one(
-    `temperature/gpu_temp_${limit}_threshold`,
-    u32('nvmlDeviceGetTemperatureThreshold', `temperature/gpu_temp_${limit}_threshold`, same, [type]),
-  ),
-);
-export const TEMPERATURE_MARGINS: readonly string[] = THRESHOLDS.map((limit) => `temperature/gpu_temp_${limit}_tlimit_threshold`);
 
 const HISTOGRAM = ['max', 'high', 'partial', 'low', 'none'] as const;
 const SRAM_UNITS = ['l2', 'sm', 'pcie', 'microcontroller', 'other'] as const;
 const SRAM_SOURCES = 'ecc_errors/aggregate_uncorrectable_sram_sources';
 
-/** What stays for minutes: limits, modes, the board's history. */
+/** What can wait for half a minute: engines that most programs leave alone, links, what a board says of its repairs. */
 export const slowGetters: readonly Getter[] = [
+  ...Object.entries({ Encoder: 'encoder', Decoder: 'decoder', Jpg: 'jpeg', Ofa: 'ofa' }).map(([name, engine]) =>
+    one(`utilization/${engine}_util`, { ...u32(`nvmlDeviceGet${name}Utilization`, `utilization/${engine}_util`, percent), outs: 2 }),
+  ),
+  // On boards for computing it is the clock of the multiprocessors.
+  ...['graphics_clock', 'video_clock'].map((name) => clock(name, 'clocks', 'nvmlDeviceGetClockInfo')),
+  one(
+    'performance_state',
+    u32('nvmlDeviceGetPerformanceState', 'performance_state', (state) => (state <= 15 ? `P${state}` : undefined)),
+  ),
+  one('fan_speed', u32('nvmlDeviceGetFanSpeed_v2', 'fan_speed', percent, [0]), u32('nvmlDeviceGetFanSpeed', 'fan_speed', percent)),
+  one(`${LINK_GENERATION}/current_link_gen`, u32('nvmlDeviceGetCurrPcieLinkGeneration', `${LINK_GENERATION}/current_link_gen`)),
+  one(`${LINK_WIDTH}/current_link_width`, u32('nvmlDeviceGetCurrPcieLinkWidth', `${LINK_WIDTH}/current_link_width`)),
+  one('pci/replay_counter', u32('nvmlDeviceGetPcieReplayCounter', 'pci/replay_counter')),
+  fabric,
   bar1Getter,
-  several('nvmlDeviceGetEccMode', ['ecc_mode/current_ecc', 'ecc_mode/pending_ecc'], flag),
-  one('persistence_mode', u32('nvmlDeviceGetPersistenceMode', 'persistence_mode', flag)),
-  one(
-    'compute_mode',
-    u32('nvmlDeviceGetComputeMode', 'compute_mode', (mode) => COMPUTE_MODES[mode]),
-  ),
-  ...Object.entries({ current: 'EnforcedPowerLimit', requested: 'PowerManagementLimit', default: 'PowerManagementDefaultLimit' }).map(
-    ([limit, name]) =>
-      one(`gpu_power_readings/${limit}_power_limit`, u32(`nvmlDeviceGet${name}`, `gpu_power_readings/${limit}_power_limit`, milliwatts)),
-  ),
-  several(
-    'nvmlDeviceGetPowerManagementLimitConstraints',
-    ['gpu_power_readings/min_power_limit', 'gpu_power_readings/max_power_limit'],
-    milliwatts,
-  ),
-  ...CLOCKS.map((clock, type) => one(`max_clocks/${clock}`, u32('nvmlDeviceGetMaxClockInfo', `max_clocks/${clock}`, megahertz, [type]))),
-  one(
-    'pci/pci_gpu_link_info/pcie_gen/max_link_gen',
-    u32('nvmlDeviceGetMaxPcieLinkGeneration', 'pci/pci_gpu_link_info/pcie_gen/max_link_gen'),
-  ),
-  one(
-    'pci/pci_gpu_link_info/link_widths/max_link_width',
-    u32('nvmlDeviceGetMaxPcieLinkWidth', 'pci/pci_gpu_link_info/link_widths/max_link_width'),
-  ),
   { paths: ['encoder_stats/session_count'], ways: [{ ...u32('nvmlDeviceGetEncoderStats', 'encoder_stats/session_count'), outs: 3 }] },
   {
     paths: HISTOGRAM.map((what) => `remapped_rows/row_remapper_histogram/row_remapper_histogram_${what}`),
@@ -364,6 +330,39 @@ export const slowGetters: readonly Getter[] = [
     ],
   },
 ];
+
+/** What stays until somebody changes it: limits and modes. */
+export const factGetters: readonly Getter[] = [
+  several('nvmlDeviceGetEccMode', ['ecc_mode/current_ecc', 'ecc_mode/pending_ecc'], flag),
+  one('persistence_mode', u32('nvmlDeviceGetPersistenceMode', 'persistence_mode', flag)),
+  one(
+    'compute_mode',
+    u32('nvmlDeviceGetComputeMode', 'compute_mode', (mode) => COMPUTE_MODES[mode]),
+  ),
+  ...Object.entries({ current: 'EnforcedPowerLimit', requested: 'PowerManagementLimit', default: 'PowerManagementDefaultLimit' }).map(
+    ([limit, name]) =>
+      one(`gpu_power_readings/${limit}_power_limit`, u32(`nvmlDeviceGet${name}`, `gpu_power_readings/${limit}_power_limit`, milliwatts)),
+  ),
+  several(
+    'nvmlDeviceGetPowerManagementLimitConstraints',
+    ['gpu_power_readings/min_power_limit', 'gpu_power_readings/max_power_limit'],
+    milliwatts,
+  ),
+  ...CLOCKS.map((name) => clock(name, 'max_clocks', 'nvmlDeviceGetMaxClockInfo')),
+  one(`${LINK_GENERATION}/max_link_gen`, u32('nvmlDeviceGetMaxPcieLinkGeneration', `${LINK_GENERATION}/max_link_gen`)),
+  one(`${LINK_WIDTH}/max_link_width`, u32('nvmlDeviceGetMaxPcieLinkWidth', `${LINK_WIDTH}/max_link_width`)),
+];
+
+const THRESHOLDS = ['max', 'slow', 'max_mem', 'max_gpu'];
+
+/** Limits in degrees, which boards have that do not tell them as degrees left. */
+export const thresholdGetters: readonly Getter[] = THRESHOLDS.map((limit, type) =>
+  one(
+    `temperature/gpu_temp_${limit}_threshold`,
+    u32('nvmlDeviceGetTemperatureThreshold', `temperature/gpu_temp_${limit}_threshold`, same, [type]),
+  ),
+);
+export const TEMPERATURE_MARGINS: readonly string[] = THRESHOLDS.map((limit) => `temperature/gpu_temp_${limit}_tlimit_threshold`);
 
 /** What a board is: read once for each handle. */
 export const identityGetters: readonly Getter[] = [

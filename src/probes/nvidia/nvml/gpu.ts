@@ -16,6 +16,15 @@ interface Instance extends FoundInstance {
   readonly respondent: Respondent;
 }
 
+/** What is due besides what changes quickly. */
+export interface Due {
+  /** What can wait for half a minute. */
+  readonly slow: boolean;
+  /** What stays until somebody changes it. Never without the slow. */
+  readonly facts: boolean;
+}
+
+const ALL_DUE: Due = { slow: true, facts: true };
 const NO_FAULTS: ReadonlySet<number> = new Set();
 
 /** One GPU under one handle, with its instances: the values of the last round, by the paths of the document of `nvidia-smi`. */
@@ -33,8 +42,6 @@ export class Gpu {
   readonly #eccForm: EccForm;
   #instances: readonly Instance[] = [];
   #handles: InstanceHandles = [];
-  /** How many instances there can be. */
-  #most = 0;
   #mode: Values[string];
   #listing: Listing = NO_LISTING;
   /** Those of errors, when they were last told by memory. */
@@ -53,11 +60,11 @@ export class Gpu {
     this.#eccForm = typeof architecture === 'number' && architecture <= VOLTA ? 'byBits' : 'unified';
   }
 
-  /** `everything`: also what stays for minutes. Gives the code that concerns the node, at which the round ended. */
-  refresh(everything: boolean): number | undefined {
-    const isWhole = everything || this.faults.has(CODE.gpuIsLost);
+  /** What changes quickly, and what else is due. Gives the code that concerns the node, at which the round ended. */
+  refresh(due: Due): number | undefined {
+    const isBack = this.faults.has(CODE.gpuIsLost);
     this.faults = NO_FAULTS;
-    const ended = this.#round(isWhole);
+    const ended = this.#round(isBack ? ALL_DUE : due);
     if (ended !== undefined && ended !== CODE.gpuIsLost) return ended;
     if (ended === CODE.gpuIsLost) this.#lose();
     else if (this.faults.has(CODE.resetRequired)) this.#needReset();
@@ -85,19 +92,22 @@ export class Gpu {
   }
 
   /** The code that ended it: of the node, or that the GPU is lost. */
-  #round(isWhole: boolean): number | undefined {
+  #round(due: Due): number | undefined {
     const { questions } = this.#bound;
     const generation = this.generation;
     let ended = this.#ask(questions.fast);
     if (ended !== undefined) return ended;
-    this.#refreshInstances(isWhole);
+    this.#refreshInstances(due.slow);
     // What was not supported for the sake of the instances may be by now.
-    if (generation !== this.generation) ended = this.#ask(questions.fast);
-    ended ??= this.#askErrors(isWhole);
+    const isSplitAnew = generation !== this.generation;
+    const { slow, facts } = isSplitAnew ? ALL_DUE : due;
+    if (isSplitAnew) ended = this.#ask(questions.fast);
+    ended ??= this.#askErrors(slow);
     if (ended !== undefined) return ended;
     this.#noted('nvmlDeviceGetComputeRunningProcesses', () => this.#refreshProcesses());
-    if (!isWhole) return undefined;
-    ended = this.#ask(questions.slow) ?? this.#ask(questions.lifetime[this.#eccForm]);
+    if (facts) ended = this.#ask(questions.facts) ?? this.#ask(questions.lifetime[this.#eccForm]);
+    if (!slow || ended !== undefined) return ended;
+    ended = this.#ask(questions.slow);
     if (ended === undefined) this.links = this.#noted('nvmlDeviceGetNvLinkState', () => this.#bound.links.read(this.handle, this.links));
     return ended;
   }
@@ -109,10 +119,10 @@ export class Gpu {
   }
 
   /** By memory, when there are more of them in all, or where the board does not tell how many there are in all. */
-  #askErrors(isWhole: boolean): number | undefined {
+  #askErrors(isDue: boolean): number | undefined {
     const [corrected, uncorrected] = [this.values[ECC_TOTALS[0]], this.values[ECC_TOTALS[1]]];
     const isTold = typeof corrected === 'number' && typeof uncorrected === 'number';
-    if (isTold && !isWhole && corrected === this.#corrected && uncorrected === this.#uncorrected) return undefined;
+    if (isTold && !isDue && corrected === this.#corrected && uncorrected === this.#uncorrected) return undefined;
     this.#corrected = corrected;
     this.#uncorrected = uncorrected;
     return this.#ask(this.#bound.questions.errors[this.#eccForm]);
@@ -120,8 +130,8 @@ export class Gpu {
 
   /** Nothing but the loss itself: every other value is older than it. */
   #lose(): void {
-    const { fast, slow, errors, lifetime, fastInstance, slowInstance } = this.#bound.questions;
-    withholdAll([...fast, ...slow, ...errors[this.#eccForm], ...lifetime[this.#eccForm]], this.values);
+    const { fast, slow, facts, errors, lifetime, fastInstance, slowInstance } = this.#bound.questions;
+    withholdAll([...fast, ...slow, ...facts, ...errors[this.#eccForm], ...lifetime[this.#eccForm]], this.values);
     this.#respondent.forget();
     for (const { values, respondent } of this.#instances) {
       withholdAll([...fastInstance, ...slowInstance], values);
@@ -155,21 +165,27 @@ export class Gpu {
   }
 
   /** Instances come and go without a reset; that also changes what the GPU tells of itself. */
-  #refreshInstances(everything: boolean): void {
+  #refreshInstances(isDue: boolean): void {
     const mode = this.values['mig_mode/current_mig'];
     const isOtherMode = mode !== this.#mode;
     this.#mode = mode;
-    const handles = this.#noted('nvmlDeviceGetMigDeviceHandleByIndex', () => {
-      if (isOtherMode || everything) this.#most = this.#bound.finder.most(this.handle, mode);
-      return this.#bound.finder.handles(this.handle, this.#most, this.#handles);
-    });
-    const isNew = isOtherMode || handles !== this.#handles;
-    if (everything || isNew) this.#findInstances(handles, isNew);
+    if (isDue || isOtherMode) this.#lookForInstances(mode, isOtherMode);
     const { fastInstance, slowInstance } = this.#bound.questions;
+    let isGone = false;
     for (const { respondent } of this.#instances) {
-      respondent.ask(fastInstance);
-      if (everything) respondent.ask(slowInstance);
+      if (respondent.ask(fastInstance).isUnknown === true) isGone = true;
+      if (isDue) respondent.ask(slowInstance);
     }
+    if (!isGone || isDue) return;
+    this.#lookForInstances(mode, true);
+    for (const { respondent } of this.#instances) respondent.ask(fastInstance);
+  }
+
+  #lookForInstances(mode: unknown, isNew: boolean): void {
+    const handles = this.#noted('nvmlDeviceGetMigDeviceHandleByIndex', () =>
+      this.#bound.finder.handles(this.handle, this.#bound.finder.most(this.handle, mode), this.#handles),
+    );
+    this.#findInstances(handles, isNew || handles !== this.#handles);
   }
 
   #findInstances(handles: InstanceHandles, isNew: boolean): void {

@@ -11,7 +11,7 @@ import { CODE, kindOf, wordOf } from './codes.ts';
 import { EventSet, type XidEvent } from './events.ts';
 import { type BoundGetter, bindGetter, type Values } from './getter.ts';
 import { identityGetters } from './getters.ts';
-import { Gpu } from './gpu.ts';
+import { type Due, Gpu } from './gpu.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -42,20 +42,26 @@ const NODE_PROBLEMS: Readonly<Record<number, ProblemCode>> = {
 /** A lost GPU comes back only to a library that was started anew, which disturbs the others: rarely. */
 const RESTART_FOR_LOST_MS = 300_000;
 
+/** How often what does not change quickly is asked for. */
+export interface Paces {
+  readonly slowEveryMs: number;
+  readonly factsEveryMs: number;
+}
+
 /** All GPUs of the node through one library that stays open, since opening it wakes GPUs and ends what their drivers had counted. */
 export class Machine {
   readonly library: Library;
   readonly #host: Host;
-  readonly #slowEveryMs: number;
+  readonly #paces: Paces;
   readonly #scratch: Memory;
   readonly #identity: readonly BoundGetter[];
   readonly #addresses = new Set<string>();
   #running: Running | undefined;
 
-  constructor(library: Library, host: Host, slowEveryMs: number) {
+  constructor(library: Library, host: Host, paces: Paces) {
     this.library = library;
     this.#host = host;
-    this.#slowEveryMs = slowEveryMs;
+    this.#paces = paces;
     this.#scratch = library.memory(4_096);
     this.#identity = identityGetters.map((getter) => bindGetter(library, getter));
   }
@@ -66,15 +72,14 @@ export class Machine {
     if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs)) this.close();
     const started = this.#running ?? this.#start(nowMs);
     if (typeof started === 'number') return { problem: problemOf(started, 'nvmlInit_v2') };
-    const everything = nowMs - started.wholeAtMs >= this.#slowEveryMs;
-    if (everything) started.wholeAtMs = nowMs;
+    const due = this.#due(started, nowMs);
     for (const { gpu } of started.gpus) {
-      const code = gpu.refresh(everything);
+      const code = gpu.refresh(due);
       if (code === undefined) continue;
       started.isToRestart = true;
       return { problem: problemOf(code, 'a call') };
     }
-    return this.#document(started, everything);
+    return this.#document(started, due.slow);
   }
 
   /** Xids since the last call, by the address of the GPU; `happened` also for other events. */
@@ -86,6 +91,7 @@ export class Machine {
       running.events?.free();
       running.events = undefined;
     }
+    if (taken.isStirred) running.isStirred = true;
     const xids = taken.xids.flatMap((event) => {
       const pciAddress = running.gpus.find(({ gpu }) => gpu.handle === event.gpu)?.pciAddress;
       return pciAddress === undefined ? [] : [{ ...event, pciAddress }];
@@ -99,6 +105,16 @@ export class Machine {
     this.#running.events?.free();
     this.#running = undefined;
     this.library.call('nvmlShutdown', '');
+  }
+
+  /** At an event nothing waits: it may be of instances, of retired pages, of an action that is asked for. */
+  #due(running: Running, nowMs: number): Due {
+    const facts = nowMs - running.factsAtMs >= this.#paces.factsEveryMs;
+    const slow = facts || running.isStirred || nowMs - running.slowAtMs >= this.#paces.slowEveryMs;
+    if (facts) running.factsAtMs = nowMs;
+    if (slow) running.slowAtMs = nowMs;
+    running.isStirred = false;
+    return { slow, facts };
   }
 
   #isLostForLong(nowMs: number): boolean {
@@ -122,7 +138,9 @@ export class Machine {
       gpus: [],
       unreadable: [],
       startedAtMs: nowMs,
-      wholeAtMs: -Infinity,
+      slowAtMs: -Infinity,
+      factsAtMs: -Infinity,
+      isStirred: false,
     };
     const count = this.library.call('nvmlDeviceGetCount_v2', 'p', this.#scratch.address);
     const gpus = count === CODE.success ? this.#scratch.u32(0) : 0;
@@ -230,7 +248,10 @@ interface Running {
   /** GPUs that gave no handle. */
   readonly unreadable: { readonly index: number; readonly code: number }[];
   readonly startedAtMs: number;
-  wholeAtMs: number;
+  slowAtMs: number;
+  factsAtMs: number;
+  /** Something other than an Xid has happened since. */
+  isStirred: boolean;
   events?: EventSet | undefined;
   isToRestart?: true;
   elements?: Pick<NvmlDocument, 'log' | 'gpus'>;

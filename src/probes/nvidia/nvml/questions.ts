@@ -1,11 +1,12 @@
 import type { ReadGuard } from '../../../host/read-guard.ts';
 import { CHANGE, NOT_ASKED, type Seen, unseen } from './changes.ts';
 import { CODE, kindOf, printedFor } from './codes.ts';
-import { FieldPlan, fastFields, slowFields, throttleFields } from './field-plan.ts';
+import { FieldPlan, factFields, fastFields, slowFields, throttleFields } from './field-plan.ts';
 import { type BoundGetter, bindGetter, type Getter, type Values } from './getter.ts';
 import {
   bar1Getter,
   eccGetters,
+  factGetters,
   fastGetters,
   instanceErrors,
   memoryGetter,
@@ -30,6 +31,7 @@ export interface Questions {
   /** Errors by memory, since the driver was loaded: asked for when their totals grow, and with the slow ones. */
   readonly errors: Readonly<Record<EccForm, readonly Question[]>>;
   readonly slow: readonly Question[];
+  readonly facts: readonly Question[];
   readonly lifetime: Readonly<Record<EccForm, readonly Question[]>>;
   readonly fastInstance: readonly Question[];
   readonly slowInstance: readonly Question[];
@@ -57,9 +59,10 @@ export function bindQuestions(library: Library, driverBranch: number): Questions
       numbered(unlessTold(['gpu_power_readings/instant_power_draw'], bind(powerGetter))),
     ],
     errors: ecc('volatile'),
-    slow: [
-      ...all(slowGetters),
-      numbered(new FieldPlan(library, slowFields)),
+    slow: [...all(slowGetters), numbered(new FieldPlan(library, slowFields))],
+    facts: [
+      ...all(factGetters),
+      numbered(new FieldPlan(library, factFields)),
       // The same limit in degrees and as degrees left would be told twice.
       ...thresholdGetters.map((getter) => numbered(unlessTold(TEMPERATURE_MARGINS, bind(getter)))),
     ],
@@ -81,6 +84,8 @@ export interface Round {
   readonly faults: ReadonlySet<number>;
   /** The code at which the round was broken off, since it concerns the node. */
   readonly node?: number;
+  /** The library does not know the device (any more). */
+  readonly isUnknown?: true;
 }
 
 const SOUND: Round = { faults: new Set() };
@@ -126,6 +131,7 @@ export class Respondent {
   /** A value that is refused is told as `nvidia-smi` prints it. A lost GPU is not asked further: each of its calls may block. */
   ask(questions: readonly Question[]): Round {
     let faults: Set<number> | undefined;
+    let isUnknown = false;
     for (const question of questions) {
       if (this.#unsupported[question.index] === true) continue;
       const code = this.#call(question);
@@ -136,13 +142,15 @@ export class Respondent {
         return { faults: faults ?? SOUND.faults, node: code };
       }
       if (code === CODE.notSupported || code === CODE.functionNotFound) this.#unsupported[question.index] = true;
+      isUnknown ||= code === CODE.invalidArgument || code === CODE.notFound;
       if (kind !== 'device') continue;
       faults ??= new Set();
       faults.add(code);
       if (code === CODE.gpuIsLost) break;
     }
     this.#guard?.leaveNamed();
-    return faults === undefined ? SOUND : { faults };
+    if (faults === undefined && !isUnknown) return SOUND;
+    return { faults: faults ?? SOUND.faults, ...(isUnknown ? { isUnknown } : {}) };
   }
 
   /** The note of one call is replaced by that of the next: what is done between them does not hang. */

@@ -106,7 +106,10 @@ export class NvmlSource {
       this.#retryAtMs = nowMs + RETRY_MS;
       return undefined;
     }
-    this.#machine = new Machine(opened.library, this.#host, this.#options['nvml-slow-every']);
+    this.#machine = new Machine(opened.library, this.#host, {
+      slowEveryMs: this.#options['nvml-slow-every'],
+      factsEveryMs: this.#options['nvml-facts-every'],
+    });
     return this.#machine;
   }
 
