@@ -83,10 +83,11 @@ export class Assembler {
   assemble(inputs: Inputs, nowMs: number): Snapshot {
     this.#known = this.#remember(inputs, nowMs);
     const owners = this.#currentOwners(inputs.podResources);
-    const judged = [...this.#known].map(([key, known]): Judged => {
+    const judged: Judged[] = [];
+    for (const [key, known] of this.#known) {
       const stale = nowMs - known.readAtMs >= this.#settings.staleAfterMs;
-      return { key, ...known, stale, holders: owners.holders.get(key) ?? [] };
-    });
+      judged.push(toJudged(key, known, stale, owners.holders.get(key) ?? NOBODY));
+    }
     const verdicts = this.#judge(judged, nowMs);
     const devices = judged.map((device) => toState(device, verdicts.get(device.key) ?? UNJUDGED)).sort(byKey);
     return {
@@ -122,8 +123,12 @@ export class Assembler {
     const resolver = this.#currentResolver();
     const { allocations, held } = podResources;
     const before = this.#joined;
-    if (before?.resolver === resolver && arePlainEqual(before.allocations, allocations) && areEqualSets(before.held, held))
+    const isSame = before?.resolver === resolver && arePlainEqual(before.allocations, allocations) && areEqualSets(before.held, held);
+    if (isSame) {
+      // The same lists again are then told at a glance.
+      this.#joined = { resolver, allocations, held, owners: before.owners };
       return before.owners;
+    }
     const isMissing = (key: string): boolean => this.#known.get(key)?.missingSinceMs !== undefined;
     this.#joined = { resolver, allocations, held, owners: findOwners(podResources, resolver, isMissing) };
     return this.#joined.owners;
@@ -164,11 +169,25 @@ function areEqualSets(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   return true;
 }
 
+const NOBODY: readonly Allocation[] = [];
+
+/** Most devices are there and read, so the object has one shape for them. */
+function toJudged(
+  key: string,
+  { report, readAtMs, missingSinceMs, isUnread }: Remembered,
+  stale: boolean,
+  holders: Judged['holders'],
+): Judged {
+  const judged = { key, report, readAtMs, stale, holders };
+  if (missingSinceMs === undefined && isUnread === undefined) return judged;
+  return { ...judged, ...(missingSinceMs === undefined ? {} : { missingSinceMs }), ...(isUnread === undefined ? {} : { isUnread }) };
+}
+
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 
 function toState(device: Judged, verdict: Verdict): DeviceState {
   const current = !device.stale && device.missingSinceMs === undefined;
-  return {
+  const state = {
     key: device.key,
     device: device.report.device,
     readings: current ? device.report.readings : [],
@@ -177,8 +196,8 @@ function toState(device: Judged, verdict: Verdict): DeviceState {
     holders: device.holders,
     readAtMs: device.readAtMs,
     stale: device.stale,
-    ...(device.missingSinceMs === undefined ? {} : { missingSinceMs: device.missingSinceMs }),
   };
+  return device.missingSinceMs === undefined ? state : { ...state, missingSinceMs: device.missingSinceMs };
 }
 
 const byKey = (a: DeviceState, b: DeviceState): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);

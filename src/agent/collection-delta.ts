@@ -1,4 +1,4 @@
-import type { Collection, DeviceReport, Problem } from '../model/collection.ts';
+import type { Collection, DeviceReport } from '../model/collection.ts';
 import type { Finding } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import { arePlainEqual } from './plain-equal.ts';
@@ -10,26 +10,26 @@ export interface CollectionDelta {
   /** Reports that are new, or differ in more than values and findings. */
   readonly reports: readonly (readonly [report: number, content: DeviceReport])[];
   /** Changed values, three numbers each: place of the report, place of the reading in it, value. */
-  readonly values: Float64Array;
+  readonly values: readonly number[];
   /** Changed values beyond 2^53. */
   readonly largeValues: readonly (readonly [report: number, reading: number, value: bigint])[];
   readonly findings: readonly (readonly [report: number, content: readonly Finding[]])[];
-  /** Absent: as before. */
-  readonly problems?: readonly Problem[];
-  readonly complete?: boolean;
-  readonly source?: string;
+  /** The rest of the collection; absent: as before. */
+  readonly rest?: Rest;
 }
+
+type Rest = Omit<Collection, 'reports'>;
 
 /** Makes differences, each to the collection encoded before it. */
 export class CollectionEncoder {
   #reports: readonly DeviceReport[] = [];
-  #problems: readonly Problem[] | undefined;
+  #rest: Rest | undefined;
 
-  encode({ reports, problems, complete, source }: Collection): CollectionDelta {
+  encode({ reports, ...rest }: Collection): CollectionDelta {
     const delta = { reports: [] as [number, DeviceReport][], findings: [] as [number, readonly Finding[]][] };
     const values = new ChangedValues();
-    for (const [place, report] of reports.entries()) {
-      const before = this.#reports[place];
+    for (let place = 0; place < reports.length; place += 1) {
+      const [before, report] = [this.#reports[place], reports[place] as DeviceReport];
       if (before === report) continue;
       if (before === undefined || !haveSameSeries(before, report)) {
         delta.reports.push([place, report]);
@@ -38,18 +38,10 @@ export class CollectionEncoder {
       values.compare(place, before.readings, report.readings);
       if (!arePlainEqual(before.findings, report.findings)) delta.findings.push([place, report.findings]);
     }
-    const sameProblems = this.#problems !== undefined && arePlainEqual(this.#problems, problems);
+    const isSame = this.#rest !== undefined && arePlainEqual(this.#rest, rest);
     this.#reports = reports;
-    this.#problems = problems;
-    return {
-      count: reports.length,
-      ...delta,
-      values: new Float64Array(values.small),
-      largeValues: values.large,
-      ...(sameProblems ? {} : { problems }),
-      ...(complete === undefined ? {} : { complete }),
-      ...(source === undefined ? {} : { source }),
-    };
+    this.#rest = rest;
+    return { count: reports.length, ...delta, values: values.small, largeValues: values.large, ...(isSame ? {} : { rest }) };
   }
 }
 
@@ -87,17 +79,9 @@ export class CollectionDecoder {
   #latest: Collection = { reports: [], problems: [] };
 
   decode(delta: CollectionDelta): Collection {
-    const { complete, source } = delta;
     const reports = this.#reports(delta);
-    const problems = delta.problems ?? this.#latest.problems;
-    const isSame =
-      reports === this.#latest.reports &&
-      problems === this.#latest.problems &&
-      complete === this.#latest.complete &&
-      source === this.#latest.source;
-    if (!isSame) {
-      this.#latest = { reports, problems, ...(complete === undefined ? {} : { complete }), ...(source === undefined ? {} : { source }) };
-    }
+    if (delta.rest !== undefined) this.#latest = { reports, ...delta.rest };
+    else if (reports !== this.#latest.reports) this.#latest = { ...this.#latest, reports };
     return this.#latest;
   }
 

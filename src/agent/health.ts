@@ -12,6 +12,7 @@ import { formatDuration } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Verdict } from '../model/health.ts';
 import type { Judge, Judged, KnownDevice } from './assemble.ts';
+import { PatientAlarm } from './patient-alarm.ts';
 import type { AgentSettings } from './settings.ts';
 
 /** The health engine with its policy, its memory on disk, its log lines and its sense of time. */
@@ -21,13 +22,14 @@ export class HealthKeeper {
   readonly #journal: Journal;
   readonly #clock: Clock;
   #lookAgain = (): void => {};
-  #cancelCheck: (() => void) | undefined;
+  readonly #check: PatientAlarm;
 
   private constructor(policy: HealthPolicy, engine: HealthEngine, journal: Journal, clock: Clock) {
     this.policy = policy;
     this.engine = engine;
     this.#journal = journal;
     this.#clock = clock;
+    this.#check = new PatientAlarm(clock, () => this.#lookAgain());
   }
 
   /** Reads what an earlier run of this boot left. `isLasting` is false for one reading, which leaves nothing behind. */
@@ -63,23 +65,27 @@ export class HealthKeeper {
   }
 
   readonly judge: Judge = (devices: readonly Judged[], nowMs: number): ReadonlyMap<string, Verdict> => {
-    const judgement = this.engine.judge({ devices: devices.map(brought), monotonicMs: this.#clock.monotonic() }, nowMs);
+    const judgement = this.engine.judge(
+      { devices: devices.some(({ isUnread }) => isUnread === true) ? devices.map(brought) : devices, monotonicMs: this.#clock.monotonic() },
+      nowMs,
+    );
     void this.#journal.record(judgement, nowMs);
-    this.#cancelCheck?.();
-    this.#cancelCheck = undefined;
-    if (judgement.nextCheckMs !== undefined) this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#lookAgain());
+    if (judgement.nextCheckMs === undefined) this.#check.unset();
+    else this.#check.set(judgement.nextCheckMs - nowMs);
     return judgement.verdicts;
   };
 
   async close(): Promise<void> {
-    this.#cancelCheck?.();
+    this.#check.close();
     await this.#journal.close();
   }
 }
 
 /** Without the time of a reading there is nothing to judge by, and everything that was known is kept. */
-function brought({ readAtMs, ...device }: Judged): JudgedDevice {
-  return device.isUnread === true ? device : { ...device, readAtMs };
+function brought(judged: Judged): JudgedDevice {
+  if (judged.isUnread !== true) return judged;
+  const { readAtMs: _, ...device } = judged;
+  return device;
 }
 
 function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {

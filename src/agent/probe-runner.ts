@@ -2,6 +2,7 @@ import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/read-guard.ts';
 import type { Collection, Problem } from '../model/collection.ts';
 import type { FamilyState } from '../model/snapshot.ts';
+import { PatientAlarm } from './patient-alarm.ts';
 import { ProbeThread, type ThreadSettings } from './probe-thread.ts';
 import { leaveOut } from './quarantine.ts';
 import type { FromThread } from './worker-messages.ts';
@@ -26,7 +27,6 @@ interface Run {
   readonly id: number;
   readonly done: Promise<void>;
   settle(): void;
-  readonly cancelDeadline: () => void;
 }
 
 /**
@@ -39,6 +39,7 @@ export class ProbeRunner {
   readonly #clock: Clock;
   readonly #events: RunnerEvents;
   readonly #abandoned = new Map<ProbeThread, string | undefined>();
+  readonly #deadline: PatientAlarm;
   #thread: ProbeThread | undefined;
   #run: Run | undefined;
   /** The thread stays away from a place that answers again. */
@@ -54,6 +55,7 @@ export class ProbeRunner {
     this.#settings = settings;
     this.#clock = clock;
     this.#events = events;
+    this.#deadline = new PatientAlarm(clock, () => this.#giveUp());
   }
 
   /** The last collection, without devices at which a read hangs, and the wall clock of its end. */
@@ -77,8 +79,8 @@ export class ProbeRunner {
     const done = new Promise<void>((resolve) => {
       settle = resolve;
     });
-    const cancelDeadline = this.#clock.after(this.#settings.timeoutMs, () => this.#giveUp());
-    this.#run = { id, done, settle, cancelDeadline };
+    this.#deadline.set(this.#settings.timeoutMs);
+    this.#run = { id, done, settle };
     thread.tell({ type: 'collect', run: id });
     return done;
   }
@@ -86,6 +88,7 @@ export class ProbeRunner {
   /** Ends the thread. False when one is stuck in a system call and keeps the process from ending by itself. */
   async close(graceMs: number): Promise<boolean> {
     this.#closed = true;
+    this.#deadline.close();
     const threads = [...this.#abandoned.keys()];
     if (this.#thread !== undefined) threads.push(this.#thread);
     if (this.#run === undefined) this.#thread?.tell({ type: 'close' });
@@ -125,9 +128,16 @@ export class ProbeRunner {
     this.#latest = { collection, readAtMs };
     this.#crash = undefined;
     const succeeded = collection.complete !== false;
-    const { runs, failures } = this.#state;
-    this.#state = { ...this.#state, succeeded, runs: runs + 1, failures: failures + (succeeded ? 0 : 1), durationMs };
-    if (succeeded) this.#state = { ...this.#state, lastSuccessMs: readAtMs };
+    const { runs, failures, abandoned } = this.#state;
+    const lastSuccessMs = succeeded ? readAtMs : this.#state.lastSuccessMs;
+    this.#state = {
+      succeeded,
+      ...(lastSuccessMs === undefined ? {} : { lastSuccessMs }),
+      durationMs,
+      runs: runs + 1,
+      failures: failures + (succeeded ? 0 : 1),
+      abandoned,
+    };
     this.#endRun();
   }
 
@@ -181,7 +191,7 @@ export class ProbeRunner {
     const run = this.#run;
     if (run === undefined) return;
     this.#run = undefined;
-    run.cancelDeadline();
+    this.#deadline.unset();
     run.settle();
     this.#events.changed();
   }

@@ -1,8 +1,10 @@
 import { Worker } from 'node:worker_threads';
 import type { Roots } from '../host/host.ts';
 import { ReadGuard } from '../host/read-guard.ts';
+import { Bell } from './bell.ts';
 import { CollectionDecoder } from './collection-delta.ts';
-import type { FromThread, FromWorker, ToWorker, WorkerStart } from './worker-messages.ts';
+import { SharedBoard } from './shared-board.ts';
+import { CLOSE, type FromThread, type FromWorker, type ToWorker, type WorkerStart } from './worker-messages.ts';
 
 /**
  * Room for young objects, two thirds of which stay taken once they were needed. The default of 48 MiB per thread would be most of
@@ -20,6 +22,8 @@ export interface ThreadSettings {
 export class ProbeThread {
   readonly #worker: Worker;
   readonly #guard = new ReadGuard();
+  readonly #bell = new Bell();
+  readonly #board = new SharedBoard();
   readonly #children = new Set<number>();
   readonly #decoder = new CollectionDecoder();
   readonly exited: Promise<void>;
@@ -31,7 +35,13 @@ export class ProbeThread {
     onMessage: (message: FromThread) => void,
     onError: (error: Error) => void,
   ) {
-    const start: WorkerStart = { ...settings, guard: this.#guard.shared, quarantined };
+    const start: WorkerStart = {
+      ...settings,
+      guard: this.#guard.shared,
+      bell: this.#bell.shared,
+      board: this.#board.shared,
+      quarantined,
+    };
     // Compiled and bundled builds have .js files; a runtime that strips types runs the sources.
     const entry = import.meta.url.endsWith('.ts') ? './probe-worker.ts' : './probe-worker.js';
     this.#worker = new Worker(new URL(entry, import.meta.url), {
@@ -41,7 +51,10 @@ export class ProbeThread {
     });
     this.#worker.on('error', onError);
     this.#worker.on('message', (message: FromWorker) => {
-      if (message.type === 'child-started') this.#children.add(message.pid);
+      if (typeof message === 'number') {
+        const { delta, durationMs } = this.#board.read();
+        onMessage({ type: 'collected', run: message, collection: this.#decoder.decode(delta), durationMs });
+      } else if (message.type === 'child-started') this.#children.add(message.pid);
       else if (message.type === 'child-ended') this.#children.delete(message.pid);
       else if (message.type !== 'collected') onMessage(message);
       else {
@@ -59,7 +72,8 @@ export class ProbeThread {
   }
 
   tell(message: ToWorker): void {
-    this.#worker.postMessage(message);
+    const isHeard = this.#bell.ring(message.type === 'collect' ? message.run : CLOSE);
+    if (!isHeard) this.#worker.postMessage(message);
   }
 
   /** Path that it is reading right now. */

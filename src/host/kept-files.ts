@@ -1,5 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { DirectoryMark } from './directory-mark.ts';
+import { type NativeFiles, type NativeMemory, nativeFiles } from './native-files.ts';
 import type { ReadGuard } from './read-guard.ts';
 import { isSysfs } from './sysfs.ts';
 import { errnoName, type ReadResult, type Tree } from './tree.ts';
@@ -12,8 +13,6 @@ const CLOSED = -1;
 export interface KeptFile {
   readonly path: string;
   readonly fullPath: string;
-  /** The guard's number of it; undefined: noted the slow way, or not to be read. */
-  readonly name: number | undefined;
   /** Descriptor, -1 while it is not kept open. */
   fd: number;
   /** What it said last, with its bytes: most attributes say the same for days. */
@@ -26,7 +25,7 @@ export interface KeptFile {
  */
 export class KeptFiles {
   /** What the last {@link KeptGroup.read} gave. */
-  readonly bytes = Buffer.alloc(LENGTH);
+  readonly bytes: Buffer;
   /** Errno name of the last read that failed. */
   error = '';
   /** How many files were opened so far: as long as it stands, everything came from descriptors that were open before. */
@@ -34,22 +33,32 @@ export class KeptFiles {
   readonly tree: Tree;
   /** False where a descriptor of a removed file goes on giving its last content: everywhere but in sysfs. */
   readonly invalidates: boolean;
+  readonly native: NativeFiles | undefined;
+  readonly #memory: NativeMemory | undefined;
   readonly #guard: ReadGuard | undefined;
   readonly #groups = new Set<KeptGroup>();
+  /** The group whose directory the guard was told last. */
+  #noted: KeptGroup | undefined;
   #capacity: number;
   #kept = 0;
 
-  /** `capacity`: how many descriptors may be kept at the same time. */
-  constructor(tree: Tree, capacity: number) {
+  /** `capacity`: how many descriptors may be kept at the same time. `native` loads the direct way to the kernel. */
+  constructor(tree: Tree, capacity: number, native: () => NativeFiles | undefined = nativeFiles) {
     this.tree = tree;
     this.#guard = tree.guard;
     this.#capacity = capacity;
     this.invalidates = isSysfs(tree.root);
+    this.native = capacity > 0 ? native() : undefined;
+    this.#memory = this.native?.memory(LENGTH);
+    this.bytes = this.#memory?.bytes ?? Buffer.alloc(LENGTH);
   }
 
-  /** Files of one device or port, which share the room fairly with other groups. */
-  group(directories: readonly string[]): KeptGroup {
-    const group = new KeptGroup(this, directories);
+  /**
+   * Files of one device or port, all below `directory`, which share the room fairly with other groups; `directories` are those that
+   * they lie in and that lead to them.
+   */
+  group(directory: string, directories: readonly string[]): KeptGroup {
+    const group = new KeptGroup(this, this.#guard?.name(this.tree.path(directory)), directories);
     this.#groups.add(group);
     return group;
   }
@@ -67,7 +76,7 @@ export class KeptFiles {
   /** Of one file: bytes read into {@link bytes}, or -1 and {@link error}. */
   read(group: KeptGroup, file: KeptFile): number {
     if (file.fd === CLOSED) return this.#readAnew(group, file);
-    const count = this.#readKept(file);
+    const count = this.#readKept(group, file);
     if (count >= 0 && count < LENGTH) return count;
     this.drop(group, file);
     return this.#readAnew(group, file);
@@ -85,17 +94,28 @@ export class KeptFiles {
     this.#groups.delete(group);
   }
 
-  #readKept(file: KeptFile): number {
-    const guard = this.#guard;
-    if (guard !== undefined && file.name === undefined) return -1;
-    guard?.enterNamed(file.name as number);
+  /** To be called when a round of reads has ended: nothing is under read any more. */
+  rest(): void {
+    if (this.#noted !== undefined) this.#guard?.leaveNamed();
+    this.#noted = undefined;
+  }
+
+  /** To be called before a round of reads. A file that hangs hangs its device, so the guard is told of the group and not of each file. */
+  note(group: KeptGroup): void {
+    if (this.#noted === group) return;
+    this.#noted = group;
+    if (group.name === undefined) this.#guard?.leaveNamed();
+    else this.#guard?.enterNamed(group.name);
+  }
+
+  /** -1: gone, or failing for good; the path tells which. */
+  #readKept(group: KeptGroup, file: KeptFile): number {
+    this.note(group);
+    if (this.native !== undefined) return this.native.read(file.fd, this.#memory as NativeMemory, LENGTH);
     try {
       return readSync(file.fd, this.bytes, 0, LENGTH, 0);
     } catch {
-      // Gone, or failing for good: the path tells which.
       return -1;
-    } finally {
-      guard?.leaveNamed();
     }
   }
 
@@ -108,7 +128,7 @@ export class KeptFiles {
       fd = this.#open(file.fullPath);
       const count = readSync(fd, this.bytes, 0, LENGTH, null);
       if (count === LENGTH) return this.#failed('ETOOLARGE');
-      isKept = (this.#guard === undefined || file.name !== undefined) && this.#hasRoom(group);
+      isKept = (this.#guard === undefined || group.name !== undefined) && this.#hasRoom(group);
       return count;
     } catch (error) {
       return this.#failed(errnoName(error));
@@ -167,13 +187,16 @@ export class KeptFiles {
 export class KeptGroup {
   /** How many of its files are open. */
   kept = 0;
+  /** The guard's number of its directory; undefined: there is no guard, it has no room for one more, or nothing of it may be read. */
+  readonly name: number | undefined;
   readonly #keeper: KeptFiles;
   readonly #directories: readonly string[];
   readonly #files = new Set<KeptFile>();
   #marks: readonly DirectoryMark[] | undefined;
 
-  constructor(keeper: KeptFiles, directories: readonly string[]) {
+  constructor(keeper: KeptFiles, name: number | undefined, directories: readonly string[]) {
     this.#keeper = keeper;
+    this.name = name;
     this.#directories = directories;
     this.#look();
   }
@@ -190,7 +213,7 @@ export class KeptGroup {
 
   file(path: string): KeptFile {
     const fullPath = this.#keeper.tree.path(path);
-    const file: KeptFile = { path, fullPath, name: this.#keeper.tree.guard?.name(fullPath), fd: CLOSED, said: undefined };
+    const file: KeptFile = { path, fullPath, fd: CLOSED, said: undefined };
     this.#files.add(file);
     return file;
   }
@@ -205,7 +228,7 @@ export class KeptGroup {
     const count = this.read(file);
     if (count < 0) return { error: this.error };
     const { said } = file;
-    if (said !== undefined && said.bytes.length === count && said.bytes.compare(this.bytes, 0, count) === 0) return said.result;
+    if (said !== undefined && isSaid(said.bytes, this.bytes, count)) return said.result;
     const bytes = Buffer.from(this.bytes.subarray(0, count));
     file.said = { bytes, result: { text: bytes.toString() } };
     return file.said.result;
@@ -216,6 +239,7 @@ export class KeptGroup {
    * descriptors are then given up, and the caller lists anew. In sysfs never true, since there a removed file's descriptor fails.
    */
   hasChanged(): boolean {
+    this.#keeper.note(this);
     let changed = false;
     for (const mark of this.#marks ?? []) changed = mark.renew() || changed;
     if (changed) this.release();
@@ -257,15 +281,24 @@ export class KeptGroup {
   /** A directory that is absent needs no mark of its own: the one above it changes when it appears. */
   #look(): void {
     if (this.#keeper.invalidates) return;
-    const { tree, hasPlenty } = this.#keeper;
+    const { tree, hasPlenty: isKept, native } = this.#keeper;
     this.#closeMarks();
-    this.#marks = this.#directories.filter((path) => tree.exists(path)).map((path) => new DirectoryMark(tree.path(path), hasPlenty));
+    this.#marks = this.#directories
+      .filter((path) => tree.exists(path))
+      .map((path) => new DirectoryMark(tree.path(path), { isKept, native }));
   }
 
   #closeMarks(): void {
     for (const mark of this.#marks ?? []) mark.close();
     this.#marks = undefined;
   }
+}
+
+/** In a loop: the texts are too short for a call to pay. */
+function isSaid(before: Buffer, now: Buffer, length: number): boolean {
+  if (before.length !== length) return false;
+  for (let at = 0; at < length; at += 1) if (before[at] !== now[at]) return false;
+  return true;
 }
 
 function closeQuietly(fd: number): void {

@@ -1,13 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { CollectionDecoder, CollectionEncoder } from '../../src/agent/collection-delta.ts';
+import { SharedBoard } from '../../src/agent/shared-board.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import { device, report } from '../support/snapshots.ts';
 
-/** As a message between threads: nothing but plain data comes through. */
-function link(): (collection: Collection) => Collection {
+/** As between threads: on the board what fits there, the rest as a message, through which nothing but plain data comes. */
+function link(ways: string[] = []): (collection: Collection) => Collection {
   const encoder = new CollectionEncoder();
   const decoder = new CollectionDecoder();
-  return (collection) => decoder.decode(structuredClone(encoder.encode(collection)));
+  const board = new SharedBoard();
+  const opposite = new SharedBoard(board.shared);
+  return (collection) => {
+    const delta = encoder.encode(collection);
+    const isOnBoard = board.write(delta, 1.5);
+    ways.push(isOnBoard ? 'board' : 'message');
+    return decoder.decode(isOnBoard ? opposite.read().delta : structuredClone(delta));
+  };
 }
 
 const port = { port: '1' };
@@ -36,6 +44,34 @@ describe('a collection told as the difference to the one before', () => {
     ];
     for (const state of states) expect(send(state)).toEqual(state);
     for (const state of states.reverse()) expect(send(state)).toEqual(state);
+  });
+
+  it('goes over the board when only values changed, whole numbers of 63 bits included', () => {
+    const ways: string[] = [];
+    const send = link(ways);
+    const series: (number | bigint)[][] = [
+      [1, 2],
+      [3, 2.5],
+      [2n ** 53n, 2],
+      [2n ** 63n - 1n, 2n ** 60n],
+      [5, 2n ** 63n],
+      [6, 7],
+      [6, 7],
+    ];
+    for (const values of series) expect(send(of(hca('a', 0), hca('b', ...values)))).toEqual(of(hca('a', 0), hca('b', ...values)));
+    expect(ways).toEqual(['message', 'board', 'board', 'board', 'message', 'board', 'board']);
+    send({ ...of(hca('a', 0), hca('b', 6, 7)), complete: false });
+    send({ ...of(hca('a', 0), hca('b', 6, 8)), complete: false });
+    expect(send(of(hca('a', 0), hca('b', 6, 8)))).toEqual(of(hca('a', 0), hca('b', 6, 8)));
+    expect(ways.slice(7)).toEqual(['message', 'board', 'message']);
+  });
+
+  it('goes as a message when more changed than the board holds', () => {
+    const ways: string[] = [];
+    const send = link(ways);
+    const values = (start: number): number[] => Array.from({ length: 20_000 }, (_, n) => start + n);
+    for (const start of [1, 2]) expect(send(of(hca('a', ...values(start))))).toEqual(of(hca('a', ...values(start))));
+    expect(ways).toEqual(['message', 'message']);
   });
 
   it('is the same object when nothing changed, though the probe made everything anew', () => {

@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keepableDescriptors, parseSoftLimit } from '../../src/host/descriptors.ts';
 import { KeptFiles, type KeptGroup } from '../../src/host/kept-files.ts';
+import { nativeFiles } from '../../src/host/native-files.ts';
 import { ReadGuard } from '../../src/host/read-guard.ts';
 import { isSysfs } from '../../src/host/sysfs.ts';
 import { Tree } from '../../src/host/tree.ts';
@@ -20,9 +21,9 @@ const put = (path: string, text: string): void => writeFileSync(join(root, path)
 const growOld = (): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
 const openFiles = (): number => readdirSync('/proc/self/fd').length;
 
-function reader(capacity = 100, guard?: ReadGuard): { keeper: KeptFiles; group: KeptGroup } {
-  const keeper = new KeptFiles(new Tree(root, guard), capacity);
-  return { keeper, group: keeper.group(['port']) };
+function reader(capacity = 100, guard?: ReadGuard, native = nativeFiles): { keeper: KeptFiles; group: KeptGroup } {
+  const keeper = new KeptFiles(new Tree(root, guard), capacity, native);
+  return { keeper, group: keeper.group('port', ['port']) };
 }
 
 /** As a probe reads: first whether something changed, then the file. */
@@ -58,6 +59,18 @@ describe('a file that is kept open', () => {
     }
     expect(keeper.opened).toBe(1);
     expect(keeper.kept).toBe(1);
+  });
+
+  it('is read without Node in between where that is possible', () => {
+    put('port/a', '1\n');
+    const native = nativeFiles();
+    expect(native, 'koffi and its native part are installed').toBeDefined();
+    const into = native?.memory(8);
+    const fd = openSync(join(root, 'port/a'), 'r');
+    expect(into && native?.read(fd, into, 8)).toBe(2);
+    expect(into?.bytes.toString('utf8', 0, 2)).toBe('1\n');
+    closeSync(fd);
+    expect(into && native?.read(fd, into, 8), 'of a descriptor that is closed').toBe(-1);
   });
 
   it('gives the same object while it says the same', () => {
@@ -106,17 +119,22 @@ describe('a file that is kept open', () => {
     ],
     ['loses its directory', () => rmSync(join(root, 'port'), { recursive: true }), 'ENOENT'],
   ])('tells nothing old when it %s', (_, change, expected) => {
-    for (const capacity of [0, 100]) {
+    const ways = [
+      { capacity: 0, native: nativeFiles },
+      { capacity: 100, native: nativeFiles },
+      { capacity: 100, native: () => undefined },
+    ];
+    for (const { capacity, native } of ways) {
       for (const path of ['port', 'port-old']) rmSync(join(root, path), { recursive: true, force: true });
       mkdirSync(join(root, 'port'));
       put('port/a', '1\n');
-      const read = told(reader(capacity).group, 'port/a');
+      const read = told(reader(capacity, undefined, native).group, 'port/a');
       expect(read()).toBe('1\n');
       growOld();
       expect(read()).toBe('1\n');
       expect(read()).toBe('1\n');
       change();
-      expect(read(), `room for ${capacity}`).toBe(expected);
+      expect(read(), `room for ${capacity}, ${native === nativeFiles ? 'directly' : 'through Node'}`).toBe(expected);
       expect(read()).toBe(expected);
     }
   });
@@ -136,8 +154,11 @@ describe('a file that is kept open', () => {
     expect(new ReadGuard([], guard.shared).underRead()).toBe(join(root, 'port/a'));
     guard.leaveNamed();
     expect(guard.underRead()).toBeUndefined();
-    const { group } = reader(100, guard);
-    expect(group.text(group.file('port/a'))).toEqual({ text: '1\n' });
+    const { keeper, group } = reader(100, guard);
+    const file = group.file('port/a');
+    for (let n = 0; n < 2; n += 1) expect(group.text(file)).toEqual({ text: '1\n' });
+    expect(guard.underRead(), 'of files that are kept, the directory they share').toBe(join(root, 'port'));
+    keeper.rest();
     expect(guard.underRead()).toBeUndefined();
   });
 
@@ -151,7 +172,7 @@ describe('a file that is kept open', () => {
     put('port/a', '1\n');
     const guard = new ReadGuard();
     for (let n = 0; guard.name(`/${'x'.repeat(4_000)}/${n}`) !== undefined; ) n += 1;
-    while (guard.name(`/${'y'.repeat(10)}/${Math.random()}`) !== undefined);
+    for (let n = 0; guard.name(`/${n}`) !== undefined; ) n += 1;
     const { keeper, group } = reader(100, guard);
     const file = group.file('port/a');
     expect([group.text(file), group.text(file)]).toEqual([{ text: '1\n' }, { text: '1\n' }]);
@@ -165,7 +186,7 @@ describe('descriptors', () => {
     const groups = Array.from({ length: 5 }, (_, g) => {
       mkdirSync(join(root, `port/${g}`));
       for (let n = 0; n < 6; n += 1) put(`port/${g}/${n}`, `${g}${n}\n`);
-      return keeper.group([]);
+      return keeper.group('port', []);
     });
     const files = groups.map((group, g) => Array.from({ length: 6 }, (_, n) => group.file(`port/${g}/${n}`)));
     const before = openFiles();
@@ -213,7 +234,7 @@ describe('sysfs', () => {
   const isThere = existsSync('/sys/class/net/lo/mtu') && isSysfs('/sys');
   it.skipIf(!isThere)('is told from other file systems, and needs no look at directories', () => {
     const keeper = new KeptFiles(new Tree('/sys'), 10);
-    const group = keeper.group(['class/net/lo']);
+    const group = keeper.group('class/net/lo', ['class/net/lo']);
     const file = group.file('class/net/lo/mtu');
     expect(keeper.invalidates).toBe(true);
     expect(group.hasChanged()).toBe(false);

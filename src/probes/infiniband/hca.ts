@@ -41,11 +41,14 @@ export class Hca {
     const places = found.withHardware ? ([['device', `${directory}/hw_counters`]] as const) : [];
     this.#keeper = keeper;
     this.#directory = directory;
-    this.#mark = new DirectoryMark(keeper.tree.path(directory));
+    this.#mark = new DirectoryMark(keeper.tree.path(directory), { native: keeper.native });
     this.identity = identity;
     this.place = found.place;
     this.#found = found;
-    this.#deviceFiles = keeper.group(places.map(([, path]) => path));
+    this.#deviceFiles = keeper.group(
+      directory,
+      places.map(([, path]) => path),
+    );
     this.#devicePlan = new CounterPlan(keeper.tree, this.#deviceFiles, places, {});
     this.#facts = readHcaFacts(keeper.tree, name, found.place, found.charDevices);
     this.#plan();

@@ -30,7 +30,7 @@ export class PortReader {
     this.#paces = settings.paces;
     this.#memories = settings.memories;
     const places = portPlaces(directory, settings.withHardware);
-    this.#files = keeper.group([directory, ...places.map(([, place]) => place)]);
+    this.#files = keeper.group(directory, [directory, ...places.map(([, place]) => place)]);
     this.#levels = new PortLevelReader(this.#files, directory);
     this.#plan = new CounterPlan(keeper.tree, this.#files, places, { port });
   }

@@ -25,7 +25,8 @@ class InfinibandProbe implements Probe {
   readonly #options: InfinibandOptions;
   readonly #filter: NameFilter;
   readonly #paces: Paces;
-  readonly #keeper: KeptFiles;
+  /** Made for the first device. */
+  #keeper: KeptFiles | undefined;
   readonly #class: DirectoryListing;
   readonly #charNodes: CharNodes;
   readonly #reporter: Reporter;
@@ -43,14 +44,24 @@ class InfinibandProbe implements Probe {
     this.#options = options;
     this.#filter = filter;
     this.#paces = pacesOf(options);
-    const keepable = options['kept-files'];
-    this.#keeper = new KeptFiles(host.sys, keepable < 0 ? keepableDescriptors() : keepable);
     this.#class = new DirectoryListing(host.sys, CLASS);
     this.#charNodes = new CharNodes(host.dev);
     this.#reporter = new Reporter((device, port) => isExpectedPort(options, device, port));
   }
 
   collect(): Collection {
+    try {
+      return this.#collect();
+    } finally {
+      this.#keeper?.rest();
+    }
+  }
+
+  close(): void {
+    for (const hca of this.#hcas.values()) hca.close();
+  }
+
+  #collect(): Collection {
     const listing = this.#class.list();
     if (listing.error !== undefined) {
       for (const hca of this.#hcas.values()) hca.close();
@@ -67,10 +78,6 @@ class InfinibandProbe implements Probe {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
     return { reports: this.#reporter.reports(samples, this.#charNodes.names()), problems };
-  }
-
-  close(): void {
-    for (const hca of this.#hcas.values()) hca.close();
   }
 
   /** Brings the known devices in line with the class directory. */
@@ -94,6 +101,8 @@ class InfinibandProbe implements Probe {
   }
 
   #add(added: readonly (readonly [name: string, identity: string])[]): void {
+    const keepable = this.#options['kept-files'];
+    this.#keeper ??= new KeptFiles(this.#host.sys, keepable < 0 ? keepableDescriptors() : keepable);
     const virtualFunctions = new Map();
     for (const [name, identity] of added) {
       const memories = this.#memories.get(name) ?? new Map<string, PortMemory>();
@@ -125,10 +134,10 @@ class InfinibandProbe implements Probe {
   #readAll(nowMs: number, problems: Problem[]): HcaSample[] {
     const samples: HcaSample[] = [];
     for (const [name, hca] of this.#hcas) {
-      const { opened } = this.#keeper;
+      const opened = this.#keeper?.opened;
       const sample = hca.read(nowMs);
       // What came from descriptors that were open before was there while it was read.
-      if (this.#keeper.opened !== opened && this.#host.sys.identity(`${CLASS}/${name}`) !== hca.identity) {
+      if (this.#keeper?.opened !== opened && this.#host.sys.identity(`${CLASS}/${name}`) !== hca.identity) {
         // Gone while it was read: half a truth is none.
         this.#dismiss(name, hca);
         if (!this.#elsewhere.has(name)) problems.push(vanished(name));
