@@ -1,34 +1,42 @@
-import { type Dirent, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { type PluginInfo, RegistrationClient } from '../../generated/pluginregistration/v1/api.ts';
 import { type Clock, systemClock } from '../../host/clock.ts';
-import { socketAt } from '../../host/socket-file.ts';
 import { resourceNameProblem } from '../../model/plugin-resource.ts';
+import { BackedOff } from './backed-off.ts';
 import type { SimulatedDeviceManager } from './device-manager.ts';
+import { RegistryWatch } from './registry-watch.ts';
 
 const RECONCILE_MS = 1_000;
+const DIAL_MS = 10_000;
 const INFO_MS = 1_000;
 const NOTIFY_MS = 5_000;
 
+interface Registered {
+  readonly version: number;
+  readonly resource: string;
+}
+
 /** The kubelet's plugin watcher over one `plugins_registry`, for device plugins. */
 export class SimulatedPluginWatcher {
-  readonly #directory: string;
   readonly #devices: SimulatedDeviceManager;
   readonly #clock: Clock;
   readonly #reconcileMs: number;
-  /** By path: which socket it was, and the resource once it is registered. */
-  readonly #seen = new Map<string, { readonly identity: string; resource?: string }>();
+  readonly #watch: RegistryWatch;
+  /** By the path of their sockets. Made anew at each start, so that what is under way from before changes nothing. */
+  #registered = new Map<string, Registered>();
+  #operations: BackedOff;
   #cancel = (): void => {};
 
   constructor(directory: string, devices: SimulatedDeviceManager, clock: Clock = systemClock, reconcileMs = RECONCILE_MS) {
-    this.#directory = directory;
     this.#devices = devices;
     this.#clock = clock;
     this.#reconcileMs = reconcileMs;
+    this.#watch = new RegistryWatch(directory);
+    this.#operations = new BackedOff(clock);
   }
 
   start(): void {
+    this.#watch.start();
     const reconcile = (): void => {
       this.#reconcile();
       this.#cancel = this.#clock.after(this.#reconcileMs, reconcile);
@@ -39,38 +47,45 @@ export class SimulatedPluginWatcher {
   /** Sockets stay; the next start finds and registers them again. */
   stop(): void {
     this.#cancel();
-    this.#seen.clear();
+    this.#watch.stop();
+    this.#registered = new Map();
+    this.#operations = new BackedOff(this.#clock);
   }
 
   #reconcile(): void {
-    const present = new Map(socketsIn(this.#directory));
-    for (const [path, { resource, identity }] of [...this.#seen]) {
-      if (present.get(path) === identity) continue;
-      this.#seen.delete(path);
-      if (resource !== undefined) this.#devices.disconnect(resource);
-    }
-    for (const [path, identity] of present) {
-      if (this.#seen.has(path)) continue;
-      const entry: { readonly identity: string; resource?: string } = { identity };
-      this.#seen.set(path, entry);
-      // Each by itself: one that hangs holds up no other.
-      void this.#register(path).then((resource) => {
-        if (resource !== undefined) entry.resource = resource;
-        else if (this.#seen.get(path) === entry) this.#seen.delete(path);
+    const [registered, found] = [this.#registered, this.#watch.found()];
+    for (const [path, { resource, version }] of registered) {
+      if (found.get(path) === version) continue;
+      this.#operations.run(path, async () => {
+        registered.delete(path);
+        this.#devices.disconnect(resource);
       });
+    }
+    for (const [path, version] of found) {
+      // Each by itself: one that hangs holds up no other.
+      if (registered.get(path)?.version !== version) this.#operations.run(path, () => this.#register(path, version, registered));
     }
   }
 
-  async #register(path: string): Promise<string | undefined> {
+  /** Fails with whatever kept it from being registered, after the plugin was told, if it could be. */
+  async #register(path: string, version: number, registered: Map<string, Registered>): Promise<void> {
     const client = new RegistrationClient(`unix:${path}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
     try {
+      await new Promise<void>((resolve, reject) => {
+        client.waitForReady(Date.now() + DIAL_MS, (error) => (error === undefined ? resolve() : reject(error)));
+      });
       const info = await answer<PluginInfo>((done) => client.getInfo({}, new Metadata(), { deadline: Date.now() + INFO_MS }, done));
+      if (this.#registered !== registered) return;
       const error = await this.#connect(info, path);
+      if (error === undefined) registered.set(path, { version, resource: info.name });
       const status = { pluginRegistered: error === undefined, error: error ?? '' };
-      await answer((done) => client.notifyRegistrationStatus(status, new Metadata(), { deadline: Date.now() + NOTIFY_MS }, done));
-      return error === undefined ? info.name : undefined;
-    } catch {
-      return undefined;
+      await answer((done) => client.notifyRegistrationStatus(status, new Metadata(), { deadline: Date.now() + NOTIFY_MS }, done)).catch(
+        (unheard: unknown) => {
+          if (registered.delete(path)) this.#devices.disconnect(info.name);
+          throw unheard;
+        },
+      );
+      if (error !== undefined) throw new Error(error);
     } finally {
       client.close();
     }
@@ -92,25 +107,6 @@ function validationProblem(name: string, versions: readonly string[]): string | 
   if (!versions.includes('v1beta1')) return `manager version, v1beta1, is not among plugin supported versions [${versions.join(' ')}]`;
   if (resourceNameProblem(name) === undefined) return undefined;
   return `invalid name of device plugin socket: the ResourceName "${name}" is invalid`;
-}
-
-/** Of a directory and all below it; what begins with a dot is passed over. */
-function socketsIn(directory: string): [string, string][] {
-  return entriesOf(directory).flatMap((entry): [string, string][] => {
-    if (entry.name.startsWith('.')) return [];
-    const path = join(directory, entry.name);
-    if (entry.isDirectory()) return socketsIn(path);
-    const state = socketAt(path);
-    return state.kind === 'socket' ? [[path, state.identity]] : [];
-  });
-}
-
-function entriesOf(directory: string): Dirent[] {
-  try {
-    return readdirSync(directory, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1));
-  } catch {
-    return [];
-  }
 }
 
 function answer<A>(call: (done: (error: ServiceError | null, value: A) => void) => unknown): Promise<A> {

@@ -1,3 +1,5 @@
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Case } from '../support/any-kubelet.ts';
 import { amounts, four, TOY } from '../support/stage.ts';
 
@@ -34,5 +36,65 @@ export const PLUGIN_WATCHER: readonly Case[] = [
       'RegisterPlugin error -- plugin validation failed with err: manager version, v1beta1, is not among plugin supported versions [v7]',
       'RegisterPlugin error -- plugin validation failed with err: invalid name of device plugin socket: the ResourceName "kubernetes.io/toy" is invalid',
     ],
+  },
+  {
+    name: 'tries what failed again at growing intervals',
+    observe: async (stage) => {
+      const wrong = stage.watched({ resource: TOY, devices: four, type: 'OtherPlugin' });
+      await wrong.serve();
+      await stage.until('it has asked four times', () => wrong.infoAtMs.length === 4);
+      const [first, second, third] = wrong.infoAtMs.slice(1).map((atMs, before) => atMs - (wrong.infoAtMs[before] as number)) as [
+        number,
+        number,
+        number,
+      ];
+      // It looks each second; the waits between are half a second, one and two.
+      return { first: first > 500 && first < 1_500, second: second > 999, third: third > 1_999 };
+    },
+    expected: { first: true, second: true, third: true },
+  },
+  {
+    name: 'registers a plugin again whose socket was made anew',
+    observe: async (stage) => {
+      const settings = { resource: TOY, devices: four };
+      const before = stage.watched(settings);
+      await before.serve();
+      await stage.until('it is known', async () => (await amounts(stage.kubelet)) === '4/4');
+      before.close();
+      const after = stage.watched({ ...settings, devices: four.slice(1) });
+      await after.serve();
+      await stage.until('the new one is known', async () => (await amounts(stage.kubelet)) === '3/3');
+      return [before.notified, after.notified];
+    },
+    expected: [['registered'], ['registered']],
+  },
+  {
+    name: 'knows a socket by the name that it is given in the end',
+    observe: async (stage) => {
+      const plugin = stage.watched({ resource: TOY, devices: four, socket: '.made.sock' });
+      await plugin.serve();
+      renameSync(plugin.socket, join(stage.kubelet.registry, 'made.sock'));
+      await stage.until('it was asked', () => plugin.infoAtMs.length > 0);
+      return plugin.infoAtMs.length;
+    },
+    expected: 1,
+  },
+  {
+    name: 'looks into folders with a dot at its start, and not when they come later',
+    observe: async (stage) => {
+      const early = stage.watched({ resource: TOY, devices: four }, '.early');
+      await stage.kubelet.end();
+      await early.serve();
+      await stage.kubelet.start();
+      const late = stage.watched({ resource: 'example.com/late', devices: four }, '.late');
+      await late.serve();
+      await stage.until('it is known', () => early.notified.length > 0);
+      // One more look.
+      const next = stage.watched({ resource: 'example.com/next', devices: four });
+      await next.serve();
+      await stage.until('the next is known', () => next.notified.length > 0);
+      return { early: early.notified, late: late.notified };
+    },
+    expected: { early: ['registered'], late: [] },
   },
 ];

@@ -38,6 +38,8 @@ const EMPTY: ContainerAllocateResponse = { envs: {}, mounts: [], devices: [], an
 /** A device plugin of somebody else: says what it is told to say, and keeps count of what it was asked. */
 export class VendorPlugin {
   readonly asked: { readonly method: string; readonly ids: readonly string[]; readonly mustInclude?: readonly string[] }[] = [];
+  /** When the plugin watcher asked what it is. */
+  readonly infoAtMs: number[] = [];
   /** What the plugin watcher told it: `registered`, or what is wrong. */
   readonly notified: string[] = [];
   readonly socket: string;
@@ -101,7 +103,10 @@ export class VendorPlugin {
   #watcherMethods(): RegistrationServer {
     const { resource, type = 'DevicePlugin', version = 'v1beta1' } = this.#settings;
     return {
-      getInfo: (_, callback) => callback(null, { type, name: resource, endpoint: this.socket, supportedVersions: [version] }),
+      getInfo: (_, callback) => {
+        this.infoAtMs.push(performance.now());
+        callback(null, { type, name: resource, endpoint: this.socket, supportedVersions: [version] });
+      },
       notifyRegistrationStatus: ({ request: { pluginRegistered, error } }, callback) => {
         this.notified.push(pluginRegistered ? 'registered' : error);
         callback(null, {});
