@@ -71,24 +71,34 @@ function throttle(gpu: Element, suffix: string, type: string, reason: string): r
     : [{ type, status, reason: status ? reason : 'NotThrottled', message: `${suffix}: ${status ? 'active' : 'not active'}` }];
 }
 
+export const TEMPERATURE = 'temperature/gpu_temp';
+export const SLOWDOWN = 'temperature/gpu_temp_slow_threshold';
+export const MARGIN = 'temperature/gpu_temp_tlimit';
+export const SLOWDOWN_MARGIN = 'temperature/gpu_temp_slow_tlimit_threshold';
+export const OVER_TEMPERATURE = 'OverTemperature';
+
+/** Of degrees and their limit, or of degrees left and theirs; undefined where neither is told. */
+export function isOver(degrees?: number, slow?: number, margin?: number, slowMargin?: number): boolean | undefined {
+  if (degrees !== undefined && slow !== undefined) return degrees >= slow;
+  return margin === undefined || slowMargin === undefined ? undefined : margin <= slowMargin;
+}
+
 /** Degrees on boards up to Ampere; later ones tell how many degrees are left. */
 export function temperatureFindings(gpu: Element): readonly Finding[] {
-  const degrees = degreesAt(gpu, 'temperature/gpu_temp');
-  const slow = degreesAt(gpu, 'temperature/gpu_temp_slow_threshold');
-  const margin = degreesAt(gpu, 'temperature/gpu_temp_tlimit');
-  const slowMargin = degreesAt(gpu, 'temperature/gpu_temp_slow_tlimit_threshold');
-  if (degrees !== undefined && slow !== undefined)
-    return [overTemperature(degrees >= slow, `${degrees} °C, slows down at ${slow} °C`, `slows down at ${slow} °C`)];
-  if (margin !== undefined && slowMargin !== undefined)
-    return [
-      overTemperature(margin <= slowMargin, `${margin} °C left, slows down at ${slowMargin} °C`, `slows down at ${slowMargin} °C left`),
-    ];
-  return [];
+  const degrees = degreesAt(gpu, TEMPERATURE);
+  const slow = degreesAt(gpu, SLOWDOWN);
+  const margin = degreesAt(gpu, MARGIN);
+  const slowMargin = degreesAt(gpu, SLOWDOWN_MARGIN);
+  const status = isOver(degrees, slow, margin, slowMargin);
+  if (status === undefined) return [];
+  return degrees !== undefined && slow !== undefined
+    ? [overTemperature(status, `${degrees} °C, slows down at ${slow} °C`, `slows down at ${slow} °C`)]
+    : [overTemperature(status, `${margin} °C left, slows down at ${slowMargin} °C`, `slows down at ${slowMargin} °C left`)];
 }
 
 /** Below the limit the words stay the same, so that nothing is judged anew at each degree. */
 function overTemperature(status: boolean, at: string, below: string): Finding {
-  return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
+  return { type: OVER_TEMPERATURE, status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
 }
 
 function fabric(gpu: Element): readonly Finding[] {

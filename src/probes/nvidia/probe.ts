@@ -12,7 +12,7 @@ import type { Shown } from './nvml/memo.ts';
 import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { wordAt } from './readings.ts';
-import { type Place, Reporter } from './reporter.ts';
+import { Reporter, type RoundFacts, type WholeGpu } from './reporter.ts';
 import { readSmi, type SmiDocument, type SmiResult, type SurplusFault, surplusFaults } from './smi.ts';
 
 /** What one read came to, whoever told it. */
@@ -26,6 +26,13 @@ interface Read {
   readonly isWhole: boolean;
 }
 
+interface LogParts {
+  readonly log: Element;
+  readonly gpus: readonly WholeGpu[];
+  readonly driver: string | undefined;
+  readonly cudaVersion: string | undefined;
+}
+
 /** One read of NVML or `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown, links that became narrower. */
 export class NvidiaProbe implements Probe {
   readonly #host: Host;
@@ -33,6 +40,7 @@ export class NvidiaProbe implements Probe {
   readonly #nvml: NvmlSource;
   readonly #reporter: Reporter;
   #surroundings = '';
+  #parts: LogParts | undefined;
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
   #known: readonly DeviceReport[] = [];
@@ -95,29 +103,41 @@ export class NvidiaProbe implements Probe {
   }
 
   #assembled({ log, names, faults, problems, source, isWhole }: Read): Collection {
-    const gpus = childrenOf(log, 'gpu');
-    const cudaVersion = textOf(log, ['cuda_umd_version', 'cuda_version']);
-    const driver = textOf(log, ['kmd_version', 'driver_version']);
+    const { gpus, driver, cudaVersion } = this.#partsOf(log);
     const facts: NodeFacts = { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names };
     if (isWhole) this.#lookAround(names);
     let isUnnamed = false;
     const reports: DeviceReport[] = [];
-    const node = { isWhole, nowMs: this.#host.clock.now(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
-    for (const [index, gpu] of gpus.entries()) {
-      const place: Place = { index, ...node };
-      const locate = (): Shown => ({
-        located: devicesOf(gpu, index, facts).map((located) => ({ ...located, memo: this.#nvml.memoOf(located.element) })),
-        isUnnamed: instanceKeys(gpu).some((key) => !names.has(key)),
-      });
-      const shown = this.#nvml.memoOf(gpu)?.shown(locate, this.#surroundings) ?? locate();
+    const round: RoundFacts = { isWhole, nowMs: this.#host.clock.now(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
+    for (const gpu of gpus) {
+      const memo = this.#nvml.memoOf(gpu.element);
+      const known = memo?.shown(this.#surroundings);
+      const shown = known ?? this.#show(gpu, facts);
+      if (known === undefined) memo?.keepShown(shown, this.#surroundings);
       isUnnamed ||= shown.isUnnamed;
-      for (const located of shown.located) reports.push(this.#reporter.report(located, gpu, place, problems));
+      for (const located of shown.located) reports.push(this.#reporter.report(located, gpu, round, problems));
     }
     this.#known = faults.length === 0 ? reports : withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
     return { reports: this.#known, problems, source, ...(isUnnamed ? { complete: false } : {}) };
+  }
+
+  #show({ element, index }: WholeGpu, facts: NodeFacts): Shown {
+    return {
+      located: devicesOf(element, index, facts).map((located) => ({ ...located, memo: this.#nvml.memoOf(located.element) })),
+      isUnnamed: instanceKeys(element).some((key) => !facts.instances.has(key)),
+    };
+  }
+
+  /** Of a library that stays open, the same at each read. */
+  #partsOf(log: Element): LogParts {
+    if (this.#parts?.log === log) return this.#parts;
+    const gpus = childrenOf(log, 'gpu').map((element, index) => ({ element, index }));
+    const driver = textOf(log, ['kmd_version', 'driver_version']);
+    this.#parts = { log, gpus, driver, cudaVersion: textOf(log, ['cuda_umd_version', 'cuda_version']) };
+    return this.#parts;
   }
 
   /** What the description of a device takes from elsewhere, and may come later than the device. */

@@ -13,13 +13,18 @@ import { processesOf } from './processes.ts';
 import { readGpu, readMig, type Told } from './readings.ts';
 import { WidthMemory } from './width-memory.ts';
 
-/** Where a device stands, and when it was read. */
-export interface Place {
-  readonly index: number;
+/** What one round over all GPUs has in common. */
+export interface RoundFacts {
   readonly cudaVersion?: string;
   /** False in a round that asked for what changes quickly alone. */
   readonly isWhole: boolean;
   readonly nowMs: number;
+}
+
+/** A `<gpu>` element and its place among the others. */
+export interface WholeGpu {
+  readonly element: Element;
+  readonly index: number;
 }
 
 /** Makes the reports of GPUs and instances, and makes again of each only what changed: whoever compares them need not look into the rest. */
@@ -33,11 +38,13 @@ export class Reporter {
     this.#pcie = new PcieMemory(host.sys);
   }
 
-  /** `gpu`: the element of the whole GPU. What it could not read is added to the problems. */
-  report({ device, element, memo }: Remembered, gpu: Element, place: Place, problems: Problem[]): DeviceReport {
-    const pcie = device.pciAddress === undefined ? undefined : this.#pcie.read(device.pciAddress, place.nowMs);
+  /** What could not be read is added to the problems. */
+  report({ device, element, memo }: Remembered, gpu: WholeGpu, round: RoundFacts, problems: Problem[]): DeviceReport {
+    const pcie = device.pciAddress === undefined ? undefined : this.#pcie.read(device.pciAddress, round.nowMs);
     const parts =
-      device.kind === 'gpu' ? this.#gpuParts(device, gpu, place, memo, pcie) : this.#instanceParts(device, element, gpu, place, memo);
+      device.kind === 'gpu'
+        ? this.#gpuParts(device, gpu, round, memo, pcie)
+        : this.#instanceParts(device, element, gpu.element, round, memo);
     const { unknown, failed } = parts.told;
     if (unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(unknown) });
     if (failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(failed) });
@@ -46,41 +53,53 @@ export class Reporter {
     return made.report;
   }
 
-  #gpuParts(device: Device, gpu: Element, place: Place, memo: ElementMemo | undefined, pcie: PcieTold | undefined): Parts {
+  #gpuParts({ id }: Device, gpu: WholeGpu, round: RoundFacts, memo: ElementMemo | undefined, pcie: PcieTold | undefined): Parts {
+    const { element } = gpu;
     const onBus = pcie?.readings ?? NO_READINGS;
-    const list = (): readonly DeviceProcess[] => processesOf(gpu, this.#host.proc);
-    const compare = (): readonly Finding[] => this.#widths.findings(device.id, gpu);
     if (memo === undefined) {
-      const told = readGpu(gpu, place);
+      const told = readGpu(element, { ...round, index: gpu.index });
       return {
         told: { ...told, readings: [...told.readings, ...onBus] },
-        processes: list(),
-        findings: gpuFindings(gpu),
-        widths: compare(),
+        processes: processesOf(element, this.#host.proc),
+        findings: gpuFindings(element),
+        widths: this.#widths.findings(id, element),
       };
     }
     return {
-      told: memo.told(() => readGpu(gpu, place), onBus),
-      processes: memo.processes(list, place.isWhole),
-      findings: memo.findings(() => gpuFindings(gpu)),
-      widths: memo.comparisons(compare),
+      told: memo.told(onBus) ?? memo.keepTold(readGpu(element, { ...round, index: gpu.index }), onBus),
+      processes: memo.processes(round.isWhole) ?? memo.keepProcesses(processesOf(element, this.#host.proc)),
+      findings: memo.findings() ?? memo.keepFindings(gpuFindings(element)),
+      widths: memo.comparisons() ?? memo.keepComparisons(this.#widths.findings(id, element)),
     };
   }
 
-  #instanceParts({ attributes }: Device, element: Element, gpu: Element, place: Place, memo: ElementMemo | undefined): Parts {
-    const tell = (): Told => readMig(element, { sharesMemory: sharesMemory(element, gpu) });
-    const list = (): readonly DeviceProcess[] =>
-      processesOf(gpu, this.#host.proc, `${attributes?.gpuInstance}/${attributes?.computeInstance}`);
-    const judge = (): readonly Finding[] => [...concerningInstances(gpuFindings(gpu)), ...instanceFindings(element)];
-    if (memo === undefined) return { told: tell(), processes: list(), findings: judge(), widths: NO_FINDINGS };
+  #instanceParts(device: Device, element: Element, gpu: Element, { isWhole }: RoundFacts, memo: ElementMemo | undefined): Parts {
+    if (memo === undefined) {
+      return {
+        told: readInstance(element, gpu),
+        processes: this.#instanceProcesses(device, gpu),
+        findings: judgeInstance(element, gpu),
+        widths: NO_FINDINGS,
+      };
+    }
     return {
-      told: memo.told(tell, NO_READINGS),
-      processes: memo.processes(list, place.isWhole),
-      findings: memo.findings(judge),
+      told: memo.told(NO_READINGS) ?? memo.keepTold(readInstance(element, gpu), NO_READINGS),
+      processes: memo.processes(isWhole) ?? memo.keepProcesses(this.#instanceProcesses(device, gpu)),
+      findings: memo.findings() ?? memo.keepFindings(judgeInstance(element, gpu)),
       widths: NO_FINDINGS,
     };
   }
+
+  #instanceProcesses({ attributes }: Device, gpu: Element): readonly DeviceProcess[] {
+    return processesOf(gpu, this.#host.proc, `${attributes?.gpuInstance}/${attributes?.computeInstance}`);
+  }
 }
+
+const readInstance = (element: Element, gpu: Element): Told => readMig(element, { sharesMemory: sharesMemory(element, gpu) });
+const judgeInstance = (element: Element, gpu: Element): readonly Finding[] => [
+  ...concerningInstances(gpuFindings(gpu)),
+  ...instanceFindings(element),
+];
 
 const NO_READINGS: readonly Reading[] = [];
 

@@ -75,8 +75,11 @@ function bindWay(library: Library, way: Way, change: number): BoundWay | undefin
   const call = caller(bound, [...before, ...pointers, ...after]);
   const { words } = out;
   return (handle, values, seen) => {
-    for (let at = 0; at < words.length; at += 1) words[at] = 0;
-    if (struct !== undefined) words[0] = struct.version;
+    if (struct !== undefined) {
+      // What a library of another version leaves out must not be what it wrote of another GPU.
+      for (let at = 1; at < words.length; at += 1) words[at] = 0;
+      words[0] = struct.version;
+    }
     const code = call(handle);
     if (code !== CODE.success) return code;
     const isFirst = seen.code !== CODE.success;

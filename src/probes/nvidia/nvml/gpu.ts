@@ -104,7 +104,7 @@ export class Gpu {
     if (isSplitAnew) ended = this.#ask(questions.fast);
     ended ??= this.#askErrors(slow);
     if (ended !== undefined) return ended;
-    this.#noted('nvmlDeviceGetComputeRunningProcesses', () => this.#refreshProcesses());
+    this.#refreshProcesses();
     if (facts) ended = this.#ask(questions.facts) ?? this.#ask(questions.lifetime[this.#eccForm]);
     if (!slow || ended !== undefined) return ended;
     ended = this.#ask(questions.slow);
@@ -156,7 +156,9 @@ export class Gpu {
 
   #refreshProcesses(): void {
     const { processes: before } = this.#listing;
+    this.#note('nvmlDeviceGetComputeRunningProcesses');
     this.#listing = this.#bound.processes.read(this.handle, this.#listing);
+    this.#guard?.leaveNamed();
     const { processes } = this.#listing;
     if (processes === before) return;
     this.#change |= arePids(before, processes) ? CHANGE.processes : CHANGE.other;
@@ -209,11 +211,16 @@ export class Gpu {
   }
 
   #noted<T>(name: string, call: () => T): T {
-    const note = this.#guard?.name(`${this.#place}/${name}`);
-    if (note !== undefined) this.#guard?.enterNamed(note);
+    this.#note(name);
     const result = call();
-    if (note !== undefined) this.#guard?.leaveNamed();
+    this.#guard?.leaveNamed();
     return result;
+  }
+
+  #note(name: string): void {
+    if (this.#guard === undefined) return;
+    const note = this.#guard.name(`${this.#place}/${name}`);
+    if (note !== undefined) this.#guard.enterNamed(note);
   }
 }
 

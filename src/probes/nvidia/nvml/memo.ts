@@ -4,7 +4,7 @@ import type { Reading } from '../../../model/metric.ts';
 import type { Located } from '../devices.ts';
 import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
-import { temperatureFindings } from '../findings.ts';
+import { isOver, MARGIN, OVER_TEMPERATURE, SLOWDOWN, SLOWDOWN_MARGIN, TEMPERATURE, temperatureFindings } from '../findings.ts';
 import type { Made } from '../made.ts';
 import type { Told } from '../readings.ts';
 import { CHANGE, changeAt } from './changes.ts';
@@ -67,52 +67,66 @@ export class ElementMemo {
     this.#told = this.#findings = this.#comparisons = this.#shown = this.#processes = undefined;
   }
 
-  /** `more`: readings that no element tells. */
-  told(compute: () => Told, more: readonly Reading[]): Told {
-    if (more !== this.#more) this.#isJoined = false;
-    this.#more = more;
-    if (this.#told === undefined) this.#told = this.#joined(this.#computed(compute));
-    else if (!this.#isJoined) this.#told = this.#joined(this.#told);
+  /** Undefined when it has to be told anew. `more`: readings that no element tells. */
+  told(more: readonly Reading[]): Told | undefined {
+    if (this.#told === undefined) return undefined;
+    if (more !== this.#more || !this.#isJoined) this.#told = this.#joined(this.#told, more);
     return (this.#change & MOVING) === 0 ? this.#told : this.#withNumbers(this.#told);
   }
 
-  #computed(compute: () => Told): Told {
-    const told = compute();
+  keepTold(told: Told, more: readonly Reading[]): Told {
     this.#own = told.readings.length;
     this.#compile(told.readings);
-    return told;
+    this.#told = this.#joined(told, more);
+    return this.#told;
   }
 
-  #joined({ readings, unknown, failed }: Told): Told {
+  #joined({ readings, unknown, failed }: Told, more: readonly Reading[]): Told {
     this.#isJoined = true;
-    return { readings: [...readings.slice(0, this.#own), ...this.#links, ...this.#more], unknown, failed };
+    this.#more = more;
+    return { readings: [...readings.slice(0, this.#own), ...this.#links, ...more], unknown, failed };
   }
 
-  /** Of the temperature alone, when nothing else changed. */
-  findings(compute: () => readonly Finding[]): readonly Finding[] {
-    if (this.#findings === undefined || (this.#change & CHANGE.judged) !== 0) this.#findings = compute();
-    else if ((this.#change & CHANGE.temperature) !== 0) this.#findings = this.#withTemperature(this.#findings);
+  /** Undefined when it has to be judged anew. */
+  findings(): readonly Finding[] | undefined {
+    if ((this.#change & CHANGE.judged) !== 0) return undefined;
+    if (this.#findings !== undefined && (this.#change & CHANGE.temperature) !== 0) this.#findings = this.#withTemperature(this.#findings);
     return this.#findings;
   }
 
-  /** With the past. */
-  comparisons(compute: () => readonly Finding[]): readonly Finding[] {
-    this.#comparisons ??= compute();
+  keepFindings(findings: readonly Finding[]): readonly Finding[] {
+    this.#findings = findings;
+    return findings;
+  }
+
+  /** Findings by comparison with the past. */
+  comparisons(): readonly Finding[] | undefined {
     return this.#comparisons;
   }
 
-  /** `surroundings`: what it depends on besides the values. */
-  shown(compute: () => Shown, surroundings: string): Shown {
-    if (surroundings !== this.#surroundings) this.#shown = undefined;
-    this.#surroundings = surroundings;
-    this.#shown ??= compute();
-    return this.#shown;
+  keepComparisons(findings: readonly Finding[]): readonly Finding[] {
+    this.#comparisons = findings;
+    return findings;
   }
 
-  /** `isDue`: to be looked at again; an equal list stays the same object. */
-  processes(compute: () => readonly DeviceProcess[], isDue: boolean): readonly DeviceProcess[] {
-    if (this.#processes !== undefined && !isDue && (this.#change & CHANGE.processes) === 0) return this.#processes;
-    const processes = compute();
+  /** `surroundings`: what it depends on besides the values. */
+  shown(surroundings: string): Shown | undefined {
+    return surroundings === this.#surroundings ? this.#shown : undefined;
+  }
+
+  keepShown(shown: Shown, surroundings: string): Shown {
+    this.#surroundings = surroundings;
+    this.#shown = shown;
+    return shown;
+  }
+
+  /** Undefined when they have to be looked up anew; `isDue`: although nothing changed that the library tells. */
+  processes(isDue: boolean): readonly DeviceProcess[] | undefined {
+    return isDue || (this.#change & CHANGE.processes) !== 0 ? undefined : this.#processes;
+  }
+
+  /** The list of before when it is equal. */
+  keepProcesses(processes: readonly DeviceProcess[]): readonly DeviceProcess[] {
     if (this.#processes === undefined || !areEqual(processes, this.#processes)) this.#processes = processes;
     return this.#processes;
   }
@@ -131,9 +145,12 @@ export class ElementMemo {
   }
 
   #withTemperature(findings: readonly Finding[]): readonly Finding[] {
+    const v = this.#values;
+    const isStillOver = isOver(numeric(v[TEMPERATURE]), numeric(v[SLOWDOWN]), numeric(v[MARGIN]), numeric(v[SLOWDOWN_MARGIN]));
+    const place = findings.findIndex(({ type }) => type === OVER_TEMPERATURE);
+    if (isStillOver === false && findings[place]?.status === false) return findings;
     const [fresh] = temperatureFindings(this.#values as Element);
-    const isSame = fresh === undefined || findings.some(({ type, message }) => type === fresh.type && message === fresh.message);
-    return isSame ? findings : findings.map((finding) => (finding.type === fresh.type ? fresh : finding));
+    return fresh === undefined ? findings : findings.map((finding, at) => (at === place ? fresh : finding));
   }
 
   /** With any other number, everything is made again. */
@@ -145,6 +162,8 @@ export class ElementMemo {
     });
   }
 }
+
+const numeric = (value: Values[string]): number | undefined => (typeof value === 'number' ? value : undefined);
 
 function withValue({ metric, labels }: Reading, value: number): Reading {
   return labels === undefined ? { metric, value } : { metric, labels, value };
