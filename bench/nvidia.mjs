@@ -1,6 +1,8 @@
 // CPU and wall time of reading all GPUs through the driver's library in process, against starting once a program that only prints what
 // nvidia-smi would print, and against the same library calls from C. The library is the one that the tests play a machine with; its
-// numbers move at each call. The three take turns. `npm run build && node bench/nvidia.mjs`.
+// numbers move at each call. A read between is one in which nothing slow is due. At the default pace the clock goes on by the default
+// refresh interval from read to read, so that everything slow is in it as often as in an agent: values of every half minute and five
+// minutes, PCI functions, device nodes. All take turns. `npm run build && node bench/nvidia.mjs`.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -22,16 +24,19 @@ const { values } = parseArgs({
   },
 });
 const [ROUNDS, READS, STARTS] = [Number(values.rounds), Number(values.reads), Number(values.starts)];
+const PACED_READS = 300;
 /** What the agent's process is in everyday use. A process is copied, page tables and all, when it starts another. */
 const BALLAST = Buffer.alloc(64 * 2 ** 20, 1);
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
 const { systemClock } = await dist('host/clock.js');
 const { createHost } = await dist('host/host.js');
+const { refreshOptions } = await dist('agent/options.js');
 const { runCommand } = await dist('host/command.js');
 const { defaultValues } = await dist('model/options.js');
 const { family } = await dist('probes/nvidia/index.js');
 const { Library } = await dist('probes/nvidia/nvml/library.js');
+const REFRESH_MS = refreshOptions.interval.default;
 const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-nvidia-'));
 const { documentOf, hopper, scriptOf } = await scripted();
 
@@ -74,10 +79,15 @@ async function measure({ name, gpus, instances }) {
   const machine = { lines: ['frozen = 1', 'moves = 1'], gpus: Array.from({ length: gpus }, (_, index) => gpuOf(index, instances)) };
   const node = nodeOf(machine, `${gpus}-${instances}`);
   const options = { source: 'nvml', 'nvml-library': node.library };
-  const probe = family.createProbe(createHost(node.roots, systemClock), { ...defaultValues(family.options), ...options });
+  let nowMs = Date.now();
+  const clock = { now: () => nowMs, monotonic: () => nowMs, after: systemClock.after };
+  const probe = family.createProbe(createHost(node.roots, clock), { ...defaultValues(family.options), ...options });
+  const pace = () => {
+    nowMs += REFRESH_MS;
+  };
   const floor = startFloor(node.library, gpus, instances);
   const core = await startCore({ roots: node.roots, socket: join(root, 'none.sock'), families: ['nvidia'], options: { nvidia: options } });
-  const took = { cpu: [], wall: [], core: [], startWall: [], startCpu: [], floor: [] };
+  const took = { cpu: [], wall: [], paced: [], core: [], startWall: [], startCpu: [], startOwn: [], floor: [] };
   try {
     const { reports } = await probe.collect();
     const devices = gpus * (instances + 1);
@@ -85,7 +95,10 @@ async function measure({ name, gpus, instances }) {
     const calls = await callsOf(node, options);
     const inC = await floor.pass(1);
     if (calls !== inC.calls) throw new Error(`the agent makes ${calls} calls, the C program ${inC.calls}`);
-    for (let n = 0; n < 2_000; n += 1) await probe.collect();
+    for (let n = 0; n < 4_000; n += 1) {
+      if (n % 4 === 0) pace();
+      await probe.collect();
+    }
     await core.ask('refreshMany', { count: 300 });
     await starts(node.printer, STARTS);
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -93,27 +106,34 @@ async function measure({ name, gpus, instances }) {
       const read = await reads(probe, READS);
       took.cpu.push(read.cpuUs);
       took.wall.push(read.wallUs);
+      took.paced.push((await reads(probe, PACED_READS, pace)).cpuUs);
       const started = await starts(node.printer, STARTS);
       took.startWall.push(started.wallUs);
       took.startCpu.push(started.cpuUs);
+      took.startOwn.push(started.ownUs);
       took.core.push((await core.ask('refreshMany', { count: 100 })).cpuUs);
     }
-    const [cpu, wall, startCpu, startWall] = [took.cpu, took.wall, took.startCpu, took.startWall].map((list) => summary(list));
+    const [cpu, wall, paced, startCpu, startWall] = [took.cpu, took.wall, took.paced, took.startCpu, took.startWall].map((list) =>
+      summary(list),
+    );
     const floorUs = median(took.floor);
     return {
       GPUs: name,
       series: reports.reduce((sum, { readings }) => sum + readings.length, 0),
       calls,
-      'read µs CPU': cpu.text,
-      'read µs wall': wall.text,
-      'C floor µs CPU': summary(took.floor, 1).text,
-      'agent refresh µs CPU': summary(took.core).text,
-      'start µs CPU': startCpu.text,
-      'start µs wall': startWall.text,
+      'read between, µs CPU': cpu.text,
+      'read between, µs wall': wall.text,
+      'read at default pace, µs CPU': paced.text,
+      'C floor, µs CPU': summary(took.floor, 1).text,
+      'agent refresh, µs CPU': summary(took.core).text,
+      'start, µs CPU': startCpu.text,
+      'of it the agent, µs CPU': summary(took.startOwn).text,
+      'start, µs wall': startWall.text,
       'XML KiB': Math.round(statSync(node.document).size / 1_024),
-      'read / start, CPU': (cpu.median / startCpu.median).toFixed(4),
-      'read / start, wall': (wall.median / startWall.median).toFixed(4),
-      'read / C floor': (cpu.median / floorUs).toFixed(1),
+      'read between / start, CPU': (cpu.median / startCpu.median).toFixed(4),
+      'read at default pace / start, CPU': (paced.median / startCpu.median).toFixed(4),
+      'read between / start, wall': (wall.median / startWall.median).toFixed(4),
+      'read between / C floor': (cpu.median / floorUs).toFixed(1),
     };
   } finally {
     await probe.close();
@@ -122,10 +142,13 @@ async function measure({ name, gpus, instances }) {
   }
 }
 
-async function reads(probe, count) {
+async function reads(probe, count, beforeEach = () => {}) {
   const cpuBefore = process.cpuUsage();
   const before = performance.now();
-  for (let n = 0; n < count; n += 1) await probe.collect();
+  for (let n = 0; n < count; n += 1) {
+    beforeEach();
+    await probe.collect();
+  }
   const wallUs = ((performance.now() - before) * 1_000) / count;
   const { user, system } = process.cpuUsage(cpuBefore);
   return { cpuUs: (user + system) / count, wallUs };
@@ -140,7 +163,8 @@ async function starts(program, count) {
   }
   const wallUs = ((performance.now() - before) * 1_000) / count;
   const { user, system } = process.cpuUsage(cpuBefore);
-  return { cpuUs: (user + system + childrenCpuUs() - childrenBefore) / count, wallUs };
+  const ownUs = (user + system) / count;
+  return { cpuUs: ownUs + (childrenCpuUs() - childrenBefore) / count, ownUs, wallUs };
 }
 
 function childrenCpuUs() {
