@@ -40,7 +40,17 @@ const REFRESH_MS = refreshOptions.interval.default;
 const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-nvidia-'));
 const { documentOf, hopper, scriptOf } = await scripted();
 
-const PCI_FILES = { vendor: '0x10de', class: '0x030200', numa_node: '0', aer_dev_correctable: 'RxErr 0\nTOTAL_ERR_COR 0' };
+/** As a real function has them. */
+const PCI_FILES = {
+  vendor: '0x10de',
+  class: '0x030200',
+  numa_node: '0',
+  power_state: 'D0',
+  config: 'x'.repeat(256),
+  aer_dev_correctable: 'RxErr 0\nBadTLP 0\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nCorrIntErr 0\nHeaderOF 0\nTOTAL_ERR_COR 0',
+  aer_dev_nonfatal: 'Undefined 0\nDLP 0\nSDES 0\nTLP 0\nFCP 0\nCmpltTO 0\nUnsupReq 0\nTOTAL_ERR_NONFATAL 0',
+  aer_dev_fatal: 'Undefined 0\nDLP 0\nSDES 0\nTLP 0\nFCP 0\nCmpltTO 0\nUnsupReq 0\nTOTAL_ERR_FATAL 0',
+};
 
 /** As little as a program can do. */
 const PRINTER = `#include <fcntl.h>
