@@ -126,12 +126,15 @@ function boundAnswers(most: number, limits: ServerLimits, clock: Clock): Request
       return sendError(request, response, 503, 'too-many-requests', 'Too many requests are under way. Try again.');
     }
     // The client may have gone while it waited; then `close` does not come any more.
-    if (response.closed) return leave();
-    const cancel = clock.after(limits.answerMs, () => response.destroy());
-    response.once('close', () => {
+    if (response.closed || request.socket.destroyed) return leave();
+    const cancel = clock.after(limits.answerMs, () => request.socket.destroy());
+    const ended = (): void => {
       cancel();
       leave();
-    });
+    };
+    response.once('close', ended);
+    // An answer that waits behind another one on the same connection does not tell that the connection is gone.
+    request.once('close', ended);
     next();
   };
 }

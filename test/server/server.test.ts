@@ -1,5 +1,4 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
-import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Snapshot } from '../../src/model/snapshot.ts';
@@ -151,63 +150,5 @@ describe('errors', () => {
       const { headers } = await ask(url + path);
       expect([headers['x-powered-by'], headers.etag, headers['x-content-type-options']]).toEqual([undefined, undefined, 'nosniff']);
     }
-  });
-});
-
-describe('a bad client', () => {
-  const bigPage = Buffer.alloc(64 * 1024 * 1024, 'x');
-  const big = {
-    page: () => Promise.resolve({ kept: bigPage, live: Buffer.alloc(0) }),
-    contentTypes: { text: 'text/plain', openmetrics: '' },
-  };
-  const connectTo = (url: string, send: string) => {
-    const socket = connect(Number(new URL(url).port), '127.0.0.1');
-    socket.on('error', () => undefined);
-    socket.write(send);
-    return { socket, closed: new Promise<void>((resolve) => socket.once('close', () => resolve())) };
-  };
-
-  it('that does not read its answer loses its place to the next one', async () => {
-    const { url } = await start({ parts: { exposition: big }, options: { 'max-requests': 1 }, limits: { answerMs: 300 } });
-    const slow = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
-    await new Promise((resolve) => slow.socket.once('readable', resolve));
-    expect((await ask(`${url}/api/v1/status`)).status).toBe(200);
-    slow.socket.resume();
-    await slow.closed;
-    expect(slow.socket.bytesRead).toBeLessThan(bigPage.length);
-  });
-
-  it('that holds the only place does not hold up liveness, and the others are told to come again', async () => {
-    const { url } = await start({ parts: { exposition: big }, options: { 'max-requests': 1 }, limits: { patienceMs: 100 } });
-    const slow = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
-    await new Promise((resolve) => slow.socket.once('readable', resolve));
-    expect((await ask(`${url}/healthz`)).status).toBe(200);
-    const refused = await ask(`${url}/metrics`);
-    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
-    slow.socket.destroy();
-    await slow.closed;
-    await expect.poll(async () => (await ask(`${url}/api/v1/status`)).status).toBe(200);
-  });
-
-  it('that never finishes its request is cut off', async () => {
-    const { url } = await start({ limits: { headersMs: 250, requestMs: 500 } });
-    const half = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost:');
-    const silent = connectTo(url, '');
-    half.socket.resume();
-    silent.socket.resume();
-    await Promise.all([half.closed, silent.closed]);
-    expect((await ask(`${url}/healthz`)).status).toBe(200);
-  });
-
-  it('that keeps a connection does not keep the server from closing', async () => {
-    const { url, server } = await start({ parts: { exposition: big }, limits: { closeMs: 100 } });
-    const idle = connectTo(url, 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n');
-    const slow = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
-    await Promise.all([idle, slow].map(({ socket }) => new Promise((resolve) => socket.once('readable', resolve))));
-    await server.close();
-    idle.socket.resume();
-    slow.socket.resume();
-    await Promise.all([idle.closed, slow.closed]);
-    await expect(ask(`${url}/healthz`)).rejects.toThrow('ECONNREFUSED');
   });
 });
