@@ -1,3 +1,4 @@
+import type { Device } from '../model/device.ts';
 import { type ActiveCondition, HEALTH_STATES } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
@@ -55,9 +56,9 @@ export const deviceMetrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-/** Series of one device that come from its identity and its verdict, not from its readings. */
-export function addDevice(page: SeriesPage, state: DeviceState, label: LabelText): void {
-  page.add(deviceMetrics.info, label, 1, identityLabels(state));
+/** Series of one device that come from its identity, whose labels are given, and its verdict, not from its readings. */
+export function addDevice(page: SeriesPage, state: DeviceState, label: LabelText, identity: LabelText): void {
+  page.add(deviceMetrics.info, label, 1, identity);
   if (state.missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
   else if (!state.stale) page.add(deviceMetrics.present, label, 1);
   page.add(deviceMetrics.lastRead, label, state.readAtMs / 1_000);
@@ -82,7 +83,7 @@ function conditionLabels({ type, instance, reason, severity, remedy }: ActiveCon
   return labelText({ condition: type, part: known(instance), reason, severity, remedy });
 }
 
-function identityLabels({ device }: DeviceState): LabelText {
+export function identityLabels(device: Device): LabelText {
   return labelText({
     family: device.family,
     kind: device.kind,

@@ -1,22 +1,23 @@
+import { type Clock, systemClock } from '../host/clock.ts';
 import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { addAgent } from './agent-metrics.ts';
+import { AgentPage } from './agent-page.ts';
 import { type HardwarePage, HardwarePages } from './hardware-pages.ts';
 import { createCatalogue, type FamilyMetrics, ReadingWriter } from './reading-metrics.ts';
-import { CONTENT_TYPES, type Format, renderPage } from './render.ts';
-import { SeriesPage } from './series-page.ts';
+import { CONTENT_TYPES, type Format } from './render.ts';
 
 export interface ExpositionSources {
   readonly families: readonly FamilyMetrics[];
   snapshot(): Snapshot | undefined;
   agent(): AgentStats;
+  readonly clock?: Clock;
 }
 
 /** A page in two parts, to be sent one after the other. */
 export interface PageParts {
   /** Devices and containers: the same buffer for as long as the snapshot is the same. Empty before the first one. */
   readonly kept: Buffer;
-  /** The agent itself, as it is now, and the end of the page. */
+  /** The agent itself, as it is now, and the end of the page: the same buffer for scrapes that come at the same time. */
   readonly live: Buffer;
 }
 
@@ -34,6 +35,7 @@ export interface Exposition {
 
 export function createExposition(sources: ExpositionSources): Exposition {
   const pages = new HardwarePages(new ReadingWriter(createCatalogue(sources.families)));
+  const agent = new AgentPage(() => sources.agent(), sources.clock ?? systemClock);
   let latest: HardwarePage | undefined;
 
   const hardware = (): HardwarePage | undefined => {
@@ -44,12 +46,8 @@ export function createExposition(sources: ExpositionSources): Exposition {
   };
   const page = async (format: Format): Promise<PageParts> => {
     const now = hardware();
-    const agent = new SeriesPage();
-    addAgent(agent, sources.agent(), now);
     const kept = now?.bytes(format) ?? Buffer.alloc(0);
-    const text = await renderPage(agent.finish(), format);
-    // In the text format a blank line stands between any two metrics.
-    return { kept, live: Buffer.from(format === 'text' && kept.length > 0 ? `\n${text}` : text) };
+    return { kept, live: await agent.after(now, format) };
   };
   const whole = async (format: Format): Promise<string> => {
     const { kept, live } = await page(format);

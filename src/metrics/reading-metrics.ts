@@ -1,7 +1,8 @@
+import type { Device } from '../model/device.ts';
 import type { Labels, MetricSpec, Reading } from '../model/metric.ts';
 import type { ContainerReading, Snapshot } from '../model/snapshot.ts';
 import { holderLabels } from './container-metrics.ts';
-import { addDevice } from './device-metrics.ts';
+import { addDevice, identityLabels } from './device-metrics.ts';
 import { joinLabels, known, type LabelText, labelText } from './labels.ts';
 import type { SeriesPage } from './series-page.ts';
 
@@ -56,14 +57,22 @@ interface KeptText {
   readonly text: LabelText | undefined;
 }
 
+/** The texts of the device that stood at a place in the last snapshot. */
+interface DeviceText {
+  readonly device: Device;
+  readonly label: LabelText;
+  readonly identity: LabelText;
+}
+
 /**
  * Adds what probes measured: identity, verdict and readings of each device, then the readings that belong to containers.
- * Label texts are taken from the last snapshot where a reading at the same place had the same labels, so that no more is kept
+ * Label texts are taken from the last snapshot where a reading at the same place had the same labels, and where the device was the same, so that no more is kept
  * than one snapshot needs.
  */
 export class ReadingWriter {
   readonly #metrics: ReadonlyMap<string, Written>;
   readonly #twins: ReadonlyMap<string, Written>;
+  #deviceTexts: DeviceText[] = [];
   #readingTexts: KeptText[] = [];
   #twinTexts: KeptText[] = [];
 
@@ -76,15 +85,24 @@ export class ReadingWriter {
 
   addDevices(page: SeriesPage, snapshot: Snapshot): void {
     let at = 0;
-    for (const state of snapshot.devices) {
-      const label = labelText({ device: state.device.id });
-      addDevice(page, state, label);
+    for (const [place, state] of snapshot.devices.entries()) {
+      const { label, identity } = this.#textOf(state.device, place);
+      addDevice(page, state, label, identity);
       for (const reading of state.readings) {
         add(page, this.#metrics.get(reading.metric), label, reading, this.#readingTexts, at);
         at += 1;
       }
     }
     this.#readingTexts.length = at;
+    this.#deviceTexts.length = snapshot.devices.length;
+  }
+
+  #textOf(device: Device, place: number): DeviceText {
+    const last = this.#deviceTexts[place];
+    if (last?.device === device) return last;
+    const text = { device, label: labelText({ device: device.id }), identity: identityLabels(device) };
+    this.#deviceTexts[place] = text;
+    return text;
   }
 
   addContainers(page: SeriesPage, snapshot: Snapshot): void {

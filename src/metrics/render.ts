@@ -42,7 +42,8 @@ export async function renderPage(metrics: readonly MetricSeries[], format: Forma
   return registry.metrics();
 }
 
-const END = '# EOF\n';
+/** Last line of OpenMetrics. */
+export const END = '# EOF\n';
 
 /** HELP, TYPE and the samples of one metric, without a line feed at the end. */
 function metricText(metric: MetricSeries, format: Format): string {

@@ -7,7 +7,7 @@ import { ScrapeForecast } from './scrape-forecast.ts';
 
 /** The metrics page in two parts, sent one after the other. */
 export interface ScrapeSource {
-  /** `kept` is the same buffer for as long as it has the same bytes; `live` is small and made for this call. */
+  /** Each is the same buffer for as long as it has the same bytes: `kept` for a snapshot, `live`, which is small, for a moment. */
   page(format: 'text' | 'openmetrics'): Promise<{ readonly kept: Buffer; readonly live: Buffer }>;
   readonly contentTypes: { readonly text: string; readonly openmetrics: string };
 }
@@ -21,6 +21,7 @@ export class ScrapeHandler {
   readonly #clock: Clock;
   readonly #forecast = new ScrapeForecast();
   readonly #zipped = new WeakMap<Buffer, Promise<GzipStart>>();
+  readonly #zippedEnds = new WeakMap<Buffer, { readonly start: GzipStart; readonly bytes: Buffer }>();
   #wanted: { readonly format: 'text' | 'openmetrics'; readonly gzip: boolean } | undefined;
   #cancel: (() => void) | undefined;
 
@@ -39,7 +40,7 @@ export class ScrapeHandler {
     if (!gzip || kept.length + live.length < WORTH_COMPRESSING_BYTES) return send(request, response, kept, live);
     const start = await this.#zip(kept);
     response.setHeader('Content-Encoding', 'gzip');
-    send(request, response, start.bytes, endGzip(start, live));
+    send(request, response, start.bytes, this.#zipEnd(start, live));
   };
 
   /** There is a new snapshot: what the next scrape will want is prepared, if one is expected to come for it. */
@@ -74,6 +75,15 @@ export class ScrapeHandler {
       start.catch(() => this.#zipped.delete(kept));
     }
     return start;
+  }
+
+  #zipEnd(start: GzipStart, live: Buffer): Buffer {
+    let end = this.#zippedEnds.get(live);
+    if (end?.start !== start) {
+      end = { start, bytes: endGzip(start, live) };
+      this.#zippedEnds.set(live, end);
+    }
+    return end.bytes;
   }
 }
 

@@ -111,6 +111,36 @@ describe('what is kept from one snapshot to the next', () => {
   });
 });
 
+describe('label texts', () => {
+  /** Counts how often a value of these labels is looked at. */
+  const counted = (labels: Readonly<Record<string, string>>) => {
+    const looks = { count: 0 };
+    const get = (target: typeof labels, name: string | symbol): string | undefined => {
+      looks.count += 1;
+      return target[String(name)];
+    };
+    return { labels: new Proxy(labels, { get }), looks };
+  };
+
+  it('are not made again for labels, devices and holders that are the same objects as before', async () => {
+    const { labels, looks } = counted({ kind: 'parity' });
+    const { labels: identity, looks: identityLooks } = counted({ ...snapshot.devices[0]?.device } as Record<string, string>);
+    const shown = (value: number): Snapshot =>
+      withDevices([state(identity as unknown as DeviceState['device'], {}, [{ metric: 'device_errors_total', labels, value }])]);
+    const { page, show } = following(shown(1));
+    const first = (await page.page('text')).kept.toString();
+    expect(first).toContain('device_errors_total{device="toy-0",kind="parity"} 1\n');
+    const looked = [looks.count, identityLooks.count];
+    expect(Math.min(...looked), 'the first page looks').toBeGreaterThan(0);
+    show(shown(2));
+    const second = (await page.page('text')).kept.toString();
+    expect(second).toBe(first.replace('kind="parity"} 1\n', 'kind="parity"} 2\n'));
+    expect(looks.count).toBe(looked[0]);
+    // Its id and family are asked for again, to join it with its holders, and nothing that only its labels need.
+    expect(identityLooks.count - (looked[1] as number)).toBeLessThan(5);
+  });
+});
+
 describe('one snapshot', () => {
   it('is written once per format: scrapes get the very same bytes', async () => {
     const { page, show } = following(snapshot);
@@ -120,14 +150,6 @@ describe('one snapshot', () => {
     show(asSent(snapshot));
     expect((await page.page('text')).kept).not.toBe(text);
     expect((await page.page('text')).kept.equals(text)).toBe(true);
-  });
-
-  it('is shown with the agent as it is at the time of the scrape', async () => {
-    let nowMs = stats.nowMs;
-    const page = createExposition({ families, snapshot: () => snapshot, agent: () => ({ ...stats, nowMs }) });
-    expect((await page.page('text')).live.toString()).toContain('device_agent_snapshot_age_seconds 1.5\n');
-    nowMs += 2_000;
-    expect((await page.page('text')).live.toString()).toContain('device_agent_snapshot_age_seconds 3.5\n');
   });
 
   it('does not change bytes that an earlier scrape still sends', async () => {

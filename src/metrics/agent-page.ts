@@ -1,0 +1,64 @@
+import type { Clock } from '../host/clock.ts';
+import type { AgentStats } from '../model/agent-stats.ts';
+import { addAgent } from './agent-metrics.ts';
+import type { HardwarePage } from './hardware-pages.ts';
+import { END, type Format, renderPage } from './render.ts';
+import { SeriesPage } from './series-page.ts';
+import { joinMetrics, type WrittenPage, writePage } from './written-page.ts';
+
+/** Scrapes no further apart than this are shown the same numbers: they would not tell them apart from a slower answer. */
+const TOGETHER_MS = 100;
+
+interface Written {
+  /** The page that this one is the end of. */
+  readonly shown: HardwarePage | undefined;
+  /** Monotonic. */
+  readonly atMs: number;
+  readonly bytes: Promise<Buffer>;
+}
+
+/** Writes what the page says of the agent itself, at its end: once for all scrapes that come at the same time. */
+export class AgentPage {
+  readonly #stats: () => AgentStats;
+  readonly #clock: Clock;
+  readonly #written = new Map<Format, Written>();
+  /** The latest page, from which one with the same series is made. */
+  #series: WrittenPage | undefined;
+
+  constructor(stats: () => AgentStats, clock: Clock) {
+    this.#stats = stats;
+    this.#clock = clock;
+  }
+
+  /** UTF-8, from the blank line after `shown` on; the same buffer for scrapes that come together. Nobody may change it. */
+  after(shown: HardwarePage | undefined, format: Format): Promise<Buffer> {
+    const atMs = this.#clock.monotonic();
+    const last = this.#written.get(format);
+    if (last !== undefined && last.shown === shown && atMs - last.atMs < TOGETHER_MS) return last.bytes;
+    const written: Written = { shown, atMs, bytes: this.#write(shown, format) };
+    this.#written.set(format, written);
+    // A failure is not kept.
+    written.bytes.catch(() => {
+      if (this.#written.get(format) === written) this.#written.delete(format);
+    });
+    return written.bytes;
+  }
+
+  async #write(shown: HardwarePage | undefined, format: Format): Promise<Buffer> {
+    const page = new SeriesPage();
+    addAgent(page, this.#stats(), shown);
+    const isKnown = this.#series !== undefined && page.hasSeriesOf(this.#series.page);
+    const written = writePage(page, this.#series);
+    this.#series = written;
+    const text = isKnown ? framed(written, format) : await renderPage(page.finish(), format);
+    // In the text format a blank line stands between any two metrics.
+    const isFollowing = shown !== undefined && shown.bytes(format).length > 0;
+    return Buffer.from(format === 'text' && isFollowing ? `\n${text}` : text);
+  }
+}
+
+/** As the registry frames it. */
+function framed(written: WrittenPage, format: Format): string {
+  const text = joinMetrics(written, format).toString();
+  return format === 'text' ? text : text + END;
+}

@@ -1,0 +1,102 @@
+import { closeSync, openSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { Clock } from '../../src/host/clock.ts';
+import { createExposition } from '../../src/metrics/exposition.ts';
+import type { Format } from '../../src/metrics/render.ts';
+import type { AgentStats } from '../../src/model/agent-stats.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { families, snapshot, stats } from './sample.ts';
+
+const FORMATS: readonly Format[] = ['text', 'openmetrics'];
+
+/** An exposition whose time, snapshot and agent the test moves on; counts how often the agent was asked about itself. */
+function movable() {
+  const world = { nowMs: 0, snapshot: snapshot as Snapshot | undefined, stats: stats as AgentStats, asked: 0 };
+  const clock: Clock = { now: () => world.nowMs, monotonic: () => world.nowMs, after: () => () => undefined };
+  const exposition = createExposition({
+    families,
+    snapshot: () => world.snapshot,
+    agent: () => {
+      world.asked += 1;
+      return world.stats;
+    },
+    clock,
+  });
+  return { world, exposition, live: async (format: Format = 'text') => (await exposition.page(format)).live };
+}
+
+/** Numbers of the process differ from one look to the next. */
+const withoutProcess = (page: string): string => page.replace(/^((?:process|nodejs)_\S+) .*$/gm, '$1');
+
+describe('what the page says of the agent', () => {
+  it('is as it is at the time of the scrape', async () => {
+    const { world, live } = movable();
+    expect((await live()).toString()).toContain('device_agent_snapshot_age_seconds 1.5\n');
+    world.nowMs += 2_000;
+    world.stats = { ...stats, nowMs: stats.nowMs + 2_000 };
+    expect((await live()).toString()).toContain('device_agent_snapshot_age_seconds 3.5\n');
+  });
+
+  it.each(FORMATS)('is written once for 50 scrapes that come together, and again a moment later (%s)', async (format) => {
+    const { world, live } = movable();
+    const first = await Promise.all(Array.from({ length: 50 }, () => live(format)));
+    expect([new Set(first).size, world.asked]).toEqual([1, 1]);
+    world.nowMs += 99;
+    expect(await live(format)).toBe(first[0]);
+    world.nowMs += 1;
+    expect(await live(format)).not.toBe(first[0]);
+    expect(world.asked).toBe(2);
+  });
+
+  it('is written anew at once for another snapshot', async () => {
+    const { world, live } = movable();
+    expect((await live()).toString()).toContain(`device_agent_snapshot_timestamp_seconds ${snapshot.takenAtMs / 1_000}\n`);
+    world.snapshot = { ...snapshot, takenAtMs: snapshot.takenAtMs + 250 };
+    expect((await live()).toString()).toContain(`device_agent_snapshot_timestamp_seconds ${snapshot.takenAtMs / 1_000 + 0.25}\n`);
+  });
+
+  it.each(FORMATS)('is the same written from the page before as written by the registry (%s)', async (format) => {
+    const { world, live } = movable();
+    const { host, plugin, ...bare } = stats;
+    const requests = stats.podResourcesRequests.map((one) => ({ ...one, count: one.count + 1 }));
+    const story: readonly AgentStats[] = [
+      bare,
+      { ...bare, nowMs: bare.nowMs + 1_000 },
+      { ...bare, ...(host && { host }) },
+      stats,
+      { ...stats, nowMs: stats.nowMs + 5_000, podResourcesRequests: requests },
+      { ...stats, podResourcesRequests: requests.slice(1) },
+      { ...stats, ...(plugin && { plugin: { resources: plugin.resources.slice(1) } }) },
+      bare,
+    ];
+    for (const shown of [undefined, snapshot, { ...snapshot, families: snapshot.families.slice(1) }]) {
+      for (const told of story) {
+        Object.assign(world, { snapshot: shown, stats: told, nowMs: world.nowMs + 1_000 });
+        const fresh = movable();
+        Object.assign(fresh.world, { snapshot: shown, stats: told });
+        expect(withoutProcess((await live(format)).toString())).toBe(withoutProcess((await fresh.live(format)).toString()));
+      }
+    }
+  });
+
+  it('is tried again after a failure', async () => {
+    const { world, live } = movable();
+    world.stats = { ...stats, podResourcesRequests: null } as unknown as AgentStats;
+    await expect(live()).rejects.toThrow();
+    world.stats = stats;
+    expect((await live()).toString()).toContain('device_agent_build_info');
+  });
+
+  it('counts the open descriptors', async () => {
+    const { world, live } = movable();
+    const count = async (): Promise<number> => {
+      world.nowMs += 1_000;
+      return Number(/^process_open_fds (\d+)$/m.exec((await live()).toString())?.[1]);
+    };
+    const before = await count();
+    const opened = Array.from({ length: 7 }, () => openSync('/dev/null', 'r'));
+    expect(await count()).toBe(before + 7);
+    for (const descriptor of opened) closeSync(descriptor);
+    expect(await count()).toBe(before);
+  });
+});
