@@ -59,6 +59,11 @@ export class DeviceAllocations {
     for (const [key, grant] of this.#grants) if (grant.podUid === podUid) this.#grants.delete(key);
   }
 
+  /** Forgets all other pods. */
+  keepOnly(podUids: ReadonlySet<string>): void {
+    for (const [key, grant] of this.#grants) if (!podUids.has(grant.podUid)) this.#grants.delete(key);
+  }
+
   of(podUid: string): readonly ContainerGrant[] {
     return [...this.#grants.values()].filter((grant) => grant.podUid === podUid);
   }
@@ -127,6 +132,7 @@ export class DeviceAllocations {
       free: new Set(this.#usable(resource).filter((id) => !held.has(id))),
       reusable: this.#reusable.ids.get(resource) ?? new Set(),
       count,
+      numaNodes: this.#parts.numaNodes,
     };
   }
 

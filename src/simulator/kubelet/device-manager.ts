@@ -26,6 +26,8 @@ export interface DeviceManagerSettings {
   readonly numaNodes?: number;
   /** Path of the file that each start begins with. Absent: what it knew before, as if there had been one. */
   readonly checkpoint?: string;
+  /** Pods that have not ended, by UID; all others are forgotten before an admission. Undefined while the pod sources have not delivered. */
+  readonly activePods?: () => readonly string[] | undefined;
   /** Up to 1.36 the end of any stream of a resource takes its newest plugin away; from 1.37 on only the plugin's own. */
   readonly release?: '1.36' | '1.37';
   /** A list, an allocation or a registration changed something. */
@@ -162,7 +164,11 @@ export class SimulatedDeviceManager {
 
   /** One pod after the other: a plugin that hangs holds up everybody. */
   admit(pod: PodRequest): Promise<ContainerGrant[]> {
-    const grants = this.#admissions.then(() => this.#allocations.admit(pod));
+    const grants = this.#admissions.then(() => {
+      const active = this.#settings.activePods?.();
+      if (active !== undefined) this.#allocations.keepOnly(new Set([...active, pod.podUid]));
+      return this.#allocations.admit(pod);
+    });
     this.#admissions = grants.catch(() => {});
     return grants.then((given) => {
       if (given.length > 0) this.#settings.onChange?.();

@@ -63,6 +63,7 @@ export class SimulatedKubelet {
   #fault: KubeletFault | undefined;
   /** Pods of which its sources have not told it since its start. */
   readonly #undelivered = new Set<string>();
+  #isComplete = true;
   #cancelDelivery = (): void => {};
   #end: (() => Promise<void>) | undefined;
 
@@ -103,6 +104,7 @@ export class SimulatedKubelet {
     await this.stop();
     if (downForMs > 0) await new Promise<void>((resolve) => this.#clock.after(downForMs, resolve));
     for (const key of this.#pods.keys()) this.#undelivered.add(key);
+    this.#isComplete = false;
     if (emptyForMs === 0) await this.deliverPods();
     await this.start(apis);
     if (emptyForMs > 0 && emptyForMs < Number.POSITIVE_INFINITY) {
@@ -125,6 +127,7 @@ export class SimulatedKubelet {
         refused.push({ pod, error: error as Error });
       }
     }
+    this.#isComplete = true;
     return refused;
   }
 
@@ -170,6 +173,12 @@ export class SimulatedKubelet {
 
   pods(): readonly SimulatedPod[] {
     return [...this.#pods.values()];
+  }
+
+  /** UIDs of those that have not ended; undefined while the pod sources have not delivered. */
+  activePods(): readonly string[] | undefined {
+    if (!this.#isComplete) return undefined;
+    return this.pods().flatMap(({ uid, ended }) => (ended === true ? [] : [uid]));
   }
 
   /** The checkpoint is written, as when a plugin sends another list. */

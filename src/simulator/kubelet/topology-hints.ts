@@ -22,20 +22,24 @@ export interface Wish {
   /** Left over by an init container of the pod. */
   readonly reusable: ReadonlySet<string>;
   readonly count: number;
+  /** NUMA nodes of the machine. */
+  readonly numaNodes: number;
 }
 
 const bits = (mask: number): number => (mask === 0 ? 0 : (mask & 1) + bits(mask >>> 1));
-const maskOf = (nodes: readonly number[]): number => nodes.reduce((mask, node) => mask | (1 << node), 0);
+const maskOf = (nodes: readonly number[]): number => nodes.reduce((mask, node) => (node < 31 ? mask | (1 << node) : mask), 0);
 const isOn = (device: Device | undefined, mask: number): boolean =>
   device !== undefined && (maskOf(numaNodesOf(device) ?? []) & mask) !== 0;
 const hasNodes = (device: Device | undefined): boolean => device !== undefined && (numaNodesOf(device) ?? []).length > 0;
 
 /** Sets of nodes from which a wish can be met. Undefined when it does not matter, since no device says where it is. */
-export function hintsFor({ devices, free, reusable, count }: Wish): readonly Hint[] | undefined {
+export function hintsFor({ devices, free, reusable, count, numaNodes }: Wish): readonly Hint[] | undefined {
   const all = [...devices.values()];
   if (!all.some(hasNodes)) return undefined;
   if (new Set([...free, ...reusable]).size < count) return [];
-  const nodes = maskOf(all.flatMap((device) => numaNodesOf(device) ?? []));
+  const everywhere = (1 << numaNodes) - 1;
+  // Nodes that the machine does not have are passed over.
+  const nodes = maskOf(all.flatMap((device) => numaNodesOf(device) ?? [])) & everywhere || everywhere;
   let smallest = bits(nodes);
   const possible: number[] = [];
   for (const mask of subsetsOf(nodes)) {

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { AnyKubelet } from './support/any-kubelet.ts';
-import type { Given } from './support/exchanged.ts';
+import type { Given, StartSettings } from './support/exchanged.ts';
 import { describeReal, RealKubelet } from './support/real-kubelet.ts';
 import { pod, TOY } from './support/stage.ts';
 import { type VendorDevice, VendorPlugin } from './support/vendor-plugin.ts';
@@ -21,6 +21,8 @@ const PODS = [
 const ANSWER = { envs: { A: 'b' }, mounts: [{ containerPath: '/c', hostPath: '/h', readOnly: true }], cdiDevices: [{ name: 'x/y=z' }] };
 
 const fileOf = ({ pluginDirectory }: AnyKubelet): string => join(pluginDirectory, 'kubelet_internal_checkpoint');
+
+const UNDELIVERED: StartSettings = { podsAfterMs: Number.POSITIVE_INFINITY };
 
 /** Two resources, of which each kubelet hears; the plugins count what they are asked to allocate. */
 async function plugged(kubelet: AnyKubelet): Promise<VendorPlugin[]> {
@@ -45,7 +47,7 @@ async function admitted(kubelet: AnyKubelet): Promise<Record<string, Record<stri
 }
 
 /** What one kubelet leaves behind, and what another one of an empty directory makes of it. */
-async function handedOver(from: AnyKubelet, to: AnyKubelet, change: (text: string) => string) {
+async function handedOver(from: AnyKubelet, to: AnyKubelet, change: (text: string) => string, start: StartSettings = UNDELIVERED) {
   closing(from);
   closing(to);
   await from.start();
@@ -54,7 +56,7 @@ async function handedOver(from: AnyKubelet, to: AnyKubelet, change: (text: strin
   await from.end();
   mkdirSync(to.pluginDirectory, { recursive: true });
   writeFileSync(fileOf(to), change(readFileSync(fileOf(from), 'utf8')));
-  await to.start({ podsAfterMs: Number.POSITIVE_INFINITY });
+  await to.start(start);
   const known = (await to.capacity()).capacity;
   const plugins = await plugged(to);
   const read = await admitted(to);
@@ -71,6 +73,12 @@ const checks = (from: Kind, to: Kind) => (): void => {
     expect(known).toEqual({ [TOY]: 0, [OTHER]: 0 });
     expect(read).toEqual(written);
     expect(asked).toBe(0);
+  });
+
+  it('loses at the next admission what is not of the pods that were delivered', async () => {
+    const { read, written, asked } = await handedOver(KINDS[from](), KINDS[to](), (text) => text, { podsAfterMs: 0 });
+    expect(read).toEqual(written);
+    expect(asked, 'the second pod was not known when the first was admitted').toBe(1);
   });
 
   it('is passed over when its checksum is not that of what is in it', async () => {

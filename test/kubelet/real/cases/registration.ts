@@ -70,4 +70,16 @@ export const REGISTRATION: readonly Case[] = [
     },
     expected: { names: 0, plugins: ['kubelet.sock'], others: true },
   },
+  {
+    name: 'leaves a plugin whose list is longer than four MiB, and counts what it told before',
+    observe: async (stage) => {
+      const vendor = await started(stage, four);
+      const name = 'x'.repeat(250);
+      vendor.tell(Array.from({ length: 17_000 }, (_, at) => ({ id: `${name}${at}` })));
+      await stage.until('it is left', () => vendor.watchers === 0);
+      await stage.until('it is noticed', async () => (await amounts(stage.kubelet)) !== '4/4');
+      return amounts(stage.kubelet);
+    },
+    expected: '4/0',
+  },
 ];

@@ -121,4 +121,17 @@ export const TOPOLOGY: readonly Case[] = [
       tooMany: 'TopologyAffinityError: Resources cannot be allocated with Topology locality',
     },
   },
+  {
+    name: 'passes over nodes that the machine does not have',
+    policy: 'restricted',
+    observe: async (stage) => {
+      const devices = [
+        { id: 'a', nodes: [0] },
+        { id: 'b', nodes: [7] },
+      ];
+      await started(stage, devices);
+      return { both: outcome(await stage.kubelet.admit(one('both', 2))), one: outcome(await stage.kubelet.admit(one('one', 1))) };
+    },
+    expected: { both: 'TopologyAffinityError: Resources cannot be allocated with Topology locality', one: { main: 'a' } },
+  },
 ];

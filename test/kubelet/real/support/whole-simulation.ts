@@ -53,6 +53,7 @@ export class WholeSimulation implements AnyKubelet {
       directory: this.pluginDirectory,
       clock,
       checkpoint,
+      activePods: () => this.#kubelet.activePods(),
       topologyPolicy,
       topologyScope,
       onChange,
@@ -117,12 +118,10 @@ export class WholeSimulation implements AnyKubelet {
   }
 
   async remove({ namespace, name }: Named): Promise<void> {
-    this.#manager.release(this.#uidOf({ namespace, name }));
     this.#kubelet.removePod(namespace, name);
   }
 
   async finish({ namespace, name }: Named): Promise<void> {
-    this.#manager.release(this.#uidOf({ namespace, name }));
     this.#kubelet.endPod(namespace, name);
   }
 
