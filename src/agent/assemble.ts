@@ -3,13 +3,14 @@ import { containerReadings } from '../join/container-readings.ts';
 import { findOwners, type Owners } from '../join/owners.ts';
 import { type ResolveRules, Resolver, resolverFingerprint, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
-import type { Collection, DeviceReport } from '../model/collection.ts';
+import type { DeviceReport } from '../model/collection.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
-import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
+import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { arePlainEqual } from './plain-equal.ts';
+import { type FamilyInput, type Remembered, Seating } from './seating.ts';
 import type { ServedDevice } from './served.ts';
 
 export interface AssembleSettings {
@@ -24,10 +25,7 @@ export interface AssembleSettings {
 
 /** What the assembler is given at each turn: the latest of everything, however old. */
 export interface Inputs {
-  readonly families: readonly {
-    readonly state: FamilyState;
-    readonly latest?: { readonly collection: Collection; readonly readAtMs: number } | undefined;
-  }[];
+  readonly families: readonly FamilyInput[];
   readonly podResources: PodResources;
   readonly checkpoint: readonly CheckpointEntry[];
 }
@@ -52,13 +50,6 @@ export interface KnownDevice {
   readonly readAtMs: number;
 }
 
-interface Remembered {
-  readonly report: DeviceReport;
-  readonly readAtMs: number;
-  readonly missingSinceMs?: number;
-  readonly isUnread?: true;
-}
-
 /**
  * Makes the snapshot: joins the latest collections with the latest allocations and has each device judged. It remembers
  * only what a single read cannot tell: which devices there were, and where the containers' counters began.
@@ -67,6 +58,7 @@ export class Assembler {
   readonly #settings: AssembleSettings;
   readonly #judge: Judge;
   readonly #counters = new ContainerCounters();
+  readonly #seating = new Seating();
   #known = new Map<string, Remembered>();
   #resolver: { readonly fingerprint: string; readonly known: readonly Remembered[]; readonly resolver: Resolver } | undefined;
   #joined: (Pick<PodResources, 'allocations' | 'held'> & { readonly resolver: Resolver; readonly owners: Owners }) | undefined;
@@ -81,7 +73,10 @@ export class Assembler {
   }
 
   assemble(inputs: Inputs, nowMs: number): Snapshot {
-    this.#known = this.#remember(inputs, nowMs);
+    if (!this.#seating.renew(inputs.families)) {
+      this.#known = this.#remember(inputs, nowMs);
+      this.#seating.arrange(inputs.families, this.#known);
+    }
     const owners = this.#currentOwners(inputs.podResources);
     const judged: Judged[] = [];
     for (const [key, known] of this.#known) {
@@ -89,7 +84,7 @@ export class Assembler {
       judged.push(toJudged(key, known, stale, owners.holders.get(key) ?? NOBODY));
     }
     const verdicts = this.#judge(judged, nowMs);
-    const devices = judged.map((device) => toState(device, verdicts.get(device.key) ?? UNJUDGED)).sort(byKey);
+    const devices = inOrder(judged.map((device) => toState(device, verdicts.get(device.key) ?? UNJUDGED)));
     return {
       sequence: ++this.#sequence,
       takenAtMs: nowMs,
@@ -198,6 +193,13 @@ function toState(device: Judged, verdict: Verdict): DeviceState {
     stale: device.stale,
   };
   return device.missingSinceMs === undefined ? state : { ...state, missingSinceMs: device.missingSinceMs };
+}
+
+/** By their keys, as they mostly come already. */
+function inOrder(devices: DeviceState[]): DeviceState[] {
+  for (let at = 1; at < devices.length; at += 1)
+    if ((devices[at - 1] as DeviceState).key > (devices[at] as DeviceState).key) return devices.sort(byKey);
+  return devices;
 }
 
 const byKey = (a: DeviceState, b: DeviceState): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);

@@ -51,9 +51,9 @@ class ChangedValues {
 
   compare(report: number, before: readonly Reading[], now: readonly Reading[]): void {
     for (let place = 0; place < now.length; place += 1) {
-      const reading = now[place] as Reading;
-      const { value } = reading;
-      if (reading === before[place] || value === (before[place] as Reading).value) continue;
+      if (now[place] === before[place]) continue;
+      const { value } = now[place] as Reading;
+      if (value === (before[place] as Reading).value) continue;
       if (typeof value === 'bigint') this.large.push([report, place, value]);
       else this.small.push(report, place, value);
     }
@@ -66,7 +66,7 @@ function haveSameSeries(a: DeviceReport, b: DeviceReport): boolean {
   for (let place = 0; place < a.readings.length; place += 1) {
     const [before, now] = [a.readings[place] as Reading, b.readings[place] as Reading];
     if (before === now) continue;
-    if (before.metric !== now.metric || !arePlainEqual(before.labels, now.labels)) return false;
+    if (before.metric !== now.metric || !(before.labels === now.labels || arePlainEqual(before.labels, now.labels))) return false;
   }
   return arePlainEqual(a.device, b.device) && arePlainEqual(a.processes, b.processes);
 }

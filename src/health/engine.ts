@@ -1,10 +1,11 @@
 import type { Device } from '../model/device.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Verdict } from '../model/health.ts';
+import { createClockKeeper } from './clock-keeper.ts';
 import { conditionEvent } from './event-text.ts';
 import { EventRing } from './events.ts';
 import { type JudgedDevice, judgeDevice } from './judge-device.ts';
-import { carriedOver, type DeviceMemory, type HealthMemory, notAfter, resumed, shifted } from './memory.ts';
+import { carriedOver, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
 import { DEVICE_MISSING } from './own-conditions.ts';
 import { conditionPolicy, type HealthPolicy } from './policy.ts';
 import { QuietDevices } from './quiet.ts';
@@ -48,8 +49,6 @@ export interface HealthEngine {
 
 /** Of the ring, as many events go into the state. */
 const STATE_EVENTS = 200;
-/** Smaller differences between the clocks are drift. */
-const CLOCK_STEP_MS = 1_000;
 /** Timers of the runtime go off at once when they are set for more than 24 days. */
 const LONGEST_WAIT_MS = 86_400_000;
 
@@ -59,10 +58,17 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   const clock = createClockKeeper();
   const quiet = new QuietDevices(policy);
   let memory: HealthMemory = state === undefined ? NOTHING : carriedOver(state);
+  /** How many devices are in the memory. */
+  let remembered = Object.keys(memory.devices).length;
 
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
     if (clock.isIrregular(memory, nowMs, input.monotonicMs, policy.staleAfterMs)) catchUp();
-    memory = atTime(clock.adjust(memory, nowMs, input.monotonicMs), policy, nowMs);
+    memory = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
+    const standing = allStanding(input.devices, nowMs);
+    if (standing !== undefined) {
+      memory = { ...memory, judgedAtMs: nowMs };
+      return { verdicts: standing.verdicts, events: [], ...nextCheck(standing.dueMs, nowMs) };
+    }
     const elapsedMs = memory === NOTHING ? 0 : Math.max(0, nowMs - memory.judgedAtMs);
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
@@ -71,7 +77,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     for (const given of input.devices) {
       const { key } = given;
       const before = memory.devices[key];
-      const device = clock.withReadTime(given, quiet.readAtMs(key, before));
+      const device = clock.withReadTime(given, () => quiet.readAtMs(key, before));
       const standing = quiet.verdictOn(device, before, nowMs);
       if (standing !== undefined && before !== undefined) {
         devices[key] = before;
@@ -93,7 +99,24 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       else devices[key] = unlisted;
     }
     memory = { ...memory, judgedAtMs: nowMs, devices };
+    remembered = Object.keys(devices).length;
     return { verdicts, events: ring.append(events), ...nextCheck(nextCheckMs, nowMs) };
+  };
+
+  /** The verdicts when every device is quiet and none left the list; else undefined. Nothing is remembered anew then. */
+  const allStanding = (devices: readonly JudgedDevice[], nowMs: number): { verdicts: Map<string, Verdict>; dueMs?: number } | undefined => {
+    if (devices.length !== remembered) return undefined;
+    const verdicts = new Map<string, Verdict>();
+    let dueMs: number | undefined;
+    for (const given of devices) {
+      const before = memory.devices[given.key];
+      const device = clock.withReadTime(given, () => quiet.readAtMs(given.key, before));
+      const standing = quiet.verdictOn(device, before, nowMs);
+      if (standing === undefined) return undefined;
+      verdicts.set(given.key, standing.verdict);
+      if (dueMs === undefined || standing.dueMs < dueMs) dueMs = standing.dueMs;
+    }
+    return dueMs === undefined ? { verdicts } : { verdicts, dueMs };
   };
 
   const catchUp = (): void => {
@@ -114,8 +137,6 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     },
   };
 }
-
-const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };
 
 function nextCheck(dueMs: number | undefined, nowMs: number): { readonly nextCheckMs?: number } {
   return dueMs === undefined ? {} : { nextCheckMs: Math.min(Math.max(nowMs + 1, Math.ceil(dueMs)), nowMs + LONGEST_WAIT_MS) };
@@ -153,44 +174,4 @@ function forget(key: string, memory: DeviceMemory, policy: HealthPolicy, nowMs: 
   return Object.values(conditions)
     .filter((state) => state.phase !== 'pending')
     .map((state) => conditionEvent(context, 'cleared', { ...state, message: 'the device is no longer listed' }));
-}
-
-interface ClockKeeper {
-  /** Moves what is remembered when the wall clock was set since the last judgement. */
-  adjust(memory: HealthMemory, nowMs: number, monotonicMs: number | undefined): HealthMemory;
-  /** A reading judged before the clock was set keeps its age. */
-  withReadTime(device: JudgedDevice, knownReadAtMs: number | undefined): JudgedDevice;
-  /** Whether time passed otherwise than from one judgement to the next: backwards, by a step, or unwatched for long. */
-  isIrregular(memory: HealthMemory, nowMs: number, monotonicMs: number | undefined, longMs: number): boolean;
-}
-
-function createClockKeeper(): ClockKeeper {
-  let monotonic: number | undefined;
-  let stepped = false;
-  let seen = new Map<string, number>();
-  let previouslySeen = new Map<string, number>();
-  const stepOf = (memory: HealthMemory, nowMs: number, monotonicMs: number | undefined): number =>
-    monotonic === undefined || monotonicMs === undefined ? 0 : nowMs - memory.judgedAtMs - (monotonicMs - monotonic);
-  return {
-    adjust(memory, nowMs, monotonicMs) {
-      previouslySeen = seen;
-      seen = new Map();
-      const stepMs = stepOf(memory, nowMs, monotonicMs);
-      monotonic = monotonicMs;
-      const isStep = memory !== NOTHING && Math.abs(stepMs) > CLOCK_STEP_MS;
-      stepped = stepped || isStep;
-      return isStep ? shifted(memory, stepMs) : memory;
-    },
-    isIrregular(memory, nowMs, monotonicMs, longMs) {
-      const gapMs = nowMs - memory.judgedAtMs;
-      return gapMs < 0 || gapMs >= longMs || Math.abs(stepOf(memory, nowMs, monotonicMs)) > CLOCK_STEP_MS;
-    },
-    withReadTime(device, knownReadAtMs) {
-      const { key, readAtMs } = device;
-      if (readAtMs === undefined) return device;
-      seen.set(key, readAtMs);
-      const isSame = stepped && previouslySeen.get(key) === readAtMs && knownReadAtMs !== undefined;
-      return isSame ? { ...device, readAtMs: knownReadAtMs } : device;
-    },
-  };
 }

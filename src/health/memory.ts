@@ -50,6 +50,9 @@ export interface HealthMemory {
   readonly events: readonly HealthEvent[];
 }
 
+/** Before the first judgement. */
+export const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };
+
 /** `Type` or `Type/instance`. */
 export function conditionKey(condition: { readonly type: string; readonly instance?: string | undefined }): string {
   return condition.instance === undefined ? condition.type : `${condition.type}/${condition.instance}`;

@@ -1,4 +1,5 @@
 import { DirectoryMark } from './directory-mark.ts';
+import type { NativeFiles } from './native-files.ts';
 import { isSysfs } from './sysfs.ts';
 import type { Tree } from './tree.ts';
 
@@ -10,7 +11,8 @@ export class DirectoryListing {
   readonly #tree: Tree;
   readonly #path: string;
   /** Absent where times do not tell of changes. */
-  readonly #mark: DirectoryMark | undefined;
+  #mark: DirectoryMark | undefined;
+  #native: NativeFiles | undefined;
   #latest: Listing | undefined;
 
   constructor(tree: Tree, path: string) {
@@ -19,7 +21,10 @@ export class DirectoryListing {
     this.#mark = isSysfs(tree.root) ? undefined : new DirectoryMark(tree.path(path));
   }
 
-  list(): Listing {
+  /** `native`: the cheap way to look, from the time on when there is one. */
+  list(native?: NativeFiles): Listing {
+    if (this.#mark !== undefined && native !== this.#native) this.#mark = new DirectoryMark(this.#tree.path(this.#path), { native });
+    this.#native = native;
     const changed = this.#mark?.renew() ?? true;
     if (this.#latest !== undefined && !changed) return this.#latest;
     const now = this.#tree.listing(this.#path);

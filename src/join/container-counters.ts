@@ -4,20 +4,15 @@ import type { ContainerReading } from '../model/snapshot.ts';
 
 type Value = number | bigint;
 
-/** What a container was told of a device last: one place per reading of the device, and all of it in one list. */
+/** What a container was told of a device last. */
 export interface Told {
   readonly holder: Allocation;
   readonly readings: readonly Reading[];
-  readonly places: readonly ToldPlace[];
   readonly result: readonly ContainerReading[];
-}
-
-export interface ToldPlace {
-  readonly reading: Reading;
-  /** Absent where a reading is not the container's business. */
-  readonly told?: ContainerReading;
-  /** Of a counter. */
-  readonly counter?: HolderCounter;
+  /** For each reading its place in the result; -1 where it is not the container's business. */
+  readonly places: readonly number[];
+  /** For each reading its counter; absent where it is none. */
+  readonly counters: readonly (HolderCounter | undefined)[];
 }
 
 /** One counter of one container: where it stood when the container was first seen, and what came before a reset. */
@@ -46,6 +41,8 @@ export class HolderCounter {
 export class HolderCounters {
   /** Absent before the first time. */
   told: Told | undefined;
+  /** Number of the refresh in which it was last asked for. */
+  seenIn = 0;
   readonly #counters = new Map<string, HolderCounter>();
 
   /** The counter of a series; `value` is where a new one begins. */
@@ -66,23 +63,41 @@ export class HolderCounters {
 
 /** {@link HolderCounters} of all holders; those of containers that are gone end with {@link sweep}. */
 export class ContainerCounters {
-  #holders = new Map<string, HolderCounters>();
-  #seen = new Map<string, HolderCounters>();
+  readonly #holders = new Map<string, HolderCounters>();
+  /** The one that was asked for last, by device: mostly it is asked for again. */
+  readonly #latest = new Map<string, { readonly holder: Allocation; readonly counters: HolderCounters }>();
+  #refresh = 1;
+  #seen = 0;
 
-  of(holder: string): HolderCounters {
-    const counters = this.#seen.get(holder) ?? this.#holders.get(holder) ?? new HolderCounters();
-    this.#seen.set(holder, counters);
+  /** Of a container on a device. */
+  of(holder: Allocation, deviceKey: string): HolderCounters {
+    const latest = this.#latest.get(deviceKey);
+    const counters = latest?.holder === holder ? latest.counters : this.#find(holder, deviceKey);
+    if (counters.seenIn !== this.#refresh) this.#seen += 1;
+    counters.seenIn = this.#refresh;
     return counters;
   }
 
   /** Ends one refresh: holders that were not asked for in it are forgotten. */
   sweep(): void {
-    this.#holders = this.#seen;
-    this.#seen = new Map();
+    if (this.#seen < this.#holders.size) {
+      for (const [key, { seenIn }] of this.#holders) if (seenIn !== this.#refresh) this.#holders.delete(key);
+      for (const [key, { counters }] of this.#latest) if (counters.seenIn !== this.#refresh) this.#latest.delete(key);
+    }
+    this.#refresh += 1;
+    this.#seen = 0;
   }
 
   get size(): number {
     return this.#holders.size;
+  }
+
+  #find(holder: Allocation, deviceKey: string): HolderCounters {
+    const key = `${holder.namespace}/${holder.pod}/${holder.container}/${deviceKey}`;
+    const counters = this.#holders.get(key) ?? new HolderCounters();
+    this.#holders.set(key, counters);
+    this.#latest.set(deviceKey, { holder, counters });
+    return counters;
   }
 }
 

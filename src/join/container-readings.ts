@@ -3,7 +3,7 @@ import type { MetricSpec, Reading } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReading, DeviceState } from '../model/snapshot.ts';
-import type { ContainerCounters, HolderCounters, ToldPlace } from './container-counters.ts';
+import type { ContainerCounters, HolderCounter, HolderCounters, Told } from './container-counters.ts';
 import { memoryByHolder } from './processes.ts';
 
 /**
@@ -41,49 +41,55 @@ function oneAllocationPerContainer(holders: readonly Allocation[]): readonly All
 
 const order = (allocation: Allocation): string => `${allocation.resource}\u0000${allocation.deviceId}`;
 
-/** Made of what was told before wherever the reading is still the same object: between two refreshes most are. */
+/** What was told before, where the readings are still the same objects: between two refreshes most are. */
 function ownReadings(
   state: DeviceState,
   holder: Allocation,
   specs: ReadonlyMap<string, MetricSpec>,
   counters: ContainerCounters,
 ): readonly ContainerReading[] {
-  const own = counters.of(`${holder.namespace}/${holder.pod}/${holder.container}/${state.key}`);
+  const own = counters.of(holder, state.key);
   const before = own.told?.holder === holder ? own.told : undefined;
-  const { readings } = state;
-  if (before?.readings === readings) return before.result;
+  if (before?.readings === state.readings) return before.result;
+  const result = before && changed(before, state);
+  own.told = before && result ? { ...before, readings: state.readings, result } : toldAnew(state, holder, specs, own);
+  return own.told.result;
+}
+
+/** What was told before with the readings that changed; undefined when it is not the same series any more. Unchanged ones are not even looked into. */
+function changed({ holder, readings, places, counters, result }: Told, state: DeviceState): readonly ContainerReading[] | undefined {
+  if (readings.length !== state.readings.length) return undefined;
+  let copy: ContainerReading[] | undefined;
+  for (let at = 0; at < readings.length; at += 1) {
+    const [before, now] = [readings[at] as Reading, state.readings[at] as Reading];
+    if (before === now) continue;
+    if (before.metric !== now.metric || before.labels !== now.labels) return undefined;
+    const place = places[at] as number;
+    if (place < 0) continue;
+    copy ??= result.slice();
+    copy[place] = told(state, holder, now, counters[at]);
+  }
+  return copy ?? result;
+}
+
+function toldAnew(state: DeviceState, holder: Allocation, specs: ReadonlyMap<string, MetricSpec>, own: HolderCounters): Told {
   const result: ContainerReading[] = [];
-  const places = readings.map((reading, at) => {
-    const place = placeOf(reading, before?.places[at], { state, holder, specs, own });
-    if (place.told !== undefined) result.push(place.told);
-    return place;
+  const counters: (HolderCounter | undefined)[] = [];
+  const places = state.readings.map((reading, at) => {
+    const spec = specs.get(reading.metric);
+    if (spec?.container !== true) return -1;
+    const counter = spec.type === 'counter' ? own.counter(seriesOf(reading), reading.value) : undefined;
+    counters[at] = counter;
+    return result.push(told(state, holder, reading, counter)) - 1;
   });
-  own.told = { holder, readings, places, result };
-  return result;
+  return { holder, readings: state.readings, result, places, counters };
 }
 
-interface Ownership {
-  readonly state: DeviceState;
-  readonly holder: Allocation;
-  readonly specs: ReadonlyMap<string, MetricSpec>;
-  readonly own: HolderCounters;
-}
-
-function placeOf(reading: Reading, before: ToldPlace | undefined, { state, holder, specs, own }: Ownership): ToldPlace {
-  if (before?.reading === reading) return before;
-  const isSameSeries = before !== undefined && before.reading.metric === reading.metric && before.reading.labels === reading.labels;
-  if (isSameSeries && before.told === undefined) return { reading };
-  if (!isSameSeries && specs.get(reading.metric)?.container !== true) return { reading };
-  const isCounter = isSameSeries ? before.counter !== undefined : specs.get(reading.metric)?.type === 'counter';
-  if (!isCounter) return { reading, told: owned(holder, state, reading) };
-  const { metric, labels, value } = reading;
-  const counter = (isSameSeries ? before.counter : undefined) ?? own.counter(seriesOf(reading), value);
-  const since = counter.sinceFirstSeen(value);
-  return {
-    reading,
-    counter,
-    told: owned(holder, state, labels === undefined ? { metric, value: since } : { metric, labels, value: since }),
-  };
+function told(state: DeviceState, holder: Allocation, reading: Reading, counter: HolderCounter | undefined): ContainerReading {
+  if (counter === undefined) return owned(holder, state, reading);
+  const { metric, labels } = reading;
+  const value = counter.sinceFirstSeen(reading.value);
+  return owned(holder, state, labels === undefined ? { metric, value } : { metric, labels, value });
 }
 
 function seriesOf({ metric, labels }: Reading): string {

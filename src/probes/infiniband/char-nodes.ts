@@ -1,4 +1,5 @@
 import { DirectoryListing } from '../../host/directory-listing.ts';
+import type { NativeFiles } from '../../host/native-files.ts';
 import type { Tree } from '../../host/tree.ts';
 
 /** Names below `/dev/infiniband`: the same set for as long as nothing comes or goes. */
@@ -12,8 +13,8 @@ export class CharNodes {
   }
 
   /** Undefined when the directory cannot be seen. */
-  names(): ReadonlySet<string> | undefined {
-    const { names } = this.#directory.list();
+  names(native?: NativeFiles): ReadonlySet<string> | undefined {
+    const { names } = this.#directory.list(native);
     if (names !== this.#listed) {
       this.#listed = names;
       this.#names = names && new Set(names);

@@ -2,50 +2,9 @@ import type { KeptFile, KeptGroup } from '../../host/kept-files.ts';
 import type { Tree } from '../../host/tree.ts';
 import { hours, type Millis } from '../../model/duration.ts';
 import type { Labels, Reading } from '../../model/metric.ts';
+import { Changes, type CounterPass, isSaturated, type Slot } from './counter-pass.ts';
 import { type CounterRow, type CounterSet, counterRows, JUDGED_FILES } from './counters.ts';
-import { type Count, parseCountBytes, scaleCount } from './parse.ts';
-
-/** One file to read, with all that its reading needs made beforehand. */
-interface Slot {
-  readonly row: CounterRow;
-  readonly file: KeptFile;
-  readonly labels: Labels;
-  /** Series that this file feeds; another file of the same series is read only when this one has no value. */
-  readonly series: number;
-  /** Monotonic time before which the file is not tried again; 0 when it may be. */
-  retryAtMs: number;
-  readonly isJudged: boolean;
-  /** What the last look gave; undefined when it gave no value, or another file of the series was preferred. */
-  count: Count | undefined;
-  /** Of that count; the same object until it changes. */
-  reading: Reading | undefined;
-}
-
-/** What one pass over the files of a port (or of the device itself) gave. A pass that found nothing new is the one before. */
-export interface CounterPass {
-  readonly readings: readonly Reading[];
-  /** Raw values of the files that are judged; the same object until one of them changes. */
-  readonly raw: ReadonlyMap<string, Count>;
-  /** Names of files whose counter stands at its ceiling; the same object until that changes. */
-  readonly saturated: readonly string[];
-  /** Files that exist and gave no value. */
-  readonly unreadable: number;
-  /** Files that exist and are exported. */
-  readonly files: number;
-  /** Of them in `counters/`. */
-  readonly classicFiles: number;
-  readonly classicUnreadable: number;
-}
-
-export const NOTHING_READ: CounterPass = {
-  readings: [],
-  raw: new Map(),
-  saturated: [],
-  unreadable: 0,
-  files: 0,
-  classicFiles: 0,
-  classicUnreadable: 0,
-};
+import { type Count, parseCountBytes } from './parse.ts';
 
 /** Some failing reads cost a firmware command and a line in the kernel log each; such files are left alone for so long. */
 const RETRY_MS: Millis = hours(1);
@@ -83,6 +42,12 @@ export class CounterPlan {
   readonly #places: CounterPlaces;
   readonly #port: Labels;
   #slots: readonly Slot[] = [];
+  /** Per slot: monotonic time before which the file is not tried again; 0 when it may be. */
+  #retryAtMs = new Float64Array(0);
+  /** Per slot its count, where that is a plain number; else NaN. Together, since all of it is looked at in each pass. */
+  #numbers = new Float64Array(0);
+  /** Per slot its series. */
+  #series = new Int32Array(0);
   /** Per series: 1 once it has a value in this pass. */
   #served = new Uint8Array(0);
   #listed = '';
@@ -102,8 +67,11 @@ export class CounterPlan {
     const listed = found.map(([, directory, names]) => `${directory}\n${names.join('\n')}`).join('\n\n');
     if (listed === this.#listed) return;
     this.#listed = listed;
-    const known = new Map(this.#slots.map((slot) => [slot.file.path, slot]));
-    this.#slots = makeSlots(found, this.#port, known, (path) => this.#files.file(path));
+    const known = new Map(this.#slots.map(({ file }, at) => [file.path, { file, retryAtMs: this.#retryAtMs[at] as number }]));
+    this.#slots = makeSlots(found, this.#port, (path) => known.get(path)?.file ?? this.#files.file(path));
+    this.#retryAtMs = Float64Array.from(this.#slots, ({ file }) => known.get(file.path)?.retryAtMs ?? 0);
+    this.#numbers = new Float64Array(this.#slots.length).fill(Number.NaN);
+    this.#series = Int32Array.from(this.#slots, ({ series }) => series);
     this.#served = new Uint8Array(this.#slots.length);
     this.#latest = undefined;
     for (const { file } of this.#slots) known.delete(file.path);
@@ -112,24 +80,23 @@ export class CounterPlan {
 
   /** Lets all files be tried again, after an event that may have brought them back. */
   forgive(): void {
-    for (const slot of this.#slots) slot.retryAtMs = 0;
+    this.#retryAtMs.fill(0);
   }
 
   read(nowMs: number): CounterPass {
-    let changed = false;
-    let judgedChanged = false;
-    const served = this.#served.fill(0);
-    for (const slot of this.#slots) {
-      const count = served[slot.series] === 1 ? undefined : this.#readSlot(slot, nowMs);
-      if (count !== undefined) served[slot.series] = 1;
+    const changes = new Changes(this.#latest);
+    const [served, series, numbers] = [this.#served.fill(0), this.#series, this.#numbers];
+    for (let at = 0; at < numbers.length; at += 1) {
+      const place = series[at] as number;
+      const count = served[place] === 1 ? undefined : this.#readSlot(at, nowMs);
+      if (count !== undefined) served[place] = 1;
+      if (count === numbers[at]) continue;
+      const slot = this.#slots[at] as Slot;
       if (count === slot.count) continue;
-      changed = true;
-      judgedChanged ||= slot.isJudged;
-      slot.count = count;
-      slot.reading =
-        count === undefined ? undefined : { metric: slot.row.metric.name, labels: slot.labels, value: metricValue(slot.row, count) };
+      changes.add(slot, count);
+      numbers[at] = typeof count === 'number' ? count : Number.NaN;
     }
-    if (changed || this.#latest === undefined) this.#latest = this.#summed(this.#latest, judgedChanged);
+    this.#latest = changes.patched(() => this.#judgedCounts()) ?? this.#summed(this.#latest, changes.areJudged);
     return this.#latest;
   }
 
@@ -141,7 +108,8 @@ export class CounterPlan {
     let unreadable = 0;
     let classicFiles = 0;
     let classicUnreadable = 0;
-    for (const { row, series, count, reading } of this.#slots) {
+    for (const slot of this.#slots) {
+      const { row, series, count, reading } = slot;
       if (served[series] === 1) continue;
       const isClassic = row.set === 'counters';
       if (isClassic) classicFiles += 1;
@@ -151,8 +119,8 @@ export class CounterPlan {
         continue;
       }
       served[series] = 1;
-      if (row.ceilings?.includes(count) === true) saturated.push(row.file);
-      readings.push(reading);
+      if (isSaturated(row, count)) saturated.push(row.file);
+      slot.place = readings.push(reading) - 1;
     }
     return {
       readings,
@@ -171,16 +139,16 @@ export class CounterPlan {
     return raw;
   }
 
-  #readSlot(slot: Slot, nowMs: number): Count | undefined {
-    if (slot.retryAtMs > nowMs) return undefined;
-    const length = this.#files.read(slot.file);
+  #readSlot(at: number, nowMs: number): Count | undefined {
+    if ((this.#retryAtMs[at] as number) > nowMs) return undefined;
+    const length = this.#files.read((this.#slots[at] as Slot).file);
     if (length < 0) {
-      if (LASTING_ERRORS.has(this.#files.error)) slot.retryAtMs = nowMs + RETRY_MS;
+      if (LASTING_ERRORS.has(this.#files.error)) this.#retryAtMs[at] = nowMs + RETRY_MS;
       return undefined;
     }
     const count = parseCountBytes(this.#files.bytes, length);
     if (typeof count !== 'string') return count;
-    if (count === 'not-available') slot.retryAtMs = nowMs + RETRY_MS;
+    if (count === 'not-available') this.#retryAtMs[at] = nowMs + RETRY_MS;
     return undefined;
   }
 }
@@ -189,15 +157,9 @@ function areEqual(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((name, index) => name === b[index]);
 }
 
-function metricValue(row: CounterRow, count: Count): Count {
-  if (row.divisor !== undefined) return Number(count) / row.divisor;
-  return scaleCount(count, row.scale ?? 1);
-}
-
 function makeSlots(
   found: readonly (readonly [CounterSet, string, readonly string[]])[],
   port: Labels,
-  known: ReadonlyMap<string, Slot>,
   fileOf: (path: string) => KeptFile,
 ): readonly Slot[] {
   const series = new Map<string, number>();
@@ -211,11 +173,9 @@ function makeSlots(
       const key = `${row.metric.name} ${JSON.stringify(labels)}`;
       const number = series.get(key) ?? series.size;
       series.set(key, number);
-      const path = `${directory}/${name}`;
-      const before = known.get(path);
-      const { file = fileOf(path), retryAtMs = 0 } = before ?? {};
+      const file = fileOf(`${directory}/${name}`);
       const isJudged = judgedFiles.has(row.file);
-      slots.push({ order, slot: { row, file, labels, series: number, retryAtMs, isJudged, count: undefined, reading: undefined } });
+      slots.push({ order, slot: { row, file, labels, series: number, isJudged, count: undefined, reading: undefined, place: -1 } });
     }
   }
   return slots.sort((a, b) => cost(a) - cost(b) || a.order - b.order).map(({ slot }) => slot);

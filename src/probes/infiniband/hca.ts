@@ -1,7 +1,8 @@
 import { DirectoryMark } from '../../host/directory-mark.ts';
 import type { KeptFiles, KeptGroup } from '../../host/kept-files.ts';
 import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
-import { type CounterPass, CounterPlan, NOTHING_READ } from './counter-plan.ts';
+import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
+import { CounterPlan } from './counter-plan.ts';
 import { type CharDevices, CLASS, type Place } from './discover.ts';
 import { type HcaFacts, readHcaFacts } from './facts.ts';
 import { isDue, type Paces } from './paces.ts';

@@ -1,5 +1,6 @@
 import type { KeptFiles, KeptGroup } from '../../host/kept-files.ts';
-import { type CounterPass, CounterPlan, NOTHING_READ, portPlaces } from './counter-plan.ts';
+import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
+import { CounterPlan, portPlaces } from './counter-plan.ts';
 import { isDue, type Paces } from './paces.ts';
 import { type PortFacts, type PortLevel, PortLevelReader } from './port.ts';
 import { NEW_PORT, type PortMemory, remember } from './port-memory.ts';

@@ -62,7 +62,7 @@ class InfinibandProbe implements Probe {
   }
 
   #collect(): Collection {
-    const listing = this.#class.list();
+    const listing = this.#class.list(this.#keeper?.native);
     if (listing.error !== undefined) {
       for (const hca of this.#hcas.values()) hca.close();
       this.#hcas.clear();
@@ -77,7 +77,7 @@ class InfinibandProbe implements Probe {
     if (this.#options['hw-counters'] && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
-    return { reports: this.#reporter.reports(samples, this.#charNodes.names()), problems };
+    return { reports: this.#reporter.reports(samples, this.#charNodes.names(this.#keeper?.native)), problems };
   }
 
   /** Brings the known devices in line with the class directory. */

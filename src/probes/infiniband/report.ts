@@ -75,10 +75,16 @@ export class Reporter {
     let { unreadable } = device;
     for (const port of ports) {
       const { counters } = port;
-      readings.push(...this.#ofPort(port), ...counters.readings, ...kept(this.#ofMarks, counters.saturated, () => marks(port)));
+      append(readings, this.#ofPort(port));
+      append(readings, counters.readings);
+      append(
+        readings,
+        kept(this.#ofMarks, counters.saturated, () => marks(port)),
+      );
       unreadable += counters.unreadable;
     }
-    readings.push(...device.readings, { metric: metrics.unreadableFiles.name, value: unreadable });
+    append(readings, device.readings);
+    readings.push({ metric: metrics.unreadableFiles.name, value: unreadable });
     if (pcie !== undefined) readings.push(...kept(this.#ofLinks, pcie, () => pcieReadings(pcie)));
     return readings;
   }
@@ -94,6 +100,10 @@ export class Reporter {
 
 function marks({ port, counters }: PortSample): Reading[] {
   return counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 }));
+}
+
+function append<T>(list: T[], more: readonly T[]): void {
+  for (let at = 0; at < more.length; at += 1) list.push(more[at] as T);
 }
 
 function kept<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
