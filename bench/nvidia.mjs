@@ -64,6 +64,10 @@ int main(void) {
 }
 `;
 
+/** What a Hopper board tells of its units. */
+const UNITS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 20, 21, 60, 61];
+const ACTIVITY = { gpm: 1, ...Object.fromEntries(UNITS.map((id) => [`gpm.${id}`, 37.5])) };
+
 const SIZES = [
   { name: '1', gpus: 1, instances: 0 },
   { name: '8', gpus: 8, instances: 0 },
@@ -226,7 +230,7 @@ function startFloor(library, gpus, instances) {
 }
 
 function gpuOf(index, instances) {
-  const gpu = hopper(index, instances > 0 ? { mig_current: 1, mig_pending: 1 } : {});
+  const gpu = hopper(index, { ...ACTIVITY, ...(instances > 0 ? { mig_current: 1, mig_pending: 1 } : {}) });
   if (instances === 0) return { ...gpu, processes: [] };
   const hidden = Object.fromEntries(Object.entries(gpu.values).filter(([name]) => !/^(?:util_|remap_)/.test(name)));
   const split = Array.from({ length: instances }, (_, at) => ({
@@ -241,6 +245,7 @@ function gpuOf(index, instances) {
     bar1_total: 2 ** 34,
     bar1_used: 0,
     'ecc.1.0.7': 0,
+    ...ACTIVITY,
   }));
   return { ...gpu, values: hidden, processes: [], instances: Object.fromEntries(split.entries()) };
 }

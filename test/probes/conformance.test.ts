@@ -29,10 +29,21 @@ const NO_STATS = { nowMs: NOW_MS, version: '0', podResourcesRequests: [], podRes
 /** Metrics seen on any golden page, per family. */
 const seen = new Map<string, Set<string>>();
 
-async function collect(family: DeviceFamily, root: string, options: Readonly<Record<string, string>>): Promise<Collection> {
-  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, frozenClock);
+async function collect(
+  family: DeviceFamily,
+  root: string,
+  options: Readonly<Record<string, string>>,
+  reads: number = 1,
+): Promise<Collection> {
+  let elapsedMs = 0;
+  const clock: Clock = { ...frozenClock, monotonic: () => elapsedMs };
+  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
   const probe = family.createProbe(host, probeOptions(family, options));
   try {
+    for (let read = 1; read < reads; read += 1) {
+      await probe.collect();
+      elapsedMs += 60_000;
+    }
     return await probe.collect();
   } finally {
     await probe.close?.();
@@ -49,9 +60,10 @@ function snapshotOf(family: DeviceFamily, collection: Collection): Snapshot {
 describe.each(cases)('$family on the machine $name', ({ family: familyName, folder }) => {
   it('gives its golden page and findings', async () => {
     const family = await (familyLoaders[familyName] as () => Promise<DeviceFamily>)();
-    const machine = buildMachine(readMachine(join(folder, 'machine.yaml')));
+    const file = readMachine(join(folder, 'machine.yaml'));
+    const machine = buildMachine(file);
     try {
-      const collection = await collect(family, machine.root, machine.options);
+      const collection = await collect(family, machine.root, machine.options, file.reads);
       const snapshot = snapshotOf(family, collection);
       const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
       const facts = {

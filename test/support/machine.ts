@@ -24,6 +24,8 @@ export interface MachineFile {
   readonly fifos?: readonly string[];
   /** Options of the family; `{root}` stands for the machine's root. */
   readonly options?: Readonly<Record<string, string>>;
+  /** How often it is read, a minute apart, before it is looked at: for what only a series of reads tells. Default 1. */
+  readonly reads?: number;
 }
 
 export interface Machine {

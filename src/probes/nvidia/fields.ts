@@ -136,6 +136,8 @@ export const gpuFields: readonly Field[] = [
   number(nvidia('pcie_replay_rollovers_total'), 'pci/replay_rollover_counter'),
   number(nvidia('pcie_throughput_bytes_per_second'), 'pci/tx_util', { direction: 'transmit' }),
   number(nvidia('pcie_throughput_bytes_per_second'), 'pci/rx_util', { direction: 'receive' }),
+  number(shared.transmittedBytes.name, 'nvml/pcie/transmitted', { port: 'pcie' }),
+  number(shared.receivedBytes.name, 'nvml/pcie/received', { port: 'pcie' }),
   number(nvidia('encoder_sessions'), 'encoder_stats/session_count'),
   ...each(SRAM_UNITS, (unit, element) =>
     number(nvidia('ecc_sram_uncorrectable_lifetime'), `ecc_errors/aggregate_uncorrectable_sram_sources/${element}`, { unit }),

@@ -15,9 +15,15 @@ const byLibrary = (name: string, type: MetricSpec['type'], help: string, labels:
   source: `NVML ${source}`,
 });
 
+/** Told of a container's devices as well. */
+const forContainers = (spec: MetricSpec): MetricSpec => ({ ...spec, container: true });
+
 /** Sources are paths below `<gpu>` of `nvidia-smi -q -x`; the library tells the same by the functions in `nvml/getters.ts`, but for a few. */
 export const metrics: readonly MetricSpec[] = [
-  measured(shared.utilization, 'nvidia-smi utilization/*; absent while MIG is on'),
+  measured(
+    shared.utilization,
+    'nvidia-smi utilization/*; absent while MIG is on, of instances GPM 1 of NVML; of containers that share a GPU, from NVML alone, the utilization of their processes',
+  ),
   measured(shared.memoryUsed, 'nvidia-smi fb_memory_usage/used'),
   measured(shared.memoryTotal, 'nvidia-smi fb_memory_usage/total'),
   measured(shared.memoryReserved, 'nvidia-smi fb_memory_usage/reserved'),
@@ -41,14 +47,56 @@ export const metrics: readonly MetricSpec[] = [
   measured(shared.pcieGenerationMax, 'nvidia-smi pci/pci_gpu_link_info/pcie_gen/max_link_gen'),
   measured(shared.pcieReplays, 'nvidia-smi pci/replay_counter'),
   measured(shared.linkUp, 'NVML nvmlDeviceGetNvLinkState; port nvlink0 and on; not by nvidia-smi'),
-  measured(shared.transmittedBytes, 'NVML fields 138 (NVLink before 5), 202 (NVLink 5) of a link; not by nvidia-smi'),
-  measured(shared.receivedBytes, 'NVML fields 139 (NVLink before 5), 204 (NVLink 5) of a link; not by nvidia-smi'),
+  measured(
+    shared.transmittedBytes,
+    'NVML fields 138 (NVLink before 5), 202 (NVLink 5) of a link, 197 of port pcie where it has 64 bits; not by nvidia-smi',
+  ),
+  measured(
+    shared.receivedBytes,
+    'NVML fields 139 (NVLink before 5), 204 (NVLink 5) of a link, 198 of port pcie where it has 64 bits; not by nvidia-smi',
+  ),
   byLibrary(
     'nvlink_errors_total',
     'counter',
     'Errors of an NVLink.',
     ['port', 'kind'],
     'nvmlDeviceGetNvLinkErrorCounter before NVLink 5; fields 206 to 214 of NVLink 5; not by nvidia-smi',
+  ),
+  forContainers(
+    byLibrary(
+      'activity_ratio',
+      'gauge',
+      'Mean share of multiprocessors, or of their time, that a unit was active since the look before, 0 to 1.',
+      ['unit'],
+      'GPM 1, 2, 4 to 9, 11 to 13, of a GPU or GPU instance; Hopper and later, not by nvidia-smi',
+    ),
+  ),
+  forContainers(
+    byLibrary(
+      'sm_occupancy_ratio',
+      'gauge',
+      'Mean share of the warps that could run which did, since the look before, 0 to 1.',
+      [],
+      'GPM 3; Hopper and later, not by nvidia-smi',
+    ),
+  ),
+  forContainers(
+    byLibrary(
+      'memory_bandwidth_ratio',
+      'gauge',
+      'Mean share of the memory bandwidth in use since the look before, 0 to 1.',
+      [],
+      'GPM 10; Hopper and later, not by nvidia-smi',
+    ),
+  ),
+  forContainers(
+    byLibrary(
+      'traffic_bytes_per_second',
+      'gauge',
+      'Mean traffic since the look before, over PCIe or over all NVLinks together.',
+      ['link', 'direction'],
+      'GPM 20, 21, 60, 61; Hopper and later, not by nvidia-smi',
+    ),
   ),
   byLibrary(
     'fabric_fault',

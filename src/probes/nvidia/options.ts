@@ -18,6 +18,11 @@ export const options = {
     'How often the library is asked for limits and modes, and errors in the life of the board.',
     0,
   ),
+  'nvml-activity': stringOption(
+    'auto',
+    'Activity of multiprocessors, tensor cores, memory and links (GPM) of Hopper and later boards. off: never sampled, for nodes where something else profiles.',
+    ['auto', 'off'],
+  ),
   'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi, by path or as found in PATH.'),
   timeout: durationOption(seconds(10), 'How long the command may take before it is killed.', 100),
   kmsg: stringOption('', 'The kernel log in which Xids appear, or a file in its format. Empty: kmsg below --path.dev.'),

@@ -1,3 +1,4 @@
+import { bindGpm, type GpmCalls } from './gpm.ts';
 import { InstanceFinder } from './instances.ts';
 import type { Library } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -11,14 +12,17 @@ export interface Bound {
   readonly processes: ProcessList;
   readonly finder: InstanceFinder;
   readonly links: NvLinks;
+  /** Undefined where the driver does not know them, or they are not wanted. */
+  readonly gpm: GpmCalls | undefined;
 }
 
-export function bindAll(library: Library, scratch: Memory, driver: string): Bound {
+export function bindAll(library: Library, scratch: Memory, driver: string, isActivityWanted: boolean): Bound {
   const branch = Number(/^\d+/.exec(driver)?.[0] ?? 0);
   return {
     questions: bindQuestions(library, branch),
     processes: new ProcessList(library),
     finder: new InstanceFinder(library, scratch),
     links: new NvLinks(library, scratch),
+    gpm: isActivityWanted ? bindGpm(library) : undefined,
   };
 }

@@ -14,6 +14,8 @@ export interface FieldEntry {
   /** From the library's unit to the base unit. */
   readonly per?: number;
   readonly words?: Readonly<Record<number, string>>;
+  /** Told only where the driver counts in 64 bits: the smaller one runs over several times between two reads. */
+  readonly isWide?: true;
 }
 
 const [MODULE, MEMORY] = [1, 2];
@@ -38,6 +40,8 @@ export const fastFields: readonly FieldEntry[] = [
   { id: 78, path: 'nvml/throttled/low_utilization', per: NANOSECONDS },
   { id: 79, path: 'nvml/throttled/reliability', per: NANOSECONDS },
   { id: 230, path: 'gpu_recovery_action', words: RECOVERY_WORDS },
+  { id: 197, path: 'nvml/pcie/transmitted', isWide: true },
+  { id: 198, path: 'nvml/pcie/received', isWide: true },
   { id: 3, path: ECC_TOTALS[0] },
   { id: 4, path: ECC_TOTALS[1] },
 ];
@@ -70,6 +74,9 @@ export const factFields: readonly FieldEntry[] = [
   { id: 195, path: 'temperature/gpu_temp_max_mem_tlimit_threshold' },
   { id: 196, path: 'temperature/gpu_temp_max_gpu_tlimit_threshold' },
 ];
+
+/** `nvmlValueType_t`: unsigned long and unsigned long long, of eight bytes on Linux. */
+const WIDE: ReadonlySet<number> = new Set([2, 3]);
 
 /** Words of one entry that are compared: type and code, and the value. */
 const [TYPE, CODE_WORD, LOW, HIGH] = [FIELD.type / 4, FIELD.code / 4, FIELD.value / 4, FIELD.value / 4 + 1];
@@ -125,7 +132,9 @@ export class FieldPlan implements BoundGetter {
       before[known + 3] = words[at + HIGH] as number;
       seen.change |= isSameKind ? (this.#changes[index] as number) : CHANGE.other;
       const entry = this.#entries[index] as FieldEntry;
-      values[entry.path] = told === CODE.success ? baseValue(entry, fieldNumber(this.#memory, index * FIELD.size)) : printedFor(told);
+      const isNarrow = entry.isWide === true && !WIDE.has(words[at + TYPE] as number);
+      values[entry.path] =
+        told !== CODE.success ? printedFor(told) : isNarrow ? undefined : baseValue(entry, fieldNumber(this.#memory, index * FIELD.size));
     }
     return worst;
   }

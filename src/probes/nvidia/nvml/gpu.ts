@@ -1,6 +1,7 @@
 import type { ReadGuard } from '../../../host/read-guard.ts';
 import type { Reading } from '../../../model/metric.ts';
 import { instanceKey, type MigName } from '../listing.ts';
+import { Activities } from './activities.ts';
 import type { Bound } from './bound.ts';
 import { CHANGE } from './changes.ts';
 import { CODE } from './codes.ts';
@@ -14,6 +15,8 @@ import { VOLTA } from './words.ts';
 
 interface Instance extends FoundInstance {
   readonly respondent: Respondent;
+  /** As of the GPU. */
+  more: readonly Reading[];
 }
 
 /** What is due besides what changes quickly. */
@@ -22,9 +25,11 @@ export interface Due {
   readonly slow: boolean;
   /** What stays until somebody changes it. Never without the slow. */
   readonly facts: boolean;
+  /** Monotonic. */
+  readonly nowMs: number;
 }
 
-const ALL_DUE: Due = { slow: true, facts: true };
+const EVERYTHING = { slow: true, facts: true };
 const NO_FAULTS: ReadonlySet<number> = new Set();
 
 /** One GPU under one handle, with its instances: the values of the last round, by the paths of the document of `nvidia-smi`. */
@@ -33,13 +38,16 @@ export class Gpu {
   readonly values: Values;
   /** Grows with each change of what there is: split, instances. */
   generation = 0;
-  links: readonly Reading[] = [];
+  /** Readings of its own that have no path: links, activity. */
+  more: readonly Reading[] = [];
   faults = NO_FAULTS;
   readonly #bound: Bound;
   readonly #respondent: Respondent;
   readonly #guard: ReadGuard | undefined;
   readonly #place: string;
   readonly #eccForm: EccForm;
+  readonly #activities: Activities;
+  #links: readonly Reading[] = [];
   #instances: readonly Instance[] = [];
   #handles: InstanceHandles = [];
   #mode: Values[string];
@@ -56,6 +64,7 @@ export class Gpu {
     this.#place = place;
     this.#guard = guard;
     this.#respondent = new Respondent(handle, identity, place, guard);
+    this.#activities = this.#noted('nvmlGpmQueryDeviceSupport', () => new Activities(bound.gpm, handle));
     const architecture = identity['nvml/architecture'];
     this.#eccForm = typeof architecture === 'number' && architecture <= VOLTA ? 'byBits' : 'unified';
   }
@@ -64,7 +73,7 @@ export class Gpu {
   refresh(due: Due): number | undefined {
     const isBack = this.faults.has(CODE.gpuIsLost);
     this.faults = NO_FAULTS;
-    const ended = this.#round(isBack ? ALL_DUE : due);
+    const ended = this.#round(isBack ? { ...due, ...EVERYTHING } : due);
     if (ended !== undefined && ended !== CODE.gpuIsLost) return ended;
     if (ended === CODE.gpuIsLost) this.#lose();
     else if (this.faults.has(CODE.resetRequired)) this.#needReset();
@@ -78,9 +87,13 @@ export class Gpu {
     return change;
   }
 
-  /** The same for each instance, with its values. */
-  get instances(): readonly { readonly values: Values; readonly respondent: Pick<Respondent, 'takeChange'> }[] {
+  get instances(): readonly Readonly<Pick<Instance, 'values' | 'more' | 'respondent'>>[] {
     return this.#instances;
+  }
+
+  /** Before the library's client ends. */
+  close(): void {
+    this.#activities.free();
   }
 
   /** Names of the instances, for those that told them. */
@@ -100,16 +113,26 @@ export class Gpu {
     this.#refreshInstances(due.slow);
     // What was not supported for the sake of the instances may be by now.
     const isSplitAnew = generation !== this.generation;
-    const { slow, facts } = isSplitAnew ? ALL_DUE : due;
+    const { slow, facts } = isSplitAnew ? EVERYTHING : due;
     if (isSplitAnew) ended = this.#ask(questions.fast);
     ended ??= this.#askErrors(slow);
     if (ended !== undefined) return ended;
     this.#refreshProcesses();
     if (facts) ended = this.#ask(questions.facts) ?? this.#ask(questions.lifetime[this.#eccForm]);
-    if (!slow || ended !== undefined) return ended;
-    ended = this.#ask(questions.slow);
-    if (ended === undefined) this.links = this.#noted('nvmlDeviceGetNvLinkState', () => this.#bound.links.read(this.handle, this.links));
+    if (slow) ended ??= this.#ask(questions.slow);
+    if (ended === undefined) this.#refreshMore(due.nowMs, slow);
     return ended;
+  }
+
+  #refreshMore(nowMs: number, isDue: boolean): void {
+    const linksBefore = this.#links;
+    if (isDue) this.#links = this.#noted('nvmlDeviceGetNvLinkState', () => this.#bound.links.read(this.handle, linksBefore));
+    const isBusyTold = typeof this.values['utilization/gpu_util'] === 'number';
+    this.#note('nvmlGpmSampleGet');
+    const isRead = this.#activities.refresh(nowMs, isDue, isBusyTold, this.#instances);
+    this.#guard?.leaveNamed();
+    if (isRead) for (const instance of this.#instances) instance.more = this.#activities.of(instance);
+    if (isRead || linksBefore !== this.#links) this.more = [...this.#links, ...this.#activities.whole()];
   }
 
   #ask(questions: readonly Question[]): number | undefined {
@@ -133,16 +156,19 @@ export class Gpu {
     const { fast, slow, facts, errors, lifetime, fastInstance, slowInstance } = this.#bound.questions;
     withholdAll([...fast, ...slow, ...facts, ...errors[this.#eccForm], ...lifetime[this.#eccForm]], this.values);
     this.#respondent.forget();
-    for (const { values, respondent } of this.#instances) {
-      withholdAll([...fastInstance, ...slowInstance], values);
-      respondent.forget();
+    for (const instance of this.#instances) {
+      withholdAll([...fastInstance, ...slowInstance], instance.values);
+      instance.respondent.forget();
+      instance.more = [];
     }
     this.values['temperature/gpu_temp'] = 'GPU is lost';
     this.values.processes = undefined;
     this.values['processes/process_info'] = undefined;
     this.#listing = NO_LISTING;
     this.#corrected = undefined;
-    this.links = [];
+    this.#links = [];
+    this.more = [];
+    this.#activities.free();
     this.faults = new Set([CODE.gpuIsLost]);
   }
 
@@ -205,7 +231,7 @@ export class Gpu {
     this.#instances = found.map((each) => {
       const respondent = new Respondent(each.handle, each.values, this.#place, this.#guard);
       respondent.ask(this.#bound.questions.slowInstance);
-      return { ...each, respondent };
+      return { ...each, respondent, more: [] };
     });
     this.values['mig_devices/mig_device'] = this.#instances.map(({ values }) => values);
   }

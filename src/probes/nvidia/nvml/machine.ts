@@ -42,26 +42,27 @@ const NODE_PROBLEMS: Readonly<Record<number, ProblemCode>> = {
 /** A lost GPU comes back only to a library that was started anew, which disturbs the others: rarely. */
 const RESTART_FOR_LOST_MS = 300_000;
 
-/** How often what does not change quickly is asked for. */
-export interface Paces {
+/** What is asked for besides what changes quickly, and how often. */
+export interface Wanted {
   readonly slowEveryMs: number;
   readonly factsEveryMs: number;
+  readonly isActivityWanted: boolean;
 }
 
 /** All GPUs of the node through one library that stays open, since opening it wakes GPUs and ends what their drivers had counted. */
 export class Machine {
   readonly library: Library;
   readonly #host: Host;
-  readonly #paces: Paces;
+  readonly #wanted: Wanted;
   readonly #scratch: Memory;
   readonly #identity: readonly BoundGetter[];
   readonly #addresses = new Set<string>();
   #running: Running | undefined;
 
-  constructor(library: Library, host: Host, paces: Paces) {
+  constructor(library: Library, host: Host, wanted: Wanted) {
     this.library = library;
     this.#host = host;
-    this.#paces = paces;
+    this.#wanted = wanted;
     this.#scratch = library.memory(4_096);
     this.#identity = identityGetters.map((getter) => bindGetter(library, getter));
   }
@@ -103,18 +104,19 @@ export class Machine {
   close(): void {
     if (this.#running === undefined) return;
     this.#running.events?.free();
+    for (const { gpu } of this.#running.gpus) gpu.close();
     this.#running = undefined;
     this.library.call('nvmlShutdown', '');
   }
 
   /** At an event nothing waits: it may be of instances, of retired pages, of an action that is asked for. */
   #due(running: Running, nowMs: number): Due {
-    const facts = nowMs - running.factsAtMs >= this.#paces.factsEveryMs;
-    const slow = facts || running.isStirred || nowMs - running.slowAtMs >= this.#paces.slowEveryMs;
+    const facts = nowMs - running.factsAtMs >= this.#wanted.factsEveryMs;
+    const slow = facts || running.isStirred || nowMs - running.slowAtMs >= this.#wanted.slowEveryMs;
     if (facts) running.factsAtMs = nowMs;
     if (slow) running.slowAtMs = nowMs;
     running.isStirred = false;
-    return { slow, facts };
+    return { slow, facts, nowMs };
   }
 
   #isLostForLong(nowMs: number): boolean {
@@ -130,7 +132,7 @@ export class Machine {
     guard?.leave();
     if (code !== CODE.success) return code;
     const driver = this.#systemText('nvmlSystemGetDriverVersion');
-    const bound = bindAll(this.library, this.#scratch, driver ?? '');
+    const bound = bindAll(this.library, this.#scratch, driver ?? '', this.#wanted.isActivityWanted);
     const running: Running = {
       driver,
       cuda: this.#cudaVersion(),

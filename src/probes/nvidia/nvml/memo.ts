@@ -40,8 +40,8 @@ export class ElementMemo {
   /** Of rounds that nobody has asked of yet. */
   #change: number = CHANGE.other;
   #told: Told | undefined;
-  /** Readings that no element tells: they stand after the others. */
-  #links: readonly Reading[] = [];
+  /** Readings that no element tells, of the library and of others: they stand after the others. */
+  #byLibrary: readonly Reading[] = [];
   #more: readonly Reading[] = [];
   /** How many the element tells, and whether others stand after them already. */
   #own = 0;
@@ -58,11 +58,11 @@ export class ElementMemo {
     this.#fields = fields;
   }
 
-  /** After each round. `change`: bits of what it changed. */
-  begin(change: number, links: readonly Reading[] = this.#links): void {
+  /** After each round. `change`: bits of what it changed. `byLibrary`: readings that no element tells. */
+  begin(change: number, byLibrary: readonly Reading[]): void {
     this.#change = change;
-    if (links !== this.#links) this.#isJoined = false;
-    this.#links = links;
+    if (byLibrary !== this.#byLibrary) this.#isJoined = false;
+    this.#byLibrary = byLibrary;
     if ((change & CHANGE.other) === 0) return;
     this.#told = this.#findings = this.#comparisons = this.#shown = this.#processes = undefined;
   }
@@ -84,7 +84,7 @@ export class ElementMemo {
   #joined({ readings, unknown, failed }: Told, more: readonly Reading[]): Told {
     this.#isJoined = true;
     this.#more = more;
-    return { readings: [...readings.slice(0, this.#own), ...this.#links, ...more], unknown, failed };
+    return { readings: [...readings.slice(0, this.#own), ...this.#byLibrary, ...more], unknown, failed };
   }
 
   /** Undefined when it has to be judged anew. */

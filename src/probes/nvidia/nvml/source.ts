@@ -109,6 +109,7 @@ export class NvmlSource {
     this.#machine = new Machine(opened.library, this.#host, {
       slowEveryMs: this.#options['nvml-slow-every'],
       factsEveryMs: this.#options['nvml-facts-every'],
+      isActivityWanted: this.#options['nvml-activity'] === 'auto',
     });
     return this.#machine;
   }
@@ -127,10 +128,11 @@ export class NvmlSource {
   #remember({ gpus }: NvmlDocument): void {
     for (const gpu of gpus) {
       const change = gpu.takeChange();
-      this.#memo(gpu.values, gpuFields).begin(change, gpu.links);
+      this.#memo(gpu.values, gpuFields).begin(change, gpu.more);
       // What concerns a GPU as a whole concerns its instances, and their processes are in its list.
       const inherited = change & (CHANGE.other | CHANGE.processes);
-      for (const { values, respondent } of gpu.instances) this.#memo(values, migFields).begin(respondent.takeChange() | inherited);
+      for (const { values, respondent, more } of gpu.instances)
+        this.#memo(values, migFields).begin(respondent.takeChange() | inherited, more);
     }
   }
 

@@ -44,7 +44,7 @@ struct event { int number, gpu, code; unsigned xid, gi, ci, type; };
 
 static struct device root, gpus[MOST_GPUS], migs[MOST_GPUS][MOST_MIGS];
 static char script[4096];
-static unsigned ticks;
+static unsigned ticks, samples_taken, samples_live;
 static int dead, moving, gpu_count, inits, frozen, taken, event_count, registered[MOST_GPUS];
 static struct event events[64];
 static struct timespec read_at;
@@ -245,6 +245,8 @@ ret nvmlInit_v2(void) { ret code = node("nvmlInit_v2"); if (code == OK) inits++;
 ret nvmlShutdown(void) {
   if (!inits) return UNINITIALIZED;
   inits--;
+  /* A sample must not outlive its library. */
+  if (samples_live != 0) abort();
   dead = 0;
   memset(registered, 0, sizeof registered);
   return OK;
@@ -508,6 +510,62 @@ ret nvmlDeviceGetMigDeviceHandleByIndex(struct device *d, unsigned index, struct
   *out = &migs[d->gpu][index];
   return OK;
 }
+/* Values of GPM are "gpm.<id> = <number>"; "gpm.<id>.code = <code>" refuses one. A sample of a split GPU's instance is told by [mig]. */
+struct sample { struct device *device; unsigned taken; };
+struct gpm_metric { unsigned id; int code; double value; const char *info[3]; };
+struct gpm_get { unsigned version, count; struct sample *first, *second; struct gpm_metric metric[333]; };
+
+ret nvmlGpmQueryDeviceSupport(struct device *d, unsigned *out) {
+  ret code = enter(d, "nvmlGpmQueryDeviceSupport");
+  if (code != OK) return code;
+  if (out[0] != 1) return VERSION;
+  out[1] = find(d, "gpm") != NULL;
+  return OK;
+}
+ret nvmlGpmSampleAlloc(struct sample **out) {
+  ret code = node("nvmlGpmSampleAlloc");
+  if (code != OK) return code;
+  *out = calloc(1, sizeof **out);
+  samples_live++;
+  return OK;
+}
+ret nvmlGpmSampleFree(struct sample *sample) { free(sample); samples_live--; return OK; }
+static ret sampled(struct device *d, struct device *told, const char *function, struct sample *sample) {
+  ret code = enter(d, function);
+  if (code != OK) return code;
+  if (!find(&gpus[d->gpu], "gpm")) return UNSUPPORTED;
+  sample->device = told;
+  sample->taken = ++samples_taken;
+  return OK;
+}
+ret nvmlGpmSampleGet(struct device *d, struct sample *sample) { return sampled(d, d, "nvmlGpmSampleGet", sample); }
+ret nvmlGpmMigSampleGet(struct device *d, unsigned gi, struct sample *sample) {
+  for (int i = 0; i < MOST_MIGS; i++) {
+    struct device *mig = &migs[d->gpu][i];
+    struct value *v = mig->used ? find(mig, "gi") : NULL;
+    if (v != NULL && v->number == gi) return sampled(d, mig, "nvmlGpmMigSampleGet", sample);
+  }
+  return NOT_FOUND;
+}
+ret nvmlGpmMetricsGet(struct gpm_get *get) {
+  _Static_assert(sizeof(struct gpm_get) == 13344, "nvmlGpmMetricsGet_t");
+  ret code = node("nvmlGpmMetricsGet");
+  if (code != OK) return code;
+  if (get->version != 1) return VERSION;
+  struct device *d = get->first->device;
+  if (d == NULL || d != get->second->device || get->first->taken >= get->second->taken) return INVALID;
+  for (unsigned i = 0; i < get->count; i++) {
+    char name[32];
+    struct value *v;
+    snprintf(name, sizeof name, "gpm.%u.code", get->metric[i].id);
+    get->metric[i].code = (v = find(d, name)) ? (int)v->number : OK;
+    snprintf(name, sizeof name, "gpm.%u", get->metric[i].id);
+    if ((v = find(d, name))) get->metric[i].value = atof(v->text);
+    else if (get->metric[i].code == OK) get->metric[i].code = UNSUPPORTED;
+  }
+  return OK;
+}
+
 NUMBER(nvmlDeviceGetGpuInstanceId, "gi")
 NUMBER(nvmlDeviceGetComputeInstanceId, "ci")
 struct attributes { unsigned sm, ce, dec, enc, jpeg, ofa, gi, ci; unsigned long long memory; };

@@ -1,0 +1,70 @@
+import type { Reading } from '../../../model/metric.ts';
+import type { Values } from './getter.ts';
+import { Activity, type GpmCalls, hasGpm } from './gpm.ts';
+import type { Handle } from './library.ts';
+
+/** What identifies a MIG instance: ids are given anew after the instance is gone. */
+interface Instance {
+  readonly values: Values;
+  readonly name?: { readonly uuid: string };
+}
+
+/** The activity of a GPU and of its GPU instances, where the board tells it. */
+export class Activities {
+  readonly #calls: GpmCalls | undefined;
+  readonly #gpu: Handle;
+  #whole: Activity | undefined;
+  readonly #byInstance = new Map<string, Activity>();
+
+  /** Without calls nothing is told. */
+  constructor(calls: GpmCalls | undefined, gpu: Handle) {
+    this.#gpu = gpu;
+    this.#calls = calls !== undefined && hasGpm(calls, gpu) ? calls : undefined;
+    if (this.#calls !== undefined) this.#whole = new Activity(this.#calls, gpu);
+  }
+
+  /** True when something was read. `isDue`: by the pace; what waits for its second sample is read before that. */
+  refresh(nowMs: number, isDue: boolean, isBusyTold: boolean, instances: readonly Instance[]): boolean {
+    const all = [this.#whole, ...this.#byInstance.values()];
+    if (this.#calls === undefined || !(isDue || all.some((activity) => activity?.isWaiting))) return false;
+    this.#follow(this.#calls, instances);
+    this.#whole?.read(nowMs, isBusyTold);
+    for (const activity of this.#byInstance.values()) activity.read(nowMs, false);
+    return true;
+  }
+
+  whole(): readonly Reading[] {
+    return this.#whole?.readings ?? [];
+  }
+
+  of(instance: Instance): readonly Reading[] {
+    return this.#byInstance.get(keyOf(instance))?.readings ?? [];
+  }
+
+  /** Buffers do not outlive the library's client. */
+  free(): void {
+    this.#whole?.free();
+    for (const activity of this.#byInstance.values()) activity.free();
+    this.#byInstance.clear();
+  }
+
+  /** Compute instances that share a GPU instance share its figures, which are nobody's own. */
+  #follow(calls: GpmCalls, instances: readonly Instance[]): void {
+    const counts = new Map<unknown, number>();
+    for (const { values } of instances) counts.set(values.gpu_instance_id, (counts.get(values.gpu_instance_id) ?? 0) + 1);
+    const alone = instances.filter(({ values }) => counts.get(values.gpu_instance_id) === 1);
+    const keys = new Set(alone.map(keyOf));
+    for (const [key, activity] of this.#byInstance) {
+      if (keys.has(key)) continue;
+      activity.free();
+      this.#byInstance.delete(key);
+    }
+    for (const instance of alone) {
+      const key = keyOf(instance);
+      if (!this.#byInstance.has(key)) this.#byInstance.set(key, new Activity(calls, this.#gpu, Number(instance.values.gpu_instance_id)));
+    }
+  }
+}
+
+const keyOf = ({ values, name }: Instance): string =>
+  `${String(values.gpu_instance_id)} ${String(values.compute_instance_id)} ${name?.uuid ?? ''}`;

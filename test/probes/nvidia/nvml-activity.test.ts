@@ -1,0 +1,153 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
+import { createHost } from '../../../src/host/host.ts';
+import type { Collection } from '../../../src/model/collection.ts';
+import type { Probe } from '../../../src/probes/family.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+import { type LiveNode, liveNode } from './scripted-machine.ts';
+import { hopper, MIB, type ScriptedGpu } from './scripted-script.ts';
+
+const nodes: LiveNode[] = [];
+const probes: Probe[] = [];
+afterEach(async () => {
+  for (const probe of probes.splice(0)) await probe.close?.();
+  for (const node of nodes.splice(0)) node.remove();
+});
+
+/** A node, and a read of it at a time. */
+function started(
+  gpu: ScriptedGpu,
+  options: Readonly<Record<string, string>> = {},
+): { node: LiveNode; at(ms: number): Promise<Collection> } {
+  let nowMs = 0;
+  const clock: Clock = { ...systemClock, monotonic: () => nowMs };
+  const node = liveNode({ gpus: [gpu] }, (root) =>
+    createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
+  );
+  nodes.push(node);
+  writeFileSync(join(node.root, 'dev/kmsg'), '');
+  const probe = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library, ...options }));
+  probes.push(probe);
+  return {
+    node,
+    at: (ms) => {
+      nowMs = ms;
+      return Promise.resolve(probe.collect());
+    },
+  };
+}
+
+const sampled = (activity: number, more: readonly string[] = []): ScriptedGpu => ({
+  ...hopper(0, { gpm: 1, 'gpm.1': activity, 'gpm.2': activity / 2, 'gpm.20': 3 }),
+  lines: more,
+});
+
+const instance = (gi: number, letter: string, activity: number): Record<string, string | number> => ({
+  uuid: `MIG-11111111-2222-4333-8444-00000000000${letter}`,
+  name: 'NVIDIA H100 80GB HBM3 MIG 1g.10gb',
+  gi,
+  ci: 0,
+  memory_total: 9_984 * MIB,
+  memory_used: 0,
+  memory_reserved: 0,
+  'gpm.2': activity,
+});
+
+const split = (instances: Readonly<Record<number, Record<string, string | number>>>): ScriptedGpu => ({
+  ...hopper(0, { mig_current: 1, mig_pending: 1, gpm: 1, 'gpm.2': 10 }),
+  instances,
+});
+
+/** Activity of the multiprocessors, by the end of the device's id. */
+const activity = ({ reports }: Collection): Record<string, number> =>
+  Object.fromEntries(
+    reports.flatMap(({ device, readings }) =>
+      readings
+        .filter(({ metric, labels }) => metric === 'device_nvidia_activity_ratio' && labels?.unit === 'sm')
+        .map(({ value }) => [device.id.slice(-2), Number(value)]),
+    ),
+  );
+
+describe('the activity of a GPU', () => {
+  it('is there from the second read on, and then as often as what can wait', async () => {
+    const { node, at } = started(sampled(40));
+    expect(activity(await at(0))).toEqual({});
+    expect(activity(await at(10_000))).toEqual({ '01': 0.2 });
+    node.write({ gpus: [sampled(80)] });
+    expect(activity(await at(20_000))).toEqual({ '01': 0.2 });
+    expect(activity(await at(30_000))).toEqual({ '01': 0.4 });
+  });
+
+  it('is not taken from samples that are too close', async () => {
+    const { at } = started(sampled(40), { 'nvml-slow-every': '0s' });
+    await at(0);
+    expect(activity(await at(99))).toEqual({});
+    expect(activity(await at(100))).toEqual({ '01': 0.2 });
+  });
+
+  it('is not told by boards without it, nor where it is not wanted', async () => {
+    for (const { at } of [started(hopper(0, { 'gpm.2': 50 })), started(sampled(40), { 'nvml-activity': 'off' })]) {
+      await at(0);
+      expect(activity(await at(30_000))).toEqual({});
+    }
+  });
+
+  it('that cannot be sampled is gone, and comes back with two new samples', async () => {
+    const { node, at } = started(sampled(40));
+    await at(0);
+    await at(10_000);
+    node.write({ gpus: [sampled(40, ['fail.nvmlGpmSampleGet = 999'])] });
+    const failed = await at(30_000);
+    expect(activity(failed)).toEqual({});
+    expect(failed.problems).toEqual([]);
+    expect(failed.reports[0]?.readings.find(({ metric }) => metric === 'device_temperature_celsius')?.value).toBe(41);
+    node.write({ gpus: [sampled(60)] });
+    expect(activity(await at(60_000))).toEqual({});
+    expect(activity(await at(70_000))).toEqual({ '01': 0.3 });
+  });
+
+  it('that may not be sampled is not asked for again', async () => {
+    const { node, at } = started(sampled(40, ['fail.nvmlGpmSampleGet = 4']));
+    await at(0);
+    node.write({ gpus: [sampled(40)] });
+    await at(30_000);
+    expect(activity(await at(60_000))).toEqual({});
+  });
+
+  it('leaves out one value that is refused, or is none', async () => {
+    const { at } = started(sampled(40, ['gpm.2.code = 3', 'gpm.5 = nan', 'gpm.7 = -1']));
+    await at(0);
+    const { reports } = await at(10_000);
+    const units = reports[0]?.readings.filter(({ metric }) => metric === 'device_nvidia_activity_ratio');
+    expect(units?.map(({ labels }) => labels?.unit)).toEqual(['graphics']);
+    expect(reports[0]?.readings.find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(3 * MIB);
+  });
+
+  it('ends with the GPU, and begins anew when that is back', async () => {
+    const { node, at } = started(sampled(40));
+    await at(0);
+    await at(10_000);
+    node.write({ gpus: [sampled(40, ['lost_after = 0'])] });
+    expect(activity(await at(20_000))).toEqual({});
+    node.write({ gpus: [sampled(90)] });
+    expect(activity(await at(30_000))).toEqual({});
+    expect(activity(await at(40_000))).toEqual({ '01': 0.45 });
+  });
+});
+
+describe('the activity of GPU instances', () => {
+  it('is told of each, and that of one that was made anew is not mixed with the one before', async () => {
+    const [first, second] = [instance(7, 'a', 20), instance(9, 'b', 40)];
+    const { node, at } = started(split({ 0: first, 1: second }));
+    await at(0);
+    expect(activity(await at(10_000))).toEqual({ '01': 0.1, '0a': 0.2, '0b': 0.4 });
+    node.write({ gpus: [split({ 0: first, 1: instance(9, 'c', 60) })] });
+    expect(activity(await at(40_000))).toEqual({ '01': 0.1, '0a': 0.2 });
+    expect(activity(await at(50_000))).toEqual({ '01': 0.1, '0a': 0.2, '0c': 0.6 });
+    node.write({ gpus: [split({ 0: first })] });
+    expect(activity(await at(80_000))).toEqual({ '01': 0.1, '0a': 0.2 });
+  });
+});
