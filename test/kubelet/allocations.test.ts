@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AllocatableResourcesResponse, type DeepPartial, ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
-import { allocatableFrom } from '../../src/kubelet/allocatable.ts';
+import { type DeepPartial, ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
 import { attributionFrom } from '../../src/kubelet/allocations.ts';
 
 type Pods = NonNullable<DeepPartial<ListPodResourcesResponse>['podResources']>;
@@ -176,28 +175,5 @@ describe('exclusive CPUs and memory in a List answer', () => {
     expect(attributionFrom(list([pod, pod])).exclusive).toEqual([
       { namespace: 'ml', pod: 'train', container: 'main', cpus: [1], memory: [{ type: 'memory', bytes: 5n, numaNodes: [] }] },
     ]);
-  });
-});
-
-describe('a GetAllocatableResources answer', () => {
-  it('is merged per resource, sorted, each device once', () => {
-    const response = AllocatableResourcesResponse.fromPartial({
-      devices: [
-        { ...gpu('b'), topology: numa(0) },
-        { ...gpu('b'), topology: numa(1) },
-        { resourceName: 'a.com/nic', deviceIds: ['n1', 'n0'] },
-        gpu('a'),
-      ],
-      cpuIds: [3, 1, 2],
-      memory: [{ memoryType: 'memory', size: 7, topology: numa(0) }],
-    });
-    expect(allocatableFrom(response)).toEqual({
-      devices: [
-        { resource: 'a.com/nic', deviceIds: ['n0', 'n1'] },
-        { resource: 'vendor.com/gpu', deviceIds: ['a', 'b'] },
-      ],
-      cpus: [1, 2, 3],
-      memory: [{ type: 'memory', bytes: 7n, numaNodes: [0] }],
-    });
   });
 });

@@ -1,7 +1,6 @@
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
-  AllocatableResourcesRequest,
   GetPodResourcesRequest,
   ListPodResourcesRequest,
   PodResourcesListerService as v1,
@@ -40,19 +39,6 @@ const oneContainer = (...devices: ReturnType<typeof gpu>[]): SimulatedPod => ({
 });
 
 describe('the simulated kubelet, like the real one', () => {
-  it('sends one entry per device and NUMA node, and no topology where there is none', async () => {
-    const { kubelet } = makeNode({ random: () => 0.999 });
-    await kubelet.start();
-    kubelet.admitPod(oneContainer(gpu('a', [0, 1]), gpu('b'), gpu('c', [])));
-    const { answer } = await ask(kubelet, v1.list, LIST);
-    expect(answer?.podResources[0]?.containers[0]?.devices).toEqual([
-      { resourceName: 'vendor.com/gpu', deviceIds: ['a'], topology: { nodes: [{ ID: 0n }] } },
-      { resourceName: 'vendor.com/gpu', deviceIds: ['a'], topology: { nodes: [{ ID: 1n }] } },
-      { resourceName: 'vendor.com/gpu', deviceIds: ['b'], topology: undefined },
-      { resourceName: 'vendor.com/gpu', deviceIds: ['c'], topology: undefined },
-    ]);
-  });
-
   it('writes NUMA node 0 as a message without content', () => {
     const answer = { podResources: [podV1(oneContainer(gpu('a', [0])), Math.random)] };
     // Field 3 (topology) of two bytes: field 1 (a node) of none.
@@ -71,31 +57,13 @@ describe('the simulated kubelet, like the real one', () => {
     expect(orders.size).toBeGreaterThan(1);
   });
 
-  it('lists sidecars first, never init containers, and no ended pod but by v1alpha1', async () => {
-    const { kubelet } = makeNode({ random: () => 0.999 });
-    await kubelet.start();
-    const containers = [
-      { name: 'main', devices: [gpu('a')], cpus: [1] },
-      { name: 'setup', kind: 'init' as const },
-      { name: 'proxy', kind: 'sidecar' as const },
-    ];
-    kubelet.admitPod({ namespace: 'n', name: 'running', uid: '1', containers });
-    kubelet.admitPod({ namespace: 'n', name: 'ended', uid: '2', containers, ended: true });
-    const { answer } = await ask(kubelet, v1.list, LIST);
-    expect(answer?.podResources.map((pod) => [pod.name, pod.containers.map(({ name }) => name)])).toEqual([['running', ['proxy', 'main']]]);
-    const { answer: old } = await ask(kubelet, v1alpha1.list, LIST);
-    expect(old?.podResources).toEqual([
-      { namespace: 'n', name: 'running', containers: [{ name: 'main', devices: [{ resourceName: 'vendor.com/gpu', deviceIds: ['a'] }] }] },
-      { namespace: 'n', name: 'ended', containers: [{ name: 'main', devices: [] }] },
-    ]);
-  });
-
-  it('has healthy devices allocatable, and loses those with a topology of no nodes', async () => {
+  it('lists sidecars first, and no init containers', async () => {
     const { kubelet } = makeNode();
     await kubelet.start();
-    kubelet.setStock({ devices: [gpu('a'), { ...gpu('sick'), healthy: false }, gpu('lost', [])], cpus: [], memory: [] });
-    const { answer } = await ask(kubelet, v1.getAllocatableResources, AllocatableResourcesRequest.create());
-    expect(answer?.devices.flatMap(({ deviceIds }) => deviceIds)).toEqual(['a']);
+    const containers = [{ name: 'main' }, { name: 'setup', kind: 'init' as const }, { name: 'proxy', kind: 'sidecar' as const }];
+    kubelet.admitPod({ namespace: 'n', name: 'p', uid: '1', containers });
+    const { answer } = await ask(kubelet, v1.list, LIST);
+    expect(answer?.podResources.map((pod) => pod.containers.map(({ name }) => name))).toEqual([['proxy', 'main']]);
   });
 
   it('repeats the CDI names of a driver in each of its later devices', async () => {

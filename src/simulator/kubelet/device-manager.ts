@@ -1,18 +1,17 @@
-import { join } from 'node:path';
-import type { Device, RegisterRequest } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
 import { type Clock, systemClock } from '../../host/clock.ts';
-import { resourceNameProblem } from '../../model/plugin-resource.ts';
 import { type ContainerGrant, DeviceAllocations } from './allocations.ts';
 import type { NodeCapacity } from './capacity.ts';
 import { readCheckpoint } from './checkpoint-file.ts';
 import { refusal } from './device-choice.ts';
 import type { Impostor } from './impostors.ts';
-import { PluginConnection } from './plugin-connection.ts';
+import { PluginConnections } from './plugin-connections.ts';
 import type { PodRequest } from './pod-request.ts';
 import type { SimulatedStock } from './pods.ts';
 import type { RegistrationFault } from './registration-fault.ts';
 import { RegistrationServer } from './registration-server.ts';
-import { ResourceStates } from './resource-states.ts';
+import { Registrations } from './registrations.ts';
+import { type DeviceStatus, ResourceStates } from './resource-states.ts';
 import type { TopologyPolicy, TopologyScope } from './topology-hints.ts';
 
 export interface DeviceManagerSettings {
@@ -34,32 +33,34 @@ export interface DeviceManagerSettings {
   readonly onChange?: () => void;
 }
 
-/** One container's wish for one resource. */
-export interface DeviceRequest {
-  readonly podUid: string;
-  readonly container: string;
-  readonly resource: string;
-  readonly count: number;
-}
-
 /** The kubelet's device manager as plugins see it: registration, dial-back, lists, capacity, allocation, restarts. */
 export class SimulatedDeviceManager {
   readonly #settings: DeviceManagerSettings;
-  readonly #clock: Clock;
   readonly #server: RegistrationServer;
-  readonly #connections = new Map<string, PluginConnection>();
-  readonly #open = new Set<PluginConnection>();
+  readonly #connections: PluginConnections;
   readonly #allocations: DeviceAllocations;
   readonly #states: ResourceStates;
-  readonly #faults = new Map<string, RegistrationFault>();
-  #registrations = 0;
+  readonly #registrations: Registrations;
   #admissions: Promise<unknown> = Promise.resolve();
 
   constructor(settings: DeviceManagerSettings) {
     this.#settings = settings;
-    this.#clock = settings.clock ?? systemClock;
-    this.#server = new RegistrationServer(settings.directory, (request) => this.#register(request));
-    this.#states = new ResourceStates(this.#clock);
+    const { directory, clock = systemClock } = settings;
+    this.#server = new RegistrationServer(directory, (request) => this.#registrations.register(request));
+    this.#registrations = new Registrations({ directory, clock, connect: (...asked) => this.connect(...asked) });
+    this.#states = new ResourceStates(clock);
+    this.#connections = new PluginConnections({
+      release: settings.release ?? '1.36',
+      faultOf: (resource) => this.#registrations.faultOf(resource),
+      listed: (resource, devices) => {
+        this.#states.listed(resource, devices);
+        settings.onChange?.();
+      },
+      stopped: (resource) => {
+        this.#states.stopped(resource);
+        settings.onChange?.();
+      },
+    });
     this.#allocations = new DeviceAllocations({
       policy: settings.topologyPolicy ?? 'none',
       scope: settings.topologyScope ?? 'container',
@@ -87,9 +88,7 @@ export class SimulatedDeviceManager {
 
   /** Ends it as a signal does: connections are cut, the socket file stays, what was known is in the checkpoint alone. */
   async stop(): Promise<void> {
-    for (const connection of this.#open) connection.close();
-    this.#open.clear();
-    this.#connections.clear();
+    this.#connections.closeAll();
     // The checkpoint names the resources; lists come back with their plugins.
     this.#states.restore(this.#states.names());
     await this.#server.stop();
@@ -118,17 +117,16 @@ export class SimulatedDeviceManager {
 
   /** For one resource, or for all that have no fault of their own. */
   setFault(fault: RegistrationFault | undefined, resource = ''): void {
-    if (fault === undefined) this.#faults.delete(resource);
-    else this.#faults.set(resource, fault);
+    this.#registrations.setFault(fault, resource);
   }
 
   /** Calls of `Register` that arrived so far, refused ones too. */
   get registrations(): number {
-    return this.#registrations;
+    return this.#registrations.count;
   }
 
   isConnected(resource: string): boolean {
-    return this.#connections.has(resource);
+    return this.#connections.get(resource) !== undefined;
   }
 
   /** The kubelet's copy of the list; of a plugin that went away, all unhealthy. */
@@ -142,13 +140,8 @@ export class SimulatedDeviceManager {
   }
 
   /** `allocatedResourcesStatus` of a pod by container, resource and device. */
-  status(podUid: string): Record<string, Record<string, Record<string, 'Healthy' | 'Unhealthy'>>> {
-    const told: Record<string, Record<string, Record<string, 'Healthy' | 'Unhealthy'>>> = {};
-    for (const { container, resource, deviceIds } of this.#allocations.of(podUid)) {
-      const health = Object.fromEntries(deviceIds.map((id) => [id, this.#states.healthSent(resource, id)]));
-      told[container] = { ...told[container], [resource]: health };
-    }
-    return told;
+  status(podUid: string): DeviceStatus {
+    return this.#states.status(this.#allocations.of(podUid));
   }
 
   /** For the node's status. Resources whose plugin was away for too long are forgotten here, and undefined. */
@@ -177,7 +170,12 @@ export class SimulatedDeviceManager {
   }
 
   /** As {@link admit} for one container that wants one resource, which must be registered. */
-  async allocate({ resource, count, podUid, container }: DeviceRequest): Promise<ContainerGrant> {
+  async allocate({
+    resource,
+    count,
+    podUid,
+    container,
+  }: Pick<ContainerGrant, 'podUid' | 'container' | 'resource'> & { readonly count: number }): Promise<ContainerGrant> {
     const [grant] = await this.admit({ podUid, containers: [{ container, wants: [{ resource, count }] }] });
     if (grant === undefined) throw refusal(`cannot allocate unregistered device ${resource}`);
     return grant;
@@ -195,70 +193,11 @@ export class SimulatedDeviceManager {
   }
 
   /** Dials a plugin back and follows its list; of `Register` and of the plugin watcher alike. */
-  async connect(resource: string, socket: string): Promise<void> {
-    const problem = resourceNameProblem(resource);
-    if (problem !== undefined) throw new Error(`the ResourceName "${resource}" is invalid`);
-    const connection = new PluginConnection(socket, this.#faultOf(resource)?.kind === 'old-authority' ? socket : 'localhost');
-    this.#open.add(connection);
-    try {
-      await connection.dial();
-    } catch (error) {
-      this.#close(connection);
-      throw error;
-    }
-    this.#connections.set(resource, connection);
-    setImmediate(() => this.#follow(resource, connection));
+  connect(resource: string, socket: string): Promise<void> {
+    return this.#connections.connect(resource, socket);
   }
 
   disconnect(resource: string): void {
-    const connection = this.#connections.get(resource);
-    if (connection === undefined) return;
-    this.#connections.delete(resource);
-    this.#close(connection);
-    this.#states.stopped(resource);
-    this.#settings.onChange?.();
-  }
-
-  async #register({ version, resourceName, endpoint }: RegisterRequest): Promise<void> {
-    this.#registrations += 1;
-    const fault = this.#faultOf(resourceName);
-    if (fault?.kind === 'hang') return new Promise(() => {});
-    if (fault?.kind === 'slow') await new Promise<void>((resolve) => this.#clock.after(fault.delayMs, resolve));
-    if (fault?.kind === 'refuse') throw new Error(fault.message);
-    if (version !== 'v1beta1')
-      throw new Error(`requested API version "${version}" is not supported by kubelet. Supported version is ["v1beta1"]`);
-    if (fault?.kind === 'no-dial-back') return;
-    await this.connect(resourceName, join(this.#settings.directory, endpoint));
-    if (fault?.kind === 'double') await this.connect(resourceName, join(this.#settings.directory, endpoint));
-  }
-
-  #faultOf(resource: string): RegistrationFault | undefined {
-    return this.#faults.get(resource) ?? this.#faults.get('');
-  }
-
-  #follow(resource: string, connection: PluginConnection): void {
-    if (!this.#open.has(connection)) return;
-    const stream = connection.follow({
-      list: (devices) => this.#listed(resource, devices),
-      ended: () => this.#streamEnded(resource, connection),
-    });
-    if (this.#faultOf(resource)?.kind === 'cut-stream') stream.once('data', () => stream.cancel());
-  }
-
-  #listed(resource: string, devices: readonly Device[]): void {
-    this.#states.listed(resource, devices);
-    this.#settings.onChange?.();
-  }
-
-  #streamEnded(resource: string, connection: PluginConnection): void {
-    const current = this.#connections.get(resource);
-    const takesCurrent = this.#settings.release === '1.37' ? current?.socket === connection.socket : true;
-    if (takesCurrent) this.disconnect(resource);
-    this.#close(connection);
-  }
-
-  #close(connection: PluginConnection): void {
-    this.#open.delete(connection);
-    connection.close();
+    this.#connections.disconnect(resource);
   }
 }

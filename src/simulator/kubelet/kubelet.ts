@@ -5,8 +5,9 @@ import { type Clock, systemClock } from '../../host/clock.ts';
 import { checkpointText, writeCheckpoint } from './checkpoint-file.ts';
 import type { Random } from './encode.ts';
 import { createImpostor, type Impostor } from './impostors.ts';
+import { type AdmitAgain, KnownPods, type RefusedPod } from './known-pods.ts';
 import { ALL_APIS, addPodResources, type ServedApis, type StatusAnswer } from './pod-resources-service.ts';
-import { podKey, type SimulatedPod, type SimulatedStock } from './pods.ts';
+import type { SimulatedPod, SimulatedStock } from './pods.ts';
 import { KUBELET_RATE, type Rate, TokenBucket } from './rate-limit.ts';
 import { bindGrpc, listen, makeRenamedSocket } from './renamed-socket.ts';
 
@@ -17,17 +18,8 @@ export interface SimulatedKubeletSettings {
   readonly rate?: Rate;
   readonly random?: Random;
   readonly clock?: Clock;
-  /**
-   * What happens to each pod that has not ended when the pod sources deliver after a restart: gives it as it is now, or fails with why it
-   * is refused. Absent: pods stay as they are.
-   */
-  readonly admitAgain?: (pod: SimulatedPod) => Promise<SimulatedPod>;
-}
-
-/** A pod that a kubelet did not want any more after its start, and why. */
-export interface RefusedPod {
-  readonly pod: SimulatedPod;
-  readonly error: Error;
+  /** Asked of each pod that has not ended when the pod sources deliver after a restart. Absent: pods stay as they are. */
+  readonly admitAgain?: AdmitAgain;
 }
 
 /** What is wrong with its answers. `hang` never answers, `huge` lists one more pod of that many bytes. */
@@ -55,15 +47,11 @@ export class SimulatedKubelet {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #bucket: TokenBucket;
-  readonly #admitAgain: SimulatedKubeletSettings['admitAgain'];
-  readonly #pods = new Map<string, SimulatedPod>();
+  readonly #pods: KnownPods;
   readonly #calls = new Map<string, number>();
   #stock: SimulatedStock = EMPTY_STOCK;
   #apis: ServedApis = ALL_APIS;
   #fault: KubeletFault | undefined;
-  /** Pods of which its sources have not told it since its start. */
-  readonly #undelivered = new Set<string>();
-  #isComplete = true;
   #cancelDelivery = (): void => {};
   #end: (() => Promise<void>) | undefined;
 
@@ -73,7 +61,7 @@ export class SimulatedKubelet {
     this.#clock = clock;
     this.#random = random;
     this.#bucket = new TokenBucket(rate, clock);
-    this.#admitAgain = admitAgain;
+    this.#pods = new KnownPods(admitAgain);
   }
 
   async start(apis: ServedApis = this.#apis): Promise<void> {
@@ -103,8 +91,7 @@ export class SimulatedKubelet {
   async restart({ downForMs = 0, emptyForMs = 0, apis = this.#apis }: RestartSettings = {}): Promise<void> {
     await this.stop();
     if (downForMs > 0) await new Promise<void>((resolve) => this.#clock.after(downForMs, resolve));
-    for (const key of this.#pods.keys()) this.#undelivered.add(key);
-    this.#isComplete = false;
+    this.#pods.forget();
     if (emptyForMs === 0) await this.deliverPods();
     await this.start(apis);
     if (emptyForMs > 0 && emptyForMs < Number.POSITIVE_INFINITY) {
@@ -113,22 +100,9 @@ export class SimulatedKubelet {
   }
 
   /** The pod sources deliver now: each pod is known again, and admitted again. Gives those that were refused. */
-  async deliverPods(): Promise<readonly RefusedPod[]> {
+  deliverPods(): Promise<readonly RefusedPod[]> {
     this.#cancelDelivery();
-    const refused: RefusedPod[] = [];
-    for (const key of [...this.#undelivered]) {
-      this.#undelivered.delete(key);
-      const pod = this.#pods.get(key);
-      if (pod === undefined || pod.ended === true || this.#admitAgain === undefined) continue;
-      try {
-        this.#pods.set(key, await this.#admitAgain(pod));
-      } catch (error) {
-        this.#pods.set(key, { ...pod, ended: true });
-        refused.push({ pod, error: error as Error });
-      }
-    }
-    this.#isComplete = true;
-    return refused;
+    return this.#pods.deliver();
   }
 
   /** Something else answers at its socket until the next start. */
@@ -147,38 +121,33 @@ export class SimulatedKubelet {
 
   /** The checkpoint is written, as after an allocation, unless the pod has ended. A pod of the same name is replaced. */
   admitPod(pod: SimulatedPod): void {
-    const key = podKey(pod.namespace, pod.name);
-    this.#pods.set(key, pod);
-    this.#undelivered.delete(key);
+    this.#pods.put(pod);
     if (pod.ended !== true) this.#writeCheckpoint();
   }
 
   /** It has come to its end and is still known. */
   endPod(namespace: string, name: string): void {
-    const pod = this.#pods.get(podKey(namespace, name));
+    const pod = this.#pods.find(namespace, name);
     if (pod !== undefined) this.admitPod({ ...pod, ended: true });
   }
 
   /** Its containers end, and it goes on: as after the reboot of a node. */
   takeDown(namespace: string, name: string): void {
-    const key = podKey(namespace, name);
-    const pod = this.#pods.get(key);
-    if (pod !== undefined) this.#pods.set(key, { ...pod, isDown: true });
+    this.#pods.takeDown(namespace, name);
   }
 
   /** The checkpoint goes on naming the pod until something else has it written. */
   removePod(namespace: string, name: string): void {
-    this.#pods.delete(podKey(namespace, name));
+    this.#pods.remove(namespace, name);
   }
 
   pods(): readonly SimulatedPod[] {
-    return [...this.#pods.values()];
+    return this.#pods.all();
   }
 
   /** UIDs of those that have not ended; undefined while the pod sources have not delivered. */
   activePods(): readonly string[] | undefined {
-    if (!this.#isComplete) return undefined;
-    return this.pods().flatMap(({ uid, ended }) => (ended === true ? [] : [uid]));
+    return this.#pods.active();
   }
 
   /** The checkpoint is written, as when a plugin sends another list. */
@@ -201,7 +170,7 @@ export class SimulatedKubelet {
   }
 
   #listed(): readonly SimulatedPod[] {
-    const delivered = this.pods().filter(({ namespace, name }) => !this.#undelivered.has(podKey(namespace, name)));
+    const delivered = this.#pods.delivered();
     if (this.#fault?.kind !== 'huge') return delivered;
     return [...delivered, { namespace: 'x', name: 'x'.repeat(this.#fault.bytes), uid: 'x', containers: [] }];
   }

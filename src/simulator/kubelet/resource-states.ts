@@ -1,7 +1,11 @@
 import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../../host/clock.ts';
+import type { ContainerGrant } from './allocations.ts';
 import { isHealthy, isOver, type NodeCapacity, nodeCapacity, numaNodesOf, type ResourceState } from './capacity.ts';
 import type { SimulatedStock } from './pods.ts';
+
+/** By container, resource and device. */
+export type DeviceStatus = Record<string, Record<string, Record<string, 'Healthy' | 'Unhealthy'>>>;
 
 /** What a device manager knows of the resources of its plugins. */
 export class ResourceStates {
@@ -59,10 +63,16 @@ export class ResourceStates {
     return state?.stoppedAtMs === undefined ? devices : devices.map((device) => ({ ...device, health: 'Unhealthy' }));
   }
 
-  /** As last sent, whether or not the plugin is still there; healthy for a device that it no longer tells of. */
-  healthSent(resource: string, id: string): 'Healthy' | 'Unhealthy' {
-    const device = this.#sent.get(resource)?.get(id);
-    return device === undefined || isHealthy(device) ? 'Healthy' : 'Unhealthy';
+  /** The health that was sent last, whether or not the plugin is still there; healthy for a device that it no longer tells of. */
+  status(grants: readonly Pick<ContainerGrant, 'container' | 'resource' | 'deviceIds'>[]): DeviceStatus {
+    const told: DeviceStatus = {};
+    for (const { container, resource, deviceIds } of grants) {
+      const sent = this.#sent.get(resource);
+      const isSick = (id: string): boolean => sent?.has(id) === true && !isHealthy(sent.get(id) as Device);
+      const health = Object.fromEntries(deviceIds.map((id) => [id, isSick(id) ? 'Unhealthy' : 'Healthy'] as const));
+      told[container] = { ...told[container], [resource]: health };
+    }
+    return told;
   }
 
   /** For PodResources: what the node has in all. */

@@ -86,9 +86,9 @@ export const PLUGIN_WATCHER: readonly Case[] = [
       await stage.kubelet.end();
       await early.serve();
       await stage.kubelet.start();
+      await stage.until('it has begun to look', () => early.notified.length > 0);
       const late = stage.watched({ resource: 'example.com/late', devices: four }, '.late');
       await late.serve();
-      await stage.until('it is known', () => early.notified.length > 0);
       // One more look.
       const next = stage.watched({ resource: 'example.com/next', devices: four });
       await next.serve();
