@@ -1,28 +1,41 @@
 // All benchmarks one after the other: `npm run bench`, or `npm run bench -- refresh flat` for some. Each compares with its peer in the
-// same run, prints a table and leaves it as JSON in bench/results/. Nothing else should run on the machine meanwhile.
+// same run, prints a table and leaves it as JSON in bench/results/. Nothing else should run on the machine meanwhile. With `--quick`
+// each does the least that shows that it works; its numbers mean little.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
-/** Name of the program, and the question that it answers. */
-const QUESTIONS = {
-  refresh: 'CPU and wall time of a refresh, against a scrape of node_exporter and the bare reads',
-  scrape: 'latency and CPU of a scrape, against node_exporter and a static file',
-  nvidia: 'a refresh of GPUs, against spawning a program that prints the XML, and the library called from C',
-  pods: 'decoding and joining a List, against the bare decode',
-  'fact-to-kubelet': 'from a fact in a file to the kubelet',
-  memory: 'RSS, against node_exporter',
-  flat: '100,000 refreshes: heap, RSS, descriptors',
+/** The question that each program answers, and what makes it quick. */
+const PROGRAMS = {
+  refresh: {
+    question: 'CPU and wall time of a refresh, against a scrape of node_exporter and the bare reads',
+    quick: ['--rounds=1', '--turns=10', '--only=8'],
+  },
+  scrape: { question: 'latency and CPU of a scrape, against node_exporter and a static page', quick: ['--quick'] },
+  nvidia: {
+    question: 'a refresh of GPUs, against spawning a program that prints the XML, and the library called from C',
+    quick: ['--rounds=1', '--reads=20', '--starts=3'],
+  },
+  pods: { question: 'decoding and joining a List, against the bare decode', quick: ['--rounds=1', '--turns=10'] },
+  'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5'] },
+  start: { question: 'from the start to listening and to a page with all devices, built and bundled', quick: ['--quick'] },
+  memory: { question: 'RSS, against node_exporter', quick: ['--rounds=1', '--seconds=3'] },
+  flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
+  hang: { question: 'what a hung probe costs the others', quick: [] },
 };
 
-const wanted = process.argv.slice(2);
-let failed = 0;
-for (const [name, question] of Object.entries(QUESTIONS)) {
-  const program = fileURLToPath(new URL(`${name}.mjs`, import.meta.url));
-  if ((wanted.length > 0 && !wanted.includes(name)) || !existsSync(program)) continue;
+const { values, positionals } = parseArgs({ options: { quick: { type: 'boolean', default: false } }, allowPositionals: true });
+const unknown = positionals.filter((name) => !(name in PROGRAMS));
+if (unknown.length > 0) throw new Error(`no benchmark is called ${unknown.join(', ')}; there are ${Object.keys(PROGRAMS).join(', ')}`);
+
+const failed = [];
+for (const [name, { question, quick }] of Object.entries(PROGRAMS)) {
+  if (positionals.length > 0 && !positionals.includes(name)) continue;
   console.log(`\n${name}: ${question}`);
-  const [status] = await once(spawn(process.execPath, [program], { stdio: 'inherit' }), 'exit');
-  if (status !== 0) failed += 1;
+  const program = fileURLToPath(new URL(`${name}.mjs`, import.meta.url));
+  const [status] = await once(spawn(process.execPath, [program, ...(values.quick ? quick : [])], { stdio: 'inherit' }), 'exit');
+  if (status !== 0) failed.push(name);
 }
-process.exitCode = failed === 0 ? 0 : 1;
+if (failed.length > 0) console.error(`failed: ${failed.join(', ')}`);
+process.exitCode = failed.length === 0 ? 0 : 1;

@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { DIST } from './dist.mjs';
 
-/** Resolves when it listens. `program`: where its built or bundled files lie. */
-export async function startServe(node, kubelet, { interval = '250ms', program = `${DIST}/cli/main.js`, flags = [] } = {}) {
+/** A state file of its own, so that nothing is known from an earlier start. */
+export function serveArguments(node, kubelet, interval) {
   const options = Object.entries(node.options).flatMap(([family, given]) =>
     Object.entries(given).map(([option, value]) => `--probe.${family}.${option}=${value}`),
   );
-  const args = [
+  return [
     '--web.listen-address=127.0.0.1:0',
     '--log.format=json',
     '--log.level=info',
@@ -21,9 +21,13 @@ export async function startServe(node, kubelet, { interval = '250ms', program = 
     `--podresources.socket=${kubelet.podResourcesSocket}`,
     `--podresources.checkpoint=${kubelet.checkpoint}`,
     ...options,
-    ...flags,
   ];
-  const child = spawn(process.execPath, [program, 'serve', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+/** Resolves when it listens. */
+export async function startServe(node, kubelet, { interval, flags = [] }) {
+  const args = [`${DIST}/cli/main.js`, 'serve', ...serveArguments(node, kubelet, interval), ...flags];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   for await (const line of createInterface({ input: child.stderr })) {
     const { address } = JSON.parse(line);
     if (address === undefined) continue;
