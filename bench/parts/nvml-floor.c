@@ -32,7 +32,8 @@ static double cpu_us(void) {
 FUNCTIONS(DECLARE)
 
 static const uint32_t fields[][2] = {{82, 0}, {83, 0}, {186, 0}, {185, 0}, {186, 1}, {186, 2}, {95, 0}, {74, 0}, {76, 0},
-                                     {77, 0}, {78, 0}, {79, 0}, {230, 0}, {3, 0}, {4, 0}, {269, 0}, {270, 0}, {271, 0}};
+                                     {77, 0}, {78, 0}, {79, 0}, {230, 0}, {197, 0}, {198, 0}, {3, 0},
+                                     {4, 0}, {269, 0}, {270, 0}, {271, 0}};
 #define FIELDS (sizeof fields / sizeof *fields)
 static struct { uint32_t id, scope; int64_t at, latency; uint32_t type; int code; uint64_t value; } field[FIELDS];
 static uint32_t scratch[1024], processes[2048];

@@ -4,11 +4,11 @@ import type { CheckpointEntry } from '../model/pod-resources.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReading, DeviceState } from '../model/snapshot.ts';
 import type { ContainerCounters, HolderCounter, HolderCounters, Told } from './container-counters.ts';
-import { memoryByHolder } from './processes.ts';
+import { useByHolder } from './processes.ts';
 
 /**
  * What each container sees of its devices. A device held by one container gives that container its readings; of a device
- * shared by several only what can be told apart: the memory of their processes. A number is never given to two owners, so
+ * shared by several only what can be told apart: memory and utilization of their processes. A number is never given to two owners, so
  * sums over containers stay true.
  */
 export function containerReadings(
@@ -97,9 +97,10 @@ function seriesOf({ metric, labels }: Reading): string {
 }
 
 function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReading[] {
-  return [...memoryByHolder(state.holders, state.processes, checkpoint)].map(([holder, bytes]) =>
-    owned(holder, state, { metric: shared.memoryUsed.name, value: bytes }),
-  );
+  return [...useByHolder(state.holders, state.processes, checkpoint)].flatMap(([holder, { memoryUsedBytes, utilization }]) => [
+    ...(memoryUsedBytes === undefined ? [] : [owned(holder, state, { metric: shared.memoryUsed.name, value: memoryUsedBytes })]),
+    ...[...utilization].map(([engine, value]) => owned(holder, state, { metric: shared.utilization.name, labels: { engine }, value })),
+  ]);
 }
 
 function owned(holder: Allocation, state: DeviceState, reading: Reading): ContainerReading {

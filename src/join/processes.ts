@@ -2,29 +2,50 @@ import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 
+/** What the processes of one holder use of a device; what none of them tells is absent. */
+export interface ProcessUse {
+  readonly memoryUsedBytes?: number;
+  /** By engine. */
+  readonly utilization: ReadonlyMap<string, number>;
+}
+
 /**
- * Device memory that each holder's processes use, in bytes. A process knows its pod's UID (cgroup), the kubelet's checkpoint
- * ties the UID to a container and its device ids, and an allocation gives the names. Processes that this chain does not lead
- * to exactly one holder are left out rather than guessed.
+ * What each holder's processes use of a shared device. A process knows its pod's UID (cgroup), the kubelet's checkpoint ties the UID
+ * to a container and its device ids, and an allocation gives the names. Processes that this chain does not lead to exactly one
+ * holder are left out rather than guessed.
  */
-export function memoryByHolder(
+export function useByHolder(
   holders: readonly Allocation[],
   processes: readonly DeviceProcess[],
   checkpoint: readonly CheckpointEntry[],
-): ReadonlyMap<Allocation, number> {
-  const used = new Map<Allocation, number>();
+): ReadonlyMap<Allocation, ProcessUse> {
+  const used = new Map<Allocation, ProcessUse>();
   for (const process of processes) {
-    if (process.podUid === undefined || process.memoryUsedBytes === undefined) continue;
-    const entries = checkpoint.filter((entry) => entry.podUid === process.podUid);
-    const owners = holders.filter((holder) =>
-      entries.some(
-        (entry) => entry.container === holder.container && entry.resource === holder.resource && entry.deviceIds.includes(holder.deviceId),
-      ),
-    );
-    const containers = new Set(owners.map((owner) => owner.container));
-    const owner = owners[0];
-    if (owner === undefined || containers.size > 1) continue;
-    used.set(owner, (used.get(owner) ?? 0) + process.memoryUsedBytes);
+    const owner = ownerOf(process, holders, checkpoint);
+    if (owner !== undefined) used.set(owner, sumOf(used.get(owner), process));
   }
   return used;
+}
+
+function ownerOf(
+  { podUid }: DeviceProcess,
+  holders: readonly Allocation[],
+  checkpoint: readonly CheckpointEntry[],
+): Allocation | undefined {
+  if (podUid === undefined) return undefined;
+  const entries = checkpoint.filter((entry) => entry.podUid === podUid);
+  const owners = holders.filter((holder) =>
+    entries.some(
+      (entry) => entry.container === holder.container && entry.resource === holder.resource && entry.deviceIds.includes(holder.deviceId),
+    ),
+  );
+  const containers = new Set(owners.map((owner) => owner.container));
+  return containers.size > 1 ? undefined : owners[0];
+}
+
+function sumOf(before: ProcessUse | undefined, { memoryUsedBytes, utilization }: DeviceProcess): ProcessUse {
+  const engines = new Map(before?.utilization);
+  for (const [engine, share] of Object.entries(utilization ?? {})) engines.set(engine, (engines.get(engine) ?? 0) + share);
+  const memory = memoryUsedBytes === undefined ? before?.memoryUsedBytes : (before?.memoryUsedBytes ?? 0) + memoryUsedBytes;
+  return { utilization: engines, ...(memory === undefined ? {} : { memoryUsedBytes: memory }) };
 }

@@ -7,6 +7,8 @@ export interface DeviceProcess {
   /** In the host's PID namespace. */
   readonly pid: number;
   readonly memoryUsedBytes?: number;
+  /** Share of the device's time, 0 to 1, that was spent on it of late, by engine as in `device_utilization_ratio`. */
+  readonly utilization?: Readonly<Record<string, number>>;
   /** From `/proc/<pid>/cgroup`; absent when the process belongs to no pod or the file is not visible. */
   readonly podUid?: string;
   readonly containerId?: string;

@@ -78,6 +78,27 @@ describe('readings of a container', () => {
     ]);
   });
 
+  it('tell the utilization of each sharer by its processes, engine by engine', () => {
+    const [a, b] = [allocation({ deviceId: 'd::0', pod: 'a' }), allocation({ deviceId: 'd::1', pod: 'b' })];
+    const processes = [
+      { pid: 1, podUid: 'uid-a', utilization: { gpu: 0.25, memory: 0.125 } },
+      { pid: 2, podUid: 'uid-a', memoryUsedBytes: 5, utilization: { gpu: 0.5, memory: 0 } },
+      { pid: 3, podUid: 'uid-b', memoryUsedBytes: 7 },
+      { pid: 4, utilization: { gpu: 1 } },
+    ];
+    const checkpoint = [
+      { podUid: 'uid-a', container: 'main', resource: 'example.com/toy', deviceIds: ['d::0'] },
+      { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
+    ];
+    const result = containerReadings([state([a, b], [], processes)], specs, checkpoint, new ContainerCounters());
+    expect(result.map(({ pod, reading }) => [pod, reading.metric, reading.labels?.engine, reading.value])).toEqual([
+      ['a', 'device_memory_used_bytes', undefined, 5],
+      ['a', 'device_utilization_ratio', 'gpu', 0.75],
+      ['a', 'device_utilization_ratio', 'memory', 0.125],
+      ['b', 'device_memory_used_bytes', undefined, 7],
+    ]);
+  });
+
   it('guess nothing when two containers of one pod share the device', () => {
     const holders = [allocation({ deviceId: 'd::0', container: 'x' }), allocation({ deviceId: 'd::1', container: 'y' })];
     const checkpoint = [

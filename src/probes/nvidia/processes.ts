@@ -3,10 +3,12 @@ import type { Tree } from '../../host/tree.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
 import { numberValue } from './cell.ts';
 import { cellAt, childrenOf, type Element } from './document.ts';
+import { shareAt } from './nvml/process-shares.ts';
 
 interface Listed {
   readonly pid: number;
   readonly memoryUsedBytes?: number;
+  readonly utilization?: Readonly<Record<string, number>>;
   /** Present for a process inside a MIG instance. */
   readonly instance?: string;
 }
@@ -21,12 +23,12 @@ export function processesOf(gpu: Element, proc: Tree, instance?: string): readon
     if (instance !== undefined && listed.instance !== instance) continue;
     const known = byPid.get(listed.pid);
     const memory = Math.max(listed.memoryUsedBytes ?? -1, known?.memoryUsedBytes ?? -1);
-    byPid.set(listed.pid, { pid: listed.pid, ...(memory < 0 ? {} : { memoryUsedBytes: memory }) });
+    const { pid, utilization } = listed;
+    byPid.set(pid, { pid, ...(memory < 0 ? {} : { memoryUsedBytes: memory }), ...(utilization === undefined ? {} : { utilization }) });
   }
-  return [...byPid.values()].map(({ pid, memoryUsedBytes }) => ({
-    pid,
-    ...(memoryUsedBytes === undefined ? {} : { memoryUsedBytes }),
-    ...parseCgroup(proc.text(`${pid}/cgroup`) ?? ''),
+  return [...byPid.values()].map((listed) => ({
+    ...listed,
+    ...parseCgroup(proc.text(`${listed.pid}/cgroup`) ?? ''),
   }));
 }
 
@@ -34,15 +36,27 @@ function readProcess(element: Element): readonly Listed[] {
   const pid = cellAt(element, 'pid');
   if (pid.kind !== 'number' || pid.quantity !== 'count' || !Number.isSafeInteger(pid.value) || pid.value <= 0) return [];
   const memory = numberValue(cellAt(element, 'used_memory'), 'bytes');
+  const utilization = readUtilization(element);
   const gpuInstance = cellAt(element, 'gpu_instance_id');
   const computeInstance = cellAt(element, 'compute_instance_id');
   return [
     {
       pid: pid.value,
       ...(memory === undefined ? {} : { memoryUsedBytes: Number(memory) }),
+      ...(utilization.length === 0 ? {} : { utilization: Object.fromEntries(utilization) }),
       ...(gpuInstance.kind === 'number' && computeInstance.kind === 'number'
         ? { instance: `${gpuInstance.value}/${computeInstance.value}` }
         : {}),
     },
   ];
+}
+
+const ENGINES = ['gpu', 'memory', 'encoder', 'decoder', 'jpeg', 'ofa'];
+
+/** Told by the library alone. */
+function readUtilization(element: Element): readonly (readonly [string, number])[] {
+  return ENGINES.flatMap((engine) => {
+    const share = numberValue(cellAt(element, shareAt(engine)), 'ratio');
+    return share === undefined ? [] : [[engine, Number(share)] as const];
+  });
 }

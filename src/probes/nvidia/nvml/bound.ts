@@ -4,12 +4,14 @@ import type { Library } from './library.ts';
 import type { Memory } from './memory.ts';
 import { NvLinks } from './nvlink.ts';
 import { ProcessList } from './process-list.ts';
+import { ProcessShares } from './process-shares.ts';
 import { bindQuestions, type Questions } from './questions.ts';
 
 /** Everything that reads GPUs, bound to one library and driver. One call at a time: all write into the same memory. */
 export interface Bound {
   readonly questions: Questions;
   readonly processes: ProcessList;
+  readonly shares: ProcessShares;
   readonly finder: InstanceFinder;
   readonly links: NvLinks;
   /** Undefined where the driver does not know them, or they are not wanted. */
@@ -21,6 +23,7 @@ export function bindAll(library: Library, scratch: Memory, driver: string, isAct
   return {
     questions: bindQuestions(library, branch),
     processes: new ProcessList(library),
+    shares: new ProcessShares(library),
     finder: new InstanceFinder(library, scratch),
     links: new NvLinks(library, scratch),
     gpm: isActivityWanted ? bindGpm(library) : undefined,

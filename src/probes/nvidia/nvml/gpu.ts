@@ -10,6 +10,7 @@ import type { Values } from './getter.ts';
 import type { FoundInstance, InstanceHandles } from './instances.ts';
 import type { Handle } from './library.ts';
 import { type Listing, NO_LISTING } from './process-list.ts';
+import type { Shares } from './process-shares.ts';
 import { type EccForm, type Question, Respondent, withhold } from './questions.ts';
 import { VOLTA } from './words.ts';
 
@@ -52,6 +53,7 @@ export class Gpu {
   #handles: InstanceHandles = [];
   #mode: Values[string];
   #listing: Listing = NO_LISTING;
+  #shares: Shares | undefined;
   /** Those of errors, when they were last told by memory. */
   #corrected: Values[string];
   #uncorrected: Values[string];
@@ -117,7 +119,7 @@ export class Gpu {
     if (isSplitAnew) ended = this.#ask(questions.fast);
     ended ??= this.#askErrors(slow);
     if (ended !== undefined) return ended;
-    this.#refreshProcesses();
+    this.#refreshProcesses(slow);
     if (facts) ended = this.#ask(questions.facts) ?? this.#ask(questions.lifetime[this.#eccForm]);
     if (slow) ended ??= this.#ask(questions.slow);
     if (ended === undefined) this.#refreshMore(due.nowMs, slow);
@@ -165,6 +167,7 @@ export class Gpu {
     this.values.processes = undefined;
     this.values['processes/process_info'] = undefined;
     this.#listing = NO_LISTING;
+    this.#shares = undefined;
     this.#corrected = undefined;
     this.#links = [];
     this.more = [];
@@ -180,15 +183,21 @@ export class Gpu {
     this.#respondent.forget();
   }
 
-  #refreshProcesses(): void {
-    const { processes: before } = this.#listing;
+  /** `isDue`: also what was spent on them. */
+  #refreshProcesses(isDue: boolean): void {
+    const [listing, shares] = [this.#listing, this.#shares];
     this.#note('nvmlDeviceGetComputeRunningProcesses');
-    this.#listing = this.#bound.processes.read(this.handle, this.#listing);
+    this.#listing = this.#bound.processes.read(this.handle, listing);
     this.#guard?.leaveNamed();
     const { processes } = this.#listing;
-    if (processes === before) return;
-    this.#change |= arePids(before, processes) ? CHANGE.processes : CHANGE.other;
-    this.values['processes/process_info'] = processes;
+    if (processes === undefined || processes.length === 0) this.#shares = undefined;
+    else if (isDue) {
+      const pids = processes.map(({ pid }) => String(pid));
+      this.#shares = this.#noted('nvmlDeviceGetProcessUtilization', () => this.#bound.shares.read(this.handle, shares?.atUs ?? 0, pids));
+    }
+    if (this.#listing === listing && this.#shares === shares) return;
+    this.#change |= arePids(listing.processes, processes) ? CHANGE.processes : CHANGE.other;
+    this.values['processes/process_info'] = withShares(processes, this.#shares);
     this.values.processes = processes === undefined ? undefined : '';
   }
 
@@ -258,6 +267,12 @@ function isSameInstance(found: FoundInstance, known: FoundInstance | undefined):
     found.values.gpu_instance_id === known.values.gpu_instance_id &&
     found.values.compute_instance_id === known.values.compute_instance_id
   );
+}
+
+/** A process that came after the last look has none. */
+function withShares(processes: readonly Values[] | undefined, shares: Shares | undefined): readonly Values[] | undefined {
+  if (shares === undefined) return processes;
+  return processes?.map((process) => ({ ...process, ...shares.byPid.get(String(process.pid)) }));
 }
 
 /** The same processes in the same order, with whatever memory. */

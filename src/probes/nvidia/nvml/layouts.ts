@@ -12,7 +12,16 @@ export const MEMORY_V2 = { size: 40, version: versionWord(40, 2), total: 8, rese
 export const UTILIZATION = { size: 8, gpu: 0, memory: 4 } as const;
 /** `nvmlProcessInfo_t`, versions 2 and 3. Memory is all ones where it is not told. */
 export const PROCESS = { size: 24, pid: 0, memory: 8, gpuInstance: 16, computeInstance: 20 } as const;
-export const PROCESS_SAMPLE = { size: 32, pid: 0, timestamp: 8, sm: 16, memory: 20, encoder: 24, decoder: 28 } as const;
+/** `nvmlProcessUtilizationSample_t`. */
+export const PROCESS_SAMPLE = { size: 32, pid: 0, timestamp: 8, engines: { gpu: 16, memory: 20, encoder: 24, decoder: 28 } } as const;
+/** `nvmlProcessUtilizationInfo_v1_t`, and what leads to a list of them. */
+export const PROCESS_SHARE = {
+  size: 40,
+  pid: 8,
+  timestamp: 0,
+  engines: { gpu: 12, memory: 16, encoder: 20, decoder: 24, jpeg: 28, ofa: 32 },
+} as const;
+export const PROCESS_SHARES = { size: 24, version: versionWord(24, 1), count: 4, since: 8, list: 16 } as const;
 export const ATTRIBUTES = { size: 40, multiprocessors: 0 } as const;
 export const FIELD = { size: 40, id: 0, scope: 4, type: 24, code: 28, value: 32 } as const;
 export const EVENT = { size: 32, device: 0, type: 8, data: 16, gpuInstance: 24, computeInstance: 28 } as const;

@@ -174,5 +174,13 @@ function areEqual(a: readonly DeviceProcess[], b: readonly DeviceProcess[]): boo
 }
 
 function isEqual(a: DeviceProcess, b: DeviceProcess): boolean {
-  return a.pid === b.pid && a.memoryUsedBytes === b.memoryUsedBytes && a.podUid === b.podUid && a.containerId === b.containerId;
+  const [used, before] = [Object.entries(a.utilization ?? {}), b.utilization ?? {}];
+  return (
+    a.pid === b.pid &&
+    a.memoryUsedBytes === b.memoryUsedBytes &&
+    a.podUid === b.podUid &&
+    a.containerId === b.containerId &&
+    used.length === Object.keys(before).length &&
+    used.every(([engine, share]) => share === before[engine])
+  );
 }

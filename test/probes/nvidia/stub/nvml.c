@@ -27,12 +27,14 @@ enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, S
 
 struct value { const char *name; int moves; uint32_t hash; char text[96]; unsigned long long number; };
 struct process { char kind; unsigned pid, gi, ci; unsigned long long memory; };
+struct share { unsigned pid; unsigned long long at; unsigned engine[6]; };
 struct field { unsigned id, scope, type; int code; double real; unsigned long long number; };
 struct device {
   int used, gpu, mig;
-  int values, processes, fields;
+  int values, processes, fields, shares;
   struct value value[MOST_VALUES];
   struct process process[64];
+  struct share share[64];
   struct field field[128];
   short slot[SLOTS];
   long lost_after, calls;
@@ -85,6 +87,12 @@ static void add(struct device *device, const char *name, const char *text) {
     char memory[32] = "";
     sscanf(text, " %c %u %31s %u %u", &p->kind, &p->pid, memory, &p->gi, &p->ci);
     p->memory = strcmp(memory, "none") == 0 ? ~0ull : strtoull(memory, NULL, 0);
+    return;
+  }
+  if (strcmp(name, "share") == 0) {
+    /* share = pid, time in microseconds, percent of the engines gpu, memory, encoder, decoder, jpeg, ofa */
+    struct share *p = &device->share[device->shares++];
+    sscanf(text, "%u %llu %u %u %u %u %u %u", &p->pid, &p->at, &p->engine[0], &p->engine[1], &p->engine[2], &p->engine[3], &p->engine[4], &p->engine[5]);
     return;
   }
   if (strcmp(name, "field") == 0) {
@@ -500,6 +508,41 @@ static ret processes(struct device *d, const char *function, char kind, unsigned
 }
 ret nvmlDeviceGetComputeRunningProcesses_v3(struct device *d, unsigned *count, struct process_info *out) { return processes(d, "nvmlDeviceGetComputeRunningProcesses_v3", 'C', count, out); }
 ret nvmlDeviceGetGraphicsRunningProcesses_v3(struct device *d, unsigned *count, struct process_info *out) { return processes(d, "nvmlDeviceGetGraphicsRunningProcesses_v3", 'G', count, out); }
+
+/* What was spent on processes after a time; split GPUs do not tell. */
+static ret shares(struct device *d, const char *function, unsigned long long since, unsigned *count) {
+  ret code = enter(d, function);
+  if (code != OK) return code;
+  if (d->shares == 0 || (find(d, "mig_current") && big(d, "mig_current"))) return UNSUPPORTED;
+  unsigned room = *count, found = 0;
+  for (int i = 0; i < d->shares; i++) found += d->share[i].at > since;
+  *count = found;
+  return found == 0 ? NOT_FOUND : found > room ? SIZE : OK;
+}
+struct old_share { unsigned pid; unsigned long long at; unsigned engine[4]; };
+ret nvmlDeviceGetProcessUtilization(struct device *d, struct old_share *out, unsigned *count, unsigned long long since) {
+  _Static_assert(sizeof(struct old_share) == 32, "nvmlProcessUtilizationSample_t");
+  ret code = shares(d, "nvmlDeviceGetProcessUtilization", since, count);
+  for (int i = 0; code == OK && i < d->shares; i++) {
+    struct share *s = &d->share[i];
+    if (s->at > since) *out++ = (struct old_share){s->pid, s->at, {s->engine[0], s->engine[1], s->engine[2], s->engine[3]}};
+  }
+  return code;
+}
+struct new_share { unsigned long long at; unsigned pid, engine[6]; };
+struct new_shares { unsigned version, count; unsigned long long since; struct new_share *list; };
+ret nvmlDeviceGetProcessesUtilizationInfo(struct device *d, struct new_shares *out) {
+  _Static_assert(sizeof(struct new_share) == 40 && sizeof(struct new_shares) == 24, "nvmlProcessesUtilizationInfo_v1_t");
+  if (out->version != (24 | 1 << 24)) return VERSION;
+  ret code = shares(d, "nvmlDeviceGetProcessesUtilizationInfo", out->since, &out->count);
+  for (int i = 0, at = 0; code == OK && i < d->shares; i++) {
+    struct share *s = &d->share[i];
+    if (s->at <= out->since) continue;
+    out->list[at] = (struct new_share){.at = s->at, .pid = s->pid};
+    memcpy(out->list[at++].engine, s->engine, sizeof s->engine);
+  }
+  return code;
+}
 
 ret nvmlDeviceGetMaxMigDeviceCount(struct device *d, unsigned *out) { *out = MOST_MIGS - 1; return enter(d, "nvmlDeviceGetMaxMigDeviceCount"); }
 ret nvmlDeviceGetMigDeviceHandleByIndex(struct device *d, unsigned index, struct device **out) {

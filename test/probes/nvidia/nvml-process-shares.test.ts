@@ -1,0 +1,99 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
+import { createHost } from '../../../src/host/host.ts';
+import type { Collection } from '../../../src/model/collection.ts';
+import type { Probe } from '../../../src/probes/family.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+import { type LiveNode, liveNode } from './scripted-machine.ts';
+import { hopper, type ScriptedGpu } from './scripted-script.ts';
+
+const nodes: LiveNode[] = [];
+const probes: Probe[] = [];
+afterEach(async () => {
+  for (const probe of probes.splice(0)) await probe.close?.();
+  for (const node of nodes.splice(0)) node.remove();
+});
+
+function started(gpu: ScriptedGpu): { node: LiveNode; at(ms: number): Promise<Collection> } {
+  let nowMs = 0;
+  const clock: Clock = { ...systemClock, monotonic: () => nowMs };
+  const node = liveNode({ gpus: [gpu] }, (root) =>
+    createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
+  );
+  nodes.push(node);
+  writeFileSync(join(node.root, 'dev/kmsg'), '');
+  const probe = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library }));
+  probes.push(probe);
+  return {
+    node,
+    at: (ms) => {
+      nowMs = ms;
+      return Promise.resolve(probe.collect());
+    },
+  };
+}
+
+/** `pid time gpu memory encoder decoder jpeg ofa`. */
+const using = (shares: readonly string[], processes = ['C 11 1048576', 'C 12 1048576'], more: readonly string[] = []): ScriptedGpu => ({
+  ...hopper(0),
+  processes,
+  lines: [...shares.map((share) => `share = ${share}`), ...more],
+});
+
+const gpuShares = ({ reports }: Collection): Record<number, number | undefined> =>
+  Object.fromEntries((reports[0]?.processes ?? []).map(({ pid, utilization }) => [pid, utilization?.gpu]));
+
+describe('what a GPU spent on its processes', () => {
+  it('is the mean of the samples of each, by engine, and zero for those without', async () => {
+    const { at } = started(using(['11 100 40 10 0 6 2 0', '11 200 60 30 0 0 0 0', '99 200 5 0 0 0 0 0']));
+    const { reports } = await at(0);
+    expect(reports[0]?.processes).toEqual([
+      { pid: 11, memoryUsedBytes: 1_048_576, utilization: { gpu: 0.5, memory: 0.2, encoder: 0, decoder: 0.03, jpeg: 0.01, ofa: 0 } },
+      { pid: 12, memoryUsedBytes: 1_048_576, utilization: { gpu: 0, memory: 0, encoder: 0, decoder: 0, jpeg: 0, ofa: 0 } },
+    ]);
+  });
+
+  it('is asked for with what can wait, and of samples that were not seen before', async () => {
+    const { node, at } = started(using(['11 100 40 0 0 0 0 0']));
+    await at(0);
+    node.write({ gpus: [using(['11 100 40 0 0 0 0 0', '11 200 90 0 0 0 0 0', '12 200 10 0 0 0 0 0'])] });
+    expect(gpuShares(await at(10_000))).toEqual({ 11: 0.4, 12: 0 });
+    expect(gpuShares(await at(30_000))).toEqual({ 11: 0.9, 12: 0.1 });
+    expect(gpuShares(await at(60_000))).toEqual({ 11: 0, 12: 0 });
+  });
+
+  it('is not known of a process that came since', async () => {
+    const { node, at } = started(using(['11 100 40 0 0 0 0 0'], ['C 11 1048576']));
+    await at(0);
+    node.write({ gpus: [using(['11 100 40 0 0 0 0 0'], ['C 11 1048576', 'C 13 4096'])] });
+    expect(gpuShares(await at(10_000))).toEqual({ 11: 0.4, 13: undefined });
+    expect(gpuShares(await at(30_000))).toEqual({ 11: 0, 13: 0 });
+  });
+
+  it('comes by the older function where the driver has no other, for four engines', async () => {
+    const { at } = started(using(['11 100 40 10 5 6 7 8'], undefined, ['fail.nvmlDeviceGetProcessesUtilizationInfo = 13']));
+    const { reports } = await at(0);
+    expect(reports[0]?.processes?.map(({ utilization }) => utilization)).toEqual([
+      { gpu: 0.4, memory: 0.1, encoder: 0.05, decoder: 0.06 },
+      { gpu: 0, memory: 0, encoder: 0, decoder: 0 },
+    ]);
+  });
+
+  it('leaves out samples that cannot be', async () => {
+    const { at } = started(using(['11 100 4294967295 0 0 0 0 0', '11 200 30 0 0 0 0 0', '12 200 101 0 0 0 0 0']));
+    expect(gpuShares(await at(0))).toEqual({ 11: 0.3, 12: 0 });
+  });
+
+  it.each([3, 4, 999])('is absent when the driver answers %i, and the processes stay', async (code) => {
+    const { at } = started(using(['11 100 40 0 0 0 0 0'], undefined, [`fail.nvmlDeviceGetProcessesUtilizationInfo = ${code}`]));
+    const { reports, problems } = await at(0);
+    expect(reports[0]?.processes).toEqual([
+      { pid: 11, memoryUsedBytes: 1_048_576 },
+      { pid: 12, memoryUsedBytes: 1_048_576 },
+    ]);
+    expect(problems).toEqual([]);
+  });
+});
