@@ -1,4 +1,4 @@
-import type { ClaimResource, ContainerResources, ListPodResourcesResponse } from '../generated/podresources/v1/api.ts';
+import type { ClaimResource, ContainerResources, ListPodResourcesResponse, PodResources } from '../generated/podresources/v1/api.ts';
 import { type Allocation, allocationKey } from '../model/allocation.ts';
 import type { ExclusiveResources } from '../model/pod-resources.ts';
 import { blockKey, compareText, memoryBlocks, numaNodesOf, sortedNumbers } from './topology.ts';
@@ -9,6 +9,12 @@ export interface Attribution {
   readonly exclusive: readonly ExclusiveResources[];
 }
 
+/** What is said of one pod: its part of an attribution, in the same order. */
+export interface PodPart extends Attribution {
+  /** Namespace and name. */
+  readonly pod: string;
+}
+
 type Container = Pick<Allocation, 'namespace' | 'pod' | 'container'>;
 
 /**
@@ -16,17 +22,45 @@ type Container = Pick<Allocation, 'namespace' | 'pod' | 'container'>;
  * container, resource and id. Pod-level CPUs and memory overlap with those of the containers and are not read.
  */
 export function attributionFrom(response: ListPodResourcesResponse): Attribution {
+  return attributionOf(response.podResources.map(podPart));
+}
+
+export function podPart({ namespace, name, containers }: PodResources): PodPart {
   const allocations = new Map<string, Allocation>();
   const exclusive = new Map<string, ExclusiveResources>();
-  for (const pod of response.podResources) {
-    for (const resources of pod.containers) {
-      const container = { namespace: pod.namespace, pod: pod.name, container: resources.name };
-      addDevices(allocations, container, resources);
-      addClaims(allocations, container, resources);
-      addExclusive(exclusive, container, resources);
-    }
+  for (const resources of containers) {
+    const container = { namespace, pod: name, container: resources.name };
+    addDevices(allocations, container, resources);
+    addClaims(allocations, container, resources);
+    addExclusive(exclusive, container, resources);
   }
-  return { allocations: inOrder(allocations), exclusive: inOrder(exclusive) };
+  return { pod: `${namespace}\u0000${name}`, allocations: inOrder(allocations), exclusive: inOrder(exclusive) };
+}
+
+/** Puts the pods into order and their parts together. A pod that comes twice is an ended one and its successor. */
+export function attributionOf(parts: readonly PodPart[]): Attribution {
+  const byPod = new Map<string, PodPart>();
+  for (const part of parts) {
+    const known = byPod.get(part.pod);
+    byPod.set(part.pod, known === undefined ? part : together(known, part));
+  }
+  const allocations: Allocation[] = [];
+  const exclusive: ExclusiveResources[] = [];
+  // Keys of allocations and containers begin with that of their pod, so all are in order when the pods are.
+  for (const pod of [...byPod.keys()].sort()) {
+    const part = byPod.get(pod) as PodPart;
+    for (const allocation of part.allocations) allocations.push(allocation);
+    for (const entry of part.exclusive) exclusive.push(entry);
+  }
+  return { allocations, exclusive };
+}
+
+function together(a: PodPart, b: PodPart): PodPart {
+  const allocations = new Map<string, Allocation>();
+  for (const allocation of [...a.allocations, ...b.allocations]) add(allocations, allocation);
+  const exclusive = new Map(a.exclusive.map((entry) => [containerKey(entry), entry]));
+  for (const entry of b.exclusive) addEntry(exclusive, entry);
+  return { pod: a.pod, allocations: inOrder(allocations), exclusive: inOrder(exclusive) };
 }
 
 function addDevices(into: Map<string, Allocation>, container: Container, { devices }: ContainerResources): void {
@@ -78,9 +112,13 @@ function addExclusive(into: Map<string, ExclusiveResources>, container: Containe
   const cpus = sortedNumbers(resources.cpuIds);
   const memory = memoryBlocks(resources.memory);
   if (cpus.length === 0 && memory.length === 0) return;
-  const key = containerKey(container);
+  addEntry(into, { ...container, cpus, memory });
+}
+
+function addEntry(into: Map<string, ExclusiveResources>, entry: ExclusiveResources): void {
+  const key = containerKey(entry);
   const known = into.get(key);
-  into.set(key, known === undefined ? { ...container, cpus, memory } : merged(known, cpus, memory));
+  into.set(key, known === undefined ? entry : merged(known, entry.cpus, entry.memory));
 }
 
 /** An ended pod and its successor of the same name are told apart by nothing: what both have counts once. */
@@ -94,7 +132,9 @@ export function containerKey({ namespace, pod, container }: Container): string {
 }
 
 export function inOrder<T>(entries: ReadonlyMap<string, T>): T[] {
-  return [...entries].sort(([a], [b]) => compareText(a, b)).map(([, value]) => value);
+  if (entries.size < 2) return [...entries.values()];
+  // By code unit, as sorting does without being told how.
+  return [...entries.keys()].sort().map((key) => entries.get(key) as T);
 }
 
 function claimKey(claim: { readonly claimNamespace: string; readonly claimName: string }): string {

@@ -1,18 +1,14 @@
 import { status } from '@grpc/grpc-js';
-import {
-  AllocatableResourcesRequest,
-  ListPodResourcesRequest,
-  type ListPodResourcesResponse,
-  PodResourcesListerService as v1,
-} from '../generated/podresources/v1/api.ts';
+import { AllocatableResourcesRequest, ListPodResourcesRequest, PodResourcesListerService as v1 } from '../generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../generated/podresources/v1alpha1/api.ts';
 import type { Clock } from '../host/clock.ts';
 import { type SocketState, socketAt } from '../host/socket-file.ts';
 import type { Allocatable } from '../model/pod-resources.ts';
 import { allocatableFrom } from './allocatable.ts';
-import { type Attribution, attributionFrom } from './allocations.ts';
+import type { Attribution } from './allocations.ts';
 import { type CallResult, Connection, type Method } from './connection.ts';
 import { callFailure, type Failure, isUnsupported, pathFailure, statusName } from './failure.ts';
+import { ListReader } from './list-reader.ts';
 import type { PodResourcesOptions } from './options.ts';
 
 export type ListResult =
@@ -34,7 +30,11 @@ export interface AskedQuestion {
 }
 
 /** v1alpha1 uses the same field numbers and knows fewer of them, so its answer reads as one of v1. */
-const listV1alpha1 = { ...v1.list, path: v1alpha1.list.path };
+function listMethods(read: (bytes: Buffer) => Attribution): Record<'v1' | 'v1alpha1', Method<ListPodResourcesRequest, Attribution>> {
+  const { path, requestSerialize } = v1.list;
+  const list = { path, requestSerialize, responseDeserialize: read };
+  return { v1: list, v1alpha1: { ...list, path: v1alpha1.list.path } };
+}
 
 /** Asks the kubelet; one question at a time. Never throws. */
 export class PodResourcesClient {
@@ -42,6 +42,8 @@ export class PodResourcesClient {
   readonly #clock: Clock;
   readonly #onAsked: (question: AskedQuestion) => void;
   readonly #connection: Connection;
+  readonly #reader = new ListReader();
+  readonly #methods = listMethods((bytes) => this.#reader.read(bytes));
   #identity: string | undefined;
   #api: 'v1' | 'v1alpha1' = 'v1';
   #hasAllocatable = true;
@@ -67,7 +69,7 @@ export class PodResourcesClient {
     }
     const asked = await this.#list();
     if (asked.error !== undefined) return { ok: false, failure: await callFailure(socket, 'List', asked.error) };
-    return { ok: true, api: this.#api, attribution: attributionFrom(asked.response), identity: state.identity };
+    return { ok: true, api: this.#api, attribution: asked.response, identity: state.identity };
   }
 
   /** To be asked after a `List` that was answered. */
@@ -96,13 +98,13 @@ export class PodResourcesClient {
     this.#connection.reset();
   }
 
-  async #list(): Promise<CallResult<ListPodResourcesResponse>> {
+  async #list(): Promise<CallResult<Attribution>> {
     const request = ListPodResourcesRequest.create();
     if (this.#api === 'v1') {
-      const asked = await this.#ask('List', v1.list, request);
+      const asked = await this.#ask('List', this.#methods.v1, request);
       if (asked.error?.code !== status.UNIMPLEMENTED) return asked;
     }
-    const asked = await this.#ask('List', listV1alpha1, request);
+    const asked = await this.#ask('List', this.#methods.v1alpha1, request);
     if (asked.error === undefined) this.#api = 'v1alpha1';
     return asked;
   }
