@@ -1,5 +1,5 @@
 import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
-import { numaNodesOf, type ResourceState, usableDevices } from './capacity.ts';
+import { noDevices, placed, type ResourceState } from './capacity.ts';
 import type { ReadCheckpoint } from './checkpoint-file.ts';
 import { AdmissionError, chooseDevices, refusal } from './device-choice.ts';
 import type { PluginConnection } from './plugin-connection.ts';
@@ -20,6 +20,8 @@ export interface AllocationsParts {
   readonly policy: TopologyPolicy;
   readonly scope: TopologyScope;
   readonly numaNodes: number;
+  /** Called before anything is allocated: UIDs of the pods that have not ended. Undefined while not all are known. */
+  activePods(): readonly string[] | undefined;
   /** Undefined when nobody has registered the resource, or when its plugin was away for too long. */
   state(resource: string): ResourceState | undefined;
   plugin(resource: string): PluginConnection | undefined;
@@ -41,6 +43,7 @@ export class DeviceAllocations {
   /** Container by container, as far as it comes. What a container was given it keeps. Resources that nobody knows are passed over. */
   async admit({ podUid, containers }: PodRequest): Promise<ContainerGrant[]> {
     if (this.#reusable.podUid !== podUid) this.#reusable = { podUid, ids: new Map() };
+    this.#forgetEnded(podUid, containers);
     const together = this.#parts.scope === 'pod' ? { nodes: this.#podAffinity(podUid, containers) } : undefined;
     const grants: ContainerGrant[] = [];
     for (const request of containers) {
@@ -59,11 +62,6 @@ export class DeviceAllocations {
     for (const [key, grant] of this.#grants) if (grant.podUid === podUid) this.#grants.delete(key);
   }
 
-  /** Forgets all other pods. */
-  keepOnly(podUids: ReadonlySet<string>): void {
-    for (const [key, grant] of this.#grants) if (!podUids.has(grant.podUid)) this.#grants.delete(key);
-  }
-
   of(podUid: string): readonly ContainerGrant[] {
     return [...this.#grants.values()].filter((grant) => grant.podUid === podUid);
   }
@@ -76,6 +74,15 @@ export class DeviceAllocations {
       const { podUid, container, resource, devices } = grant;
       this.#grants.set(keyOf(podUid, container, resource), { ...grant, deviceIds: devices.map(({ id }) => id) });
     }
+  }
+
+  /** Not for a pod that is none of the device manager's business, unless there are topology hints to be given. */
+  #forgetEnded(podUid: string, containers: readonly ContainerRequest[]): void {
+    const isAsked = containers.some(({ wants }) => wants.some(({ resource }) => this.#isKnown(resource)));
+    const active = isAsked || this.#parts.policy !== 'none' ? this.#parts.activePods() : undefined;
+    if (active === undefined) return;
+    const kept = new Set([...active, podUid]);
+    for (const [key, grant] of this.#grants) if (!kept.has(grant.podUid)) this.#grants.delete(key);
   }
 
   /** Somebody has registered it, or some container still holds devices of it. */
@@ -121,8 +128,8 @@ export class DeviceAllocations {
   }
 
   #usable(resource: string): readonly string[] {
-    const state = this.#parts.state(resource);
-    return state === undefined ? [] : usableDevices(state).map(({ ID }) => ID);
+    const { devices, healthy } = this.#parts.state(resource) ?? noDevices(resource);
+    return [...devices.keys()].filter((id) => healthy.has(id));
   }
 
   #wish(resource: string, count: number): Wish {
@@ -155,7 +162,14 @@ export class DeviceAllocations {
         throw new Error(
           'no containers return in allocation response &AllocateResponse{ContainerResponses:[]*ContainerAllocateResponse{},}',
         );
-      const grant = { podUid, container, resource, deviceIds, devices: this.#devices(resource, deviceIds), response };
+      const grant = {
+        podUid,
+        container,
+        resource,
+        deviceIds,
+        devices: placed(this.#parts.state(resource) ?? noDevices(resource), deviceIds),
+        response,
+      };
       this.#grants.set(key, grant);
       return grant;
     } catch (error) {
@@ -175,14 +189,6 @@ export class DeviceAllocations {
       throw refusal(`previously allocated devices are no longer healthy; cannot allocate unhealthy devices ${resource}`);
     }
     return connection;
-  }
-
-  #devices(resource: string, ids: readonly string[]): SimulatedDevice[] {
-    return ids.map((id) => {
-      const device = this.#parts.state(resource)?.devices.get(id);
-      const numaNodes = device === undefined ? undefined : numaNodesOf(device);
-      return numaNodes === undefined ? { resource, id } : { resource, id, numaNodes };
-    });
   }
 
   /** What an init container has used is free for the next container of its pod, until one takes it that does not end. */

@@ -18,7 +18,7 @@ export interface ReadCheckpoint {
 
 /** Text of the kubelet's device checkpoint. Pods are in it as of the last write; CPUs, memory and claims have other files. */
 export function checkpointText(pods: readonly SimulatedPod[], stock: SimulatedStock): string {
-  const entries = pods.flatMap((pod) => (pod.ended === true ? [] : pod.containers.flatMap((container) => entriesOf(pod.uid, container))));
+  const entries = pods.flatMap((pod) => pod.containers.flatMap((container) => entriesOf(pod.uid, container)));
   const registered: Record<string, string[]> = Object.fromEntries((stock.resources ?? []).map((resource) => [resource, []]));
   for (const { resource, id, healthy } of stock.devices) {
     registered[resource] ??= [];

@@ -25,7 +25,10 @@ export interface DeviceManagerSettings {
   readonly numaNodes?: number;
   /** Path of the file that each start begins with. Absent: what it knew before, as if there had been one. */
   readonly checkpoint?: string;
-  /** Pods that have not ended, by UID; all others are forgotten before an admission. Undefined while the pod sources have not delivered. */
+  /**
+   * Called before anything is allocated: UIDs of the pods that have not ended, all others are forgotten. Undefined while the pod sources
+   * have not delivered. Absent: a test says which pods are gone.
+   */
   readonly activePods?: () => readonly string[] | undefined;
   /** Up to 1.36 the end of any stream of a resource takes its newest plugin away; from 1.37 on only the plugin's own. */
   readonly release?: '1.36' | '1.37';
@@ -65,6 +68,7 @@ export class SimulatedDeviceManager {
       policy: settings.topologyPolicy ?? 'none',
       scope: settings.topologyScope ?? 'container',
       numaNodes: settings.numaNodes ?? 2,
+      activePods: () => settings.activePods?.(),
       state: (resource) => this.#states.get(resource),
       plugin: (resource) => this.#connections.get(resource),
     });
@@ -134,7 +138,7 @@ export class SimulatedDeviceManager {
     return this.#states.devices(resource);
   }
 
-  /** Every resource that was ever registered, as the checkpoint names them. */
+  /** As the checkpoint names them. */
   resources(): readonly string[] {
     return this.#states.names();
   }
@@ -157,11 +161,7 @@ export class SimulatedDeviceManager {
 
   /** One pod after the other: a plugin that hangs holds up everybody. */
   admit(pod: PodRequest): Promise<ContainerGrant[]> {
-    const grants = this.#admissions.then(() => {
-      const active = this.#settings.activePods?.();
-      if (active !== undefined) this.#allocations.keepOnly(new Set([...active, pod.podUid]));
-      return this.#allocations.admit(pod);
-    });
+    const grants = this.#admissions.then(() => this.#allocations.admit(pod));
     this.#admissions = grants.catch(() => {});
     return grants.then((given) => {
       if (given.length > 0) this.#settings.onChange?.();

@@ -26,7 +26,7 @@ export function podV1(pod: SimulatedPod, random: Random): PodResources {
   };
 }
 
-/** v1alpha1 knows app containers and ids only; an ended pod stays, without devices. */
+/** v1alpha1 knows app containers and ids only; an ended pod stays. */
 export function podV1alpha1(pod: SimulatedPod, random: Random): PodResourcesV1alpha1 {
   const containers = pod.containers.filter(({ kind }) => kind === undefined || kind === 'app');
   return {
@@ -34,7 +34,7 @@ export function podV1alpha1(pod: SimulatedPod, random: Random): PodResourcesV1al
     namespace: pod.namespace,
     containers: containers.map(({ name, devices = [] }) => ({
       name,
-      devices: shuffled(pod.ended === true ? [] : devices.flatMap(perNumaNode), random).map(({ resourceName, deviceIds }) => ({
+      devices: shuffled(devices.flatMap(perNumaNode), random).map(({ resourceName, deviceIds }) => ({
         resourceName,
         deviceIds,
       })),

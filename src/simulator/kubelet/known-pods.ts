@@ -1,4 +1,4 @@
-import { podKey, type SimulatedPod } from './pods.ts';
+import { podKey, type SimulatedContainer, type SimulatedPod } from './pods.ts';
 
 /** A pod that a kubelet did not want any more after its start, and why. */
 export interface RefusedPod {
@@ -14,6 +14,8 @@ export class KnownPods {
   readonly #admitAgain: AdmitAgain | undefined;
   readonly #pods = new Map<string, SimulatedPod>();
   readonly #undelivered = new Set<string>();
+  /** Removed, and what they held is not free yet. */
+  #leaving: readonly SimulatedPod[] = [];
   #isComplete = true;
 
   constructor(admitAgain: AdmitAgain | undefined) {
@@ -38,7 +40,10 @@ export class KnownPods {
   }
 
   remove(namespace: string, name: string): void {
-    this.#pods.delete(podKey(namespace, name));
+    const pod = this.find(namespace, name);
+    if (pod === undefined) return;
+    this.#leaving = [...this.#leaving, pod];
+    this.#pods.delete(keyOf(pod));
   }
 
   all(): readonly SimulatedPod[] {
@@ -49,9 +54,19 @@ export class KnownPods {
     return this.all().filter((pod) => !this.#undelivered.has(keyOf(pod)));
   }
 
-  /** UIDs of those that have not ended; undefined while the pod sources have not delivered. */
-  active(): readonly string[] | undefined {
+  /** Those that hold devices, also those that have ended or are gone and were not freed yet. */
+  holding(): readonly SimulatedPod[] {
+    return [...this.all(), ...this.#leaving];
+  }
+
+  /**
+   * Frees what pods held that have ended or are gone, as happens before anything is listed or allocated. Gives the UIDs of the others;
+   * undefined, and frees nothing, while the pod sources have not delivered.
+   */
+  freeEnded(): readonly string[] | undefined {
     if (!this.#isComplete) return undefined;
+    this.#leaving = [];
+    for (const [key, pod] of this.#pods) if (pod.ended === true) this.#pods.set(key, { ...pod, containers: pod.containers.map(emptied) });
     return this.all().flatMap(({ uid, ended }) => (ended === true ? [] : [uid]));
   }
 
@@ -81,3 +96,5 @@ export class KnownPods {
 }
 
 const keyOf = ({ namespace, name }: SimulatedPod): string => podKey(namespace, name);
+
+const emptied = ({ devices, responses, ...container }: SimulatedContainer): SimulatedContainer => container;

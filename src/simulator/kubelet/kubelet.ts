@@ -68,7 +68,7 @@ export class SimulatedKubelet {
     await this.stop();
     this.#apis = apis;
     const server = new Server();
-    const state = { pods: () => this.#listed(), stock: () => this.#stock, random: this.#random };
+    const state = { pods: () => this.#listed(), freeEnded: () => this.#pods.freeEnded(), stock: () => this.#stock, random: this.#random };
     addPodResources(
       server,
       state,
@@ -121,6 +121,7 @@ export class SimulatedKubelet {
 
   /** The checkpoint is written, as after an allocation, unless the pod has ended. A pod of the same name is replaced. */
   admitPod(pod: SimulatedPod): void {
+    if (pod.ended !== true) this.#pods.freeEnded();
     this.#pods.put(pod);
     if (pod.ended !== true) this.#writeCheckpoint();
   }
@@ -136,7 +137,7 @@ export class SimulatedKubelet {
     this.#pods.takeDown(namespace, name);
   }
 
-  /** The checkpoint goes on naming the pod until something else has it written. */
+  /** The checkpoint goes on naming the pod until its devices were freed and something else has it written. */
   removePod(namespace: string, name: string): void {
     this.#pods.remove(namespace, name);
   }
@@ -145,9 +146,9 @@ export class SimulatedKubelet {
     return this.#pods.all();
   }
 
-  /** UIDs of those that have not ended; undefined while the pod sources have not delivered. */
-  activePods(): readonly string[] | undefined {
-    return this.#pods.active();
+  /** As before an allocation: frees what ended pods held, and gives the UIDs of the others if all are known. */
+  freeEnded(): readonly string[] | undefined {
+    return this.#pods.freeEnded();
   }
 
   /** The checkpoint is written, as when a plugin sends another list. */
@@ -176,7 +177,7 @@ export class SimulatedKubelet {
   }
 
   #writeCheckpoint(): void {
-    writeCheckpoint(this.checkpoint, checkpointText(this.pods(), this.#stock));
+    writeCheckpoint(this.checkpoint, checkpointText(this.#pods.holding(), this.#stock));
   }
 
   #count(method: string): void {

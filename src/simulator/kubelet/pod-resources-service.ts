@@ -9,7 +9,10 @@ import { podKey, type SimulatedPod, type SimulatedStock } from './pods.ts';
 
 /** What the service tells of, read anew for each call. */
 export interface PodResourcesState {
+  /** Ended ones too. */
   pods(): readonly SimulatedPod[];
+  /** Frees what ended pods held. */
+  freeEnded(): unknown;
   stock(): SimulatedStock;
   readonly random: Random;
 }
@@ -72,22 +75,27 @@ function refuseOthers(server: Server, served: ReadonlySet<string>, missed: (meth
 
 function v1alpha1Methods(state: PodResourcesState, gate: Gate): V1alpha1Server {
   return {
-    list: unary('v1alpha1.List', gate, () => ({
-      podResources: shuffled(state.pods(), state.random).map((pod) => podV1alpha1(pod, state.random)),
-    })),
+    list: unary('v1alpha1.List', gate, () => {
+      state.freeEnded();
+      return { podResources: shuffled(state.pods(), state.random).map((pod) => podV1alpha1(pod, state.random)) };
+    }),
   };
 }
 
 function v1Methods(state: PodResourcesState, apis: ServedApis, gate: Gate): V1Server {
-  const active = (): SimulatedPod[] => state.pods().filter((pod) => pod.ended !== true);
   return {
-    list: unary('v1.List', gate, () => ({ podResources: shuffled(active(), state.random).map((pod) => podV1(pod, state.random)) })),
+    list: unary('v1.List', gate, () => {
+      state.freeEnded();
+      const active = state.pods().filter((pod) => pod.ended !== true);
+      return { podResources: shuffled(active, state.random).map((pod) => podV1(pod, state.random)) };
+    }),
     getAllocatableResources: unary('v1.GetAllocatableResources', gate, () => {
       if (apis.allocatable === 'gate-off') return failure(status.UNKNOWN, 'PodResources API GetAllocatableResources disabled');
       return allocatable(state.stock(), state.random);
     }),
     get: unary('v1.Get', gate, ({ podNamespace, podName }) => {
-      const pod = active().find(({ namespace, name }) => podKey(namespace, name) === podKey(podNamespace, podName));
+      // One that has ended too, with what is not freed yet.
+      const pod = state.pods().find(({ namespace, name }) => podKey(namespace, name) === podKey(podNamespace, podName));
       if (pod === undefined) return failure(status.UNKNOWN, `pod ${podName} in namespace ${podNamespace} not found`);
       return { podResources: podV1(pod, state.random) };
     }),

@@ -1,7 +1,17 @@
 import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../../host/clock.ts';
 import type { ContainerGrant } from './allocations.ts';
-import { isHealthy, isOver, type NodeCapacity, nodeCapacity, numaNodesOf, type ResourceState } from './capacity.ts';
+import {
+  isHealthy,
+  isOver,
+  type NodeCapacity,
+  noDevices,
+  nodeCapacity,
+  numaNodesOf,
+  type ResourceState,
+  stateOf,
+  stopped,
+} from './capacity.ts';
 import type { SimulatedStock } from './pods.ts';
 
 /** By container, resource and device. */
@@ -21,7 +31,7 @@ export class ResourceStates {
   /** Begins anew with these resources, of which no plugin is there yet. */
   restore(resources: Iterable<string>): void {
     const stoppedAtMs = this.#clock.monotonic();
-    this.#states = new Map([...resources].map((resource) => [resource, { resource, devices: new Map(), stoppedAtMs }]));
+    this.#states = new Map([...resources].map((resource) => [resource, { ...noDevices(resource), stoppedAtMs }]));
     this.#sent.clear();
   }
 
@@ -34,14 +44,14 @@ export class ResourceStates {
   }
 
   listed(resource: string, list: readonly Device[]): void {
-    const devices = new Map(list.map((device) => [device.ID, device]));
-    this.#states.set(resource, { resource, devices });
-    this.#sent.set(resource, devices);
+    const state = stateOf(resource, list);
+    this.#states.set(resource, state);
+    this.#sent.set(resource, state.devices);
   }
 
   stopped(resource: string): void {
     const state = this.#states.get(resource);
-    if (state !== undefined) this.#states.set(resource, { ...state, stoppedAtMs: this.#clock.monotonic() });
+    if (state !== undefined) this.#states.set(resource, stopped(state, this.#clock.monotonic()));
   }
 
   /** Drops the resources whose plugin was away for too long; gives their names. */
@@ -80,7 +90,12 @@ export class ResourceStates {
     const devices = this.names().flatMap((resource) =>
       this.devices(resource).map((device) => {
         const numaNodes = numaNodesOf(device);
-        return { resource, id: device.ID, healthy: isHealthy(device), ...(numaNodes === undefined ? {} : { numaNodes }) };
+        return {
+          resource,
+          id: device.ID,
+          healthy: this.#states.get(resource)?.healthy.has(device.ID) === true,
+          ...(numaNodes === undefined ? {} : { numaNodes }),
+        };
       }),
     );
     return { devices, resources: this.names(), cpus: [], memory: [] };

@@ -97,4 +97,18 @@ export const PLUGIN_WATCHER: readonly Case[] = [
     },
     expected: { early: ['registered'], late: [] },
   },
+  {
+    name: 'does not notice that a socket was moved away',
+    observe: async (stage) => {
+      const plugin = stage.watched({ resource: TOY, devices: four });
+      await plugin.serve();
+      await stage.until('it is known', async () => (await amounts(stage.kubelet)) === '4/4');
+      renameSync(plugin.socket, join(stage.kubelet.registry, '..', 'moved.sock'));
+      const next = stage.watched({ resource: 'example.com/next', devices: four });
+      await next.serve();
+      await stage.until('the next is known', () => next.notified.length > 0);
+      return amounts(stage.kubelet);
+    },
+    expected: '4/4',
+  },
 ];

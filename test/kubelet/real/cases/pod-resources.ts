@@ -1,5 +1,5 @@
 import type { Case } from '../support/any-kubelet.ts';
-import { amounts, checkpoint, four, listed, listedByOldest, one, started, TOY } from '../support/stage.ts';
+import { amounts, checkpoint, four, gotten, inOrder, listed, listedByOldest, one, started, TOY } from '../support/stage.ts';
 
 export const POD_RESOURCES: readonly Case[] = [
   {
@@ -55,6 +55,26 @@ export const POD_RESOURCES: readonly Case[] = [
     expected: {
       told: { main: { [TOY]: { a: 'Unhealthy', b: 'Healthy', c: 'Healthy', d: 'Healthy' } } },
       gone: { main: { [TOY]: { a: 'Unhealthy', b: 'Healthy', c: 'Healthy', d: 'Healthy' } } },
+    },
+  },
+  {
+    name: 'gets a pod that has ended too, with its devices until a listing or an admission frees them',
+    observe: async (stage) => {
+      await started(stage, four, { prefer: inOrder });
+      for (const name of ['p', 'q']) await stage.kubelet.admit(one(name, 1));
+      await stage.kubelet.admit(one('refused', 3));
+      for (const name of ['p', 'q']) await stage.kubelet.finish(one(name, 1));
+      const ended = await gotten(stage.kubelet, 'p');
+      await stage.kubelet.admit(one('next', 1));
+      const later = await gotten(stage.kubelet, 'p');
+      await stage.kubelet.remove(one('p', 1));
+      return { ended, later, removed: await gotten(stage.kubelet, 'p'), refused: await gotten(stage.kubelet, 'refused') };
+    },
+    expected: {
+      ended: 'main a',
+      later: 'main ',
+      removed: '2 UNKNOWN: pod p in namespace ml not found',
+      refused: 'main ',
     },
   },
 ];

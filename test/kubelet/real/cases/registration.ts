@@ -82,4 +82,24 @@ export const REGISTRATION: readonly Case[] = [
     },
     expected: '4/0',
   },
+  {
+    name: 'counts an id twice that stands in a list as healthy and as not',
+    observe: async (stage) => {
+      const vendor = await started(stage, four);
+      vendor.tell([{ id: 'a' }, { id: 'b' }, { id: 'a', healthy: false }]);
+      await stage.until('it is told', async () => (await amounts(stage.kubelet)) !== '4/4');
+      return {
+        amounts: await amounts(stage.kubelet),
+        allocatable: await stage.kubelet.allocatable(TOY),
+        given: outcome(await stage.kubelet.admit(one('p', 2))),
+        status: await stage.kubelet.status(one('p', 2)),
+      };
+    },
+    expected: {
+      amounts: '3/2',
+      allocatable: ['a', 'b'],
+      given: { main: 'ab' },
+      status: { main: { [TOY]: { a: 'Unhealthy', b: 'Healthy' } } },
+    },
+  },
 ];

@@ -51,6 +51,25 @@ export const RESTART: readonly Case[] = [
     },
   },
   {
+    name: 'keeps what is gone in the checkpoint for as long as nothing was listed or allocated',
+    observe: async (stage) => {
+      const { kubelet, until } = stage;
+      const vendor = await started(stage, four, { prefer: inOrder });
+      await kubelet.admit(one('ended', 1));
+      await kubelet.admit(one('removed', 1));
+      await kubelet.finish(one('ended', 1));
+      await kubelet.remove(one('removed', 1));
+      vendor.tell(healthy(true, true, true, false));
+      await until('it is written', () => kubelet.checkpointText().includes('"d"') === false);
+      const before = checkpoint(kubelet) as { entries: readonly { PodUID: string }[] };
+      await kubelet.admit(one('next', 1));
+      const after = checkpoint(kubelet) as typeof before;
+      const pods = ({ entries }: typeof before): string[] => entries.map(({ PodUID }) => PodUID);
+      return { before: pods(before), after: pods(after) };
+    },
+    expected: { before: ['uid-ended', 'uid-removed'], after: ['uid-next'] },
+  },
+  {
     name: 'comes back from a restart with its allocations, without capacity until the plugin is back, and with no pods until they are delivered',
     observe: async (stage) => {
       const vendor = await started(stage, onNodes);

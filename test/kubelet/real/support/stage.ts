@@ -1,4 +1,5 @@
 import { Client, credentials, status } from '@grpc/grpc-js';
+import { PodResourcesListerClient } from '../../../../src/generated/podresources/v1/api.ts';
 import { PodResourcesListerClient as OldClient } from '../../../../src/generated/podresources/v1alpha1/api.ts';
 import type { AnyKubelet, Stage } from './any-kubelet.ts';
 import type { Admission, WantedContainer, WantedPod } from './exchanged.ts';
@@ -133,4 +134,18 @@ export async function emptyCalls(kubelet: AnyKubelet, paths: readonly string[]):
       });
     });
   return Promise.all(paths.map(call)).finally(() => client.close());
+}
+
+/** What Get says of a pod: each container and its devices, or why not. */
+export async function gotten(kubelet: AnyKubelet, podName: string): Promise<string> {
+  const client = new PodResourcesListerClient(`unix:${kubelet.podResourcesSocket}`, credentials.createInsecure());
+  const answer = await new Promise<string>((resolve) => {
+    client.get({ podNamespace: 'ml', podName }, (error, told) => {
+      const containers = told?.podResources?.containers ?? [];
+      const all = containers.map(({ name, devices }) => `${name} ${devices.flatMap(({ deviceIds }) => deviceIds).join('')}`);
+      resolve(error === null ? all.join() : error.message);
+    });
+  });
+  client.close();
+  return answer;
 }

@@ -53,7 +53,7 @@ export class WholeSimulation implements AnyKubelet {
       directory: this.pluginDirectory,
       clock,
       checkpoint,
-      activePods: () => this.#kubelet.activePods(),
+      activePods: () => this.#kubelet.freeEnded(),
       topologyPolicy,
       topologyScope,
       onChange,
