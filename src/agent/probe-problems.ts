@@ -12,4 +12,9 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     meaning: 'The probe ended with an error of its own. It is started anew at each refresh.',
     remedy: 'This is a bug: report the stack trace from the log.',
   },
+  {
+    code: 'descriptors-exhausted',
+    meaning: 'Files could not be opened because the process or the machine has no descriptor left. What they say is absent meanwhile.',
+    remedy: 'Raise the limit of open files of the container (at least 256 and 60 per InfiniBand port), or fs.file-max of the node.',
+  },
 ];

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../host/clock.ts';
-import { createHost } from '../host/host.ts';
+import { createHost, type Host } from '../host/host.ts';
 import { ReadGuard } from '../host/read-guard.ts';
+import type { Tree } from '../host/tree.ts';
 import type { Collection } from '../model/collection.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { Probe } from '../probes/family.ts';
@@ -23,8 +24,9 @@ async function run(start: WorkerStart): Promise<void> {
   };
   const guard = new ReadGuard(start.quarantined, start.guard);
   const family = await load();
-  const probe = family.createProbe(createHost(start.roots, systemClock, children, guard), start.options as never);
-  const reader = new Reader(probe, new SharedBoard(start.board), tell);
+  const host = createHost(start.roots, systemClock, children, guard);
+  const probe = family.createProbe(host, start.options as never);
+  const reader = new Reader(probe, host, new SharedBoard(start.board), tell);
   const unwatch = probe.watch?.(() => tell({ type: 'wake' }));
   const bell = new Bell(start.bell);
   const end = (): void => void close(probe, unwatch).finally(() => port.close());
@@ -42,12 +44,15 @@ async function run(start: WorkerStart): Promise<void> {
 /** Has the probe read, and tells what it read or how it failed. */
 class Reader {
   readonly #probe: Probe;
+  readonly #trees: readonly Tree[];
   readonly #board: SharedBoard;
   readonly #tell: (message: FromWorker) => void;
   readonly #encoder = new CollectionEncoder();
+  #shortages = 0;
 
-  constructor(probe: Probe, board: SharedBoard, tell: (message: FromWorker) => void) {
+  constructor(probe: Probe, { sys, proc, dev }: Host, board: SharedBoard, tell: (message: FromWorker) => void) {
     this.#probe = probe;
+    this.#trees = [sys, proc, dev];
     this.#board = board;
     this.#tell = tell;
   }
@@ -79,16 +84,29 @@ class Reader {
   }
 
   #told(run: number, startedMs: number, collection: Collection): void {
-    const delta = this.#encoder.encode(collection);
+    const delta = this.#encoder.encode(this.#hadShortage() ? withShortage(collection) : collection);
     const durationMs = performance.now() - startedMs;
     if (this.#board.write(delta, durationMs)) this.#tell(run);
     else this.#tell({ type: 'collected', run, delta, durationMs });
+  }
+
+  /** Since the last read. */
+  #hadShortage(): boolean {
+    const before = this.#shortages;
+    this.#shortages = 0;
+    for (const { shortages } of this.#trees) this.#shortages += shortages;
+    return this.#shortages !== before;
   }
 
   #failed(run: number, startedMs: number, error: unknown): void {
     const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
     this.#tell({ type: 'failed', run, message, durationMs: performance.now() - startedMs });
   }
+}
+
+function withShortage(collection: Collection): Collection {
+  const problem = { code: 'descriptors-exhausted', message: 'files cannot be opened: no descriptors are left' };
+  return { ...collection, problems: [...collection.problems, problem] };
 }
 
 async function close(probe: Probe, unwatch: (() => void) | undefined): Promise<void> {

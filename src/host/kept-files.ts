@@ -3,7 +3,7 @@ import { DirectoryMark } from './directory-mark.ts';
 import { type NativeFiles, type NativeMemory, nativeFiles } from './native-files.ts';
 import type { ReadGuard } from './read-guard.ts';
 import { isSysfs } from './sysfs.ts';
-import { errnoName, type ReadResult, type Tree } from './tree.ts';
+import { errnoName, isShortage, type ReadResult, type Tree } from './tree.ts';
 
 /** Largest attribute that the kernel gives in one read. A file that fills it is no small file. */
 const LENGTH = 4_096;
@@ -90,6 +90,12 @@ export class KeptFiles {
     this.#kept -= 1;
   }
 
+  /** When the process runs out of descriptors, others need them more: half of those kept are closed, and not kept again. */
+  giveWay(): void {
+    this.#capacity = Math.floor(this.#kept / 2);
+    while (this.#kept > this.#capacity) this.#largest()?.dropOne();
+  }
+
   forget(group: KeptGroup): void {
     this.#groups.delete(group);
   }
@@ -139,15 +145,12 @@ export class KeptFiles {
     }
   }
 
-  /** When the process runs out of descriptors, others need them more. */
   #open(path: string): number {
     try {
       return openSync(path, 'r');
     } catch (error) {
-      const code = errnoName(error);
-      if ((code !== 'EMFILE' && code !== 'ENFILE') || this.#kept === 0) throw error;
-      this.#capacity = Math.floor(this.#kept / 2);
-      while (this.#kept > this.#capacity) this.#largest()?.dropOne();
+      if (!isShortage(errnoName(error)) || this.#kept === 0) throw error;
+      this.giveWay();
       return openSync(path, 'r');
     }
   }

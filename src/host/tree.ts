@@ -18,6 +18,11 @@ export class Tree {
   readonly root: string;
   /** Told of each read before it begins. */
   readonly guard: ReadGuard | undefined;
+  /**
+   * How often something could not be opened because the process, or the machine, had no descriptor left. What was read meanwhile says
+   * nothing of what there is.
+   */
+  shortages = 0;
 
   constructor(root: string, guard?: ReadGuard) {
     this.root = root;
@@ -42,7 +47,7 @@ export class Tree {
         if (length === buffer.length) return { error: 'ETOOLARGE' };
       }
     } catch (error) {
-      return { error: errnoName(error) };
+      return { error: this.#failure(error) };
     } finally {
       if (fd !== undefined) closeSync(fd);
       this.guard?.leave();
@@ -64,7 +69,8 @@ export class Tree {
       let length = 0;
       for (let count = -1; count !== 0 && length < limit; length += count) count = readSync(fd, bytes, length, limit - length, null);
       return bytes.subarray(0, length);
-    } catch {
+    } catch (error) {
+      this.#failure(error);
       return undefined;
     } finally {
       if (fd !== undefined) closeSync(fd);
@@ -73,12 +79,8 @@ export class Tree {
   }
 
   /** Names in a directory, sorted; empty when it is absent or unreadable. */
-  list(path: string): string[] {
-    try {
-      return readdirSync(this.path(path)).sort();
-    } catch {
-      return [];
-    }
+  list(path: string): readonly string[] {
+    return this.listing(path).names ?? [];
   }
 
   /** Names in a directory, sorted, or the errno name that kept them back: for a directory whose absence differs from its being closed. */
@@ -88,7 +90,7 @@ export class Tree {
     try {
       return { names: readdirSync(this.path(path)).sort() };
     } catch (error) {
-      return { error: errnoName(error) };
+      return { error: this.#failure(error) };
     }
   }
 
@@ -123,7 +125,16 @@ export class Tree {
       return undefined;
     }
   }
+
+  #failure(error: unknown): string {
+    const name = errnoName(error);
+    if (isShortage(name)) this.shortages += 1;
+    return name;
+  }
 }
+
+/** Whether an errno name says that there are no descriptors left. */
+export const isShortage = (name: string): boolean => name === 'EMFILE' || name === 'ENFILE';
 
 export function errnoName(error: unknown): string {
   const code = (error as { code?: unknown } | undefined)?.code;

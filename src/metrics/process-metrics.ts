@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { getHeapStatistics } from 'node:v8';
 import type { MetricSpec, MetricType } from '../model/metric.ts';
 import { labelText } from './labels.ts';
 import type { SeriesPage } from './series-page.ts';
@@ -9,7 +10,7 @@ export const processMetrics = {
   cpuSystem: metric('counter', 'process_cpu_system_seconds_total', 'System CPU time spent.', 'getrusage'),
   cpu: metric('counter', 'process_cpu_seconds_total', 'User and system CPU time spent.', 'getrusage'),
   start: metric('gauge', 'process_start_time_seconds', 'When the process started, since 1970.', 'Node.js'),
-  resident: metric('gauge', 'process_resident_memory_bytes', 'Resident memory.', 'Node.js'),
+  resident: metric('gauge', 'process_resident_memory_bytes', 'Resident memory.', '/proc/self/status'),
   virtual: metric('gauge', 'process_virtual_memory_bytes', 'Virtual memory.', '/proc/self/status'),
   openFds: metric('gauge', 'process_open_fds', 'Open file descriptors.', '/proc/self/fd'),
   maxFds: metric('gauge', 'process_max_fds', 'Largest number of open file descriptors.', '/proc/self/limits'),
@@ -37,14 +38,17 @@ export function addProcess(page: SeriesPage): void {
   addDescriptors(page);
 }
 
+/** Without `process.memoryUsage`, which opens a file and throws where no descriptor is left. */
 function addMemory(page: SeriesPage): void {
-  const memory = process.memoryUsage();
-  page.add(processMetrics.resident, '', memory.rss);
-  page.add(processMetrics.heapTotal, '', memory.heapTotal);
-  page.add(processMetrics.heapUsed, '', memory.heapUsed);
-  page.add(processMetrics.external, '', memory.external);
-  const virtual = /^VmSize:\s+(\d+) kB$/m.exec(ownFile('status'))?.[1];
-  if (virtual !== undefined) page.add(processMetrics.virtual, '', Number(virtual) * 1_024);
+  const heap = getHeapStatistics();
+  page.add(processMetrics.heapTotal, '', heap.total_heap_size);
+  page.add(processMetrics.heapUsed, '', heap.used_heap_size);
+  page.add(processMetrics.external, '', heap.external_memory);
+  const status = ownFile('status');
+  for (const [metric, name] of [[processMetrics.resident, 'VmRSS'] as const, [processMetrics.virtual, 'VmSize'] as const]) {
+    const kibibytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
+    if (kibibytes !== undefined) page.add(metric, '', Number(kibibytes) * 1_024);
+  }
 }
 
 function addDescriptors(page: SeriesPage): void {

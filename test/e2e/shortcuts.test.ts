@@ -1,4 +1,16 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -59,6 +71,17 @@ async function nextPage(running: ServedAgent): Promise<string> {
 
 const openBelow = (pid: number | undefined, directory: string): number =>
   readdirSync(`/proc/${pid}/fd`).filter((fd) => linkOf(`/proc/${pid}/fd/${fd}`).startsWith(directory)).length;
+
+/** Below what the agent holds for itself, so that nothing more can be opened however many files it closes. */
+const FEWEST = 8;
+const hasPrlimit = existsSync('/usr/bin/prlimit');
+
+/** The soft limit of open files of a running process. */
+function limitDescriptors(pid: number, most: string): void {
+  const limit =
+    most === 'unlimited' ? (/^Max open files\s+\d+\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1] ?? '') : most;
+  execFileSync('prlimit', ['--pid', `${pid}`, `--nofile=${limit}:`]);
+}
 
 function linkOf(path: string): string {
   try {
@@ -122,6 +145,21 @@ describe('files that are kept open', () => {
     expect(received(page, 'mlx5_2')).toBe(20);
     for (const n of [0, 1, 3]) expect(received(page, `mlx5_${n}`)).toBe(onDisk(`mlx5_${n}`));
     for (let n = 0; n < HCAS; n += 1) expect(seriesValue(page, 'device_infiniband_unreadable_files', { device: `mlx5_${n}` })).toBe(0);
+  });
+
+  it.skipIf(!hasPrlimit)('give way when descriptors run out, and what is found meanwhile is found anew afterwards', async () => {
+    const running = await settled();
+    const pid = running.child.pid as number;
+    const seen = (code: string, page: string): number => seriesValue(page, 'device_agent_problems', { family: 'infiniband', code }) ?? 0;
+    limitDescriptors(pid, `${FEWEST}`);
+    renameSync(join(root, 'sys/class/infiniband/mlx5_3'), join(root, 'sys/class/infiniband/mlx5_9'));
+    const short = await running.until('the shortage is told', (page) => seen('descriptors-exhausted', page) === 1);
+    expect(received(short, 'mlx5_9'), 'its files cannot be opened').toBeUndefined();
+    limitDescriptors(pid, 'unlimited');
+    const page = await running.until('the device is found in full', (text) => received(text, 'mlx5_9') === onDisk('mlx5_9'));
+    expect(seen('descriptors-exhausted', page)).toBe(0);
+    for (const device of ['mlx5_0', 'mlx5_1', 'mlx5_2']) expect(received(page, device)).toBe(onDisk(device));
+    expect(running.log()).toContain('"code":"descriptors-exhausted"');
   });
 
   it('are fewer, and all counters as right, where there is no room for all', async () => {

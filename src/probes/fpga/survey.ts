@@ -46,13 +46,10 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
 
 /** All members of a class directory that are directories or links to one, in the order of their numbers. */
 export function placedIn(sys: Tree, directory: string): readonly Placed[] {
-  return sys
-    .list(directory)
-    .sort(byNumbers)
-    .flatMap((name) => {
-      const placed = place(sys, `${directory}/${name}`);
-      return placed === undefined ? [] : [placed];
-    });
+  return [...sys.list(directory)].sort(byNumbers).flatMap((name) => {
+    const placed = place(sys, `${directory}/${name}`);
+    return placed === undefined ? [] : [placed];
+  });
 }
 
 /** Where a path of a class directory lies below its PCI function: the last address in its real path. */

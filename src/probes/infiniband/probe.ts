@@ -50,11 +50,19 @@ class InfinibandProbe implements Probe {
   }
 
   collect(): Collection {
+    const { shortages } = this.#host.sys;
     try {
       return this.#collect();
     } finally {
       this.#keeper?.rest();
+      if (this.#host.sys.shortages !== shortages) this.#lookAgain();
     }
+  }
+
+  /** What was found while descriptors were short is not believed: all of it is found anew at the next read. */
+  #lookAgain(): void {
+    this.#keeper?.giveWay();
+    this.#sweptAtMs = Number.NEGATIVE_INFINITY;
   }
 
   close(): void {
