@@ -1,0 +1,127 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Clock } from '../../../src/host/clock.ts';
+import { createHost } from '../../../src/host/host.ts';
+import type { Collection } from '../../../src/model/collection.ts';
+import { family } from '../../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../../src/simulator/tree-writer.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+
+const HCAS = 2;
+/** Files of one simulated port. */
+const LEVELS = 3;
+const COUNTERS = 53;
+const IO = '/proc/thread-self/io';
+
+let root: string;
+let nowMs: number;
+const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => {} };
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-paces-'));
+  nowMs = 1_000_000;
+  const hardware = family.simulate?.({ gpus: 0, hcas: HCAS, vfs: 0, fpgas: 0, elapsedMs: 1_000 });
+  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+  // Until then a directory counts as one that may be changing at this moment, whose files are opened anew.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+});
+
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+interface Looked {
+  readonly collection: Collection;
+  /** Read system calls that the thread made for it. */
+  readonly reads: number;
+}
+
+/** A probe on the tree, twice read: everything that is kept is open, and everything was read at this moment. */
+function probeWith(options: Readonly<Record<string, string>>): { lookAfter(ms: number): Looked } {
+  const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
+  const probe = family.createProbe(createHost(roots, clock), probeOptions(family, options));
+  const look = (): Looked => {
+    const before = readCalls();
+    const collection = probe.collect() as Collection;
+    return { collection, reads: readCalls() - before - OWN_READS };
+  };
+  look();
+  nowMs += 60_000;
+  look();
+  return {
+    lookAfter(ms) {
+      nowMs += ms;
+      return look();
+    },
+  };
+}
+
+const readCalls = (): number => Number(/^syscr: (\d+)/m.exec(readFileSync(IO, 'utf8'))?.[1]);
+/** What looking at the count itself adds to it. */
+const OWN_READS = existsSync(IO) ? -readCalls() + readCalls() : 0;
+
+const port = (device: number, file: string): string => join(root, `sys/class/infiniband/mlx5_${device}/ports/1/${file}`);
+const put = (path: string, text: string): void => writeFileSync(path, `${text}\n`);
+
+function told({ collection }: Looked, device: number, metric: string): number | bigint | undefined {
+  const report = collection.reports.find(({ device: { id } }) => id === `mlx5_${device}`);
+  return report?.readings.find((reading) => reading.metric === metric)?.value;
+}
+
+describe.skipIf(!existsSync(IO))('each class of files is read at its own pace', () => {
+  it('all of them but the slow facts at each look, by default', () => {
+    const probe = probeWith({});
+    for (let n = 0; n < 3; n += 1) expect(probe.lookAfter(1_000).reads).toBe(HCAS * (LEVELS + COUNTERS));
+  });
+
+  it('counters not before counter-interval is over', () => {
+    const probe = probeWith({ 'counter-interval': '10s' });
+    put(port(0, 'counters/port_rcv_data'), '7');
+    const early = probe.lookAfter(5_000);
+    expect(early.reads).toBe(HCAS * LEVELS);
+    expect(told(early, 0, 'device_received_bytes_total')).not.toBe(28);
+    const due = probe.lookAfter(5_000);
+    expect(due.reads).toBe(HCAS * (LEVELS + COUNTERS));
+    expect(told(due, 0, 'device_received_bytes_total')).toBe(28);
+    expect(probe.lookAfter(1_000).reads).toBe(HCAS * LEVELS);
+  });
+
+  it('counters of a port that changed at once', () => {
+    const probe = probeWith({ 'counter-interval': '10s' });
+    put(port(0, 'state'), '1: DOWN');
+    put(port(0, 'counters/port_rcv_data'), '7');
+    const changed = probe.lookAfter(1_000);
+    expect(changed.reads).toBe(HCAS * LEVELS + COUNTERS);
+    expect(told(changed, 0, 'device_received_bytes_total')).toBe(28);
+    expect(told(changed, 0, 'device_link_up')).toBe(0);
+    expect(probe.lookAfter(1_000).reads).toBe(HCAS * LEVELS);
+  });
+
+  it('state, physical state and rate not before state-interval is over', () => {
+    const probe = probeWith({ 'state-interval': '10s' });
+    put(port(1, 'state'), '1: DOWN');
+    const early = probe.lookAfter(5_000);
+    expect(early.reads).toBe(HCAS * COUNTERS);
+    expect(told(early, 1, 'device_link_up')).toBe(1);
+    const due = probe.lookAfter(5_000);
+    expect(due.reads).toBe(HCAS * (LEVELS + COUNTERS));
+    expect(told(due, 1, 'device_link_up')).toBe(0);
+  });
+
+  it('nothing at all between two looks of both', () => {
+    const probe = probeWith({ 'state-interval': '10s', 'counter-interval': '15s' });
+    expect([5, 5, 5, 5].map((s) => probe.lookAfter(s * 1_000).reads)).toEqual([0, HCAS * LEVELS, HCAS * COUNTERS, HCAS * LEVELS]);
+  });
+
+  it('slow facts at facts-interval, the firmware version among them', () => {
+    const firmware = ({ collection }: Looked): string | undefined => collection.reports[0]?.device.firmware;
+    const probe = probeWith({ 'facts-interval': '10s' });
+    put(join(root, 'sys/class/infiniband/mlx5_0/fw_ver'), '99.1.1');
+    const early = probe.lookAfter(5_000);
+    expect(firmware(early)).not.toBe('99.1.1');
+    expect(early.reads).toBe(HCAS * (LEVELS + COUNTERS));
+    const due = probe.lookAfter(5_000);
+    expect(firmware(due)).toBe('99.1.1');
+    expect(due.reads).toBeGreaterThan(HCAS * (LEVELS + COUNTERS));
+  });
+});
