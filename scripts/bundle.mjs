@@ -41,10 +41,20 @@ const lateCommonJs = {
   },
 };
 
-rmSync(target, { recursive: true, force: true });
-const { metafile } = await build({
+// The program knows a family by its declarations; only the thread of the family ever makes the probe and has its code.
+const withoutProbes = {
+  name: 'without-probes',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/src\/probes\/[\w-]+\/(?:probe|kernel-log)\.ts$/ }, ({ path }) => {
+      const names = [...readFileSync(path, 'utf8').matchAll(/^export (?:async )?(?:class|function|const) (\w+)/gm)].map(([, name]) => name);
+      const text = (name) => `export function ${name}() { throw new Error('a probe runs in its own thread'); }`;
+      return { contents: names.map(text).join('\n') };
+    });
+  },
+};
+
+const settings = {
   absWorkingDir: root,
-  entryPoints: { main: 'src/cli/main.ts', 'probe-worker': 'src/agent/probe-worker.ts', 'facts-process': 'src/agent/facts-process.ts' },
   outdir: target,
   bundle: true,
   splitting: true,
@@ -53,7 +63,6 @@ const { metafile } = await build({
   format: 'esm',
   target: `node${/\d+\.\d+/.exec(manifest.engines.node)[0]}`,
   external: ['koffi'],
-  plugins: [withoutBodies, lateCommonJs],
   // Identifiers stay: names of functions and classes appear in logs and profiles, and they cost little.
   minifyWhitespace: true,
   minifySyntax: true,
@@ -63,16 +72,26 @@ const { metafile } = await build({
   banner: { js: requireForCommonJs },
   metafile: true,
   logLevel: 'warning',
-});
+};
+
+rmSync(target, { recursive: true, force: true });
+// Threads and processes share no code in memory: each is built for itself.
+for (const [name, entry, plugins] of [
+  ['main', 'src/cli/main.ts', [withoutBodies, lateCommonJs, withoutProbes]],
+  ['probe-worker', 'src/agent/probe-worker.ts', []],
+  ['facts-process', 'src/agent/facts-process.ts', [lateCommonJs]],
+]) {
+  const { metafile } = await build({ ...settings, entryPoints: { [name]: entry }, plugins });
+  if (process.argv.includes('--analyze')) console.log(await analyzeMetafile(metafile));
+  for (const [file, { bytes }] of Object.entries(metafile.outputs)) {
+    if (file.endsWith('.js')) console.log(`${(bytes / 1024).toFixed(0).padStart(6)} KiB  ${file}`);
+  }
+}
 
 // Makes the files modules wherever they lie, and tells the version.
 const { name, version, license } = manifest;
 writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, license, type: 'module', private: true }, null, 2)}\n`);
 copyKoffi();
-if (process.argv.includes('--analyze')) console.log(await analyzeMetafile(metafile));
-for (const [file, { bytes }] of Object.entries(metafile.outputs)) {
-  if (file.endsWith('.js')) console.log(`${(bytes / 1024).toFixed(0).padStart(6)} KiB  ${file}`);
-}
 
 /** The JavaScript part of koffi and the native parts that are installed here; its sources in C stay behind. */
 function copyKoffi() {

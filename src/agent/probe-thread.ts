@@ -6,12 +6,6 @@ import { CollectionDecoder } from './collection-delta.ts';
 import { SharedBoard } from './shared-board.ts';
 import { CLOSE, type FromThread, type FromWorker, type ToWorker, type WorkerStart } from './worker-messages.ts';
 
-/**
- * Room for young objects, two thirds of which stay taken once they were needed. The default of 48 MiB per thread would be most of
- * the agent's memory; what one read makes and forgets is far less.
- */
-const YOUNG_MB = 3;
-
 export interface ThreadSettings {
   readonly family: string;
   readonly options: Readonly<Record<string, unknown>>;
@@ -47,7 +41,6 @@ export class ProbeThread {
     this.#worker = new Worker(new URL(entry, import.meta.url), {
       workerData: start,
       name: `probe-${settings.family}`,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
     this.#worker.on('error', onError);
     this.#worker.on('message', (message: FromWorker) => {

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
+import { boundHeaps } from './heap.ts';
 import { createOutput } from './output.ts';
 import { formatVersion, readVersion, versionRequest } from './version.ts';
 
+boundHeaps();
 const output = createOutput(process.stdout);
 // A log that nobody reads any more must not end the agent.
 process.stderr.on('error', () => {});

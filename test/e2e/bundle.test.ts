@@ -39,6 +39,8 @@ const run = (...args: string[]): string =>
 
 /** Files of the program whose names begin with that of a module. */
 const parts = (name: string): string[] => readdirSync(join(root, 'program')).filter((file) => new RegExp(`^${name}-\\w+\\.js$`).test(file));
+const isWithoutProbe = (file: string): boolean =>
+  readFileSync(join(root, 'program', file), 'utf8').includes('a probe runs in its own thread');
 /** Texts of a file and of all that it imports as it is loaded. */
 function loaded(file: string): string[] {
   const texts = new Map<string, string>();
@@ -65,9 +67,16 @@ describe('the bundled program, in a place where nothing is installed', () => {
   });
 
   it('keeps out of each thread what only others need', () => {
-    const agent = ['main.js', ...parts('run'), ...parts('serve')].flatMap(loaded).join('\n');
+    const agent = ['main.js', ...parts('run'), ...parts('serve'), ...parts('nvidia').filter(isWithoutProbe)].flatMap(loaded).join('\n');
     expect(agent).toContain('node_modules/express/');
-    expect(agent).not.toMatch(/node_modules\/(?:ajv|yaml|systeminformation)\/|node-cron/);
+    expect(agent).not.toMatch(/node_modules\/(?:ajv|yaml|systeminformation)\/|node-cron|XMLParser/);
+    // The thread's part of the same family has it.
+    expect(
+      parts('nvidia')
+        .filter((file) => !isWithoutProbe(file))
+        .flatMap(loaded)
+        .join('\n'),
+    ).toContain('XMLParser');
     const probe = ['probe-worker.js', ...parts('infiniband')].flatMap(loaded).join('\n');
     expect(probe).toContain('port_xmit_data');
     expect(probe).not.toMatch(/node_modules\/(?:@grpc|express|fast-xml-parser)\//);

@@ -1,0 +1,85 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { imageStart } from '../support/image.ts';
+import { seriesValue } from '../support/serve.ts';
+
+const DOCKERFILE = readFileSync('deploy/Dockerfile', 'utf8');
+const start = imageStart('deploy/Dockerfile');
+/** Where the image has the program. */
+const place = dirname(start.entrypoint.at(-1) as string);
+let root: string;
+
+/** The image's command line on the bundle that was made here instead of in the image. */
+const commandLine = (): string[] => start.entrypoint.map((word) => word.replace(place, join(root, 'program')));
+
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-image-'));
+  // As the first stage does, but for the directory.
+  expect(DOCKERFILE).toContain(`RUN npm run bundle -- ${place}\n`);
+  execFileSync('npm', ['run', '--silent', 'bundle', '--', join(root, 'program')], { stdio: 'pipe' });
+  new TreeWriter(root).apply(infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} });
+}, 60_000);
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+describe('the image', () => {
+  it('copies what is there and what the build may see', () => {
+    const copied = [...DOCKERFILE.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names]) => (names as string).split(' '));
+    expect(copied).toContain('package-lock.json');
+    expect(copied.filter((path) => !existsSync(path))).toEqual([]);
+    const seen = readFileSync('.dockerignore', 'utf8');
+    expect(copied.filter((path) => !seen.includes(`!${path.replace('./', '')}\n`))).toEqual([]);
+  });
+
+  it('tells its version when asked', () => {
+    const [program, ...words] = commandLine() as [string, ...string[]];
+    const text = execFileSync(program, [...words, 'version'], { env: { ...process.env, ...start.env }, encoding: 'utf8' });
+    expect(text).toMatch(/^device-agent \d+\.\d+\.\d+ /);
+  });
+
+  it('serves what the DaemonSet asks for, with the host mounted elsewhere', async () => {
+    const container = daemonSet().spec.template.spec.containers[0];
+    expect(container?.command).toBeUndefined();
+    expect(container?.image).toBe(`device-agent:${(JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version}`);
+    const given = (container?.args ?? []).map((word) => word.replace('/host/', `${root}/`));
+    expect(given[0]).toBe(start.arguments[0]);
+    const [program, ...words] = commandLine() as [string, ...string[]];
+    const own = ['--web.listen-address=127.0.0.1:0', '--log.format=json', `--podresources.socket=${root}/absent.sock`, '--state.file='];
+    const child = spawn(program, [...words, ...given, ...own], {
+      env: { ...process.env, ...start.env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    const exited = once(child, 'exit');
+    try {
+      let log = '';
+      child.stderr.on('data', (chunk: Buffer) => (log += chunk));
+      const address = (): string | undefined => /"address":"(http:[^"]+)"/.exec(log)?.[1];
+      await expect.poll(address, { timeout: 15_000 }).toBeDefined();
+      const received = async (): Promise<number | undefined> =>
+        seriesValue(await (await fetch(`${address()}/metrics`)).text(), 'device_received_bytes_total', { device: 'mlx5_1' });
+      await expect.poll(received, { timeout: 15_000 }).toBeDefined();
+    } finally {
+      child.kill('SIGTERM');
+    }
+    expect(await exited).toEqual([0, null]);
+  });
+});
+
+interface DaemonSet {
+  readonly kind: string;
+  readonly spec: {
+    readonly template: { readonly spec: { readonly containers: readonly { image: string; command?: string[]; args?: string[] }[] } };
+  };
+}
+
+function daemonSet(): DaemonSet {
+  const documents = parseAllDocuments(readFileSync('deploy/daemonset.yaml', 'utf8')).map((document) => document.toJS() as DaemonSet);
+  return documents.find(({ kind }) => kind === 'DaemonSet') as DaemonSet;
+}
