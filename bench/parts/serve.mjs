@@ -24,10 +24,10 @@ export function serveArguments(node, kubelet, interval) {
   ];
 }
 
-/** Resolves when it listens. */
-export async function startServe(node, kubelet, { interval, flags = [] }) {
-  const args = [`${DIST}/cli/main.js`, 'serve', ...serveArguments(node, kubelet, interval), ...flags];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+/** Resolves when it listens. `start`: how the program is started, by default as it was built. */
+export async function startServe(node, kubelet, { interval, flags = [], start = { words: [`${DIST}/cli/main.js`], env: {} } }) {
+  const args = [...start.words, 'serve', ...serveArguments(node, kubelet, interval), ...flags];
+  const child = spawn(process.execPath, args, { env: { ...process.env, ...start.env }, stdio: ['ignore', 'ignore', 'pipe'] });
   for await (const line of createInterface({ input: child.stderr })) {
     const { address } = JSON.parse(line);
     if (address === undefined) continue;
