@@ -2,6 +2,7 @@ import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1b
 import { noDevices, placed, type ResourceState } from './capacity.ts';
 import type { ReadCheckpoint } from './checkpoint-file.ts';
 import { AdmissionError, chooseDevices, refusal } from './device-choice.ts';
+import { LeftOvers } from './left-overs.ts';
 import type { PluginConnection } from './plugin-connection.ts';
 import { type ContainerRequest, type PodRequest, podWants } from './pod-request.ts';
 import type { SimulatedDevice } from './pods.ts';
@@ -33,8 +34,7 @@ type Want = ContainerRequest['wants'][number];
 export class DeviceAllocations {
   readonly #parts: AllocationsParts;
   readonly #grants = new Map<string, ContainerGrant>();
-  /** Of the pod that is being admitted, by resource. */
-  #reusable: { readonly podUid: string; readonly ids: Map<string, Set<string>> } = { podUid: '', ids: new Map() };
+  readonly #leftOvers = new LeftOvers();
 
   constructor(parts: AllocationsParts) {
     this.#parts = parts;
@@ -42,7 +42,7 @@ export class DeviceAllocations {
 
   /** Container by container, as far as it comes. What a container was given it keeps. Resources that nobody knows are passed over. */
   async admit({ podUid, containers }: PodRequest): Promise<ContainerGrant[]> {
-    if (this.#reusable.podUid !== podUid) this.#reusable = { podUid, ids: new Map() };
+    this.#leftOvers.begin(podUid);
     this.#forgetEnded(podUid, containers);
     const together = this.#parts.scope === 'pod' ? { nodes: this.#podAffinity(podUid, containers) } : undefined;
     const grants: ContainerGrant[] = [];
@@ -52,7 +52,7 @@ export class DeviceAllocations {
       for (const want of known) {
         const grant = await this.#grant(podUid, request, want, nodes);
         if (grant !== undefined) grants.push(grant);
-        this.#leave(want.resource, grant?.deviceIds ?? [], request.kind === 'init');
+        this.#leftOvers.used(want.resource, grant?.deviceIds ?? [], request.kind === 'init');
       }
     }
     return grants;
@@ -69,7 +69,7 @@ export class DeviceAllocations {
   /** Forgets everything but what a checkpoint says. */
   restore(grants: ReadCheckpoint['grants']): void {
     this.#grants.clear();
-    this.#reusable = { podUid: '', ids: new Map() };
+    this.#leftOvers.begin('');
     for (const grant of grants) {
       const { podUid, container, resource, devices } = grant;
       this.#grants.set(keyOf(podUid, container, resource), { ...grant, deviceIds: devices.map(({ id }) => id) });
@@ -137,7 +137,7 @@ export class DeviceAllocations {
     return {
       devices: this.#parts.state(resource)?.devices ?? new Map(),
       free: new Set(this.#usable(resource).filter((id) => !held.has(id))),
-      reusable: this.#reusable.ids.get(resource) ?? new Set(),
+      reusable: this.#leftOvers.of(resource),
       count,
       numaNodes: this.#parts.numaNodes,
     };
@@ -189,16 +189,6 @@ export class DeviceAllocations {
       throw refusal(`previously allocated devices are no longer healthy; cannot allocate unhealthy devices ${resource}`);
     }
     return connection;
-  }
-
-  /** What an init container has used is free for the next container of its pod, until one takes it that does not end. */
-  #leave(resource: string, deviceIds: readonly string[], isFree: boolean): void {
-    const ids = this.#reusable.ids.get(resource) ?? new Set();
-    this.#reusable.ids.set(resource, ids);
-    for (const id of deviceIds) {
-      if (isFree) ids.add(id);
-      else ids.delete(id);
-    }
   }
 }
 

@@ -25,10 +25,7 @@ export interface DeviceManagerSettings {
   readonly numaNodes?: number;
   /** Path of the file that each start begins with. Absent: what it knew before, as if there had been one. */
   readonly checkpoint?: string;
-  /**
-   * Called before anything is allocated: UIDs of the pods that have not ended, all others are forgotten. Undefined while the pod sources
-   * have not delivered. Absent: a test says which pods are gone.
-   */
+  /** UIDs of the pods that have not ended; all others are forgotten before an allocation. Undefined while not all are known. */
   readonly activePods?: () => readonly string[] | undefined;
   /** Up to 1.36 the end of any stream of a resource takes its newest plugin away; from 1.37 on only the plugin's own. */
   readonly release?: '1.36' | '1.37';
