@@ -14,6 +14,8 @@ export class Activities {
   readonly #calls: GpmCalls | undefined;
   readonly #gpu: Handle;
   #whole: Activity | undefined;
+  /** One of them has one sample. */
+  #isWaiting = false;
   readonly #byInstance = new Map<string, Activity>();
 
   /** Without calls nothing is told. */
@@ -25,11 +27,14 @@ export class Activities {
 
   /** True when something was read. `isDue`: by the pace; what waits for its second sample is read before that. */
   refresh(nowMs: number, isDue: boolean, isBusyTold: boolean, instances: readonly Instance[]): boolean {
-    const all = [this.#whole, ...this.#byInstance.values()];
-    if (this.#calls === undefined || !(isDue || all.some((activity) => activity?.isWaiting))) return false;
+    if (this.#calls === undefined || !(isDue || this.#isWaiting)) return false;
     this.#follow(this.#calls, instances);
     this.#whole?.read(nowMs, isBusyTold);
-    for (const activity of this.#byInstance.values()) activity.read(nowMs, false);
+    this.#isWaiting = this.#whole?.isWaiting === true;
+    for (const activity of this.#byInstance.values()) {
+      activity.read(nowMs, false);
+      this.#isWaiting ||= activity.isWaiting;
+    }
     return true;
   }
 

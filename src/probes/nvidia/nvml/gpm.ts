@@ -91,6 +91,7 @@ export class Activity {
   #samples: { readonly older: Handle; readonly newer: Handle } | undefined;
   #sampledAtMs: number | undefined;
   #isRefused = false;
+  #isCompared = false;
   #readings: readonly Reading[] = [];
 
   constructor(calls: GpmCalls, gpu: Handle, instance?: number) {
@@ -106,7 +107,7 @@ export class Activity {
 
   /** There is one sample, and nothing to compare it with. */
   get isWaiting(): boolean {
-    return this.#sampledAtMs !== undefined && this.#readings.length === 0;
+    return this.#sampledAtMs !== undefined && !this.#isCompared;
   }
 
   /** Takes a sample unless the one before is too young. `isBusyTold`: the driver tells utilization by other means. */
@@ -120,6 +121,7 @@ export class Activity {
     const code = this.#instance === undefined ? sample(this.#gpu, older) : sampleInstance(this.#gpu, this.#instance, older);
     this.#isRefused = code === CODE.notSupported || code === CODE.noPermission;
     this.#sampledAtMs = code === CODE.success ? nowMs : undefined;
+    this.#isCompared = code === CODE.success && since !== undefined;
     if (code !== CODE.success) this.#readings = [];
     else {
       this.#samples = { older: newer, newer: older };
