@@ -201,7 +201,12 @@ async function callsOf(node, options) {
     };
   };
   try {
-    const probe = family.createProbe(createHost(node.roots, systemClock), { ...defaultValues(family.options), ...options });
+    let nowMs = 0;
+    const clock = { ...systemClock, monotonic: () => nowMs };
+    const probe = family.createProbe(createHost(node.roots, clock), { ...defaultValues(family.options), ...options });
+    await probe.collect();
+    // Activity has its second sample.
+    nowMs += REFRESH_MS;
     await probe.collect();
     calls = 0;
     await probe.collect();

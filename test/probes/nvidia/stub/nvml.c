@@ -22,6 +22,7 @@ enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, UNSUPPORTED = 3, NOT_FOUND = 6, S
 #define MOST_GPUS 16
 #define MOST_MIGS 8
 #define MOST_VALUES 320
+#define MOST_METRICS 128
 #define SLOTS 1024
 #define NONE 0xffffffffu
 
@@ -41,6 +42,7 @@ struct device {
   /* Fields 3 to 6: errors in all memories, single and double bit, since the load and in the board's life. */
   int total_known[4];
   unsigned long long total[4];
+  struct { int told, code; double value; } gpm[MOST_METRICS];
 };
 struct event { int number, gpu, code; unsigned xid, gi, ci, type; };
 
@@ -131,7 +133,11 @@ static void add(struct device *device, const char *name, const char *text) {
   snprintf(v->text, sizeof v->text, "%.95s", text);
   v->moves = strncmp(name, "util_", 5) == 0 || strcmp(name, "temperature") == 0 || strcmp(name, "margin") == 0 ||
              strncmp(name, "clock_", 6) == 0 || strcmp(name, "memory_used") == 0;
-  unsigned type, period;
+  unsigned type, period, metric;
+  if (sscanf(name, "gpm.%u", &metric) == 1 && metric < MOST_METRICS) {
+    if (strstr(name, ".code")) device->gpm[metric].code = atoi(text);
+    else { device->gpm[metric].told = 1; device->gpm[metric].value = atof(text); }
+  }
   if (sscanf(name, "ecc.%u.%u.", &type, &period) == 2) {
     device->total_known[period * 2 + type] = 1;
     device->total[period * 2 + type] += strtoull(text, NULL, 0);
@@ -254,7 +260,7 @@ ret nvmlShutdown(void) {
   if (!inits) return UNINITIALIZED;
   inits--;
   /* A sample must not outlive its library. */
-  if (samples_live != 0) abort();
+  if (inits == 0 && samples_live != 0) abort();
   dead = 0;
   memset(registered, 0, sizeof registered);
   return OK;
@@ -598,13 +604,10 @@ ret nvmlGpmMetricsGet(struct gpm_get *get) {
   struct device *d = get->first->device;
   if (d == NULL || d != get->second->device || get->first->taken >= get->second->taken) return INVALID;
   for (unsigned i = 0; i < get->count; i++) {
-    char name[32];
-    struct value *v;
-    snprintf(name, sizeof name, "gpm.%u.code", get->metric[i].id);
-    get->metric[i].code = (v = find(d, name)) ? (int)v->number : OK;
-    snprintf(name, sizeof name, "gpm.%u", get->metric[i].id);
-    if ((v = find(d, name))) get->metric[i].value = atof(v->text);
-    else if (get->metric[i].code == OK) get->metric[i].code = UNSUPPORTED;
+    unsigned id = get->metric[i].id;
+    if (id >= MOST_METRICS) return INVALID;
+    get->metric[i].code = d->gpm[id].code != OK ? d->gpm[id].code : d->gpm[id].told ? OK : UNSUPPORTED;
+    get->metric[i].value = d->gpm[id].value;
   }
   return OK;
 }
