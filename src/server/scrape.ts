@@ -30,10 +30,14 @@ export class ScrapeHandler {
     this.#clock = clock;
   }
 
+  /** A scrape came, and may have to wait for its turn: when scrapes come says when the next will, not when they are answered. */
+  arrived(): void {
+    this.#forecast.scraped(this.#clock.monotonic());
+  }
+
   readonly answer: RequestHandler = async (request, response) => {
     const [format, gzip] = [chooseFormat(request.get('accept')), acceptsGzip(request.get('accept-encoding'))];
     this.#wanted = { format, gzip };
-    this.#forecast.scraped(this.#clock.monotonic());
     const { kept, live } = await this.#source.page(format);
     response.setHeader('Content-Type', this.#source.contentTypes[format]);
     response.setHeader('Vary', 'Accept, Accept-Encoding');

@@ -94,10 +94,11 @@ function createApp(parts: ServerParts, scrapes: ScrapeHandler, limits: ServerLim
   const sources = { snapshot: () => parts.store.snapshot(), remedyOf, now: () => clock.now(), version: parts.version, node: parts.node };
   app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
   app.get(['/readyz', '/-/ready'], readiness(parts));
-  app.use(boundAnswers(parts.options['max-requests'], limits, clock));
-  app.use(metricsAt(parts.options['telemetry-path'], scrapes));
+  const metricsPath = parts.options['telemetry-path'];
+  app.use(noticeScrapes(metricsPath, scrapes), boundAnswers(parts.options['max-requests'], limits, clock));
+  app.use(metricsAt(metricsPath, scrapes));
   app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
-  app.use(createPages({ ...sources, telemetryPath: parts.options['telemetry-path'] }));
+  app.use(createPages({ ...sources, telemetryPath: metricsPath }));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(parts.logger));
   return app;
@@ -144,6 +145,13 @@ function readiness({ store }: ServerParts): RequestHandler {
     store.snapshot() === undefined
       ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not there yet.\n', 503)
       : sendText(request, response, TEXT_TYPE, 'ok\n');
+}
+
+function noticeScrapes(path: string, scrapes: ScrapeHandler): RequestHandler {
+  return (request, _response, next) => {
+    if (request.path === path) scrapes.arrived();
+    next();
+  };
 }
 
 /** The path is compared as it is: in a configured path no character has a meaning of its own. */

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/host/clock.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { WebOptions } from '../../src/server/options.ts';
 import { families, snapshot as sample, stats } from '../metrics/sample.ts';
 import { type Started, start } from './start.ts';
 
@@ -36,8 +37,8 @@ const compressors = async (work: () => Promise<unknown>): Promise<number> => {
   return count;
 };
 /** The whole way from snapshot to wire, with the test's time. */
-const startMovable = async () => {
-  const world = { nowMs: 0, snapshot: sample as Snapshot };
+const startMovable = async (options: Partial<WebOptions> = {}) => {
+  const world = { nowMs: 0, snapshot: sample as Snapshot, gate: Promise.resolve() };
   const timers = new Set<() => void>();
   const looks = new Set<() => void>();
   const clock: Clock = {
@@ -55,11 +56,12 @@ const startMovable = async () => {
     page: async (format: 'text' | 'openmetrics') => {
       const page = await real.page(format);
       asked.push({ format, ...page });
+      await world.gate;
       return page;
     },
   };
   const store = { snapshot: () => world.snapshot, subscribe: (look: () => void) => looks.add(look) && (() => looks.delete(look)) };
-  const started = await start({ parts: { exposition, store, clock } });
+  const started = await start({ parts: { exposition, store, clock }, options });
   running.push(started);
   /** Takes another snapshot at that time, and lets what is prepared for it be done. */
   const takeSnapshot = async (atMs: number): Promise<void> => {
@@ -75,7 +77,7 @@ const startMovable = async () => {
     world.nowMs = atMs;
     return ask(`${started.url}/metrics`, { 'accept-encoding': encoding, accept });
   };
-  return { asked, takeSnapshot, scrapeAt };
+  return { world, asked, takeSnapshot, scrapeAt };
 };
 
 describe('what is done for scrapes', () => {
@@ -116,5 +118,25 @@ describe('what is done for scrapes', () => {
     // Only the end of the page, which is of the moment, is left to do.
     expect(await compressors(() => scrapeAt(25_000, encoding, openMetrics))).toBe(atScrape);
     expect(asked[1]?.kept).toBe(asked[0]?.kept);
+  });
+
+  it('is done beforehand though some of those that came together had to wait for others', async () => {
+    const { world, asked, takeSnapshot, scrapeAt } = await startMovable({ 'max-requests': 1 });
+    await takeSnapshot(0);
+    for (const at of [5_000, 15_000]) {
+      let open = (): void => {};
+      world.gate = new Promise((resolve) => {
+        open = resolve;
+      });
+      asked.length = 0;
+      const both = [scrapeAt(at, 'gzip'), scrapeAt(at, 'gzip')];
+      await expect.poll(() => asked.length).toBe(1);
+      world.nowMs = at + 1_000;
+      open();
+      await Promise.all(both);
+      await takeSnapshot(at + 5_000);
+    }
+    // Both scrapes, and what was prepared for the next.
+    expect(asked.length).toBe(3);
   });
 });
