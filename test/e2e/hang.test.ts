@@ -52,7 +52,8 @@ describe('a counter file that never answers', () => {
       'runs go on',
       (text) => (seriesValue(text, 'device_agent_probe_runs_total', { family: 'infiniband' }) ?? 0) > first + 2,
     );
-    expect(agent.log().match(/probe-hung/g), 'said once').toHaveLength(1);
+    // On a busy machine a thread may also need longer to start than it is given here, which is said too.
+    expect(agent.log().match(/probe-hung.*mlx5_0/g), 'said once').toHaveLength(1);
     expect(await agent.stop(), 'exit status in spite of a thread stuck in the kernel').toBe(0);
   });
 
