@@ -38,8 +38,11 @@ export interface PodStatus {
   readonly phase: string;
   readonly reason?: string;
   readonly message?: string;
+  readonly podIP?: string;
+  readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   readonly containerStatuses?: readonly {
     readonly name: string;
+    readonly restartCount: number;
     readonly allocatedResourcesStatus?: readonly {
       readonly name: string;
       readonly resources: readonly { readonly resourceID: string; readonly health: string }[];
@@ -105,6 +108,10 @@ export class StockNode {
     return join(this.root, 'kubelet/pod-resources/kubelet.sock');
   }
 
+  get pluginDirectory(): string {
+    return join(this.root, 'kubelet/device-plugins');
+  }
+
   get cdiDirectory(): string {
     return join(this.root, 'cdi');
   }
@@ -112,8 +119,8 @@ export class StockNode {
   flags(): string[] {
     return [
       `--podresources.socket=${this.podResourcesSocket}`,
-      `--podresources.checkpoint=${join(this.root, 'kubelet/device-plugins/kubelet_internal_checkpoint')}`,
-      `--plugin.dir=${join(this.root, 'kubelet/device-plugins')}`,
+      `--podresources.checkpoint=${join(this.pluginDirectory, 'kubelet_internal_checkpoint')}`,
+      `--plugin.dir=${this.pluginDirectory}`,
       `--plugin.registry-dir=${join(this.root, 'kubelet/plugins_registry')}`,
     ];
   }
@@ -126,14 +133,17 @@ export class StockNode {
     return this.#script('kubelet.sh', 'start', NAME);
   }
 
-  /** The kubelet reads whatever appears: the manifest is written elsewhere and moved in whole. */
   add({ name, init = [], containers }: StaticPod): void {
-    const manifest = {
+    this.addManifest(name, {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name, namespace: 'default' },
       spec: { terminationGracePeriodSeconds: 0, initContainers: init.map(containerOf), containers: containers.map(containerOf) },
-    };
+    });
+  }
+
+  /** The kubelet reads whatever appears: the manifest is written elsewhere and moved in whole. */
+  addManifest(name: string, manifest: object): void {
     const beside = join(this.root, 'work', `${name}.yaml`);
     writeFileSync(beside, stringify(manifest));
     renameSync(beside, this.#manifest(name));
@@ -143,10 +153,21 @@ export class StockNode {
     rmSync(this.#manifest(name));
   }
 
+  /** Gives the node's container runtime an image made of a directory. */
+  addImage(name: string, directory: string, entrypoint: readonly string[]): Promise<unknown> {
+    return this.#script('image.sh', name, directory, '--', ...entrypoint);
+  }
+
+  /** The body of an answer from within the node's network; empty when there is none. */
+  async fetch(url: string): Promise<string> {
+    const asked = this.#script('node-exec.sh', '-n', NAME, 'curl', '-sf', url);
+    return (await asked.catch(() => ({ stdout: '' }))).stdout;
+  }
+
   /** Of a static pod by the name in its manifest; undefined before the kubelet has it. */
   async status(name: string): Promise<PodStatus | undefined> {
-    const { stdout } = await this.#script('node-exec.sh', '-n', NAME, 'curl', '-sf', 'http://127.0.0.1:10255/pods');
-    const { items } = JSON.parse(stdout) as { readonly items?: readonly { metadata: { name: string }; status: PodStatus }[] };
+    const told = await this.fetch('http://127.0.0.1:10255/pods');
+    const { items } = JSON.parse(told) as { readonly items?: readonly { metadata: { name: string }; status: PodStatus }[] };
     return items?.find(({ metadata }) => metadata.name === `${name}-${NAME}`)?.status;
   }
 

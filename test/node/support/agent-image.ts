@@ -1,0 +1,45 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+
+/** The command line that the image begins with. */
+export function entrypoint(): readonly string[] {
+  const text = readFileSync('deploy/Dockerfile', 'utf8');
+  return JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1] ?? '[]') as string[];
+}
+
+/**
+ * Lays out what the image holds, as far as it can be had without a registry: this machine's Node with the libraries that it is
+ * linked to, and the bundle where the entry point expects it.
+ */
+export function layOutImage(directory: string): void {
+  const words = entrypoint();
+  const [node = ''] = words;
+  const program = words.find((word) => word.endsWith('/main.js')) ?? '';
+  const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' }).match(/\/\S+/g) ?? [];
+  const place = node.startsWith('/') ? node : join('/bin', node);
+  for (const [from, to] of [[process.execPath, place], ...libraries.map((path) => [path, path])] as [string, string][]) {
+    mkdirSync(join(directory, dirname(to)), { recursive: true });
+    cpSync(from, join(directory, to), { dereference: true });
+  }
+  execFileSync(process.execPath, ['scripts/bundle.mjs', join(directory, dirname(program))], { stdio: 'pipe' });
+}
+
+interface Template {
+  readonly metadata: object;
+  readonly spec: { readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[] };
+}
+
+/** The pod of the DaemonSet as a static one, word for word but for where its volumes lie on the machine. */
+export function daemonSetPod(hostPaths: Readonly<Record<string, string>>): object {
+  const documents = parseAllDocuments(readFileSync('deploy/daemonset.yaml', 'utf8')).map((document) => document.toJS() as never);
+  const set = documents.find(({ kind }: { kind: string }) => kind === 'DaemonSet') as unknown as {
+    readonly metadata: { readonly name: string; readonly namespace: string };
+    readonly spec: { readonly template: Template };
+  };
+  const { metadata, spec } = set.spec.template;
+  const volumes = spec.volumes.map((volume) => ({ ...volume, hostPath: { path: hostPaths[volume.name] ?? volume.hostPath.path } }));
+  const { name, namespace } = set.metadata;
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name, namespace }, spec: { ...spec, volumes } };
+}
