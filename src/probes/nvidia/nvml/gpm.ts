@@ -44,8 +44,8 @@ const METRICS: readonly GpmMetric[] = [
   traffic(60, 'nvlink', 'receive'),
   traffic(61, 'nvlink', 'transmit'),
 ];
-/** Share of time with any program: what the driver calls utilization, and does not tell of instances. */
-const GRAPHICS = 1;
+/** Place of the share of time with any program: what the driver calls utilization, and does not tell of instances. */
+const GRAPHICS = METRICS.findIndex(({ id }) => id === 1);
 const BUSY: Omit<Reading, 'value'> = { metric: shared.utilization.name, labels: { engine: 'gpu' } };
 
 /** The struct of the newest header, in which the array has a fixed length: no library writes beyond it. */
@@ -92,6 +92,9 @@ export class Activity {
   #sampledAtMs: number | undefined;
   #isRefused = false;
   #isCompared = false;
+  /** By metric, as last told. */
+  readonly #told: (Reading | undefined)[] = [];
+  #isBusyTold = false;
   #readings: readonly Reading[] = [];
 
   constructor(calls: GpmCalls, gpu: Handle, instance?: number) {
@@ -153,31 +156,39 @@ export class Activity {
     memory.setU32(GPM_GET.count, METRICS.length);
     memory.setPointer(GPM_GET.sample1, first);
     memory.setPointer(GPM_GET.sample2, second);
-    for (const [index, { id }] of METRICS.entries()) {
-      memory.setU32(GPM_GET.header + index * GPM_METRIC.size + GPM_METRIC.id, id);
-      memory.setU32(GPM_GET.header + index * GPM_METRIC.size + GPM_METRIC.code, CODE.unknown);
+    for (let index = 0; index < METRICS.length; index += 1) {
+      const at = GPM_GET.header + index * GPM_METRIC.size;
+      memory.setU32(at + GPM_METRIC.id, (METRICS[index] as GpmMetric).id);
+      memory.setU32(at + GPM_METRIC.code, CODE.unknown);
     }
     if (metrics(memory.address) !== CODE.success) return [];
-    const readings = METRICS.flatMap((metric, index) => told(memory, metric, index, isBusyTold));
-    const isSame = readings.length === this.#readings.length && readings.every((reading, at) => isSameReading(reading, this.#readings[at]));
-    return isSame ? this.#readings : readings;
+    let isSame = isBusyTold === this.#isBusyTold && this.#readings.length > 0;
+    this.#isBusyTold = isBusyTold;
+    for (let index = 0; index < METRICS.length; index += 1) {
+      const metric = METRICS[index] as GpmMetric;
+      const value = told(memory, metric, index);
+      if (value === this.#told[index]?.value) continue;
+      isSame = false;
+      this.#told[index] = value === undefined ? undefined : readingOf(metric.reading, value);
+    }
+    return isSame ? this.#readings : this.#all();
+  }
+
+  #all(): readonly Reading[] {
+    const readings = this.#told.filter((reading) => reading !== undefined);
+    const busy = this.#isBusyTold ? undefined : this.#told[GRAPHICS]?.value;
+    return busy === undefined ? readings : [...readings, readingOf(BUSY, busy)];
   }
 }
 
-const isSameReading = (a: Reading, b: Reading | undefined): boolean =>
-  a.value === b?.value && a.metric === b.metric && a.labels === b.labels;
+const readingOf = ({ metric, labels }: Omit<Reading, 'value'>, value: Reading['value']): Reading =>
+  labels === undefined ? { metric, value } : { metric, labels, value };
 
 /** Each metric has a code of its own. What is no number, or less than nothing, is not told. */
-function told(memory: Memory, { id, scale, reading }: GpmMetric, index: number, isBusyTold: boolean): readonly Reading[] {
+function told(memory: Memory, { scale }: GpmMetric, index: number): number | undefined {
   const at = GPM_GET.header + index * GPM_METRIC.size;
-  if (memory.u32(at + GPM_METRIC.code) !== CODE.success) return [];
+  if (memory.u32(at + GPM_METRIC.code) !== CODE.success) return undefined;
   const value = memory.f64(at + GPM_METRIC.value);
-  if (!Number.isFinite(value) || value < 0) return [];
-  const scaled = scale === PERCENT ? value / 100 : value * scale;
-  return id === GRAPHICS && !isBusyTold
-    ? [
-        { ...reading, value: scaled },
-        { ...BUSY, value: scaled },
-      ]
-    : [{ ...reading, value: scaled }];
+  if (!Number.isFinite(value) || value < 0) return undefined;
+  return scale === PERCENT ? value / 100 : value * scale;
 }
