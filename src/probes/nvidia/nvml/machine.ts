@@ -70,7 +70,7 @@ export class Machine {
   /** One round over all GPUs. */
   read(): NvmlResult {
     const nowMs = this.#host.clock.monotonic();
-    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs)) this.close();
+    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#isBoundAnew(nowMs)) this.close();
     const started = this.#running ?? this.#start(nowMs);
     if (typeof started === 'number') return { problem: problemOf(started, 'nvmlInit_v2') };
     const due = this.#due(started, nowMs);
@@ -119,6 +119,18 @@ export class Machine {
     return { slow, facts, nowMs };
   }
 
+  /** The library knows the GPUs that were there when it was started. Looked at with what can wait. */
+  #isBoundAnew(nowMs: number): boolean {
+    const running = this.#running;
+    if (running === undefined || nowMs - running.slowAtMs < this.#wanted.slowEveryMs) return false;
+    return this.#boundGpus() !== running.boundGpus;
+  }
+
+  /** Addresses of the GPUs that the kernel's driver has, as text; empty where that is not shown. */
+  #boundGpus(): string {
+    return this.#host.proc.list('driver/nvidia/gpus').toSorted().join(' ');
+  }
+
   #isLostForLong(nowMs: number): boolean {
     const running = this.#running;
     if (running === undefined || !running.gpus.some(({ gpu }) => gpu.faults.has(CODE.gpuIsLost))) return false;
@@ -139,6 +151,7 @@ export class Machine {
       bound,
       gpus: [],
       unreadable: [],
+      boundGpus: this.#boundGpus(),
       startedAtMs: nowMs,
       slowAtMs: -Infinity,
       factsAtMs: -Infinity,
@@ -249,6 +262,8 @@ interface Running {
   readonly gpus: { readonly gpu: Gpu; readonly pciAddress: string }[];
   /** GPUs that gave no handle. */
   readonly unreadable: { readonly index: number; readonly code: number }[];
+  /** As they were at the start. */
+  readonly boundGpus: string;
   readonly startedAtMs: number;
   slowAtMs: number;
   factsAtMs: number;

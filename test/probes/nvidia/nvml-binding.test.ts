@@ -1,0 +1,56 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
+import { createHost } from '../../../src/host/host.ts';
+import type { Collection } from '../../../src/model/collection.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+import { type LiveNode, liveNode } from './scripted-machine.ts';
+import { hopper, type ScriptedNode } from './scripted-script.ts';
+
+let node: LiveNode | undefined;
+afterEach(() => node?.remove());
+
+/** Folders of the kernel's driver, one for each GPU that it is bound to. */
+const bind = (root: string, index: number): unknown => mkdirSync(folderOf(root, index), { recursive: true });
+const unbind = (root: string, index: number): void => rmSync(folderOf(root, index), { recursive: true });
+const folderOf = (root: string, index: number): string =>
+  join(root, 'proc/driver/nvidia/gpus', String(hopper(index).values.bus_id).slice(4).toLowerCase());
+const idsOf = ({ reports }: Collection): string[] => reports.map(({ device }) => device.id.slice(-2));
+
+/** A library tells of the GPUs that were there at its start, as the script was then. */
+function started(machine: ScriptedNode): { at(ms: number): Promise<Collection>; close(): Promise<void> } {
+  let nowMs = 0;
+  const clock: Clock = { ...systemClock, monotonic: () => nowMs };
+  node = liveNode(machine, (root) => createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock));
+  writeFileSync(join(node.root, 'dev/kmsg'), '');
+  const probe = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library }));
+  return {
+    at: (ms) => {
+      nowMs = ms;
+      return Promise.resolve(probe.collect());
+    },
+    close: async () => probe.close?.(),
+  };
+}
+
+describe('a GPU that the driver is bound to', () => {
+  it('after the start is there half a minute later, and gone as soon after it is unbound', async () => {
+    const probe = started({ gpus: [hopper(0)] });
+    const { root, write } = node as LiveNode;
+    bind(root, 0);
+    await probe.at(0);
+    bind(root, 1);
+    write({ gpus: [hopper(0), hopper(1)] });
+    expect(idsOf(await probe.at(29_000))).toEqual(['01']);
+    expect(idsOf(await probe.at(30_000))).toEqual(['01', '02']);
+    unbind(root, 1);
+    write({ gpus: [hopper(0)] });
+    const after = await probe.at(60_000);
+    expect(idsOf(after)).toEqual(['01']);
+    expect(after.problems).toEqual([]);
+    expect(after.complete ?? true).toBe(true);
+    await probe.close();
+  });
+});
