@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { imageStart } from '../../support/image.ts';
 
-/** The command line that the image begins with. */
+/** The command line that the image begins with, without its arguments: those are the manifest's. */
 export function entrypoint(): readonly string[] {
-  const text = readFileSync('deploy/Dockerfile', 'utf8');
-  return JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1] ?? '[]') as string[];
+  return imageStart('deploy/Dockerfile').entrypoint;
 }
 
 /**
