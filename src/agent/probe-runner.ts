@@ -2,6 +2,7 @@ import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/read-guard.ts';
 import type { Collection, Problem } from '../model/collection.ts';
 import type { FamilyState } from '../model/snapshot.ts';
+import { Absence } from './absence.ts';
 import { PatientAlarm } from './patient-alarm.ts';
 import { ProbeThread, type ThreadSettings } from './probe-thread.ts';
 import { leaveOut } from './quarantine.ts';
@@ -31,7 +32,8 @@ interface Run {
 
 /**
  * Runs one family's probe in a thread of its own. A run that passes its deadline is given up: the thread is abandoned with
- * the device it was reading, and a new one goes on with the others. Never two runs at once, and never a new read where one hangs.
+ * the device it was reading, and a new one goes on with the others. Never two runs at once, and never a new read where one hangs. A
+ * family that is not on this node has no thread but for a look once a minute.
  */
 export class ProbeRunner {
   readonly family: string;
@@ -40,6 +42,7 @@ export class ProbeRunner {
   readonly #events: RunnerEvents;
   readonly #abandoned = new Map<ProbeThread, string | undefined>();
   readonly #deadline: PatientAlarm;
+  readonly #absence: Absence;
   #thread: ProbeThread | undefined;
   #run: Run | undefined;
   /** The thread stays away from a place that answers again. */
@@ -55,6 +58,7 @@ export class ProbeRunner {
     this.#settings = settings;
     this.#clock = clock;
     this.#events = events;
+    this.#absence = new Absence(clock);
     this.#deadline = new PatientAlarm(clock, () => this.#giveUp());
   }
 
@@ -73,6 +77,10 @@ export class ProbeRunner {
   refresh(): Promise<void> {
     if (this.#run !== undefined) return this.#run.done;
     if (this.#closed || this.#abandoned.size >= MOST_ABANDONED) return Promise.resolve();
+    if (this.#absence.isResting()) {
+      this.#events.changed();
+      return Promise.resolve();
+    }
     const thread = this.#currentThread();
     const id = this.#nextRun++;
     let settle = (): void => {};
@@ -138,6 +146,10 @@ export class ProbeRunner {
       failures: failures + (succeeded ? 0 : 1),
       abandoned,
     };
+    if (this.#absence.saw(raw)) {
+      this.#thread?.tell({ type: 'close' });
+      this.#thread = undefined;
+    }
     this.#endRun();
   }
 

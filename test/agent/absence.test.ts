@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest';
+import { Absence } from '../../src/agent/absence.ts';
+import type { Clock } from '../../src/host/clock.ts';
+import type { Collection } from '../../src/model/collection.ts';
+
+const NOTHING: Collection = { reports: [], problems: [] };
+const SOMETHING = { reports: [{ device: { family: 'fpga', id: 'x' }, readings: [], findings: [] }], problems: [] } as unknown as Collection;
+
+function start(): { readonly absence: Absence; readonly wait: (ms: number) => void } {
+  let nowMs = 1_000;
+  const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => {} };
+  return { absence: new Absence(clock), wait: (ms) => (nowMs += ms) };
+}
+
+const thrice = (absence: Absence, collection: Collection): boolean[] => [1, 2, 3].map(() => absence.saw(collection));
+
+describe('a family', () => {
+  it('rests for a minute when three runs found nothing, and again after one more', () => {
+    const { absence, wait } = start();
+    expect(thrice(absence, NOTHING)).toEqual([false, false, true]);
+    expect(absence.isResting()).toBe(true);
+    wait(60_000);
+    expect(absence.isResting()).toBe(false);
+    expect(absence.saw(NOTHING)).toBe(true);
+    expect(absence.isResting()).toBe(true);
+  });
+
+  it('that had a device once never rests', () => {
+    const { absence } = start();
+    absence.saw(SOMETHING);
+    expect(thrice(absence, NOTHING)).toEqual([false, false, false]);
+  });
+
+  it.each<[string, Collection]>([
+    ['could not read everything', { reports: [], problems: [], complete: false }],
+    ['has a problem', { reports: [], problems: [{ code: 'command-failed', message: 'x' }] }],
+  ])('that %s does not rest, and begins to count anew', (_, collection) => {
+    const { absence } = start();
+    expect(thrice(absence, collection)).toEqual([false, false, false]);
+    expect(absence.saw(NOTHING)).toBe(false);
+  });
+
+  it('that is found after its rest does not rest again', () => {
+    const { absence, wait } = start();
+    thrice(absence, NOTHING);
+    wait(60_000);
+    expect(absence.saw(SOMETHING)).toBe(false);
+    expect(thrice(absence, NOTHING)).toEqual([false, false, false]);
+  });
+});
