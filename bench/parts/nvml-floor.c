@@ -25,9 +25,9 @@ static double cpu_us(void) {
 
 #define FUNCTIONS(X) \
   X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetMarginTemperature) \
-  X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetMigMode) X(nvmlDeviceGetRemappedRows) \
+  X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetRemappedRows) \
   X(nvmlDeviceGetFieldValues) X(nvmlDeviceGetMemoryErrorCounter) X(nvmlDeviceGetMigDeviceHandleByIndex) \
-  X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlDeviceGetGraphicsRunningProcesses_v3) X(nvmlEventSetWait_v2)
+  X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlEventSetWait_v2)
 #define DECLARE(name) static call name;
 FUNCTIONS(DECLARE)
 
@@ -43,13 +43,12 @@ static uint32_t scratch[1024], processes[2048];
 static void gpu(void *d, int instances, void **migs) {
   scratch[0] = 0x0100000c; scratch[1] = 0; DO(nvmlDeviceGetTemperatureV(d, scratch));
   scratch[0] = 0x02000028; DO(nvmlDeviceGetMemoryInfo_v2(d, scratch));
-  DO(nvmlDeviceGetMigMode(d, scratch, scratch + 2));
   if (instances == 0) {
     DO(nvmlDeviceGetUtilizationRates(d, scratch));
     DO(nvmlDeviceGetRemappedRows(d, scratch, scratch + 2, scratch + 4, scratch + 6));
   }
   scratch[0] = 0x01000008; DO(nvmlDeviceGetMarginTemperature(d, scratch));
-  for (int clock = 1; clock < 3; clock++) DO(nvmlDeviceGetClockInfo(d, clock, scratch));
+  DO(nvmlDeviceGetClockInfo(d, 1, scratch));
   DO(nvmlDeviceGetCurrentClocksEventReasons(d, scratch));
   DO(nvmlDeviceGetFieldValues(d, (int)FIELDS, field));
   for (int i = 0; i < instances; i++) {
@@ -57,7 +56,6 @@ static void gpu(void *d, int instances, void **migs) {
     DO(nvmlDeviceGetMemoryErrorCounter(migs[i], 1, 0, 7, scratch));
   }
   processes[0] = 256; DO(nvmlDeviceGetComputeRunningProcesses_v3(d, processes, processes + 2));
-  processes[0] = 256; DO(nvmlDeviceGetGraphicsRunningProcesses_v3(d, processes, processes + 2));
 }
 
 int main(int count, char **words) {

@@ -10,7 +10,7 @@ export const options = {
   'nvml-library': stringOption('', 'The library libnvidia-ml.so.1 by path. Empty: where the linker and the drivers have it.'),
   'nvml-slow-every': durationOption(
     seconds(30),
-    'How often the library is asked for what can wait: links, video engines, the fabric, repairs. At each read: memory, temperature, power, utilization, errors, processes.',
+    'How often the library is asked for what can wait: instances, links, activity, video engines, the fabric, repairs. At each read: memory, temperature, power, utilization, errors, throttling, programs that compute.',
     0,
   ),
   'nvml-facts-every': durationOption(

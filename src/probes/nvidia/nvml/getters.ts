@@ -237,9 +237,8 @@ export const fastGetters: readonly Getter[] = [
     ],
   },
   margin,
-  ...['sm_clock', 'mem_clock'].map((name) => clock(name, 'clocks', 'nvmlDeviceGetClockInfo')),
+  clock('sm_clock', 'clocks', 'nvmlDeviceGetClockInfo'),
   reasons,
-  several('nvmlDeviceGetMigMode', ['mig_mode/current_mig', 'mig_mode/pending_mig'], flag),
   {
     paths: ['corr', 'unc', 'pending', 'failure'].map((what) => `remapped_rows/remapped_row_${what}`),
     ways: [
@@ -257,6 +256,9 @@ export const fastGetters: readonly Getter[] = [
   },
 ];
 
+/** Asked for before instances are looked for. */
+export const splitGetters: readonly Getter[] = [several('nvmlDeviceGetMigMode', ['mig_mode/current_mig', 'mig_mode/pending_mig'], flag)];
+
 const HISTOGRAM = ['max', 'high', 'partial', 'low', 'none'] as const;
 const SRAM_UNITS = ['l2', 'sm', 'pcie', 'microcontroller', 'other'] as const;
 const SRAM_SOURCES = 'ecc_errors/aggregate_uncorrectable_sram_sources';
@@ -266,8 +268,8 @@ export const slowGetters: readonly Getter[] = [
   ...Object.entries({ Encoder: 'encoder', Decoder: 'decoder', Jpg: 'jpeg', Ofa: 'ofa' }).map(([name, engine]) =>
     one(`utilization/${engine}_util`, { ...u32(`nvmlDeviceGet${name}Utilization`, `utilization/${engine}_util`, percent), outs: 2 }),
   ),
-  // On boards for computing it is the clock of the multiprocessors.
-  ...['graphics_clock', 'video_clock'].map((name) => clock(name, 'clocks', 'nvmlDeviceGetClockInfo')),
+  // The first is that of the multiprocessors on boards for computing, the last hardly moves.
+  ...['graphics_clock', 'video_clock', 'mem_clock'].map((name) => clock(name, 'clocks', 'nvmlDeviceGetClockInfo')),
   one(
     'performance_state',
     u32('nvmlDeviceGetPerformanceState', 'performance_state', (state) => (state <= 15 ? `P${state}` : undefined)),

@@ -111,6 +111,7 @@ export class Gpu {
     const { questions } = this.#bound;
     const generation = this.generation;
     let ended = this.#ask(questions.fast);
+    if (due.slow) ended ??= this.#ask(questions.split);
     if (ended !== undefined) return ended;
     this.#refreshInstances(due.slow);
     // What was not supported for the sake of the instances may be by now.
@@ -155,8 +156,8 @@ export class Gpu {
 
   /** Nothing but the loss itself: every other value is older than it. */
   #lose(): void {
-    const { fast, slow, facts, errors, lifetime, fastInstance, slowInstance } = this.#bound.questions;
-    withholdAll([...fast, ...slow, ...facts, ...errors[this.#eccForm], ...lifetime[this.#eccForm]], this.values);
+    const { fast, split, slow, facts, errors, lifetime, fastInstance, slowInstance } = this.#bound.questions;
+    withholdAll([...fast, ...split, ...slow, ...facts, ...errors[this.#eccForm], ...lifetime[this.#eccForm]], this.values);
     this.#respondent.forget();
     for (const instance of this.#instances) {
       withholdAll([...fastInstance, ...slowInstance], instance.values);
@@ -187,7 +188,7 @@ export class Gpu {
   #refreshProcesses(isDue: boolean): void {
     const [listing, shares] = [this.#listing, this.#shares];
     this.#note('nvmlDeviceGetComputeRunningProcesses');
-    this.#listing = this.#bound.processes.read(this.handle, listing);
+    this.#listing = this.#bound.processes.read(this.handle, listing, isDue);
     this.#guard?.leaveNamed();
     const { processes } = this.#listing;
     if (processes === undefined || processes.length === 0) this.#shares = undefined;

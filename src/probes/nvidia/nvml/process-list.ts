@@ -16,6 +16,7 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
   G: ['nvmlDeviceGetGraphicsRunningProcesses_v3', 'nvmlDeviceGetGraphicsRunningProcesses_v2'],
 };
 
+const COMPUTE = 'C';
 type Kind = readonly [letter: string, call: NvmlFunction];
 
 /** The processes of one kind as the library wrote them; undefined where it does not tell. */
@@ -45,11 +46,12 @@ export class ProcessList {
     });
   }
 
-  /** `before` itself when nothing changed. */
-  read(handle: Handle, before: Listing): Listing {
+  /** `before` itself when nothing changed. `isDue`: also programs that draw, which a node for computing has none of. */
+  read(handle: Handle, before: Listing, isDue: boolean): Listing {
     let answers: Answer[] | undefined;
     for (let index = 0; index < this.#calls.length; index += 1) {
-      const [, call] = this.#calls[index] as Kind;
+      const [kind, call] = this.#calls[index] as Kind;
+      if (kind !== COMPUTE && !isDue && before !== NO_LISTING) continue;
       const count = this.#count(handle, call);
       if (this.#isSame(count, before.answers[index])) continue;
       answers ??= [...before.answers];

@@ -12,6 +12,7 @@ import {
   memoryGetter,
   powerGetter,
   slowGetters,
+  splitGetters,
   TEMPERATURE_MARGINS,
   thresholdGetters,
 } from './getters.ts';
@@ -31,6 +32,8 @@ export interface Questions {
   /** Errors by memory, since the driver was loaded: asked for when their totals grow, and with the slow ones. */
   readonly errors: Readonly<Record<EccForm, readonly Question[]>>;
   readonly slow: readonly Question[];
+  /** Whether the GPU is split: with the slow ones, and before them. */
+  readonly split: readonly Question[];
   readonly facts: readonly Question[];
   readonly lifetime: Readonly<Record<EccForm, readonly Question[]>>;
   readonly fastInstance: readonly Question[];
@@ -59,6 +62,7 @@ export function bindQuestions(library: Library, driverBranch: number): Questions
       numbered(unlessTold(['gpu_power_readings/instant_power_draw'], bind(powerGetter))),
     ],
     errors: ecc('volatile'),
+    split: all(splitGetters),
     slow: [...all(slowGetters), numbered(new FieldPlan(library, slowFields))],
     facts: [
       ...all(factGetters),
