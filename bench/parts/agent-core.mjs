@@ -2,6 +2,9 @@
 // each cost. Talks with its parent over the IPC channel; nothing of that falls into what is measured.
 import { dist } from './dist.mjs';
 
+const { boundHeaps } = await dist('cli/heap.js');
+boundHeaps();
+
 const { systemClock } = await dist('host/clock.js');
 const { AgentCore } = await dist('agent/core.js');
 const { HealthKeeper } = await dist('agent/health.js');

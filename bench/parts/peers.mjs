@@ -11,12 +11,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { cpuSeconds } from './measure.mjs';
 import { newestNodeExporter } from './node-exporters.mjs';
+import { imageFlags, imageStart } from './shipped.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-/** The agent without its web server. `ask` resolves with what the command measured. */
-export async function startCore(settings, execArgv = []) {
-  const child = fork(here('agent-core.mjs'), [JSON.stringify(settings)], { execArgv });
+/** The agent without its web server, its memory bounded as in the image. `ask` resolves with what the command measured. */
+export async function startCore(settings, flags = []) {
+  const child = fork(here('agent-core.mjs'), [JSON.stringify(settings)], {
+    execArgv: [...imageFlags(), ...flags],
+    env: { ...process.env, ...imageStart().env },
+  });
   await once(child, 'message');
   return {
     pid: child.pid,

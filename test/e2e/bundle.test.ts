@@ -126,6 +126,9 @@ describe('the bundled program, in a place where nothing is installed', () => {
       // Kernel and CPU are read by a process that ends afterwards.
       await expect.poll(() => read('device_agent_host_cpus'), { timeout: 15_000 }).toBeGreaterThan(0);
       await expect.poll(() => childrenOf(child.pid as number), { timeout: 15_000 }).toEqual([]);
+      // There are no FPGAs: their thread has ended, while that of the HCAs goes on.
+      await expect.poll(() => read('device_agent_probe_runs_total', { family: 'infiniband' }), { timeout: 15_000 }).toBeGreaterThan(8);
+      expect(await read('device_agent_probe_runs_total', { family: 'fpga' })).toBe(3);
       expect(log).not.toMatch(/"level":"error"|probe-crashed/);
     } finally {
       child.kill('SIGTERM');
