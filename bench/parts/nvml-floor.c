@@ -26,7 +26,7 @@ static double cpu_us(void) {
 #define FUNCTIONS(X) \
   X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetMarginTemperature) \
   X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetRemappedRows) \
-  X(nvmlDeviceGetFieldValues) X(nvmlDeviceGetMemoryErrorCounter) X(nvmlDeviceGetMigDeviceHandleByIndex) \
+  X(nvmlDeviceGetFieldValues) X(nvmlDeviceGetMigDeviceHandleByIndex) \
   X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlEventSetWait_v2)
 #define DECLARE(name) static call name;
 FUNCTIONS(DECLARE)
@@ -51,10 +51,7 @@ static void gpu(void *d, int instances, void **migs) {
   DO(nvmlDeviceGetClockInfo(d, 1, scratch));
   DO(nvmlDeviceGetCurrentClocksEventReasons(d, scratch));
   DO(nvmlDeviceGetFieldValues(d, (int)FIELDS, field));
-  for (int i = 0; i < instances; i++) {
-    scratch[0] = 0x02000028; DO(nvmlDeviceGetMemoryInfo_v2(migs[i], scratch));
-    DO(nvmlDeviceGetMemoryErrorCounter(migs[i], 1, 0, 7, scratch));
-  }
+  for (int i = 0; i < instances; i++) { scratch[0] = 0x02000028; DO(nvmlDeviceGetMemoryInfo_v2(migs[i], scratch)); }
   processes[0] = 256; DO(nvmlDeviceGetComputeRunningProcesses_v3(d, processes, processes + 2));
 }
 

@@ -306,6 +306,15 @@ describe('an instance', () => {
     expect(later).toEqual(whole);
   });
 
+  it('with a memory error, which its GPU counts too, shows it at the next read', async () => {
+    const { values, instances = {}, ...gpu } = split();
+    const sickOne = { ...instances[0], 'ecc.1.0.7': 2 };
+    const sickGpu = { ...gpu, values: { ...values, 'ecc.1.0.7': 2 }, instances: { ...instances, 0: sickOne } };
+    const [told, expected] = await changedAndFresh(split(), sickGpu, 1);
+    expect(told).toEqual(expected);
+    expect(JSON.stringify(told)).toContain('UncorrectableErrors');
+  });
+
   it('that comes is there at once where the driver tells of it', async () => {
     const { instances = {}, ...gpu } = split();
     const values = { ...gpu.values, event_types: '0x11f' };

@@ -151,16 +151,18 @@ export class Gpu {
     if (isTold && !isDue && corrected === this.#corrected && uncorrected === this.#uncorrected) return undefined;
     this.#corrected = corrected;
     this.#uncorrected = uncorrected;
-    return this.#ask(this.#bound.questions.errors[this.#eccForm]);
+    const { errors, instanceErrors } = this.#bound.questions;
+    for (const { respondent } of this.#instances) respondent.ask(instanceErrors);
+    return this.#ask(errors[this.#eccForm]);
   }
 
   /** Nothing but the loss itself: every other value is older than it. */
   #lose(): void {
-    const { fast, split, slow, facts, errors, lifetime, fastInstance, slowInstance } = this.#bound.questions;
+    const { fast, split, slow, facts, errors, lifetime, fastInstance, instanceErrors, slowInstance } = this.#bound.questions;
     withholdAll([...fast, ...split, ...slow, ...facts, ...errors[this.#eccForm], ...lifetime[this.#eccForm]], this.values);
     this.#respondent.forget();
     for (const instance of this.#instances) {
-      withholdAll([...fastInstance, ...slowInstance], instance.values);
+      withholdAll([...fastInstance, ...instanceErrors, ...slowInstance], instance.values);
       instance.respondent.forget();
       instance.more = [];
     }
