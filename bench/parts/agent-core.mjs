@@ -31,24 +31,20 @@ const silent = { debug() {}, info() {}, warn() {}, error: console.error };
 const health = await HealthKeeper.open(settings, silent, systemClock, true);
 const core = new AgentCore(settings, health, silent, systemClock);
 
-/** One refresh of all probes, joined and judged; `withKubelet` asks the kubelet too, as the agent does at the same pace. */
-async function refresh(withKubelet) {
-  const before = process.cpuUsage();
-  const begun = performance.now();
-  await Promise.all([...(withKubelet ? [core.poller.refresh()] : []), ...core.runners.map((runner) => runner.refresh())]);
-  core.assemble();
-  const wallUs = (performance.now() - begun) * 1_000;
-  const { user, system } = process.cpuUsage(before);
-  return { cpuUs: user + system, wallUs };
+/**
+ * One refresh of all probes, joined and judged; `withKubelet` asks the kubelet too, as the agent does at the same pace. The last part that
+ * answers makes the snapshot, unless it was not the last.
+ */
+async function refreshOnce(withKubelet) {
+  const before = core.store.snapshot();
+  await (withKubelet ? core.refresh() : Promise.all(core.runners.map((runner) => runner.refresh())));
+  if (core.store.snapshot() === before) core.assemble();
 }
 
-async function refreshMany(count) {
+async function measured(count, withKubelet) {
   const before = process.cpuUsage();
   const begun = performance.now();
-  for (let n = 0; n < count; n += 1) {
-    await Promise.all(core.runners.map((runner) => runner.refresh()));
-    core.assemble();
-  }
+  for (let n = 0; n < count; n += 1) await refreshOnce(withKubelet);
   const { user, system } = process.cpuUsage(before);
   return { cpuUs: (user + system) / count, wallUs: ((performance.now() - begun) * 1_000) / count };
 }
@@ -60,8 +56,8 @@ function memory() {
 }
 
 const commands = {
-  refresh: ({ withKubelet }) => refresh(withKubelet),
-  refreshMany: ({ count }) => refreshMany(count),
+  refresh: ({ withKubelet }) => measured(1, withKubelet === true),
+  refreshMany: ({ count }) => measured(count, false),
   memory,
   snapshot: () => {
     const { devices, allocations, containerReadings } = core.store.snapshot();
@@ -79,6 +75,5 @@ const commands = {
 
 process.on('SIGINT', () => void core.close().then(() => process.exit()));
 process.on('message', async ({ command, ...rest }) => process.send(await commands[command](rest)));
-await core.poller.refresh();
-await refresh(false);
+await core.refresh();
 process.send({ ready: true });

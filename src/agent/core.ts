@@ -15,7 +15,7 @@ import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
 
-/** Inputs that arrive within this time go into one snapshot. */
+/** While something else is being read, inputs that arrive within this time go into one snapshot. */
 const SETTLE_MS = 20;
 /** Shortest time between two reads that a probe asked for. */
 const WAKE_SPACING_MS = 100;
@@ -33,13 +33,17 @@ export class AgentCore {
   readonly #wakes = new Map<ProbeRunner, () => void>();
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
+  /** Something is known that is not in the snapshot. */
+  #isBehind = false;
+  /** Questions to the kubelet that are part of a refresh under way. */
+  #asking = 0;
 
   constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
-    const changed = (): void => this.#assembleSoon();
+    const changed = (): void => this.#changed();
     this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
     this.runners = settings.families.map(({ family, options }): ProbeRunner => {
       const runner: ProbeRunner = new ProbeRunner(
@@ -69,19 +73,20 @@ export class AgentCore {
 
   /** Reads everything once; resolves when each part has answered or was given up. */
   async refresh(): Promise<void> {
-    await Promise.all([this.poller.refresh(), this.#readCheckpoint(), ...this.runners.map((runner) => runner.refresh())]);
+    await Promise.all([this.#ask(), ...this.runners.map((runner) => runner.refresh())]);
   }
 
   /** Reads some families once and makes a snapshot of it. Resolves when each has answered or was given up. */
   async refreshFamilies(isWanted: (family: string) => boolean): Promise<void> {
     await Promise.all(this.runners.filter(({ family }) => isWanted(family)).map((runner) => runner.refresh()));
-    this.assemble();
+    if (this.#isBehind) this.assemble();
   }
 
   /** Makes a snapshot of what is known now. */
   assemble(): void {
     this.#cancelAssembly?.();
     this.#cancelAssembly = undefined;
+    this.#isBehind = false;
     const snapshot = this.#assembler.assemble(
       {
         families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest() })),
@@ -109,8 +114,22 @@ export class AgentCore {
     this.#checkpoint = (path === '' ? undefined : await readCheckpoint(path)) ?? [];
   }
 
-  #assembleSoon(): void {
-    this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
+  async #ask(): Promise<void> {
+    this.#asking += 1;
+    await Promise.all([this.poller.refresh(), this.#readCheckpoint()]);
+    this.#asking -= 1;
+    if (this.#isBehind && !this.#isReading()) this.assemble();
+  }
+
+  /** The last of what is read together brings the snapshot; whoever is first waits a little for the others. */
+  #changed(): void {
+    this.#isBehind = true;
+    if (this.#isReading()) this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
+    else this.assemble();
+  }
+
+  #isReading(): boolean {
+    return this.#asking > 0 || this.runners.some((runner) => runner.isReading);
   }
 
   #refreshSoon(runner: ProbeRunner): void {

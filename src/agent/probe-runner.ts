@@ -67,10 +67,16 @@ export class ProbeRunner {
     return this.#latest;
   }
 
+  /** Whether a run is under way that has not been given up. */
+  get isReading(): boolean {
+    return this.#run !== undefined;
+  }
+
   state(): FamilyState {
-    const problems = [...(this.#latest?.collection.problems ?? []), ...this.#hungProblems()];
-    if (this.#crash !== undefined) problems.push(this.#crash);
-    return { family: this.family, ...this.#state, problems, hung: this.#abandoned.size > 0 };
+    const read = this.#latest?.collection.problems ?? [];
+    const hung = this.#abandoned.size > 0;
+    const own = [...(hung ? this.#hungProblems() : []), ...(this.#crash === undefined ? [] : [this.#crash])];
+    return { family: this.family, ...this.#state, problems: own.length === 0 ? read : [...read, ...own], hung };
   }
 
   /** One run; resolves when it ended in whatever way. Joins the run in progress, if any. */

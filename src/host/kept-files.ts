@@ -13,8 +13,8 @@ const CLOSED = -1;
 export interface KeptFile {
   readonly path: string;
   readonly fullPath: string;
-  /** Descriptor, -1 while it is not kept open. */
-  fd: number;
+  /** Its number in the group. */
+  readonly index: number;
   /** What it said last, with its bytes: most attributes say the same for days. */
   said: { readonly bytes: Buffer; readonly result: ReadResult } | undefined;
 }
@@ -75,17 +75,19 @@ export class KeptFiles {
 
   /** Of one file: bytes read into {@link bytes}, or -1 and {@link error}. */
   read(group: KeptGroup, file: KeptFile): number {
-    if (file.fd === CLOSED) return this.#readAnew(group, file);
-    const count = this.#readKept(group, file);
-    if (count >= 0 && count < LENGTH) return count;
+    const fd = group.fds[file.index] as number;
+    if (fd === CLOSED) return this.#readAnew(group, file);
+    const count = this.readKept(group, fd);
+    if (count >= 0) return count;
     this.drop(group, file);
     return this.#readAnew(group, file);
   }
 
   drop(group: KeptGroup, file: KeptFile): void {
-    if (file.fd === CLOSED) return;
-    closeQuietly(file.fd);
-    file.fd = CLOSED;
+    const fd = group.fds[file.index] as number;
+    if (fd === CLOSED) return;
+    closeQuietly(fd);
+    group.fds[file.index] = CLOSED;
     group.kept -= 1;
     this.#kept -= 1;
   }
@@ -114,12 +116,16 @@ export class KeptFiles {
     else this.#guard?.enterNamed(group.name);
   }
 
-  /** -1: gone, or failing for good; the path tells which. */
-  #readKept(group: KeptGroup, file: KeptFile): number {
+  /** Bytes read from an open file; -1: gone, failing for good or too large, of which the path tells which. */
+  readKept(group: KeptGroup, fd: number): number {
     this.note(group);
-    if (this.native !== undefined) return this.native.read(file.fd, this.#memory as NativeMemory, LENGTH);
+    const count = this.native === undefined ? this.#readByNode(fd) : this.native.read(fd, this.#memory as NativeMemory, LENGTH);
+    return count < LENGTH ? count : -1;
+  }
+
+  #readByNode(fd: number): number {
     try {
-      return readSync(file.fd, this.bytes, 0, LENGTH, 0);
+      return readSync(fd, this.bytes, 0, LENGTH, 0);
     } catch {
       return -1;
     }
@@ -156,7 +162,7 @@ export class KeptFiles {
   }
 
   #keep(group: KeptGroup, file: KeptFile, fd: number): void {
-    file.fd = fd;
+    group.fds[file.index] = fd;
     group.kept += 1;
     this.#kept += 1;
   }
@@ -190,11 +196,15 @@ export class KeptFiles {
 export class KeptGroup {
   /** How many of its files are open. */
   kept = 0;
+  /** Per file its descriptor, -1 while it is not kept open. Together, since all of them are looked at in each round. */
+  fds = new Int32Array(64).fill(CLOSED);
   /** The guard's number of its directory; undefined: there is no guard, it has no room for one more, or nothing of it may be read. */
   readonly name: number | undefined;
   readonly #keeper: KeptFiles;
   readonly #directories: readonly string[];
   readonly #files = new Set<KeptFile>();
+  /** Numbers of files that were forgotten. */
+  readonly #free: number[] = [];
   #marks: readonly DirectoryMark[] | undefined;
 
   constructor(keeper: KeptFiles, name: number | undefined, directories: readonly string[]) {
@@ -216,7 +226,13 @@ export class KeptGroup {
 
   file(path: string): KeptFile {
     const fullPath = this.#keeper.tree.path(path);
-    const file: KeptFile = { path, fullPath, fd: CLOSED, said: undefined };
+    const index = this.#free.pop() ?? this.#files.size;
+    if (index === this.fds.length) {
+      const longer = new Int32Array(index * 2).fill(CLOSED);
+      longer.set(this.fds);
+      this.fds = longer;
+    }
+    const file: KeptFile = { path, fullPath, index, said: undefined };
     this.#files.add(file);
     return file;
   }
@@ -224,6 +240,12 @@ export class KeptGroup {
   /** Number of bytes now in {@link bytes}; -1 when the read failed, and {@link error} says why. */
   read(file: KeptFile): number {
     return this.#keeper.read(this, file);
+  }
+
+  /** As {@link read} of the file with that number, as long as it is open; -1 when it is not, or fails: to be read by itself then. */
+  readAt(index: number): number {
+    const fd = this.fds[index] as number;
+    return fd === CLOSED ? -1 : this.#keeper.readKept(this, fd);
   }
 
   /** As `Tree.read`; the same object as long as the file says the same. */
@@ -262,7 +284,7 @@ export class KeptGroup {
 
   dropOne(): void {
     for (const file of this.#files) {
-      if (file.fd === CLOSED) continue;
+      if (this.fds[file.index] === CLOSED) continue;
       this.#keeper.drop(this, file);
       return;
     }
@@ -271,6 +293,7 @@ export class KeptGroup {
   forget(file: KeptFile): void {
     this.#keeper.drop(this, file);
     this.#files.delete(file);
+    this.#free.push(file.index);
   }
 
   /** Ends the group. */

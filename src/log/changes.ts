@@ -50,6 +50,7 @@ export function createChangeLog(logger: Logger, now: () => number = () => perfor
     begin: (trouble) => begin(trouble),
     end,
     update(scope, troubles) {
+      if (troubles.length === 0 && !scopes.has(scope)) return;
       const present = new Set(troubles.map((trouble) => `${scope}\u0000${trouble.key}`));
       for (const key of scopes.get(scope) ?? []) if (!present.has(key)) end(key);
       for (const trouble of troubles) begin(trouble, `${scope}\u0000${trouble.key}`);

@@ -44,10 +44,14 @@ export class CounterPlan {
   #slots: readonly Slot[] = [];
   /** Per slot: monotonic time before which the file is not tried again; 0 when it may be. */
   #retryAtMs = new Float64Array(0);
+  /** Whether there is any such file. */
+  #isAnyBarred = false;
+  /** Per slot the number of its file. */
+  #indexes = new Int32Array(0);
   /** Per slot its count, where that is a plain number; else NaN. Together, since all of it is looked at in each pass. */
   #numbers = new Float64Array(0);
-  /** Per slot its series. */
-  #series = new Int32Array(0);
+  /** Per slot its series; undefined when each has one of its own. */
+  #series: Int32Array | undefined;
   /** Per series: 1 once it has a value in this pass. */
   #served = new Uint8Array(0);
   #listed = '';
@@ -71,7 +75,10 @@ export class CounterPlan {
     this.#slots = makeSlots(found, this.#port, (path) => known.get(path)?.file ?? this.#files.file(path));
     this.#retryAtMs = Float64Array.from(this.#slots, ({ file }) => known.get(file.path)?.retryAtMs ?? 0);
     this.#numbers = new Float64Array(this.#slots.length).fill(Number.NaN);
-    this.#series = Int32Array.from(this.#slots, ({ series }) => series);
+    this.#isAnyBarred = this.#retryAtMs.some((ms) => ms > 0);
+    this.#indexes = Int32Array.from(this.#slots, ({ file }) => file.index);
+    const series = Int32Array.from(this.#slots, (slot) => slot.series);
+    this.#series = new Set(series).size === series.length ? undefined : series;
     this.#served = new Uint8Array(this.#slots.length);
     this.#latest = undefined;
     for (const { file } of this.#slots) known.delete(file.path);
@@ -81,15 +88,15 @@ export class CounterPlan {
   /** Lets all files be tried again, after an event that may have brought them back. */
   forgive(): void {
     this.#retryAtMs.fill(0);
+    this.#isAnyBarred = false;
   }
 
   read(nowMs: number): CounterPass {
     const changes = new Changes(this.#latest);
-    const [served, series, numbers] = [this.#served.fill(0), this.#series, this.#numbers];
+    const numbers = this.#numbers;
+    if (this.#series !== undefined) this.#served.fill(0);
     for (let at = 0; at < numbers.length; at += 1) {
-      const place = series[at] as number;
-      const count = served[place] === 1 ? undefined : this.#readSlot(at, nowMs);
-      if (count !== undefined) served[place] = 1;
+      const count = this.#series === undefined ? this.#countAt(at, nowMs) : this.#countOfSeries(this.#series[at] as number, at, nowMs);
       if (count === numbers[at]) continue;
       const slot = this.#slots[at] as Slot;
       if (count === slot.count) continue;
@@ -139,17 +146,30 @@ export class CounterPlan {
     return raw;
   }
 
-  #readSlot(at: number, nowMs: number): Count | undefined {
-    if ((this.#retryAtMs[at] as number) > nowMs) return undefined;
-    const length = this.#files.read((this.#slots[at] as Slot).file);
+  #countOfSeries(series: number, at: number, nowMs: number): Count | undefined {
+    const count = this.#served[series] === 1 ? undefined : this.#countAt(at, nowMs);
+    if (count !== undefined) this.#served[series] = 1;
+    return count;
+  }
+
+  #countAt(at: number, nowMs: number): Count | undefined {
+    if (this.#isAnyBarred && (this.#retryAtMs[at] as number) > nowMs) return undefined;
+    const files = this.#files;
+    let length = files.readAt(this.#indexes[at] as number);
+    if (length < 0) length = files.read((this.#slots[at] as Slot).file);
     if (length < 0) {
-      if (LASTING_ERRORS.has(this.#files.error)) this.#retryAtMs[at] = nowMs + RETRY_MS;
+      if (LASTING_ERRORS.has(files.error)) this.#bar(at, nowMs);
       return undefined;
     }
-    const count = parseCountBytes(this.#files.bytes, length);
+    const count = parseCountBytes(files.bytes, length);
     if (typeof count !== 'string') return count;
-    if (count === 'not-available') this.#retryAtMs[at] = nowMs + RETRY_MS;
+    if (count === 'not-available') this.#bar(at, nowMs);
     return undefined;
+  }
+
+  #bar(at: number, nowMs: number): void {
+    this.#retryAtMs[at] = nowMs + RETRY_MS;
+    this.#isAnyBarred = true;
   }
 }
 

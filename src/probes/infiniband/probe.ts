@@ -81,7 +81,8 @@ class InfinibandProbe implements Probe {
     const nowMs = this.#host.clock.monotonic();
     const problems: Problem[] = [];
     this.#discover(listing.names.filter(this.#filter), nowMs, problems);
-    const samples = [...this.#readAll(nowMs, problems), ...[...this.#elsewhere.values()].map((hca) => hca.elsewhere())];
+    const samples = this.#readAll(nowMs, problems);
+    for (const hca of this.#elsewhere.values()) samples.push(hca.elsewhere());
     if (this.#options['hw-counters'] && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
@@ -165,8 +166,15 @@ const WITHOUT_COUNTERS = '0x1414';
 
 /** The kernel gives a device's counters only to the network namespace that owns the device. */
 function areCountersHidden(samples: readonly HcaSample[]): boolean {
-  const ports = samples.filter(({ facts }) => facts.place.pciVendor !== WITHOUT_COUNTERS).flatMap((sample) => sample.ports);
-  return ports.some(({ level }) => level.state !== undefined) && ports.every(({ counters }) => counters.files === 0);
+  let isAnyTold = false;
+  for (const { facts, ports } of samples) {
+    if (facts.place.pciVendor === WITHOUT_COUNTERS) continue;
+    for (const { level, counters } of ports) {
+      if (counters.files > 0) return false;
+      isAnyTold ||= level.state !== undefined;
+    }
+  }
+  return isAnyTold;
 }
 
 function problem(code: ProblemCode, message: string): Problem {
