@@ -26,22 +26,24 @@ export class CollectionEncoder {
   #rest: Rest | undefined;
 
   encode({ reports, ...rest }: Collection): CollectionDelta {
-    const delta = { reports: [] as [number, DeviceReport][], findings: [] as [number, readonly Finding[]][] };
+    const changed: [number, DeviceReport][] = [];
+    const findings: [number, readonly Finding[]][] = [];
     const values = new ChangedValues();
     for (let place = 0; place < reports.length; place += 1) {
       const [before, report] = [this.#reports[place], reports[place] as DeviceReport];
       if (before === report) continue;
       if (before === undefined || !haveSameSeries(before, report)) {
-        delta.reports.push([place, report]);
+        changed.push([place, report]);
         continue;
       }
       values.compare(place, before.readings, report.readings);
-      if (!arePlainEqual(before.findings, report.findings)) delta.findings.push([place, report.findings]);
+      if (before.findings !== report.findings && !arePlainEqual(before.findings, report.findings)) findings.push([place, report.findings]);
     }
     const isSame = this.#rest !== undefined && arePlainEqual(this.#rest, rest);
     this.#reports = reports;
     this.#rest = rest;
-    return { count: reports.length, ...delta, values: values.small, largeValues: values.large, ...(isSame ? {} : { rest }) };
+    const delta = { count: reports.length, reports: changed, findings, values: values.small, largeValues: values.large };
+    return isSame ? delta : { ...delta, rest };
   }
 }
 

@@ -76,7 +76,12 @@ export class ProbeRunner {
     const read = this.#latest?.collection.problems ?? [];
     const hung = this.#abandoned.size > 0;
     const own = [...(hung ? this.#hungProblems() : []), ...(this.#crash === undefined ? [] : [this.#crash])];
-    return { family: this.family, ...this.#state, problems: own.length === 0 ? read : [...read, ...own], hung };
+    const problems = own.length === 0 ? read : [...read, ...own];
+    const { succeeded, lastSuccessMs, durationMs, runs, failures, abandoned } = this.#state;
+    if (succeeded === undefined || lastSuccessMs === undefined || durationMs === undefined) {
+      return { family: this.family, ...this.#state, problems, hung };
+    }
+    return { family: this.family, succeeded, lastSuccessMs, durationMs, problems, runs, failures, abandoned, hung };
   }
 
   /** One run; resolves when it ended in whatever way. Joins the run in progress, if any. */
@@ -143,15 +148,9 @@ export class ProbeRunner {
     this.#crash = undefined;
     const succeeded = collection.complete !== false;
     const { runs, failures, abandoned } = this.#state;
+    const now = { succeeded, durationMs, runs: runs + 1, failures: failures + (succeeded ? 0 : 1), abandoned };
     const lastSuccessMs = succeeded ? readAtMs : this.#state.lastSuccessMs;
-    this.#state = {
-      succeeded,
-      ...(lastSuccessMs === undefined ? {} : { lastSuccessMs }),
-      durationMs,
-      runs: runs + 1,
-      failures: failures + (succeeded ? 0 : 1),
-      abandoned,
-    };
+    this.#state = lastSuccessMs === undefined ? now : { ...now, lastSuccessMs };
     if (this.#absence.saw(raw)) {
       this.#thread?.tell({ type: 'close' });
       this.#thread = undefined;

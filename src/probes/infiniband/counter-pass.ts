@@ -73,7 +73,9 @@ export class Changes {
   /** The pass before with the values changed, or itself when none did; undefined when more than values changed. */
   patched(judgedCounts: () => ReadonlyMap<string, Count>): CounterPass | undefined {
     if (this.#isOther || this.#before === undefined || this.#readings === undefined) return this.#isOther ? undefined : this.#before;
-    return { ...this.#before, readings: this.#readings, raw: this.areJudged ? judgedCounts() : this.#before.raw };
+    const { saturated, unreadable, files, classicFiles, classicUnreadable, raw: rawBefore } = this.#before;
+    const raw = this.areJudged ? judgedCounts() : rawBefore;
+    return { readings: this.#readings, raw, saturated, unreadable, files, classicFiles, classicUnreadable };
   }
 }
 

@@ -83,7 +83,8 @@ export class Hca {
       ports.push(isAsleep ? reader.unseen(facts) : reader.read(facts, nowMs));
     }
     const device = isAsleep ? NOTHING_READ : this.#readDevice(nowMs);
-    return this.#sample({ facts: this.#facts, ports, device, ...(pcie && { pcie }) });
+    const sample = { facts: this.#facts, ports, device };
+    return this.#sample(pcie === undefined ? sample : { ...sample, pcie });
   }
 
   /** The device while its files cannot be seen, as when it was moved into a container's network namespace. */
