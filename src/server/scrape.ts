@@ -1,6 +1,6 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../host/clock.ts';
-import { WORTH_COMPRESSING_BYTES } from './answer.ts';
+import { headerOf, WORTH_COMPRESSING_BYTES } from './answer.ts';
 import { acceptsGzip, chooseFormat } from './negotiation.ts';
 import { endGzip, type GzipStart, startGzip } from './page-gzip.ts';
 import { ScrapeForecast } from './scrape-forecast.ts';
@@ -35,8 +35,8 @@ export class ScrapeHandler {
     this.#forecast.scraped(this.#clock.monotonic());
   }
 
-  readonly answer: RequestHandler = async (request, response) => {
-    const [format, gzip] = [chooseFormat(request.get('accept')), acceptsGzip(request.get('accept-encoding'))];
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [format, gzip] = [chooseFormat(headerOf(request, 'accept')), acceptsGzip(headerOf(request, 'accept-encoding'))];
     this.#wanted = { format, gzip };
     const { kept, live } = await this.#source.page(format);
     response.setHeader('Content-Type', this.#source.contentTypes[format]);
@@ -45,7 +45,7 @@ export class ScrapeHandler {
     const start = await this.#zip(kept);
     response.setHeader('Content-Encoding', 'gzip');
     send(request, response, start.bytes, this.#zipEnd(start, live));
-  };
+  }
 
   /** There is a new snapshot: what the next scrape will want is prepared, if one is expected to come for it. */
   snapshotTaken(): void {
@@ -91,7 +91,7 @@ export class ScrapeHandler {
   }
 }
 
-function send(request: Request, response: Response, first: Buffer, second: Buffer): void {
+function send(request: IncomingMessage, response: ServerResponse, first: Buffer, second: Buffer): void {
   if (response.destroyed) return;
   response.setHeader('Content-Length', first.length + second.length);
   if (request.method === 'HEAD') {

@@ -5,13 +5,14 @@ import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { createAdmission } from './admission.ts';
-import { sendError, sendText, TEXT_TYPE } from './answer.ts';
+import { sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
 import { createApi } from './api.ts';
+import { type Bound, boundAnswers } from './bound.ts';
 import { listen } from './listen.ts';
 import type { WebOptions } from './options.ts';
 import { createPages } from './pages.ts';
 import { ScrapeHandler, type ScrapeSource } from './scrape.ts';
+import { scrapesBefore } from './scrape-front.ts';
 
 /** What the server shows. It reads the latest snapshot and asks neither hardware nor kubelet. */
 export interface ServerParts {
@@ -70,8 +71,11 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   const clock = parts.clock ?? systemClock;
   const timeouts = { headersTimeout: limits.headersMs, requestTimeout: limits.requestMs, keepAliveTimeout: limits.keepAliveMs };
   const scrapes = new ScrapeHandler(parts.exposition, clock);
-  const app = createApp(parts, scrapes, limits, clock);
-  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, app);
+  const bound = boundAnswers(parts.options['max-requests'], limits, clock);
+  const app = createApp(parts, bound, clock);
+  // Scrapes are most of what is asked: they go past what the pages for people need.
+  const answer = scrapesBefore(app, { path: parts.options['telemetry-path'], scrapes, bound, logger: parts.logger });
+  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, answer);
   server.maxConnections = limits.connections;
   const unsubscribe = parts.store.subscribe?.(() => scrapes.snapshotTaken());
   return {
@@ -84,31 +88,28 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   };
 }
 
-function createApp(parts: ServerParts, scrapes: ScrapeHandler, limits: ServerLimits, clock: Clock): Express {
+function createApp(parts: ServerParts, bound: Bound, clock: Clock): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(commonHeaders, onlyReading);
+  app.use((_request, response, next) => {
+    setCommonHeaders(response);
+    next();
+  }, onlyReading);
   const remedyOf = (family: string, code: string): string | undefined =>
     parts.families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
   const sources = { snapshot: () => parts.store.snapshot(), remedyOf, now: () => clock.now(), version: parts.version, node: parts.node };
   app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
   app.get(['/readyz', '/-/ready'], readiness(parts));
-  const metricsPath = parts.options['telemetry-path'];
-  app.use(noticeScrapes(metricsPath, scrapes), boundAnswers(parts.options['max-requests'], limits, clock));
-  app.use(metricsAt(metricsPath, scrapes));
+  app.use(async (request, response, next) => {
+    if (await bound(request, response)) next();
+  });
   app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
-  app.use(createPages({ ...sources, telemetryPath: metricsPath }));
+  app.use(createPages({ ...sources, telemetryPath: parts.options['telemetry-path'] }));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(parts.logger));
   return app;
 }
-
-const commonHeaders: RequestHandler = (_request, response, next) => {
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  response.setHeader('Cache-Control', 'no-store');
-  next();
-};
 
 const onlyReading: RequestHandler = (request, response, next) => {
   if (request.method === 'GET' || request.method === 'HEAD') return next();
@@ -117,29 +118,6 @@ const onlyReading: RequestHandler = (request, response, next) => {
   return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);
 };
 
-/** Bounds how many answers are under way and how long one may take. */
-function boundAnswers(most: number, limits: ServerLimits, clock: Clock): RequestHandler {
-  const admission = createAdmission(most, limits.patienceMs, clock);
-  return async (request, response, next) => {
-    const leave = await admission.enter();
-    if (leave === undefined) {
-      response.setHeader('Retry-After', '1');
-      return sendError(request, response, 503, 'too-many-requests', 'Too many requests are under way. Try again.');
-    }
-    // The client may have gone while it waited; then `close` does not come any more.
-    if (response.closed || request.socket.destroyed) return leave();
-    const cancel = clock.after(limits.answerMs, () => request.socket.destroy());
-    const ended = (): void => {
-      cancel();
-      leave();
-    };
-    response.once('close', ended);
-    // An answer that waits behind another one on the same connection does not tell that the connection is gone.
-    request.once('close', ended);
-    next();
-  };
-}
-
 function readiness({ store }: ServerParts): RequestHandler {
   return (request, response) =>
     store.snapshot() === undefined
@@ -147,25 +125,12 @@ function readiness({ store }: ServerParts): RequestHandler {
       : sendText(request, response, TEXT_TYPE, 'ok\n');
 }
 
-function noticeScrapes(path: string, scrapes: ScrapeHandler): RequestHandler {
-  return (request, _response, next) => {
-    if (request.path === path) scrapes.arrived();
-    next();
-  };
-}
-
-/** The path is compared as it is: in a configured path no character has a meaning of its own. */
-function metricsAt(path: string, scrapes: ScrapeHandler): RequestHandler {
-  return (request, response, next) => (request.path === path ? scrapes.answer(request, response, next) : next());
-}
-
 /** A fault of the request (a path that cannot be decoded) is told; one of ours is logged and told without details. */
 function failure(logger: Logger): ErrorRequestHandler {
   return (error: { status?: unknown }, request, response, next) => {
     if (response.headersSent) return next(error);
     if (error.status === 400) return sendError(request, response, 400, 'bad-request', 'The path of the request cannot be read.');
-    logger.error('request failed', { path: request.path, error });
-    return sendError(request, response, 500, 'internal', 'Something went wrong inside the agent; its log says what.');
+    return sendFault(request, response, logger, error);
   };
 }
 
