@@ -34,6 +34,9 @@ const AER_FILES: readonly (readonly [AerSeverity, string])[] = [
   ['fatal', 'aer_dev_fatal'],
 ];
 
+/** Texts of the AER files of one function, each undefined where there is none. */
+export type AerFiles = readonly (string | undefined)[];
+
 /** Kinds a kernel prints are about 20; more than this is no AER file. */
 const MAX_AER_KINDS = 64;
 
@@ -98,10 +101,19 @@ export function readPcieLink(sys: Tree, address: string): PcieLink {
  * itself. The files are the kernel's memory and wake nothing.
  */
 export function readAer(sys: Tree, address: string): AerCounters {
+  return parseAerFiles(readAerFiles(sys, address));
+}
+
+/** The files as they are, for those who parse them only when they changed. */
+export function readAerFiles(sys: Tree, address: string): AerFiles {
+  return AER_FILES.map(([, file]) => sys.text(`bus/pci/devices/${address}/${file}`));
+}
+
+export function parseAerFiles(files: AerFiles): AerCounters {
   const errors: { severity: AerSeverity; kind: string; count: bigint }[] = [];
   const totals: Partial<Record<AerSeverity, bigint>> = {};
-  for (const [severity, file] of AER_FILES) {
-    const text = sys.text(`bus/pci/devices/${address}/${file}`);
+  for (const [at, [severity]] of AER_FILES.entries()) {
+    const text = files[at];
     if (text === undefined) continue;
     const { kinds, total } = parseAer(text);
     for (const [kind, count] of kinds) errors.push({ severity, kind, count });

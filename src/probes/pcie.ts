@@ -36,7 +36,7 @@ export function readPcie(sys: Tree, address: string): PcieSample {
 /** A sample that may lack its link, for cards whose driver tells of it. */
 export type PcieErrors = Omit<PcieSample, 'link'> & Partial<Pick<PcieSample, 'link'>>;
 
-export function readPcieErrors(sys: Tree, address: string): PcieErrors {
+function readPcieErrors(sys: Tree, address: string): PcieErrors {
   const answers = doesPciFunctionAnswer(sys, address);
   return { aer: readAer(sys, address), ...(answers === undefined ? {} : { answers }) };
 }
