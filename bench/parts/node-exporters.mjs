@@ -1,5 +1,5 @@
 // The node_exporters to compare with: the one installed (or named by NODE_EXPORTER), and the newest release, built once from the Go
-// proxy into DEVICE_AGENT_TEST_CACHE or ~/.cache/device-agent.
+// proxy into TEST_CACHE or ~/.cache/device-agent.
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const MODULE = 'github.com/prometheus/node_exporter';
-const CACHE = process.env.DEVICE_AGENT_TEST_CACHE ?? join(homedir(), '.cache/device-agent');
+const CACHE = process.env.TEST_CACHE ?? join(homedir(), '.cache/device-agent');
 const BUILT = /^node_exporter-(\d+)\.(\d+)\.(\d+)$/;
 const ASK_MS = 30_000;
 const BUILD_MS = 600_000;

@@ -21,7 +21,7 @@ export type Built = { readonly path: string } | { readonly missing: string };
 export async function buildKubelet(): Promise<Built> {
   const version = await go('version').catch(() => undefined);
   if (version === undefined) return { missing: 'there is no Go' };
-  const folder = process.env.DEVICE_AGENT_TEST_CACHE ?? join(homedir(), '.cache/device-agent');
+  const folder = process.env.TEST_CACHE ?? join(homedir(), '.cache/device-agent');
   const path = join(folder, `kubelet-devices-${digestOf(version)}`);
   if (existsSync(path)) return { path };
   const unresolved = await go('list', '-deps', '.').then(() => undefined, lastLine);
