@@ -3,25 +3,8 @@ import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { type SocketState, socketAt, watchSocket } from '../../src/host/socket-file.ts';
-import type { PodResourcesPoller } from '../../src/kubelet/poller.ts';
+import { changes } from './support/changes.ts';
 import { makeNode } from './support/node.ts';
-
-/** Until it holds, looking at each change; the test's own time limit ends a vain wait. */
-function changes(): { readonly onChange: () => void; until(condition: () => boolean): Promise<void> } {
-  let wake = (): void => {};
-  return {
-    onChange: () => wake(),
-    async until(condition) {
-      while (!condition()) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    },
-  };
-}
-
-const _holds = (poller: PodResourcesPoller, pod: string): boolean => poller.current().allocations.some((entry) => entry.pod === pod);
 
 describe('a socket file', () => {
   it('has another identity for each socket bound at its path', async () => {

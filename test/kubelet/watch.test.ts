@@ -4,22 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { watchCheckpoint } from '../../src/kubelet/checkpoint-watch.ts';
 import type { PodResourcesPoller } from '../../src/kubelet/poller.ts';
+import { changes } from './support/changes.ts';
 import { gpuPod, heldPods, holders, makeNode, temporaryDirectory } from './support/node.ts';
-
-/** Until it holds, looking at each change; the test's own time limit ends a vain wait. */
-function changes(): { readonly onChange: () => void; until(condition: () => boolean): Promise<void> } {
-  let wake = (): void => {};
-  return {
-    onChange: () => wake(),
-    async until(condition) {
-      while (!condition()) {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    },
-  };
-}
 
 const holds = (poller: PodResourcesPoller, pod: string): boolean => poller.current().allocations.some((entry) => entry.pod === pod);
 

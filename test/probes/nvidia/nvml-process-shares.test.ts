@@ -1,40 +1,7 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
-import { type Clock, systemClock } from '../../../src/host/clock.ts';
-import { createHost } from '../../../src/host/host.ts';
+import { describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
-import type { Probe } from '../../../src/probes/family.ts';
-import { family } from '../../../src/probes/nvidia/index.ts';
-import { probeOptions } from '../../support/probe-options.ts';
-import { type LiveNode, liveNode } from './scripted-machine.ts';
 import { hopper, type ScriptedGpu } from './scripted-script.ts';
-
-const nodes: LiveNode[] = [];
-const probes: Probe[] = [];
-afterEach(async () => {
-  for (const probe of probes.splice(0)) await probe.close?.();
-  for (const node of nodes.splice(0)) node.remove();
-});
-
-function started(gpu: ScriptedGpu): { node: LiveNode; at(ms: number): Promise<Collection> } {
-  let nowMs = 0;
-  const clock: Clock = { ...systemClock, monotonic: () => nowMs };
-  const node = liveNode({ gpus: [gpu] }, (root) =>
-    createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
-  );
-  nodes.push(node);
-  writeFileSync(join(node.root, 'dev/kmsg'), '');
-  const probe = family.createProbe(node.host, probeOptions(family, { source: 'nvml', 'nvml-library': node.library }));
-  probes.push(probe);
-  return {
-    node,
-    at: (ms) => {
-      nowMs = ms;
-      return Promise.resolve(probe.collect());
-    },
-  };
-}
+import { started } from './started.ts';
 
 /** `pid time gpu memory encoder decoder jpeg ofa`. */
 const using = (shares: readonly string[], processes = ['C 11 1048576', 'C 12 1048576'], more: readonly string[] = []): ScriptedGpu => ({
