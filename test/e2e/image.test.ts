@@ -4,10 +4,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
-import { imageStart } from '../support/image.ts';
+import { daemonSet, imageStart } from '../support/image.ts';
 import { seriesValue } from '../support/serve.ts';
 
 const DOCKERFILE = readFileSync('deploy/Dockerfile', 'utf8');
@@ -45,7 +44,7 @@ describe('the image', () => {
   });
 
   it('serves what the DaemonSet asks for, with the host mounted elsewhere', async () => {
-    const container = daemonSet().spec.template.spec.containers[0];
+    const container = daemonSet<DaemonSet>().spec.template.spec.containers[0];
     expect(container?.command).toBeUndefined();
     expect(container?.image).toBe(`device-agent:${(JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version}`);
     const given = (container?.args ?? []).map((word) => word.replace('/host/', `${root}/`));
@@ -73,13 +72,7 @@ describe('the image', () => {
 });
 
 interface DaemonSet {
-  readonly kind: string;
   readonly spec: {
     readonly template: { readonly spec: { readonly containers: readonly { image: string; command?: string[]; args?: string[] }[] } };
   };
-}
-
-function daemonSet(): DaemonSet {
-  const documents = parseAllDocuments(readFileSync('deploy/daemonset.yaml', 'utf8')).map((document) => document.toJS() as DaemonSet);
-  return documents.find(({ kind }) => kind === 'DaemonSet') as DaemonSet;
 }

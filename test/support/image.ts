@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
 
 export interface ImageStart {
   readonly env: Readonly<Record<string, string>>;
@@ -19,4 +20,10 @@ export function imageStart(file: string): ImageStart {
     entrypoint: list('ENTRYPOINT'),
     arguments: list('CMD'),
   };
+}
+
+/** The DaemonSet among the manifests of `deploy/`. */
+export function daemonSet<T>(): T {
+  const documents = parseAllDocuments(readFileSync('deploy/daemonset.yaml', 'utf8')).map((document) => document.toJS() as { kind: string });
+  return documents.find(({ kind }) => kind === 'DaemonSet') as T;
 }

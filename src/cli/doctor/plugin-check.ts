@@ -1,6 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pluginResources } from '../../config/structured.ts';
+import { socketAt } from '../../host/socket-file.ts';
 import { errnoName } from '../../host/tree.ts';
 import { pluginOptions } from '../../plugin/options.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
@@ -19,7 +20,7 @@ export function checkPlugin({ configuration }: CheckContext): CheckResult[] {
     return [finding(name, `${path} ${trouble}`, LOSS, `Mount the host's directory without readOnly, or set --plugin.${option}.`)];
   }
   const socket = join(path, 'kubelet.sock');
-  if (option === 'dir' && !isSocket(socket)) {
+  if (option === 'dir' && socketAt(socket).kind !== 'socket') {
     return [finding(name, `${socket} is not there`, LOSS, 'Look at the kubelet: systemctl status kubelet. Or set --plugin.dir.')];
   }
   return [ok(name, `${path}, for ${count} ${count === 1 ? 'resource' : 'resources'}`)];
@@ -34,8 +35,4 @@ function whyUnusable(path: string): string | undefined {
   } catch (error) {
     return `cannot be written to (${errnoName(error)})`;
   }
-}
-
-function isSocket(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isSocket() === true;
 }

@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { cpSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parseAllDocuments } from 'yaml';
-import { imageStart } from '../../support/image.ts';
+import { daemonSet, imageStart } from '../../support/image.ts';
 
 /** The command line that the image begins with, without its arguments: those are the manifest's. */
 export function entrypoint(): readonly string[] {
@@ -31,13 +30,14 @@ interface Template {
   readonly spec: { readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[] };
 }
 
+interface DaemonSet {
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly spec: { readonly template: Template };
+}
+
 /** The pod of the DaemonSet as a static one, word for word but for where its volumes lie on the machine. */
 export function daemonSetPod(hostPaths: Readonly<Record<string, string>>): object {
-  const documents = parseAllDocuments(readFileSync('deploy/daemonset.yaml', 'utf8')).map((document) => document.toJS() as never);
-  const set = documents.find(({ kind }: { kind: string }) => kind === 'DaemonSet') as unknown as {
-    readonly metadata: { readonly name: string; readonly namespace: string };
-    readonly spec: { readonly template: Template };
-  };
+  const set = daemonSet<DaemonSet>();
   const { metadata, spec } = set.spec.template;
   const volumes = spec.volumes.map((volume) => ({ ...volume, hostPath: { path: hostPaths[volume.name] ?? volume.hostPath.path } }));
   const { name, namespace } = set.metadata;
