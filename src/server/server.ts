@@ -8,6 +8,7 @@ import type { Snapshot } from '../model/snapshot.ts';
 import { sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
 import { createApi } from './api.ts';
 import { type Bound, boundAnswers } from './bound.ts';
+import { boundConnections } from './connections.ts';
 import { listen } from './listen.ts';
 import type { WebOptions } from './options.ts';
 import { createPages } from './pages.ts';
@@ -46,12 +47,13 @@ export interface ServerLimits {
   /** For the head of a request, from the moment of connecting. */
   readonly headersMs: number;
   readonly requestMs: number;
-  /** For an answer, from the request to its last byte: a client that reads more slowly loses its connection. */
+  /** For an answer, from its turn to its last byte: a client that reads more slowly loses its connection. */
   readonly answerMs: number;
   /** How long an idle connection is kept: longer than the usual scrape interval, so that Prometheus keeps its own. */
   readonly keepAliveMs: number;
+  /** In all. No client keeps more than it leaves free for others. */
   readonly connections: number;
-  /** How long a request waits for its turn while `max-requests` answers are under way. */
+  /** How long a request waits for its turn, and how long a slow answer is left alone while another request waits. */
   readonly patienceMs: number;
   /** How long answers under way may take when the server closes. */
   readonly closeMs: number;
@@ -76,7 +78,7 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   // Scrapes are most of what is asked: they go past what the pages for people need.
   const answer = scrapesBefore(app, { path: parts.options['telemetry-path'], scrapes, bound, logger: parts.logger });
   const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, answer);
-  server.maxConnections = limits.connections;
+  boundConnections(server, limits.connections);
   const unsubscribe = parts.store.subscribe?.(() => scrapes.snapshotTaken());
   return {
     listen: () => listen(server, parts.options['listen-address']),

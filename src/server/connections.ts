@@ -1,0 +1,58 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { clientOf, Shares } from './shares.ts';
+
+interface Kept {
+  readonly client: string;
+  answersUnderWay: number;
+}
+
+/**
+ * Bounds the connections, in all and for each client. A client that has its share gives up the one that has been idle longest for
+ * the new one, so that whoever shares an address with somebody who only connects gets through. Where none is idle, the new one is
+ * closed.
+ */
+export function boundConnections(server: Server, most: number): void {
+  const shares = new Shares(most);
+  const kept = new Map<Socket, Kept>();
+  /** Nothing is answered on them, nor was ever asked, in the order in which they came to that. */
+  const idle = new Set<Socket>();
+
+  const forget = (socket: Socket): void => {
+    kept.delete(socket);
+    idle.delete(socket);
+  };
+  const longestIdle = (client: string): Socket | undefined => {
+    for (const socket of idle) if (kept.get(socket)?.client === client) return socket;
+    return undefined;
+  };
+
+  server.on('connection', (socket: Socket) => {
+    const client = clientOf(socket);
+    if (!shares.take(client)) {
+      const given = longestIdle(client);
+      if (given === undefined) {
+        socket.destroy();
+        return;
+      }
+      forget(given);
+      given.destroy();
+    }
+    kept.set(socket, { client, answersUnderWay: 0 });
+    idle.add(socket);
+    socket.once('close', () => {
+      if (kept.has(socket)) shares.giveBack(client);
+      forget(socket);
+    });
+  });
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const connection = kept.get(socket);
+    if (connection === undefined) return;
+    connection.answersUnderWay += 1;
+    idle.delete(socket);
+    response.once('close', () => {
+      connection.answersUnderWay -= 1;
+      if (connection.answersUnderWay === 0 && kept.has(socket)) idle.add(socket);
+    });
+  });
+}

@@ -1,0 +1,47 @@
+import type { Socket } from 'node:net';
+
+/**
+ * Places divided among clients: nobody gets more than is left free for the others. One client alone gets half of them, two a third
+ * each, and whoever comes next finds a place, whatever those before do with theirs.
+ */
+export class Shares {
+  readonly #held = new Map<string, number>();
+  #free: number;
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  /** False, and nothing taken, when the client has its share. */
+  take(client: string): boolean {
+    const held = this.held(client);
+    if (held >= this.#free) return false;
+    this.#held.set(client, held + 1);
+    this.#free -= 1;
+    return true;
+  }
+
+  giveBack(client: string): void {
+    this.#less(client);
+    this.#free += 1;
+  }
+
+  /** Passes a place on, whatever the new holder's share is. */
+  pass(from: string, to: string): void {
+    this.#less(from);
+    this.#held.set(to, this.held(to) + 1);
+  }
+
+  held(client: string): number {
+    return this.#held.get(client) ?? 0;
+  }
+
+  #less(client: string): void {
+    const held = this.held(client) - 1;
+    if (held > 0) this.#held.set(client, held);
+    else this.#held.delete(client);
+  }
+}
+
+/** The peer's address. Nothing tells the peers of a unix socket apart: they are one client. */
+export const clientOf = (connection: Socket): string => connection.remoteAddress ?? '';
