@@ -1,14 +1,20 @@
 // What a hung probe costs the others: scrapes and refreshes of an agent on a sound node, and on one where a counter file of an HCA
-// and nvidia-smi never answer. Run after `npm run build`: node bench/hang.mjs
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+// and nvidia-smi never answer, in turns.
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { familyLoaders } from '../dist/probes/families.js';
-import { TreeWriter } from '../dist/simulator/tree-writer.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { DIST, dist } from './parts/dist.mjs';
+import { quantile, report } from './parts/measure.mjs';
+import { startAgent } from './parts/serve.mjs';
 
-const SCRAPES = 600;
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '2' }, scrapes: { type: 'string', default: '600' } } });
+/** By then the hangs have been noticed. */
+const SETTLE_MS = 6_000;
+const { familyLoaders } = await dist('probes/families.js');
+const { TreeWriter } = await dist('simulator/tree-writer.js');
 
 async function makeNode(isHung) {
   const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-hang-'));
@@ -27,7 +33,7 @@ async function makeNode(isHung) {
   return root;
 }
 
-async function start(root) {
+function start(root) {
   const flags = [
     'serve',
     '--web.listen-address=127.0.0.1:0',
@@ -42,66 +48,59 @@ async function start(root) {
     `--podresources.socket=${root}/none.sock`,
     '--podresources.checkpoint=',
   ];
-  const child = spawn(process.execPath, [new URL('../dist/cli/main.js', import.meta.url).pathname, ...flags], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let log = '';
-  const url = await new Promise((resolve) => {
-    child.stderr.on('data', (chunk) => {
-      log += chunk;
-      const found = /"address":"(http:[^"]+)"/.exec(log);
-      if (found !== null) resolve(found[1]);
-    });
-  });
-  return { child, url };
+  return startAgent([`${DIST}/cli/main.js`, ...flags]);
 }
 
-const scrape = async (url) => {
+const scrape = async (port) => {
   const begun = performance.now();
-  const text = await (await fetch(`${url}/metrics`)).text();
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   return { ms: performance.now() - begun, text };
 };
-const at = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 const runs = (text, family) =>
   Number(new RegExp(`^device_agent_probe_runs_total\\{family="${family}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
 
 async function measure(name, root) {
-  const { child, url } = await start(root);
-  await new Promise((resolve) => setTimeout(resolve, 6_000));
-  const before = await scrape(url);
-  const begun = performance.now();
-  const times = [];
-  for (let n = 0; n < SCRAPES; n++) {
-    times.push((await scrape(url)).ms);
-    await new Promise((resolve) => setTimeout(resolve, 10));
+  const { port, stop } = await start(root);
+  try {
+    await sleep(SETTLE_MS);
+    const before = await scrape(port);
+    const begun = performance.now();
+    const times = [];
+    for (let n = 0; n < Number(values.scrapes); n += 1) {
+      times.push((await scrape(port)).ms);
+      await sleep(10);
+    }
+    const seconds = (performance.now() - begun) / 1_000;
+    const after = await scrape(port);
+    const exitBegun = performance.now();
+    const status = await stop();
+    const exitMs = performance.now() - exitBegun;
+    const rate = (family) => ((runs(after.text, family) - runs(before.text, family)) / seconds).toFixed(2);
+    return {
+      node: name,
+      'scrape p50 ms': quantile(times, 0.5).toFixed(2),
+      'scrape p99 ms': quantile(times, 0.99).toFixed(2),
+      'fpga runs/s': rate('fpga'),
+      'infiniband runs/s': rate('infiniband'),
+      'nvidia runs/s': rate('nvidia'),
+      'HCAs read': new Set(after.text.match(/^device_received_bytes_total\{device="mlx5_\d+"/gm) ?? []).size,
+      'exit ms': exitMs.toFixed(0),
+      'exit status': status,
+    };
+  } finally {
+    await stop();
   }
-  const seconds = (performance.now() - begun) / 1_000;
-  const after = await scrape(url);
-  const exitBegun = performance.now();
-  child.kill('SIGTERM');
-  const [status] = await once(child, 'exit');
-  const exitMs = performance.now() - exitBegun;
-  times.sort((a, b) => a - b);
-  const rate = (family) => ((runs(after.text, family) - runs(before.text, family)) / seconds).toFixed(2);
-  return {
-    node: name,
-    'scrape p50 ms': at(times, 0.5).toFixed(2),
-    'scrape p99 ms': at(times, 0.99).toFixed(2),
-    'fpga runs/s': rate('fpga'),
-    'infiniband runs/s': rate('infiniband'),
-    'nvidia runs/s': rate('nvidia'),
-    'HCAs read': new Set(after.text.match(/^device_received_bytes_total\{device="mlx5_\d+"/gm) ?? []).size,
-    'exit ms': exitMs.toFixed(0),
-    'exit status': status,
-  };
 }
 
 const rows = [];
-for (let round = 0; round < 2; round++) {
+for (let round = 0; round < Number(values.rounds); round += 1) {
   for (const isHung of [false, true]) {
     const root = await makeNode(isHung);
-    rows.push(await measure(isHung ? 'two hangs' : 'sound', root));
-    rmSync(root, { recursive: true, force: true });
+    try {
+      rows.push(await measure(isHung ? 'two hangs' : 'sound', root));
+    } finally {
+      rmSync(root, { recursive: true, force: true });
+    }
   }
 }
-console.table(rows);
+report('hang', rows);

@@ -4,7 +4,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -13,7 +12,7 @@ import { report, summary } from './parts/measure.mjs';
 import { nodeExporters } from './parts/node-exporters.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
 import { fetchText, freePort } from './parts/peers.mjs';
-import { serveArguments } from './parts/serve.mjs';
+import { end, startServe } from './parts/serve.mjs';
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '9' }, quick: { type: 'boolean', default: false } } });
 const ROUNDS = values.quick ? 1 : Number(values.rounds);
@@ -58,20 +57,12 @@ function summaryOf(figures) {
 /** Milliseconds and CPU milliseconds until it listens, and until its page has everything. */
 async function startAgent(program) {
   const begun = performance.now();
-  const child = spawn(process.execPath, [program, 'serve', ...serveArguments(node, kubelet, '10s')], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  for await (const line of createInterface({ input: child.stderr })) {
-    const { address } = JSON.parse(line);
-    if (address === undefined) continue;
-    child.stderr.resume();
-    const listening = [performance.now() - begun, cpuWithChildren(child.pid)];
-    const devices = MACHINE.gpus + MACHINE.hcas;
-    const isWhole = (page) =>
-      count(page, /^device_present\{device="(?:GPU-|mlx5_)/gm) === devices && count(page, /^container_device_healthy\{/gm) === ids.length;
-    return [...listening, ...(await untilWhole(child, begun, Number(new URL(address).port), isWhole))];
-  }
-  throw new Error('the agent did not start');
+  const agent = await startServe(node, kubelet, { interval: '10s', start: { words: [program], env: {} } });
+  const listening = [performance.now() - begun, cpuWithChildren(agent.pid)];
+  const devices = MACHINE.gpus + MACHINE.hcas;
+  const isWhole = (page) =>
+    count(page, /^device_present\{device="(?:GPU-|mlx5_)/gm) === devices && count(page, /^container_device_healthy\{/gm) === ids.length;
+  return [...listening, ...(await untilWhole(agent, begun, isWhole))];
 }
 
 async function startBareServer() {
@@ -92,21 +83,20 @@ async function startExporter(path) {
   const flags = ['--collector.disable-defaults', '--collector.infiniband', '--log.level=error'];
   const child = spawn(path, [...flags, `--path.sysfs=${node.roots.sysfs}`, `--web.listen-address=127.0.0.1:${port}`], { stdio: 'ignore' });
   const isWhole = (page) => count(page, /^node_infiniband_state_id\{/gm) === MACHINE.hcas;
-  return [undefined, undefined, ...(await untilWhole(child, begun, port, isWhole))];
+  return [undefined, undefined, ...(await untilWhole({ pid: child.pid, port, stop: () => end(child) }, begun, isWhole))];
 }
 
-async function untilWhole(child, begun, port, isWhole) {
-  while (performance.now() - begun < PATIENCE_MS) {
-    const page = await fetchText({ host: '127.0.0.1', port, path: '/metrics' }).catch(() => '');
-    if (isWhole(page)) {
-      const whole = [performance.now() - begun, cpuWithChildren(child.pid)];
-      await end(child);
-      return whole;
+async function untilWhole({ pid, port, stop }, begun, isWhole) {
+  try {
+    while (performance.now() - begun < PATIENCE_MS) {
+      const page = await fetchText({ host: '127.0.0.1', port, path: '/metrics' }).catch(() => '');
+      if (isWhole(page)) return [performance.now() - begun, cpuWithChildren(pid)];
+      await sleep(POLL_MS);
     }
-    await sleep(POLL_MS);
+    throw new Error('the page did not get whole');
+  } finally {
+    await stop();
   }
-  await end(child);
-  throw new Error('the page did not get whole');
 }
 
 function count(page, pattern) {
@@ -119,9 +109,4 @@ function cpuWithChildren(pid) {
     .replace(/^.*\) /, '')
     .split(' ');
   return fields.slice(11, 15).reduce((sum, ticks) => sum + (Number(ticks) * 1_000) / TICKS, 0);
-}
-
-async function end(child) {
-  child.kill('SIGTERM');
-  await once(child, 'exit');
 }

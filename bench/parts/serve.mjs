@@ -25,21 +25,27 @@ export function serveArguments(node, kubelet, interval) {
 }
 
 /** Resolves when it listens. `start`: how the program is started, by default as it was built. */
-export async function startServe(node, kubelet, { interval, flags = [], start = { words: [`${DIST}/cli/main.js`], env: {} } }) {
-  const args = [...start.words, 'serve', ...serveArguments(node, kubelet, interval), ...flags];
-  const child = spawn(process.execPath, args, { env: { ...process.env, ...start.env }, stdio: ['ignore', 'ignore', 'pipe'] });
+export function startServe(node, kubelet, { interval, flags = [], start = { words: [`${DIST}/cli/main.js`], env: {} } }) {
+  return startAgent([...start.words, 'serve', ...serveArguments(node, kubelet, interval), ...flags], start.env);
+}
+
+/** Starts an agent whose log is JSON, by the words after `node`, and waits for its address; fails with its log when it ends before. */
+export async function startAgent(words, env = {}) {
+  const child = spawn(process.execPath, words, { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const said = [];
   for await (const line of createInterface({ input: child.stderr })) {
-    const { address } = JSON.parse(line);
-    if (address === undefined) continue;
+    said.push(line);
+    const [, port] = /"address":"http:[^"]+:(\d+)"/.exec(line) ?? [];
+    if (port === undefined) continue;
     child.stderr.resume();
-    return {
-      pid: child.pid,
-      port: Number(new URL(address).port),
-      stop: async () => {
-        child.kill('SIGTERM');
-        await once(child, 'exit');
-      },
-    };
+    return { pid: child.pid, port: Number(port), stop: () => end(child) };
   }
-  throw new Error('the agent did not start');
+  throw new Error(`the agent did not start:\n${said.join('\n')}`);
+}
+
+/** Gives the exit status once it has ended. */
+export async function end(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  child.kill('SIGTERM');
+  return (await once(child, 'exit'))[0];
 }

@@ -1,12 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
-import { seriesValue } from '../support/serve.ts';
+import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 
 let root: string;
 let flags: readonly string[];
@@ -31,6 +30,8 @@ beforeAll(() => {
   ];
 }, 60_000);
 
+let agent: ServedAgent | undefined;
+afterEach(() => agent?.stop('SIGKILL'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 const program = (): string => join(root, 'program/main.js');
@@ -110,29 +111,16 @@ describe('the bundled program, in a place where nothing is installed', () => {
   });
 
   it('serves, is scraped, and ends on SIGTERM', async () => {
-    const args = [program(), 'serve', '--web.listen-address=127.0.0.1:0', '--log.format=json', ...flags];
-    const child = spawn(process.execPath, args, { cwd: elsewhere, stdio: ['ignore', 'ignore', 'pipe'] });
-    const exited = once(child, 'exit');
-    try {
-      let log = '';
-      child.stderr.on('data', (chunk: Buffer) => (log += chunk));
-      const address = (): string | undefined => /"address":"(http:[^"]+)"/.exec(log)?.[1];
-      await expect.poll(address, { timeout: 15_000 }).toBeDefined();
-      const read = async (name: string, labels = {}): Promise<number | undefined> => {
-        const page = await (await fetch(`${address()}/metrics`)).text();
-        return seriesValue(page, name, labels);
-      };
-      await expect.poll(() => read('device_received_bytes_total', { device: 'mlx5_0' }), { timeout: 15_000 }).toBeDefined();
-      // Kernel and CPU are read by a process that ends afterwards.
-      await expect.poll(() => read('device_agent_host_cpus'), { timeout: 15_000 }).toBeGreaterThan(0);
-      await expect.poll(() => childrenOf(child.pid as number), { timeout: 15_000 }).toEqual([]);
-      // There are no FPGAs: their thread has ended, while that of the HCAs goes on.
-      await expect.poll(() => read('device_agent_probe_runs_total', { family: 'infiniband' }), { timeout: 15_000 }).toBeGreaterThan(8);
-      expect(await read('device_agent_probe_runs_total', { family: 'fpga' })).toBe(3);
-      expect(log).not.toMatch(/"level":"error"|probe-crashed/);
-    } finally {
-      child.kill('SIGTERM');
-    }
-    expect(await exited).toEqual([0, null]);
+    agent = await startAgent([process.execPath, program(), 'serve', ...flags], { cwd: elsewhere });
+    await agent.until('the HCAs', (page) => seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' }) !== undefined);
+    // Kernel and CPU are read by a process that ends afterwards.
+    await agent.until('the host', (page) => (seriesValue(page, 'device_agent_host_cpus') ?? 0) > 0);
+    await expect.poll(() => childrenOf(agent?.child.pid as number), { timeout: 15_000 }).toEqual([]);
+    // There are no FPGAs: their thread has ended, while that of the HCAs goes on.
+    const runs = (page: string, family: string): number | undefined => seriesValue(page, 'device_agent_probe_runs_total', { family });
+    const page = await agent.until('a ninth refresh', (text) => (runs(text, 'infiniband') ?? 0) > 8);
+    expect(runs(page, 'fpga')).toBe(3);
+    expect(agent.log()).not.toMatch(/"level":"error"|probe-crashed/);
+    expect(await agent.stop()).toBe(0);
   });
 });

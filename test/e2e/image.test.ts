@@ -1,13 +1,12 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
 import { daemonSet, imageStart } from '../support/image.ts';
-import { seriesValue } from '../support/serve.ts';
+import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 
 const DOCKERFILE = readFileSync('deploy/Dockerfile', 'utf8');
 const start = imageStart('deploy/Dockerfile');
@@ -26,6 +25,8 @@ beforeAll(() => {
   new TreeWriter(root).apply(infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} });
 }, 60_000);
 
+let agent: ServedAgent | undefined;
+afterEach(() => agent?.stop('SIGKILL'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 describe('the image', () => {
@@ -49,25 +50,10 @@ describe('the image', () => {
     expect(container?.image).toBe(`device-agent:${(JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version}`);
     const given = (container?.args ?? []).map((word) => word.replace('/host/', `${root}/`));
     expect(given[0]).toBe(start.arguments[0]);
-    const [program, ...words] = commandLine() as [string, ...string[]];
-    const own = ['--web.listen-address=127.0.0.1:0', '--log.format=json', `--podresources.socket=${root}/absent.sock`, '--state.file='];
-    const child = spawn(program, [...words, ...given, ...own], {
-      env: { ...process.env, ...start.env },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    const exited = once(child, 'exit');
-    try {
-      let log = '';
-      child.stderr.on('data', (chunk: Buffer) => (log += chunk));
-      const address = (): string | undefined => /"address":"(http:[^"]+)"/.exec(log)?.[1];
-      await expect.poll(address, { timeout: 15_000 }).toBeDefined();
-      const received = async (): Promise<number | undefined> =>
-        seriesValue(await (await fetch(`${address()}/metrics`)).text(), 'device_received_bytes_total', { device: 'mlx5_1' });
-      await expect.poll(received, { timeout: 15_000 }).toBeDefined();
-    } finally {
-      child.kill('SIGTERM');
-    }
-    expect(await exited).toEqual([0, null]);
+    const own = [`--podresources.socket=${root}/absent.sock`, '--state.file='];
+    agent = await startAgent([...commandLine(), ...given, ...own], { env: { ...process.env, ...start.env } });
+    await agent.until('the HCAs', (page) => seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_1' }) !== undefined);
+    expect(await agent.stop()).toBe(0);
   });
 });
 

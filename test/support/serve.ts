@@ -1,7 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-/** The built agent in a process of its own. */
+const OUTPUT: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
+const START_MS = 30_000;
+
+/** An agent in a process of its own. */
 export interface ServedAgent {
   readonly url: string;
   readonly child: ChildProcess;
@@ -14,13 +17,18 @@ export interface ServedAgent {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** `wrapper`: a command that runs the one that follows it, such as one that sets a limit first. */
-export async function serve(flags: readonly string[], command = 'serve', wrapper: readonly string[] = []): Promise<ServedAgent> {
-  const own = [process.execPath, 'dist/cli/main.js', command, '--web.listen-address=127.0.0.1:0', '--log.format=json', ...flags];
-  const [program = '', ...words] = [...wrapper, ...own];
-  const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'pipe'] });
+/** The built agent. `wrapper`: a command that runs the one that follows it, such as one that sets a limit first. */
+export function serve(flags: readonly string[], command = 'serve', wrapper: readonly string[] = []): Promise<ServedAgent> {
+  return startAgent([...wrapper, process.execPath, 'dist/cli/main.js', command, ...flags]);
+}
+
+/** Starts any build of the agent by its command line, and waits for its address; fails with its log when there is none. */
+export async function startAgent(commandLine: readonly string[], settings: Pick<SpawnOptions, 'cwd' | 'env'> = {}): Promise<ServedAgent> {
+  const [program = '', ...words] = commandLine;
+  const child = spawn(program, [...words, '--web.listen-address=127.0.0.1:0', '--log.format=json'], { ...settings, stdio: OUTPUT });
   let log = '';
   const url = await new Promise<string>((resolve, reject) => {
+    const fail = (what: string): void => reject(new Error(`the agent ${what} before it served:\n${log}`));
     const look = (chunk: Buffer): void => {
       log += chunk.toString();
       const found = /"address":"(http:[^"]+)"|Page\s+(http:\S+?)\/?\s/.exec(log);
@@ -28,20 +36,31 @@ export async function serve(flags: readonly string[], command = 'serve', wrapper
     };
     child.stdout.on('data', look);
     child.stderr.on('data', look);
-    child.once('exit', (status) => reject(new Error(`the agent ended with ${status} before it served:\n${log}`)));
+    child.once('error', reject);
+    child.once('exit', (status) => fail(`ended with ${status}`));
+    setTimeout(() => {
+      fail(`was not there after ${START_MS} ms`);
+    }, START_MS).unref();
+  }).catch((error: unknown) => {
+    child.kill('SIGKILL');
+    throw error;
   });
+  return served(child, url, () => log);
+}
+
+function served(child: ChildProcess, url: string, log: () => string): ServedAgent {
   const metrics = async (): Promise<string> => (await fetch(`${url}/metrics`)).text();
   return {
     url,
     child,
-    log: () => log,
+    log,
     metrics,
     async until(what, condition, timeoutMs = 15_000) {
       const endMs = Date.now() + timeoutMs;
       for (;;) {
         const page = await metrics();
         if (condition(page)) return page;
-        if (Date.now() > endMs) throw new Error(`never seen: ${what}\n${page.slice(-3_000)}\n${log.slice(-2_000)}`);
+        if (Date.now() > endMs) throw new Error(`never seen: ${what}\n${page.slice(-3_000)}\n${log().slice(-2_000)}`);
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     },
