@@ -75,6 +75,14 @@ const SIZES = [
   { name: '8 split into 56', gpus: 8, instances: 7 },
 ];
 
+/** What was started or made, to be ended or removed whatever happens, the latest first. Children also end when their pipes do. */
+const endings = [() => rmSync(root, { recursive: true, force: true })];
+for (const [signal, status] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+])
+  process.once(signal, () => void endAll().finally(() => process.exit(status)));
+
 try {
   const rows = [];
   for (const size of SIZES) rows.push(await measure(size));
@@ -86,7 +94,17 @@ try {
     ballast: BALLAST.length,
   });
 } finally {
-  rmSync(root, { recursive: true, force: true });
+  await endAll();
+}
+
+async function endAll(left = 0) {
+  while (endings.length > left) {
+    try {
+      await endings.pop()();
+    } catch (error) {
+      console.error(error);
+    }
+  }
 }
 
 async function measure({ name, gpus, instances }) {
@@ -96,11 +114,15 @@ async function measure({ name, gpus, instances }) {
   let nowMs = Date.now();
   const clock = { now: () => nowMs, monotonic: () => nowMs, after: systemClock.after };
   const probe = family.createProbe(createHost(node.roots, clock), { ...defaultValues(family.options), ...options });
+  const left = endings.length;
+  endings.push(() => probe.close());
   const pace = () => {
     nowMs += REFRESH_MS;
   };
   const floor = startFloor(node.library, gpus, instances);
+  endings.push(() => floor.stop());
   const core = await startCore({ roots: node.roots, socket: join(root, 'none.sock'), families: ['nvidia'], options: { nvidia: options } });
+  endings.push(() => core.stop());
   const took = { cpu: [], wall: [], paced: [], core: [], startWall: [], startCpu: [], startOwn: [], floor: [] };
   try {
     const { reports } = await probe.collect();
@@ -150,9 +172,7 @@ async function measure({ name, gpus, instances }) {
       'read between / C floor': (cpu.median / floorUs).toFixed(1),
     };
   } finally {
-    await probe.close();
-    floor.stop();
-    await core.stop();
+    await endAll(left);
   }
 }
 
@@ -192,6 +212,7 @@ function childrenCpuUs() {
 async function callsOf(node, options) {
   const { bind } = Library.prototype;
   let calls = 0;
+  let probe;
   Library.prototype.bind = function (symbol, args) {
     const bound = bind.call(this, symbol, args);
     if (bound === undefined) return undefined;
@@ -203,18 +224,17 @@ async function callsOf(node, options) {
   try {
     let nowMs = 0;
     const clock = { ...systemClock, monotonic: () => nowMs };
-    const probe = family.createProbe(createHost(node.roots, clock), { ...defaultValues(family.options), ...options });
+    probe = family.createProbe(createHost(node.roots, clock), { ...defaultValues(family.options), ...options });
     await probe.collect();
     // Activity has its second sample.
     nowMs += REFRESH_MS;
     await probe.collect();
     calls = 0;
     await probe.collect();
-    const counted = calls;
-    await probe.close();
-    return counted;
+    return calls;
   } finally {
     Library.prototype.bind = bind;
+    await probe?.close();
   }
 }
 

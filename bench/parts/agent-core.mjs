@@ -74,6 +74,8 @@ const commands = {
 };
 
 process.on('SIGINT', () => void core.close().then(() => process.exit()));
+// However the parent ended.
+process.on('disconnect', () => process.exit());
 process.on('message', async ({ command, ...rest }) => process.send(await commands[command](rest)));
 await core.refresh();
 process.send({ ready: true });

@@ -21,16 +21,18 @@ export async function startCore(settings, flags = []) {
     execArgv: [...imageFlags(), ...flags],
     env: { ...process.env, ...imageStart().env },
   });
-  await once(child, 'message');
+  const exited = once(child, 'exit');
+  const answer = () => Promise.race([once(child, 'message'), exited.then((how) => Promise.reject(new Error(`the core ended: ${how}`)))]);
+  await answer();
   return {
     pid: child.pid,
     async ask(command, rest = {}) {
       child.send({ command, ...rest });
-      return (await once(child, 'message'))[0];
+      return (await answer())[0];
     },
     stop: async () => {
       child.kill('SIGTERM');
-      await once(child, 'exit');
+      await exited;
     },
   };
 }

@@ -56,6 +56,12 @@ static long read_size = -1;
 static char names[1 << 18];
 static int names_used;
 
+/* What no reader may do ends it, and says why. */
+static void forbid(const char *what) {
+  fprintf(stderr, "stand-in for libnvidia-ml: %s\n", what);
+  abort();
+}
+
 /* 0 to 7 in no order that a reader could keep step with. */
 static unsigned jitter(void) { return (ticks = ticks * 1664525u + 1013904223u) >> 29; }
 
@@ -120,7 +126,7 @@ static void add(struct device *device, const char *name, const char *text) {
     return;
   }
   if (strcmp(name, "lost_after") == 0) { device->lost_after = atol(text); return; }
-  if (device->values == MOST_VALUES) abort();
+  if (device->values == MOST_VALUES) forbid("the script has more values than there is room for");
   struct value *v = find(device, name);
   if (v == NULL) {
     v = &device->value[device->values++];
@@ -260,7 +266,7 @@ ret nvmlShutdown(void) {
   if (!inits) return UNINITIALIZED;
   inits--;
   /* A sample must not outlive its library. */
-  if (inits == 0 && samples_live != 0) abort();
+  if (inits == 0 && samples_live != 0) forbid("a GPM sample outlives the last client");
   dead = 0;
   memset(registered, 0, sizeof registered);
   return OK;
@@ -290,7 +296,7 @@ ret nvmlDeviceGetHandleByIndex_v2(unsigned index, struct device **out) {
   return code;
 }
 /* A lookup by UUID is what no caller should do. */
-ret nvmlDeviceGetHandleByUUID(const char *uuid, struct device **out) { (void)uuid; (void)out; abort(); }
+ret nvmlDeviceGetHandleByUUID(const char *uuid, struct device **out) { (void)uuid; (void)out; forbid("nvmlDeviceGetHandleByUUID wakes every GPU"); return OK; }
 
 TEXT(nvmlDeviceGetUUID, "uuid")
 TEXT(nvmlDeviceGetName, "name")
@@ -394,8 +400,8 @@ ret nvmlDeviceGetEncoderStats(struct device *d, unsigned *sessions, unsigned *fp
   return number(d, "nvmlDeviceGetEncoderStats", "encoder_sessions", sessions);
 }
 /* Would block for 20 ms on a real board: no caller should ask. */
-ret nvmlDeviceGetPcieThroughput(struct device *d, int counter, unsigned *out) { (void)d; (void)counter; (void)out; abort(); }
-ret nvmlDeviceValidateInforom(struct device *d) { (void)d; abort(); }
+ret nvmlDeviceGetPcieThroughput(struct device *d, int counter, unsigned *out) { (void)d; (void)counter; (void)out; forbid("nvmlDeviceGetPcieThroughput blocks for 20 ms"); return OK; }
+ret nvmlDeviceValidateInforom(struct device *d) { (void)d; forbid("nvmlDeviceValidateInforom reads flash"); return OK; }
 
 ret nvmlDeviceGetMemoryErrorCounter(struct device *d, int type, int counter, int location, unsigned long long *out) {
   static const char *const names[2][2][8] = {
