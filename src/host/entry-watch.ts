@@ -2,68 +2,101 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from './clock.ts';
 
-/** Time between two looks where events are missed or the directory cannot be watched. */
-const POLL_MS = 500;
+/** Time between two looks where nothing tells of changes: the directory is absent or cannot be watched. */
+const UNTOLD_MS = 500;
+/** And where the system does. Each look wakes the process, which costs more than the look; it is for what the system does not tell of. */
+const TOLD_MS = 5_000;
 
 export interface EntryWatch {
   close(): void;
 }
 
 /**
- * Watches one name in a directory. The directory is watched, since files and sockets are replaced by renaming; a slow poll
- * stands behind it, for directories that are absent, made anew or on file systems without events. `fingerprint` is what
- * must differ for `onChange` to be called.
+ * Watches one name in a directory. The directory is watched, since files and sockets are replaced by renaming; a poll stands behind
+ * it, for directories that are absent, made anew or moved, or on file systems without events. `fingerprint` is what must differ for
+ * `onChange` to be called.
  */
 export function watchEntry(path: string, fingerprint: () => string, onChange: () => void, clock: Clock): EntryWatch {
-  const directory = dirname(path);
-  let watcher: FSWatcher | undefined;
-  let watched: string | undefined;
-  let last = fingerprint();
-  let closed = false;
-  let cancelPoll = (): void => {};
+  const watch = new Watch(path, fingerprint, onChange, clock);
+  watch.poll();
+  return watch;
+}
 
-  const look = (): void => {
-    if (closed) return;
-    const now = fingerprint();
-    if (now === last) return;
-    last = now;
-    onChange();
-  };
+class Watch implements EntryWatch {
+  readonly #directory: string;
+  readonly #fingerprint: () => string;
+  readonly #onChange: () => void;
+  readonly #clock: Clock;
+  #watcher: FSWatcher | undefined;
+  /** Identity of the directory that the watcher is on. */
+  #watched: string | undefined;
+  #last: string;
+  #cancelPoll = (): void => {};
+  #closed = false;
 
-  const stopWatching = (): void => {
-    watcher?.close();
-    watcher = undefined;
-    watched = undefined;
-  };
+  constructor(path: string, fingerprint: () => string, onChange: () => void, clock: Clock) {
+    this.#directory = dirname(path);
+    this.#fingerprint = fingerprint;
+    this.#onChange = onChange;
+    this.#clock = clock;
+    this.#last = fingerprint();
+  }
 
-  const watchDirectory = (): void => {
-    const present = directoryIdentity(directory);
-    if (present === watched) return;
-    stopWatching();
+  poll(): void {
+    this.#follow();
+    this.#look();
+    this.#pollLater();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelPoll();
+    this.#stopWatching();
+  }
+
+  #pollLater(): void {
+    this.#cancelPoll();
+    if (!this.#closed) this.#cancelPoll = this.#clock.after(this.#watcher === undefined ? UNTOLD_MS : TOLD_MS, () => this.poll());
+  }
+
+  #look(): void {
+    if (this.#closed) return;
+    const now = this.#fingerprint();
+    if (now === this.#last) return;
+    this.#last = now;
+    this.#onChange();
+  }
+
+  /** The end of the directory itself is told as a renaming, like that of any name in it. */
+  #told(event: string): void {
+    if (this.#closed) return;
+    if (event === 'rename' && directoryIdentity(this.#directory) !== this.#watched) this.poll();
+    else this.#look();
+  }
+
+  /** Puts the watcher on the directory that is there now. */
+  #follow(): void {
+    const present = directoryIdentity(this.#directory);
+    if (present === this.#watched) return;
+    this.#stopWatching();
     if (present === undefined) return;
     try {
-      watcher = watch(directory, { persistent: false }, look);
-      watcher.on('error', stopWatching);
-      watched = present;
+      this.#watcher = watch(this.#directory, { persistent: false }, (event) => this.#told(event));
+      this.#watcher.on('error', () => {
+        this.#stopWatching();
+        this.#pollLater();
+      });
+      this.#watched = present;
     } catch {
       // Out of inotify watches, or the directory went away again: the poll goes on.
     }
-  };
+  }
 
-  const poll = (): void => {
-    watchDirectory();
-    look();
-    if (!closed) cancelPoll = clock.after(POLL_MS, poll);
-  };
-
-  poll();
-  return {
-    close: () => {
-      closed = true;
-      cancelPoll();
-      stopWatching();
-    },
-  };
+  #stopWatching(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+    this.#watched = undefined;
+  }
 }
 
 function directoryIdentity(directory: string): string | undefined {
