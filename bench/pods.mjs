@@ -9,13 +9,14 @@ const { ListPodResourcesResponse } = await dist('generated/podresources/v1/api.j
 const { attributionFrom } = await dist('kubelet/allocations.js');
 const { ListReader } = await dist('kubelet/list-reader.js');
 const { Assembler } = await dist('agent/assemble.js');
+const { Readings } = await dist('model/readings.js');
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '7' }, turns: { type: 'string', default: '60' } } });
 const DEVICES = 136;
 const collection = {
   reports: Array.from({ length: DEVICES }, (_, n) => ({
     device: { family: 'infiniband', id: `mlx5_${n}`, kind: 'vf', aliases: [`0000:18:${n}.0`], attributes: { vfIndex: String(n) } },
-    readings: [],
+    readings: Readings.NONE,
     findings: [],
   })),
   problems: [],

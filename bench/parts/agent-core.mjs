@@ -68,7 +68,7 @@ const commands = {
       readings,
       healthy: devices.filter(({ verdict }) => verdict.state === 'healthy').length,
       held,
-      containerReadings: containerReadings.length,
+      containerReadings: containerReadings.reduce((sum, { readings }) => sum + readings.length, 0),
     };
   },
 };

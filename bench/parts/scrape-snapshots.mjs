@@ -8,6 +8,8 @@ const { createHost } = await dist('host/host.js');
 const { systemClock } = await dist('host/clock.js');
 const { Assembler } = await dist('agent/assemble.js');
 const { CollectionDecoder, CollectionEncoder } = await dist('agent/collection-delta.js');
+const { SharedBoard } = await dist('agent/shared-board.js');
+const { Readings } = await dist('model/readings.js');
 
 export const families = [family];
 
@@ -29,10 +31,11 @@ export async function createSnapshots(hcas) {
   );
   const podResources = { api: 'v1', allocations, held: new Set(), exclusive: [], answeredAtMs: Date.now() };
   const state = { family: family.name, succeeded: true, problems: [], runs: 1, failures: 0, abandoned: 0, hung: false };
-  const encoder = new CollectionEncoder();
-  const decoder = new CollectionDecoder();
+  const board = new SharedBoard();
+  const encoder = new CollectionEncoder(board);
+  const decoder = new CollectionDecoder(board);
   return () => {
-    collection = { reports: collection.reports.map((one) => ({ ...one, readings: one.readings.map(moved) })), problems: [] };
+    collection = { reports: collection.reports.map((one) => ({ ...one, readings: moved(one.readings) })), problems: [] };
     const told = decoder.decode(encoder.encode(collection));
     const nowMs = Date.now();
     return assembler.assemble(
@@ -42,9 +45,13 @@ export async function createSnapshots(hcas) {
   };
 }
 
-function moved(reading) {
-  if (!/_(?:bytes|packets|ticks)_total$/.test(reading.metric)) return reading;
-  return { ...reading, value: typeof reading.value === 'bigint' ? reading.value + 123_457n : reading.value + 123_457 };
+function moved({ series, values }) {
+  const isTraffic = ({ metric }) => /_(?:bytes|packets|ticks)_total$/.test(metric);
+  const grown = (value) => (typeof value === 'bigint' ? value + 123_457n : value + 123_457);
+  return new Readings(
+    series,
+    values.map((value, at) => (isTraffic(series[at]) ? grown(value) : value)),
+  );
 }
 
 async function readOnce(hcas) {

@@ -8,6 +8,7 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
+import { Readings } from '../model/readings.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { arePlainEqual } from './plain-equal.ts';
 import { type FamilyInput, type Remembered, Seating } from './seating.ts';
@@ -69,7 +70,7 @@ export class Assembler {
     this.#settings = settings;
     this.#judge = judge;
     for (const { device, readAtMs } of known)
-      this.#known.set(deviceKey(device), { report: { device, readings: [], findings: [] }, readAtMs, isUnread: true });
+      this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, readAtMs, isUnread: true });
   }
 
   assemble(inputs: Inputs, nowMs: number): Snapshot {
@@ -185,7 +186,7 @@ function toState(device: Judged, verdict: Verdict): DeviceState {
   const state = {
     key: device.key,
     device: device.report.device,
-    readings: current ? device.report.readings : [],
+    readings: current ? device.report.readings : Readings.NONE,
     processes: current ? (device.report.processes ?? []) : [],
     verdict,
     holders: device.holders,

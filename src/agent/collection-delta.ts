@@ -1,118 +1,140 @@
 import type { Collection, DeviceReport } from '../model/collection.ts';
 import type { Finding } from '../model/health.ts';
-import type { Reading } from '../model/metric.ts';
+import type { SeriesId, Value } from '../model/metric.ts';
+import { Readings } from '../model/readings.ts';
 import { arePlainEqual } from './plain-equal.ts';
+import type { SharedBoard } from './shared-board.ts';
 
-/** A collection as the difference to the one before it: most of what a probe tells is what it told before. */
+/** What of a collection differs from the one before it, besides the values that stand on the board. Plain data. */
 export interface CollectionDelta {
   /** How many reports the collection has. */
   readonly count: number;
-  /** Reports that are new, or differ in more than values and findings. */
-  readonly reports: readonly (readonly [report: number, content: DeviceReport])[];
-  /** Changed values, three numbers each: place of the report, place of the reading in it, value. */
-  readonly values: readonly number[];
-  /** Changed values beyond 2^53. */
-  readonly largeValues: readonly (readonly [report: number, reading: number, value: bigint])[];
+  /** Reports that are new, differ in more than values and findings, or of which not all changed values fit on the board. */
+  readonly reports: readonly (readonly [report: number, content: PlainReport])[];
   readonly findings: readonly (readonly [report: number, content: readonly Finding[]])[];
   /** The rest of the collection; absent: as before. */
   readonly rest?: Rest;
 }
 
 type Rest = Omit<Collection, 'reports'>;
+type PlainReport = Omit<DeviceReport, 'readings'> & { readonly readings: Pick<Readings, 'series' | 'values'> };
 
-/** Makes differences, each to the collection encoded before it. */
+/** Makes differences, each to the collection encoded before it: most of what a probe tells is what it told before. */
 export class CollectionEncoder {
-  #reports: readonly DeviceReport[] = [];
-  #rest: Rest | undefined;
+  readonly #board: SharedBoard;
+  #latest: Collection | undefined;
 
-  encode({ reports, ...rest }: Collection): CollectionDelta {
+  constructor(board: SharedBoard) {
+    this.#board = board;
+  }
+
+  /** Writes changed values on the board. Undefined when that is all. */
+  encode(collection: Collection): CollectionDelta | undefined {
+    const { reports } = collection;
+    const before = this.#latest?.reports ?? [];
     const changed: [number, DeviceReport][] = [];
     const findings: [number, readonly Finding[]][] = [];
-    const values = new ChangedValues();
+    this.#board.count = 0;
     for (let place = 0; place < reports.length; place += 1) {
-      const [before, report] = [this.#reports[place], reports[place] as DeviceReport];
-      if (before === report) continue;
-      if (before === undefined || !haveSameSeries(before, report)) {
+      const [old, report] = [before[place], reports[place] as DeviceReport];
+      if (old === report) continue;
+      if (old === undefined || !isSameBut(old, report) || !this.#tell(place, old.readings.values, report.readings.values)) {
         changed.push([place, report]);
-        continue;
+      } else if (old.findings !== report.findings && !arePlainEqual(old.findings, report.findings)) {
+        findings.push([place, report.findings]);
       }
-      values.compare(place, before.readings, report.readings);
-      if (before.findings !== report.findings && !arePlainEqual(before.findings, report.findings)) findings.push([place, report.findings]);
     }
-    const isSame = this.#rest !== undefined && arePlainEqual(this.#rest, rest);
-    this.#reports = reports;
-    this.#rest = rest;
-    const delta = { count: reports.length, reports: changed, findings, values: values.small, largeValues: values.large };
-    return isSame ? delta : { ...delta, rest };
+    const isSameRest = this.#latest !== undefined && haveSameRest(this.#latest, collection);
+    this.#latest = collection;
+    if (isSameRest && reports.length === before.length && changed.length + findings.length === 0) return undefined;
+    const delta = { count: reports.length, reports: changed, findings };
+    if (isSameRest) return delta;
+    const { reports: _, ...rest } = collection;
+    return { ...delta, rest };
   }
-}
 
-class ChangedValues {
-  readonly small: number[] = [];
-  readonly large: [number, number, bigint][] = [];
-
-  compare(report: number, before: readonly Reading[], now: readonly Reading[]): void {
+  /** False when they did not all fit: then none of them is told. */
+  #tell(report: number, before: readonly Value[], now: readonly Value[]): boolean {
+    if (before === now) return true;
+    const { count } = this.#board;
     for (let place = 0; place < now.length; place += 1) {
-      if (now[place] === before[place]) continue;
-      const { value } = now[place] as Reading;
-      if (value === (before[place] as Reading).value) continue;
-      if (typeof value === 'bigint') this.large.push([report, place, value]);
-      else this.small.push(report, place, value);
+      const value = now[place] as Value;
+      if (value === before[place] || this.#board.add(report, place, value)) continue;
+      this.#board.count = count;
+      return false;
     }
+    return true;
   }
 }
 
-/** Whether two reports are of the same device with the same series in the same order. */
-function haveSameSeries(a: DeviceReport, b: DeviceReport): boolean {
-  if (a.readings.length !== b.readings.length) return false;
-  for (let place = 0; place < a.readings.length; place += 1) {
-    const [before, now] = [a.readings[place] as Reading, b.readings[place] as Reading];
-    if (before === now) continue;
-    if (before.metric !== now.metric || !(before.labels === now.labels || arePlainEqual(before.labels, now.labels))) return false;
+function haveSameRest(a: Collection, b: Collection): boolean {
+  return a.complete === b.complete && a.source === b.source && arePlainEqual(a.problems, b.problems);
+}
+
+/** Whether two reports are of the same device with the same series in the same order, whatever their values and findings. */
+function isSameBut(a: DeviceReport, b: DeviceReport): boolean {
+  return (
+    haveSameSeries(a.readings.series, b.readings.series) && arePlainEqual(a.device, b.device) && arePlainEqual(a.processes, b.processes)
+  );
+}
+
+function haveSameSeries(a: readonly SeriesId[], b: readonly SeriesId[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let place = 0; place < a.length; place += 1) {
+    const [one, other] = [a[place] as SeriesId, b[place] as SeriesId];
+    if (one === other) continue;
+    if (one.metric !== other.metric || !(one.labels === other.labels || arePlainEqual(one.labels, other.labels))) return false;
   }
-  return arePlainEqual(a.device, b.device) && arePlainEqual(a.processes, b.processes);
+  return true;
 }
 
 /**
  * Makes collections again of the differences of one encoder, given in order. What did not change is the same object as before:
- * readings, their labels, findings, devices, reports, the collection itself.
+ * series, their labels, findings, devices, reports, the collection itself.
  */
 export class CollectionDecoder {
+  readonly #board: SharedBoard;
   #latest: Collection = { reports: [], problems: [] };
 
-  decode(delta: CollectionDelta): Collection {
+  constructor(board: SharedBoard) {
+    this.#board = board;
+  }
+
+  decode(delta: CollectionDelta | undefined): Collection {
     const reports = this.#reports(delta);
-    if (delta.rest !== undefined) this.#latest = { reports, ...delta.rest };
+    if (delta?.rest !== undefined) this.#latest = { reports, ...delta.rest };
     else if (reports !== this.#latest.reports) this.#latest = { ...this.#latest, reports };
     return this.#latest;
   }
 
-  #reports(delta: CollectionDelta): readonly DeviceReport[] {
+  #reports(delta: CollectionDelta | undefined): readonly DeviceReport[] {
     const before = this.#latest.reports;
-    const { count, values, largeValues } = delta;
-    const isSame = count === before.length && delta.reports.length + delta.findings.length + values.length + largeValues.length === 0;
-    if (isSame) return before;
-    const reports = before.slice(0, count);
-    for (const [place, report] of delta.reports) reports[place] = report;
-    for (const [place, findings] of delta.findings) reports[place] = { ...(reports[place] as DeviceReport), findings };
-    const edited = new Map<number, Reading[]>();
-    for (let at = 0; at < values.length; at += 3) {
-      edit(reports, edited, values[at] as number, values[at + 1] as number, values[at + 2] as number);
+    const isSame = delta === undefined || (delta.count === before.length && delta.reports.length + delta.findings.length === 0);
+    if (isSame && this.#board.count === 0) return before;
+    const reports = before.slice(0, delta?.count);
+    for (const [place, { readings, ...report }] of delta?.reports ?? []) {
+      reports[place] = { ...report, readings: new Readings(readings.series, readings.values) };
     }
-    for (const [report, reading, value] of largeValues) edit(reports, edited, report, reading, value);
+    for (const [place, findings] of delta?.findings ?? []) reports[place] = { ...(reports[place] as DeviceReport), findings };
+    this.#putValues(reports);
     return reports;
   }
-}
 
-/** Puts a value into a copy of a report's readings, made at the first value: what was handed out is never changed. */
-function edit(reports: DeviceReport[], edited: Map<number, Reading[]>, place: number, reading: number, value: number | bigint): void {
-  let readings = edited.get(place);
-  if (readings === undefined) {
-    const report = reports[place] as DeviceReport;
-    readings = report.readings.slice();
-    edited.set(place, readings);
-    reports[place] = { ...report, readings };
+  /** Puts values into copies: what was handed out is never changed. Those of one report stand together. */
+  #putValues(reports: DeviceReport[]): void {
+    const board = this.#board;
+    let place = -1;
+    let values: Value[] = [];
+    for (let n = 0; n < board.count; n += 1) {
+      if (board.reportOf(n) !== place) {
+        place = board.reportOf(n);
+        const { device, readings, findings, processes } = reports[place] as DeviceReport;
+        values = readings.values.slice();
+        const copy = { device, readings: new Readings(readings.series, values), findings };
+        reports[place] = processes === undefined ? copy : { ...copy, processes };
+      }
+      values[board.readingOf(n)] = board.valueOf(n);
+    }
   }
-  const { metric, labels } = readings[reading] as Reading;
-  readings[reading] = labels === undefined ? { metric, value } : { metric, labels, value };
 }

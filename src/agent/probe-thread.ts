@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { Roots } from '../host/host.ts';
 import { ReadGuard } from '../host/read-guard.ts';
 import { Bell } from './bell.ts';
-import { CollectionDecoder } from './collection-delta.ts';
+import { CollectionDecoder, type CollectionDelta } from './collection-delta.ts';
 import { SharedBoard } from './shared-board.ts';
 import { CLOSE, type FromThread, type FromWorker, type ToWorker, type WorkerStart } from './worker-messages.ts';
 
@@ -19,7 +19,7 @@ export class ProbeThread {
   readonly #bell = new Bell();
   readonly #board = new SharedBoard();
   readonly #children = new Set<number>();
-  readonly #decoder = new CollectionDecoder();
+  readonly #decoder = new CollectionDecoder(this.#board);
   readonly exited: Promise<void>;
   hasExited = false;
 
@@ -44,16 +44,11 @@ export class ProbeThread {
     });
     this.#worker.on('error', onError);
     this.#worker.on('message', (message: FromWorker) => {
-      if (typeof message === 'number') {
-        const { delta, durationMs } = this.#board.read();
-        onMessage({ type: 'collected', run: message, collection: this.#decoder.decode(delta), durationMs });
-      } else if (message.type === 'child-started') this.#children.add(message.pid);
+      if (typeof message === 'number') onMessage(this.#collected(message, undefined));
+      else if (message.type === 'collected') onMessage(this.#collected(message.run, message.delta));
+      else if (message.type === 'child-started') this.#children.add(message.pid);
       else if (message.type === 'child-ended') this.#children.delete(message.pid);
-      else if (message.type !== 'collected') onMessage(message);
-      else {
-        const { type, run, durationMs } = message;
-        onMessage({ type, run, collection: this.#decoder.decode(message.delta), durationMs });
-      }
+      else onMessage(message);
     });
     this.exited = new Promise((resolve) => {
       this.#worker.once('exit', () => {
@@ -72,6 +67,10 @@ export class ProbeThread {
   /** Path that it is reading right now. */
   underRead(): string | undefined {
     return this.#guard.underRead();
+  }
+
+  #collected(run: number, delta: CollectionDelta | undefined): FromThread {
+    return { type: 'collected', run, collection: this.#decoder.decode(delta), durationMs: this.#board.durationMs };
   }
 
   /** Asks it to end. A thread inside a hung system call ends only when that call returns. */

@@ -47,13 +47,14 @@ class Reader {
   readonly #trees: readonly Tree[];
   readonly #board: SharedBoard;
   readonly #tell: (message: FromWorker) => void;
-  readonly #encoder = new CollectionEncoder();
+  readonly #encoder: CollectionEncoder;
   #shortages = 0;
 
   constructor(probe: Probe, { sys, proc, dev }: Host, board: SharedBoard, tell: (message: FromWorker) => void) {
     this.#probe = probe;
     this.#trees = [sys, proc, dev];
     this.#board = board;
+    this.#encoder = new CollectionEncoder(board);
     this.#tell = tell;
   }
 
@@ -85,9 +86,8 @@ class Reader {
 
   #told(run: number, startedMs: number, collection: Collection): void {
     const delta = this.#encoder.encode(this.#hadShortage() ? withShortage(collection) : collection);
-    const durationMs = performance.now() - startedMs;
-    if (this.#board.write(delta, durationMs)) this.#tell(run);
-    else this.#tell({ type: 'collected', run, delta, durationMs });
+    this.#board.durationMs = performance.now() - startedMs;
+    this.#tell(delta === undefined ? run : { type: 'collected', run, delta });
   }
 
   /** Since the last read. */

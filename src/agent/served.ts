@@ -2,6 +2,7 @@ import type { ServedIds } from '../join/resolve.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
+import { Readings } from '../model/readings.ts';
 import { takeInventory } from '../plugin/inventory.ts';
 
 /** A device as far as its names among the plugin's resources depend on it. */
@@ -25,4 +26,4 @@ export function servedIds(resources: readonly PluginResource[], devices: readonl
 
 const NO_VERDICT: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 /** Names depend on what a device is, not on how it does. */
-const UNJUDGED = { readings: [], processes: [], verdict: NO_VERDICT, holders: [], readAtMs: 0, stale: false };
+const UNJUDGED = { readings: Readings.NONE, processes: [], verdict: NO_VERDICT, holders: [], readAtMs: 0, stale: false };

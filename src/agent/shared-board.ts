@@ -1,17 +1,17 @@
-import type { CollectionDelta } from './collection-delta.ts';
+import type { Value } from '../model/metric.ts';
 
-/** Changed values that fit. More than move on any machine between two refreshes; a delta with more goes as a message. */
+/** Changed values that fit. More than move on any machine between two refreshes; reports of which more changed go as messages. */
 const CAPACITY = 16_384;
 const NUMBERS_PER_VALUE = 3;
-const HEADER = 3;
+const HEADER = 2;
 const LARGEST = 2n ** 63n - 1n;
 
 /**
  * Memory in which a probe's thread leaves what changed: as numbers, since a message with the same content costs more than making it.
  * Written by the thread before it says so, read by the supervisor before it asks again.
  *
- * Doubles: length of the read in milliseconds, number of reports, number of changed values; then three for each: place of the report
- * (or -1 - place for a value that is a 64-bit integer), place of the reading in it, value.
+ * Doubles: length of the read in milliseconds, number of changed values; then three for each: place of the report (or -1 - place for
+ * a value that is a 64-bit integer), place of the reading in it, value.
  */
 export class SharedBoard {
   readonly shared: SharedArrayBuffer;
@@ -24,37 +24,53 @@ export class SharedBoard {
     this.#integers = new BigInt64Array(shared);
   }
 
-  /** False when more than values changed, or more than fits: then nothing was written. */
-  write(delta: CollectionDelta, durationMs: number): boolean {
-    const { count, reports, findings, values, largeValues, rest } = delta;
-    if (reports.length + findings.length > 0 || rest !== undefined || values.length / NUMBERS_PER_VALUE + largeValues.length > CAPACITY)
-      return false;
-    if (largeValues.some(([, , value]) => value > LARGEST || value < 0n)) return false;
-    const numbers = this.#numbers;
-    numbers[0] = durationMs;
-    numbers[1] = count;
-    numbers[2] = values.length / NUMBERS_PER_VALUE + largeValues.length;
-    let at = HEADER;
-    for (let place = 0; place < values.length; place += 1) numbers[at++] = values[place] as number;
-    for (const [report, reading, value] of largeValues) {
-      numbers[at++] = -1 - report;
-      numbers[at++] = reading;
-      this.#integers[at++] = value;
+  /** How many values stand on it. Set to a smaller number, the last ones are taken back. */
+  get count(): number {
+    return this.#numbers[1] as number;
+  }
+
+  set count(count: number) {
+    this.#numbers[1] = count;
+  }
+
+  get durationMs(): number {
+    return this.#numbers[0] as number;
+  }
+
+  set durationMs(durationMs: number) {
+    this.#numbers[0] = durationMs;
+  }
+
+  /** False when it does not fit: then nothing was written. */
+  add(report: number, reading: number, value: Value): boolean {
+    const count = this.count;
+    if (count === CAPACITY) return false;
+    const at = HEADER + NUMBERS_PER_VALUE * count;
+    if (typeof value === 'number') {
+      this.#numbers[at] = report;
+      this.#numbers[at + 2] = value;
+    } else {
+      if (value < 0n || value > LARGEST) return false;
+      this.#numbers[at] = -1 - report;
+      this.#integers[at + 2] = value;
     }
+    this.#numbers[at + 1] = reading;
+    this.count = count + 1;
     return true;
   }
 
-  /** What was written last. */
-  read(): { readonly delta: CollectionDelta; readonly durationMs: number } {
-    const numbers = this.#numbers;
-    const values: number[] = [];
-    const largeValues: [number, number, bigint][] = [];
-    const end = HEADER + NUMBERS_PER_VALUE * (numbers[2] as number);
-    for (let at = HEADER; at < end; at += NUMBERS_PER_VALUE) {
-      const [report, reading] = [numbers[at] as number, numbers[at + 1] as number];
-      if (report >= 0) values.push(report, reading, numbers[at + 2] as number);
-      else largeValues.push([-1 - report, reading, this.#integers[at + 2] as bigint]);
-    }
-    return { delta: { count: numbers[1] as number, reports: [], findings: [], values, largeValues }, durationMs: numbers[0] as number };
+  /** Place of the report of the n-th value. */
+  reportOf(n: number): number {
+    const report = this.#numbers[HEADER + NUMBERS_PER_VALUE * n] as number;
+    return report < 0 ? -1 - report : report;
+  }
+
+  readingOf(n: number): number {
+    return this.#numbers[HEADER + NUMBERS_PER_VALUE * n + 1] as number;
+  }
+
+  valueOf(n: number): Value {
+    const at = HEADER + NUMBERS_PER_VALUE * n;
+    return (this.#numbers[at] as number) < 0 ? (this.#integers[at + 2] as bigint) : (this.#numbers[at + 2] as number);
   }
 }

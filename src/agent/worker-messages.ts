@@ -22,10 +22,10 @@ export type ToWorker = { readonly type: 'collect'; readonly run: number } | { re
 
 export const CLOSE = -1;
 
-/** A number is that of a run that was collected and whose result is on the board. */
+/** A number is that of a run that was collected and of which all that is new is on the board. */
 export type FromWorker =
   | number
-  | { readonly type: 'collected'; readonly run: number; readonly delta: CollectionDelta; readonly durationMs: number }
+  | { readonly type: 'collected'; readonly run: number; readonly delta: CollectionDelta }
   | { readonly type: 'failed'; readonly run: number; readonly message: string; readonly durationMs: number }
   | { readonly type: 'wake' }
   | { readonly type: 'child-started'; readonly pid: number }

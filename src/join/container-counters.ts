@@ -1,17 +1,17 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { Reading } from '../model/metric.ts';
-import type { ContainerReading } from '../model/snapshot.ts';
-
-type Value = number | bigint;
+import type { Value } from '../model/metric.ts';
+import type { Readings } from '../model/readings.ts';
+import type { ContainerReadings } from '../model/snapshot.ts';
 
 /** What a container was told of a device last. */
 export interface Told {
   readonly holder: Allocation;
-  readonly readings: readonly Reading[];
-  readonly result: readonly ContainerReading[];
-  /** For each reading its place in the result; -1 where it is not the container's business. */
+  /** Those of the device. */
+  readonly readings: Readings;
+  readonly result: ContainerReadings;
+  /** For each reading of the result its place among those of the device, of which some are not the container's business. */
   readonly places: readonly number[];
-  /** For each reading its counter; absent where it is none. */
+  /** For each reading of the result its counter; undefined where it is none. */
   readonly counters: readonly (HolderCounter | undefined)[];
 }
 

@@ -1,9 +1,10 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { MetricSpec, Reading } from '../model/metric.ts';
+import type { MetricSpec, SeriesId, Value } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
+import { Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
-import type { ContainerReading, DeviceState } from '../model/snapshot.ts';
-import type { ContainerCounters, HolderCounter, HolderCounters, Told } from './container-counters.ts';
+import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
+import type { ContainerCounters, HolderCounters, Told } from './container-counters.ts';
 import { useByHolder } from './processes.ts';
 
 /**
@@ -16,15 +17,19 @@ export function containerReadings(
   specs: ReadonlyMap<string, MetricSpec>,
   checkpoint: readonly CheckpointEntry[],
   counters: ContainerCounters,
-): readonly ContainerReading[] {
-  const result: ContainerReading[] = [];
+): readonly ContainerReadings[] {
+  const result: ContainerReadings[] = [];
   for (const state of devices) {
     const containers = oneAllocationPerContainer(state.holders);
-    if (containers.length === 1) append(result, ownReadings(state, containers[0] as Allocation, specs, counters));
-    else if (containers.length > 1) append(result, sharedReadings(state, checkpoint));
+    if (containers.length === 1) add(result, ownReadings(state, containers[0] as Allocation, specs, counters));
+    else if (containers.length > 1) for (const shared of sharedReadings(state, checkpoint)) add(result, shared);
   }
   counters.sweep();
   return result;
+}
+
+function add(result: ContainerReadings[], one: ContainerReadings): void {
+  if (one.readings.length > 0) result.push(one);
 }
 
 /** A container may hold a device by several ids (replicas) or resources: one of them names it, the same at each refresh. */
@@ -41,73 +46,72 @@ function oneAllocationPerContainer(holders: readonly Allocation[]): readonly All
 
 const order = (allocation: Allocation): string => `${allocation.resource}\u0000${allocation.deviceId}`;
 
-/** What was told before, where the readings are still the same objects: between two refreshes most are. */
+/** What was told before, where the readings are still the same object. */
 function ownReadings(
   state: DeviceState,
   holder: Allocation,
   specs: ReadonlyMap<string, MetricSpec>,
   counters: ContainerCounters,
-): readonly ContainerReading[] {
+): ContainerReadings {
   const own = counters.of(holder, state.key);
   const before = own.told?.holder === holder ? own.told : undefined;
   if (before?.readings === state.readings) return before.result;
-  const result = before && changed(before, state);
-  own.told = before && result ? { ...before, readings: state.readings, result } : toldAnew(state, holder, specs, own);
+  const isSame = before?.readings.series === state.readings.series;
+  own.told = isSame ? toldAgain(before as Told, state.readings) : toldAnew(state, holder, specs, own);
   return own.told.result;
 }
 
-/** What was told before with the readings that changed; undefined when it is not the same series any more. Unchanged ones are not even looked into. */
-function changed({ holder, readings, places, counters, result }: Told, state: DeviceState): readonly ContainerReading[] | undefined {
-  if (readings.length !== state.readings.length) return undefined;
-  let copy: ContainerReading[] | undefined;
-  for (let at = 0; at < readings.length; at += 1) {
-    const [before, now] = [readings[at] as Reading, state.readings[at] as Reading];
-    if (before === now) continue;
-    if (before.metric !== now.metric || before.labels !== now.labels) return undefined;
-    const place = places[at] as number;
-    if (place < 0) continue;
-    copy ??= result.slice();
-    copy[place] = told(state, holder, now, counters[at]);
+/** What was told before with the values that changed. */
+function toldAgain({ holder, readings, result, places, counters }: Told, now: Readings): Told {
+  const [before, after] = [readings.values, now.values];
+  let copy: Value[] | undefined;
+  for (let at = 0; at < places.length; at += 1) {
+    const value = after[places[at] as number] as Value;
+    if (value === before[places[at] as number]) continue;
+    copy ??= result.readings.values.slice();
+    const counter = counters[at];
+    copy[at] = counter === undefined ? value : counter.sinceFirstSeen(value);
   }
-  return copy ?? result;
+  return { holder, readings: now, result: copy === undefined ? result : withValues(result, copy), places, counters };
+}
+
+function withValues(
+  { namespace, pod, container, resource, device, readings }: ContainerReadings,
+  values: readonly Value[],
+): ContainerReadings {
+  return { namespace, pod, container, resource, device, readings: new Readings(readings.series, values) };
 }
 
 function toldAnew(state: DeviceState, holder: Allocation, specs: ReadonlyMap<string, MetricSpec>, own: HolderCounters): Told {
-  const result: ContainerReading[] = [];
-  const counters: (HolderCounter | undefined)[] = [];
-  const places = state.readings.map((reading, at) => {
-    const spec = specs.get(reading.metric);
-    if (spec?.container !== true) return -1;
-    const counter = spec.type === 'counter' ? own.counter(seriesOf(reading), reading.value) : undefined;
-    counters[at] = counter;
-    return result.push(told(state, holder, reading, counter)) - 1;
-  });
-  return { holder, readings: state.readings, result, places, counters };
+  const { readings } = state;
+  const places = readings.series.flatMap(({ metric }, at) => (specs.get(metric)?.container === true ? [at] : []));
+  const series = places.map((at) => readings.series[at] as SeriesId);
+  const given = places.map((at) => readings.values[at] as Value);
+  const counters = series.map((id, at) =>
+    specs.get(id.metric)?.type === 'counter' ? own.counter(seriesText(id), given[at] as Value) : undefined,
+  );
+  const values = given.map((value, at) => counters[at]?.sinceFirstSeen(value) ?? value);
+  return { holder, readings, result: owned(holder, state, new Readings(series, values)), places, counters };
 }
 
-function told(state: DeviceState, holder: Allocation, reading: Reading, counter: HolderCounter | undefined): ContainerReading {
-  if (counter === undefined) return owned(holder, state, reading);
-  const { metric, labels } = reading;
-  const value = counter.sinceFirstSeen(reading.value);
-  return owned(holder, state, labels === undefined ? { metric, value } : { metric, labels, value });
-}
-
-function seriesOf({ metric, labels }: Reading): string {
+function seriesText({ metric, labels }: SeriesId): string {
   return labels === undefined ? metric : `${metric}${JSON.stringify(labels)}`;
 }
 
-function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReading[] {
-  return [...useByHolder(state.holders, state.processes, checkpoint)].flatMap(([holder, { memoryUsedBytes, utilization }]) => [
-    ...(memoryUsedBytes === undefined ? [] : [owned(holder, state, { metric: shared.memoryUsed.name, value: memoryUsedBytes })]),
-    ...[...utilization].map(([engine, value]) => owned(holder, state, { metric: shared.utilization.name, labels: { engine }, value })),
-  ]);
+function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReadings[] {
+  return [...useByHolder(state.holders, state.processes, checkpoint)].map(([holder, { memoryUsedBytes, utilization }]) =>
+    owned(
+      holder,
+      state,
+      Readings.of([
+        ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
+        ...[...utilization].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),
+      ]),
+    ),
+  );
 }
 
-function owned(holder: Allocation, state: DeviceState, reading: Reading): ContainerReading {
+function owned(holder: Allocation, state: DeviceState, readings: Readings): ContainerReadings {
   const { namespace, pod, container, resource } = holder;
-  return { namespace, pod, container, resource, device: state.device.id, reading };
-}
-
-function append<T>(list: T[], more: readonly T[]): void {
-  for (const item of more) list.push(item);
+  return { namespace, pod, container, resource, device: state.device.id, readings };
 }

@@ -1,6 +1,7 @@
 import type { Device } from '../model/device.ts';
-import type { Labels, MetricSpec, Reading } from '../model/metric.ts';
-import type { ContainerReading, Snapshot } from '../model/snapshot.ts';
+import type { Labels, MetricSpec, SeriesId, Value } from '../model/metric.ts';
+import type { Readings } from '../model/readings.ts';
+import type { Snapshot } from '../model/snapshot.ts';
 import { holderLabels } from './container-metrics.ts';
 import { addDevice, identityLabels } from './device-metrics.ts';
 import { joinLabels, known, type LabelText, labelText } from './labels.ts';
@@ -88,10 +89,8 @@ export class ReadingWriter {
     for (const [place, state] of snapshot.devices.entries()) {
       const { label, identity } = this.#textOf(state.device, place);
       addDevice(page, state, label, identity);
-      for (const reading of state.readings) {
-        add(page, this.#metrics.get(reading.metric), label, reading, this.#readingTexts, at);
-        at += 1;
-      }
+      addReadings(page, this.#metrics, label, state.readings, this.#readingTexts, at);
+      at += state.readings.length;
     }
     this.#readingTexts.length = at;
     this.#deviceTexts.length = snapshot.devices.length;
@@ -106,29 +105,49 @@ export class ReadingWriter {
   }
 
   addContainers(page: SeriesPage, snapshot: Snapshot): void {
-    let last: ContainerReading | undefined;
-    let prefix: LabelText = '';
-    for (const [at, one] of snapshot.containerReadings.entries()) {
-      if (last === undefined || !hasSameHolder(one, last)) {
-        prefix = joinLabels(holderLabels(one), labelText({ resource: one.resource, device: one.device }));
-        last = one;
-      }
-      add(page, this.#twins.get(one.reading.metric), prefix, one.reading, this.#twinTexts, at);
+    let at = 0;
+    for (const one of snapshot.containerReadings) {
+      const prefix = joinLabels(holderLabels(one), labelText({ resource: one.resource, device: one.device }));
+      addReadings(page, this.#twins, prefix, one.readings, this.#twinTexts, at);
+      at += one.readings.length;
     }
-    this.#twinTexts.length = snapshot.containerReadings.length;
+    this.#twinTexts.length = at;
   }
 }
 
-function add(page: SeriesPage, written: Written | undefined, prefix: LabelText, reading: Reading, kept: KeptText[], at: number): void {
+/** `first`: place of the first of them among the texts that are kept. */
+function addReadings(
+  page: SeriesPage,
+  declared: ReadonlyMap<string, Written>,
+  prefix: LabelText,
+  { series, values }: Readings,
+  kept: KeptText[],
+  first: number,
+): void {
+  for (let at = 0; at < values.length; at += 1) {
+    const one = series[at] as SeriesId;
+    add(page, declared.get(one.metric), prefix, one.labels, values[at] as Value, kept, first + at);
+  }
+}
+
+function add(
+  page: SeriesPage,
+  written: Written | undefined,
+  prefix: LabelText,
+  labels: Labels | undefined,
+  value: Value,
+  kept: KeptText[],
+  at: number,
+): void {
   let text: LabelText | undefined;
   if (written !== undefined) {
     const last = kept[at];
-    if (last?.written === written && areSameLabels(last.labels, reading.labels)) text = last.text;
-    else text = ownLabels(reading.labels, written.names);
-    if (last?.written !== written || last.labels !== reading.labels) kept[at] = { written, labels: reading.labels, text };
+    if (last?.written === written && areSameLabels(last.labels, labels)) text = last.text;
+    else text = ownLabels(labels, written.names);
+    if (last?.written !== written || last.labels !== labels) kept[at] = { written, labels, text };
   }
   if (written === undefined || text === undefined) page.drop('undeclared');
-  else page.add(written.spec, prefix, reading.value, text);
+  else page.add(written.spec, prefix, value, text);
 }
 
 /** In declared order; undefined when there is a label that the metric does not declare. */
@@ -149,10 +168,4 @@ function areSameLabels(a: Labels | undefined, b: Labels | undefined): boolean {
   }
   for (const _ in b) names -= 1;
   return names === 0;
-}
-
-function hasSameHolder(a: ContainerReading, b: ContainerReading): boolean {
-  return (
-    a.device === b.device && a.resource === b.resource && a.container === b.container && a.pod === b.pod && a.namespace === b.namespace
-  );
 }

@@ -1,6 +1,6 @@
 import type { Device } from './device.ts';
 import type { Finding } from './health.ts';
-import type { Reading } from './metric.ts';
+import type { Readings } from './readings.ts';
 
 /** A process that uses a device, for telling the holders of a shared device apart. */
 export interface DeviceProcess {
@@ -17,7 +17,7 @@ export interface DeviceProcess {
 /** All that one read told about one device. */
 export interface DeviceReport {
   readonly device: Device;
-  readonly readings: readonly Reading[];
+  readonly readings: Readings;
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
 }

@@ -2,8 +2,8 @@ import type { Allocation } from './allocation.ts';
 import type { DeviceProcess, Problem } from './collection.ts';
 import type { Device } from './device.ts';
 import type { Verdict } from './health.ts';
-import type { Reading } from './metric.ts';
 import type { PodResources } from './pod-resources.ts';
+import type { Readings } from './readings.ts';
 
 /** One device as every output sees it. */
 export interface DeviceState {
@@ -11,7 +11,7 @@ export interface DeviceState {
   readonly key: string;
   readonly device: Device;
   /** Empty when the device is missing or its last reading is too old to be told. */
-  readonly readings: readonly Reading[];
+  readonly readings: Readings;
   readonly processes: readonly DeviceProcess[];
   readonly verdict: Verdict;
   /** Who holds it: one entry per allocation that resolves to it. */
@@ -36,15 +36,15 @@ export interface AllocationState {
   readonly held: boolean;
 }
 
-/** A reading that belongs to one container: of a device it alone holds, or its own part of a shared one. */
-export interface ContainerReading {
+/** Readings of one device that belong to one container: of a device it alone holds, or its own part of a shared one. */
+export interface ContainerReadings {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
   readonly resource: string;
   /** {@link Device.id}. */
   readonly device: string;
-  readonly reading: Reading;
+  readonly readings: Readings;
 }
 
 /** How one family's probe is doing. */
@@ -70,7 +70,8 @@ export interface Snapshot {
   readonly takenAtMs: number;
   readonly devices: readonly DeviceState[];
   readonly allocations: readonly AllocationState[];
-  readonly containerReadings: readonly ContainerReading[];
+  /** Once for each container and device. */
+  readonly containerReadings: readonly ContainerReadings[];
   readonly families: readonly FamilyState[];
   readonly podResources: PodResources;
 }

@@ -37,8 +37,8 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
   return rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
 }
 
-function readings(given: readonly Reading[]): Html {
-  const list = given.filter(isNumber);
+function readings(given: Iterable<Reading>): Html {
+  const list = [...given].filter(isNumber);
   if (list.length === 0) return html`<p>There are no readings now.</p>`;
   const sorted = list.toSorted((a, b) => (a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : 0));
   return html`<h2>Readings</h2>

@@ -14,7 +14,7 @@ type Value = number | bigint;
 export type ReadingView = Value | readonly { readonly labels: Readonly<Record<string, string>>; readonly value: Value }[];
 
 /** A plain value where a metric has one series without labels, else a list of values with their labels. */
-export function readingViews(readings: readonly Reading[]): Readonly<Record<string, ReadingView>> {
+export function readingViews(readings: Iterable<Reading>): Readonly<Record<string, ReadingView>> {
   const byMetric = new Map<string, Reading[]>();
   for (const reading of readings) {
     if (typeof reading.value === 'number' && !Number.isFinite(reading.value)) continue;

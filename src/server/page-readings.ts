@@ -30,8 +30,8 @@ const MOST_VALUES = 3;
 const MOST_LINES_WITHOUT_MAIN = 3;
 
 /** The main readings of a device; of one that has none of them, its first few others. */
-export function mainReadings(given: readonly Reading[]): readonly ReadingLine[] {
-  const readings = given.filter(isNumber);
+export function mainReadings(given: Iterable<Reading>): readonly ReadingLine[] {
+  const readings = [...given].filter(isNumber);
   const lines = MAIN.flatMap(({ title, metric, text }) => {
     const texts = readings.filter((reading) => reading.metric === metric).flatMap((reading) => text(reading, readings) ?? []);
     return texts.length === 0 ? [] : [{ title, text: shortened(texts) }];

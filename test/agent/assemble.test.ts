@@ -2,13 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { Assembler, type Inputs, type Judged } from '../../src/agent/assemble.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { Verdict } from '../../src/model/health.ts';
+import { Readings } from '../../src/model/readings.ts';
 import { allocation, device, familyState, podResources, report } from '../support/snapshots.ts';
 
 const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
 const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
 const allHealthy = (devices: readonly Judged[]): ReadonlyMap<string, Verdict> => new Map(devices.map(({ key }) => [key, healthy]));
 
-const a = report({ device: device({ id: 'a' }), readings: [{ metric: 'm', value: 1 }] });
+const a = report({ device: device({ id: 'a' }), readings: Readings.of([{ metric: 'm', value: 1 }]) });
 const b = report({ device: device({ id: 'b' }) });
 
 const inputs = (collection: Collection | undefined, readAtMs: number, allocations = podResources([])): Inputs => ({
@@ -29,7 +30,7 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs({ reports: [a, b], problems: [] }, 0), 0);
     const gone = assembler.assemble(inputs({ reports: [b], problems: [] }, 10), 10);
-    expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: [] });
+    expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: Readings.NONE });
     const later = assembler.assemble(inputs({ reports: [b], problems: [] }, 500), 500);
     expect(later.devices[0]?.missingSinceMs).toBe(10);
     const dropped = assembler.assemble(inputs({ reports: [b], problems: [] }, 600_010), 600_010);
@@ -49,9 +50,9 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs({ reports: [a], problems: [] }, 0), 0);
     const blind: Collection = { reports: [], problems: [{ code: 'x', message: 'y' }], complete: false };
-    expect(assembler.assemble(inputs(blind, 30_000), 30_000).devices[0]).toMatchObject({ stale: false, readings: [{ value: 1 }] });
+    expect(assembler.assemble(inputs(blind, 30_000), 30_000).devices[0]).toMatchObject({ stale: false, readings: { values: [1] } });
     const stale = assembler.assemble(inputs(blind, 61_000), 61_000).devices[0];
-    expect(stale).toMatchObject({ stale: true, readings: [] });
+    expect(stale).toMatchObject({ stale: true, readings: Readings.NONE });
     expect(stale?.missingSinceMs).toBeUndefined();
   });
 

@@ -4,6 +4,7 @@ import { containerReadings } from '../../src/join/container-readings.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { allocation, device } from '../support/snapshots.ts';
 
@@ -19,7 +20,7 @@ const specs = new Map<string, MetricSpec>(
 const state = (holders: readonly Allocation[], readings: readonly Reading[], processes: readonly DeviceProcess[] = []): DeviceState => ({
   key: 'toy/d',
   device: device({ id: 'd' }),
-  readings,
+  readings: Readings.of(readings),
   processes,
   verdict: { state: 'healthy', sinceMs: 0, conditions: [] },
   holders,
@@ -34,7 +35,14 @@ describe('readings of a container', () => {
       { metric: 'device_toy_secret', value: 1 },
     ];
     expect(containerReadings([state([allocation({ deviceId: 'd' })], readings)], specs, [], new ContainerCounters())).toEqual([
-      { namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', device: 'd', reading: readings[0] },
+      {
+        namespace: 'ml',
+        pod: 'train-0',
+        container: 'main',
+        resource: 'example.com/toy',
+        device: 'd',
+        readings: Readings.of(readings.slice(0, 1)),
+      },
     ]);
   });
 
@@ -72,7 +80,7 @@ describe('readings of a container', () => {
       { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
     const result = containerReadings([state([a, b], [], processes)], specs, checkpoint, new ContainerCounters());
-    expect(result.map(({ pod, reading }) => [pod, reading.metric, reading.value])).toEqual([
+    expect(result.flatMap(({ pod, readings }) => readings.map(({ metric, value }) => [pod, metric, value]))).toEqual([
       ['a', 'device_memory_used_bytes', 150],
       ['b', 'device_memory_used_bytes', 7],
     ]);
@@ -91,7 +99,9 @@ describe('readings of a container', () => {
       { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
     const result = containerReadings([state([a, b], [], processes)], specs, checkpoint, new ContainerCounters());
-    expect(result.map(({ pod, reading }) => [pod, reading.metric, reading.labels?.engine, reading.value])).toEqual([
+    expect(
+      result.flatMap(({ pod, readings }) => readings.map(({ metric, labels, value }) => [pod, metric, labels?.engine, value])),
+    ).toEqual([
       ['a', 'device_memory_used_bytes', undefined, 5],
       ['a', 'device_utilization_ratio', 'gpu', 0.75],
       ['a', 'device_utilization_ratio', 'memory', 0.125],
@@ -122,7 +132,7 @@ describe('readings of a container', () => {
         specs,
         [],
         counters,
-      ).map((each) => each.reading.value);
+      ).flatMap(({ readings }) => readings.values);
     const first = allocation({ deviceId: 'd' });
     const second = allocation({ deviceId: 'd', pod: 'train-1' });
     expect([read(first, 1_000), read(first, 1_500), read(second, 1_600), read(second, 1_700)]).toEqual([[0], [500], [0], [100]]);
@@ -132,7 +142,7 @@ describe('readings of a container', () => {
   it('keep counting when the readings were absent for a while', () => {
     const counters = new ContainerCounters();
     const read = (readings: Reading[]): unknown =>
-      containerReadings([state([allocation({ deviceId: 'd' })], readings)], specs, [], counters)[0]?.reading.value;
+      containerReadings([state([allocation({ deviceId: 'd' })], readings)], specs, [], counters)[0]?.readings.values[0];
     const at = (value: number): Reading[] => [{ metric: 'device_received_bytes_total', value }];
     expect([read(at(10)), read([]), read(at(25))]).toEqual([0, undefined, 15]);
   });

@@ -5,6 +5,7 @@ import { createCatalogue, ReadingWriter } from '../../src/metrics/reading-metric
 import { type Format, renderPage } from '../../src/metrics/render.ts';
 import { SeriesPage } from '../../src/metrics/series-page.ts';
 import type { Reading } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { device } from '../support/snapshots.ts';
 import { families, snapshot, state, stats } from './sample.ts';
@@ -28,11 +29,18 @@ const following = (first: Snapshot) => {
 };
 
 /** What a thread sends: equal to what it sent before, with no object in common. */
-const asSent = (one: Snapshot): Snapshot => structuredClone(one);
+const asSent = (one: Snapshot): Snapshot => {
+  const { devices, containerReadings, ...rest } = structuredClone(one);
+  const told = <T extends { readonly readings: Readings }>(part: T): T => ({
+    ...part,
+    readings: new Readings(part.readings.series, part.readings.values),
+  });
+  return { ...rest, devices: devices.map(told), containerReadings: containerReadings.map(told) };
+};
 
 const withDevices = (devices: readonly DeviceState[]): Snapshot => ({ ...snapshot, devices });
 const withReadings = (change: (reading: Reading) => readonly Reading[]): Snapshot =>
-  withDevices(snapshot.devices.map((one) => ({ ...one, readings: one.readings.flatMap(change) })));
+  withDevices(snapshot.devices.map((one) => ({ ...one, readings: Readings.of([...one.readings].flatMap(change)) })));
 
 /** What may happen between two snapshots, in an order that makes each one follow something else. */
 const story: readonly Snapshot[] = [

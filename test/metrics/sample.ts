@@ -2,8 +2,9 @@ import type { AgentStats } from '../../src/model/agent-stats.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
 import { measured, shared } from '../../src/model/shared-metrics.ts';
-import type { ContainerReading, DeviceState, Snapshot } from '../../src/model/snapshot.ts';
+import type { ContainerReadings, DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, familyState, podResources } from '../support/snapshots.ts';
 
 /** A node of two toy families, on which most things that can be said of a device are true of some device. */
@@ -39,7 +40,7 @@ export const families = [
 
 const healthy: Verdict = { state: 'healthy', sinceMs: TAKEN_AT_MS - 60_000, conditions: [] };
 
-export const state = (part: Device, more: Partial<DeviceState> = {}, readings: readonly Reading[] = more.readings ?? []): DeviceState => ({
+export const state = (part: Device, more: Partial<DeviceState> = {}, readings: Iterable<Reading> = more.readings ?? []): DeviceState => ({
   key: `${part.family}/${part.id}`,
   device: part,
   processes: [],
@@ -48,7 +49,7 @@ export const state = (part: Device, more: Partial<DeviceState> = {}, readings: r
   readAtMs: TAKEN_AT_MS - 250,
   stale: false,
   ...more,
-  readings,
+  readings: Readings.of([...readings]),
 });
 
 const own = allocation({ deviceId: 'toy-0' });
@@ -145,13 +146,13 @@ const devices: readonly DeviceState[] = [
   }),
 ];
 
-const twin = (reading: Reading, pod: string, id: string): ContainerReading => ({
+const twin = (reading: Reading, pod: string, id: string): ContainerReadings => ({
   namespace: 'ml',
   pod,
   container: 'main',
   resource: 'example.com/toy',
   device: id,
-  reading,
+  readings: Readings.of([reading]),
 });
 
 export const snapshot: Snapshot = {

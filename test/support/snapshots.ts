@@ -2,13 +2,14 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
+import { Readings } from '../../src/model/readings.ts';
 import type { FamilyState } from '../../src/model/snapshot.ts';
 
 /** Plain data with everything filled in, for tests that care about one field. */
 export const device = (part: Partial<Device> & Pick<Device, 'id'>): Device => ({ family: 'toy', kind: 'toy', aliases: [], ...part });
 
 export const report = (part: Partial<DeviceReport> & Pick<DeviceReport, 'device'>): DeviceReport => ({
-  readings: [],
+  readings: Readings.NONE,
   findings: [],
   ...part,
 });

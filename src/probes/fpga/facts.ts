@@ -2,6 +2,7 @@ import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
+import { Readings } from '../../model/readings.ts';
 import { allConditions, type ConditionName, type conditions } from './conditions.ts';
 
 type ReasonOf<T extends ConditionName> = (typeof conditions)[T]['reasons'][number];
@@ -48,7 +49,8 @@ export class Facts {
   }
 
   report(device: Device, processes?: readonly DeviceProcess[]): DeviceReport {
-    const { readings, findings } = this;
+    const readings = Readings.of(this.readings);
+    const { findings } = this;
     return processes === undefined ? { device, readings, findings } : { device, readings, findings, processes };
   }
 }

@@ -1,5 +1,6 @@
 import type { KeptFile } from '../../host/kept-files.ts';
-import type { Labels, Reading } from '../../model/metric.ts';
+import type { SeriesId, Value } from '../../model/metric.ts';
+import { Readings } from '../../model/readings.ts';
 import type { CounterRow } from './counters.ts';
 import { type Count, scaleCount } from './parse.ts';
 
@@ -7,21 +8,17 @@ import { type Count, scaleCount } from './parse.ts';
 export interface Slot {
   readonly row: CounterRow;
   readonly file: KeptFile;
-  readonly labels: Labels;
-  /** Series that this file feeds; another file of the same series is read only when this one has no value. */
+  readonly id: SeriesId;
+  /** Number of the series that this file feeds; another file of the same series is read only when this one has no value. */
   readonly series: number;
   readonly isJudged: boolean;
-  /** What the last look gave; undefined when it gave no value, or another file of the series was preferred. */
-  count: Count | undefined;
-  /** Of that count; the same object until it changes. */
-  reading: Reading | undefined;
-  /** Where that stands among the readings of the pass. */
+  /** Where its value stands among the readings of the pass; -1 while it has none. */
   place: number;
 }
 
 /** What one pass over the files of a port (or of the device itself) gave. A pass that found nothing new is the one before. */
 export interface CounterPass {
-  readonly readings: readonly Reading[];
+  readonly readings: Readings;
   /** Raw values of the files that are judged; the same object until one of them changes. */
   readonly raw: ReadonlyMap<string, Count>;
   /** Names of files whose counter stands at its ceiling; the same object until that changes. */
@@ -36,7 +33,7 @@ export interface CounterPass {
 }
 
 export const NOTHING_READ: CounterPass = {
-  readings: [],
+  readings: Readings.NONE,
   raw: new Map(),
   saturated: [],
   unreadable: 0,
@@ -48,7 +45,7 @@ export const NOTHING_READ: CounterPass = {
 /** What one pass found changed against the one before. */
 export class Changes {
   readonly #before: CounterPass | undefined;
-  #readings: Reading[] | undefined;
+  #values: Value[] | undefined;
   /** Values came or went, or a counter came to its ceiling or left it: then the pass is summed up anew. */
   #isOther: boolean;
   areJudged = false;
@@ -58,32 +55,35 @@ export class Changes {
     this.#isOther = before === undefined;
   }
 
-  /** Puts the new count into the slot. */
-  add(slot: Slot, count: Count | undefined): void {
-    const { row, labels, count: old } = slot;
-    this.areJudged ||= slot.isJudged;
-    slot.count = count;
-    slot.reading = count === undefined ? undefined : { metric: row.metric.name, labels, value: metricValue(row, count) };
-    if (slot.reading === undefined || old === undefined || isSaturated(row, old) !== isSaturated(row, count as Count)) this.#isOther = true;
-    if (this.#isOther) return;
-    this.#readings ??= this.#before?.readings.slice() ?? [];
-    this.#readings[slot.place] = slot.reading as Reading;
+  /** Of one slot, from one count to another; undefined: none. */
+  add({ row, isJudged, place }: Slot, before: Count | undefined, count: Count | undefined): void {
+    this.areJudged ||= isJudged;
+    if (count === undefined || before === undefined || isSaturated(row, before) !== isSaturated(row, count)) this.#isOther = true;
+    if (this.#isOther || count === undefined) return;
+    this.#values ??= this.#before?.readings.values.slice() ?? [];
+    this.#values[place] = metricValue(row, count);
   }
 
   /** The pass before with the values changed, or itself when none did; undefined when more than values changed. */
   patched(judgedCounts: () => ReadonlyMap<string, Count>): CounterPass | undefined {
-    if (this.#isOther || this.#before === undefined || this.#readings === undefined) return this.#isOther ? undefined : this.#before;
-    const { saturated, unreadable, files, classicFiles, classicUnreadable, raw: rawBefore } = this.#before;
-    const raw = this.areJudged ? judgedCounts() : rawBefore;
-    return { readings: this.#readings, raw, saturated, unreadable, files, classicFiles, classicUnreadable };
+    const before = this.#before;
+    if (this.#isOther || before === undefined) return undefined;
+    if (this.#values === undefined) return before;
+    const { saturated, unreadable, files, classicFiles, classicUnreadable } = before;
+    const readings = new Readings(before.readings.series, this.#values);
+    const raw = this.areJudged ? judgedCounts() : before.raw;
+    return { readings, raw, saturated, unreadable, files, classicFiles, classicUnreadable };
   }
 }
 
+/** A count that stays where it is: the counter is full. */
 export function isSaturated(row: CounterRow, count: Count): boolean {
-  return row.ceilings?.includes(count) === true;
+  if (row.ceilings === undefined) return false;
+  for (const ceiling of row.ceilings) if (ceiling === count) return true;
+  return false;
 }
 
-function metricValue(row: CounterRow, count: Count): Count {
+export function metricValue(row: CounterRow, count: Count): Count {
   if (row.divisor !== undefined) return Number(count) / row.divisor;
   return scaleCount(count, row.scale ?? 1);
 }

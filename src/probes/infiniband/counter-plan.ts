@@ -1,8 +1,9 @@
 import type { KeptFile, KeptGroup } from '../../host/kept-files.ts';
 import type { Tree } from '../../host/tree.ts';
 import { hours, type Millis } from '../../model/duration.ts';
-import type { Labels, Reading } from '../../model/metric.ts';
-import { Changes, type CounterPass, isSaturated, type Slot } from './counter-pass.ts';
+import type { Labels, SeriesId, Value } from '../../model/metric.ts';
+import { Readings } from '../../model/readings.ts';
+import { Changes, type CounterPass, isSaturated, metricValue, type Slot } from './counter-pass.ts';
 import { type CounterRow, type CounterSet, counterRows, JUDGED_FILES } from './counters.ts';
 import { type Count, parseCountBytes } from './parse.ts';
 
@@ -50,6 +51,8 @@ export class CounterPlan {
   #indexes = new Int32Array(0);
   /** Per slot its count, where that is a plain number; else NaN. Together, since all of it is looked at in each pass. */
   #numbers = new Float64Array(0);
+  /** Per slot its count, where that is beyond 2^53. Else undefined: of a file without a value, or of which another one was preferred. */
+  #large: (bigint | undefined)[] = [];
   /** Per slot its series; undefined when each has one of its own. */
   #series: Int32Array | undefined;
   /** Per series: 1 once it has a value in this pass. */
@@ -75,6 +78,7 @@ export class CounterPlan {
     this.#slots = makeSlots(found, this.#port, (path) => known.get(path)?.file ?? this.#files.file(path));
     this.#retryAtMs = Float64Array.from(this.#slots, ({ file }) => known.get(file.path)?.retryAtMs ?? 0);
     this.#numbers = new Float64Array(this.#slots.length).fill(Number.NaN);
+    this.#large = this.#slots.map(() => undefined);
     this.#isAnyBarred = this.#retryAtMs.some((ms) => ms > 0);
     this.#indexes = Int32Array.from(this.#slots, ({ file }) => file.index);
     const series = Int32Array.from(this.#slots, (slot) => slot.series);
@@ -98,10 +102,11 @@ export class CounterPlan {
     for (let at = 0; at < numbers.length; at += 1) {
       const count = this.#series === undefined ? this.#countAt(at, nowMs) : this.#countOfSeries(this.#series[at] as number, at, nowMs);
       if (count === numbers[at]) continue;
-      const slot = this.#slots[at] as Slot;
-      if (count === slot.count) continue;
-      changes.add(slot, count);
+      const before = this.#countOf(at);
+      if (count === before) continue;
+      changes.add(this.#slots[at] as Slot, before, count);
       numbers[at] = typeof count === 'number' ? count : Number.NaN;
+      this.#large[at] = typeof count === 'bigint' ? count : undefined;
     }
     this.#latest = changes.patched(() => this.#judgedCounts()) ?? this.#summed(this.#latest, changes.areJudged);
     return this.#latest;
@@ -109,28 +114,31 @@ export class CounterPlan {
 
   /** The pass as the slots now have it. */
   #summed(before: CounterPass | undefined, judgedChanged: boolean): CounterPass {
-    const readings: Reading[] = [];
+    const series: SeriesId[] = [];
+    const values: Value[] = [];
     const saturated: string[] = [];
     const served = this.#served.fill(0);
     let unreadable = 0;
     let classicFiles = 0;
     let classicUnreadable = 0;
-    for (const slot of this.#slots) {
-      const { row, series, count, reading } = slot;
-      if (served[series] === 1) continue;
-      const isClassic = row.set === 'counters';
+    for (const [at, slot] of this.#slots.entries()) {
+      slot.place = -1;
+      if (served[slot.series] === 1) continue;
+      const count = this.#countOf(at);
+      const isClassic = slot.row.set === 'counters';
       if (isClassic) classicFiles += 1;
-      if (count === undefined || reading === undefined) {
+      if (count === undefined) {
         unreadable += 1;
         if (isClassic) classicUnreadable += 1;
         continue;
       }
-      served[series] = 1;
-      if (isSaturated(row, count)) saturated.push(row.file);
-      slot.place = readings.push(reading) - 1;
+      served[slot.series] = 1;
+      if (isSaturated(slot.row, count)) saturated.push(slot.row.file);
+      slot.place = values.push(metricValue(slot.row, count)) - 1;
+      series.push(slot.id);
     }
     return {
-      readings,
+      readings: new Readings(series, values),
       raw: before === undefined || judgedChanged ? this.#judgedCounts() : before.raw,
       saturated: before !== undefined && areEqual(before.saturated, saturated) ? before.saturated : saturated,
       unreadable,
@@ -142,8 +150,17 @@ export class CounterPlan {
 
   #judgedCounts(): ReadonlyMap<string, Count> {
     const raw = new Map<string, Count>();
-    for (const { isJudged, row, count } of this.#slots) if (isJudged && count !== undefined) raw.set(row.file, count);
+    for (const [at, { isJudged, row }] of this.#slots.entries()) {
+      const count = isJudged ? this.#countOf(at) : undefined;
+      if (count !== undefined) raw.set(row.file, count);
+    }
     return raw;
+  }
+
+  /** What the last look gave. */
+  #countOf(at: number): Count | undefined {
+    const number = this.#numbers[at] as number;
+    return Number.isNaN(number) ? this.#large[at] : number;
   }
 
   #countOfSeries(series: number, at: number, nowMs: number): Count | undefined {
@@ -195,7 +212,7 @@ function makeSlots(
       series.set(key, number);
       const file = fileOf(`${directory}/${name}`);
       const isJudged = judgedFiles.has(row.file);
-      slots.push({ order, slot: { row, file, labels, series: number, isJudged, count: undefined, reading: undefined, place: -1 } });
+      slots.push({ order, slot: { row, file, id: { metric: row.metric.name, labels }, series: number, isJudged, place: -1 } });
     }
   }
   return slots.sort((a, b) => cost(a) - cost(b) || a.order - b.order).map(({ slot }) => slot);

@@ -111,7 +111,7 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
 const asNumber = (count: Count): number => Number(count);
 
 function reachability({ ports, pcie, isElsewhere }: HcaSample): Finding[] {
-  if (ports.length === 0 || pcie?.link.isAsleep === true || isElsewhere === true) return [];
+  if (ports.length === 0 || pcie?.link.isAsleep === true || isElsewhere) return [];
   const errors = ports.map(({ level }) => level.error);
   const [error] = errors;
   const type = conditions.DeviceUnreachable.type;

@@ -16,9 +16,10 @@ export interface HcaSample {
   readonly facts: HcaFacts;
   readonly ports: readonly PortSample[];
   readonly device: CounterPass;
-  readonly pcie?: PcieSample;
+  /** Absent where the function has no link of its own. */
+  readonly pcie: PcieSample | undefined;
   /** True while a container's network namespace has the device: it is there, and cannot be seen. */
-  readonly isElsewhere?: true;
+  readonly isElsewhere: boolean;
 }
 
 /** One device from its appearance to its disappearance: what was found once, and the way to look again. */
@@ -83,15 +84,14 @@ export class Hca {
       ports.push(isAsleep ? reader.unseen(facts) : reader.read(facts, nowMs));
     }
     const device = isAsleep ? NOTHING_READ : this.#readDevice(nowMs);
-    const sample = { facts: this.#facts, ports, device };
-    return this.#sample(pcie === undefined ? sample : { ...sample, pcie });
+    return this.#sample({ facts: this.#facts, ports, device, pcie, isElsewhere: false });
   }
 
   /** The device while its files cannot be seen, as when it was moved into a container's network namespace. */
   elsewhere(): HcaSample {
-    if (this.#latest?.isElsewhere === true) return this.#latest;
+    if (this.#latest?.isElsewhere) return this.#latest;
     const ports = [...this.#facts.ports].map(([port, facts]) => (this.#ports.get(port) as PortReader).unseen(facts));
-    return this.#sample({ facts: this.#facts, ports, device: NOTHING_READ, isElsewhere: true });
+    return this.#sample({ facts: this.#facts, ports, device: NOTHING_READ, pcie: undefined, isElsewhere: true });
   }
 
   /** Gives up what is kept open. The device can still be told of, not read. */
@@ -144,7 +144,9 @@ export class Hca {
 
 function isSame(a: HcaSample, b: HcaSample): boolean {
   if (a.facts !== b.facts || a.device !== b.device || a.pcie !== b.pcie || a.isElsewhere !== b.isElsewhere) return false;
-  return a.ports.length === b.ports.length && a.ports.every((port, index) => port === b.ports[index]);
+  if (a.ports.length !== b.ports.length) return false;
+  for (let at = 0; at < a.ports.length; at += 1) if (a.ports[at] !== b.ports[at]) return false;
+  return true;
 }
 
 /** What discovery knows of a device before its first read. */

@@ -2,7 +2,7 @@ import type { KeptFiles, KeptGroup } from '../../host/kept-files.ts';
 import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
 import { CounterPlan, portPlaces } from './counter-plan.ts';
 import { isDue, type Paces } from './paces.ts';
-import { type PortFacts, type PortLevel, PortLevelReader } from './port.ts';
+import { NOTHING_SAID, type PortFacts, type PortLevel, PortLevelReader } from './port.ts';
 import { NEW_PORT, type PortMemory, remember } from './port-memory.ts';
 
 /** One look at one port; the look before if there is nothing new to see. */
@@ -65,7 +65,7 @@ export class PortReader {
   unseen(facts: PortFacts): PortSample {
     const memory = this.#memories.get(this.#port) ?? NEW_PORT;
     this.#sample = undefined;
-    return { port: this.#port, facts, level: {}, memory, counters: NOTHING_READ };
+    return { port: this.#port, facts, level: NOTHING_SAID, memory, counters: NOTHING_READ };
   }
 
   close(): void {

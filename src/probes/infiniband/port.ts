@@ -1,5 +1,5 @@
 import type { KeptFile, KeptGroup } from '../../host/kept-files.ts';
-import type { Tree } from '../../host/tree.ts';
+import type { ReadResult, Tree } from '../../host/tree.ts';
 import type { Reading } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
 import {
@@ -16,12 +16,14 @@ import {
 
 /** What a port says of itself now. Each file is a question of its own to the firmware, so two of them need not agree. */
 export interface PortLevel {
-  readonly state?: PortState;
-  readonly physicalState?: PhysicalState;
-  readonly rate?: Rate;
+  readonly state: PortState | undefined;
+  readonly physicalState: PhysicalState | undefined;
+  readonly rate: Rate | undefined;
   /** Errno name when `state` could not be read. */
-  readonly error?: string;
+  readonly error: string | undefined;
 }
+
+export const NOTHING_SAID: PortLevel = { state: undefined, physicalState: undefined, rate: undefined, error: undefined };
 
 /** What changes rarely, read at a slow pace. */
 export interface PortFacts {
@@ -41,8 +43,9 @@ export class PortLevelReader {
   readonly #state: KeptFile;
   readonly #physicalState: KeptFile;
   readonly #rate: KeptFile;
-  #said: readonly (string | undefined)[] = [];
-  #level: PortLevel = {};
+  /** Of the three files, as long as the group gives the same objects. */
+  #said: readonly ReadResult[] = [];
+  #level = NOTHING_SAID;
 
   constructor(files: KeptGroup, directory: string) {
     this.#files = files;
@@ -52,24 +55,36 @@ export class PortLevelReader {
   }
 
   read(): PortLevel {
-    const { text, error } = this.#files.text(this.#state);
-    const physical = error === undefined ? this.#files.text(this.#physicalState).text : undefined;
-    const rate = error === undefined ? this.#files.text(this.#rate).text : undefined;
-    const [textBefore, errorBefore, physicalBefore, rateBefore] = this.#said;
-    if (this.#said.length > 0 && text === textBefore && error === errorBefore && physical === physicalBefore && rate === rateBefore) {
+    const state = this.#files.text(this.#state);
+    if (state.error !== undefined) {
+      if (this.#level.error !== state.error) this.#level = { ...NOTHING_SAID, error: state.error };
       return this.#level;
     }
-    this.#said = [text, error, physical, rate];
-    this.#level = error === undefined ? levelOf(text, physical ?? '', rate ?? '') : { error };
+    const physical = this.#files.text(this.#physicalState);
+    const rate = this.#files.text(this.#rate);
+    const [stateBefore, physicalBefore, rateBefore] = this.#said;
+    if (this.#level.error === undefined && state === stateBefore && physical === physicalBefore && rate === rateBefore) return this.#level;
+    this.#said = [state, physical, rate];
+    const level = {
+      state: parsePortState(state.text),
+      physicalState: parsePhysicalState(physical.text ?? ''),
+      rate: parseRate(rate.text ?? ''),
+      error: undefined,
+    };
+    if (!isSameLevel(level, this.#level)) this.#level = level;
     return this.#level;
   }
 }
 
-function levelOf(stateText: string, physicalText: string, rateText: string): PortLevel {
-  const state = parsePortState(stateText);
-  const physicalState = parsePhysicalState(physicalText);
-  const rate = parseRate(rateText);
-  return { ...(state && { state }), ...(physicalState && { physicalState }), ...(rate && { rate }) };
+function isSameLevel(a: PortLevel, b: PortLevel): boolean {
+  return (
+    a.state === b.state &&
+    a.physicalState === b.physicalState &&
+    a.error === b.error &&
+    a.rate?.gigabits === b.rate?.gigabits &&
+    a.rate?.lanes === b.rate?.lanes &&
+    a.rate?.speed === b.rate?.speed
+  );
 }
 
 export function readPortFacts(sys: Tree, directory: string, netdev: string | undefined): PortFacts {

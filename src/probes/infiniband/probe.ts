@@ -36,6 +36,10 @@ class InfinibandProbe implements Probe {
   readonly #elsewhere = new Map<string, Hca>();
   /** Device name to port memories. Kept when a device goes, since a reset brings it back; as many as there ever were names. */
   readonly #memories = new Map<string, Map<string, PortMemory>>();
+  /** Names that were wanted of the last listing. */
+  #wanted: { readonly listed: readonly string[]; readonly names: readonly string[] } | undefined;
+  /** The names with which all known devices are in line; undefined: they have to be brought in line again. */
+  #settled: readonly string[] | undefined;
   #charDevices: ReadonlyMap<string, CharDevices> = new Map();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
@@ -74,28 +78,45 @@ class InfinibandProbe implements Probe {
     if (listing.error !== undefined) {
       for (const hca of this.#hcas.values()) hca.close();
       this.#hcas.clear();
+      this.#settled = undefined;
       if (listing.error === 'ENOENT') return { reports: [], problems: [] };
       const unreadable = problem('class-unreadable', `listing /sys/${CLASS} fails with ${listing.error}`);
       return { reports: [], problems: [unreadable], complete: false };
     }
     const nowMs = this.#host.clock.monotonic();
     const problems: Problem[] = [];
-    this.#discover(listing.names.filter(this.#filter), nowMs, problems);
+    this.#discover(this.#wantedOf(listing.names), nowMs, problems);
     const samples = this.#readAll(nowMs, problems);
-    for (const hca of this.#elsewhere.values()) samples.push(hca.elsewhere());
+    if (this.#elsewhere.size > 0) for (const hca of this.#elsewhere.values()) samples.push(hca.elsewhere());
     if (this.#options['hw-counters'] && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
     return { reports: this.#reporter.reports(samples, this.#charNodes.names(this.#keeper?.native)), problems };
   }
 
-  /** Brings the known devices in line with the class directory. */
+  #wantedOf(listed: readonly string[]): readonly string[] {
+    if (this.#wanted?.listed !== listed) this.#wanted = { listed, names: listed.filter(this.#filter) };
+    return this.#wanted.names;
+  }
+
   #discover(names: readonly string[], nowMs: number, problems: Problem[]): void {
+    let touched: Set<Hca> | undefined;
+    for (const hca of this.#hcas.values()) if (!hca.isUntouched()) touched = (touched ?? new Set()).add(hca);
+    if (names !== this.#settled || touched !== undefined) this.#settle(names, touched, nowMs, problems);
+    else if (this.#isSweepDue(nowMs)) this.#sweep(nowMs);
+  }
+
+  #isSweepDue(nowMs: number): boolean {
+    return nowMs - this.#sweptAtMs >= this.#paces.factsMs;
+  }
+
+  /** Brings the known devices in line with the class directory. */
+  #settle(names: readonly string[], touched: ReadonlySet<Hca> | undefined, nowMs: number, problems: Problem[]): void {
     const present = new Map<string, string>();
     for (const name of names) {
       const hca = this.#hcas.get(name);
-      const isUntouched = hca?.isUntouched() === true;
-      const identity = hca !== undefined && isUntouched ? hca.identity : this.#host.sys.identity(`${CLASS}/${name}`);
+      const isUntouched = hca !== undefined && touched?.has(hca) !== true;
+      const identity = isUntouched ? hca.identity : this.#host.sys.identity(`${CLASS}/${name}`);
       if (identity === undefined) problems.push(vanished(name));
       else present.set(name, identity);
       if (hca !== undefined && !isUntouched && identity === hca.identity) hca.relist();
@@ -105,8 +126,9 @@ class InfinibandProbe implements Probe {
       if (present.has(name) || !isInOtherNamespace(this.#host.sys, hca.place)) this.#elsewhere.delete(name);
     }
     const added = [...present].filter(([name]) => !this.#hcas.has(name));
-    if (added.length > 0 || nowMs - this.#sweptAtMs >= this.#paces.factsMs) this.#sweep(nowMs);
+    if (added.length > 0 || this.#isSweepDue(nowMs)) this.#sweep(nowMs);
     if (added.length > 0) this.#add(added);
+    this.#settled = this.#hcas.size === names.length && this.#elsewhere.size === 0 ? names : undefined;
   }
 
   #add(added: readonly (readonly [name: string, identity: string])[]): void {
@@ -129,6 +151,7 @@ class InfinibandProbe implements Probe {
   }
 
   #dismiss(name: string, hca: Hca): void {
+    this.#settled = undefined;
     hca.close();
     this.#hcas.delete(name);
     if (isInOtherNamespace(this.#host.sys, hca.place)) this.#elsewhere.set(name, hca);
@@ -152,13 +175,18 @@ class InfinibandProbe implements Probe {
         if (!this.#elsewhere.has(name)) problems.push(vanished(name));
         continue;
       }
-      if (sample.ports.some(({ level }) => level.error === 'EHUNG')) {
+      if (doesHang(sample)) {
         problems.push({ ...problem('device-hangs', `an earlier read of /sys/${CLASS}/${name} still hangs`), device: name });
       }
       samples.push(sample);
     }
     return samples;
   }
+}
+
+function doesHang({ ports }: HcaSample): boolean {
+  for (const { level } of ports) if (level.error === 'EHUNG') return true;
+  return false;
 }
 
 /** PCI vendor whose driver (mana_ib) has no counters on many kernels: nothing is hidden there. */

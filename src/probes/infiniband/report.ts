@@ -1,6 +1,7 @@
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
-import type { Reading } from '../../model/metric.ts';
+import { type JoinedReadings, joinReadings } from '../../model/joined-readings.ts';
+import { Readings } from '../../model/readings.ts';
 import { type PcieSample, pcieReadings } from '../pcie.ts';
 import { deviceOf, infoReading } from './facts.ts';
 import { findingsOf } from './findings.ts';
@@ -13,6 +14,7 @@ interface Made {
   readonly sample: HcaSample;
   readonly parent: HcaSample | undefined;
   readonly charNodes: ReadonlySet<string> | undefined;
+  readonly readings: JoinedReadings;
   readonly report: DeviceReport;
 }
 
@@ -22,31 +24,32 @@ interface Made {
  */
 export class Reporter {
   readonly #isExpected: (device: string, port: string) => boolean;
-  #made = new Map<string, Made>();
+  /** In the order of the samples. */
+  #made: readonly Made[] = [];
   /** Readings of what rarely changes, by what they are made of. */
-  readonly #ofLevels = new WeakMap<PortSample['level'], { readonly facts: PortSample['facts']; readonly readings: Reading[] }>();
-  readonly #ofFacts = new WeakMap<HcaSample['facts'], Reading>();
-  readonly #ofLinks = new WeakMap<PcieSample, Reading[]>();
-  readonly #ofMarks = new WeakMap<readonly string[], Reading[]>();
+  readonly #ofLevels = new WeakMap<PortSample['level'], { readonly facts: PortSample['facts']; readonly readings: Readings }>();
+  readonly #ofFacts = new WeakMap<HcaSample['facts'], Readings>();
+  readonly #ofLinks = new WeakMap<PcieSample, Readings>();
+  readonly #ofMarks = new WeakMap<readonly string[], Readings>();
+  /** By the number of unreadable files, which is hardly ever more than one. */
+  readonly #ofUnreadable: Readings[] = [];
 
   constructor(isExpected: (device: string, port: string) => boolean) {
     this.#isExpected = isExpected;
   }
 
   reports(samples: readonly HcaSample[], charNodes: ReadonlySet<string> | undefined): DeviceReport[] {
-    const physical = new Map<string, HcaSample>();
-    for (const sample of samples) {
-      const { kind, pciAddress } = sample.facts.place;
-      if (kind === 'pf' && pciAddress !== undefined) physical.set(pciAddress, sample);
-    }
-    const made = new Map<string, Made>();
-    for (const sample of samples) {
+    const before = this.#made;
+    const physical = samples.some(isVirtual) ? physicalFunctions(samples) : undefined;
+    const isSameOrder =
+      samples.length === before.length && samples.every((sample, at) => before[at]?.sample.facts.name === sample.facts.name);
+    const known = isSameOrder ? undefined : new Map(before.map((made) => [made.sample.facts.name, made]));
+    this.#made = samples.map((sample, at) => {
       const { name, place } = sample.facts;
-      const parent = place.physicalFunction === undefined ? undefined : physical.get(place.physicalFunction);
-      made.set(name, this.#make(this.#made.get(name), sample, parent, charNodes));
-    }
-    this.#made = made;
-    return Array.from(made.values(), ({ report }) => report);
+      const parent = place.physicalFunction === undefined ? undefined : physical?.get(place.physicalFunction);
+      return this.#make(known === undefined ? before[at] : known.get(name), sample, parent, charNodes);
+    });
+    return this.#made.map(({ report }) => report);
   }
 
   #make(before: Made | undefined, sample: HcaSample, parent: HcaSample | undefined, charNodes: ReadonlySet<string> | undefined): Made {
@@ -55,7 +58,8 @@ export class Reporter {
     if (isAsHealthy && before.sample === sample) return before.parent === parent ? before : { ...before, parent };
     const device = isAsHealthy ? before.report.device : deviceOf(sample.facts, parent?.facts.name, charNodes?.has('rdma_cm') === true);
     const findings = isAsHealthy ? before.report.findings : this.#findings(sample, parent, charNodes);
-    return { sample, parent, charNodes, report: { device, readings: this.#readings(sample), findings } };
+    const readings = joinReadings(this.#parts(sample), before?.readings);
+    return { sample, parent, charNodes, readings, report: { device, readings: readings.whole, findings } };
   }
 
   #findings(sample: HcaSample, parent: HcaSample | undefined, charNodes: ReadonlySet<string> | undefined): readonly Finding[] {
@@ -67,43 +71,54 @@ export class Reporter {
     });
   }
 
-  #readings(sample: HcaSample): Reading[] {
+  #parts(sample: HcaSample): readonly Readings[] {
     const { facts, ports, device, pcie, isElsewhere } = sample;
-    const info = kept(this.#ofFacts, facts, () => infoReading(facts));
-    if (isElsewhere === true) return [info];
-    const readings = [info];
+    const parts = [kept(this.#ofFacts, facts, () => Readings.of([infoReading(facts)]))];
+    if (isElsewhere) return parts;
     let { unreadable } = device;
     for (const port of ports) {
       const { counters } = port;
-      append(readings, this.#ofPort(port));
-      append(readings, counters.readings);
-      append(
-        readings,
+      parts.push(
+        this.#ofPort(port),
+        counters.readings,
         kept(this.#ofMarks, counters.saturated, () => marks(port)),
       );
       unreadable += counters.unreadable;
     }
-    append(readings, device.readings);
-    readings.push({ metric: metrics.unreadableFiles.name, value: unreadable });
-    if (pcie !== undefined) readings.push(...kept(this.#ofLinks, pcie, () => pcieReadings(pcie)));
-    return readings;
+    parts.push(device.readings, this.#unreadable(unreadable));
+    if (pcie !== undefined) parts.push(kept(this.#ofLinks, pcie, () => Readings.of(pcieReadings(pcie))));
+    return parts;
   }
 
-  #ofPort({ port, level, facts }: PortSample): Reading[] {
+  #unreadable(files: number): Readings {
+    const known = this.#ofUnreadable[files] ?? Readings.of([{ metric: metrics.unreadableFiles.name, value: files }]);
+    this.#ofUnreadable[files] = known;
+    return known;
+  }
+
+  #ofPort({ port, level, facts }: PortSample): Readings {
     const known = this.#ofLevels.get(level);
     if (known?.facts === facts) return known.readings;
-    const readings = portReadings(port, level, facts);
+    const readings = Readings.of(portReadings(port, level, facts));
     this.#ofLevels.set(level, { facts, readings });
     return readings;
   }
 }
 
-function marks({ port, counters }: PortSample): Reading[] {
-  return counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 }));
+const isVirtual = ({ facts }: HcaSample): boolean => facts.place.physicalFunction !== undefined;
+
+/** By PCI address. */
+function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, HcaSample> {
+  const physical = new Map<string, HcaSample>();
+  for (const sample of samples) {
+    const { kind, pciAddress } = sample.facts.place;
+    if (kind === 'pf' && pciAddress !== undefined) physical.set(pciAddress, sample);
+  }
+  return physical;
 }
 
-function append<T>(list: T[], more: readonly T[]): void {
-  for (let at = 0; at < more.length; at += 1) list.push(more[at] as T);
+function marks({ port, counters }: PortSample): Readings {
+  return Readings.of(counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })));
 }
 
 function kept<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
@@ -120,7 +135,8 @@ function isAlike(a: HcaSample | undefined, b: HcaSample | undefined): boolean {
   if (a === b) return true;
   if (a === undefined || b === undefined) return false;
   if (a.facts !== b.facts || a.pcie !== b.pcie || a.isElsewhere !== b.isElsewhere || a.ports.length !== b.ports.length) return false;
-  return a.ports.every((port, index) => isAlikePort(port, b.ports[index] as PortSample));
+  for (let at = 0; at < a.ports.length; at += 1) if (!isAlikePort(a.ports[at] as PortSample, b.ports[at] as PortSample)) return false;
+  return true;
 }
 
 function isAlikePort(a: PortSample, b: PortSample): boolean {

@@ -3,6 +3,7 @@ import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kmsg.ts'
 import { parseBootTimeMs } from '../../host/kmsg-record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import type { ToldXid } from './nvml/source.ts';
 import { type XidReport, xidReports, xidReportsHoldUntil } from './xid-findings.ts';
@@ -128,7 +129,7 @@ export class KernelLogProbe implements Probe {
     const read = new Set(reports.map(({ device }) => device.id));
     const unread = this.#devices.flatMap((device): DeviceReport[] => {
       const own = xids.get(device.id);
-      return read.has(device.id) || own === undefined ? [] : [{ device, readings: own.readings, findings: own.findings }];
+      return read.has(device.id) || own === undefined ? [] : [{ device, readings: Readings.of(own.readings), findings: own.findings }];
     });
     return [...merged, ...unread];
   }
@@ -149,7 +150,8 @@ export class KernelLogProbe implements Probe {
     if (known?.own === own && known.report === report) return known.merged;
     const findings =
       known?.own === own && known.report.findings === report.findings ? known.merged.findings : [...report.findings, ...own.findings];
-    const readings = own.readings.length === 0 ? report.readings : [...report.readings, ...own.readings];
+    const readings =
+      own.readings.length === 0 ? report.readings : Readings.of([...report.readings, ...own.readings], known?.merged.readings);
     const merged = { ...report, readings, findings };
     this.#mergedReports.set(id, { own, report, merged });
     return merged;

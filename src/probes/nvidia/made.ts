@@ -1,6 +1,7 @@
 import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
+import { Readings } from '../../model/readings.ts';
 import type { PcieTold } from './pcie-memory.ts';
 import type { Told } from './readings.ts';
 
@@ -25,15 +26,17 @@ export const NO_FINDINGS: readonly Finding[] = [];
 
 /** `before` itself when nothing changed, and its findings when those did not. */
 export function madeOf(device: Device, parts: Parts, pcie: PcieTold | undefined, before: Made | undefined): Made {
-  if (before === undefined) return { device, parts, pcie, report: reportOf(device, parts, findingsOf(device, parts, pcie)) };
+  if (before === undefined)
+    return { device, parts, pcie, report: reportOf(device, parts, findingsOf(device, parts, pcie), Readings.of(parts.told.readings)) };
   const { told, processes, findings, widths } = before.parts;
   const isJudged = findings === parts.findings && widths === parts.widths && before.pcie === pcie;
   if (isJudged && before.device === device && told === parts.told && processes === parts.processes) return before;
   const judged = isJudged ? before.report.findings : findingsOf(device, parts, pcie);
-  return { device, parts, pcie, report: reportOf(device, parts, judged) };
+  const readings = told === parts.told ? before.report.readings : Readings.of(parts.told.readings, before.report.readings);
+  return { device, parts, pcie, report: reportOf(device, parts, judged, readings) };
 }
 
-function reportOf(device: Device, { told: { readings }, processes }: Parts, findings: readonly Finding[]): DeviceReport {
+function reportOf(device: Device, { processes }: Parts, findings: readonly Finding[], readings: Readings): DeviceReport {
   return processes.length === 0 ? { device, readings, findings } : { device, readings, findings, processes };
 }
 

@@ -2,6 +2,7 @@ import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
+import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import { deviceFromProc, devicesOf, type NodeFacts, surroundingsOf } from './devices.ts';
 import { childrenOf, type Element } from './document.ts';
@@ -154,7 +155,7 @@ export class NvidiaProbe implements Probe {
     const known = this.#known.map(({ device }) => device).filter(({ pciAddress }) => pciAddress !== undefined && lost.has(pciAddress));
     const unseen = [...lost].filter((address) => !known.some(({ pciAddress }) => pciAddress === address));
     const devices = [...known, ...unseen.flatMap((address) => deviceFromProc(this.#host, address) ?? [])];
-    return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device, readings: [], findings: [] }));
+    return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device, readings: Readings.NONE, findings: [] }));
   }
 
   /**
@@ -194,7 +195,7 @@ export class NvidiaProbe implements Probe {
     }
     if (problem.code === 'gpu-unreadable') {
       const faults = surplusFaults(surplus);
-      const known = this.#known.map(({ device }) => ({ device, readings: [], findings: [] }));
+      const known = this.#known.map(({ device }) => ({ device, readings: Readings.NONE, findings: [] }));
       this.#known = withFaults([...known, ...this.#unshown(known, faults)], faults, []);
     }
     return this.#blind(problem);
@@ -211,7 +212,7 @@ export class NvidiaProbe implements Probe {
     }
     const finding: Finding = { type: 'DriverUnusable', status: true, reason, message: problem.message };
     return {
-      reports: this.#known.map(({ device }) => ({ device, readings: [], findings: [finding] })),
+      reports: this.#known.map(({ device }) => ({ device, readings: Readings.NONE, findings: [finding] })),
       problems: [problem],
       complete: false,
     };

@@ -7,12 +7,17 @@ import { formatReport } from '../../../src/cli/doctor/report.ts';
 import { Tree } from '../../../src/host/tree.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';
+import { Readings } from '../../../src/model/readings.ts';
 import { buildMachine } from '../../support/machine.ts';
 
 const family = { name: 'nvidia', problems: [{ code: 'driver-missing', meaning: 'The driver is not there.', remedy: 'Load it.' }] };
 
 const collected = (...kinds: string[]): Collection => ({
-  reports: kinds.map((kind, index) => ({ device: { family: 'nvidia', id: `d${index}`, kind, aliases: [] }, readings: [], findings: [] })),
+  reports: kinds.map((kind, index) => ({
+    device: { family: 'nvidia', id: `d${index}`, kind, aliases: [] },
+    readings: Readings.NONE,
+    findings: [],
+  })),
   problems: [],
 });
 

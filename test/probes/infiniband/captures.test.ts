@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
+import type { Reading } from '../../../src/model/metric.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { reportOf, valueIn } from './machines.ts';
@@ -121,10 +122,6 @@ describe.skipIf(!isThere)(name, () => {
   });
 });
 
-function matches(
-  reading: Collection['reports'][number]['readings'][number],
-  metric: string,
-  labels: Readonly<Record<string, string>>,
-): boolean {
+function matches(reading: Reading, metric: string, labels: Readonly<Record<string, string>>): boolean {
   return reading.metric === metric && Object.entries(labels).every(([key, value]) => reading.labels?.[key] === value);
 }

@@ -104,7 +104,7 @@ describe('counters', () => {
     for (const entry of readdirSync('test/probes/infiniband', { withFileTypes: true }).filter((each) => each.isDirectory())) {
       for (const { metric, labels } of keep(probeCase(entry.name))
         .collect()
-        .reports.flatMap(({ readings }) => readings)) {
+        .reports.flatMap(({ readings }) => [...readings])) {
         expect(Object.keys(labels ?? {}).sort(), `${entry.name} ${metric}`).toEqual(declared.get(metric));
       }
     }

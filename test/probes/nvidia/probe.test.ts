@@ -134,7 +134,7 @@ describe('a driver that is of no use', () => {
       expect(collection.complete).toBe(false);
       for (const id of [FIRST, SECOND]) {
         const report = reportOf(collection, id);
-        expect(report.readings).toEqual([]);
+        expect(report.readings).toHaveLength(0);
         expect(report.findings).toEqual([{ type: 'DriverUnusable', status: true, reason, message: text }]);
       }
     }
