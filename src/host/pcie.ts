@@ -28,14 +28,12 @@ export interface AerCounters {
   readonly totals: Readonly<Partial<Record<AerSeverity, bigint>>>;
 }
 
-const AER_FILES: readonly (readonly [AerSeverity, string])[] = [
+/** Counters of errors by severity, each with its file. */
+export const AER_FILES: readonly (readonly [AerSeverity, string])[] = [
   ['correctable', 'aer_dev_correctable'],
   ['nonfatal', 'aer_dev_nonfatal'],
   ['fatal', 'aer_dev_fatal'],
 ];
-
-/** Texts of the AER files of one function, each undefined where there is none. */
-export type AerFiles = readonly (string | undefined)[];
 
 /** Kinds a kernel prints are about 20; more than this is no AER file. */
 const MAX_AER_KINDS = 64;
@@ -101,15 +99,11 @@ export function readPcieLink(sys: Tree, address: string): PcieLink {
  * itself. The files are the kernel's memory and wake nothing.
  */
 export function readAer(sys: Tree, address: string): AerCounters {
-  return parseAerFiles(readAerFiles(sys, address));
+  return parseAerFiles(AER_FILES.map(([, file]) => sys.text(`bus/pci/devices/${address}/${file}`)));
 }
 
-/** The files as they are, for those who parse them only when they changed. */
-export function readAerFiles(sys: Tree, address: string): AerFiles {
-  return AER_FILES.map(([, file]) => sys.text(`bus/pci/devices/${address}/${file}`));
-}
-
-export function parseAerFiles(files: AerFiles): AerCounters {
+/** Texts of {@link AER_FILES}, in their order, each undefined where there is none. */
+export function parseAerFiles(files: readonly (string | undefined)[]): AerCounters {
   const errors: { severity: AerSeverity; kind: string; count: bigint }[] = [];
   const totals: Partial<Record<AerSeverity, bigint>> = {};
   for (const [at, [severity]] of AER_FILES.entries()) {

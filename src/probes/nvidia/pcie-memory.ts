@@ -1,4 +1,4 @@
-import { type AerFiles, doesPciFunctionAnswer, parseAerFiles, readAerFiles } from '../../host/pcie.ts';
+import { type PciErrors, PciFunctions } from '../../host/pci-functions.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
@@ -11,36 +11,42 @@ export interface PcieTold {
 }
 
 interface Known {
+  readonly errors: PciErrors;
   readonly told: PcieTold;
-  /** What it was made of. */
-  readonly answers: boolean | undefined;
-  readonly files: AerFiles;
   atMs: number;
 }
 
 /** What the PCI functions tell, asked for seldom. An answer that is the same is the same object. */
 export class PcieMemory {
-  readonly #sys: Tree;
+  readonly #functions: PciFunctions;
   readonly #known = new Map<string, Known>();
+  #lookedAtMs: number | undefined;
 
   constructor(sys: Tree) {
-    this.#sys = sys;
+    this.#functions = new PciFunctions(sys);
   }
 
-  /** Undefined where the function is not there. */
+  /** Undefined where the function is not there. `nowMs`: monotonic, and the same for all of one round. */
   read(address: string, nowMs: number): PcieTold | undefined {
     const known = this.#known.get(address);
     if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known.told;
-    if (!this.#sys.exists(`bus/pci/devices/${address}`)) return undefined;
-    const answers = doesPciFunctionAnswer(this.#sys, address);
-    const files = readAerFiles(this.#sys, address);
-    if (known !== undefined && known.answers === answers && files.every((text, at) => text === known.files[at])) {
+    if (nowMs !== this.#lookedAtMs) this.#functions.look();
+    this.#lookedAtMs = nowMs;
+    const errors = this.#functions.read(address);
+    if (known !== undefined && errors === known.errors) {
       known.atMs = nowMs;
       return known.told;
     }
-    const sample = { aer: parseAerFiles(files), ...(answers === undefined ? {} : { answers }) };
-    const told = { readings: pcieErrorReadings(sample), findings: pcieErrorFindings(sample) };
-    this.#known.set(address, { told, answers, files, atMs: nowMs });
+    if (errors === undefined) {
+      this.#known.delete(address);
+      return undefined;
+    }
+    const told = { readings: pcieErrorReadings(errors), findings: pcieErrorFindings(errors) };
+    this.#known.set(address, { errors, told, atMs: nowMs });
     return told;
+  }
+
+  close(): void {
+    this.#functions.close();
   }
 }

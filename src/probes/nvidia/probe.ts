@@ -72,6 +72,7 @@ export class NvidiaProbe implements Probe {
 
   close(): void {
     this.#nvml.close();
+    this.#reporter.close();
   }
 
   async #collectBySmi(): Promise<Collection> {
@@ -109,7 +110,7 @@ export class NvidiaProbe implements Probe {
     if (isWhole) this.#lookAround(names);
     let isUnnamed = false;
     const reports: DeviceReport[] = [];
-    const round: RoundFacts = { isWhole, nowMs: this.#host.clock.now(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
+    const round: RoundFacts = { isWhole, nowMs: this.#host.clock.monotonic(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
     for (const gpu of gpus) {
       const memo = this.#nvml.memoOf(gpu.element);
       const known = memo?.shown(this.#surroundings);

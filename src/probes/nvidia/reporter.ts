@@ -18,6 +18,7 @@ export interface RoundFacts {
   readonly cudaVersion?: string;
   /** False in a round that asked for what changes quickly alone. */
   readonly isWhole: boolean;
+  /** Monotonic. */
   readonly nowMs: number;
 }
 
@@ -36,6 +37,10 @@ export class Reporter {
   constructor(host: Host) {
     this.#host = host;
     this.#pcie = new PcieMemory(host.sys);
+  }
+
+  close(): void {
+    this.#pcie.close();
   }
 
   /** What could not be read is added to the problems. */

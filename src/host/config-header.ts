@@ -1,0 +1,62 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { errnoName, isShortage, type Tree } from './tree.ts';
+
+/** Bytes of a PCI configuration header. What follows it is not read: some devices do not bear that. */
+const HEADER = 64;
+const ONES = 0xff;
+
+/**
+ * The configuration header of a PCI function, read from one descriptor again and again. That of a function which was removed fails, and
+ * the file is opened anew.
+ */
+export class ConfigHeader {
+  readonly #tree: Tree;
+  readonly #path: string;
+  readonly #isKept: boolean;
+  readonly #bytes = Buffer.alloc(HEADER);
+  #fd: number | undefined;
+
+  /** `path` of a file `config`. `isKept`: its descriptor stays open. */
+  constructor(tree: Tree, path: string, isKept: boolean) {
+    this.#tree = tree;
+    this.#path = tree.path(path);
+    this.#isKept = isKept;
+  }
+
+  /** False when all bytes are ones; undefined when the header cannot be read. */
+  answers(): boolean | undefined {
+    const { guard } = this.#tree;
+    if (guard?.enter(this.#path) === false) return undefined;
+    try {
+      if (!this.#isRead()) return undefined;
+      return this.#bytes.some((byte) => byte !== ONES);
+    } catch (error) {
+      if (isShortage(errnoName(error))) this.#tree.shortages += 1;
+      return undefined;
+    } finally {
+      if (!this.#isKept) this.close();
+      guard?.leave();
+    }
+  }
+
+  close(): void {
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    this.#fd = undefined;
+  }
+
+  #isRead(): boolean {
+    if (this.#fd !== undefined) {
+      try {
+        return this.#read(this.#fd);
+      } catch {
+        this.close();
+      }
+    }
+    this.#fd = openSync(this.#path, 'r');
+    return this.#read(this.#fd);
+  }
+
+  #read(fd: number): boolean {
+    return readSync(fd, this.#bytes, 0, HEADER, 0) === HEADER;
+  }
+}
