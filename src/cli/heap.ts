@@ -1,4 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
+import type { Worker } from 'node:worker_threads';
 
 /**
  * What V8 would take because there is memory, the agent does without: young generations of up to 48 MiB per thread, which it fills
@@ -16,5 +17,11 @@ const FLAGS = [
 
 /** Keeps the heaps of all threads small. Comes before anything that fills them. */
 export function boundHeaps(): void {
+  setFlags();
+  // V8 puts the growth of all young generations back to twofold whenever it makes a heap, which it has when the thread is online.
+  process.on('worker', (worker: Worker) => worker.once('online', setFlags));
+}
+
+function setFlags(): void {
   for (const flag of FLAGS) setFlagsFromString(flag);
 }

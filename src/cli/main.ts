@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { boundAllocator } from './allocator.ts';
 import { boundHeaps } from './heap.ts';
 import { createOutput } from './output.ts';
 import { formatVersion, readVersion, versionRequest } from './version.ts';
@@ -9,6 +10,8 @@ const output = createOutput(process.stdout);
 process.stderr.on('error', () => {});
 
 const args = process.argv.slice(2);
+// Only what stays is worth the time, and only before the threads that read files have arenas of their own.
+if (args.includes('serve')) boundAllocator(process.env);
 const format = versionRequest(args);
 if (format !== undefined) {
   await output.write(formatVersion(readVersion(), format));
