@@ -1,5 +1,5 @@
 import type { Clock } from '../host/clock.ts';
-import { readCheckpoint } from '../kubelet/checkpoint.ts';
+import { CheckpointReader } from '../kubelet/checkpoint.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
@@ -26,11 +26,11 @@ export class AgentCore {
   readonly store = new Store();
   readonly poller: PodResourcesPoller;
   readonly runners: readonly ProbeRunner[];
-  readonly #settings: AgentSettings;
   readonly #clock: Clock;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
   readonly #wakes = new Map<ProbeRunner, () => void>();
+  readonly #checkpointReader: CheckpointReader;
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
   /** Something is known that is not in the snapshot. */
@@ -39,8 +39,8 @@ export class AgentCore {
   #asking = 0;
 
   constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock) {
-    this.#settings = settings;
     this.#clock = clock;
+    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
@@ -110,8 +110,7 @@ export class AgentCore {
   }
 
   async #readCheckpoint(): Promise<void> {
-    const path = this.#settings.podResources.checkpoint;
-    this.#checkpoint = (path === '' ? undefined : await readCheckpoint(path)) ?? [];
+    this.#checkpoint = (await this.#checkpointReader.read()) ?? [];
   }
 
   async #ask(): Promise<void> {

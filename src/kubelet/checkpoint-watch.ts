@@ -1,7 +1,6 @@
-import { statSync } from 'node:fs';
 import type { Clock } from '../host/clock.ts';
 import { type EntryWatch, watchEntry } from '../host/entry-watch.ts';
-import { errnoName } from '../host/tree.ts';
+import { fileMark } from './file-mark.ts';
 
 /** One admission writes the checkpoint once per container and resource: what comes within this time is one change. */
 const SETTLE_MS = 30;
@@ -15,20 +14,11 @@ export function watchCheckpoint(path: string, onChange: () => void, clock: Clock
       onChange();
     });
   };
-  const watch = watchEntry(path, () => fingerprint(path), settle, clock);
+  const watch = watchEntry(path, () => fileMark(path), settle, clock);
   return {
     close: () => {
       watch.close();
       cancel?.();
     },
   };
-}
-
-function fingerprint(path: string): string {
-  try {
-    const { dev, ino, mtimeNs, size } = statSync(path, { bigint: true });
-    return `${dev}:${ino}:${mtimeNs}:${size}`;
-  } catch (error) {
-    return errnoName(error);
-  }
 }

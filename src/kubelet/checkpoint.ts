@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import type { Clock } from '../host/clock.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
+import { settledMark } from './file-mark.ts';
 import { compareText } from './topology.ts';
 
 /**
@@ -17,12 +19,26 @@ export function parseCheckpoint(text: string): readonly CheckpointEntry[] | unde
     .sort((a, b) => compareText(sortKey(a), sortKey(b)));
 }
 
-/** Undefined when the file is absent, unreadable or no checkpoint. */
-export async function readCheckpoint(path: string): Promise<readonly CheckpointEntry[] | undefined> {
-  try {
-    return parseCheckpoint(await readFile(path, 'utf8'));
-  } catch {
-    return undefined;
+/** Reads the checkpoint time and again; a file that did not change is not opened, and gives the same entries as before. */
+export class CheckpointReader {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #last: { readonly mark: string; readonly entries: readonly CheckpointEntry[] | undefined } | undefined;
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** Undefined when the path is empty or the file is absent, unreadable or no checkpoint. */
+  async read(): Promise<readonly CheckpointEntry[] | undefined> {
+    if (this.#path === '') return undefined;
+    const mark = settledMark(this.#path, this.#clock);
+    if (mark !== undefined && mark === this.#last?.mark) return this.#last.entries;
+    const text = await readFile(this.#path, 'utf8').catch(() => undefined);
+    const entries = text === undefined ? undefined : parseCheckpoint(text);
+    this.#last = mark === undefined || text === undefined ? undefined : { mark, entries };
+    return entries;
   }
 }
 
