@@ -1,11 +1,12 @@
 import type { Clock } from '../host/clock.ts';
 import type { EntryWatch } from '../host/entry-watch.ts';
 import { watchSocket } from '../host/socket-file.ts';
-import type { Allocatable, PodResources, PodResourcesReason } from '../model/pod-resources.ts';
+import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
 import { Alarm } from './alarm.ts';
 import { BackOff } from './back-off.ts';
+import { Capacity } from './capacity.ts';
 import { watchCheckpoint } from './checkpoint-watch.ts';
-import { type AllocatableResult, type ListResult, PodResourcesClient } from './client.ts';
+import { type ListResult, PodResourcesClient } from './client.ts';
 import type { Failure } from './failure.ts';
 import { NOTHING } from './grace.ts';
 import { AttributionLedger } from './ledger.ts';
@@ -30,12 +31,12 @@ class Poller implements PodResourcesPoller {
   readonly #counts = new RequestCounts();
   readonly #backOff = new BackOff();
   readonly #ledger = new AttributionLedger();
+  readonly #capacity: Capacity;
   readonly #watches: EntryWatch[] = [];
   readonly #grace: Alarm;
   readonly #hold: Alarm;
   readonly #soonAlarm: Alarm;
   #current: PodResources = NOTHING;
-  #allocatable: Allocatable | undefined;
   #holdOver = false;
   #restarts = 0;
   #running: Promise<void> | undefined;
@@ -49,6 +50,7 @@ class Poller implements PodResourcesPoller {
     this.#clock = clock;
     this.#onChange = onChange;
     this.#client = new PodResourcesClient(options, clock, (question) => this.#counts.add(question));
+    this.#capacity = new Capacity(options.checkpoint, clock, () => this.#client.allocatable());
     this.#grace = new Alarm(clock, () => this.#graceOver());
     this.#hold = new Alarm(clock, () => this.#holdIsOver());
     // A timer may ring a moment before the monotonic clock says so.
@@ -114,22 +116,19 @@ class Poller implements PodResourcesPoller {
     const result = await this.#client.list();
     if (this.#closed) return;
     if (result.ok) {
-      const allocatable = await this.#client.allocatable();
+      await this.#capacity.refresh(result.identity);
       if (this.#closed) return;
-      this.#answered(result, allocatable);
+      this.#answered(result);
     } else {
       this.#failed(result.failure);
     }
     this.#onChange();
   }
 
-  #answered({ api, attribution, identity }: Extract<ListResult, { ok: true }>, allocatable: AllocatableResult): void {
+  #answered({ api, attribution, identity }: Extract<ListResult, { ok: true }>): void {
     this.#backOff.reset();
     if (this.#ledger.isRestart(identity)) this.#kubeletRestarted();
     this.#ledger.answer(attribution, identity);
-    // The last capacity stands only while the rate limit is in the way; after any other failure it is not known.
-    if (allocatable.kind === 'answer') this.#allocatable = allocatable.allocatable;
-    else if (allocatable.kind === 'unsupported' || allocatable.failure.reason !== 'rate-limited') this.#allocatable = undefined;
     this.#holdOver = false;
     this.#hold.set(this.#options.hold);
     this.#publish({ api, answeredAtMs: this.#clock.now() });
@@ -137,6 +136,7 @@ class Poller implements PodResourcesPoller {
 
   #failed(failure: Failure): void {
     if (!SAME_KUBELET.has(failure.reason)) this.#ledger.lose();
+    this.#capacity.doubt();
     if (failure.reason === 'rate-limited') {
       this.#backOff.reject(this.#clock.monotonic());
       this.#again = this.#watches.length > 0;
@@ -172,16 +172,17 @@ class Poller implements PodResourcesPoller {
 
   #forget(): void {
     this.#ledger.forget();
-    this.#allocatable = undefined;
+    this.#capacity.forget();
   }
 
   #publish(answer: Pick<PodResources, 'api' | 'answeredAtMs'>, problem?: Failure): void {
     const { api, answeredAtMs } = { ...this.#current, ...answer };
+    const allocatable = this.#capacity.current;
     this.#current = {
       ...this.#ledger.known,
       ...(api === undefined ? {} : { api }),
       ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
-      ...(this.#allocatable === undefined ? {} : { allocatable: this.#allocatable }),
+      ...(allocatable === undefined ? {} : { allocatable }),
       ...(problem === undefined ? {} : { problem }),
     };
   }

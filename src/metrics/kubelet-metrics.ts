@@ -6,7 +6,8 @@ import { labelText } from './labels.ts';
 import type { SeriesPage } from './series-page.ts';
 
 const AGENT = 'Agent.';
-const ALLOCATABLE = 'PodResources `GetAllocatableResources`. Absent where the kubelet does not answer it.';
+const ALLOCATABLE =
+  'PodResources `GetAllocatableResources`, asked at a refresh after the directory of the device checkpoint changed, else once a minute. Absent where the kubelet does not answer it.';
 
 /** How the conversation with the kubelet goes, and what the kubelet has to give. */
 export const kubeletMetrics = {
