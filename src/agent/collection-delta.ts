@@ -89,6 +89,12 @@ function haveSameSeries(a: readonly SeriesId[], b: readonly SeriesId[]): boolean
   return true;
 }
 
+/** Spelled out, since it is done at each refresh. */
+function withReports({ problems, complete, source }: Collection, reports: readonly DeviceReport[]): Collection {
+  if (complete === undefined) return source === undefined ? { reports, problems } : { reports, problems, source };
+  return source === undefined ? { reports, problems, complete } : { reports, problems, complete, source };
+}
+
 /**
  * Makes collections again of the differences of one encoder, given in order. What did not change is the same object as before:
  * series, their labels, findings, devices, reports, the collection itself.
@@ -104,7 +110,7 @@ export class CollectionDecoder {
   decode(delta: CollectionDelta | undefined): Collection {
     const reports = this.#reports(delta);
     if (delta?.rest !== undefined) this.#latest = { reports, ...delta.rest };
-    else if (reports !== this.#latest.reports) this.#latest = { ...this.#latest, reports };
+    else if (reports !== this.#latest.reports) this.#latest = withReports(this.#latest, reports);
     return this.#latest;
   }
 

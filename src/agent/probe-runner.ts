@@ -6,10 +6,12 @@ import { Absence } from './absence.ts';
 import { PatientAlarm } from './patient-alarm.ts';
 import { ProbeThread, type ThreadSettings } from './probe-thread.ts';
 import { leaveOut } from './quarantine.ts';
+import { RunTally } from './run-tally.ts';
 import type { FromThread } from './worker-messages.ts';
 
 /** Given-up threads of one family that may be stuck at the same time; beyond it the family waits for one to come back. */
 const MOST_ABANDONED = 3;
+const NO_PROBLEMS: readonly Problem[] = [];
 
 export interface RunnerSettings extends ThreadSettings {
   readonly timeoutMs: number;
@@ -49,7 +51,7 @@ export class ProbeRunner {
   #isOutdated = false;
   #nextRun = 1;
   #latest: { readonly collection: Collection; readonly readAtMs: number } | undefined;
-  #state: Omit<FamilyState, 'family' | 'problems' | 'hung'> = { runs: 0, failures: 0, abandoned: 0 };
+  readonly #tally = new RunTally();
   #crash: Problem | undefined;
   #closed = false;
 
@@ -73,15 +75,11 @@ export class ProbeRunner {
   }
 
   state(): FamilyState {
-    const read = this.#latest?.collection.problems ?? [];
+    const read = this.#latest?.collection.problems ?? NO_PROBLEMS;
     const hung = this.#abandoned.size > 0;
-    const own = [...(hung ? this.#hungProblems() : []), ...(this.#crash === undefined ? [] : [this.#crash])];
-    const problems = own.length === 0 ? read : [...read, ...own];
-    const { succeeded, lastSuccessMs, durationMs, runs, failures, abandoned } = this.#state;
-    if (succeeded === undefined || lastSuccessMs === undefined || durationMs === undefined) {
-      return { family: this.family, ...this.#state, problems, hung };
-    }
-    return { family: this.family, succeeded, lastSuccessMs, durationMs, problems, runs, failures, abandoned, hung };
+    if (!hung && this.#crash === undefined) return this.#tally.state(this.family, read, hung);
+    const own = this.#crash === undefined ? this.#hungProblems() : [...this.#hungProblems(), this.#crash];
+    return this.#tally.state(this.family, [...read, ...own], hung);
   }
 
   /** One run; resolves when it ended in whatever way. Joins the run in progress, if any. */
@@ -143,14 +141,10 @@ export class ProbeRunner {
 
   #collected(raw: Collection, durationMs: number): void {
     const readAtMs = this.#clock.now();
-    const collection = leaveOut(raw, [...this.#abandoned.values()]);
+    const collection = this.#abandoned.size === 0 ? raw : leaveOut(raw, [...this.#abandoned.values()]);
     this.#latest = { collection, readAtMs };
     this.#crash = undefined;
-    const succeeded = collection.complete !== false;
-    const { runs, failures, abandoned } = this.#state;
-    const now = { succeeded, durationMs, runs: runs + 1, failures: failures + (succeeded ? 0 : 1), abandoned };
-    const lastSuccessMs = succeeded ? readAtMs : this.#state.lastSuccessMs;
-    this.#state = lastSuccessMs === undefined ? now : { ...now, lastSuccessMs };
+    this.#tally.ended(collection.complete !== false, durationMs, readAtMs);
     if (this.#absence.saw(raw)) {
       this.#thread?.tell({ type: 'close' });
       this.#thread = undefined;
@@ -163,7 +157,7 @@ export class ProbeRunner {
     const firstLine = message.split('\n', 1)[0] ?? message;
     this.#crash = { code: 'probe-crashed', message: firstLine };
     this.#events.crashed(this.family, message);
-    this.#state = { ...this.#state, succeeded: false, runs: this.#state.runs + 1, failures: this.#state.failures + 1 };
+    this.#tally.crashed();
     const thread = this.#thread;
     this.#thread = undefined;
     thread?.terminate();
@@ -176,8 +170,7 @@ export class ProbeRunner {
     const path = thread.underRead();
     this.#abandoned.set(thread, path === undefined ? undefined : deviceDirectory(path));
     this.#thread = undefined;
-    const { runs, failures, abandoned } = this.#state;
-    this.#state = { ...this.#state, succeeded: false, runs: runs + 1, failures: failures + 1, abandoned: abandoned + 1 };
+    this.#tally.givenUp();
     thread.terminate();
     this.#endRun();
   }

@@ -60,13 +60,15 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   let memory: HealthMemory = state === undefined ? NOTHING : carriedOver(state);
   /** How many devices are in the memory. */
   let remembered = Object.keys(memory.devices).length;
+  /** Those of the last time that all devices were quiet. */
+  let standingVerdicts: ReadonlyMap<string, Verdict> = new Map();
 
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
     if (clock.isIrregular(memory, nowMs, input.monotonicMs, policy.staleAfterMs)) catchUp();
     memory = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
     const standing = allStanding(input.devices, nowMs);
     if (standing !== undefined) {
-      memory = { ...memory, judgedAtMs: nowMs };
+      memory = { judgedAtMs: nowMs, devices: memory.devices, lastEventId: memory.lastEventId, events: memory.events };
       return { verdicts: standing.verdicts, events: [], ...nextCheck(standing.dueMs, nowMs) };
     }
     const elapsedMs = memory === NOTHING ? 0 : Math.max(0, nowMs - memory.judgedAtMs);
@@ -104,19 +106,26 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   };
 
   /** The verdicts when every device is quiet and none left the list; else undefined. Nothing is remembered anew then. */
-  const allStanding = (devices: readonly JudgedDevice[], nowMs: number): { verdicts: Map<string, Verdict>; dueMs?: number } | undefined => {
+  const allStanding = (
+    devices: readonly JudgedDevice[],
+    nowMs: number,
+  ): { verdicts: ReadonlyMap<string, Verdict>; dueMs?: number } | undefined => {
     if (devices.length !== remembered) return undefined;
-    const verdicts = new Map<string, Verdict>();
+    let isAsBefore = standingVerdicts.size === devices.length;
+    const verdicts = new Array<Verdict>(devices.length);
     let dueMs: number | undefined;
-    for (const given of devices) {
+    for (let at = 0; at < devices.length; at += 1) {
+      const given = devices[at] as JudgedDevice;
       const before = memory.devices[given.key];
       const device = clock.withReadTime(given, () => quiet.readAtMs(given.key, before));
       const standing = quiet.verdictOn(device, before, nowMs);
       if (standing === undefined) return undefined;
-      verdicts.set(given.key, standing.verdict);
+      verdicts[at] = standing.verdict;
+      isAsBefore &&= standingVerdicts.get(given.key) === standing.verdict;
       if (dueMs === undefined || standing.dueMs < dueMs) dueMs = standing.dueMs;
     }
-    return dueMs === undefined ? { verdicts } : { verdicts, dueMs };
+    if (!isAsBefore) standingVerdicts = new Map(devices.map(({ key }, at) => [key, verdicts[at] as Verdict]));
+    return dueMs === undefined ? { verdicts: standingVerdicts } : { verdicts: standingVerdicts, dueMs };
   };
 
   const catchUp = (): void => {

@@ -265,8 +265,10 @@ export class KeptGroup {
    */
   hasChanged(): boolean {
     this.#keeper.note(this);
+    const marks = this.#marks;
+    if (marks === undefined) return false;
     let changed = false;
-    for (const mark of this.#marks ?? []) changed = mark.renew() || changed;
+    for (let at = 0; at < marks.length; at += 1) changed = (marks[at] as DirectoryMark).renew() || changed;
     if (changed) this.release();
     return changed;
   }

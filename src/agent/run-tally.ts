@@ -1,0 +1,53 @@
+import type { Problem } from '../model/collection.ts';
+import type { FamilyState } from '../model/snapshot.ts';
+
+/** Counts the runs of one family's probe, and remembers how the last one ended. */
+export class RunTally {
+  #succeeded: boolean | undefined;
+  #lastSuccessMs: number | undefined;
+  #durationMs: number | undefined;
+  #runs = 0;
+  #failures = 0;
+  #abandoned = 0;
+
+  /** A run came to its end at that wall clock, and could look or could not. */
+  ended(succeeded: boolean, durationMs: number, atMs: number): void {
+    this.#count(succeeded);
+    this.#durationMs = durationMs;
+    if (succeeded) this.#lastSuccessMs = atMs;
+  }
+
+  crashed(): void {
+    this.#count(false);
+  }
+
+  /** Passed its deadline. */
+  givenUp(): void {
+    this.#count(false);
+    this.#abandoned += 1;
+  }
+
+  state(family: string, problems: readonly Problem[], hung: boolean): FamilyState {
+    const [succeeded, lastSuccessMs, durationMs] = [this.#succeeded, this.#lastSuccessMs, this.#durationMs];
+    const [runs, failures, abandoned] = [this.#runs, this.#failures, this.#abandoned];
+    if (succeeded !== undefined && lastSuccessMs !== undefined && durationMs !== undefined)
+      return { family, succeeded, lastSuccessMs, durationMs, problems, runs, failures, abandoned, hung };
+    return {
+      family,
+      ...(succeeded !== undefined && { succeeded }),
+      ...(lastSuccessMs !== undefined && { lastSuccessMs }),
+      ...(durationMs !== undefined && { durationMs }),
+      problems,
+      runs,
+      failures,
+      abandoned,
+      hung,
+    };
+  }
+
+  #count(succeeded: boolean): void {
+    this.#succeeded = succeeded;
+    this.#runs += 1;
+    if (!succeeded) this.#failures += 1;
+  }
+}
