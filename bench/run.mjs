@@ -1,10 +1,9 @@
 // All benchmarks one after the other: `npm run bench`, or `npm run bench -- refresh flat` for some. Each compares with its peer in the
 // same run, prints a table and leaves it as JSON in bench/results/. Nothing else should run on the machine meanwhile. With `--quick`
 // each does the least that shows that it works; its numbers mean little.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { runContained } from './parts/contained.mjs';
 
 /** The question that each program answers, and what makes it quick. */
 const PROGRAMS = {
@@ -18,23 +17,26 @@ const PROGRAMS = {
     quick: ['--rounds=1', '--reads=20', '--starts=3'],
   },
   pods: { question: 'decoding and joining a List, against the bare decode', quick: ['--rounds=1', '--turns=10'] },
-  'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5'] },
+  'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5', '--interval=1s'] },
   start: { question: 'from the start to listening and to a page with all devices, built and bundled', quick: ['--quick'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--rounds=1', '--seconds=3'] },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
-  hang: { question: 'what a hung probe costs the others', quick: [] },
+  hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--scrapes=50'] },
 };
 
 const { values, positionals } = parseArgs({ options: { quick: { type: 'boolean', default: false } }, allowPositionals: true });
 const unknown = positionals.filter((name) => !(name in PROGRAMS));
 if (unknown.length > 0) throw new Error(`no benchmark is called ${unknown.join(', ')}; there are ${Object.keys(PROGRAMS).join(', ')}`);
 
+/** What takes longer hangs. */
+const LIMIT_MS = values.quick ? 120_000 : 3_600_000;
 const failed = [];
 for (const [name, { question, quick }] of Object.entries(PROGRAMS)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;
   console.log(`\n${name}: ${question}`);
   const program = fileURLToPath(new URL(`${name}.mjs`, import.meta.url));
-  const [status] = await once(spawn(process.execPath, [program, ...(values.quick ? quick : [])], { stdio: 'inherit' }), 'exit');
+  const { status, ms } = await runContained(process.execPath, [program, ...(values.quick ? quick : [])], LIMIT_MS);
+  console.log(`${name}: ${status === 0 ? 'done' : `failed with ${status}`} after ${Math.round(ms / 1_000)} s`);
   if (status !== 0) failed.push(name);
 }
 if (failed.length > 0) console.error(`failed: ${failed.join(', ')}`);

@@ -73,8 +73,25 @@ function firstLine(command, args) {
 
 /** Prints the rows and keeps them, with the machine and what else is to be known, as `results/<name>.json`. */
 export function report(name, rows, details = {}) {
-  console.table(rows);
+  printTable(rows);
   mkdirSync(RESULTS, { recursive: true });
   const content = { name, at: new Date().toISOString(), machine: machine(), rows, ...details };
   writeFileSync(`${RESULTS}${name}.json`, `${JSON.stringify(content, undefined, 2)}\n`);
+}
+
+/** Prints rows as a table of Markdown, whose columns stand below each other in a terminal too. What a row does not have is `-`. */
+export function printTable(rows) {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const lines = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? '-').replaceAll('|', '\\|')))];
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column].length)));
+  const text = (line) => `| ${line.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`;
+  const [head, ...body] = lines.map(text);
+  console.log([head, `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`, ...body].join('\n'));
+}
+
+/** Whether there is a C compiler. Says once what is left out without it. */
+export function hasCompiler(leftOut) {
+  const isThere = firstLine('cc', ['--version']) !== undefined;
+  if (!isThere) console.error(`no C compiler (cc): ${leftOut}`);
+  return isThere;
 }

@@ -13,16 +13,15 @@ const BUILT = /^node_exporter-(\d+)\.(\d+)\.(\d+)$/;
 const ASK_MS = 30_000;
 const BUILD_MS = 600_000;
 
-/** `{ version, path }` of each, the newest last. Says on stderr what is lacking; throws when there is none at all. */
+/** `{ version, path }` of each, the newest last; none where none is installed and none can be built. Says on stderr what is lacking. */
 export async function nodeExporters() {
-  if (process.env.NODE_EXPORTER === undefined) await buildNewest();
+  const whyNot = process.env.NODE_EXPORTER === undefined ? await buildNewest() : undefined;
   const found = presentNodeExporters();
-  if (found.length === 0) throw new Error('no node_exporter: none is installed, and none can be built');
+  const compared =
+    found.length === 0 ? 'no node_exporter is compared with' : `compared with ${found.map(({ version }) => version).join(', ')}`;
+  if (whyNot !== undefined) console.error(`the newest node_exporter cannot be had (${whyNot}): ${compared}`);
+  else if (found.length === 0) console.error(`${process.env.NODE_EXPORTER} does not run: ${compared}`);
   return found;
-}
-
-export async function newestNodeExporter() {
-  return (await nodeExporters()).at(-1);
 }
 
 /** Those that are here already. */
@@ -38,14 +37,14 @@ function installedExporter() {
   return error === undefined ? { version: /version (\d[^ )]*)/.exec(stdout + stderr)?.[1] ?? path, path } : undefined;
 }
 
+/** Gives why it cannot be built, in a few words. */
 async function buildNewest() {
   try {
     const { stdout } = await go(['list', '-m', '-f', '{{.Version}}', `${MODULE}@latest`], ASK_MS);
     await build(stdout.trim().replace(/^v/, ''));
+    return undefined;
   } catch (error) {
-    const before = builtBefore();
-    const instead = before === undefined ? 'only the installed one is compared with' : `${before.version} is taken, which was built before`;
-    console.error(`the newest node_exporter cannot be had (${lastLine(error)}): ${instead}`);
+    return lastLine(error);
   }
 }
 

@@ -10,7 +10,6 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { cpuSeconds } from './measure.mjs';
-import { newestNodeExporter } from './node-exporters.mjs';
 import { imageFlags, imageStart } from './shipped.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -37,9 +36,9 @@ export async function startCore(settings, flags = []) {
   };
 }
 
-/** The infiniband collector alone, as cheap as it can be had: of the newest node_exporter, or of the one given. Throws when it does not read the tree. */
+/** The infiniband collector alone, as cheap as it can be had. Throws when it does not read the tree. */
 export async function startNodeExporter(sysfs, exporter) {
-  const peer = await startExporter(exporter ?? (await newestNodeExporter()), ['--collector.infiniband', `--path.sysfs=${sysfs}`]);
+  const peer = await startExporter(exporter, ['--collector.infiniband', `--path.sysfs=${sysfs}`]);
   return { ...peer, series: peer.page.split('\n').filter((line) => line.startsWith('node_infiniband_')).length };
 }
 
@@ -53,7 +52,10 @@ export async function startExporter({ version, path }, flags) {
   let page = '';
   for (let tries = 0; tries < 100 && page === ''; tries += 1) page = await scrape().catch(() => sleep(50, ''));
   const isRead = page.includes('node_scrape_collector_success{') && !/^node_scrape_collector_success\{.*\} 0$/m.test(page);
-  if (!isRead) throw new Error(`node_exporter ${version} does not read what it was given`);
+  if (!isRead) {
+    child.kill('SIGKILL');
+    throw new Error(`node_exporter ${version} does not read what it was given`);
+  }
   return {
     version,
     pid: child.pid,

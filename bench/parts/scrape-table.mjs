@@ -20,9 +20,9 @@ export function columns({ series, scrapers, gzip, took }) {
     'p50 ms': summary(turns.map(medianOf), 2).text,
     'p99 ms': p99(turns).toFixed(1),
     'CPU ms per scrape': name === 'live' ? '-' : cpuText(turns),
-    'p50 / node_exporter': (p50(turns) / peer(took, name, p50)).toFixed(3),
+    'p50 / node_exporter': ratioText(p50(turns), peer(took, name, p50)),
     'p50 / static': (p50(turns) / p50(took.get('static'))).toFixed(2),
-    'CPU / node_exporter': name === 'live' ? '-' : (cpu(turns) / peer(took, name, cpu)).toFixed(3),
+    'CPU / node_exporter': name === 'live' ? '-' : ratioText(cpu(turns), peer(took, name, cpu)),
   }));
 }
 
@@ -33,7 +33,8 @@ export function goals(all) {
     for (const name of ['same', 'first', 'live']) {
       const turns = took.get(name);
       const where = `${series} series, ${scrapers} at once, ${gzip ? 'gzip' : 'plain'}, ${name}`;
-      add(`${where}: median / node_exporter`, p50(turns) / peer(took, name, p50), MOST_OF_EXPORTER);
+      const exporter = peer(took, name, p50);
+      if (exporter !== undefined) add(`${where}: median / node_exporter`, p50(turns) / exporter, MOST_OF_EXPORTER);
       const isOfP99 = scrapers === 50 && series > 5_000 && series < 20_000;
       if (isOfP99) add(`${where}: p99, ms (the static page's: ${p99(took.get('static')).toFixed(1)})`, p99(turns), MOST_P99_MS);
       const tenfold = all.find(
@@ -66,10 +67,13 @@ function p99(turns) {
   );
 }
 
-/** The figure of the better node_exporter: for one that is scraped seldom, of one that is scraped seldom. */
+const ratioText = (figure, other) => (other === undefined ? '-' : (figure / other).toFixed(3));
+
+/** The figure of the better node_exporter, undefined where there is none: for one that is scraped seldom, of one that is scraped seldom. */
 function peer(took, name, figure) {
   const all = [...took].filter(([one, turns]) => one.startsWith('node_exporter') && turns.length > 0);
   const paced = all.filter(([one]) => one.endsWith(PACED));
   const isPaced = (name === 'live' || name.endsWith(PACED)) && paced.length > 0;
-  return Math.min(...(isPaced ? paced : all.filter(([one]) => !one.endsWith(PACED))).map(([, turns]) => figure(turns)));
+  const counted = isPaced ? paced : all.filter(([one]) => !one.endsWith(PACED));
+  return counted.length === 0 ? undefined : Math.min(...counted.map(([, turns]) => figure(turns)));
 }
