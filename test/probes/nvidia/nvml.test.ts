@@ -58,15 +58,15 @@ function byCommand(node: LiveNode, machine: ScriptedNode): Probe {
   return family.createProbe(node.host, probeOptions(family, { source: 'smi', 'smi-path': program }));
 }
 
-/** Without order, and without what only one of the two can tell. */
-function comparable({ reports, problems, complete }: Collection): object {
+/** Without order, and without what only one of the two can tell unless both are the library. */
+function comparable({ reports, problems, complete }: Collection, isCompared: (reading: Reading) => boolean = isShared): object {
   const text = (value: unknown): string => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
   return {
     complete: complete ?? true,
     problems,
     reports: reports.map((report) => ({
       device: report.device,
-      readings: report.readings.filter(isShared).map(text).sort(),
+      readings: report.readings.filter(isCompared).map(text).sort(),
       findings: report.findings.map(text).sort(),
       processes: report.processes ?? [],
     })),
@@ -205,6 +205,11 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
   ['memory errors', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.0.2': 1 } })],
   ['another throttle reason', (gpu) => ({ ...gpu, values: { ...gpu.values, reasons: 0x40 } })],
   ['another process', (gpu) => ({ ...gpu, processes: ['C 4712 1048576', 'C 815 none'] })],
+  ['a bank that gave its last spare row', (gpu) => ({ ...gpu, values: { ...gpu.values, remap_unc: 2, banks_none: 1 } })],
+  [
+    'a repair that waits for a reset',
+    (gpu) => ({ ...gpu, values: { ...gpu.values, repair_tpc: 1 }, fields: { ...gpu.fields, '230 0': 1 } }),
+  ],
   ['an action that the driver asks for', (gpu) => ({ ...gpu, fields: { ...gpu.fields, '230 0': 1 } })],
 ];
 
@@ -217,7 +222,6 @@ const SLOW_CHANGES: typeof CHANGES = [
   ['a fabric that fails', (gpu) => ({ ...gpu, values: { ...gpu.values, fabric_state: 3, fabric_status: 999, fabric_summary: 2 } })],
   ['a narrower link', (gpu) => ({ ...gpu, values: { ...gpu.values, pcie_width: 4 } })],
   ['a busy encoder', (gpu) => ({ ...gpu, values: { ...gpu.values, util_encoder: 80 } })],
-  ['a bank without spare rows', (gpu) => ({ ...gpu, values: { ...gpu.values, banks_none: 1 } })],
   ['retired pages', (gpu) => ({ ...gpu, fields: { ...gpu.fields, '29 0': 1, '30 0': 2, '31 0': 1 } })],
   ['a link of eight lanes that are told no more', (gpu) => ({ ...gpu, lines: ['fail.nvmlDeviceGetCurrPcieLinkWidth = 3'] })],
 ];
@@ -227,6 +231,8 @@ const FACT_CHANGES: typeof CHANGES = [
   ['another power limit', (gpu) => ({ ...gpu, values: { ...gpu.values, limit_enforced: 400_000 } })],
   ['limits in degrees only', (gpu) => ({ ...gpu, fields: {}, values: { ...gpu.values, threshold_slowdown: 40, threshold_shutdown: 99 } })],
   ['ECC that is off from the next reset on', (gpu) => ({ ...gpu, values: { ...gpu.values, ecc_pending: 0 } })],
+  ['a bank without spare rows', (gpu) => ({ ...gpu, values: { ...gpu.values, banks_none: 1 } })],
+  ['errors in another memory, as many as before', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.0.0.2': 1, 'ecc.0.0.7': 1 } })],
   ['errors of its life', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.1.7': 9 } })],
 ];
 
@@ -235,15 +241,18 @@ const PAST = new Set(['PcieLinkDegraded', 'Xid', 'GpuFallenOffBus']);
 
 /** Without findings of which only a probe with a past can know. */
 const withoutPast = (collection: Collection): object =>
-  comparable({
-    ...collection,
-    reports: collection.reports.map(
-      (report): DeviceReport => ({
-        ...report,
-        findings: report.findings.filter(({ type }) => !PAST.has(type)),
-      }),
-    ),
-  });
+  comparable(
+    {
+      ...collection,
+      reports: collection.reports.map(
+        (report): DeviceReport => ({
+          ...report,
+          findings: report.findings.filter(({ type }) => !PAST.has(type)),
+        }),
+      ),
+    },
+    () => true,
+  );
 
 /** The round after a change, `waitMs` after the one before it, and the first round of a probe that never read before. */
 async function changedAndFresh(start: ScriptedGpu, changed: ScriptedGpu, waitMs: number): Promise<readonly object[]> {
@@ -287,6 +296,11 @@ describe('five minutes later', () => {
     expect(told).toEqual(expected);
   });
 
+  it.each(FACT_CHANGES)('shows %s not before its time', async (_, change) => {
+    const [told, expected] = await changedAndFresh(hopper(1), change(hopper(1)), 299_000);
+    expect(told).not.toEqual(expected);
+  });
+
   it.each(SLOW_CHANGES)('shows %s not before its time', async (name, change) => {
     const start = name === 'no split' ? split() : hopper(1);
     const [told, expected] = await changedAndFresh(start, change(start), 29_000);
@@ -294,7 +308,55 @@ describe('five minutes later', () => {
   });
 });
 
+describe('errors and repairs', () => {
+  it('are asked for at once when the driver tells of an event', async () => {
+    const node = live({ gpus: [hopper(0)] });
+    const probe = byLibrary(node, { 'nvml-slow-every': '1h', 'nvml-facts-every': '1h' });
+    await probe.collect();
+    node.write({ gpus: [{ ...hopper(0, { banks_none: 1 }), lines: ['xid = 1 63'] }] });
+    const banks = ({ reports }: Collection): unknown =>
+      reports[0]?.readings.find(({ metric, labels }) => metric === 'device_nvidia_row_remap_banks' && labels?.availability === 'none')
+        ?.value;
+    // The first of these reads is told of the event, the second looks.
+    expect(banks(await probe.collect())).toBe(0);
+    expect(banks(await probe.collect())).toBe(1);
+    await probe.close?.();
+  });
+});
+
+describe('links', () => {
+  const linked = (more: Readonly<Record<string, number>> = {}): ScriptedGpu =>
+    hopper(1, { 'link.0': 1, 'link.1': 1, 'link.2': 0, 'link.0.error.1': 3, 'link.1.error.1': 0, ...more });
+  it.each([
+    ['an error more', () => linked({ 'link.0.error.1': 4 })],
+    ['a link that went down', () => linked({ 'link.1': 0 })],
+    ['a link that came up', () => linked({ 'link.2': 1, 'link.2.error.1': 7 })],
+    ['more of them', () => linked({ 'link.3': 1 })],
+    ['none any more', () => hopper(1)],
+    ['traffic', () => ({ ...linked(), fields: { ...linked().fields, '138 0': 12, '139 1': 13, '204 1': 14 } })],
+    ['a split board, which tells of none', () => split()],
+  ])('show %s half a minute later as a probe that never read before', async (_, changed) => {
+    const [told, expected] = await changedAndFresh(linked(), changed(), 30_000);
+    expect(told).toEqual(expected);
+    const [early] = await changedAndFresh(linked(), changed(), 29_000);
+    expect(early).not.toEqual(expected);
+  });
+
+  it('appear on a board that had none when it is no longer split', async () => {
+    const [told, expected] = await changedAndFresh(split(), linked(), 30_000);
+    expect(told).toEqual(expected);
+  });
+});
+
 describe('an instance', () => {
+  it('in the place of another has its own name half a minute later', async () => {
+    const { instances = {}, ...gpu } = split();
+    const other = { ...gpu, instances: { ...instances, 0: { ...instances[0], uuid: 'MIG-99999999-0000-4000-8000-000000000001' } } };
+    const [told, expected] = await changedAndFresh(split(), other, 30_000);
+    expect(told).toEqual(expected);
+    expect(JSON.stringify(told)).toContain('MIG-99999999');
+  });
+
   it('that goes while others stay is gone at the next read, and one that comes is there half a minute later', async () => {
     const { instances = {}, ...gpu } = split();
     const [first, second] = [instances[0], instances[2]];

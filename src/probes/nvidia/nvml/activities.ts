@@ -16,7 +16,10 @@ export class Activities {
   #whole: Activity | undefined;
   /** One of them has one sample. */
   #isWaiting = false;
-  readonly #byInstance = new Map<string, Activity>();
+  readonly #byKey = new Map<string, Activity>();
+  /** Those that {@link #byKey} is of. */
+  #followed: readonly Instance[] = [];
+  #byInstance: ReadonlyMap<Instance, Activity> = new Map();
 
   /** Without calls nothing is told. */
   constructor(calls: GpmCalls | undefined, gpu: Handle) {
@@ -25,17 +28,21 @@ export class Activities {
     if (this.#calls !== undefined) this.#whole = new Activity(this.#calls, gpu);
   }
 
-  /** True when something was read. `isDue`: by the pace; what waits for its second sample is read before that. */
-  refresh(nowMs: number, isDue: boolean, isBusyTold: boolean, instances: readonly Instance[]): boolean {
-    if (this.#calls === undefined || !(isDue || this.#isWaiting)) return false;
-    this.#follow(this.#calls, instances);
+  /** `isPaced`: by the pace; what waits for its second sample is read before that. */
+  isDue(isPaced: boolean): boolean {
+    return this.#calls !== undefined && (isPaced || this.#isWaiting);
+  }
+
+  /** `instances`: the same list as long as none came or went. */
+  refresh(nowMs: number, isBusyTold: boolean, instances: readonly Instance[]): void {
+    if (this.#calls === undefined) return;
+    if (instances !== this.#followed) this.#follow(this.#calls, instances);
     this.#whole?.read(nowMs, isBusyTold);
     this.#isWaiting = this.#whole?.isWaiting === true;
-    for (const activity of this.#byInstance.values()) {
+    for (const activity of this.#byKey.values()) {
       activity.read(nowMs, false);
       this.#isWaiting ||= activity.isWaiting;
     }
-    return true;
   }
 
   whole(): readonly Reading[] {
@@ -43,14 +50,16 @@ export class Activities {
   }
 
   of(instance: Instance): readonly Reading[] {
-    return this.#byInstance.get(keyOf(instance))?.readings ?? [];
+    return this.#byInstance.get(instance)?.readings ?? NOTHING;
   }
 
   /** Buffers do not outlive the library's client. */
   free(): void {
     this.#whole?.free();
-    for (const activity of this.#byInstance.values()) activity.free();
-    this.#byInstance.clear();
+    for (const activity of this.#byKey.values()) activity.free();
+    this.#byKey.clear();
+    this.#byInstance = new Map();
+    this.#followed = [];
   }
 
   /** Compute instances that share a GPU instance share its figures, which are nobody's own. */
@@ -59,17 +68,23 @@ export class Activities {
     for (const { values } of instances) counts.set(values.gpu_instance_id, (counts.get(values.gpu_instance_id) ?? 0) + 1);
     const alone = instances.filter(({ values }) => counts.get(values.gpu_instance_id) === 1);
     const keys = new Set(alone.map(keyOf));
-    for (const [key, activity] of this.#byInstance) {
+    for (const [key, activity] of this.#byKey) {
       if (keys.has(key)) continue;
       activity.free();
-      this.#byInstance.delete(key);
+      this.#byKey.delete(key);
     }
-    for (const instance of alone) {
-      const key = keyOf(instance);
-      if (!this.#byInstance.has(key)) this.#byInstance.set(key, new Activity(calls, this.#gpu, Number(instance.values.gpu_instance_id)));
-    }
+    this.#byInstance = new Map(alone.map((instance) => [instance, this.#activityOf(calls, instance)]));
+    this.#followed = instances;
+  }
+
+  #activityOf(calls: GpmCalls, instance: Instance): Activity {
+    const key = keyOf(instance);
+    const activity = this.#byKey.get(key) ?? new Activity(calls, this.#gpu, Number(instance.values.gpu_instance_id));
+    this.#byKey.set(key, activity);
+    return activity;
   }
 }
 
+const NOTHING: readonly Reading[] = [];
 const keyOf = ({ values, name }: Instance): string =>
   `${String(values.gpu_instance_id)} ${String(values.compute_instance_id)} ${name?.uuid ?? ''}`;

@@ -2,7 +2,7 @@ import { bindGpm, type GpmCalls } from './gpm.ts';
 import { InstanceFinder } from './instances.ts';
 import type { Library } from './library.ts';
 import type { Memory } from './memory.ts';
-import { NvLinks } from './nvlink.ts';
+import { bindLinks, type LinkCalls } from './nvlink.ts';
 import { ProcessList } from './process-list.ts';
 import { ProcessShares } from './process-shares.ts';
 import { bindQuestions, type Questions } from './questions.ts';
@@ -13,7 +13,7 @@ export interface Bound {
   readonly processes: ProcessList;
   readonly shares: ProcessShares;
   readonly finder: InstanceFinder;
-  readonly links: NvLinks;
+  readonly links: LinkCalls;
   /** Undefined where the driver does not know them, or they are not wanted. */
   readonly gpm: GpmCalls | undefined;
 }
@@ -25,7 +25,7 @@ export function bindAll(library: Library, scratch: Memory, driver: string, isAct
     processes: new ProcessList(library),
     shares: new ProcessShares(library),
     finder: new InstanceFinder(library, scratch),
-    links: new NvLinks(library, scratch),
+    links: bindLinks(library, scratch),
     gpm: isActivityWanted ? bindGpm(library) : undefined,
   };
 }

@@ -50,6 +50,8 @@ const BUSY: Omit<Reading, 'value'> = { metric: shared.utilization.name, labels: 
 
 /** The struct of the newest header, in which the array has a fixed length: no library writes beyond it. */
 const MOST_METRICS = 333;
+/** In words: the code of the first metric, and from one to the next. */
+const [FIRST_CODE, STRIDE] = [(GPM_GET.header + GPM_METRIC.code) / 4, GPM_METRIC.size / 4];
 /** Between two samples, by the header. */
 const LEAST_MS = 100;
 
@@ -61,7 +63,9 @@ export interface GpmCalls {
   readonly sample: NvmlFunction;
   readonly sampleInstance: NvmlFunction;
   readonly metrics: NvmlFunction;
+  /** Of `nvmlGpmMetricsGet_t`, filled but for samples and answers. */
   readonly memory: Memory;
+  readonly supportMemory: Memory;
 }
 
 /** Undefined where the driver has no such functions. */
@@ -73,10 +77,14 @@ export function bindGpm(library: Library): GpmCalls | undefined {
   const sampleInstance = library.bind('nvmlGpmMigSampleGet', 'huh');
   const metrics = library.bind('nvmlGpmMetricsGet', 'p');
   if (!support || !alloc || !free || !sample || !sampleInstance || !metrics) return undefined;
-  return { support, alloc, free, sample, sampleInstance, metrics, memory: library.memory(GPM_GET.header + MOST_METRICS * GPM_METRIC.size) };
+  const memory = library.memory(GPM_GET.header + MOST_METRICS * GPM_METRIC.size);
+  memory.setU32(0, GPM_GET.version);
+  memory.setU32(GPM_GET.count, METRICS.length);
+  for (const [index, { id }] of METRICS.entries()) memory.setU32(GPM_GET.header + index * GPM_METRIC.size + GPM_METRIC.id, id);
+  return { support, alloc, free, sample, sampleInstance, metrics, memory, supportMemory: library.memory(GPM_SUPPORT.size) };
 }
 
-export function hasGpm({ support, memory }: GpmCalls, gpu: Handle): boolean {
+export function hasGpm({ support, supportMemory: memory }: GpmCalls, gpu: Handle): boolean {
   memory.setU32(0, GPM_SUPPORT.version);
   memory.setU32(GPM_SUPPORT.isSupported, 0);
   return support(gpu, memory.address) === CODE.success && memory.u32(GPM_SUPPORT.isSupported) !== 0;
@@ -141,7 +149,7 @@ export class Activity {
   }
 
   #allocated(): { older: Handle; newer: Handle } | undefined {
-    const { alloc, free, memory } = this.#calls;
+    const { alloc, free, supportMemory: memory } = this.#calls;
     if (alloc(memory.address) !== CODE.success) return undefined;
     const older = memory.pointer(0);
     if (alloc(memory.address) === CODE.success) return { older, newer: memory.pointer(0) };
@@ -152,15 +160,10 @@ export class Activity {
   /** The list of before when the values are the same. */
   #between(first: Handle, second: Handle, isBusyTold: boolean): readonly Reading[] {
     const { memory, metrics } = this.#calls;
-    memory.setU32(0, GPM_GET.version);
-    memory.setU32(GPM_GET.count, METRICS.length);
     memory.setPointer(GPM_GET.sample1, first);
     memory.setPointer(GPM_GET.sample2, second);
-    for (let index = 0; index < METRICS.length; index += 1) {
-      const at = GPM_GET.header + index * GPM_METRIC.size;
-      memory.setU32(at + GPM_METRIC.id, (METRICS[index] as GpmMetric).id);
-      memory.setU32(at + GPM_METRIC.code, CODE.unknown);
-    }
+    const { words } = memory;
+    for (let index = 0, at = FIRST_CODE; index < METRICS.length; index += 1, at += STRIDE) words[at] = CODE.unknown;
     if (metrics(memory.address) !== CODE.success) return [];
     let isSame = isBusyTold === this.#isBusyTold && this.#readings.length > 0;
     this.#isBusyTold = isBusyTold;

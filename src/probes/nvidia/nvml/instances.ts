@@ -10,11 +10,14 @@ export interface FoundInstance {
   readonly handle: Handle;
   readonly values: Values;
   readonly name?: MigName;
+  /** The name as the library wrote it; absent where it has none. */
+  readonly nameWords?: Int32Array;
 }
 
 export type InstanceHandles = readonly (Handle | undefined)[];
 
 const MIG_ENABLED = 1;
+const NAME_LENGTH = 96;
 const MOST_INSTANCES = 64;
 
 /** Finds the instances of a GPU by number; the numbers have gaps. */
@@ -22,11 +25,13 @@ export class InstanceFinder {
   readonly #library: Library;
   readonly #scratch: Memory;
   readonly #byIndex: NvmlFunction | undefined;
+  readonly #uuidOf: NvmlFunction | undefined;
 
   constructor(library: Library, scratch: Memory) {
     this.#library = library;
     this.#scratch = scratch;
     this.#byIndex = library.bind('nvmlDeviceGetMigDeviceHandleByIndex', 'hup');
+    this.#uuidOf = library.bind('nvmlDeviceGetUUID', 'hpu');
   }
 
   /** How many instances the GPU can have; 0 where it is not split. */
@@ -60,10 +65,25 @@ export class InstanceFinder {
     };
     if (this.#library.call('nvmlDeviceGetAttributes_v2', 'hp', handle, this.#scratch.address) === CODE.success)
       values['device_attributes/shared/multiprocessor_count'] = this.#scratch.u32(ATTRIBUTES.multiprocessors);
-    const uuid = this.#text('nvmlDeviceGetUUID', handle);
+    const uuid = this.#uuid(handle) ? this.#scratch.text(0, NAME_LENGTH) : undefined;
+    const nameWords = uuid === undefined ? undefined : this.#scratch.words.slice(0, NAME_LENGTH / 4);
     // The name of an instance ends in its profile: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`.
     const profile = /\bMIG (\S+)$/.exec(this.#text('nvmlDeviceGetName', handle) ?? '')?.[1] ?? '';
-    return { handle, values, ...(uuid === undefined ? {} : { name: { uuid, profile } }) };
+    return { handle, values, ...(uuid === undefined ? {} : { name: { uuid, profile } }), ...(nameWords && { nameWords }) };
+  }
+
+  /** Whether the handle still is that of the instance that was found; false where instances have no names. */
+  isStill({ handle, nameWords }: FoundInstance): boolean {
+    if (nameWords === undefined || !this.#uuid(handle)) return false;
+    const { words } = this.#scratch;
+    for (let at = 0; at < nameWords.length; at += 1) if (words[at] !== nameWords[at]) return false;
+    return true;
+  }
+
+  /** Leaves the name in the scratch memory, with zeros after it. */
+  #uuid(handle: Handle): boolean {
+    this.#scratch.clear(NAME_LENGTH);
+    return this.#uuidOf?.(handle, this.#scratch.address, NAME_LENGTH) === CODE.success;
   }
 
   #number(symbol: string, handle: Handle): number | undefined {
@@ -71,7 +91,7 @@ export class InstanceFinder {
   }
 
   #text(symbol: string, handle: Handle): string | undefined {
-    const code = this.#library.call(symbol, 'hpu', handle, this.#scratch.address, 96);
-    return code === CODE.success ? this.#scratch.text(0, 96) : undefined;
+    const code = this.#library.call(symbol, 'hpu', handle, this.#scratch.address, NAME_LENGTH);
+    return code === CODE.success ? this.#scratch.text(0, NAME_LENGTH) : undefined;
   }
 }

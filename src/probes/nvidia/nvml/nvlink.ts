@@ -1,10 +1,10 @@
 import type { Reading } from '../../../model/metric.ts';
 import { shared } from '../../../model/shared-metrics.ts';
-import { unseen } from './changes.ts';
+import { CHANGE, type Seen, unseen } from './changes.ts';
 import { CODE, kindOf } from './codes.ts';
 import { type FieldEntry, FieldPlan } from './field-plan.ts';
 import type { Values } from './getter.ts';
-import type { Handle, Library } from './library.ts';
+import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
 
 /** `NVML_NVLINK_MAX_LINKS` of nvml.h 13.3. */
@@ -19,8 +19,8 @@ const TRAFFIC: readonly (readonly [metric: string, field: number, scale: number]
   [shared.transmittedBytes.name, 202, 1],
   [shared.receivedBytes.name, 204, 1],
 ];
-/** Counters of `nvmlDeviceGetNvLinkErrorCounter`, before NVLink 5. */
-const COUNTERS: Readonly<Record<string, number>> = { replay: 0, recovery: 1, crc_flit: 2, crc_data: 3, ecc: 4 };
+/** Counters of `nvmlDeviceGetNvLinkErrorCounter`, before NVLink 5: kinds by number. */
+const COUNTERS = ['replay', 'recovery', 'crc_flit', 'crc_data', 'ecc'] as const;
 /** NVLink 5. */
 const ERROR_FIELDS: Readonly<Record<string, number>> = {
   malformed: 206,
@@ -33,78 +33,149 @@ const ERROR_FIELDS: Readonly<Record<string, number>> = {
   recovery_failed: 214,
 };
 
-/** Reads the links of a GPU: state, traffic and errors. Names of links are `nvlink0`, … */
-export class NvLinks {
-  readonly #library: Library;
-  readonly #scratch: Memory;
-  readonly #plans: readonly FieldPlan[];
-  readonly #values: Values = {};
+/** What reads links, bound to one library. */
+export interface LinkCalls {
+  readonly state: NvmlFunction | undefined;
+  readonly errorCounter: NvmlFunction | undefined;
+  readonly plans: readonly FieldPlan[];
+  readonly scratch: Memory;
+}
 
-  constructor(library: Library, scratch: Memory) {
-    this.#library = library;
-    this.#scratch = scratch;
-    this.#plans = Array.from({ length: MOST_LINKS }, (_, link) => new FieldPlan(library, fieldsOf(link)));
+export function bindLinks(library: Library, scratch: Memory): LinkCalls {
+  return {
+    state: library.bind('nvmlDeviceGetNvLinkState', 'hup'),
+    errorCounter: library.bind('nvmlDeviceGetNvLinkErrorCounter', 'huip'),
+    plans: Array.from({ length: MOST_LINKS }, (_, link) => new FieldPlan(library, fieldsOf(link))),
+    scratch,
+  };
+}
+
+/** The links of a GPU: state, traffic and errors. Names of links are `nvlink0`, … */
+export class GpuLinks {
+  /** Empty for boards without links. */
+  readings: readonly Reading[] = [];
+  readonly #calls: LinkCalls;
+  readonly #gpu: Handle;
+  #links: Link[] = [];
+  /** The board has no links, as long as its instances. */
+  #isWithout = false;
+  #isForgotten = false;
+
+  constructor(calls: LinkCalls, gpu: Handle) {
+    this.#calls = calls;
+    this.#gpu = gpu;
   }
 
-  /** Empty for boards without links; `before` itself when nothing changed. */
-  read(handle: Handle, before: readonly Reading[]): readonly Reading[] {
-    const readings = this.#read(handle);
-    const isSame = readings.length === before.length && readings.every((reading, at) => isEqual(reading, before[at] as Reading));
-    return isSame ? before : readings;
-  }
-
-  #read(handle: Handle): readonly Reading[] {
-    const readings: Reading[] = [];
-    for (let link = 0; link < MOST_LINKS; link += 1) {
-      const code = this.#library.call('nvmlDeviceGetNvLinkState', 'hup', handle, link, this.#scratch.address);
-      // Beyond the last link, or no links at all.
-      if (code === CODE.invalidArgument || code === CODE.notSupported || code === CODE.functionNotFound) break;
-      if (code !== CODE.success) {
-        if (kindOf(code) === 'device' || kindOf(code) === 'node') break;
-        continue;
+  /** True when something changed. */
+  refresh(): boolean {
+    if (this.#isWithout) return false;
+    let isOther = this.#isForgotten;
+    this.#isForgotten = false;
+    let told = 0;
+    for (let number = 0; number < MOST_LINKS; number += 1) {
+      const code = this.#calls.state?.(this.#gpu, number, this.#calls.scratch.address) ?? CODE.functionNotFound;
+      if (code !== CODE.success && isLast(code)) {
+        this.#isWithout = number === 0 && isForGood(code);
+        break;
       }
-      const isUp = this.#scratch.u32(0) === 1;
-      readings.push({ metric: shared.linkUp.name, labels: { port: `nvlink${link}` }, value: Number(isUp) });
-      if (isUp) readings.push(...this.#counters(handle, link));
+      const isUp = code === CODE.success ? this.#calls.scratch.u32(0) === 1 : undefined;
+      this.#links[number] ??= new Link(this.#calls, this.#gpu, number);
+      if ((this.#links[number] as Link).refresh(isUp)) isOther = true;
+      told += 1;
     }
-    return readings;
+    if (!isOther && told === this.#links.length) return false;
+    this.#links.length = told;
+    this.readings = this.#links.flatMap(({ readings }) => readings);
+    return true;
   }
 
-  #counters(handle: Handle, link: number): readonly Reading[] {
-    const port = `nvlink${link}`;
-    const plan = this.#plans[link] as FieldPlan;
-    // Links of another GPU were read in between: nothing is known.
-    plan.read(handle, this.#values, unseen(plan.words));
-    const number = (path: string): number | undefined => {
-      const value = this.#values[path];
-      return typeof value === 'number' ? value : undefined;
-    };
-    const byMetric = new Map<string, number>();
-    for (const [metric, field, scale] of TRAFFIC) {
-      const value = number(`${link}/${field}`);
-      if (value !== undefined) byMetric.set(metric, value * scale);
-    }
-    const traffic = [...byMetric].map(([metric, value]) => ({ metric, labels: { port }, value }));
-    const errors = [
-      ...this.#errorCounters(handle, link),
-      ...Object.entries(ERROR_FIELDS).map(([kind, field]) => [kind, number(`${link}/${field}`)] as const),
-    ];
-    return [
-      ...traffic,
-      ...errors.flatMap(([kind, value]) => (value === undefined ? [] : [{ metric: NVLINK_ERRORS, labels: { port, kind }, value }])),
-    ];
-  }
-
-  #errorCounters(handle: Handle, link: number): readonly (readonly [string, number | undefined])[] {
-    return Object.entries(COUNTERS).map(([kind, counter]) => {
-      const code = this.#library.call('nvmlDeviceGetNvLinkErrorCounter', 'huip', handle, link, counter, this.#scratch.address);
-      return [kind, code === CODE.success ? this.#scratch.u64(0) : undefined] as const;
-    });
+  forget(): void {
+    this.#links = [];
+    this.readings = [];
+    this.#isWithout = false;
+    this.#isForgotten = true;
   }
 }
 
-const isEqual = (a: Reading, b: Reading): boolean =>
-  a.value === b.value && a.metric === b.metric && a.labels?.port === b.labels?.port && a.labels?.kind === b.labels?.kind;
+const isForGood = (code: number): boolean => code === CODE.notSupported || code === CODE.functionNotFound;
+/** Beyond the last link, no links at all, or nothing that would answer. */
+const isLast = (code: number): boolean =>
+  isForGood(code) || code === CODE.invalidArgument || kindOf(code) === 'device' || kindOf(code) === 'node';
+
+/** One link: what it told last, so that of the same answers nothing is made. */
+class Link {
+  readings: readonly Reading[] = [];
+  readonly #calls: LinkCalls;
+  readonly #gpu: Handle;
+  readonly #number: number;
+  readonly #values: Values = {};
+  readonly #seen: Seen;
+  readonly #counters: (number | undefined)[] = COUNTERS.map(() => undefined);
+  /** Of NVLink 5 no counter is told this way. */
+  #hasCounters = true;
+  #isUp: boolean | undefined;
+
+  constructor(calls: LinkCalls, gpu: Handle, number: number) {
+    this.#calls = calls;
+    this.#gpu = gpu;
+    this.#number = number;
+    this.#seen = unseen((calls.plans[number] as FieldPlan).words);
+  }
+
+  /** True when something changed. `isUp`: undefined when the state is not told. */
+  refresh(isUp: boolean | undefined): boolean {
+    const isOtherState = isUp !== this.#isUp;
+    this.#isUp = isUp;
+    const isCounted = isUp === true && this.#count();
+    if (!isOtherState && !isCounted) return false;
+    this.readings = isUp === undefined ? [] : this.#told(isUp);
+    return true;
+  }
+
+  #count(): boolean {
+    this.#seen.change = CHANGE.none;
+    this.#seen.code = (this.#calls.plans[this.#number] as FieldPlan).read(this.#gpu, this.#values, this.#seen);
+    const isCounted = this.#hasCounters && this.#countErrors();
+    return isCounted || this.#seen.change !== CHANGE.none;
+  }
+
+  #countErrors(): boolean {
+    let [isOther, isTold] = [false, false];
+    for (let counter = 0; counter < COUNTERS.length; counter += 1) {
+      const { errorCounter, scratch } = this.#calls;
+      const code = errorCounter?.(this.#gpu, this.#number, counter, scratch.address) ?? CODE.functionNotFound;
+      const value = code === CODE.success ? scratch.u64(0) : undefined;
+      isTold ||= !isForGood(code);
+      if (value !== this.#counters[counter]) isOther = true;
+      this.#counters[counter] = value;
+    }
+    this.#hasCounters = isTold;
+    return isOther;
+  }
+
+  #told(isUp: boolean): readonly Reading[] {
+    const port = `nvlink${this.#number}`;
+    const readings: Reading[] = [{ metric: shared.linkUp.name, labels: { port }, value: Number(isUp) }];
+    if (!isUp) return readings;
+    const byMetric = new Map<string, number>();
+    for (const [metric, field, scale] of TRAFFIC) {
+      const value = this.#field(field);
+      if (value !== undefined) byMetric.set(metric, value * scale);
+    }
+    for (const [metric, value] of byMetric) readings.push({ metric, labels: { port }, value });
+    const errors = [
+      ...COUNTERS.map((kind, counter) => [kind, this.#counters[counter]] as const),
+      ...Object.entries(ERROR_FIELDS).map(([kind, field]) => [kind, this.#field(field)] as const),
+    ];
+    for (const [kind, value] of errors) if (value !== undefined) readings.push({ metric: NVLINK_ERRORS, labels: { port, kind }, value });
+    return readings;
+  }
+
+  #field(field: number): number | undefined {
+    const value = this.#values[`${this.#number}/${field}`];
+    return typeof value === 'number' ? value : undefined;
+  }
+}
 
 function fieldsOf(link: number): readonly FieldEntry[] {
   const ids = [...TRAFFIC.map(([, field]) => field), ...Object.values(ERROR_FIELDS)];

@@ -1,0 +1,104 @@
+import type { Host } from '../../../host/host.ts';
+import { normalizePciAddress } from '../../../host/pci.ts';
+import type { Element } from '../document.ts';
+import { type Bound, bindAll } from './bound.ts';
+import { unseen } from './changes.ts';
+import { CODE } from './codes.ts';
+import { EventSet } from './events.ts';
+import { type BoundGetter, bindGetter, type Values } from './getter.ts';
+import { identityGetters } from './getters-facts.ts';
+import { Gpu } from './gpu.ts';
+import { PCI_INFO } from './layouts.ts';
+import type { Handle, Library } from './library.ts';
+import type { Memory } from './memory.ts';
+
+/** A GPU and its address; `index-<n>` where the library does not tell it. */
+export interface FoundGpu {
+  readonly gpu: Gpu;
+  readonly pciAddress: string;
+}
+
+/** What the library gave when it was started: handles and sets, which end with it. */
+export interface Client {
+  readonly gpus: readonly FoundGpu[];
+  /** GPUs that gave no handle. */
+  readonly unreadable: readonly { readonly index: number; readonly code: number }[];
+  readonly events: EventSet | undefined;
+  /** The same as long as the library runs: what changes is in the GPUs' values. */
+  readonly elements: { readonly log: Element; readonly gpus: readonly Gpu[] };
+}
+
+/** Starts the library and finds what it knows. */
+export class ClientStarter {
+  readonly #library: Library;
+  readonly #host: Pick<Host, 'sys'>;
+  readonly #isActivityWanted: boolean;
+  readonly #scratch: Memory;
+  readonly #identity: readonly BoundGetter[];
+
+  constructor(library: Library, host: Pick<Host, 'sys'>, isActivityWanted: boolean) {
+    this.#library = library;
+    this.#host = host;
+    this.#isActivityWanted = isActivityWanted;
+    this.#scratch = library.memory(4_096);
+    this.#identity = identityGetters.map((getter) => bindGetter(library, getter));
+  }
+
+  /** The code with which the library refused. */
+  start(): Client | number {
+    const { guard } = this.#host.sys;
+    if (guard?.enter('nvml/nvmlInit_v2') === false) return CODE.unknown;
+    const code = this.#library.call('nvmlInit_v2', '');
+    guard?.leave();
+    if (code !== CODE.success) return code;
+    const driver = this.#systemText('nvmlSystemGetDriverVersion');
+    const bound = bindAll(this.#library, this.#scratch, driver ?? '', this.#isActivityWanted);
+    const count = this.#library.call('nvmlDeviceGetCount_v2', 'p', this.#scratch.address);
+    const found = Array.from({ length: count === CODE.success ? this.#scratch.u32(0) : 0 }, (_, index) => this.#find(index, bound));
+    const gpus = found.flatMap((each) => (each !== undefined && 'gpu' in each ? [each] : []));
+    const handles = gpus.map(({ gpu }) => gpu.handle);
+    return {
+      gpus,
+      unreadable: found.flatMap((each) => (each !== undefined && 'code' in each ? [each] : [])),
+      events: EventSet.open(this.#library, handles, guard),
+      elements: {
+        log: { kmd_version: driver, cuda_umd_version: this.#cudaVersion(), gpu: gpus.map(({ gpu }) => gpu.values as Element) },
+        gpus: gpus.map(({ gpu }) => gpu),
+      },
+    };
+  }
+
+  /** Undefined for a GPU of which an earlier call has not come back. */
+  #find(index: number, bound: Bound): FoundGpu | { readonly index: number; readonly code: number } | undefined {
+    const { guard } = this.#host.sys;
+    const code = this.#library.call('nvmlDeviceGetHandleByIndex_v2', 'up', index, this.#scratch.address);
+    if (code !== CODE.success) return { index, code };
+    const handle = this.#scratch.pointer(0);
+    const identity: Values = this.#pciInfo(handle);
+    const pciAddress = normalizePciAddress(String(identity['@id'] ?? '')) ?? `index-${index}`;
+    const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
+    if (guard !== undefined && guard.name(place) === undefined) return undefined;
+    for (const getter of this.#identity) getter.read(handle, identity, unseen(getter.words));
+    return { gpu: new Gpu(handle, identity, bound, place, guard), pciAddress };
+  }
+
+  #pciInfo(handle: Handle): Values {
+    this.#scratch.clear(PCI_INFO.size);
+    if (this.#library.call('nvmlDeviceGetPciInfo_v3', 'hp', handle, this.#scratch.address) !== CODE.success) return {};
+    const busId = this.#scratch.text(PCI_INFO.busId, PCI_INFO.busIdLength);
+    const pciDevice = this.#scratch.u32(PCI_INFO.deviceId).toString(16).toUpperCase().padStart(8, '0');
+    return { '@id': busId, 'pci/pci_bus_id': busId, 'pci/pci_device_id': `0x${pciDevice}` };
+  }
+
+  #systemText(symbol: string): string | undefined {
+    const code = this.#library.call(symbol, 'pu', this.#scratch.address, 80);
+    return code === CODE.success ? this.#scratch.text(0, 80) : undefined;
+  }
+
+  /** The first form of the call: the second looks for another library, which may not be mounted. */
+  #cudaVersion(): string | undefined {
+    if (this.#library.call('nvmlSystemGetCudaDriverVersion', 'p', this.#scratch.address) !== CODE.success) return undefined;
+    const version = this.#scratch.u32(0);
+    return `${Math.floor(version / 1_000)}.${Math.floor((version % 1_000) / 10)}`;
+  }
+}

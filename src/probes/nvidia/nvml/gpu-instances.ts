@@ -1,0 +1,108 @@
+import type { Reading } from '../../../model/metric.ts';
+import { instanceKey, type MigName } from '../listing.ts';
+import type { Bound } from './bound.ts';
+import type { CallNotes } from './call-notes.ts';
+import type { Values } from './getter.ts';
+import type { FoundInstance, InstanceHandles } from './instances.ts';
+import type { Handle } from './library.ts';
+import { Respondent } from './respondent.ts';
+
+export interface Instance extends FoundInstance {
+  readonly respondent: Respondent;
+  /** Readings of its own that have no path. */
+  more: readonly Reading[];
+}
+
+/** The instances of one GPU, which come and go without a reset. */
+export class GpuInstances {
+  readonly #bound: Pick<Bound, 'questions' | 'finder'>;
+  readonly #handle: Handle;
+  readonly #values: Values;
+  readonly #notes: CallNotes;
+  #handles: InstanceHandles = [];
+  #mode: Values[string];
+  #all: readonly Instance[] = [];
+
+  /** `values`: of the GPU. */
+  constructor(bound: Pick<Bound, 'questions' | 'finder'>, handle: Handle, values: Values, notes: CallNotes) {
+    this.#bound = bound;
+    this.#handle = handle;
+    this.#values = values;
+    this.#notes = notes;
+  }
+
+  /** Another list whenever one came or went. */
+  get all(): readonly Instance[] {
+    return this.#all;
+  }
+
+  /** Names, for those that told them. */
+  names(): readonly (readonly [string, MigName])[] {
+    const uuid = String(this.#values.uuid);
+    return this.#all.flatMap(({ values, name }) =>
+      name === undefined ? [] : [[instanceKey(uuid, String(values.gpu_instance_id), String(values.compute_instance_id)), name] as const],
+    );
+  }
+
+  /** True when instances came or went, which also changes what the GPU tells of itself. */
+  refresh(isDue: boolean): boolean {
+    const mode = this.#values['mig_mode/current_mig'];
+    const isOtherMode = mode !== this.#mode;
+    this.#mode = mode;
+    const before = this.#all;
+    if (isDue || isOtherMode) this.#look(isOtherMode);
+    const { fastInstance, slowInstance } = this.#bound.questions;
+    let isGone = false;
+    for (const { respondent } of this.#all) {
+      if (respondent.ask(fastInstance).isUnknown === true) isGone = true;
+      if (isDue) respondent.ask(slowInstance);
+    }
+    if (isGone && !isDue) {
+      this.#look(true);
+      for (const { respondent } of this.#all) respondent.ask(fastInstance);
+    }
+    return this.#all !== before;
+  }
+
+  #look(isNew: boolean): void {
+    const { finder } = this.#bound;
+    const handles = this.#notes.during('nvmlDeviceGetMigDeviceHandleByIndex', () =>
+      finder.handles(this.#handle, finder.most(this.#handle, this.#mode), this.#handles),
+    );
+    const isSame = !isNew && handles === this.#handles;
+    this.#handles = handles;
+    this.#notes.during('nvmlDeviceGetGpuInstanceId', () => {
+      if (!isSame || !this.#areStillThere()) this.#describe(isNew);
+    });
+  }
+
+  /** Handles may be given anew, the name of an instance is not. */
+  #areStillThere(): boolean {
+    let count = 0;
+    for (const handle of this.#handles) if (handle !== undefined) count += 1;
+    return count === this.#all.length && this.#all.every((instance) => this.#bound.finder.isStill(instance));
+  }
+
+  #describe(isNew: boolean): void {
+    const found = this.#handles.flatMap((handle, index) =>
+      handle === undefined ? [] : (this.#bound.finder.describe(handle, index) ?? []),
+    );
+    if (!isNew && found.length === this.#all.length && found.every((each, index) => isSameInstance(each, this.#all[index]))) return;
+    this.#all = found.map((each) => {
+      const respondent = new Respondent(each.handle, each.values, this.#notes);
+      respondent.ask(this.#bound.questions.slowInstance);
+      return { ...each, respondent, more: [] };
+    });
+    this.#values['mig_devices/mig_device'] = this.#all.map(({ values }) => values);
+  }
+}
+
+function isSameInstance(found: FoundInstance, known: FoundInstance | undefined): boolean {
+  return (
+    known !== undefined &&
+    found.handle === known.handle &&
+    found.name?.uuid === known.name?.uuid &&
+    found.values.gpu_instance_id === known.values.gpu_instance_id &&
+    found.values.compute_instance_id === known.values.compute_instance_id
+  );
+}
