@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { imageStart } from '../support/image.ts';
+import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
+import { ImageBuild, whyNoBuild } from './support/image-build.ts';
+
+const DOCKERFILE = 'deploy/Dockerfile';
+const IMAGE = 'localhost/device-agent:0.1.0';
+const why = whyNoBuild();
+if (why !== undefined) process.stderr.write(`skipped: building the image, ${why}\n`);
+
+describe.skipIf(why !== undefined)('the image that a container engine builds', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'device-agent-build-'));
+  const images = new ImageBuild(join(directory, 'images'));
+  const start = imageStart(DOCKERFILE);
+  let whyNot: string | undefined;
+  let agent: ServedAgent | undefined;
+
+  beforeAll(() => {
+    const base = /^ARG BASE=(\S+)$/m.exec(readFileSync(DOCKERFILE, 'utf8'))?.[1];
+    images.makeBase(`localhost/${base}`);
+    whyNot = images.build(DOCKERFILE, IMAGE);
+    if (whyNot !== undefined) process.stderr.write(`skipped: building the image, ${whyNot}\n`);
+  });
+  afterAll(async () => {
+    await agent?.stop('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('says how it is started', ({ skip }) => {
+    skip(whyNot !== undefined);
+    const { Env, Entrypoint, Cmd, ExposedPorts } = images.config(IMAGE);
+    expect([Entrypoint, Cmd]).toEqual([start.entrypoint, start.arguments]);
+    expect(Env).toEqual(expect.arrayContaining(Object.entries(start.env).map(([name, value]) => `${name}=${value}`)));
+    expect(Object.keys(ExposedPorts)).toEqual(['9835/tcp']);
+  });
+
+  it('has the program and nothing of its making', ({ skip }) => {
+    skip(whyNot !== undefined);
+    const list = `const { readdirSync } = require('node:fs'); console.log(JSON.stringify([readdirSync('/'), readdirSync('/opt/device-agent')]))`;
+    const [program = '', ...words] = images.inContainer(IMAGE, ['node', '-e', list]);
+    const [top, own] = JSON.parse(execFileSync(program, words, { encoding: 'utf8' })) as [string[], string[]];
+    expect(top).not.toContain('src');
+    expect(own).toEqual(expect.arrayContaining(['main.js', 'probe-worker.js', 'facts-process.js', 'node_modules', 'package.json']));
+  });
+
+  it('reads the host by what is mounted, is scraped, and ends on SIGTERM', async ({ skip }) => {
+    skip(whyNot !== undefined);
+    for (const path of ['sys', 'proc']) mkdirSync(join(directory, path));
+    new TreeWriter(directory).apply(
+      infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} },
+    );
+    const volumes = { [join(directory, 'sys')]: '/host/sys', [join(directory, 'proc')]: '/host/proc' };
+    const command = [...start.entrypoint, ...start.arguments, '--path.sysfs=/host/sys', '--path.procfs=/host/proc', '--state.file='];
+    agent = await startAgent(images.inContainer(IMAGE, command, volumes));
+    const page = await agent.until(
+      'an HCA',
+      (text) => seriesValue(text, 'device_received_bytes_total', { device: 'mlx5_1' }) !== undefined,
+    );
+    expect(seriesValue(page, 'device_agent_probe_success', { family: 'infiniband' })).toBe(1);
+    // The engine passes no signals on.
+    const exited = new Promise((resolve) => agent?.child.once('exit', resolve));
+    process.kill(Number(/"pid":(\d+)/.exec(agent.log())?.[1]), 'SIGTERM');
+    expect(await exited).toBe(0);
+  });
+});
