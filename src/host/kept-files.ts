@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { DirectoryMark } from './directory-mark.ts';
 import { type NativeFiles, type NativeMemory, nativeFiles } from './native-files.ts';
 import type { ReadGuard } from './read-guard.ts';
@@ -8,6 +8,7 @@ import { errnoName, isShortage, type ReadResult, type Tree } from './tree.ts';
 /** Largest attribute that the kernel gives in one read. A file that fills it is no small file. */
 const LENGTH = 4_096;
 const CLOSED = -1;
+const { O_RDONLY, O_NOATIME = 0 } = constants;
 
 /** One small file that is read again and again. Belongs to the group that made it. */
 export interface KeptFile {
@@ -41,6 +42,7 @@ export class KeptFiles {
   #noted: KeptGroup | undefined;
   #capacity: number;
   #kept = 0;
+  #flags = O_RDONLY | O_NOATIME;
 
   /** `capacity`: how many descriptors may be kept at the same time. `native` loads the direct way to the kernel. */
   constructor(tree: Tree, capacity: number, native: () => NativeFiles | undefined = nativeFiles) {
@@ -153,11 +155,23 @@ export class KeptFiles {
 
   #open(path: string): number {
     try {
-      return openSync(path, 'r');
+      return this.#openUnseen(path);
     } catch (error) {
       if (!isShortage(errnoName(error)) || this.#kept === 0) throw error;
       this.giveWay();
-      return openSync(path, 'r');
+      return this.#openUnseen(path);
+    }
+  }
+
+  /** Looking leaves no trace: without the flag each read would ask, outside of sysfs, whether to note the time of access. */
+  #openUnseen(path: string): number {
+    try {
+      return openSync(path, this.#flags);
+    } catch (error) {
+      // Only the owner and the superuser may.
+      if (errnoName(error) !== 'EPERM' || this.#flags === O_RDONLY) throw error;
+      this.#flags = O_RDONLY;
+      return openSync(path, this.#flags);
     }
   }
 

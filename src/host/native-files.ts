@@ -13,6 +13,9 @@ const WORDS = [8, 9, 24, 25, 26, 28, 29, 30, 34, 35] as const;
 const CHANGED_AT = { seconds: 12, nanoseconds: 26 };
 const MODIFIED_AT = { seconds: 14, nanoseconds: 30 };
 
+/** Number of the system call `pread64`, by architecture. */
+const PREAD: Readonly<Record<string, number>> = { x64: 17, arm64: 67 };
+
 type Call = (...values: number[]) => number;
 
 /** Memory whose address system calls are given. Whoever holds it keeps it where it is. */
@@ -38,7 +41,7 @@ export class NativeFiles {
 
   constructor(koffi: typeof koffiModule) {
     const library = koffi.load(null);
-    this.#pread = library.func('pread', 'long', ['int', 'uintptr_t', 'size_t', 'long']) as unknown as Call;
+    this.#pread = preadOf(library);
     this.#statx = library.func('statx', 'int', ['int', 'uintptr_t', 'int', 'uint', 'uintptr_t']) as unknown as Call;
     this.#address = (bytes) => Number(koffi.address(bytes));
     this.#result = this.memory(STATX_BYTES);
@@ -96,6 +99,17 @@ export class NativeFiles {
       Number(seconds[time.seconds]) * 1_000 + (this.#words[time.nanoseconds] as number) / 1_000_000;
     return Math.max(ms(CHANGED_AT), ms(MODIFIED_AT));
   }
+}
+
+/**
+ * The C library's `pread` lets other threads cancel the call, which costs a twentieth of it and serves nobody here: where the number is
+ * known the kernel is called without it.
+ */
+function preadOf(library: ReturnType<typeof koffiModule.load>): Call {
+  const number = PREAD[process.arch];
+  if (number === undefined) return library.func('pread', 'long', ['int', 'uintptr_t', 'size_t', 'long']) as unknown as Call;
+  const call = library.func('syscall', 'long', ['int', 'int', 'uintptr_t', 'size_t', 'long']) as unknown as Call;
+  return (fd, address, length, offset) => call(number, fd as number, address as number, length as number, offset as number);
 }
 
 /** Undefined where the module that makes such calls does not load, or the C library lacks one of them: Node's own way serves as well. */

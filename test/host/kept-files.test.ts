@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   closeSync,
   existsSync,
   mkdirSync,
@@ -9,6 +10,8 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -296,4 +299,33 @@ describe('sysfs', () => {
   });
 
   it('is no directory of files', () => expect(isSysfs(tmpdir())).toBe(false));
+});
+
+describe('the time at which a file was last read', () => {
+  /** Older than its content, which makes the kernel note the next read. */
+  const grown = (): void => {
+    put('port/state', '4: ACTIVE\n');
+    utimesSync(join(root, 'port/state'), 1_000, 2_000);
+    chmodSync(root, 0o755);
+    chmodSync(join(root, 'port'), 0o755);
+  };
+  const readAtMs = (): number => statSync(join(root, 'port/state')).atimeMs;
+
+  it('is left as it was', () => {
+    grown();
+    const read = told(reader().group, 'port/state');
+    expect([read(), read(), readAtMs()]).toEqual(['4: ACTIVE\n', '4: ACTIVE\n', 1_000_000]);
+  });
+
+  it.runIf(process.getuid?.() === 0)('is noted where another owner may not leave it out, and the file is read all the same', () => {
+    grown();
+    const { group } = reader();
+    process.seteuid?.(65_534);
+    try {
+      const read = told(group, 'port/state');
+      expect([read(), read()]).toEqual(['4: ACTIVE\n', '4: ACTIVE\n']);
+    } finally {
+      process.seteuid?.(0);
+    }
+  });
 });

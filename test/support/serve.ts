@@ -17,9 +17,9 @@ export interface ServedAgent {
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** The built agent. `wrapper`: a command that runs the one that follows it, such as one that sets a limit first. */
-export function serve(flags: readonly string[], command = 'serve', wrapper: readonly string[] = []): Promise<ServedAgent> {
-  return startAgent([...wrapper, process.execPath, 'dist/cli/main.js', command, ...flags]);
+/** The built agent. */
+export function serve(flags: readonly string[], command = 'serve'): Promise<ServedAgent> {
+  return startAgent([process.execPath, 'dist/cli/main.js', command, ...flags]);
 }
 
 /** Starts any build of the agent by its command line, and waits for its address; fails with its log when there is none. */

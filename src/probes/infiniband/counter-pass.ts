@@ -78,8 +78,9 @@ export class Changes {
 
 /** A count that stays where it is: the counter is full. */
 export function isSaturated(row: CounterRow, count: Count): boolean {
-  if (row.ceilings === undefined) return false;
-  for (const ceiling of row.ceilings) if (ceiling === count) return true;
+  const { ceilings } = row;
+  if (ceilings === undefined) return false;
+  for (let at = 0; at < ceilings.length; at += 1) if (ceilings[at] === count) return true;
   return false;
 }
 
