@@ -21,10 +21,12 @@ const PODS = 60;
 const SIZES = [
   { name: '1', hcas: 1 },
   { name: '8', hcas: 8 },
+  { name: '10', hcas: 10 },
+  { name: '14', hcas: 14 },
   { name: '32', hcas: 32 },
   { name: '80', hcas: 80 },
   { name: '136 (8 PF, 128 VF)', hcas: 8, vfs: 128 },
-].filter(({ name }) => values.only === undefined || name.startsWith(values.only));
+].filter(({ name }) => values.only === undefined || values.only.split(',').includes(name.split(' ', 1)[0]));
 
 const EXPORTERS = await nodeExporters();
 const HAS_FLOOR = hasCompiler('the bare reads are not compared with');
