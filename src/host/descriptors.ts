@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, readFileSync } from 'node:fs';
 
 /** Descriptors that files kept open leave to sockets, threads, pipes and files that are opened for a moment. */
 const RESERVE = 256;
@@ -27,4 +27,13 @@ export function parseSoftLimit(text: string): number | undefined {
   const word = /^Max open files\s+(\S+)/m.exec(text)?.[1];
   if (word === 'unlimited') return MOST * 2;
   return word !== undefined && /^\d+$/.test(word) ? Number(word) : undefined;
+}
+
+/** Closes a descriptor that the kernel may have taken back already. */
+export function closeQuietly(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {
+    // It has.
+  }
 }

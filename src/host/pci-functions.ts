@@ -1,6 +1,7 @@
 import { ConfigHeader } from './config-header.ts';
 import { keepableDescriptors } from './descriptors.ts';
-import { type KeptFile, KeptFiles, type KeptGroup } from './kept-files.ts';
+import { KeptFiles } from './kept-files.ts';
+import type { KeptFile, KeptGroup } from './kept-group.ts';
 import { AER_FILES, type AerCounters, isAsleepState, parseAerFiles } from './pcie.ts';
 import type { ReadResult, Tree } from './tree.ts';
 

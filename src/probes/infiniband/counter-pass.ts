@@ -1,4 +1,4 @@
-import type { KeptFile } from '../../host/kept-files.ts';
+import type { KeptFile } from '../../host/kept-group.ts';
 import type { SeriesId, Value } from '../../model/metric.ts';
 import { Readings } from '../../model/readings.ts';
 import type { CounterRow } from './counters.ts';

@@ -1,4 +1,4 @@
-import type { KeptFile, KeptGroup } from '../../host/kept-files.ts';
+import type { KeptFile, KeptGroup } from '../../host/kept-group.ts';
 import type { Tree } from '../../host/tree.ts';
 import { hours, type Millis } from '../../model/duration.ts';
 import type { Labels, SeriesId, Value } from '../../model/metric.ts';

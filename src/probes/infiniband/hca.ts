@@ -1,5 +1,6 @@
 import { DirectoryMark } from '../../host/directory-mark.ts';
-import type { KeptFiles, KeptGroup } from '../../host/kept-files.ts';
+import type { KeptFiles } from '../../host/kept-files.ts';
+import type { KeptGroup } from '../../host/kept-group.ts';
 import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
 import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
 import { CounterPlan } from './counter-plan.ts';

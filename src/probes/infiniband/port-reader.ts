@@ -1,4 +1,5 @@
-import type { KeptFiles, KeptGroup } from '../../host/kept-files.ts';
+import type { KeptFiles } from '../../host/kept-files.ts';
+import type { KeptGroup } from '../../host/kept-group.ts';
 import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
 import { CounterPlan, portPlaces } from './counter-plan.ts';
 import { isDue, type Paces } from './paces.ts';

@@ -1,4 +1,4 @@
-import type { KeptFile, KeptGroup } from '../../host/kept-files.ts';
+import type { KeptFile, KeptGroup } from '../../host/kept-group.ts';
 import type { ReadResult, Tree } from '../../host/tree.ts';
 import type { Reading } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
