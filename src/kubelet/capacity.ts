@@ -57,8 +57,8 @@ export class Capacity {
 
   #mark(identity: string): string | undefined {
     if (this.#checkpoint === '') return undefined;
+    // The checkpoint is replaced by renaming, which the directory shows as well.
     const directory = settledMark(dirname(this.#checkpoint), this.#clock);
-    const file = settledMark(this.#checkpoint, this.#clock);
-    return directory === undefined || file === undefined ? undefined : `${identity} ${directory} ${file}`;
+    return directory === undefined ? undefined : `${identity} ${directory}`;
   }
 }

@@ -18,8 +18,9 @@ export function settledMark(path: string, clock: Clock): string | undefined {
 
 function markOf(path: string): { readonly text: string; readonly changedMs?: number } {
   try {
-    const { dev, ino, mtimeMs, mtimeNs, size } = statSync(path, { bigint: true });
-    return { text: `${dev}:${ino}:${mtimeNs}:${size}`, changedMs: Number(mtimeMs) };
+    // The number has more digits than the clock of the file system ticks.
+    const { dev, ino, mtimeMs, size } = statSync(path);
+    return { text: `${dev}:${ino}:${mtimeMs}:${size}`, changedMs: mtimeMs };
   } catch (error) {
     return { text: errnoName(error) };
   }

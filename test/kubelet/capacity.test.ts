@@ -16,7 +16,7 @@ async function quietNode({ checkpoint, ...settings }: Omit<SimulatedKubeletSetti
   const clock = new ManualClock();
   const settle = (): void => {
     const seconds = clock.now() / 1_000 - 60;
-    for (const path of [kubelet.checkpoint, dirname(kubelet.checkpoint)]) utimesSync(path, seconds, seconds);
+    utimesSync(dirname(kubelet.checkpoint), seconds, seconds);
   };
   settle();
   const poller = makePoller({ clock, options: checkpoint === undefined ? {} : { checkpoint } });
@@ -65,7 +65,7 @@ describe('what the kubelet can hand out', () => {
 
   it('is asked for again and again while the last change is so young that the next could look the same', async () => {
     const { kubelet, clock, poller, asked } = await quietNode();
-    for (const path of [kubelet.checkpoint, dirname(kubelet.checkpoint)]) utimesSync(path, clock.now() / 1_000, clock.now() / 1_000);
+    utimesSync(dirname(kubelet.checkpoint), clock.now() / 1_000, clock.now() / 1_000);
     for (const _ of [1, 2, 3]) await poller.refresh();
     expect(asked()).toBe(4);
     clock.advance(1_001);
@@ -96,10 +96,9 @@ describe('what the kubelet can hand out', () => {
 
   it('stands while the rate limit is in the way of asking, and is asked for as soon as that is over', async () => {
     const kubeletClock = new ManualClock();
-    const { kubelet, poller, settle, asked } = await quietNode({ rate: { perSecond: 1, burst: 3 }, clock: kubeletClock });
+    const { kubelet, poller, asked } = await quietNode({ rate: { perSecond: 1, burst: 3 }, clock: kubeletClock });
     kubelet.setStock(stock('a'));
-    settle();
-    utimesSync(kubelet.checkpoint, 1, 1);
+    utimesSync(dirname(kubelet.checkpoint), 1, 1);
     await poller.refresh();
     expect(poller.current().problem).toBeUndefined();
     expect(idsOf(poller)).toEqual(['a', 'b']);
