@@ -39,7 +39,12 @@ async function measure({ name, hcas, vfs = 0 }) {
   const files = counterFiles(node.roots.sysfs);
   const ids = Array.from({ length: Math.min(PODS, hcas + vfs) }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, PODS, ids);
-  const core = await startCore({ roots: node.roots, socket: kubelet.podResourcesSocket, families: ['infiniband'] });
+  const core = await startCore({
+    roots: node.roots,
+    socket: kubelet.podResourcesSocket,
+    checkpoint: kubelet.checkpoint,
+    families: ['infiniband'],
+  });
   const exporters = await Promise.all(EXPORTERS.map((exporter) => startNodeExporter(node.roots.sysfs, exporter)));
   const floor = HAS_FLOOR ? await startFloor(files) : undefined;
   const took = { agent: [], wall: [], asked: [], floor: [], exporters: exporters.map(() => []) };

@@ -17,6 +17,10 @@ const PROGRAMS = {
     quick: ['--rounds=1', '--reads=20', '--starts=3'],
   },
   pods: { question: 'decoding and joining a List, against the bare decode', quick: ['--rounds=1', '--turns=10'] },
+  'list-call': {
+    question: 'what does one List call cost, spaced as in an agent, against the bare request',
+    quick: ['--rounds=1', '--turns=10', '--warm=20', '--quiet=2'],
+  },
   'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5', '--interval=1s'] },
   start: { question: 'from the start to listening and to a page with all devices, built and bundled', quick: ['--quick'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--rounds=1', '--seconds=3'] },

@@ -14,13 +14,13 @@ const { pluginOptions } = await dist('plugin/options.js');
 const { defaultValues } = await dist('model/options.js');
 const { familyLoaders } = await dist('probes/families.js');
 
-const { roots, socket, families: wanted, options = {} } = JSON.parse(process.argv[2]);
+const { roots, socket, checkpoint = '', families: wanted, options = {} } = JSON.parse(process.argv[2]);
 const families = await Promise.all(wanted.map((name) => familyLoaders[name]()));
 const settings = {
   roots,
   refresh: defaultValues(refreshOptions),
   device: defaultValues(deviceOptions),
-  podResources: { ...defaultValues(podResourcesOptions), socket, checkpoint: '' },
+  podResources: { ...defaultValues(podResourcesOptions), socket, checkpoint },
   families: families.map((family) => ({ family, options: { ...defaultValues(family.options), ...options[family.name] } })),
   pools: [],
   health: {},
