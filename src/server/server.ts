@@ -1,39 +1,13 @@
 import { createServer as createHttpServer, type Server } from 'node:http';
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { type Clock, systemClock } from '../host/clock.ts';
-import type { Logger } from '../log/logger.ts';
-import type { ProblemSpec } from '../model/collection.ts';
-import type { HealthEvent } from '../model/events.ts';
-import type { Snapshot } from '../model/snapshot.ts';
-import { sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
-import { createApi } from './api.ts';
-import { type Bound, boundAnswers } from './bound.ts';
+import { boundAnswers } from './bound.ts';
 import { boundConnections } from './connections.ts';
+import { lateListener } from './late-listener.ts';
 import { listen } from './listen.ts';
-import type { WebOptions } from './options.ts';
-import { createPages } from './pages.ts';
-import { ScrapeHandler, type ScrapeSource } from './scrape.ts';
+import type { ServerParts } from './parts.ts';
+import { ScrapeHandler } from './scrape.ts';
 import { scrapesBefore } from './scrape-front.ts';
-
-/** What the server shows. It reads the latest snapshot and asks neither hardware nor kubelet. */
-export interface ServerParts {
-  readonly exposition: ScrapeSource;
-  readonly store: {
-    snapshot(): Snapshot | undefined;
-    /** Tells of new snapshots; returns the way to end that. Absent: no page is prepared before it is asked for. */
-    readonly subscribe?: (look: () => void) => () => void;
-  };
-  /** What the agent says of itself at `/api/v1/status`: plain data with stable names. */
-  status(): object;
-  /** Events younger than the one of this number, oldest first. Absent: `/api/v1/events` is empty. */
-  readonly events?: (since: number) => readonly HealthEvent[];
-  readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
-  readonly version: string;
-  readonly node?: string;
-  readonly options: WebOptions;
-  readonly logger: Logger;
-  readonly clock?: Clock;
-}
+import { vitalSigns, vitalSignsBefore } from './vital-signs.ts';
 
 export interface WebServer {
   /** Binds the configured address; gives where it can be reached. Fails with the user error `listen-failed`. */
@@ -74,9 +48,14 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   const timeouts = { headersTimeout: limits.headersMs, requestTimeout: limits.requestMs, keepAliveTimeout: limits.keepAliveMs };
   const scrapes = new ScrapeHandler(parts.exposition, clock);
   const bound = boundAnswers(parts.options['max-requests'], limits, clock);
-  const app = createApp(parts, bound, clock);
-  // Scrapes are most of what is asked: they go past what the pages for people need.
-  const answer = scrapesBefore(app, { path: parts.options['telemetry-path'], scrapes, bound, logger: parts.logger });
+  const signs = vitalSigns(() => parts.store.snapshot() !== undefined);
+  // Scrapes and vital signs are most of what is asked, and often all: what the rest needs is not loaded for them.
+  const rest = lateListener(async () => {
+    const { createApp } = await import('./app.ts');
+    return createApp(parts, { signs, bound, clock });
+  }, parts.logger);
+  const front = { path: parts.options['telemetry-path'], scrapes, bound, logger: parts.logger };
+  const answer = scrapesBefore(vitalSignsBefore(rest, signs), front);
   const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, answer);
   boundConnections(server, limits.connections);
   const unsubscribe = parts.store.subscribe?.(() => scrapes.snapshotTaken());
@@ -87,52 +66,6 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
       scrapes.close();
       return close(server, limits.closeMs, clock);
     },
-  };
-}
-
-function createApp(parts: ServerParts, bound: Bound, clock: Clock): Express {
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.use((_request, response, next) => {
-    setCommonHeaders(response);
-    next();
-  }, onlyReading);
-  const remedyOf = (family: string, code: string): string | undefined =>
-    parts.families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
-  const sources = { snapshot: () => parts.store.snapshot(), remedyOf, now: () => clock.now(), version: parts.version, node: parts.node };
-  app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
-  app.get(['/readyz', '/-/ready'], readiness(parts));
-  app.use(async (request, response, next) => {
-    if (await bound(request, response)) next();
-  });
-  app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
-  app.use(createPages({ ...sources, telemetryPath: parts.options['telemetry-path'] }));
-  app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
-  app.use(failure(parts.logger));
-  return app;
-}
-
-const onlyReading: RequestHandler = (request, response, next) => {
-  if (request.method === 'GET' || request.method === 'HEAD') return next();
-  response.setHeader('Allow', 'GET, HEAD');
-  response.setHeader('Connection', 'close');
-  return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);
-};
-
-function readiness({ store }: ServerParts): RequestHandler {
-  return (request, response) =>
-    store.snapshot() === undefined
-      ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not there yet.\n', 503)
-      : sendText(request, response, TEXT_TYPE, 'ok\n');
-}
-
-/** A fault of the request (a path that cannot be decoded) is told; one of ours is logged and told without details. */
-function failure(logger: Logger): ErrorRequestHandler {
-  return (error: { status?: unknown }, request, response, next) => {
-    if (response.headersSent) return next(error);
-    if (error.status === 400) return sendError(request, response, 400, 'bad-request', 'The path of the request cannot be read.');
-    return sendFault(request, response, logger, error);
   };
 }
 

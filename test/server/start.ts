@@ -3,7 +3,8 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { type WebOptions, webOptions } from '../../src/server/options.ts';
-import { createServer, type ServerLimits, type ServerParts, serverLimits, type WebServer } from '../../src/server/server.ts';
+import type { ServerParts } from '../../src/server/parts.ts';
+import { createServer, type ServerLimits, serverLimits, type WebServer } from '../../src/server/server.ts';
 import { families, snapshot as sample, stats } from '../metrics/sample.ts';
 
 export interface Started {
