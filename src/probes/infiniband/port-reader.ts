@@ -1,7 +1,8 @@
 import type { KeptFiles } from '../../host/kept-files.ts';
 import type { KeptGroup } from '../../host/kept-group.ts';
 import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
-import { CounterPlan, portPlaces } from './counter-plan.ts';
+import { CounterPlan } from './counter-plan.ts';
+import { portPlaces } from './counter-slots.ts';
 import { isDue, type Paces } from './paces.ts';
 import { NOTHING_SAID, type PortFacts, type PortLevel, PortLevelReader } from './port.ts';
 import { NEW_PORT, type PortMemory, remember } from './port-memory.ts';
