@@ -2,6 +2,7 @@ import { ConfigHeader } from './config-header.ts';
 import { keepableDescriptors } from './descriptors.ts';
 import { KeptFiles } from './kept-files.ts';
 import type { KeptFile, KeptGroup } from './kept-group.ts';
+import type { NativeFiles } from './native-files.ts';
 import { AER_FILES, type AerCounters, isAsleepState, parseAerFiles } from './pcie.ts';
 import type { ReadResult, Tree } from './tree.ts';
 
@@ -16,6 +17,12 @@ const DEVICES = 'bus/pci/devices';
 /** Files of one function: counters of errors, power state, configuration. */
 const FILES = AER_FILES.length + 2;
 
+export interface PciFunctionsOptions {
+  readonly keepable?: number;
+  /** The direct way to the kernel, for which a module is loaded: few files are not worth that. Default: through Node. */
+  readonly native?: (() => NativeFiles | undefined) | undefined;
+}
+
 /**
  * PCI functions that are asked again and again for their errors and whether they answer. Their files are kept open, within an eighth of
  * the process's descriptors.
@@ -29,10 +36,10 @@ export class PciFunctions {
   #links: KeptGroup;
   #identity: string | undefined;
 
-  constructor(sys: Tree, keepable = Math.floor(keepableDescriptors() / 4)) {
+  constructor(sys: Tree, { keepable = Math.floor(keepableDescriptors() / 4), native = () => undefined }: PciFunctionsOptions = {}) {
     this.#sys = sys;
     this.#keepable = keepable;
-    this.#keeper = keeperOf(sys, keepable);
+    this.#keeper = new KeptFiles(sys, keepable, native);
     this.#links = this.#keeper.group(DEVICES, [DEVICES]);
   }
 
@@ -80,13 +87,10 @@ export class PciFunctions {
     if (this.#keepable === 0) return;
     this.close();
     this.#keepable = 0;
-    this.#keeper = keeperOf(this.#sys, 0);
+    this.#keeper = new KeptFiles(this.#sys, 0);
     this.#links = this.#keeper.group(DEVICES, [DEVICES]);
   }
 }
-
-/** Through Node rather than directly: few files, for which the module that makes direct calls need not be loaded. */
-const keeperOf = (sys: Tree, keepable: number): KeptFiles => new KeptFiles(sys, keepable, () => undefined);
 
 class PciFunction {
   readonly #sys: Tree;

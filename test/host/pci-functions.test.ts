@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { nativeFiles } from '../../src/host/native-files.ts';
 import { PciFunctions } from '../../src/host/pci-functions.ts';
 import { ReadGuard } from '../../src/host/read-guard.ts';
 import { Tree } from '../../src/host/tree.ts';
@@ -56,8 +57,12 @@ function makeFunction(directory: string, rxErrors: number): void {
 }
 
 /** As a probe reads; the count of the first correctable error and whether the function answers. */
-function reader(keepable = 100, guard?: ReadGuard): () => readonly [count: number | undefined, answers: boolean | undefined] | undefined {
-  functions = new PciFunctions(new Tree(root, guard), keepable);
+function reader(
+  keepable = 100,
+  guard?: ReadGuard,
+  native = nativeFiles,
+): () => readonly [count: number | undefined, answers: boolean | undefined] | undefined {
+  functions = new PciFunctions(new Tree(root, guard), { keepable, native });
   return () => {
     functions.look();
     const errors = functions.read(ADDRESS);
@@ -66,11 +71,12 @@ function reader(keepable = 100, guard?: ReadGuard): () => readonly [count: numbe
 }
 
 describe.each([
-  ['kept open', 100],
-  ['opened at each read', 0],
-])('files of a function, %s,', (_, keepable) => {
+  ['kept open and read directly', 100, nativeFiles],
+  ['kept open', 100, () => undefined],
+  ['opened at each read', 0, nativeFiles],
+])('files of a function, %s,', (_, keepable, native) => {
   it('tell what they say now', () => {
-    const read = reader(keepable);
+    const read = reader(keepable, undefined, native);
     expect(read()).toEqual([1, true]);
     put(`${DEVICE}/aer_dev_correctable`, 'RxErr 22\nTOTAL_ERR_COR 22\n');
     expect(read()).toEqual([22, true]);
@@ -81,7 +87,7 @@ describe.each([
   });
 
   it('give the same object while they say the same', () => {
-    const read = reader(keepable);
+    const read = reader(keepable, undefined, native);
     read();
     growOld();
     read();
@@ -131,7 +137,7 @@ describe.each([
       [44, true],
     ],
   ])('tell nothing old when it %s', (_name, change, expected) => {
-    const read = reader(keepable);
+    const read = reader(keepable, undefined, native);
     growOld();
     for (let n = 0; n < 3; n += 1) expect(read()).toEqual([1, true]);
     change();
@@ -143,7 +149,7 @@ describe.each([
     makeFunction('devices/pci0000:00/second', 6);
     rmSync(join(root, DEVICE), { recursive: true });
     symlinkSync('../../../devices/pci0000:00/first', join(root, DEVICE));
-    const read = reader(keepable);
+    const read = reader(keepable, undefined, native);
     growOld();
     for (let n = 0; n < 3; n += 1) expect(read()).toEqual([5, true]);
     rmSync(join(root, DEVICE));
@@ -152,7 +158,7 @@ describe.each([
   });
 
   it('come back when their function does', () => {
-    const read = reader(keepable);
+    const read = reader(keepable, undefined, native);
     renameSync(join(root, DEVICE), join(root, 'away'));
     expect(read()).toBeUndefined();
     renameSync(join(root, 'away'), join(root, DEVICE));
@@ -160,7 +166,7 @@ describe.each([
   });
 
   it.each(['D3cold', 'D3hot'])('are read without the configuration in %s, which waking would need', (state) => {
-    const read = reader(keepable);
+    const read = reader(keepable, undefined, native);
     expect(read()).toEqual([1, true]);
     put(`${DEVICE}/power_state`, `${state}\n`);
     put(`${DEVICE}/config`, Buffer.alloc(64, 0xff));
@@ -171,7 +177,7 @@ describe.each([
   });
 
   it('are left alone where an earlier read hangs', () => {
-    const read = reader(keepable, new ReadGuard([join(root, DEVICE)]));
+    const read = reader(keepable, new ReadGuard([join(root, DEVICE)]), native);
     expect(read()).toEqual([undefined, undefined]);
   });
 });

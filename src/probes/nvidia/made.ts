@@ -1,13 +1,16 @@
 import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
-import { Readings } from '../../model/readings.ts';
+import type { Readings } from '../../model/readings.ts';
 import type { PcieTold } from './pcie-memory.ts';
 import type { Told } from './readings.ts';
 
+/** What an element told, as it is reported. */
+export type Reported = Omit<Told, 'readings'> & { readonly readings: Readings };
+
 /** What was made of the values of a device. */
 export interface Parts {
-  readonly told: Told;
+  readonly told: Reported;
   readonly processes: readonly DeviceProcess[];
   readonly findings: readonly Finding[];
   /** By comparison with the past. */
@@ -26,17 +29,15 @@ export const NO_FINDINGS: readonly Finding[] = [];
 
 /** `before` itself when nothing changed, and its findings when those did not. */
 export function madeOf(device: Device, parts: Parts, pcie: PcieTold | undefined, before: Made | undefined): Made {
-  if (before === undefined)
-    return { device, parts, pcie, report: reportOf(device, parts, findingsOf(device, parts, pcie), Readings.of(parts.told.readings)) };
+  if (before === undefined) return { device, parts, pcie, report: reportOf(device, parts, findingsOf(device, parts, pcie)) };
   const { told, processes, findings, widths } = before.parts;
   const isJudged = findings === parts.findings && widths === parts.widths && before.pcie === pcie;
   if (isJudged && before.device === device && told === parts.told && processes === parts.processes) return before;
   const judged = isJudged ? before.report.findings : findingsOf(device, parts, pcie);
-  const readings = told === parts.told ? before.report.readings : Readings.of(parts.told.readings, before.report.readings);
-  return { device, parts, pcie, report: reportOf(device, parts, judged, readings) };
+  return { device, parts, pcie, report: reportOf(device, parts, judged) };
 }
 
-function reportOf(device: Device, { processes }: Parts, findings: readonly Finding[], readings: Readings): DeviceReport {
+function reportOf(device: Device, { told: { readings }, processes }: Parts, findings: readonly Finding[]): DeviceReport {
   return processes.length === 0 ? { device, readings, findings } : { device, readings, findings, processes };
 }
 

@@ -1,3 +1,4 @@
+import type { NativeFiles } from '../../host/native-files.ts';
 import { type PciErrors, PciFunctions } from '../../host/pci-functions.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Finding } from '../../model/health.ts';
@@ -22,8 +23,9 @@ export class PcieMemory {
   readonly #known = new Map<string, Known>();
   #lookedAtMs: number | undefined;
 
-  constructor(sys: Tree) {
-    this.#functions = new PciFunctions(sys);
+  /** `native`: the direct way to the kernel, for those who have it loaded. */
+  constructor(sys: Tree, native?: () => NativeFiles | undefined) {
+    this.#functions = new PciFunctions(sys, { native });
   }
 
   /** Undefined where the function is not there. `nowMs`: monotonic, and the same for all of one round. */

@@ -1,8 +1,10 @@
 import type { Host } from '../../host/host.ts';
+import { nativeFiles } from '../../host/native-files.ts';
 import type { DeviceProcess, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
+import { Readings } from '../../model/readings.ts';
 import { childrenOf, type Element, textAt } from './document.ts';
 import { gpuFindings } from './findings.ts';
 import { concerningInstances, madeOf, NO_FINDINGS, type Parts } from './made.ts';
@@ -32,19 +34,19 @@ export interface WholeGpu {
 export class Reporter {
   readonly #host: Host;
   readonly #widths = new WidthMemory();
-  readonly #pcie: PcieMemory;
+  #pcie: PcieMemory | undefined;
 
   constructor(host: Host) {
     this.#host = host;
-    this.#pcie = new PcieMemory(host.sys);
   }
 
   close(): void {
-    this.#pcie.close();
+    this.#pcie?.close();
   }
 
   /** What could not be read is added to the problems. */
   report({ device, element, memo }: Remembered, gpu: WholeGpu, round: RoundFacts, problems: Problem[]): DeviceReport {
+    this.#pcie ??= memo === undefined ? new PcieMemory(this.#host.sys) : new PcieMemory(this.#host.sys, nativeFiles);
     const pcie = device.pciAddress === undefined ? undefined : this.#pcie.read(device.pciAddress, round.nowMs);
     const parts =
       device.kind === 'gpu'
@@ -64,7 +66,7 @@ export class Reporter {
     if (memo === undefined) {
       const told = readGpu(element, { ...round, index: gpu.index });
       return {
-        told: { ...told, readings: [...told.readings, ...onBus] },
+        told: { ...told, readings: Readings.of([...told.readings, ...onBus]) },
         processes: processesOf(element, this.#host.proc),
         findings: gpuFindings(element),
         widths: this.#widths.findings(id, element),
@@ -80,8 +82,9 @@ export class Reporter {
 
   #instanceParts(device: Device, element: Element, gpu: Element, { isWhole }: RoundFacts, memo: ElementMemo | undefined): Parts {
     if (memo === undefined) {
+      const told = readInstance(element, gpu);
       return {
-        told: readInstance(element, gpu),
+        told: { ...told, readings: Readings.of(told.readings) },
         processes: this.#instanceProcesses(device, gpu),
         findings: judgeInstance(element, gpu),
         widths: NO_FINDINGS,

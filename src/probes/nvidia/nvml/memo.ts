@@ -1,11 +1,12 @@
 import type { DeviceProcess } from '../../../model/collection.ts';
 import type { Finding } from '../../../model/health.ts';
-import type { Reading } from '../../../model/metric.ts';
+import type { Reading, SeriesId, Value } from '../../../model/metric.ts';
+import { Readings } from '../../../model/readings.ts';
 import type { Located } from '../devices.ts';
 import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
 import { isOver, MARGIN, OVER_TEMPERATURE, SLOWDOWN, SLOWDOWN_MARGIN, TEMPERATURE, temperatureFindings } from '../findings.ts';
-import type { Made } from '../made.ts';
+import type { Made, Reported } from '../made.ts';
 import type { Told } from '../readings.ts';
 import { CHANGE, changeAt } from './changes.ts';
 import type { Values } from './getter.ts';
@@ -39,7 +40,7 @@ export class ElementMemo {
   readonly #fields: readonly Field[];
   /** Of rounds that nobody has asked of yet. */
   #change: number = CHANGE.other;
-  #told: Told | undefined;
+  #told: Reported | undefined;
   /** Readings that no element tells, of the library and of others: they stand after the others. */
   #byLibrary: readonly Reading[] = [];
   #more: readonly Reading[] = [];
@@ -68,23 +69,28 @@ export class ElementMemo {
   }
 
   /** Undefined when it has to be told anew. `more`: readings that no element tells. */
-  told(more: readonly Reading[]): Told | undefined {
+  told(more: readonly Reading[]): Reported | undefined {
     if (this.#told === undefined) return undefined;
     if (more !== this.#more || !this.#isJoined) this.#told = this.#joined(this.#told, more);
     return (this.#change & MOVING) === 0 ? this.#told : this.#withNumbers(this.#told);
   }
 
-  keepTold(told: Told, more: readonly Reading[]): Told {
-    this.#own = told.readings.length;
-    this.#compile(told.readings);
-    this.#told = this.#joined(told, more);
+  keepTold({ readings, unknown, failed }: Told, more: readonly Reading[]): Reported {
+    this.#own = readings.length;
+    this.#compile(readings);
+    this.#told = this.#joined({ readings: Readings.of(readings), unknown, failed }, more);
     return this.#told;
   }
 
-  #joined({ readings, unknown, failed }: Told, more: readonly Reading[]): Told {
+  #joined({ readings, unknown, failed }: Reported, more: readonly Reading[]): Reported {
     this.#isJoined = true;
     this.#more = more;
-    return { readings: [...readings.slice(0, this.#own), ...this.#byLibrary, ...more], unknown, failed };
+    const others = [...this.#byLibrary, ...more];
+    const values = [...readings.values.slice(0, this.#own), ...others.map(({ value }) => value)];
+    const series = haveSeries(others, readings.series, this.#own)
+      ? readings.series
+      : [...readings.series.slice(0, this.#own), ...Readings.of(others).series];
+    return { readings: new Readings(series, values), unknown, failed };
   }
 
   /** Undefined when it has to be judged anew. */
@@ -131,17 +137,18 @@ export class ElementMemo {
     return this.#processes;
   }
 
-  #withNumbers(told: Told): Told {
-    let readings: Reading[] | undefined;
+  #withNumbers(told: Reported): Reported {
+    const { series, values: before } = told.readings;
+    let values: Value[] | undefined;
     for (const { path, at } of this.#numbers) {
-      const reading = told.readings[at] as Reading;
-      const value = this.#values[path];
-      if (value === reading.value) continue;
-      readings ??= told.readings.slice();
-      readings[at] = withValue(reading, value as number);
+      const value = this.#values[path] as number;
+      if (value === before[at]) continue;
+      values ??= before.slice();
+      values[at] = value;
     }
-    if (readings !== undefined) this.#told = { readings, unknown: told.unknown, failed: told.failed };
-    return this.#told as Told;
+    if (values === undefined) return told;
+    this.#told = { readings: new Readings(series, values), unknown: told.unknown, failed: told.failed };
+    return this.#told;
   }
 
   #withTemperature(findings: readonly Finding[]): readonly Finding[] {
@@ -165,8 +172,14 @@ export class ElementMemo {
 
 const numeric = (value: Values[string]): number | undefined => (typeof value === 'number' ? value : undefined);
 
-function withValue({ metric, labels }: Reading, value: number): Reading {
-  return labels === undefined ? { metric, value } : { metric, labels, value };
+/** Whether the series from a place on are those of a list. */
+function haveSeries(list: readonly Reading[], series: readonly SeriesId[], from: number): boolean {
+  if (list.length !== series.length - from) return false;
+  for (let at = 0; at < list.length; at += 1) {
+    const [one, other] = [list[at] as Reading, series[from + at] as SeriesId];
+    if (one.metric !== other.metric || one.labels !== other.labels) return false;
+  }
+  return true;
 }
 
 function areEqual(a: readonly DeviceProcess[], b: readonly DeviceProcess[]): boolean {
