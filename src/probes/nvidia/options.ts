@@ -25,6 +25,10 @@ export const options = {
   ),
   'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi, by path or as found in PATH.'),
   timeout: durationOption(seconds(10), 'How long the command may take before it is killed.', 100),
+  'release-file': stringOption(
+    '',
+    'While this file exists, nothing uses the driver: its library is closed and nvidia-smi is not started, so that the driver can be unloaded or upgraded. Looked for at each read; once it is gone, the library is opened anew. Empty: no such file. GPUs stay known, without values.',
+  ),
   kmsg: stringOption('', 'The kernel log in which Xids appear, or a file in its format. Empty: kmsg below --path.dev.'),
 } as const satisfies OptionSpecs;
 export type NvidiaOptions = OptionValues<typeof options>;

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
@@ -55,6 +56,11 @@ export class NvidiaProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
+    const released = this.#options['release-file'];
+    if (released !== '' && existsSync(released)) {
+      this.#nvml.letGo();
+      return this.#blind({ code: 'driver-released', message: `${released} exists` });
+    }
     const nvml = await this.#nvml.read();
     if (nvml?.problem !== undefined) return this.#failed({ problem: nvml.problem, surplus: '' });
     if (nvml !== undefined) return this.#assembled({ ...nvml, problems: [...nvml.problems], source: this.#nvml.name() });

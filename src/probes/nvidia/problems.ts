@@ -23,6 +23,11 @@ export const problems = [
     remedy: 'Reload the driver or reboot; in a container, restart it so that the new library is mounted.',
   },
   {
+    code: 'driver-released',
+    meaning: 'The file of --probe.nvidia.release-file exists: the agent keeps away from the driver, and GPUs are not read.',
+    remedy: 'Remove the file once the driver is loaded again.',
+  },
+  {
     code: 'library-not-found',
     meaning: "The command is there, the driver's library libnvidia-ml is not.",
     remedy:

@@ -43,6 +43,12 @@ export class Library {
     return bound === undefined ? CODE.functionNotFound : bound(...values);
   }
 
+  /** Nothing that was bound may be called afterwards. */
+  unload(): void {
+    this.#bound.clear();
+    this.#handle.unload();
+  }
+
   memory(size: number): Memory {
     return new Memory(size, (buffer) => this.#koffi.address(buffer) as bigint);
   }

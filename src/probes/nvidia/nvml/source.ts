@@ -44,6 +44,8 @@ export class NvmlSource {
     if (this.#machine === undefined && !this.#isWanted()) return undefined;
     const machine = await this.#open();
     const answer = machine?.read();
+    // The driver was upgraded: its new library may be there already.
+    if (answer?.problem?.code === 'driver-library-mismatch') this.letGo();
     if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
     this.#remember(answer);
     this.#lookForEvents();
@@ -83,6 +85,14 @@ export class NvmlSource {
     return taken;
   }
 
+  /** Closes the library, which keeps the driver in use; the next read opens what is there then. */
+  letGo(): void {
+    this.#machine?.close();
+    this.#machine?.library.unload();
+    this.#machine = undefined;
+    this.#retryAtMs = -Infinity;
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#machine?.close();
@@ -101,6 +111,7 @@ export class NvmlSource {
     const nowMs = this.#host.clock.monotonic();
     if (this.#machine !== undefined || nowMs < this.#retryAtMs || this.#isClosed) return this.#machine;
     const opened = await openLibrary(this.#options['nvml-library']);
+    if (this.#isClosed) return undefined;
     if (opened.library === undefined) {
       this.#failure = { code: 'library-not-found', message: `NVML: ${opened.error}` };
       this.#retryAtMs = nowMs + RETRY_MS;

@@ -1,0 +1,108 @@
+import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Collection } from '../../../src/model/collection.ts';
+import type { Probe } from '../../../src/probes/family.ts';
+import { family } from '../../../src/probes/nvidia/index.ts';
+import { probeOptions } from '../../support/probe-options.ts';
+import { type LiveNode, liveNode } from './scripted-machine.ts';
+import { hopper } from './scripted-script.ts';
+
+let node: LiveNode;
+let probe: Probe;
+let release: string;
+beforeEach(() => {
+  node = liveNode({ gpus: [hopper(0, { gpm: 1, 'gpm.2': 40 }), hopper(1)] });
+  release = join(node.root, 'release');
+  writeFileSync(join(node.root, 'dev/kmsg'), '');
+});
+afterEach(async () => {
+  await probe.close?.();
+  node.remove();
+});
+
+function started(options: Readonly<Record<string, string>>): Probe {
+  probe = family.createProbe(node.host, probeOptions(family, { 'release-file': release, ...options }));
+  return probe;
+}
+
+/** Numbers of the library's files that this process has mapped. */
+const mapped = (): readonly (string | undefined)[] => [
+  ...new Set(
+    readFileSync('/proc/self/maps', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(node.library))
+      .map((line) => line.split(/\s+/)[4]),
+  ),
+];
+const idsOf = ({ reports }: Collection): string[] => reports.map(({ device }) => device.id);
+const temperatures = ({ reports }: Collection): unknown[] =>
+  reports.flatMap(
+    ({ readings }) =>
+      readings.find(({ metric, labels }) => metric === 'device_temperature_celsius' && labels?.sensor === 'gpu')?.value ?? [],
+  );
+const codesOf = ({ problems }: Collection): string[] => problems.map(({ code }) => code);
+
+describe('while the file of the release is there', () => {
+  it('the library is closed, and GPUs are neither read nor gone', async () => {
+    started({ source: 'nvml', 'nvml-library': node.library });
+    expect(temperatures(await probe.collect())).toEqual([41, 42]);
+    // Samples of activity are to be given back too: the stand-in ends a process that keeps one.
+    await probe.collect();
+    expect(mapped()).toHaveLength(1);
+    writeFileSync(release, '');
+    for (let n = 0; n < 2; n += 1) {
+      const told = await probe.collect();
+      expect([temperatures(told), codesOf(told), told.complete]).toEqual([[], ['driver-released'], false]);
+      expect(mapped()).toEqual([]);
+    }
+  });
+
+  it('and afterwards, the library is that of the driver which is there then', async () => {
+    started({ source: 'nvml', 'nvml-library': node.library });
+    const before = await probe.collect();
+    const [first] = mapped();
+    writeFileSync(release, '');
+    await probe.collect();
+    // An upgrade puts another file in the place.
+    copyFileSync(node.library, `${node.library}.new`);
+    renameSync(`${node.library}.new`, node.library);
+    rmSync(release);
+    const after = await probe.collect();
+    expect(idsOf(after)).toEqual(idsOf(before));
+    expect(after.complete ?? true).toBe(true);
+    expect(mapped()).toHaveLength(1);
+    expect(mapped()).not.toEqual([first]);
+  });
+
+  it('the command is not started', async () => {
+    const program = join(node.root, 'nvidia-smi');
+    const trace = join(node.root, 'trace');
+    writeFileSync(program, `#!/bin/sh\ntouch '${trace}'\nexit 1\n`);
+    chmodSync(program, 0o755);
+    started({ source: 'smi', 'smi-path': program });
+    writeFileSync(release, '');
+    expect(codesOf(await probe.collect())).toEqual(['driver-released']);
+    expect(existsSync(trace)).toBe(false);
+    rmSync(release);
+    await probe.collect();
+    expect(existsSync(trace)).toBe(true);
+  });
+});
+
+describe('a library of another version than the driver', () => {
+  it('is opened anew, so that its successor is found', async () => {
+    started({ source: 'nvml', 'nvml-library': node.library });
+    const before = await probe.collect();
+    const [first] = mapped();
+    node.write({ lines: ['fail.nvmlInit_v2 = 18'], gpus: [{ ...hopper(0), lines: ['fail.nvmlDeviceGetClockInfo = 1'] }, hopper(1)] });
+    await probe.collect();
+    const failing = await probe.collect();
+    expect([codesOf(failing), mapped()]).toEqual([['driver-library-mismatch'], []]);
+    copyFileSync(node.library, `${node.library}.new`);
+    renameSync(`${node.library}.new`, node.library);
+    node.write({ gpus: [hopper(0), hopper(1)] });
+    expect(idsOf(await probe.collect())).toEqual(idsOf(before));
+    expect(mapped()).not.toEqual([first]);
+  });
+});
