@@ -46,7 +46,7 @@ export class Activities {
   }
 
   whole(): readonly Reading[] {
-    return this.#whole?.readings ?? [];
+    return this.#whole?.readings ?? NOTHING;
   }
 
   of(instance: Instance): readonly Reading[] {

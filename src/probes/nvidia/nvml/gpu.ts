@@ -51,6 +51,7 @@ export class Gpu {
   readonly #processes: GpuProcesses;
   readonly #trouble: TroubleWatch;
   #change: number = CHANGE.none;
+  #isSplitAnew = false;
 
   constructor(handle: Handle, identity: Values, bound: Bound, place: string, guard: ReadGuard | undefined) {
     this.handle = handle;
@@ -125,6 +126,7 @@ export class Gpu {
     this.#respondent.forgetUnsupported();
     this.#links.forget();
     this.#trouble.forget();
+    this.#isSplitAnew = true;
   }
 
   #askSlow(isFacts: boolean): number | undefined {
@@ -134,13 +136,14 @@ export class Gpu {
     return this.#ask(protectedMemory);
   }
 
+  /** The same list as long as its parts are. */
   #refreshMore({ nowMs, slow }: Due): void {
-    const [isLinked, isActive] = [
-      slow && this.#notes.during('nvmlDeviceGetNvLinkState', () => this.#links.refresh()),
-      this.#isActive(nowMs, slow),
-    ];
-    if (isActive) for (const instance of this.#instances.all) instance.more = this.#activities.of(instance);
-    if (isLinked || isActive) this.more = [...this.#links.readings, ...this.#activities.whole()];
+    const [linksBefore, wholeBefore] = [this.#links.readings, this.#activities.whole()];
+    if (slow) this.#notes.during('nvmlDeviceGetNvLinkState', () => this.#links.refresh());
+    if (this.#isActive(nowMs, slow)) for (const instance of this.#instances.all) instance.more = this.#activities.of(instance);
+    const [links, whole] = [this.#links.readings, this.#activities.whole()];
+    if (links !== linksBefore || whole !== wholeBefore || this.#isSplitAnew) this.more = [...links, ...whole];
+    this.#isSplitAnew = false;
   }
 
   #isActive(nowMs: number, isDue: boolean): boolean {

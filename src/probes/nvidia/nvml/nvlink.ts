@@ -52,25 +52,22 @@ export function bindLinks(library: Library, scratch: Memory): LinkCalls {
 
 /** The links of a GPU: state, traffic and errors. Names of links are `nvlink0`, … */
 export class GpuLinks {
-  /** Empty for boards without links. */
+  /** Empty for boards without links; another list whenever something changed. */
   readings: readonly Reading[] = [];
   readonly #calls: LinkCalls;
   readonly #gpu: Handle;
   #links: Link[] = [];
   /** The board has no links, as long as its instances. */
   #isWithout = false;
-  #isForgotten = false;
 
   constructor(calls: LinkCalls, gpu: Handle) {
     this.#calls = calls;
     this.#gpu = gpu;
   }
 
-  /** True when something changed. */
-  refresh(): boolean {
-    if (this.#isWithout) return false;
-    let isOther = this.#isForgotten;
-    this.#isForgotten = false;
+  refresh(): void {
+    if (this.#isWithout) return;
+    let isOther = false;
     let told = 0;
     for (let number = 0; number < MOST_LINKS; number += 1) {
       const code = this.#calls.state?.(this.#gpu, number, this.#calls.scratch.address) ?? CODE.functionNotFound;
@@ -83,17 +80,15 @@ export class GpuLinks {
       if ((this.#links[number] as Link).refresh(isUp)) isOther = true;
       told += 1;
     }
-    if (!isOther && told === this.#links.length) return false;
+    if (!isOther && told === this.#links.length) return;
     this.#links.length = told;
     this.readings = this.#links.flatMap(({ readings }) => readings);
-    return true;
   }
 
   forget(): void {
     this.#links = [];
     this.readings = [];
     this.#isWithout = false;
-    this.#isForgotten = true;
   }
 }
 
