@@ -6,6 +6,7 @@ import type { Bound } from './bound.ts';
 import { CallNotes } from './call-notes.ts';
 import { CHANGE } from './changes.ts';
 import { CODE } from './codes.ts';
+import type { Due } from './due.ts';
 import type { Values } from './getter.ts';
 import { GpuInstances, type Instance } from './gpu-instances.ts';
 import { GpuProcesses } from './gpu-processes.ts';
@@ -15,18 +16,6 @@ import type { EccForm, Question } from './questions.ts';
 import { Respondent, withhold } from './respondent.ts';
 import { TroubleWatch } from './trouble.ts';
 import { VOLTA } from './words.ts';
-
-/** What is due besides what changes quickly. */
-export interface Due {
-  /** What can wait for half a minute. */
-  readonly slow: boolean;
-  /** What stays until somebody changes it. Never without the slow. */
-  readonly facts: boolean;
-  /** An event was told: errors and repairs are looked at whatever their totals say. */
-  readonly isTroubled: boolean;
-  /** Monotonic. */
-  readonly nowMs: number;
-}
 
 const EVERYTHING = { slow: true, facts: true };
 const NO_FAULTS: ReadonlySet<number> = new Set();

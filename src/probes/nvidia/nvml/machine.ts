@@ -6,8 +6,9 @@ import type { ProblemCode } from '../problems.ts';
 import type { SurplusFault } from '../smi.ts';
 import { type Client, ClientStarter } from './client.ts';
 import { CODE } from './codes.ts';
+import type { Due } from './due.ts';
 import type { EventSet, XidEvent } from './events.ts';
-import type { Due, Gpu } from './gpu.ts';
+import type { Gpu } from './gpu.ts';
 import type { Library } from './library.ts';
 import { faultsOf, problemOf } from './node-faults.ts';
 
