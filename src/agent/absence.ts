@@ -3,21 +3,33 @@ import type { Collection } from '../model/collection.ts';
 
 /** Runs in a row that have to find nothing. */
 const EMPTY_RUNS = 3;
-/** A driver that is loaded later is found after this time at the latest. */
-const REST_MS = 60_000;
+/** What comes without leaving a trace in the surroundings is found after this time at the latest. */
+const REST_MS = 600_000;
 
 /**
  * Tells when a family is not on this node: nothing found, several times, and never anything before. Most nodes lack most families, and a
- * thread costs 9 MiB. What was here once is looked for at every refresh: it may come back at any time, and is missed meanwhile.
+ * thread costs 9 MiB, and a tenth of a second of CPU each time it is started. Such a family rests until something comes or goes in its
+ * surroundings. What was here once is looked for at every refresh: it may come back at any time, and is missed meanwhile.
  */
 export class Absence {
   readonly #clock: Clock;
+  readonly #look: () => string;
   #emptyRuns = 0;
   #isKnown = false;
   #restUntilMs = 0;
+  /** What the surroundings were before the last run that found nothing. */
+  #surroundings = '';
+  #before = '';
 
-  constructor(clock: Clock) {
+  /** `look` tells what a driver or hardware that comes would change. */
+  constructor(clock: Clock, look: () => string) {
     this.#clock = clock;
+    this.#look = look;
+  }
+
+  /** To be called when a run begins: what comes during the run, and may not be seen by it, then ends the rest. */
+  begins(): void {
+    if (!this.#isKnown) this.#before = this.#look();
   }
 
   /** Takes note of what a run found. True when the thread is not needed for a while. */
@@ -26,10 +38,11 @@ export class Absence {
     this.#emptyRuns = this.#isKnown || problems.length > 0 || complete === false ? 0 : this.#emptyRuns + 1;
     if (this.#emptyRuns < EMPTY_RUNS) return false;
     this.#restUntilMs = this.#clock.monotonic() + REST_MS;
+    this.#surroundings = this.#before;
     return true;
   }
 
   isResting(): boolean {
-    return this.#clock.monotonic() < this.#restUntilMs;
+    return this.#clock.monotonic() < this.#restUntilMs && this.#look() === this.#surroundings;
   }
 }

@@ -14,6 +14,7 @@ import { ProblemLog } from './problem-log.ts';
 import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
+import { Surroundings } from './surroundings.ts';
 
 /** While something else is being read, inputs that arrive within this time go into one snapshot. */
 const SETTLE_MS = 20;
@@ -44,6 +45,7 @@ export class AgentCore {
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
+    const surroundings = new Surroundings(settings.roots, clock);
     this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
     this.runners = settings.families.map(({ family, options }): ProbeRunner => {
       const runner: ProbeRunner = new ProbeRunner(
@@ -54,6 +56,7 @@ export class AgentCore {
           wake: () => this.#refreshSoon(runner),
           crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
         },
+        () => surroundings.look(),
       );
       return runner;
     });

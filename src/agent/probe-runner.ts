@@ -35,7 +35,7 @@ interface Run {
 /**
  * Runs one family's probe in a thread of its own. A run that passes its deadline is given up: the thread is abandoned with
  * the device it was reading, and a new one goes on with the others. Never two runs at once, and never a new read where one hangs. A
- * family that is not on this node has no thread but for a look once a minute.
+ * family that is not on this node has no thread until something on the machine changes.
  */
 export class ProbeRunner {
   readonly family: string;
@@ -55,12 +55,13 @@ export class ProbeRunner {
   #crash: Problem | undefined;
   #closed = false;
 
-  constructor(settings: RunnerSettings, clock: Clock, events: RunnerEvents) {
+  /** `look` tells what hardware or a driver that comes changes on the machine. */
+  constructor(settings: RunnerSettings, clock: Clock, events: RunnerEvents, look: () => string = () => '') {
     this.family = settings.family;
     this.#settings = settings;
     this.#clock = clock;
     this.#events = events;
-    this.#absence = new Absence(clock);
+    this.#absence = new Absence(clock, look);
     this.#deadline = new PatientAlarm(clock, () => this.#giveUp());
   }
 
@@ -90,6 +91,7 @@ export class ProbeRunner {
       this.#events.changed();
       return Promise.resolve();
     }
+    this.#absence.begins();
     const thread = this.#currentThread();
     const id = this.#nextRun++;
     let settle = (): void => {};
