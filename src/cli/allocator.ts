@@ -1,5 +1,4 @@
-import { createRequire } from 'node:module';
-import type koffiModule from 'koffi';
+import { requireKoffi } from '../host/koffi.ts';
 
 /** Parameters of glibc's `mallopt`, by the variables that set them from outside (malloc.h, mallopt(3)). */
 const PARAMETERS = [
@@ -15,8 +14,7 @@ export function boundAllocator(environment: Readonly<Record<string, string | und
   const wanted = PARAMETERS.filter(({ variable }) => environment[variable] === undefined);
   if (wanted.length === 0 || environment.GLIBC_TUNABLES !== undefined) return;
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as typeof koffiModule;
-    const mallopt = koffi.load(null).func('int mallopt(int parameter, int value)');
+    const mallopt = requireKoffi().load(null).func('int mallopt(int parameter, int value)');
     for (const { parameter, value } of wanted) mallopt(parameter, value);
   } catch {
     // It is a matter of a few MiB, and of these alone.

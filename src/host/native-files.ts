@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import type koffiModule from 'koffi';
+import { requireKoffi } from './koffi.ts';
 
 /** Sizes and constants of linux/stat.h and fcntl.h, alike on all architectures. */
 const STATX_BYTES = 256;
@@ -115,7 +115,7 @@ function preadOf(library: ReturnType<typeof koffiModule.load>): Call {
 /** Undefined where the module that makes such calls does not load, or the C library lacks one of them: Node's own way serves as well. */
 export function nativeFiles(): NativeFiles | undefined {
   try {
-    return new NativeFiles(createRequire(import.meta.url)('koffi') as typeof koffiModule);
+    return new NativeFiles(requireKoffi());
   } catch {
     return undefined;
   }

@@ -125,29 +125,21 @@ function addReadings(
   first: number,
 ): void {
   for (let at = 0; at < values.length; at += 1) {
-    const one = series[at] as SeriesId;
-    add(page, declared.get(one.metric), prefix, one.labels, values[at] as Value, kept, first + at);
+    const { metric, labels } = series[at] as SeriesId;
+    const written = declared.get(metric);
+    const text = written === undefined ? undefined : keptText(kept, first + at, written, labels);
+    if (written === undefined || text === undefined) page.drop('undeclared');
+    else page.add(written.spec, prefix, values[at] as Value, text);
   }
 }
 
-function add(
-  page: SeriesPage,
-  written: Written | undefined,
-  prefix: LabelText,
-  labels: Labels | undefined,
-  value: Value,
-  kept: KeptText[],
-  at: number,
-): void {
-  let text: LabelText | undefined;
-  if (written !== undefined) {
-    const last = kept[at];
-    if (last?.written === written && areSameLabels(last.labels, labels)) text = last.text;
-    else text = ownLabels(labels, written.names);
-    if (last?.written !== written || last.labels !== labels) kept[at] = { written, labels, text };
-  }
-  if (written === undefined || text === undefined) page.drop('undeclared');
-  else page.add(written.spec, prefix, value, text);
+/** The text of labels at a place, made anew only when they are not those that stood there. */
+function keptText(kept: KeptText[], at: number, written: Written, labels: Labels | undefined): LabelText | undefined {
+  const last = kept[at];
+  if (last?.written === written && last.labels === labels) return last.text;
+  const text = last?.written === written && areSameLabels(last.labels, labels) ? last.text : ownLabels(labels, written.names);
+  kept[at] = { written, labels, text };
+  return text;
 }
 
 /** In declared order; undefined when there is a label that the metric does not declare. */

@@ -50,10 +50,11 @@ export class Readings implements Iterable<Reading> {
 
 const seriesOf = ({ metric, labels }: Reading): SeriesId => (labels === undefined ? { metric } : { metric, labels });
 
-function haveSeries(list: readonly Reading[], series: readonly SeriesId[]): boolean {
-  if (list.length !== series.length) return false;
+/** Whether the series from a place on are those of a list; told by the identity of their labels, so a "no" may be wrong. */
+export function haveSeries(list: readonly Reading[], series: readonly SeriesId[], from = 0): boolean {
+  if (list.length !== series.length - from) return false;
   for (let at = 0; at < list.length; at += 1) {
-    const [one, other] = [list[at] as Reading, series[at] as SeriesId];
+    const [one, other] = [list[at] as Reading, series[from + at] as SeriesId];
     if (one.metric !== other.metric || one.labels !== other.labels) return false;
   }
   return true;

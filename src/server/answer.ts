@@ -62,6 +62,9 @@ export function setCommonHeaders(response: ServerResponse): void {
   response.setHeader('Cache-Control', 'no-store');
 }
 
+/** Nothing else is answered. */
+export const isReading = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
+
 /** Path of a request as it was written, without its query; undefined when it has none. */
 export function requestPath({ url = '' }: IncomingMessage): string | undefined {
   if (url.startsWith('/')) return url.split('?', 1)[0];

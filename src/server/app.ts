@@ -1,7 +1,7 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import type { Clock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
-import { sendError, sendFault, setCommonHeaders } from './answer.ts';
+import { isReading, sendError, sendFault, setCommonHeaders } from './answer.ts';
 import { createApi } from './api.ts';
 import type { Bound } from './bound.ts';
 import { createPages } from './pages.ts';
@@ -39,7 +39,7 @@ export function createApp(parts: ServerParts, { signs, bound, clock }: AppParts)
 }
 
 const onlyReading: RequestHandler = (request, response, next) => {
-  if (request.method === 'GET' || request.method === 'HEAD') return next();
+  if (isReading(request)) return next();
   response.setHeader('Allow', 'GET, HEAD');
   response.setHeader('Connection', 'close');
   return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Logger } from '../log/logger.ts';
-import { requestPath, sendFault, setCommonHeaders } from './answer.ts';
+import { isReading, requestPath, sendFault, setCommonHeaders } from './answer.ts';
 import type { Bound } from './bound.ts';
 import type { ScrapeHandler } from './scrape.ts';
 
@@ -26,8 +26,7 @@ export function scrapesBefore(others: RequestListener, { path, scrapes, bound, l
     }
   };
   return (request, response) => {
-    const isScrape = (request.method === 'GET' || request.method === 'HEAD') && requestPath(request) === path;
-    if (isScrape) void scrape(request, response);
+    if (isReading(request) && requestPath(request) === path) void scrape(request, response);
     else others(request, response);
   };
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { requestPath, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
+import { isReading, requestPath, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
@@ -23,7 +23,7 @@ export function vitalSigns(hasSnapshot: () => boolean): VitalSigns {
 /** Answers them itself, at once however many answers are under way, and leaves everything else to the listener behind it. */
 export function vitalSignsBefore(others: RequestListener, signs: VitalSigns): RequestListener {
   return (request, response) => {
-    const answer = request.method === 'GET' || request.method === 'HEAD' ? signs.get(requestPath(request) ?? '') : undefined;
+    const answer = isReading(request) ? signs.get(requestPath(request) ?? '') : undefined;
     if (answer === undefined) return others(request, response);
     setCommonHeaders(response);
     void answer(request, response);

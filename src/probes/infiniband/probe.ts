@@ -87,7 +87,7 @@ class InfinibandProbe implements Probe {
     const problems: Problem[] = [];
     this.#discover(this.#wantedOf(listing.names), nowMs, problems);
     const samples = this.#readAll(nowMs, problems);
-    if (this.#elsewhere.size > 0) for (const hca of this.#elsewhere.values()) samples.push(hca.elsewhere());
+    for (const hca of this.#elsewhere.values()) samples.push(hca.elsewhere());
     if (this.#options['hw-counters'] && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }

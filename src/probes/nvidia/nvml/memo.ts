@@ -1,7 +1,7 @@
 import type { DeviceProcess } from '../../../model/collection.ts';
 import type { Finding } from '../../../model/health.ts';
-import type { Reading, SeriesId, Value } from '../../../model/metric.ts';
-import { Readings } from '../../../model/readings.ts';
+import type { Reading, Value } from '../../../model/metric.ts';
+import { haveSeries, Readings } from '../../../model/readings.ts';
 import type { Located } from '../devices.ts';
 import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
@@ -171,16 +171,6 @@ export class ElementMemo {
 }
 
 const numeric = (value: Values[string]): number | undefined => (typeof value === 'number' ? value : undefined);
-
-/** Whether the series from a place on are those of a list. */
-function haveSeries(list: readonly Reading[], series: readonly SeriesId[], from: number): boolean {
-  if (list.length !== series.length - from) return false;
-  for (let at = 0; at < list.length; at += 1) {
-    const [one, other] = [list[at] as Reading, series[from + at] as SeriesId];
-    if (one.metric !== other.metric || one.labels !== other.labels) return false;
-  }
-  return true;
-}
 
 function areEqual(a: readonly DeviceProcess[], b: readonly DeviceProcess[]): boolean {
   return a.length === b.length && a.every((process, at) => isEqual(process, b[at] as DeviceProcess));
