@@ -98,7 +98,7 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
       nowMs: systemClock.now(),
       version,
       podResourcesRequests: polled.requests,
-      podResourcesDurations: polled.durations.map(({ method, durationMs }) => ({ method, lastMs: durationMs })),
+      podResourcesDurations: polled.durations,
       ...(host === undefined ? {} : { host }),
       ...(plugin === undefined ? {} : { plugin: plugin.stats() }),
     };

@@ -1,4 +1,5 @@
 import type { Problem } from '../model/collection.ts';
+import { type DurationCounts, NO_DURATIONS, withDuration } from '../model/duration-counts.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 
 /** Counts the runs of one family's probe, and remembers how the last one ended. */
@@ -6,6 +7,7 @@ export class RunTally {
   #succeeded: boolean | undefined;
   #lastSuccessMs: number | undefined;
   #durationMs: number | undefined;
+  #durations: DurationCounts = NO_DURATIONS;
   #runs = 0;
   #failures = 0;
   #abandoned = 0;
@@ -14,6 +16,7 @@ export class RunTally {
   ended(succeeded: boolean, durationMs: number, atMs: number): void {
     this.#count(succeeded);
     this.#durationMs = durationMs;
+    this.#durations = withDuration(this.#durations, durationMs / 1_000);
     if (succeeded) this.#lastSuccessMs = atMs;
   }
 
@@ -29,14 +32,14 @@ export class RunTally {
 
   state(family: string, problems: readonly Problem[], hung: boolean): FamilyState {
     const [succeeded, lastSuccessMs, durationMs] = [this.#succeeded, this.#lastSuccessMs, this.#durationMs];
-    const [runs, failures, abandoned] = [this.#runs, this.#failures, this.#abandoned];
+    const [durations, runs, failures, abandoned] = [this.#durations, this.#runs, this.#failures, this.#abandoned];
     if (succeeded !== undefined && lastSuccessMs !== undefined && durationMs !== undefined)
-      return { family, succeeded, lastSuccessMs, durationMs, problems, runs, failures, abandoned, hung };
+      return { family, succeeded, lastSuccessMs, durationMs, durations, problems, runs, failures, abandoned, hung };
     return {
       family,
       ...(succeeded !== undefined && { succeeded }),
       ...(lastSuccessMs !== undefined && { lastSuccessMs }),
-      ...(durationMs !== undefined && { durationMs }),
+      ...(durationMs !== undefined && { durationMs, durations }),
       problems,
       runs,
       failures,

@@ -22,11 +22,12 @@ export type AllocatableResult =
   | { readonly kind: 'unsupported' }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
-/** One question that was asked: method, gRPC status name (`OK`, `UNAVAILABLE`, …) and how long it took. */
+/** One question: method and gRPC status name (`OK`, `UNAVAILABLE`, …). */
 export interface AskedQuestion {
   readonly method: 'List' | 'GetAllocatableResources';
   readonly code: string;
-  readonly durationMs: number;
+  /** How long it took; absent when there was no socket to ask at. */
+  readonly durationMs?: number;
 }
 
 /** v1alpha1 uses the same field numbers and knows fewer of them, so its answer reads as one of v1. */
@@ -64,7 +65,7 @@ export class PodResourcesClient {
     const state = socketAt(socket);
     this.#meet(state);
     if (state.kind !== 'socket') {
-      this.#onAsked({ method: 'List', code: statusName(status.UNAVAILABLE), durationMs: 0 });
+      this.#onAsked({ method: 'List', code: statusName(status.UNAVAILABLE) });
       return { ok: false, failure: pathFailure(socket, state) };
     }
     const asked = await this.#list();

@@ -15,7 +15,7 @@ export interface PodResourcesPoller {
 
 export interface PodResourcesStats {
   readonly requests: readonly RequestCount[];
-  /** Per method, of the last request. */
+  /** Per method. */
   readonly durations: ReturnType<RequestCounts['durations']>;
   /** Allocations that are kept although the last answer did not have them. */
   readonly held: number;

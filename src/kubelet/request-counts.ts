@@ -1,3 +1,4 @@
+import { DurationTally } from '../model/duration-counts.ts';
 import type { AskedQuestion } from './client.ts';
 
 /** How many questions of one kind ended with one gRPC status. */
@@ -10,20 +11,20 @@ export interface RequestCount {
 
 export class RequestCounts {
   readonly #counts = new Map<string, RequestCount>();
-  readonly #lastMs = new Map<AskedQuestion['method'], number>();
+  readonly #durations = new DurationTally<AskedQuestion['method']>();
 
   add({ method, code, durationMs }: AskedQuestion): void {
     const key = `${method} ${code}`;
     this.#counts.set(key, { method, code, count: (this.#counts.get(key)?.count ?? 0) + 1 });
-    this.#lastMs.set(method, durationMs);
+    if (durationMs !== undefined) this.#durations.add(method, durationMs / 1_000);
   }
 
   list(): readonly RequestCount[] {
     return [...this.#counts.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count);
   }
 
-  /** How long the last question of each kind took, answered or not. */
-  durations(): readonly { readonly method: AskedQuestion['method']; readonly durationMs: number }[] {
-    return [...this.#lastMs].map(([method, durationMs]) => ({ method, durationMs }));
+  /** How long the questions of each kind took, answered or not. */
+  durations(): ReturnType<DurationTally<AskedQuestion['method']>['list']> {
+    return this.#durations.list();
   }
 }

@@ -1,7 +1,8 @@
 import type { AgentStats } from '../model/agent-stats.ts';
-import type { MetricSpec, MetricType } from '../model/metric.ts';
+import type { AgentMetricSpec } from '../model/metric.ts';
 import { type Allocatable, POD_RESOURCES_REASONS, type PodResources } from '../model/pod-resources.ts';
 import { memoryByNode } from './container-metrics.ts';
+import { addHistogram, histogramSamples } from './histogram.ts';
 import { labelText } from './labels.ts';
 import type { SeriesPage } from './series-page.ts';
 
@@ -21,9 +22,9 @@ export const kubeletMetrics = {
   ),
   requests: metric('counter', 'device_agent_podresources_requests_total', 'Requests to the kubelet.', ['method', 'code'], AGENT),
   duration: metric(
-    'gauge',
+    'histogram',
     'device_agent_podresources_request_duration_seconds',
-    'How long the latest request to the kubelet took.',
+    'How long requests to the kubelet took, answered or not.',
     ['method'],
     AGENT,
   ),
@@ -58,13 +59,13 @@ export const kubeletMetrics = {
     ['kind', 'numa_node'],
     ALLOCATABLE,
   ),
-} as const satisfies Readonly<Record<string, MetricSpec>>;
+} as const satisfies Readonly<Record<string, AgentMetricSpec>>;
+
+const durationSamples = histogramSamples(kubeletMetrics.duration);
 
 export function addRequests(page: SeriesPage, stats: AgentStats): void {
   for (const { method, code, count } of stats.podResourcesRequests) page.add(kubeletMetrics.requests, labelText({ method, code }), count);
-  for (const { method, lastMs } of stats.podResourcesDurations) {
-    page.add(kubeletMetrics.duration, labelText({ method }), lastMs / 1_000);
-  }
+  for (const { method, durations } of stats.podResourcesDurations) addHistogram(page, durationSamples, labelText({ method }), durations);
 }
 
 export function addKubelet(page: SeriesPage, podResources: PodResources, nowMs: number): void {
@@ -104,6 +105,6 @@ function collect(sets: Map<string, Set<string>>, name: string, values: readonly 
   sets.set(name, set);
 }
 
-function metric(type: MetricType, name: string, help: string, labels: readonly string[], source: string): MetricSpec {
+function metric(type: AgentMetricSpec['type'], name: string, help: string, labels: readonly string[], source: string): AgentMetricSpec {
   return { name, type, help, labels, source };
 }

@@ -1,8 +1,18 @@
-import type { MetricSpec } from '../model/metric.ts';
-import type { LabelText } from './labels.ts';
+import type { AgentMetricSpec } from '../model/metric.ts';
+import { joinLabels, type LabelText } from './labels.ts';
 
 /** What a page needs to know of a metric. */
-export type Declared = Pick<MetricSpec, 'name' | 'type' | 'help'>;
+export interface Declared extends Pick<AgentMetricSpec, 'name' | 'type' | 'help'> {
+  /** Present for a metric that has several samples for each set of labels: which one it is. */
+  readonly sample?: {
+    /** What its name has after that of the metric. */
+    readonly suffix: string;
+    /** Those that stand after the others. */
+    readonly labels: LabelText;
+    /** Its place among the samples of the same labels. */
+    readonly rank: number;
+  };
+}
 
 /** Series in the order in which they were added. */
 export interface AddedSeries {
@@ -15,6 +25,8 @@ export interface AddedSeries {
 export interface MetricLayout {
   readonly declared: Declared;
   readonly places: readonly number[];
+  /** Of each sample. */
+  readonly names: readonly string[];
   readonly labels: readonly LabelText[];
 }
 
@@ -40,12 +52,19 @@ export function layOut(added: AddedSeries): Layout {
 }
 
 function orderByLabels(added: AddedSeries, places: readonly number[]): MetricLayout {
-  const all = places.map((place) => ({ place, labels: added.labelsAt(place) }));
-  all.sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : 0));
-  const unique = all.filter((one, index) => index === 0 || one.labels !== all[index - 1]?.labels);
+  const all = places.map((place) => ({ place, labels: added.labelsAt(place), sample: added.declaredAt(place).sample }));
+  all.sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : rankOf(a) - rankOf(b)));
+  const unique = all.filter((one, index) => {
+    const before = all[index - 1];
+    return before === undefined || one.labels !== before.labels || rankOf(one) !== rankOf(before);
+  });
+  const declared = added.declaredAt(places[0] as number);
   return {
-    declared: added.declaredAt(places[0] as number),
+    declared,
     places: unique.map(({ place }) => place),
-    labels: unique.map(({ labels }) => labels),
+    names: unique.map(({ sample }) => (sample === undefined ? declared.name : declared.name + sample.suffix)),
+    labels: unique.map(({ labels, sample }) => (sample === undefined ? labels : joinLabels(labels, sample.labels))),
   };
 }
+
+const rankOf = ({ sample }: { readonly sample: Declared['sample'] | undefined }): number => sample?.rank ?? 0;

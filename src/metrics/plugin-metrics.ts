@@ -1,5 +1,6 @@
-import type { MetricSpec, MetricType } from '../model/metric.ts';
+import type { AgentMetricSpec } from '../model/metric.ts';
 import type { PluginResourceStats, PluginStats } from '../model/plugin-stats.ts';
+import { addHistogram, histogramSamples } from './histogram.ts';
 import { joinLabels, type LabelText, labelText } from './labels.ts';
 import type { SeriesPage } from './series-page.ts';
 
@@ -21,9 +22,15 @@ export const pluginMetrics = {
     'Containers for which the kubelet asked for devices: ok, or the reason of the refusal.',
     ['result'],
   ),
-  calls: metric('counter', 'device_agent_plugin_calls_total', 'Calls of the kubelet that were answered.', ['method']),
-  callSeconds: metric('counter', 'device_agent_plugin_call_seconds_total', 'Time that answering calls of the kubelet took.', ['method']),
-} as const satisfies Readonly<Record<string, MetricSpec>>;
+  callDuration: metric(
+    'histogram',
+    'device_agent_plugin_call_duration_seconds',
+    'How long answering calls of the kubelet took; of ListAndWatch, how long each list took to be taken up.',
+    ['method'],
+  ),
+} as const satisfies Readonly<Record<string, AgentMetricSpec>>;
+
+const callSamples = histogramSamples(pluginMetrics.callDuration);
 
 export function addPlugin(page: SeriesPage, stats: PluginStats | undefined): void {
   for (const resource of stats?.resources ?? []) addResource(page, resource);
@@ -38,17 +45,13 @@ function addResource(page: SeriesPage, stats: PluginResourceStats): void {
   if (stats.lastUpdateMs !== undefined) page.add(pluginMetrics.lastUpdate, label, stats.lastUpdateMs / 1_000);
   addCounts(page, pluginMetrics.registrations, label, stats.registrations);
   addCounts(page, pluginMetrics.allocations, label, stats.allocations);
-  for (const { method, count, sumSeconds } of stats.calls) {
-    const labels = joinLabels(label, labelText({ method }));
-    page.add(pluginMetrics.calls, labels, count);
-    page.add(pluginMetrics.callSeconds, labels, sumSeconds);
-  }
+  for (const { method, durations } of stats.calls) addHistogram(page, callSamples, joinLabels(label, labelText({ method })), durations);
 }
 
-function addCounts(page: SeriesPage, spec: MetricSpec, label: LabelText, counts: Readonly<Record<string, number>>): void {
+function addCounts(page: SeriesPage, spec: AgentMetricSpec, label: LabelText, counts: Readonly<Record<string, number>>): void {
   for (const [result, count] of Object.entries(counts)) page.add(spec, joinLabels(label, labelText({ result })), count);
 }
 
-function metric(type: MetricType, name: string, help: string, labels: readonly string[] = []): MetricSpec {
+function metric(type: AgentMetricSpec['type'], name: string, help: string, labels: readonly string[] = []): AgentMetricSpec {
   return { name, type, help, labels: ['resource', ...labels], source: 'Agent. Absent while no resource is configured.' };
 }

@@ -1,6 +1,7 @@
 import { HEALTH_STATES } from '../model/health.ts';
-import type { MetricSpec, MetricType } from '../model/metric.ts';
+import type { AgentMetricSpec } from '../model/metric.ts';
 import type { FamilyState, Snapshot } from '../model/snapshot.ts';
+import { addHistogram, histogramSamples } from './histogram.ts';
 import { joinLabels, type LabelText, labelText } from './labels.ts';
 import type { SeriesPage } from './series-page.ts';
 
@@ -9,6 +10,11 @@ export const probeMetrics = {
   success: metric('gauge', 'device_agent_probe_success', '1 if the latest run of the probe read its hardware, 0 if it could not.'),
   lastSuccess: metric('gauge', 'device_agent_probe_last_success_timestamp_seconds', 'When the probe last read its hardware.'),
   duration: metric('gauge', 'device_agent_probe_duration_seconds', 'How long the latest run of the probe took.'),
+  runDuration: metric(
+    'histogram',
+    'device_agent_probe_run_duration_seconds',
+    'How long the runs of the probe took that came to an end; those given up are counted elsewhere.',
+  ),
   runs: metric('counter', 'device_agent_probe_runs_total', 'Runs of the probe.'),
   failures: metric('counter', 'device_agent_probe_failures_total', 'Runs of the probe that could not read the hardware.'),
   abandoned: metric(
@@ -19,8 +25,9 @@ export const probeMetrics = {
   hung: metric('gauge', 'device_agent_probe_hung', '1 while a run of the probe is past its deadline and has not come back, else 0.'),
   problems: metric('gauge', 'device_agent_problems', 'Problems that keep the probe from reading, by code.', ['code']),
   devices: metric('gauge', 'device_agent_devices', 'Devices by verdict; a missing device counts as missing only.', ['state']),
-} as const satisfies Readonly<Record<string, MetricSpec>>;
+} as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 
+const runSamples = histogramSamples(probeMetrics.runDuration);
 const MISSING = 'missing';
 
 export function addProbes(page: SeriesPage, snapshot: Snapshot): void {
@@ -40,6 +47,7 @@ function addRuns(page: SeriesPage, family: FamilyState, label: LabelText): void 
   if (family.succeeded !== undefined) page.add(probeMetrics.success, label, family.succeeded ? 1 : 0);
   if (family.lastSuccessMs !== undefined) page.add(probeMetrics.lastSuccess, label, family.lastSuccessMs / 1_000);
   if (family.durationMs !== undefined) page.add(probeMetrics.duration, label, family.durationMs / 1_000);
+  if (family.durations !== undefined) addHistogram(page, runSamples, label, family.durations);
   page.add(probeMetrics.runs, label, family.runs);
   page.add(probeMetrics.failures, label, family.failures);
   page.add(probeMetrics.abandoned, label, family.abandoned);
@@ -61,6 +69,6 @@ function countDevices(snapshot: Snapshot): ReadonlyMap<string, number> {
   return counts;
 }
 
-function metric(type: MetricType, name: string, help: string, labels: readonly string[] = []): MetricSpec {
+function metric(type: AgentMetricSpec['type'], name: string, help: string, labels: readonly string[] = []): AgentMetricSpec {
   return { name, type, help, labels: ['family', ...labels], source: 'Agent.' };
 }

@@ -1,7 +1,7 @@
 import type { ProblemSpec } from '../model/collection.ts';
 import { formatDuration, millis } from '../model/duration.ts';
 import type { ConditionSpec } from '../model/health.ts';
-import type { MetricSpec } from '../model/metric.ts';
+import type { AgentMetricSpec, MetricSpec } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import { agentMetrics } from './agent-metrics.ts';
 import { containerMetrics } from './container-metrics.ts';
@@ -103,9 +103,10 @@ Codes stand in the log, in \`device_agent_problems{family,code}\`, in \`/api/v1/
 ${sections.join('\n')}`;
 }
 
-function table(specs: readonly MetricSpec[]): string {
-  const rows = specs.map(({ name, type, labels, help, source, container }) => {
-    const twin = container === true ? ' *twin*' : '';
+function table(specs: readonly (MetricSpec | AgentMetricSpec)[]): string {
+  const rows = specs.map((spec) => {
+    const { name, type, labels, help, source } = spec;
+    const twin = 'container' in spec && spec.container === true ? ' *twin*' : '';
     return `| ${code(name)}${twin} | ${type} | ${unitOf(name)} | ${labels.map(code).join(', ')} | ${cell(help)} | ${cell(source)} |`;
   });
   return `| Metric | Type | Unit | Labels | | Source |\n|---|---|---|---|---|---|\n${rows.join('\n')}\n`;

@@ -48,7 +48,7 @@ export const END = '# EOF\n';
 /** HELP, TYPE and the samples of one metric, without a line feed at the end. */
 function metricText(metric: MetricSeries, format: Format): string {
   let text = metricHead(metric, format);
-  for (const { labels, value } of metric.series) text += `${lineStart(metric.name, labels)}${value}`;
+  for (const { name, labels, value } of metric.series) text += `${lineStart(name, labels)}${value}`;
   return text;
 }
 

@@ -1,4 +1,3 @@
-import type { MetricType } from '../model/metric.ts';
 import { joinLabels, type LabelText } from './labels.ts';
 import { type Declared, layOut } from './layout.ts';
 
@@ -7,6 +6,8 @@ export const DROP_REASONS = ['duplicate', 'undeclared', 'invalid-value'] as cons
 export type DropReason = (typeof DROP_REASONS)[number];
 
 export interface Series {
+  /** That of the metric; a sample of a histogram has a suffix. */
+  readonly name: string;
   readonly labels: LabelText;
   readonly value: number | bigint;
 }
@@ -14,7 +15,7 @@ export interface Series {
 /** All series of one metric, ordered by their labels. */
 export interface MetricSeries {
   readonly name: string;
-  readonly type: MetricType;
+  readonly type: Declared['type'];
   readonly help: string;
   readonly series: readonly Series[];
 }
@@ -79,16 +80,20 @@ export class SeriesPage {
   finish(): readonly MetricSeries[] {
     const { metrics, duplicates } = layOut(this);
     if (duplicates > 0) this.drop('duplicate', duplicates);
-    return metrics.map(({ declared: { name, type, help }, places, labels }) => ({
+    return metrics.map(({ declared: { name, type, help }, places, names, labels }) => ({
       name,
       type,
       help,
-      series: places.map((place, index) => ({ labels: labels[index] as LabelText, value: this.valueAt(place) })),
+      series: places.map((place, index) => ({
+        name: names[index] as string,
+        labels: labels[index] as LabelText,
+        value: this.valueAt(place),
+      })),
     }));
   }
 }
 
-function isExportable(type: MetricType, value: number | bigint): boolean {
+function isExportable(type: Declared['type'], value: number | bigint): boolean {
   if (typeof value === 'bigint') return type === 'gauge' || value >= 0n;
   return Number.isFinite(value) && (type === 'gauge' || value >= 0);
 }

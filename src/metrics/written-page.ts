@@ -31,7 +31,7 @@ export function writePage(page: SeriesPage, last: WrittenPage | undefined): Writ
 }
 
 function firstSamples(layout: MetricLayout, page: SeriesPage): Samples {
-  const starts = layout.labels.map((labels) => lineStart(layout.declared.name, labels));
+  const starts = layout.labels.map((labels, index) => lineStart(layout.names[index] as string, labels));
   return withValues({ layout, starts }, valuesOf(layout, page));
 }
 

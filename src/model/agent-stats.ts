@@ -1,3 +1,4 @@
+import type { DurationCounts } from './duration-counts.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
 
@@ -10,8 +11,8 @@ export interface AgentStats {
   readonly revision?: string;
   /** Requests to the kubelet since start, by method and gRPC status name (`OK`, `UNAVAILABLE`, …). */
   readonly podResourcesRequests: readonly { readonly method: string; readonly code: string; readonly count: number }[];
-  /** How long the latest request of each method took. */
-  readonly podResourcesDurations: readonly { readonly method: string; readonly lastMs: number }[];
+  /** How long requests of each method took, answered or not. */
+  readonly podResourcesDurations: readonly { readonly method: string; readonly durations: DurationCounts }[];
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
   /** What the machine is, as far as known by now. */

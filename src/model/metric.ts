@@ -25,6 +25,11 @@ export interface MetricSpec {
   readonly container?: true;
 }
 
+/** A metric that the agent has of itself. Unlike a reading of a device it can be a histogram: of durations, in seconds. */
+export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container'> {
+  readonly type: MetricType | 'histogram';
+}
+
 /** Counters beyond 2^53 are `bigint`, so that no digit is lost before Prometheus parses the text. */
 export type Value = number | bigint;
 

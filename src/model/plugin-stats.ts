@@ -1,3 +1,5 @@
+import type { DurationCounts } from './duration-counts.ts';
+
 /** What the device plugin did since its start, for the metrics `device_agent_plugin_*`. */
 export interface PluginStats {
   readonly resources: readonly PluginResourceStats[];
@@ -21,12 +23,9 @@ export interface PluginResourceStats {
   readonly calls: readonly PluginCallStats[];
 }
 
-/** Answered calls of one method: a histogram in seconds. */
+/** Answered calls of one method; of `ListAndWatch` the lists, each until it was taken up. */
 export interface PluginCallStats {
   /** `Allocate`, … */
   readonly method: string;
-  readonly count: number;
-  readonly sumSeconds: number;
-  /** Cumulative, without the last one for +Inf. */
-  readonly buckets: readonly { readonly atMostSeconds: number; readonly count: number }[];
+  readonly durations: DurationCounts;
 }

@@ -1,6 +1,7 @@
 import type { Allocation } from './allocation.ts';
 import type { DeviceProcess, Problem } from './collection.ts';
 import type { Device } from './device.ts';
+import type { DurationCounts } from './duration-counts.ts';
 import type { Verdict } from './health.ts';
 import type { PodResources } from './pod-resources.ts';
 import type { Readings } from './readings.ts';
@@ -53,7 +54,10 @@ export interface FamilyState {
   /** Undefined until the first run ended. */
   readonly succeeded?: boolean;
   readonly lastSuccessMs?: number;
+  /** Of the latest run that came to an end. */
   readonly durationMs?: number;
+  /** Of all runs that came to an end; absent before the first. */
+  readonly durations?: DurationCounts;
   readonly problems: readonly Problem[];
   readonly runs: number;
   readonly failures: number;

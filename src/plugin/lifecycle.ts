@@ -4,11 +4,11 @@ import type { Clock } from '../host/clock.ts';
 import { type SocketState, watchSocket } from '../host/socket-file.ts';
 import type { ChangeLog } from '../log/changes.ts';
 import { Attempt } from './attempt.ts';
-import { Tally } from './call-stats.ts';
 import type { PluginOptions } from './options.ts';
 import type { PluginService } from './service.ts';
 import { removeDeadSockets, socketPath } from './socket-name.ts';
 import type { Supply } from './supply.ts';
+import { Tally } from './tally.ts';
 import { type AttemptEnd, isAbsence, REMEDIES } from './trouble.ts';
 
 /** Waits that no option sets. */

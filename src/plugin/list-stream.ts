@@ -12,17 +12,18 @@ export type ListCall = ServerWritableStream<Empty, ListAndWatchResponse>;
 export class ListStream {
   readonly #call: ListCall;
   readonly #supply: Supply;
-  readonly #onSent: () => void;
+  readonly #onSending: () => () => void;
   readonly #unsubscribe: () => void;
   readonly #onEnd: (stream: ListStream) => void;
   #sent: readonly Device[] | undefined;
   #isBlocked = false;
   #isOver = false;
 
-  constructor(call: ListCall, supply: Supply, onSent: () => void, onEnd: (stream: ListStream) => void) {
+  /** `onSending` is told of each list; what it returns is called when the list was taken up. */
+  constructor(call: ListCall, supply: Supply, onSending: () => () => void, onEnd: (stream: ListStream) => void) {
     this.#call = call;
     this.#supply = supply;
-    this.#onSent = onSent;
+    this.#onSending = onSending;
     this.#onEnd = onEnd;
     this.#unsubscribe = supply.onChange(() => this.#send());
     for (const event of ['cancelled', 'close', 'error', 'finish']) call.on(event, () => this.drop());
@@ -48,11 +49,13 @@ export class ListStream {
     if (this.#sent !== undefined && isSameList(this.#sent, devices)) return;
     this.#sent = devices;
     this.#isBlocked = true;
+    const taken = this.#onSending();
     // The stream itself would take up sixteen lists before it said that nobody reads.
-    this.#call.write({ devices }, () => {
+    this.#call.write({ devices }, (error?: Error | null) => {
       this.#isBlocked = false;
+      if (error) return;
+      taken();
       this.#send();
     });
-    this.#onSent();
   }
 }

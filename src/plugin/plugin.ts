@@ -88,6 +88,6 @@ function statsOf({ supply, service, lifecycle }: Part): PluginResourceStats {
     registrations: lifecycle.registrations.counts(),
     ...(service.lastUpdateMs === undefined ? {} : { lastUpdateMs: service.lastUpdateMs }),
     allocations: service.allocations.counts(),
-    calls: service.times.stats(),
+    calls: service.times.list(),
   };
 }

@@ -1,11 +1,12 @@
 import { type handleUnaryCall, status } from '@grpc/grpc-js';
 import type { DevicePluginServer } from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../host/clock.ts';
-import { CallTimes, Tally } from './call-stats.ts';
+import { DurationTally } from '../model/duration-counts.ts';
 import { ListStream } from './list-stream.ts';
 import { preferenceOf } from './preferred.ts';
 import { Refusal, type RefusalReason } from './refusal.ts';
 import type { Supply } from './supply.ts';
+import { Tally } from './tally.ts';
 
 const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
   'unknown-device': status.NOT_FOUND,
@@ -29,6 +30,8 @@ export interface StreamListener {
 
 const NOBODY: StreamListener = { opened() {}, ended() {} };
 
+type Method = 'GetDevicePluginOptions' | 'ListAndWatch' | 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
+
 /** The kubelet gives `PreStartContainer` 30 s in all. */
 const REFRESH_LIMIT_MS = 10_000;
 
@@ -36,7 +39,7 @@ const REFRESH_LIMIT_MS = 10_000;
 export class PluginService {
   readonly methods: DevicePluginServer;
   readonly allocations = new Tally();
-  readonly times = new CallTimes();
+  readonly times = new DurationTally<Method>();
   readonly #parts: ServiceParts;
   readonly #streams = new Set<ListStream>();
   #listener: StreamListener = NOBODY;
@@ -89,14 +92,15 @@ export class PluginService {
   }
 
   #open(call: ConstructorParameters<typeof ListStream>[0]): void {
-    const sent = (): void => {
+    const sending = (): (() => void) => {
       this.#lastUpdateMs = this.#parts.clock.now();
+      return this.#timer('ListAndWatch');
     };
     const ended = (stream: ListStream): void => {
       this.#streams.delete(stream);
       if (this.#streams.size === 0) this.#listener.ended();
     };
-    this.#streams.add(new ListStream(call, this.#parts.supply, sent, ended));
+    this.#streams.add(new ListStream(call, this.#parts.supply, sending, ended));
     this.#listener.opened();
   }
 
@@ -119,10 +123,16 @@ export class PluginService {
     return {};
   }
 
-  #unary<Q, A>(method: string, answer: (request: Q) => A | Promise<A>): handleUnaryCall<Q, A> {
+  /** Call what it returns when the method has ended. */
+  #timer(method: Method): () => void {
+    const { clock } = this.#parts;
+    const startMs = clock.monotonic();
+    return () => this.times.add(method, (clock.monotonic() - startMs) / 1_000);
+  }
+
+  #unary<Q, A>(method: Method, answer: (request: Q) => A | Promise<A>): handleUnaryCall<Q, A> {
     return (call, callback) => {
-      const startMs = this.#parts.clock.monotonic();
-      const done = (): void => this.times.add(method, (this.#parts.clock.monotonic() - startMs) / 1_000);
+      const done = this.#timer(method);
       // `async` turns what `answer` throws into a rejection.
       (async () => answer(call.request))().then(
         (value) => {

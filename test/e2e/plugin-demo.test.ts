@@ -30,7 +30,9 @@ describe('the demo', () => {
     );
     expect(seriesValue(page, 'device_agent_plugin_registered', named(''))).toBe(1);
     expect(seriesValue(page, 'device_agent_plugin_devices', { resource: SERVED, state: 'healthy' })).toBe(4);
-    expect(seriesValue(page, 'device_agent_plugin_calls_total', { resource: SERVED, method: 'GetPreferredAllocation' })).toBeGreaterThan(0);
+    expect(
+      seriesValue(page, 'device_agent_plugin_call_duration_seconds_count', { resource: SERVED, method: 'GetPreferredAllocation' }),
+    ).toBeGreaterThan(0);
     expect(seriesValue(page, 'device_agent_kubelet_allocatable_devices', named(''))).toBe(4);
     const held = page.split('\n').filter((line) => line.startsWith('container_device_allocation{') && line.includes(SERVED));
     expect(held.length).toBeGreaterThan(0);

@@ -36,6 +36,24 @@ describe('the metrics page', () => {
     expect(lines(page, 'device_received_bytes_total')).toEqual(['device_received_bytes_total{device="wire-a",port="1"} 9007199254740993']);
   });
 
+  it('has the samples of a histogram together, buckets by their bounds', async () => {
+    const name = 'device_agent_plugin_call_duration_seconds';
+    for (const page of [await exposition().text(), await exposition().openMetrics()]) {
+      const [, type, ...after] = page.slice(page.indexOf(`# HELP ${name} `)).split('\n');
+      expect(type).toBe(`# TYPE ${name} histogram`);
+      const labels = (method: string, le = ''): string => `{resource="example.com/toy",method="${method}"${le && `,le="${le}"`}}`;
+      const bounds = ['0.001', '0.005', '0.025', '0.1', '0.5', '2.5', '10.0', '+Inf'];
+      const whole = (method: string, counts: readonly number[], sum: number): string[] => [
+        ...bounds.map((bound, at) => `${name}_bucket${labels(method, bound)} ${counts[at]}`),
+        `${name}_sum${labels(method)} ${sum}`,
+        `${name}_count${labels(method)} ${counts.at(-1)}`,
+      ];
+      const expected = [...whole('Allocate', [1, 3, 4, 4, 4, 4, 4, 4], 0.0125), ...whole('ListAndWatch', [0, 0, 0, 0, 1, 1, 1, 1], 0.25)];
+      expect(after.slice(0, expected.length)).toEqual(expected);
+      expect(after[expected.length]).not.toContain(name);
+    }
+  });
+
   it('escapes label values and help in both formats', async () => {
     const [text, open] = [await exposition().text(), await exposition().openMetrics()];
     expect(text).toContain('model="Toy \\"Deluxe\\" \\\\ 2\\nnd edition"');

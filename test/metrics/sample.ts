@@ -1,5 +1,6 @@
 import type { AgentStats } from '../../src/model/agent-stats.ts';
 import type { Device } from '../../src/model/device.ts';
+import { type DurationCounts, NO_DURATIONS, withDuration } from '../../src/model/duration-counts.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
@@ -67,6 +68,8 @@ const claimed = allocation({
   resource: 'wire.example.com',
   claim: { name: 'one-wire', namespace: 'ml', driver: 'wire.example.com', pool: 'node-1', device: 'wire-b' },
 });
+
+const durationsOf = (...seconds: number[]): DurationCounts => seconds.reduce(withDuration, NO_DURATIONS);
 
 const temperature: Reading = { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value: 41.5 };
 const memory: Reading = { metric: 'device_memory_used_bytes', value: 1_073_741_824 };
@@ -175,7 +178,7 @@ export const snapshot: Snapshot = {
     twin({ metric: 'device_memory_used_bytes', value: 20 }, 'share-b', 'toy-1'),
   ],
   families: [
-    { ...familyState('toy'), lastSuccessMs: TAKEN_AT_MS - 250, durationMs: 12.5, runs: 3 },
+    { ...familyState('toy'), lastSuccessMs: TAKEN_AT_MS - 250, durationMs: 12.5, durations: durationsOf(0.0005, 0.0125, 12.5), runs: 3 },
     {
       ...familyState('wire'),
       succeeded: false,
@@ -218,7 +221,7 @@ export const stats: AgentStats = {
     { method: 'List', code: 'OK', count: 4 },
     { method: 'List', code: 'UNAVAILABLE', count: 1 },
   ],
-  podResourcesDurations: [{ method: 'List', lastMs: 3.25 }],
+  podResourcesDurations: [{ method: 'List', durations: durationsOf(0.00325, 0.001) }],
   plugin: {
     resources: [
       {
@@ -230,7 +233,10 @@ export const stats: AgentStats = {
         registrations: { ok: 2, 'stream-ended': 1 },
         lastUpdateMs: TAKEN_AT_MS - 750,
         allocations: { ok: 3, 'unknown-device': 1 },
-        calls: [{ method: 'Allocate', count: 4, sumSeconds: 0.0125, buckets: [] }],
+        calls: [
+          { method: 'ListAndWatch', durations: durationsOf(0.25) },
+          { method: 'Allocate', durations: durationsOf(0.001, 0.0075, 0.002, 0.002) },
+        ],
       },
       {
         resource: 'example.com/wire',

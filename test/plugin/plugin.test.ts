@@ -65,6 +65,8 @@ describe('device plugin', () => {
     expect(plugin.stats().resources[0]?.lastUpdateMs).toBe(before);
     store.publish([deviceState({ id: 't0', numaNode: 0 }), deviceState({ id: 't3' })]);
     await until('t3 is there', () => listed(manager).join() === 't0=Healthy,t3=Healthy');
+    const lists = plugin.stats().resources[0]?.calls.find(({ method }) => method === 'ListAndWatch');
+    expect(lists?.durations.count).toBe(3);
   });
 
   it('keeps a missing device listed as unhealthy', async () => {
@@ -98,7 +100,7 @@ describe('device plugin', () => {
     store.publish([deviceState({ id: free }, 'unhealthy')]);
     await expect(asking).rejects.toThrow(`device "${free}" of example.com/toy must not be used: unhealthy; Fault/Broken: error count 3`);
     expect(plugin.stats().resources[0]?.allocations).toEqual({ ok: 1, 'unhealthy-device': 1 });
-    expect(plugin.stats().resources[0]?.calls.find(({ method }) => method === 'Allocate')?.count).toBe(2);
+    expect(plugin.stats().resources[0]?.calls.find(({ method }) => method === 'Allocate')?.durations.count).toBe(2);
   });
 
   it('checks a verdict again before a container starts only where configured', async () => {

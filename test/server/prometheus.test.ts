@@ -22,8 +22,11 @@ describe('a real Prometheus', () => {
       expect(await value('device_temperature_celsius{device="toy-0"}')).toBe('41.5');
       expect(await value('device_errors_total{device="toy-0",kind="parity"}')).toBe('18446744073709552000');
       expect(await value('device_info{model="Toy \\"Deluxe\\" \\\\ 2\\nnd edition"}')).toBe('1');
+      expect(await value('histogram_quantile(0.5, device_agent_probe_run_duration_seconds_bucket{family="toy"})')).toBe('0.015');
+      expect(await value('device_agent_probe_run_duration_seconds_count{family="toy"}')).toBe('3');
       const data: Record<string, unknown> = (await prometheus.ask('/metadata')).data ?? {};
       expect(data.device_errors_total ?? data.device_errors).toMatchObject([{ type: 'counter' }]);
+      expect(data.device_agent_probe_run_duration_seconds).toMatchObject([{ type: 'histogram' }]);
     },
     90_000,
   );

@@ -41,7 +41,9 @@ describeReal("proposals through the kubelet's own topology manager", () => {
       expect(distinct(places.map(({ card }) => card)), 'cards of a pair').toBe(1);
     }
     // The last pair is all that is left, so that there is nothing to choose.
-    const asked = seriesValue(await agent.metrics(), 'device_agent_plugin_calls_total', { method: 'GetPreferredAllocation' });
+    const asked = seriesValue(await agent.metrics(), 'device_agent_plugin_call_duration_seconds_count', {
+      method: 'GetPreferredAllocation',
+    });
     expect(asked).toBeGreaterThanOrEqual(6);
   });
 
