@@ -1,6 +1,7 @@
 import { formatDuration, millis } from '../model/duration.ts';
 import type { Finding, Severity } from '../model/health.ts';
 import { type Evidence, silence } from './conditions.ts';
+import { type Levels, withLevels } from './levels.ts';
 import { type ConditionState, conditionKey } from './memory.ts';
 import type { ConditionPolicy, RateThreshold } from './policy.ts';
 import { addSample, judgeRate, type RateJudgement, type RateSeries } from './rate.ts';
@@ -10,6 +11,7 @@ export interface EvidenceInput {
   /** Conditions and counters remembered from before. */
   readonly conditions: Readonly<Record<string, ConditionState>>;
   readonly rates: Readonly<Record<string, RateSeries>>;
+  readonly levels: Levels;
   /** When the findings were read. */
   readonly readAtMs: number;
   readonly nowMs: number;
@@ -19,16 +21,18 @@ export interface EvidenceInput {
 export interface EvidenceOutput {
   readonly evidence: readonly Evidence[];
   readonly rates: Readonly<Record<string, RateSeries>>;
+  readonly levels: Levels;
 }
 
-/** Turns the findings of one reading into evidence: counters by their growth, silence by what it means for the class. */
+/** Turns the findings of one reading into evidence: counters by their growth, levels by the highest, silence by what it means for the class. */
 export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   const rates: Record<string, RateSeries> = {};
   const found = new Map<string, Evidence>();
+  const levels = new Map<string, number>();
   const withdrawn = new Set<string>();
   for (const finding of input.findings) {
     const key = conditionKey(finding);
-    const item = isCounter(finding) ? fromCounter(finding, key, input, rates) : fromStatus(finding);
+    const item = fromFinding(finding, key, input, rates, levels);
     if (item.status === false && item.instance === undefined) withdrawn.add(item.type);
     found.set(key, worse(found.get(key), item));
   }
@@ -36,7 +40,7 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   for (const [key, state] of Object.entries(input.conditions)) {
     if (!found.has(key)) found.set(key, fromSilence(key, state, input, rates, withdrawn.has(state.type)));
   }
-  return { evidence: [...found.values()], rates };
+  return { evidence: [...found.values()], rates, levels: withLevels(input.levels, levels) };
 }
 
 /** One evidence per condition. */
@@ -51,8 +55,16 @@ export function nothingKnown(conditions: Readonly<Record<string, ConditionState>
   return Object.values(conditions).map((state) => silence(state, 'unknown'));
 }
 
-function isCounter(finding: Finding): boolean {
-  return finding.status === undefined && finding.count !== undefined;
+function fromFinding(
+  finding: Finding,
+  key: string,
+  input: EvidenceInput,
+  rates: Record<string, RateSeries>,
+  levels: Map<string, number>,
+): Evidence {
+  if (finding.status === undefined && finding.count !== undefined) return fromCounter(finding, key, input, rates);
+  if (finding.status === undefined && finding.level !== undefined) return fromLevel(finding, finding.level, key, input, levels);
+  return fromStatus(finding);
 }
 
 function fromStatus(finding: Finding): Evidence {
@@ -80,6 +92,16 @@ function fromCounter(finding: Finding, key: string, input: EvidenceInput, rates:
   if (series !== undefined) rates[key] = series;
   const usable = Number.isFinite(sample.value) && sample.value >= 0;
   return judged(told(finding), usable ? judgeRate(series, threshold, input.nowMs) : { status: 'unknown' }, threshold);
+}
+
+function fromLevel(finding: Finding, level: number, key: string, input: EvidenceInput, levels: Map<string, number>): Evidence {
+  if (!Number.isFinite(level)) return { ...told(finding), status: 'unknown' };
+  const before = levels.get(key) ?? (Object.hasOwn(input.levels.highest, key) ? input.levels.highest[key] : undefined);
+  const highest = Math.max(before ?? level, level);
+  levels.set(key, highest);
+  const base = told(finding);
+  if (level === highest) return { ...base, status: false };
+  return { ...base, status: true, message: `${base.message} (highest seen: ${highest})` };
 }
 
 function judged(base: Omit<Evidence, 'status'>, judgement: RateJudgement, threshold: RateThreshold): Evidence {

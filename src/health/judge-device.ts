@@ -5,12 +5,12 @@ import type { HealthEvent } from '../model/events.ts';
 import type { HealthState, Severity, Verdict } from '../model/health.ts';
 import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
 import { conditionEvent, stateEvent } from './event-text.ts';
-import { evidenceOf, mergeEvidence, nothingKnown } from './evidence.ts';
+import { type EvidenceOutput, evidenceOf, mergeEvidence, nothingKnown } from './evidence.ts';
 import { type Activations, canFlap, flappingEvidence, nextActivations } from './flapping.ts';
+import { asKept, levelsOf } from './levels.ts';
 import { type ConditionState, conditionKey, type DeviceMemory } from './memory.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from './own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from './policy.ts';
-import type { RateSeries } from './rate.ts';
 import { effectiveSeverity, judgeVerdict } from './verdict.ts';
 
 /** One device as it is brought before the engine. */
@@ -74,6 +74,7 @@ export function judgeDevice(
     transitions,
     conditions,
     rates: facts.rates,
+    ...asKept(facts.levels),
     activations: flaps.activations,
   };
   return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, presence.dueMs) };
@@ -115,22 +116,18 @@ function notReadEvidence(status: boolean, readAtMs: number | undefined, nowMs: n
   return { ...never, reason: 'Stale', message: `last reading is ${age} old` };
 }
 
-interface Facts {
-  readonly evidence: readonly Evidence[];
-  readonly rates: Readonly<Record<string, RateSeries>>;
-}
-
 function readFacts(
   previous: DeviceMemory | undefined,
   input: JudgedDevice,
   presence: Presence,
   policyOf: (name: ConditionName) => ConditionPolicy,
   nowMs: number,
-): Facts {
+): EvidenceOutput {
   const conditions = withoutOwn(previous?.conditions ?? {});
   const rates = previous?.rates ?? {};
-  if (presence.silent || input.readAtMs === undefined) return { evidence: nothingKnown(conditions), rates };
-  return evidenceOf({ findings: input.report.findings, conditions, rates, readAtMs: input.readAtMs, nowMs, policyOf });
+  const levels = levelsOf(previous?.levels, input.report.device);
+  if (presence.silent || input.readAtMs === undefined) return { evidence: nothingKnown(conditions), rates, levels };
+  return evidenceOf({ findings: input.report.findings, conditions, rates, levels, readAtMs: input.readAtMs, nowMs, policyOf });
 }
 
 type States = Readonly<Record<string, ConditionState>>;

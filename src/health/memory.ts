@@ -1,6 +1,7 @@
 import type { Device } from '../model/device.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { HealthState, Remedy, Severity } from '../model/health.ts';
+import type { Levels } from './levels.ts';
 import type { RateSeries } from './rate.ts';
 
 /**
@@ -36,6 +37,8 @@ export interface DeviceMemory {
   /** Keyed by {@link conditionKey}. */
   readonly conditions: Readonly<Record<string, ConditionState>>;
   readonly rates: Readonly<Record<string, RateSeries>>;
+  /** Absent while there are none. */
+  readonly levels?: Levels;
   /** When each condition last began to count, oldest first; as many as flapping asks for. */
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }

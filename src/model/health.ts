@@ -61,7 +61,7 @@ export interface Finding {
   /** With the figure that led to it. */
   readonly message: string;
   /**
-   * Judged by the family. Absent for a counter, which the policy judges. A finding left out of a report means false;
+   * Judged by the family. Absent for a counter, which the policy judges, and for a level. A finding left out of a report means false;
    * `false` without `instance` withdraws every instance of the type; `unknown` keeps what was known.
    */
   readonly status?: boolean | 'unknown';
@@ -69,6 +69,11 @@ export interface Finding {
   readonly count?: number;
   /** Value at which that counter sticks: from there on its growth says nothing. */
   readonly ceiling?: number;
+  /**
+   * What a sound part keeps once it has had it, such as the rate of a link: the condition holds while it is below the highest
+   * seen of this device since the machine booted.
+   */
+  readonly level?: number;
   /** Replaces the declared severity where the finding itself decides it (Xid tables, the driver's own word). */
   readonly severity?: Severity;
   readonly remedy?: Remedy;

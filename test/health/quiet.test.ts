@@ -7,6 +7,7 @@ import { device, policyFor, START, spec } from './one-device.ts';
 
 const SPECS: readonly ConditionSpec[] = [
   spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
+  spec('Slower', { forMs: 5_000, recoveryMs: 10_000 }),
   spec('Errors', { class: 'rate', threshold: { growth: 5, windowMs: 60_000 } }),
   spec('Stuck', { class: 'rate', threshold: { growth: 3, windowMs: 600_000 } }),
 ];
@@ -51,6 +52,7 @@ class Devices {
     const count = this.#counts?.[n] ?? 0;
     return [
       { type: 'Level', reason: 'R', message: 'm', status: level },
+      { type: 'Slower', instance: '1', reason: 'R', message: 'm', level: level ? 200 : 400 },
       { type: 'Errors', instance: '1', reason: 'R', message: `${count}`, count },
       { type: 'Stuck', reason: 'R', message: `${count}`, count: Math.min(count, 12), ceiling: 12 },
     ];

@@ -11,6 +11,7 @@ import { device, policyFor, START, spec } from './one-device.ts';
 const SPECS: readonly ConditionSpec[] = [
   spec('Latched', { class: 'latched', recoveryMs: 20_000, outlivesProbe: true }),
   spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
+  spec('Slower', { severity: 'degraded', forMs: 5_000, recoveryMs: 10_000 }),
   spec('Warm', { severity: 'degraded' }),
   spec('Note', { severity: 'info', forMs: 5_000 }),
   spec('Errors', { class: 'rate', threshold: { growth: 5, windowMs: 60_000 }, forMs: 10_000 }),
@@ -85,12 +86,14 @@ class Life {
     }
     const findings = SPECS.flatMap((item) => this.findingsOf(id, item));
     this.reports.set(key, { key, report: { device: device(id), findings }, readAtMs: this.now, holders: [] });
-    for (const finding of findings) if (finding.status === true) this.evidence.set(`${key} ${conditionKey(finding)}`, this.now);
+    for (const finding of findings)
+      if (finding.status === true || (finding.level ?? 400) < 400) this.evidence.set(`${key} ${conditionKey(finding)}`, this.now);
   }
 
   findingsOf(id: string, item: ConditionSpec): readonly Finding[] {
     const base = { type: item.type, reason: 'Because', message: 'm' };
     if (item.class === 'rate') return this.chance(0.1) ? [] : [{ ...base, count: this.counter(`${id} ${item.type}`), ceiling: 255 }];
+    if (item.type === 'Slower') return this.chance(0.2) ? [] : [{ ...base, instance: '1', level: this.chance(0.7) ? 400 : 200 }];
     const instance = this.chance(0.5) ? {} : { instance: String(Math.floor(this.random() * 2)) };
     if (this.chance(0.6)) return [];
     return [{ ...base, ...instance, status: this.chance(0.2) ? 'unknown' : this.chance(0.7) }];

@@ -55,9 +55,10 @@ export const conditions = {
     class: 'self-clearing',
     severity: 'degraded',
     reasons: ['BelowHighestSeen'],
-    meaning: 'The port is up at a lower rate than it had before: fewer lanes or a lower speed after retraining.',
+    meaning:
+      'The port is up at a lower rate than it had before: fewer lanes or a lower speed after retraining. Where that is meant to stay, ignore it on this device.',
     remedy: 'check-cable',
-    source: `${ABI}: rate, compared with the highest since the agent began`,
+    source: `${ABI}: rate, compared with the highest of this card (node_guid) since the machine booted, over restarts of the agent`,
     forMs: seconds(20),
     recoveryMs: seconds(60),
   },

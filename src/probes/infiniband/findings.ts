@@ -76,11 +76,12 @@ function initializing({ port, level, facts }: PortSample): Finding[] {
   }));
 }
 
+/** A port that is down reports a placeholder rate. */
 function rateDegraded({ port, level, memory }: PortSample): Finding[] {
   if (!memory.isActive || level.rate === undefined) return [];
-  const status = level.rate.gigabits < memory.highestGigabits;
-  const message = `port ${port} runs at ${level.rate.gigabits} Gb/s (${rateWord(level.rate)}), had ${memory.highestGigabits} Gb/s`;
-  return [{ type: conditions.RateDegraded.type, instance: port, status, reason: 'BelowHighestSeen', message }];
+  const { gigabits } = level.rate;
+  const message = `port ${port} runs at ${gigabits} Gb/s (${rateWord(level.rate)})`;
+  return [{ type: conditions.RateDegraded.type, instance: port, reason: 'BelowHighestSeen', message, level: gigabits }];
 }
 
 /** Counters that the policy judges by their growth. A ceiling tells it from where on growth says nothing. */

@@ -5,13 +5,11 @@ export interface PortMemory {
   /** A port that was never up is not cabled, which is no fault. */
   readonly wasEverActive: boolean;
   readonly isActive: boolean;
-  /** Highest rate while up; 0 before the first. */
-  readonly highestGigabits: number;
   /** How often it was seen to go from up to down. */
   readonly losses: number;
 }
 
-export const NEW_PORT: PortMemory = { wasEverActive: false, isActive: false, highestGigabits: 0, losses: 0 };
+export const NEW_PORT: PortMemory = { wasEverActive: false, isActive: false, losses: 0 };
 
 /** The memory after one more look at the port. A look that told nothing changes nothing. */
 export function remember(memory: PortMemory, level: PortLevel): PortMemory {
@@ -20,8 +18,6 @@ export function remember(memory: PortMemory, level: PortLevel): PortMemory {
   return {
     wasEverActive: memory.wasEverActive || isActive,
     isActive,
-    // A port that is down reports a placeholder rate.
-    highestGigabits: isActive ? Math.max(memory.highestGigabits, level.rate?.gigabits ?? 0) : memory.highestGigabits,
     losses: memory.losses + (memory.isActive && !isActive ? 1 : 0),
   };
 }

@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createHealthEngine, type HealthEngine } from '../../src/health/engine.ts';
+import type { HealthMemory } from '../../src/health/memory.ts';
+import { createPolicy } from '../../src/health/policy.ts';
+import { createStateFile } from '../../src/health/state-file.ts';
+import type { Device } from '../../src/model/device.ts';
+import { deviceKey } from '../../src/model/device.ts';
+import type { Finding } from '../../src/model/health.ts';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { DEVICE, PORT, type Probed, probeMachine, probeRoot, smallMachine } from '../probes/infiniband/machines.ts';
+import { device, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+
+const policy = policyFor([spec('Slow', { severity: 'degraded', forMs: 20_000, recoveryMs: 60_000 })]);
+const runsAt = (level: number, instance = '1'): Finding => ({ type: 'Slow', instance, reason: 'Because', message: `at ${level}`, level });
+const card = (uuid?: string): Device => ({ ...device(), ...(uuid === undefined ? {} : { uuid }) });
+
+/** Another life of the agent, which finds what the last one left and perhaps another card. */
+const next = (one: OneDevice, uuid?: string): OneDevice =>
+  new OneDevice(policy, JSON.parse(JSON.stringify(one.engine.state())) as HealthMemory, card(uuid));
+
+describe('a level that is to be kept', () => {
+  it('holds while it is below the highest seen, with the figure', () => {
+    const one = new OneDevice(policy);
+    expect(types(one.read(0, runsAt(400)))).toEqual([]);
+    one.read(10, runsAt(200));
+    expect(one.read(30, runsAt(200)).conditions).toMatchObject([{ type: 'Slow', instance: '1', message: 'at 200 (highest seen: 400)' }]);
+    for (let at = 40; at < 100; at += 10) one.read(at, runsAt(400));
+    expect(types(one.read(100, runsAt(400)))).toEqual([]);
+    expect(one.story).toEqual(['raised Slow/1', 'healthy>degraded', 'cleared Slow/1', 'degraded>healthy']);
+  });
+
+  it('is kept by each part by itself, and while a part says nothing', () => {
+    const one = new OneDevice(policy);
+    one.read(0, runsAt(400), runsAt(100, '2'));
+    one.read(10, runsAt(100, '2'));
+    one.read(20, runsAt(200), runsAt(100, '2'));
+    expect(types(one.read(40, runsAt(200), runsAt(100, '2')))).toEqual(['Slow/1']);
+  });
+
+  it('says nothing when it is no number', () => {
+    const one = new OneDevice(policy);
+    one.read(0, runsAt(400));
+    one.read(10, runsAt(200));
+    one.read(30, runsAt(200));
+    for (let at = 40; at < 400; at += 10) expect(types(one.read(at, runsAt(Number.NaN)))).toEqual(['Slow/1']);
+    for (let at = 400; at < 460; at += 10) one.read(at, runsAt(400));
+    expect(types(one.read(460, runsAt(400)))).toEqual([]);
+  });
+
+  it('is known after a restart, whether it sank before or meanwhile', () => {
+    for (const atTheEnd of [400, 200]) {
+      const one = new OneDevice(policy, undefined, card('guid-a'));
+      one.read(0, runsAt(400));
+      one.read(10, runsAt(atTheEnd));
+      const again = next(one, 'guid-a');
+      again.read(20, runsAt(200));
+      expect(types(again.read(40, runsAt(200)))).toEqual(['Slow/1']);
+    }
+  });
+
+  it('is not expected of another card of that name, nor of the first when it comes back', () => {
+    const one = new OneDevice(policy, undefined, card('guid-a'));
+    one.read(0, runsAt(400));
+    one.read(10, runsAt(200));
+    expect(types(one.read(30, runsAt(200)))).toEqual(['Slow/1']);
+    const other = next(one, 'guid-b');
+    for (let at = 40; at < 100; at += 10) other.read(at, runsAt(200));
+    expect(types(other.read(100, runsAt(200)))).toEqual([]);
+    const back = next(other, 'guid-a');
+    for (let at = 110; at < 140; at += 10) back.read(at, runsAt(200));
+    expect(types(back.read(140, runsAt(200)))).toEqual([]);
+  });
+
+  it('is told from that of another card although the name was not readable in between', () => {
+    const one = new OneDevice(policy, undefined, card('guid-a'));
+    one.read(0, runsAt(400));
+    const nameless = next(one);
+    nameless.read(10, runsAt(200));
+    expect(types(nameless.read(30, runsAt(200))), 'nothing says that it is another one').toEqual(['Slow/1']);
+    const other = next(nameless, 'guid-b');
+    for (let at = 40; at < 100; at += 10) other.read(at, runsAt(200));
+    expect(types(other.read(100, runsAt(200)))).toEqual([]);
+  });
+
+  it('takes a bounded room, and the parts that are there have it first', () => {
+    const one = new OneDevice(policy);
+    for (let at = 0; at < 40; at += 1) one.read(at, ...Array.from({ length: 10 }, (_, part) => runsAt(400, `${at}-${part}`)));
+    expect(Object.keys(one.engine.state().devices['test/one']?.levels?.highest ?? {})).toHaveLength(256);
+    one.read(50, runsAt(200, '39-1'));
+    expect(types(one.read(70, runsAt(200, '39-1')))).toEqual(['Slow/39-1']);
+  });
+
+  it('takes none where no part has one', () => {
+    const one = new OneDevice(policy, undefined, card('guid-a'));
+    one.read(0);
+    expect(one.engine.state().devices['test/one']).not.toHaveProperty('levels');
+  });
+});
+
+describe('a port that came back slower', () => {
+  const undo: (() => void)[] = [];
+  afterEach(() => {
+    for (const step of undo.splice(0)) step();
+  });
+  const { policy: ports } = createPolicy({ specs: { infiniband: infiniband.conditions } });
+  const RATE = 'RateDegraded/1';
+
+  /** One life of the agent: its probe and its engine begin anew, its state file stays. */
+  async function life(machine: Probed, path: string, from: number, to: number): Promise<HealthEngine> {
+    const file = createStateFile({ path, bootId: 'this-boot' });
+    const { state } = await file.read();
+    const engine = createHealthEngine({ policy: ports, ...(state === undefined ? {} : { state }) });
+    const probe = probeRoot(machine.root);
+    for (let at = from; at <= to; at += 10) {
+      probe.clock.nowMs = at * 1_000;
+      const { reports } = probe.collect();
+      const devices = reports.map((report) => ({ key: deviceKey(report.device), report, readAtMs: START + at * 1_000, holders: [] }));
+      engine.judge({ devices }, START + at * 1_000);
+    }
+    expect(await file.write(engine.state())).toBeUndefined();
+    return engine;
+  }
+  const isSlow = (engine: HealthEngine): boolean => engine.state().devices['infiniband/mlx5_0']?.conditions[RATE]?.phase === 'active';
+
+  it('is degraded over restarts of the agent, until another card takes its place', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'device-agent-levels-'));
+    undo.push(() => rmSync(folder, { recursive: true, force: true }));
+    const path = join(folder, 'health.json');
+    const machine = probeMachine(smallMachine({ [`${DEVICE}/node_guid`]: '0000:0000:0000:000a\n' }));
+    undo.push(() => machine.remove());
+    expect(isSlow(await life(machine, path, 0, 30))).toBe(false);
+    writeFileSync(join(machine.root, `${PORT}/rate`), '200 Gb/sec (2X NDR)\n');
+    expect(isSlow(await life(machine, path, 40, 70))).toBe(true);
+    expect(isSlow(await life(machine, path, 80, 200))).toBe(true);
+    writeFileSync(join(machine.root, `${DEVICE}/node_guid`), '0000:0000:0000:000b\n');
+    expect(isSlow(await life(machine, path, 210, 300))).toBe(false);
+  });
+});
