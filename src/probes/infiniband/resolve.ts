@@ -1,6 +1,7 @@
 import { normalizePciAddress } from '../../host/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
+import { dranetName } from './dranet.ts';
 
 /**
  * Forms of device ids that plugins use for RDMA devices: PCI address in any case and domain width (SR-IOV), auxiliary name
@@ -31,10 +32,14 @@ function ownAddress(device: Device): string | undefined {
   return device.kind === 'sf' ? undefined : device.pciAddress;
 }
 
-/** `pci-0000-8a-00-0`, or the name of the network interface, as releases before 0.7 had it. */
+/** `pci-0000-8a-00-0`; of a device that is not on the PCI bus, and before release 0.7 of each, by the name of the network interface. */
 function isDranetName(name: string, device: Device): boolean {
   const match = /^pci-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])$/i.exec(name);
-  if (match === null) return name !== '' && (device.attributes?.netdevs ?? '').split(',').includes(name);
+  if (match === null) return netdevsOf(device).some((netdev) => dranetName(netdev) === name);
   const [, domain, bus, slot, fn] = match;
   return ownAddress(device) === normalizePciAddress(`${domain}:${bus}:${slot}.${fn}`);
+}
+
+function netdevsOf({ attributes }: Device): readonly string[] {
+  return (attributes?.netdevs ?? '').split(',').filter((name) => name !== '');
 }

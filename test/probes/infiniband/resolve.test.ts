@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Device } from '../../../src/model/device.ts';
 import { access } from '../../../src/probes/infiniband/access.ts';
+import { dranetName } from '../../../src/probes/infiniband/dranet.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
 import { probeCase, reportOf } from './machines.ts';
 
@@ -22,6 +23,8 @@ const DEVICES: readonly Device[] = [
     attributes: { netdevs: 'eth4,eth5' },
   }),
   device({ id: 'mlx5_9', pciAddress: '10000:01:00.0', aliases: ['10000:01:00.0'] }),
+  device({ id: 'rxe0', kind: 'function', attributes: { netdevs: 'eth_int' } }),
+  device({ id: 'rxe1', kind: 'function', attributes: { netdevs: 'net-mv2gqorq' } }),
   device({ id: 'bare', kind: 'function' }),
 ];
 
@@ -61,11 +64,30 @@ describe('a device id', () => {
     ['pci-0000-99-00-0', []],
     ['ib0', ['mlx5_0']],
     ['eth5', ['mlx5_4']],
+    ['net-mv2gqx3jnz2a', ['rxe0']],
+    ['NET-MV2GQX3JNZ2A', []],
+    ['eth_int', []],
+    ['net-mv2gqorq', ['rxe1']],
+    ['net-', []],
     ['', []],
     ['0', []],
   ])('of a DRANET claim for %j names %j', (name, ids) => {
     const claim = { name: 'rdma', namespace: 'ml', driver: 'dra.net', pool: 'node-1', device: name };
     expect(resolve({ resource: 'dra.net', deviceId: `node-1/${name}`, claim }, DEVICES)).toEqual(ids);
+  });
+});
+
+describe('the name that DRANET gives to an interface', () => {
+  it.each([
+    ['eth0', 'eth0'],
+    ['my-device-1', 'my-device-1'],
+    ['eth:0', 'net-mv2gqorq'],
+    ['ETH0', 'net-ivkeqma'],
+    ['eth_int', 'net-mv2gqx3jnz2a'],
+    ['-a', 'net-fvqq'],
+    ['ünï', 'net-yo6g5q5p'],
+  ])('%j is %j', (netdev, name) => {
+    expect(dranetName(netdev)).toBe(name);
   });
 });
 
