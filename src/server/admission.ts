@@ -10,6 +10,13 @@ export interface Turn {
   leave(): void;
 }
 
+/** How long requests wait, and how long an answer must have been under way to be given up for one. */
+export interface AdmissionWaits {
+  readonly patienceMs: number;
+  /** For a request of a client that has no place at all. */
+  readonly newcomerMs: number;
+}
+
 interface Entrant {
   readonly connection: Socket;
   readonly client: string;
@@ -21,19 +28,20 @@ interface Entrant {
 /**
  * Lets a bounded number of answers be under way, each client having its share of them. A burst waits its turn instead of being
  * refused. Whoever has waited for `patienceMs` gets the place of an answer that has been under way as long, whose connection is
- * closed; where there is none, it is refused. Limit 0: no limit.
+ * closed; where there is none, it is refused. A client that has no place waits for one of somebody who has several no longer than
+ * until an answer of those has been under way for `newcomerMs`. Limit 0: no limit.
  */
 export class Admission {
   readonly #shares: Shares;
-  readonly #patienceMs: number;
+  readonly #waits: AdmissionWaits;
   readonly #clock: Clock;
   readonly #waiting = new Set<Entrant>();
   /** In the order in which they were admitted. */
   readonly #underWay = new Set<Entrant>();
 
-  constructor(limit: number, patienceMs: number, clock: Clock) {
+  constructor(limit: number, waits: AdmissionWaits, clock: Clock) {
     this.#shares = new Shares(limit === 0 ? Number.POSITIVE_INFINITY : limit);
-    this.#patienceMs = patienceMs;
+    this.#waits = waits;
     this.#clock = clock;
   }
 
@@ -48,10 +56,17 @@ export class Admission {
       resolve(isAdmitted);
     };
     const entrant: Entrant = { connection, client: clientOf(connection), tell };
+    const { newcomerMs, patienceMs } = this.#waits;
+    const wait = (delayMs: number, then: () => void): void => {
+      cancel = this.#clock.after(delayMs, then);
+    };
+    const losePatience = (): void => this.#losePatience(entrant);
     if (this.#shares.take(entrant.client)) this.#admit(entrant);
-    else {
+    else if (!this.#comesNewly(entrant)) {
       this.#waiting.add(entrant);
-      cancel = this.#clock.after(this.#patienceMs, () => this.#losePatience(entrant));
+      wait(Math.min(newcomerMs, patienceMs), () => {
+        if (!this.#comesNewly(entrant)) wait(Math.max(0, patienceMs - newcomerMs), losePatience);
+      });
     }
     return { admitted, leave: () => this.#leave(entrant) };
   }
@@ -75,22 +90,31 @@ export class Admission {
   }
 
   #losePatience(entrant: Entrant): void {
-    const slow = this.#slowest(entrant);
-    if (slow === undefined) {
-      this.#waiting.delete(entrant);
-      entrant.tell(false);
-      return;
-    }
+    if (this.#displaces(entrant, this.#slowest(entrant, this.#waits.patienceMs))) return;
+    this.#waiting.delete(entrant);
+    entrant.tell(false);
+  }
+
+  /** Whether it has got a place for being of a client that had none. */
+  #comesNewly(entrant: Entrant): boolean {
+    if (this.#shares.held(entrant.client) > 0) return false;
+    const slow = this.#slowest(entrant, this.#waits.newcomerMs);
+    return slow !== undefined && this.#shares.held(slow.client) > 1 && this.#displaces(entrant, slow);
+  }
+
+  #displaces(entrant: Entrant, slow: Entrant | undefined): boolean {
+    if (slow === undefined) return false;
     this.#underWay.delete(slow);
     this.#shares.pass(slow.client, entrant.client);
     this.#admit(entrant);
     slow.connection.destroy();
+    return true;
   }
 
   /** Of the client that has most answers under way the oldest. Of clients that have equally many, the one that waits gives way. */
-  #slowest(entrant: Entrant): Entrant | undefined {
+  #slowest(entrant: Entrant, leastMs: number): Entrant | undefined {
     const rank = ({ client }: Entrant): number => this.#shares.held(client) + (client === entrant.client ? 0.5 : 0);
-    const latestMs = this.#clock.monotonic() - this.#patienceMs;
+    const latestMs = this.#clock.monotonic() - leastMs;
     let slowest: Entrant | undefined;
     for (const one of this.#underWay) {
       if (one.admittedMs === undefined || one.admittedMs > latestMs) break;

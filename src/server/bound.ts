@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../host/clock.ts';
-import { Admission } from './admission.ts';
+import { Admission, type AdmissionWaits } from './admission.ts';
 import { sendError } from './answer.ts';
 
 /** Waits for a request's turn; false when it was refused, or its client has gone. */
 export type Bound = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
 /** Bounds how many answers are under way, in all and for each client, and how long one may take. */
-export function boundAnswers(most: number, limits: { readonly patienceMs: number; readonly answerMs: number }, clock: Clock): Bound {
-  const admission = new Admission(most, limits.patienceMs, clock);
+export function boundAnswers(most: number, limits: AdmissionWaits & { readonly answerMs: number }, clock: Clock): Bound {
+  const admission = new Admission(most, limits, clock);
   return async (request, response) => {
     const { socket } = request;
     const turn = admission.enter(socket);

@@ -9,8 +9,8 @@ interface Kept {
 
 /**
  * Bounds the connections, in all and for each client. A client that has its share gives up the one that has been idle longest for
- * the new one, so that whoever shares an address with somebody who only connects gets through. Where none is idle, the new one is
- * closed.
+ * the new one, so that whoever shares an address with somebody who only connects gets through. One that comes without any when none is
+ * left gets one of the client that has most. Where nobody can give one, the new one is closed.
  */
 export function boundConnections(server: Server, most: number): void {
   const shares = new Shares(most);
@@ -22,6 +22,16 @@ export function boundConnections(server: Server, most: number): void {
     kept.delete(socket);
     idle.delete(socket);
   };
+  /** Of the client that has most, for one that has none: its longest idle, or its first where it has several. */
+  const forNewcomer = (client: string): Socket | undefined => {
+    const largest = shares.largest();
+    if (largest === undefined || shares.held(client) > 0) return undefined;
+    return longestIdle(largest) ?? (shares.held(largest) > 1 ? first(largest) : undefined);
+  };
+  const first = (client: string): Socket | undefined => {
+    for (const [socket, connection] of kept) if (connection.client === client) return socket;
+    return undefined;
+  };
   const longestIdle = (client: string): Socket | undefined => {
     for (const socket of idle) if (kept.get(socket)?.client === client) return socket;
     return undefined;
@@ -30,11 +40,12 @@ export function boundConnections(server: Server, most: number): void {
   server.on('connection', (socket: Socket) => {
     const client = clientOf(socket);
     if (!shares.take(client)) {
-      const given = longestIdle(client);
+      const given = longestIdle(client) ?? forNewcomer(client);
       if (given === undefined) {
         socket.destroy();
         return;
       }
+      shares.pass(kept.get(given)?.client ?? client, client);
       forget(given);
       given.destroy();
     }

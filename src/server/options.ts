@@ -8,7 +8,7 @@ export const webOptions = {
   'telemetry-path': stringOption('/metrics', 'Path of the metrics page.'),
   'max-requests': integerOption(
     40,
-    'Largest number of answers under way at once, of which no client, told by its address, gets more than it leaves free for others: one alone half of them. Further requests wait; after 5 seconds they get the place of an answer that takes as long, or 503. 0: no limit.',
+    'Largest number of answers under way at once, of which no client, told by its address, gets more than it leaves free for others: one alone half of them. Further requests wait; after 5 seconds they get the place of an answer that takes as long, or 503. A client that has none gets one of a client that has several after half a second. 0: no limit.',
   ),
 } as const satisfies OptionSpecs;
 export type WebOptions = OptionValues<typeof webOptions>;

@@ -29,6 +29,8 @@ export interface ServerLimits {
   readonly connections: number;
   /** How long a request waits for its turn, and how long a slow answer is left alone while another request waits. */
   readonly patienceMs: number;
+  /** The same for a request of a client that has no place, against clients that have several. */
+  readonly newcomerMs: number;
   /** How long answers under way may take when the server closes. */
   readonly closeMs: number;
 }
@@ -40,6 +42,7 @@ export const serverLimits: ServerLimits = {
   keepAliveMs: 75_000,
   connections: 512,
   patienceMs: 5_000,
+  newcomerMs: 500,
   closeMs: 1_500,
 };
 

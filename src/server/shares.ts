@@ -2,7 +2,8 @@ import type { Socket } from 'node:net';
 
 /**
  * Places divided among clients: nobody gets more than is left free for the others. One client alone gets half of them, two a third
- * each, and whoever comes next finds a place, whatever those before do with theirs.
+ * each, and whoever comes next finds a place, whatever those before do with theirs. Where many have come before, none is left: then
+ * {@link Shares.largest} tells whose place a newcomer may have.
  */
 export class Shares {
   readonly #held = new Map<string, number>();
@@ -30,6 +31,13 @@ export class Shares {
   pass(from: string, to: string): void {
     this.#less(from);
     this.#held.set(to, this.held(to) + 1);
+  }
+
+  /** The client that holds most; undefined when nobody holds any. */
+  largest(): string | undefined {
+    let [largest, most]: [string | undefined, number] = [undefined, 0];
+    for (const [client, held] of this.#held) if (held > most) [largest, most] = [client, held];
+    return largest;
   }
 
   held(client: string): number {

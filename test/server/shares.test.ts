@@ -93,6 +93,61 @@ describe('a client that takes what it can get', () => {
   });
 });
 
+describe('clients that take all places together', () => {
+  const addresses = (count: number): Way[] => Array.from({ length: count }, (_, at) => ({ localAddress: `127.0.0.${10 + at}` }));
+
+  it('by answers that they do not read leave one to whoever has none', async () => {
+    const { exposition, asked } = bigExposition();
+    const { url } = await start({ parts: { exposition }, limits: { newcomerMs: 50, patienceMs: NEVER_MS, answerMs: NEVER_MS } });
+    // One after the other each takes half of what is left: 20, 10, 5, 3, 1 and 1.
+    for (const way of addresses(6)) await allAnswered(many(40, url, HEALTHZ + METRICS, way));
+    expect(asked.count).toBe(40);
+    expect(await status(url)).toBe(200);
+    expect(await status(url, OTHER)).toBe(200);
+  });
+
+  it('and have just got them lose one a moment later', async () => {
+    const { exposition, asked } = bigExposition();
+    const { url } = await start({ parts: { exposition }, limits: { newcomerMs: 1_000, patienceMs: NEVER_MS, answerMs: NEVER_MS } });
+    for (const way of addresses(6)) await allAnswered(many(25, url, HEALTHZ + METRICS, way));
+    expect(asked.count).toBe(40);
+    expect(await status(url)).toBe(200);
+  });
+
+  it('one each keep them for as long as anybody has to wait', async () => {
+    const { exposition, asked } = bigExposition();
+    const limits = { newcomerMs: 20, patienceMs: 600, answerMs: NEVER_MS };
+    const { url } = await start({ parts: { exposition }, options: { 'max-requests': 3 }, limits });
+    const slow = addresses(3).map((way) => connectTo(url, HEALTHZ + METRICS, way));
+    await allAnswered(slow);
+    expect(asked.count).toBe(3);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const waiting = status(url);
+    await ask(`${url}/healthz`);
+    expect(countClosed(slow)).toBe(0);
+    expect(await waiting).toBe(200);
+  });
+
+  it('by connections leave one to whoever has none', async () => {
+    const { url } = await start({ limits: { connections: 8, headersMs: NEVER_MS, requestMs: NEVER_MS } });
+    const groups = addresses(4).map((way) => many(20, url, 'GET /metrics HTTP/1.1\r\nHost:', way));
+    for (const { socket } of groups.flat()) socket.resume();
+    await expect.poll(() => countClosed(groups.flat())).toBe(72);
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+    const open = groups.map((group) => group.length - countClosed(group)).sort();
+    await expect.poll(() => groups.reduce((sum, group) => sum + group.length - countClosed(group), 0)).toBe(7);
+    expect(Math.min(...open)).toBeGreaterThan(0);
+  });
+
+  it('by connections that all wait for answers leave one to whoever has none', async () => {
+    const { exposition } = bigExposition();
+    const limits = { connections: 8, newcomerMs: NEVER_MS, patienceMs: NEVER_MS };
+    const { url } = await start({ parts: { exposition }, options: { 'max-requests': 2 }, limits });
+    for (const [at, way] of addresses(4).entries()) await allAnswered(many([4, 2, 1, 1][at] as number, url, HEALTHZ + METRICS, way));
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+  });
+});
+
 describe('whoever cannot be told from a slow client', () => {
   const folder = (): string => {
     const path = mkdtempSync(join(tmpdir(), 'device-agent-shares-'));
