@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
+import type { NativeFiles, NativeMemory } from './native-files.ts';
 import { errnoName, isShortage, type Tree } from './tree.ts';
 
 /** Bytes of a PCI configuration header. What follows it is not read: some devices do not bear that. */
@@ -13,14 +14,17 @@ export class ConfigHeader {
   readonly #tree: Tree;
   readonly #path: string;
   readonly #isKept: boolean;
-  readonly #bytes = Buffer.alloc(HEADER);
+  readonly #native: { readonly files: NativeFiles; readonly memory: NativeMemory } | undefined;
+  readonly #bytes: Buffer;
   #fd: number | undefined;
 
-  /** `path` of a file `config`. `isKept`: its descriptor stays open. */
-  constructor(tree: Tree, path: string, isKept: boolean) {
+  /** `path` of a file `config`. `isKept`: its descriptor stays open. `native`: the direct way to the kernel, where there is one. */
+  constructor(tree: Tree, path: string, isKept: boolean, native?: NativeFiles) {
     this.#tree = tree;
     this.#path = tree.path(path);
     this.#isKept = isKept;
+    this.#native = native && { files: native, memory: native.memory(HEADER) };
+    this.#bytes = this.#native?.memory.bytes ?? Buffer.alloc(HEADER);
   }
 
   /** False when all bytes are ones; undefined when the header cannot be read. */
@@ -46,17 +50,24 @@ export class ConfigHeader {
 
   #isRead(): boolean {
     if (this.#fd !== undefined) {
-      try {
-        return this.#read(this.#fd);
-      } catch {
-        this.close();
-      }
+      const isRead = this.#readAgain(this.#fd);
+      if (isRead !== undefined) return isRead;
+      this.close();
     }
     this.#fd = openSync(this.#path, 'r');
-    return this.#read(this.#fd);
+    return readSync(this.#fd, this.#bytes, 0, HEADER, 0) === HEADER;
   }
 
-  #read(fd: number): boolean {
-    return readSync(fd, this.#bytes, 0, HEADER, 0) === HEADER;
+  /** Undefined where that fails. */
+  #readAgain(fd: number): boolean | undefined {
+    if (this.#native !== undefined) {
+      const count = this.#native.files.read(fd, this.#native.memory, HEADER);
+      return count < 0 ? undefined : count === HEADER;
+    }
+    try {
+      return readSync(fd, this.#bytes, 0, HEADER, 0) === HEADER;
+    } catch {
+      return undefined;
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, readSync, statSync } from 'node:fs';
+import { closeSync, fstatSync, readSync, type Stats, statSync } from 'node:fs';
 import { isContinuation } from './kmsg-record.ts';
 import type { KmsgSource, SourceEnd } from './kmsg-source.ts';
 import { errnoName } from './tree.ts';
@@ -59,7 +59,8 @@ export class KmsgFile implements KmsgSource {
 
   read(onRecord: (record: string) => void): SourceEnd {
     try {
-      const { size, mtimeMs } = fstatSync(this.#fd);
+      const inPlace = this.#inPlace();
+      const { size, mtimeMs } = inPlace ?? fstatSync(this.#fd);
       const seen = `${size} ${mtimeMs}`;
       if (seen !== this.#seen || size < this.#position.offset) {
         if (!this.#find(size)) return { state: 'drained' };
@@ -67,7 +68,7 @@ export class KmsgFile implements KmsgSource {
       }
       const more = this.#readLines(size, onRecord);
       // What was written to the old file before it was replaced has been read by now.
-      if (!more && this.#isReplaced()) return { state: 'failed', error: 'ESTALE' };
+      if (!more && inPlace === undefined) return { state: 'failed', error: 'ESTALE' };
       return { state: more ? 'more' : 'drained' };
     } catch (error) {
       return { state: 'failed', error: errnoName(error) };
@@ -123,11 +124,13 @@ export class KmsgFile implements KmsgSource {
     return end < 0 ? [] : all.toString('utf8', 0, end).split('\n');
   }
 
-  #isReplaced(): boolean {
+  /** What the path shows, where that still is the open file. */
+  #inPlace(): Stats | undefined {
     try {
-      return identityOf(statSync(this.#path)) !== this.#identity;
+      const stats = statSync(this.#path);
+      return identityOf(stats) === this.#identity ? stats : undefined;
     } catch {
-      return true;
+      return undefined;
     }
   }
 }

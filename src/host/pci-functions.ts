@@ -109,7 +109,7 @@ class PciFunction {
     this.#group = keeper.group(this.#directory, [this.#directory]);
     this.#powerState = this.#group.file(`${this.#directory}/power_state`);
     this.#files = AER_FILES.map(([, file]) => this.#group.file(`${this.#directory}/${file}`));
-    this.#config = new ConfigHeader(sys, `${this.#directory}/config`, isConfigKept);
+    this.#config = new ConfigHeader(sys, `${this.#directory}/config`, isConfigKept, keeper.native);
   }
 
   read(): PciErrors | undefined {

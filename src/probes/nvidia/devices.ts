@@ -122,17 +122,17 @@ function procFacts({ proc }: Pick<Host, 'proc'>, pciAddress: string): Record<'uu
   return { uuid: fact('GPU UUID', 'GPU-[0-9a-f-]{36}'), model: fact('Model', '.+?'), minor: fact('Device Minor', '\\d+') };
 }
 
-/** What {@link devicesOf} looks up besides the elements and what never changes, as one text to be compared. */
-export function surroundingsOf({ dev, proc }: Pick<Host, 'dev' | 'proc'>, hasInstances: boolean): string {
-  return `${nodesOf(dev, undefined)} ${hasInstances ? (proc.text(MIG_MINORS) ?? '') : ''}`;
-}
-
-const MIG_MINORS = 'driver/nvidia-caps/mig-minors';
+/** Minors of the nodes of all possible instances, below `/proc`. */
+export const MIG_MINORS = 'driver/nvidia-caps/mig-minors';
 
 /** Nodes every CUDA program opens; those that are made on demand only where they are there. */
-function nodesOf(dev: Tree, minor: string | undefined): string {
+export function commonNodes(dev: Tree): readonly string[] {
   const common = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'].filter((name) => dev.exists(name));
-  return [...(common.length === 0 ? ['nvidiactl', 'nvidia-uvm'] : common), ...(minor === undefined ? [] : [`nvidia${minor}`])].join(',');
+  return common.length === 0 ? ['nvidiactl', 'nvidia-uvm'] : common;
+}
+
+function nodesOf(dev: Tree, minor: string | undefined): string {
+  return [...commonNodes(dev), ...(minor === undefined ? [] : [`nvidia${minor}`])].join(',');
 }
 
 /**

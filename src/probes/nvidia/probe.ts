@@ -5,7 +5,7 @@ import type { Collection, DeviceReport, Problem } from '../../model/collection.t
 import type { Finding } from '../../model/health.ts';
 import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
-import { deviceFromProc, devicesOf, type NodeFacts, surroundingsOf } from './devices.ts';
+import { deviceFromProc, devicesOf, type NodeFacts } from './devices.ts';
 import { childrenOf, type Element } from './document.ts';
 import { withFaults } from './faults.ts';
 import { hardwareOnBus } from './hardware.ts';
@@ -16,6 +16,7 @@ import type { NvidiaOptions } from './options.ts';
 import { wordAt } from './readings.ts';
 import { Reporter, type RoundFacts, type WholeGpu } from './reporter.ts';
 import { readSmi, type SmiDocument, type SmiResult, type SurplusFault, surplusFaults } from './smi.ts';
+import { Surroundings } from './surroundings.ts';
 
 /** What one read came to, whoever told it. */
 interface Read {
@@ -41,7 +42,9 @@ export class NvidiaProbe implements Probe {
   readonly #options: NvidiaOptions;
   readonly #nvml: NvmlSource;
   readonly #reporter: Reporter;
-  #surroundings = '';
+  readonly #surroundings: Surroundings;
+  /** As last looked at. */
+  #around = '';
   #parts: LogParts | undefined;
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
@@ -53,6 +56,7 @@ export class NvidiaProbe implements Probe {
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
     this.#reporter = new Reporter(host);
+    this.#surroundings = new Surroundings(host);
   }
 
   async collect(): Promise<Collection> {
@@ -113,15 +117,15 @@ export class NvidiaProbe implements Probe {
   #assembled({ log, names, faults, problems, source, isWhole }: Read): Collection {
     const { gpus, driver, cudaVersion } = this.#partsOf(log);
     const facts: NodeFacts = { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names };
-    if (isWhole) this.#lookAround(names);
+    if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
     let isUnnamed = false;
     const reports: DeviceReport[] = [];
     const round: RoundFacts = { isWhole, nowMs: this.#host.clock.monotonic(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
     for (const gpu of gpus) {
-      const memo = this.#nvml.memoOf(gpu.element);
-      const known = memo?.shown(this.#surroundings);
+      const { memo } = gpu;
+      const known = memo?.shown(this.#around);
       const shown = known ?? this.#show(gpu, facts);
-      if (known === undefined) memo?.keepShown(shown, this.#surroundings);
+      if (known === undefined) memo?.keepShown(shown, this.#around);
       isUnnamed ||= shown.isUnnamed;
       for (const located of shown.located) reports.push(this.#reporter.report(located, gpu, round, problems));
     }
@@ -142,17 +146,10 @@ export class NvidiaProbe implements Probe {
   /** Of a library that stays open, the same at each read. */
   #partsOf(log: Element): LogParts {
     if (this.#parts?.log === log) return this.#parts;
-    const gpus = childrenOf(log, 'gpu').map((element, index) => ({ element, index }));
+    const gpus = childrenOf(log, 'gpu').map((element, index) => ({ element, index, memo: this.#nvml.memoOf(element) }));
     const driver = textOf(log, ['kmd_version', 'driver_version']);
     this.#parts = { log, gpus, driver, cudaVersion: textOf(log, ['cuda_umd_version', 'cuda_version']) };
     return this.#parts;
-  }
-
-  /** What the description of a device takes from elsewhere, and may come later than the device. */
-  #lookAround(names: MigNames): void {
-    const surroundings = surroundingsOf(this.#host, names.size > 0);
-    // The same object while it is the same: compared for each GPU at each read.
-    if (surroundings !== this.#surroundings) this.#surroundings = surroundings;
   }
 
   /** GPUs that the lines around the document name as unreadable: known from earlier reads, they stay, as lost. */

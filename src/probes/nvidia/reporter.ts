@@ -7,7 +7,7 @@ import type { Reading } from '../../model/metric.ts';
 import { Readings } from '../../model/readings.ts';
 import { childrenOf, type Element, textAt } from './document.ts';
 import { gpuFindings } from './findings.ts';
-import { concerningInstances, madeOf, NO_FINDINGS, type Parts } from './made.ts';
+import { concerningInstances, type Made, madeOf, NO_FINDINGS, type Parts } from './made.ts';
 import { instanceFindings } from './memory-findings.ts';
 import type { ElementMemo, Remembered } from './nvml/memo.ts';
 import { PcieMemory, type PcieTold } from './pcie-memory.ts';
@@ -28,6 +28,8 @@ export interface RoundFacts {
 export interface WholeGpu {
   readonly element: Element;
   readonly index: number;
+  /** Of a library that stays open. */
+  readonly memo?: ElementMemo | undefined;
 }
 
 /** Makes the reports of GPUs and instances, and makes again of each only what changed: whoever compares them need not look into the rest. */
@@ -48,16 +50,20 @@ export class Reporter {
   report({ device, element, memo }: Remembered, gpu: WholeGpu, round: RoundFacts, problems: Problem[]): DeviceReport {
     this.#pcie ??= memo === undefined ? new PcieMemory(this.#host.sys) : new PcieMemory(this.#host.sys, nativeFiles);
     const pcie = device.pciAddress === undefined ? undefined : this.#pcie.read(device.pciAddress, round.nowMs);
+    const made = memo?.standing(device, pcie, round.isWhole) ?? this.#make({ device, element, memo }, gpu, round, pcie);
+    const { unknown, failed } = made.parts.told;
+    if (unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(unknown) });
+    if (failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(failed) });
+    return made.report;
+  }
+
+  #make({ device, element, memo }: Remembered, gpu: WholeGpu, round: RoundFacts, pcie: PcieTold | undefined): Made {
     const parts =
       device.kind === 'gpu'
         ? this.#gpuParts(device, gpu, round, memo, pcie)
         : this.#instanceParts(device, element, gpu.element, round, memo);
-    const { unknown, failed } = parts.told;
-    if (unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(unknown) });
-    if (failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(failed) });
     const made = madeOf(device, parts, pcie, memo?.made);
-    if (memo !== undefined) memo.made = made;
-    return made.report;
+    return memo?.keepMade(made) ?? made;
   }
 
   #gpuParts({ id }: Device, gpu: WholeGpu, round: RoundFacts, memo: ElementMemo | undefined, pcie: PcieTold | undefined): Parts {

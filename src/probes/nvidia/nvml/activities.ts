@@ -1,7 +1,7 @@
 import type { Reading } from '../../../model/metric.ts';
-import type { Values } from './getter.ts';
 import { Activity, type GpmCalls, hasGpm } from './gpm.ts';
 import type { Handle } from './library.ts';
+import type { Values } from './sheet.ts';
 
 /** What identifies a MIG instance: ids are given anew after the instance is gone. */
 interface Instance {

@@ -17,16 +17,3 @@ export function changeAt(path: string): number {
 }
 
 export const changeOf = (paths: readonly string[]): number => paths.reduce<number>((bits, path) => bits | changeAt(path), CHANGE.none);
-
-/** What one device answered to one question the last time: of an answer that is the same nothing has to be made. */
-export interface Seen {
-  /** NOT_ASKED before the first answer. */
-  code: number;
-  /** As the library wrote them. */
-  readonly words: Int32Array;
-  /** Bits of what the last answer changed. */
-  change: number;
-}
-
-export const NOT_ASKED = -1;
-export const unseen = (words: number): Seen => ({ code: NOT_ASKED, words: new Int32Array(words), change: CHANGE.none });

@@ -2,15 +2,15 @@ import type { Host } from '../../../host/host.ts';
 import { normalizePciAddress } from '../../../host/pci.ts';
 import type { Element } from '../document.ts';
 import { type Bound, bindAll } from './bound.ts';
-import { unseen } from './changes.ts';
 import { CODE } from './codes.ts';
 import { EventSet } from './events.ts';
-import { type BoundGetter, bindGetter, type Values } from './getter.ts';
+import { BoundGetter } from './getter.ts';
 import { identityGetters } from './getters-facts.ts';
 import { Gpu } from './gpu.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
+import { Form, Sheet, type Values } from './sheet.ts';
 
 /** A GPU and its address; `index-<n>` where the library does not tell it. */
 export interface FoundGpu {
@@ -35,13 +35,14 @@ export class ClientStarter {
   readonly #isActivityWanted: boolean;
   readonly #scratch: Memory;
   readonly #identity: readonly BoundGetter[];
+  readonly #identityForm = new Form();
 
   constructor(library: Library, host: Pick<Host, 'sys'>, isActivityWanted: boolean) {
     this.#library = library;
     this.#host = host;
     this.#isActivityWanted = isActivityWanted;
     this.#scratch = library.memory(4_096);
-    this.#identity = identityGetters.map((getter) => bindGetter(library, getter));
+    this.#identity = identityGetters.map((getter) => new BoundGetter(library, getter, this.#identityForm));
   }
 
   /** The code with which the library refused. */
@@ -78,7 +79,8 @@ export class ClientStarter {
     const pciAddress = normalizePciAddress(String(identity['@id'] ?? '')) ?? `index-${index}`;
     const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
     if (guard !== undefined && guard.name(place) === undefined) return undefined;
-    for (const getter of this.#identity) getter.read(handle, identity, unseen(getter.words));
+    const sheet = new Sheet(handle, identity, this.#identityForm);
+    for (const getter of this.#identity) getter.read(sheet);
     return { gpu: new Gpu(handle, identity, bound, place, guard), pciAddress };
   }
 

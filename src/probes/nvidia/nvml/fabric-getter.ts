@@ -1,7 +1,8 @@
 import { wordOf } from './codes.ts';
-import type { Getter, Values } from './getter.ts';
+import type { Getter } from './getter.ts';
 import { FABRIC_V1, FABRIC_V2, FABRIC_V3 } from './layouts.ts';
 import type { Memory } from './memory.ts';
+import type { Values } from './sheet.ts';
 import { FABRIC_COMPLETED, FABRIC_CONFIGURATION_SHIFT, FABRIC_FAULT_SHIFTS, FABRIC_HEALTH_WORDS, FABRIC_STATE_WORDS } from './words.ts';
 
 const FABRIC_FAULTS = Object.entries(FABRIC_FAULT_SHIFTS).map(([fault, shift]) => ({ path: `nvml/fabric/${fault}`, shift }));

@@ -1,9 +1,10 @@
-import { CHANGE, changeAt, NOT_ASKED, type Seen } from './changes.ts';
+import { CHANGE, changeAt } from './changes.ts';
 import { CODE, printedFor } from './codes.ts';
-import type { BoundGetter, Values } from './getter.ts';
+import type { Question } from './getter.ts';
 import { FIELD } from './layouts.ts';
-import type { Handle, Library, NvmlFunction } from './library.ts';
+import type { Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
+import { type Form, NOT_ASKED, type Sheet, type Values } from './sheet.ts';
 import { RECOVERY_WORDS } from './words.ts';
 
 /** One value of `nvmlDeviceGetFieldValues`. */
@@ -84,59 +85,77 @@ const STRIDE = FIELD.size / 4;
 const SEEN_STRIDE = 4;
 
 /** Reads a fixed list of fields with one call. */
-export class FieldPlan implements BoundGetter {
+export class FieldPlan implements Question {
   readonly name = 'nvmlDeviceGetFieldValues';
+  readonly index: number;
+  readonly word: number;
+  readonly path: number;
   readonly paths: readonly string[];
-  readonly words: number;
+  readonly unless = undefined;
+  readonly hasOwnCodes = true;
   readonly #entries: readonly FieldEntry[];
   readonly #changes: readonly number[];
   readonly #memory: Memory;
   readonly #call: NvmlFunction | undefined;
 
-  constructor(library: Library, entries: readonly FieldEntry[]) {
+  /** `entries`: at least one. */
+  constructor(library: Library, entries: readonly FieldEntry[], form: Form) {
     this.#entries = entries;
     this.paths = entries.map(({ path }) => path);
     this.#changes = this.paths.map(changeAt);
-    this.words = entries.length * SEEN_STRIDE;
-    this.#memory = library.memory(Math.max(1, entries.length) * FIELD.size);
+    const { index, word, path } = form.add(this.paths, entries.length * SEEN_STRIDE);
+    [this.index, this.word, this.path] = [index, word, path];
+    this.#memory = library.memory(entries.length * FIELD.size);
     this.#call = library.bind('nvmlDeviceGetFieldValues', 'hip');
-    for (const [index, { id, scope = 0 }] of entries.entries()) {
-      this.#memory.setU32(index * FIELD.size + FIELD.id, id);
-      this.#memory.setU32(index * FIELD.size + FIELD.scope, scope);
+    for (const [entry, { id, scope = 0 }] of entries.entries()) {
+      this.#memory.setU32(entry * FIELD.size + FIELD.id, id);
+      this.#memory.setU32(entry * FIELD.size + FIELD.scope, scope);
     }
   }
 
   /** The code of the call, or the first of one entry that is no mere absence; then also those that answered are told. */
-  read(handle: Handle, values: Values, seen: Seen): number {
-    if (this.#entries.length === 0) return CODE.success;
-    const code = this.#call?.(handle, this.#entries.length, this.#memory.address) ?? CODE.functionNotFound;
+  read(sheet: Sheet): number {
+    const code = this.#call?.(sheet.handle, this.#entries.length, this.#memory.address) ?? CODE.functionNotFound;
     if (code !== CODE.success) {
-      if (seen.code === NOT_ASKED || seen.words[0] !== NOT_ASKED) seen.change |= CHANGE.other;
-      seen.words.fill(NOT_ASKED);
-      for (const { path } of this.#entries) values[path] = printedFor(code);
+      this.#refuse(sheet, code);
       return code;
     }
     const { words } = this.#memory;
-    const before = seen.words;
-    const isFirst = seen.code === NOT_ASKED;
+    const before = sheet.words;
+    const isFirst = sheet.codes[this.index] === NOT_ASKED;
+    const count = this.#entries.length;
     let worst: number = CODE.success;
-    for (let index = 0, at = 0, known = 0; index < this.#entries.length; index += 1, at += STRIDE, known += SEEN_STRIDE) {
+    for (let index = 0, at = 0, known = this.word; index < count; index += 1, at += STRIDE, known += SEEN_STRIDE) {
       const told = words[at + CODE_WORD] as number;
       if (told !== CODE.success && worst === CODE.success && printedFor(told) !== undefined) worst = told;
       const isSameKind = !isFirst && words[at + TYPE] === before[known] && told === before[known + 1];
-      const isSame = isSameKind && words[at + LOW] === before[known + 2] && words[at + HIGH] === before[known + 3];
-      if (isSame || (isSameKind && told !== CODE.success)) continue;
+      if (isSameKind && told !== CODE.success) continue;
+      const [low, high] = [words[at + LOW] as number, words[at + HIGH] as number];
+      if (isSameKind && low === before[known + 2] && high === before[known + 3]) continue;
       before[known] = words[at + TYPE] as number;
       before[known + 1] = told;
-      before[known + 2] = words[at + LOW] as number;
-      before[known + 3] = words[at + HIGH] as number;
-      seen.change |= isSameKind ? (this.#changes[index] as number) : CHANGE.other;
-      const entry = this.#entries[index] as FieldEntry;
-      const isNarrow = entry.isWide === true && !WIDE.has(words[at + TYPE] as number);
-      values[entry.path] =
-        told !== CODE.success ? printedFor(told) : isNarrow ? undefined : baseValue(entry, fieldNumber(this.#memory, index * FIELD.size));
+      before[known + 2] = low;
+      before[known + 3] = high;
+      this.#tell(sheet, index, told, isSameKind);
     }
     return worst;
+  }
+
+  #tell(sheet: Sheet, index: number, code: number, isSameKind: boolean): void {
+    const entry = this.#entries[index] as FieldEntry;
+    const at = index * FIELD.size;
+    const isNarrow = entry.isWide === true && !WIDE.has(this.#memory.u32(at + FIELD.type));
+    const value = isNarrow ? undefined : baseValue(entry, fieldNumber(this.#memory, at));
+    sheet.values[entry.path] = code === CODE.success ? value : printedFor(code);
+    sheet.move(this.path + index, 1, isSameKind ? (this.#changes[index] as number) : CHANGE.other);
+  }
+
+  /** The call as a whole, so no entry has a value. */
+  #refuse(sheet: Sheet, code: number): void {
+    const { index, word, path } = this;
+    if (sheet.codes[index] === NOT_ASKED || sheet.words[word] !== NOT_ASKED) sheet.move(path, this.paths.length, CHANGE.other);
+    sheet.words.fill(NOT_ASKED, word, word + this.#entries.length * SEEN_STRIDE);
+    for (const { path: at } of this.#entries) sheet.values[at] = printedFor(code);
   }
 }
 

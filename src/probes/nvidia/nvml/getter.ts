@@ -1,10 +1,8 @@
-import { CHANGE, changeOf, type Seen } from './changes.ts';
+import { CHANGE, changeOf } from './changes.ts';
 import { CODE } from './codes.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
-
-/** What was told of one device: numbers in base units and words, by the paths of the document of `nvidia-smi`. */
-export type Values = Record<string, string | number | readonly Values[] | undefined>;
+import type { Form, Place, Sheet, Values } from './sheet.ts';
 
 /** One function that tells something. */
 export interface Way {
@@ -27,93 +25,139 @@ export interface Getter {
   readonly ways: readonly [Way, ...Way[]];
   /** All that it may tell; without a value, or with the library's word, when it cannot. */
   readonly paths: readonly string[];
+  /** It is asked for only where none of these paths has a number: the driver tells the same in a better way. */
+  readonly unless?: readonly string[];
 }
 
-/** A getter that is bound to a library: gives the code and, on success, has told its values if they are others than those seen. */
-export interface BoundGetter {
+/** Something that is asked of one device after another, bound to a library. */
+export interface Question extends Place {
   /** Of the newest way, for the note of what is being called. */
   readonly name: string;
   readonly paths: readonly string[];
-  /** Of its answer, at most. */
-  readonly words: number;
-  read(handle: Handle, values: Values, seen: Seen): number;
+  /** As {@link Getter.unless}. */
+  readonly unless: readonly string[] | undefined;
+  /** Each of its values has a code of its own, so what is refused is told by the question itself. */
+  readonly hasOwnCodes: boolean;
+  /** Gives the code; on success, values that are others than those of the last answer are on the sheet. */
+  read(sheet: Sheet): number;
 }
 
 const OUT_STRIDE = 8;
 
-export function bindGetter(library: Library, getter: Getter): BoundGetter {
-  const ways = getter.ways.flatMap((way) => bindWay(library, way, changeOf(getter.paths)) ?? []);
-  let current = 0;
-  return {
-    name: getter.ways[0].symbol,
-    paths: getter.paths,
-    words: Math.max(...getter.ways.map((way) => sizeOf(way) / 4)),
-    read(handle, values, seen) {
-      for (let way = ways[current]; way !== undefined; way = ways[current]) {
-        const code = way(handle, values, seen);
-        // A struct newer than the driver, or a function that is exported and not there: the next older way, from now on.
-        if (code !== CODE.versionMismatch && code !== CODE.functionNotFound) return code;
-        current += 1;
+/** A getter that is bound to a library. */
+export class BoundGetter implements Question {
+  readonly name: string;
+  readonly index: number;
+  readonly word: number;
+  readonly path: number;
+  readonly paths: readonly string[];
+  readonly unless: readonly string[] | undefined;
+  readonly hasOwnCodes = false;
+  readonly #change: number;
+  readonly #ways: readonly BoundWay[];
+  #current = 0;
+
+  constructor(library: Library, { ways, paths, unless }: Getter, form: Form) {
+    this.name = ways[0].symbol;
+    this.paths = paths;
+    this.unless = unless;
+    const { index, word, path } = form.add(paths, Math.max(...ways.map((way) => sizeOf(way) / 4)));
+    [this.index, this.word, this.path] = [index, word, path];
+    this.#change = changeOf(paths);
+    this.#ways = ways.flatMap((way) => BoundWay.of(library, way) ?? []);
+  }
+
+  read(sheet: Sheet): number {
+    for (let way = this.#ways[this.#current]; way !== undefined; way = this.#ways[this.#current]) {
+      const code = way.call(sheet.handle);
+      if (code === CODE.success) {
+        this.#tell(way, sheet);
+        return code;
       }
-      return CODE.functionNotFound;
-    },
-  };
+      // A struct newer than the driver, or a function that is exported and not there: the next older way, from now on.
+      if (code !== CODE.versionMismatch && code !== CODE.functionNotFound) return code;
+      this.#current += 1;
+    }
+    return CODE.functionNotFound;
+  }
+
+  #tell({ out, tell }: BoundWay, sheet: Sheet): void {
+    const isFirst = sheet.codes[this.index] !== CODE.success;
+    if (!remember(out.words, sheet.words, this.word) && !isFirst) return;
+    tell(out, sheet.values);
+    sheet.move(this.path, this.paths.length, isFirst ? CHANGE.other : this.#change);
+  }
 }
 
 const sizeOf = ({ outs = 1, size = outs * OUT_STRIDE, struct, after: [length] = [] }: Way): number =>
   (Math.max(size, struct?.size ?? 0, length ?? 0) + 3) & ~3;
 
-type BoundWay = (handle: Handle, values: Values, seen: Seen) => number;
+const NO_VERSION = -1;
 
 /** Each way has memory of its own, so that what stands beside a short answer is not the end of a longer one. */
-function bindWay(library: Library, way: Way, change: number): BoundWay | undefined {
-  const { before = [], outs = 1, after = [], struct } = way;
-  const bound = library.bind(way.symbol, `h${'i'.repeat(before.length)}${'p'.repeat(outs)}${'u'.repeat(after.length)}`);
-  if (bound === undefined) return undefined;
-  const out = library.memory(sizeOf(way));
-  const pointers = Array.from({ length: outs }, (_, index) => out.address + index * OUT_STRIDE);
-  const call = caller(bound, [...before, ...pointers, ...after]);
-  const { words } = out;
-  return (handle, values, seen) => {
-    if (struct !== undefined) {
-      // What a library of another version leaves out must not be what it wrote of another GPU.
-      for (let at = 1; at < words.length; at += 1) words[at] = 0;
-      words[0] = struct.version;
+class BoundWay {
+  readonly out: Memory;
+  readonly tell: Way['tell'];
+  readonly #bound: NvmlFunction;
+  /** After the handle. */
+  readonly #params: readonly number[];
+  readonly #a: number;
+  readonly #b: number;
+  readonly #c: number;
+  readonly #d: number;
+  readonly #version: number;
+
+  private constructor(library: Library, way: Way, bound: NvmlFunction) {
+    const { before = [], outs = 1, after = [], struct, tell } = way;
+    this.out = library.memory(sizeOf(way));
+    this.tell = tell;
+    this.#bound = bound;
+    this.#params = [...before, ...Array.from({ length: outs }, (_, index) => this.out.address + index * OUT_STRIDE), ...after];
+    [this.#a = 0, this.#b = 0, this.#c = 0, this.#d = 0] = this.#params;
+    this.#version = struct?.version ?? NO_VERSION;
+  }
+
+  /** Undefined where the driver does not know it. */
+  static of(library: Library, way: Way): BoundWay | undefined {
+    const { before = [], outs = 1, after = [] } = way;
+    const bound = library.bind(way.symbol, `h${'i'.repeat(before.length)}${'p'.repeat(outs)}${'u'.repeat(after.length)}`);
+    return bound && new BoundWay(library, way, bound);
+  }
+
+  call(handle: Handle): number {
+    if (this.#version !== NO_VERSION) this.#prepare(this.#version);
+    const bound = this.#bound;
+    // Spelled out for each number of arguments, since spreading them costs half of a call.
+    switch (this.#params.length) {
+      case 1:
+        return bound(handle, this.#a);
+      case 2:
+        return bound(handle, this.#a, this.#b);
+      case 3:
+        return bound(handle, this.#a, this.#b, this.#c);
+      case 4:
+        return bound(handle, this.#a, this.#b, this.#c, this.#d);
+      default:
+        return bound(handle, ...this.#params);
     }
-    const code = call(handle);
-    if (code !== CODE.success) return code;
-    const isFirst = seen.code !== CODE.success;
-    if (!remember(words, seen.words) && !isFirst) return code;
-    way.tell(out, values);
-    seen.change = isFirst ? CHANGE.other : change;
-    return code;
-  };
+  }
+
+  /** What a library of another version leaves out must not be what it wrote of another GPU. */
+  #prepare(version: number): void {
+    const { words } = this.out;
+    for (let at = 1; at < words.length; at += 1) words[at] = 0;
+    words[0] = version;
+  }
 }
 
 /** True when they were others. */
-function remember(words: Int32Array, seen: Int32Array): boolean {
+function remember(words: Int32Array, seen: Int32Array, from: number): boolean {
   let differs = false;
   for (let at = 0; at < words.length; at += 1) {
-    if (words[at] === seen[at]) continue;
-    seen[at] = words[at] as number;
+    const word = words[at] as number;
+    if (word === seen[from + at]) continue;
+    seen[from + at] = word;
     differs = true;
   }
   return differs;
-}
-
-/** Spelled out for each number of arguments, since spreading them costs half of a call. */
-function caller(bound: NvmlFunction, params: readonly number[]): (handle: Handle) => number {
-  const [a = 0, b = 0, c = 0, d = 0] = params;
-  switch (params.length) {
-    case 1:
-      return (handle) => bound(handle, a);
-    case 2:
-      return (handle) => bound(handle, a, b);
-    case 3:
-      return (handle) => bound(handle, a, b, c);
-    case 4:
-      return (handle) => bound(handle, a, b, c, d);
-    default:
-      return (handle) => bound(handle, ...params);
-  }
 }

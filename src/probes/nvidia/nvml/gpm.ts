@@ -1,57 +1,17 @@
 import type { Reading } from '../../../model/metric.ts';
-import { shared } from '../../../model/shared-metrics.ts';
 import { CODE } from './codes.ts';
+import { BUSY, type GpmMetric, GRAPHICS, METRICS, readingOf, told } from './gpm-metrics.ts';
 import { GPM_GET, GPM_METRIC, GPM_SUPPORT } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
 
-const [PERCENT, MEBIBYTE] = [1 / 100, 2 ** 20];
-
-interface GpmMetric {
-  readonly id: number;
-  readonly scale: number;
-  readonly reading: Omit<Reading, 'value'>;
-}
-
-const unit = (id: number, name: string): GpmMetric => ({
-  id,
-  scale: PERCENT,
-  reading: { metric: 'device_nvidia_activity_ratio', labels: { unit: name } },
-});
-const traffic = (id: number, link: string, direction: string): GpmMetric => ({
-  id,
-  scale: MEBIBYTE,
-  reading: { metric: 'device_nvidia_traffic_bytes_per_second', labels: { link, direction } },
-});
-
-/** Ids and units: `nvmlGpmMetricId_t` of nvml.h 13.3. */
-const METRICS: readonly GpmMetric[] = [
-  unit(1, 'graphics'),
-  unit(2, 'sm'),
-  { id: 3, scale: PERCENT, reading: { metric: 'device_nvidia_sm_occupancy_ratio' } },
-  unit(4, 'integer'),
-  unit(5, 'tensor'),
-  unit(6, 'tensor_dfma'),
-  unit(7, 'tensor_hmma'),
-  unit(8, 'tensor_dmma'),
-  unit(9, 'tensor_imma'),
-  { id: 10, scale: PERCENT, reading: { metric: 'device_nvidia_memory_bandwidth_ratio' } },
-  unit(11, 'fp64'),
-  unit(12, 'fp32'),
-  unit(13, 'fp16'),
-  traffic(20, 'pcie', 'transmit'),
-  traffic(21, 'pcie', 'receive'),
-  traffic(60, 'nvlink', 'receive'),
-  traffic(61, 'nvlink', 'transmit'),
-];
-/** Place of the share of time with any program: what the driver calls utilization, and does not tell of instances. */
-const GRAPHICS = METRICS.findIndex(({ id }) => id === 1);
-const BUSY: Omit<Reading, 'value'> = { metric: shared.utilization.name, labels: { engine: 'gpu' } };
-
 /** The struct of the newest header, in which the array has a fixed length: no library writes beyond it. */
 const MOST_METRICS = 333;
-/** In words: the code of the first metric, and from one to the next. */
-const [FIRST_CODE, STRIDE] = [(GPM_GET.header + GPM_METRIC.code) / 4, GPM_METRIC.size / 4];
+/** In words: the code of the first metric, from there to its value, and from one metric to the next. */
+const FIRST_CODE = (GPM_GET.header + GPM_METRIC.code) / 4;
+const [VALUE, STRIDE] = [(GPM_METRIC.value - GPM_METRIC.code) / 4, GPM_METRIC.size / 4];
+/** Words of a metric that are compared. */
+const SEEN_STRIDE = 3;
 /** Between two samples, by the header. */
 const LEAST_MS = 100;
 
@@ -100,6 +60,8 @@ export class Activity {
   #sampledAtMs: number | undefined;
   #isRefused = false;
   #isCompared = false;
+  /** By metric: code and value as the library last wrote them. */
+  readonly #seen = new Int32Array(METRICS.length * SEEN_STRIDE).fill(CODE.unknown);
   /** By metric, as last told. */
   readonly #told: (Reading | undefined)[] = [];
   #isBusyTold = false;
@@ -167,14 +129,27 @@ export class Activity {
     if (metrics(memory.address) !== CODE.success) return [];
     let isSame = isBusyTold === this.#isBusyTold && this.#readings.length > 0;
     this.#isBusyTold = isBusyTold;
-    for (let index = 0; index < METRICS.length; index += 1) {
-      const metric = METRICS[index] as GpmMetric;
-      const value = told(memory, metric, index);
-      if (value === this.#told[index]?.value) continue;
-      isSame = false;
-      this.#told[index] = value === undefined ? undefined : readingOf(metric.reading, value);
-    }
+    for (let index = 0; index < METRICS.length; index += 1) if (this.#isOther(words, index) && this.#tell(index)) isSame = false;
     return isSame ? this.#readings : this.#all();
+  }
+
+  #isOther(words: Int32Array, index: number): boolean {
+    const [seen, from, at] = [this.#seen, index * SEEN_STRIDE, FIRST_CODE + index * STRIDE];
+    const [code, low, high] = [words[at] as number, words[at + VALUE] as number, words[at + VALUE + 1] as number];
+    if (code === seen[from] && low === seen[from + 1] && high === seen[from + 2]) return false;
+    seen[from] = code;
+    seen[from + 1] = low;
+    seen[from + 2] = high;
+    return true;
+  }
+
+  /** True when that is another value. */
+  #tell(index: number): boolean {
+    const metric = METRICS[index] as GpmMetric;
+    const value = told(this.#calls.memory, metric, index);
+    if (value === this.#told[index]?.value) return false;
+    this.#told[index] = value === undefined ? undefined : readingOf(metric.reading, value);
+    return true;
   }
 
   #all(): readonly Reading[] {
@@ -182,16 +157,4 @@ export class Activity {
     const busy = this.#isBusyTold ? undefined : this.#told[GRAPHICS]?.value;
     return busy === undefined ? readings : [...readings, readingOf(BUSY, busy)];
   }
-}
-
-const readingOf = ({ metric, labels }: Omit<Reading, 'value'>, value: Reading['value']): Reading =>
-  labels === undefined ? { metric, value } : { metric, labels, value };
-
-/** Each metric has a code of its own. What is no number, or less than nothing, is not told. */
-function told(memory: Memory, { scale }: GpmMetric, index: number): number | undefined {
-  const at = GPM_GET.header + index * GPM_METRIC.size;
-  if (memory.u32(at + GPM_METRIC.code) !== CODE.success) return undefined;
-  const value = memory.f64(at + GPM_METRIC.value);
-  if (!Number.isFinite(value) || value < 0) return undefined;
-  return scale === PERCENT ? value / 100 : value * scale;
 }

@@ -1,14 +1,17 @@
 import type { Reading } from '../../../model/metric.ts';
+import { migFields } from '../fields.ts';
 import { instanceKey, type MigName } from '../listing.ts';
 import type { Bound } from './bound.ts';
 import type { CallNotes } from './call-notes.ts';
-import type { Values } from './getter.ts';
 import type { FoundInstance, InstanceHandles } from './instances.ts';
 import type { Handle } from './library.ts';
-import { Respondent } from './respondent.ts';
+import { ElementMemo } from './memo.ts';
+import { Respondent, withholdAll } from './respondent.ts';
+import { Sheet, type Values } from './sheet.ts';
 
 export interface Instance extends FoundInstance {
   readonly respondent: Respondent;
+  readonly memo: ElementMemo;
   /** Readings of its own that have no path. */
   more: readonly Reading[];
 }
@@ -64,6 +67,16 @@ export class GpuInstances {
     return this.#all !== before;
   }
 
+  /** The GPU is lost: every value is older than that. */
+  lose(): void {
+    const { fastInstance, instanceErrors, slowInstance } = this.#bound.questions;
+    for (const instance of this.#all) {
+      withholdAll([...fastInstance, ...instanceErrors, ...slowInstance], instance.values);
+      instance.respondent.forget();
+      instance.more = [];
+    }
+  }
+
   #look(isNew: boolean): void {
     const { finder } = this.#bound;
     const handles = this.#notes.during('nvmlDeviceGetMigDeviceHandleByIndex', () =>
@@ -89,9 +102,11 @@ export class GpuInstances {
     );
     if (!isNew && found.length === this.#all.length && found.every((each, index) => isSameInstance(each, this.#all[index]))) return;
     this.#all = found.map((each) => {
-      const respondent = new Respondent(each.handle, each.values, this.#notes);
-      respondent.ask(this.#bound.questions.slowInstance);
-      return { ...each, respondent, more: [] };
+      const { instance, slowInstance } = this.#bound.questions;
+      const sheet = new Sheet(each.handle, each.values, instance);
+      const respondent = new Respondent(sheet, this.#notes);
+      respondent.ask(slowInstance);
+      return { ...each, respondent, memo: new ElementMemo(sheet, migFields), more: [] };
     });
     this.#values['mig_devices/mig_device'] = this.#all.map(({ values }) => values);
   }

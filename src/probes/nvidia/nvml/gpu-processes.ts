@@ -1,10 +1,10 @@
 import type { Bound } from './bound.ts';
 import type { CallNotes } from './call-notes.ts';
 import { CHANGE } from './changes.ts';
-import type { Values } from './getter.ts';
 import type { Handle } from './library.ts';
 import { type Listing, NO_LISTING } from './process-list.ts';
 import type { Shares } from './process-shares.ts';
+import type { Values } from './sheet.ts';
 
 /** The processes of one GPU and what was spent on them, among its values. */
 export class GpuProcesses {

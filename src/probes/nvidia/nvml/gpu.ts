@@ -1,5 +1,7 @@
 import type { ReadGuard } from '../../../host/read-guard.ts';
 import type { Reading } from '../../../model/metric.ts';
+import type { Element } from '../document.ts';
+import { gpuFields } from '../fields.ts';
 import type { MigName } from '../listing.ts';
 import { Activities } from './activities.ts';
 import type { Bound } from './bound.ts';
@@ -7,13 +9,15 @@ import { CallNotes } from './call-notes.ts';
 import { CHANGE } from './changes.ts';
 import { CODE } from './codes.ts';
 import type { Due } from './due.ts';
-import type { Values } from './getter.ts';
-import { GpuInstances, type Instance } from './gpu-instances.ts';
+import type { Question } from './getter.ts';
+import { GpuInstances } from './gpu-instances.ts';
 import { GpuProcesses } from './gpu-processes.ts';
 import type { Handle } from './library.ts';
+import { ElementMemo } from './memo.ts';
 import { GpuLinks } from './nvlink.ts';
-import type { EccForm, Question } from './questions.ts';
-import { Respondent, withhold } from './respondent.ts';
+import type { EccForm } from './questions.ts';
+import { Respondent, withholdAll } from './respondent.ts';
+import { Sheet, type Values } from './sheet.ts';
 import { TroubleWatch } from './trouble.ts';
 import { VOLTA } from './words.ts';
 
@@ -30,6 +34,7 @@ export class Gpu {
   /** Readings of its own that have no path: links, activity. */
   more: readonly Reading[] = [];
   faults = NO_FAULTS;
+  readonly #memo: ElementMemo;
   readonly #bound: Bound;
   readonly #notes: CallNotes;
   readonly #respondent: Respondent;
@@ -47,7 +52,9 @@ export class Gpu {
     this.values = identity;
     this.#bound = bound;
     this.#notes = new CallNotes(guard, place);
-    this.#respondent = new Respondent(handle, identity, this.#notes);
+    const sheet = new Sheet(handle, identity, bound.questions.gpu);
+    this.#respondent = new Respondent(sheet, this.#notes);
+    this.#memo = new ElementMemo(sheet, gpuFields);
     this.#activities = this.#notes.during('nvmlGpmQueryDeviceSupport', () => new Activities(bound.gpm, handle));
     this.#links = new GpuLinks(bound.links, handle);
     this.#instances = new GpuInstances(bound, handle, identity, this.#notes);
@@ -68,15 +75,19 @@ export class Gpu {
     return undefined;
   }
 
-  /** What the rounds since the last call of this changed. */
-  takeChange(): number {
+  /** Notes what the rounds since the last call of this changed, for those who make something of it. */
+  remember(): void {
     const change = this.#change | this.#respondent.takeChange();
     this.#change = CHANGE.none;
-    return change;
+    this.#memo.begin(change, this.more);
+    // What concerns a GPU as a whole concerns its instances, and their processes are in its list.
+    const inherited = change & (CHANGE.other | CHANGE.processes);
+    for (const { memo, respondent, more } of this.#instances.all) memo.begin(respondent.takeChange() | inherited, more);
   }
 
-  get instances(): readonly Readonly<Pick<Instance, 'values' | 'more' | 'respondent'>>[] {
-    return this.#instances.all;
+  /** What was made of its values, or of those of one of its instances. */
+  memoOf(element: Element): ElementMemo | undefined {
+    return this.values === element ? this.#memo : this.#instances.all.find(({ values }) => values === element)?.memo;
   }
 
   /** Before the library's client ends. */
@@ -153,9 +164,9 @@ export class Gpu {
    * are in all, errors at each read and repairs with what can wait.
    */
   #askErrors({ slow, facts, isTroubled }: Due): number | undefined {
-    const { isTold } = this.#trouble;
-    const isDue = this.#trouble.take() || facts || isTroubled;
-    if (isTold && !isDue) return undefined;
+    const mayDiffer = (this.#respondent.sheet.change & CHANGE.other) !== 0;
+    const isDue = this.#trouble.take(mayDiffer) || facts || isTroubled;
+    if (this.#trouble.isTold && !isDue) return undefined;
     const { errors, repairs, instanceErrors } = this.#bound.questions;
     for (const { respondent } of this.#instances.all) respondent.ask(instanceErrors);
     const ended = this.#ask(errors[this.#eccForm]);
@@ -169,12 +180,7 @@ export class Gpu {
     const ecc = [...errors[this.#eccForm], ...lifetime[this.#eccForm]];
     withholdAll([...fast, ...split, ...slow, ...facts, ...ecc, ...repairs, ...protectedMemory], this.values);
     this.#respondent.forget();
-    const { fastInstance, instanceErrors, slowInstance } = questions;
-    for (const instance of this.#instances.all) {
-      withholdAll([...fastInstance, ...instanceErrors, ...slowInstance], instance.values);
-      instance.respondent.forget();
-      instance.more = [];
-    }
+    this.#instances.lose();
     this.values['temperature/gpu_temp'] = 'GPU is lost';
     this.#processes.forget();
     this.#links.forget();
@@ -191,8 +197,4 @@ export class Gpu {
     this.values.gpu_recovery_action = 'GPU Reset';
     this.#respondent.forget();
   }
-}
-
-function withholdAll(questions: readonly Question[], values: Values): void {
-  for (const { paths } of questions) withhold(paths, values);
 }

@@ -1,9 +1,9 @@
 import type { MigName } from '../listing.ts';
 import { CODE } from './codes.ts';
-import type { Values } from './getter.ts';
 import { ATTRIBUTES } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
+import type { Values } from './sheet.ts';
 
 /** A MIG instance as it was found. */
 export interface FoundInstance {

@@ -10,6 +10,7 @@ import type { Due } from './due.ts';
 import type { EventSet, XidEvent } from './events.ts';
 import type { Gpu } from './gpu.ts';
 import type { Library } from './library.ts';
+import type { ElementMemo } from './memo.ts';
 import { faultsOf, problemOf } from './node-faults.ts';
 
 /** The same that a document of `nvidia-smi`, its listing and the lines around it tell. */
@@ -67,6 +68,15 @@ export class Machine {
       return { problem: problemOf(code, 'a call') };
     }
     return { ...started.elements, isWhole: due.slow, names: namesOf(started), ...faultsOf(started, this.#addresses) };
+  }
+
+  /** What was made of the values of a GPU or an instance; undefined for those of others. */
+  memoOf(element: Element): ElementMemo | undefined {
+    for (const gpu of this.#running?.elements.gpus ?? []) {
+      const memo = gpu.memoOf(element);
+      if (memo !== undefined) return memo;
+    }
+    return undefined;
   }
 
   /** Xids since the last call, by the address of the GPU; `happened` also for other events. */

@@ -1,4 +1,5 @@
 import type { DeviceProcess } from '../../../model/collection.ts';
+import type { Device } from '../../../model/device.ts';
 import type { Finding } from '../../../model/health.ts';
 import type { Reading, Value } from '../../../model/metric.ts';
 import { haveSeries, Readings } from '../../../model/readings.ts';
@@ -7,9 +8,11 @@ import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
 import { isOver, MARGIN, OVER_TEMPERATURE, SLOWDOWN, SLOWDOWN_MARGIN, TEMPERATURE, temperatureFindings } from '../findings.ts';
 import type { Made, Reported } from '../made.ts';
+import type { PcieTold } from '../pcie-memory.ts';
 import type { Told } from '../readings.ts';
+import { areEqual } from '../same-processes.ts';
 import { CHANGE, changeAt } from './changes.ts';
-import type { Values } from './getter.ts';
+import type { Sheet, Values } from './sheet.ts';
 
 /** A device with what is kept of it; that is absent where a document tells, which is another each time. */
 export type Remembered = Located & { readonly memo?: ElementMemo | undefined };
@@ -21,24 +24,18 @@ export interface Shown {
   readonly isUnnamed: boolean;
 }
 
-/** A reading that is the number at a path, and its place in the list. */
-interface NumberAt {
-  readonly path: string;
-  readonly at: number;
-}
-
-const MOVING = CHANGE.numbers | CHANGE.temperature | CHANGE.judged;
+/** Of a path whose number is no reading by itself. */
+const NOWHERE = -1;
 
 /**
  * Keeps what was made of one element's values, and makes it again only when one of them changed that it depends on. Readings of fields
  * are made from the numbers directly.
  */
 export class ElementMemo {
-  /** The last report. */
-  made: Made | undefined;
-  readonly #values: Values;
+  readonly #sheet: Sheet;
   readonly #fields: readonly Field[];
-  /** Of rounds that nobody has asked of yet. */
+  #made: Made | undefined;
+  /** Since the last report. */
   #change: number = CHANGE.other;
   #told: Reported | undefined;
   /** Readings that no element tells, of the library and of others: they stand after the others. */
@@ -47,37 +44,59 @@ export class ElementMemo {
   /** How many the element tells, and whether others stand after them already. */
   #own = 0;
   #isJoined = false;
-  #numbers: readonly NumberAt[] = [];
+  /** By number of a path: the place of the reading that is the number there. */
+  #places: Int16Array;
   #findings: readonly Finding[] | undefined;
   #comparisons: readonly Finding[] | undefined;
   #shown: Shown | undefined;
   #surroundings: string | undefined;
   #processes: readonly DeviceProcess[] | undefined;
 
-  constructor(values: Values, fields: readonly Field[]) {
-    this.#values = values;
+  constructor(sheet: Sheet, fields: readonly Field[]) {
+    this.#sheet = sheet;
     this.#fields = fields;
+    this.#places = new Int16Array(sheet.form.paths.length);
   }
 
   /** After each round. `change`: bits of what it changed. `byLibrary`: readings that no element tells. */
   begin(change: number, byLibrary: readonly Reading[]): void {
-    this.#change = change;
+    this.#change |= change;
     if (byLibrary !== this.#byLibrary) this.#isJoined = false;
     this.#byLibrary = byLibrary;
     if ((change & CHANGE.other) === 0) return;
     this.#told = this.#findings = this.#comparisons = this.#shown = this.#processes = undefined;
   }
 
+  /** The last report. */
+  get made(): Made | undefined {
+    return this.#made;
+  }
+
+  keepMade(made: Made): Made {
+    this.#change = CHANGE.none;
+    this.#made = made;
+    return made;
+  }
+
+  /** The last report, where nothing changed that it was made of. `isDue`: as for {@link processes}. */
+  standing(device: Device, pcie: PcieTold | undefined, isDue: boolean): Made | undefined {
+    const made = this.#made;
+    if (this.#change !== CHANGE.none || !this.#isJoined || made?.device !== device || made.pcie !== pcie) return undefined;
+    return isDue && made.parts.processes.length > 0 ? undefined : made;
+  }
+
   /** Undefined when it has to be told anew. `more`: readings that no element tells. */
   told(more: readonly Reading[]): Reported | undefined {
     if (this.#told === undefined) return undefined;
     if (more !== this.#more || !this.#isJoined) this.#told = this.#joined(this.#told, more);
-    return (this.#change & MOVING) === 0 ? this.#told : this.#withNumbers(this.#told);
+    if (this.#sheet.movedCount > 0) this.#told = this.#withNumbers(this.#told);
+    return this.#told;
   }
 
   keepTold({ readings, unknown, failed }: Told, more: readonly Reading[]): Reported {
     this.#own = readings.length;
-    this.#compile(readings);
+    this.#places = this.#placesIn(readings);
+    this.#sheet.rest();
     this.#told = this.#joined({ readings: Readings.of(readings), unknown, failed }, more);
     return this.#told;
   }
@@ -128,7 +147,8 @@ export class ElementMemo {
 
   /** Undefined when they have to be looked up anew; `isDue`: although nothing changed that the library tells. */
   processes(isDue: boolean): readonly DeviceProcess[] | undefined {
-    return isDue || (this.#change & CHANGE.processes) !== 0 ? undefined : this.#processes;
+    const isOther = isDue && this.#processes?.length !== 0;
+    return isOther || (this.#change & CHANGE.processes) !== 0 ? undefined : this.#processes;
   }
 
   /** The list of before when it is equal. */
@@ -139,51 +159,41 @@ export class ElementMemo {
 
   #withNumbers(told: Reported): Reported {
     const { series, values: before } = told.readings;
+    const { moved, movedCount, values: now, form } = this.#sheet;
     let values: Value[] | undefined;
-    for (const { path, at } of this.#numbers) {
-      const value = this.#values[path] as number;
+    for (let index = 0; index < movedCount; index += 1) {
+      const path = moved[index] as number;
+      const at = this.#places[path] as number;
+      if (at === NOWHERE) continue;
+      const value = now[form.paths[path] as string] as number;
       if (value === before[at]) continue;
       values ??= before.slice();
       values[at] = value;
     }
-    if (values === undefined) return told;
-    this.#told = { readings: new Readings(series, values), unknown: told.unknown, failed: told.failed };
-    return this.#told;
+    this.#sheet.rest();
+    return values === undefined ? told : { readings: new Readings(series, values), unknown: told.unknown, failed: told.failed };
   }
 
   #withTemperature(findings: readonly Finding[]): readonly Finding[] {
-    const v = this.#values;
+    const v = this.#sheet.values;
     const isStillOver = isOver(numeric(v[TEMPERATURE]), numeric(v[SLOWDOWN]), numeric(v[MARGIN]), numeric(v[SLOWDOWN_MARGIN]));
     const place = findings.findIndex(({ type }) => type === OVER_TEMPERATURE);
     if (isStillOver === false && findings[place]?.status === false) return findings;
-    const [fresh] = temperatureFindings(this.#values as Element);
+    const [fresh] = temperatureFindings(v as Element);
     return fresh === undefined ? findings : findings.map((finding, at) => (at === place ? fresh : finding));
   }
 
   /** With any other number, everything is made again. */
-  #compile(readings: readonly Reading[]): void {
-    this.#numbers = readings.flatMap(({ metric, labels }, at) => {
+  #placesIn(readings: readonly Reading[]): Int16Array {
+    const { values, form } = this.#sheet;
+    const places = new Map<string, number>();
+    for (const [at, { metric, labels }] of readings.entries()) {
       const field = this.#fields.find((each) => each.metric === metric && each.labels === labels);
-      const path = field?.paths.find((each) => typeof this.#values[each] === 'number');
-      return path === undefined || changeAt(path) === CHANGE.other ? [] : [{ path, at }];
-    });
+      const path = field?.paths.find((each) => typeof values[each] === 'number');
+      if (path !== undefined && changeAt(path) !== CHANGE.other) places.set(path, at);
+    }
+    return Int16Array.from(form.paths, (path) => places.get(path) ?? NOWHERE);
   }
 }
 
 const numeric = (value: Values[string]): number | undefined => (typeof value === 'number' ? value : undefined);
-
-function areEqual(a: readonly DeviceProcess[], b: readonly DeviceProcess[]): boolean {
-  return a.length === b.length && a.every((process, at) => isEqual(process, b[at] as DeviceProcess));
-}
-
-function isEqual(a: DeviceProcess, b: DeviceProcess): boolean {
-  const [used, before] = [Object.entries(a.utilization ?? {}), b.utilization ?? {}];
-  return (
-    a.pid === b.pid &&
-    a.memoryUsedBytes === b.memoryUsedBytes &&
-    a.podUid === b.podUid &&
-    a.containerId === b.containerId &&
-    used.length === Object.keys(before).length &&
-    used.every(([engine, share]) => share === before[engine])
-  );
-}

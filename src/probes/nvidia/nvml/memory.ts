@@ -65,7 +65,11 @@ export class Memory {
   }
 
   setPointer(offset: number, value: number | bigint): void {
-    this.#view.setBigUint64(offset, BigInt(value), true);
+    if (typeof value === 'bigint') this.#view.setBigUint64(offset, value, true);
+    else {
+      this.#view.setUint32(offset, value % 2 ** 32, true);
+      this.#view.setUint32(offset + 4, value / 2 ** 32, true);
+    }
   }
 
   /** In whole words. */

@@ -1,11 +1,11 @@
 import type { Reading } from '../../../model/metric.ts';
 import { shared } from '../../../model/shared-metrics.ts';
-import { CHANGE, type Seen, unseen } from './changes.ts';
+import { CHANGE } from './changes.ts';
 import { CODE, kindOf } from './codes.ts';
 import { type FieldEntry, FieldPlan } from './field-plan.ts';
-import type { Values } from './getter.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
+import { Form, Sheet } from './sheet.ts';
 
 /** `NVML_NVLINK_MAX_LINKS` of nvml.h 13.3. */
 const MOST_LINKS = 36;
@@ -37,7 +37,7 @@ const ERROR_FIELDS: Readonly<Record<string, number>> = {
 export interface LinkCalls {
   readonly state: NvmlFunction | undefined;
   readonly errorCounter: NvmlFunction | undefined;
-  readonly plans: readonly FieldPlan[];
+  readonly plans: readonly { readonly plan: FieldPlan; readonly form: Form }[];
   readonly scratch: Memory;
 }
 
@@ -45,9 +45,14 @@ export function bindLinks(library: Library, scratch: Memory): LinkCalls {
   return {
     state: library.bind('nvmlDeviceGetNvLinkState', 'hup'),
     errorCounter: library.bind('nvmlDeviceGetNvLinkErrorCounter', 'huip'),
-    plans: Array.from({ length: MOST_LINKS }, (_, link) => new FieldPlan(library, fieldsOf(link))),
+    plans: Array.from({ length: MOST_LINKS }, (_, link) => planOf(library, link)),
     scratch,
   };
+}
+
+function planOf(library: Library, link: number): LinkCalls['plans'][number] {
+  const form = new Form();
+  return { plan: new FieldPlan(library, fieldsOf(link), form), form };
 }
 
 /** The links of a GPU: state, traffic and errors. Names of links are `nvlink0`, … */
@@ -103,8 +108,8 @@ class Link {
   readonly #calls: LinkCalls;
   readonly #gpu: Handle;
   readonly #number: number;
-  readonly #values: Values = {};
-  readonly #seen: Seen;
+  readonly #plan: FieldPlan;
+  readonly #sheet: Sheet;
   readonly #counters: (number | undefined)[] = COUNTERS.map(() => undefined);
   /** Of NVLink 5 no counter is told this way. */
   #hasCounters = true;
@@ -114,7 +119,9 @@ class Link {
     this.#calls = calls;
     this.#gpu = gpu;
     this.#number = number;
-    this.#seen = unseen((calls.plans[number] as FieldPlan).words);
+    const { plan, form } = calls.plans[number] as LinkCalls['plans'][number];
+    this.#plan = plan;
+    this.#sheet = new Sheet(gpu, {}, form);
   }
 
   /** True when something changed. `isUp`: undefined when the state is not told. */
@@ -128,10 +135,10 @@ class Link {
   }
 
   #count(): boolean {
-    this.#seen.change = CHANGE.none;
-    this.#seen.code = (this.#calls.plans[this.#number] as FieldPlan).read(this.#gpu, this.#values, this.#seen);
+    this.#sheet.change = CHANGE.none;
+    this.#sheet.codes[0] = this.#plan.read(this.#sheet);
     const isCounted = this.#hasCounters && this.#countErrors();
-    return isCounted || this.#seen.change !== CHANGE.none;
+    return isCounted || this.#sheet.change !== CHANGE.none;
   }
 
   #countErrors(): boolean {
@@ -167,7 +174,7 @@ class Link {
   }
 
   #field(field: number): number | undefined {
-    const value = this.#values[`${this.#number}/${field}`];
+    const value = this.#sheet.values[`${this.#number}/${field}`];
     return typeof value === 'number' ? value : undefined;
   }
 }

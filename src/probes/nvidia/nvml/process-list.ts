@@ -1,8 +1,8 @@
 import { CODE } from './codes.ts';
-import type { Values } from './getter.ts';
 import { NO_INSTANCE, PROCESS } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
+import type { Values } from './sheet.ts';
 
 const FIRST_CAPACITY = 256;
 /** All ones: the driver does not tell, as without rights. */

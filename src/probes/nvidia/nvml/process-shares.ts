@@ -1,8 +1,8 @@
 import { CODE } from './codes.ts';
-import type { Values } from './getter.ts';
 import { PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
+import type { Values } from './sheet.ts';
 
 /** Where the values of a process keep the share of an engine. */
 export const shareAt = (engine: string): string => `nvml/utilization/${engine}`;

@@ -1,10 +1,9 @@
 import type { ReadGuard } from '../../../host/read-guard.ts';
 import type { CallNotes } from './call-notes.ts';
-import { CHANGE, NOT_ASKED, type Seen, unseen } from './changes.ts';
+import { CHANGE } from './changes.ts';
 import { CODE, kindOf, printedFor } from './codes.ts';
-import type { Values } from './getter.ts';
-import type { Handle } from './library.ts';
-import type { Question } from './questions.ts';
+import type { Question } from './getter.ts';
+import { NOT_ASKED, type Sheet, type Values } from './sheet.ts';
 
 /** How a round of questions to one device ended. */
 export interface Round {
@@ -23,37 +22,34 @@ const SOUND: Round = { faults: new Set() };
  * call the guard notes it, so that a call that never comes back has a name.
  */
 export class Respondent {
-  readonly values: Values;
-  readonly #handle: Handle;
+  readonly sheet: Sheet;
   readonly #place: string;
   readonly #guard: ReadGuard | undefined;
   readonly #notes: (number | undefined)[] = [];
-  readonly #unsupported: boolean[] = [];
-  readonly #seen: (Seen | undefined)[] = [];
-  #change: number = CHANGE.none;
 
-  constructor(handle: Handle, values: Values, { place, guard }: CallNotes) {
-    this.#handle = handle;
-    this.values = values;
+  constructor(sheet: Sheet, { place, guard }: CallNotes) {
+    this.sheet = sheet;
     this.#place = place;
     this.#guard = guard;
   }
 
   /** What answers changed since the last call of this. */
   takeChange(): number {
-    const change = this.#change;
-    this.#change = CHANGE.none;
+    const { change } = this.sheet;
+    this.sheet.change = CHANGE.none;
     return change;
   }
 
   /** Tells everything again at the next round: the values were overwritten. */
   forget(): void {
-    this.#seen.length = 0;
-    this.#change = CHANGE.other;
+    const { sheet } = this;
+    for (const [index, code] of sheet.codes.entries()) if (!isForGood(code)) sheet.codes[index] = NOT_ASKED;
+    sheet.change = CHANGE.other;
   }
 
   forgetUnsupported(): void {
-    this.#unsupported.length = 0;
+    const { codes } = this.sheet;
+    for (const [index, code] of codes.entries()) if (isForGood(code)) codes[index] = NOT_ASKED;
   }
 
   /** A value that is refused is told as `nvidia-smi` prints it. A lost GPU is not asked further: each of its calls may block. */
@@ -61,7 +57,6 @@ export class Respondent {
     let faults: Set<number> | undefined;
     let isUnknown = false;
     for (const question of questions) {
-      if (this.#unsupported[question.index] === true) continue;
       const code = this.#call(question);
       if (code === CODE.success || code === NOT_ASKED) continue;
       const kind = kindOf(code);
@@ -69,7 +64,6 @@ export class Respondent {
         this.#guard?.leaveNamed();
         return { faults: faults ?? SOUND.faults, node: code };
       }
-      if (code === CODE.notSupported || code === CODE.functionNotFound) this.#unsupported[question.index] = true;
       isUnknown ||= code === CODE.invalidArgument || code === CODE.notFound;
       if (kind !== 'device') continue;
       faults ??= new Set();
@@ -83,17 +77,18 @@ export class Respondent {
 
   /** The note of one call is replaced by that of the next: what is done between them does not hang. */
   #call(question: Question): number {
+    const { sheet } = this;
+    const { index } = question;
+    const before = sheet.codes[index] as number;
+    if (isForGood(before)) return NOT_ASKED;
     if (this.#guard !== undefined) this.#note(this.#guard, question);
-    const seen = this.#seen[question.index] ?? this.#firstSeen(question);
-    seen.change = CHANGE.none;
-    const code = question.read(this.#handle, this.values, seen);
-    // Fields say for each entry how it ended, so a plan has told already.
-    if (code !== CODE.success && code !== seen.code && question.name !== 'nvmlDeviceGetFieldValues') {
-      withhold(question.paths, this.values, code === NOT_ASKED ? undefined : printedFor(code));
-      seen.change = CHANGE.other;
+    const isLeftOut = question.unless !== undefined && haveNumber(question.unless, sheet.values);
+    const code = isLeftOut ? NOT_ASKED : question.read(sheet);
+    if (code !== CODE.success && code !== before && !question.hasOwnCodes) {
+      withhold(question.paths, sheet.values, code === NOT_ASKED ? undefined : printedFor(code));
+      sheet.move(question.path, question.paths.length, CHANGE.other);
     }
-    seen.code = code;
-    this.#change |= seen.change;
+    sheet.codes[index] = code;
     return code;
   }
 
@@ -102,14 +97,20 @@ export class Respondent {
     this.#notes[index] = note;
     if (note !== undefined) guard.enterNamed(note);
   }
-
-  #firstSeen({ index, words }: Question): Seen {
-    const seen = unseen(words);
-    this.#seen[index] = seen;
-    return seen;
-  }
 }
 
-export function withhold(paths: readonly string[], values: Values, word?: string): void {
+const isForGood = (code: number): boolean => code === CODE.notSupported || code === CODE.functionNotFound;
+
+function haveNumber(paths: readonly string[], values: Values): boolean {
+  for (const path of paths) if (typeof values[path] === 'number') return true;
+  return false;
+}
+
+function withhold(paths: readonly string[], values: Values, word?: string): void {
   for (const path of paths) values[path] = word;
+}
+
+/** Takes what was told back. */
+export function withholdAll(questions: readonly Question[], values: Values): void {
+  for (const { paths } of questions) withhold(paths, values);
 }

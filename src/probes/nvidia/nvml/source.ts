@@ -1,15 +1,12 @@
 import type { Host } from '../../../host/host.ts';
 import type { Element } from '../document.ts';
-import { gpuFields, migFields } from '../fields.ts';
 import { hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
 import type { ProblemCode } from '../problems.ts';
-import { CHANGE } from './changes.ts';
 import type { XidEvent } from './events.ts';
-import type { Values } from './getter.ts';
 import { openLibrary } from './library.ts';
 import { Machine, type NvmlDocument } from './machine.ts';
-import { ElementMemo } from './memo.ts';
+import type { ElementMemo } from './memo.ts';
 
 export type NvmlAnswer = NvmlDocument | { readonly problem: { readonly code: ProblemCode; readonly message: string } };
 
@@ -30,7 +27,6 @@ export class NvmlSource {
   #machine: Machine | undefined;
   #failure: { readonly code: ProblemCode; readonly message: string } | undefined;
   #retryAtMs = -Infinity;
-  readonly #memos = new WeakMap<Element, ElementMemo>();
   #xids: readonly ToldXid[] = [];
   #isClosed = false;
 
@@ -47,7 +43,7 @@ export class NvmlSource {
     // The driver was upgraded: its new library may be there already.
     if (answer?.problem?.code === 'driver-library-mismatch') this.letGo();
     if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
-    this.#remember(answer);
+    for (const gpu of answer.gpus) gpu.remember();
     this.#lookForEvents();
     return answer;
   }
@@ -59,7 +55,7 @@ export class NvmlSource {
 
   /** What was made of an element's values; undefined for elements of a document. */
   memoOf(element: Element): ElementMemo | undefined {
-    return this.#memos.get(element);
+    return this.#machine?.memoOf(element);
   }
 
   /** Looks for events until stopped. */
@@ -134,26 +130,5 @@ export class NvmlSource {
     const { xids, happened } = this.#machine?.events() ?? { xids: [], happened: false };
     if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MOST_XIDS);
     return happened;
-  }
-
-  #remember({ gpus }: NvmlDocument): void {
-    for (const gpu of gpus) {
-      const change = gpu.takeChange();
-      this.#memo(gpu.values, gpuFields).begin(change, gpu.more);
-      // What concerns a GPU as a whole concerns its instances, and their processes are in its list.
-      const inherited = change & (CHANGE.other | CHANGE.processes);
-      for (const { values, respondent, more } of gpu.instances)
-        this.#memo(values, migFields).begin(respondent.takeChange() | inherited, more);
-    }
-  }
-
-  #memo(values: Values, fields: typeof gpuFields): ElementMemo {
-    const element = values as Element;
-    let memo = this.#memos.get(element);
-    if (memo === undefined) {
-      memo = new ElementMemo(values, fields);
-      this.#memos.set(element, memo);
-    }
-    return memo;
   }
 }

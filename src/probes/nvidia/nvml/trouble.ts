@@ -1,5 +1,5 @@
 import { ECC_TOTALS } from './field-plan.ts';
-import type { Values } from './getter.ts';
+import type { Values } from './sheet.ts';
 
 /** Read at each refresh. While none of these changes, errors by memory and repairs hardly do. */
 const SIGNS: readonly string[] = [
@@ -10,6 +10,8 @@ const SIGNS: readonly string[] = [
 
 /** Tells whether a GPU shows signs of new errors. */
 export class TroubleWatch {
+  /** Whether the driver tells how many errors there are in all: else nothing tells when there are more. */
+  isTold = false;
   readonly #values: Values;
   readonly #seen: Values[string][] = SIGNS.map(() => undefined);
   #isNew = true;
@@ -18,17 +20,14 @@ export class TroubleWatch {
     this.#values = values;
   }
 
-  /** Whether the driver tells how many errors there are in all: else nothing tells when there are more. */
-  get isTold(): boolean {
-    return ECC_TOTALS.every((path) => typeof this.#values[path] === 'number');
-  }
-
-  /** Whether a sign changed since the last call. */
-  take(): boolean {
+  /** Whether a sign changed since the last call. `mayDiffer`: something else than numbers of readings changed since then. */
+  take(mayDiffer: boolean): boolean {
+    if (!mayDiffer && !this.#isNew) return false;
     let isOther = this.#isNew;
     this.#isNew = false;
-    for (let at = 0; at < SIGNS.length; at += 1) {
-      const value = this.#values[SIGNS[at] as string];
+    this.isTold = ECC_TOTALS.every((path) => typeof this.#values[path] === 'number');
+    for (const [at, path] of SIGNS.entries()) {
+      const value = this.#values[path];
       if (value === this.#seen[at]) continue;
       this.#seen[at] = value;
       isOther = true;

@@ -1,6 +1,7 @@
-import type { Getter, Values, Way } from './getter.ts';
+import type { Getter, Way } from './getter.ts';
 import { MEMORY } from './layouts.ts';
 import type { Memory } from './memory.ts';
+import type { Values } from './sheet.ts';
 
 /** What the tables of getters are made of: functions that give a number, a text or several, and their units. */
 
