@@ -1,9 +1,9 @@
-import { rmSync } from 'node:fs';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { DevicePluginService } from '../generated/deviceplugin/v1beta1/api.ts';
 import { type RegistrationServer, RegistrationService } from '../generated/pluginregistration/v1/api.ts';
 import type { Clock } from '../host/clock.ts';
 import type { PluginService } from './service.ts';
+import { removeSocket } from './socket-name.ts';
 
 /** How long calls in progress may take to end at an orderly shutdown. */
 const GRACE_MS = 1_000;
@@ -29,7 +29,7 @@ export async function servePlugin(
   if (watcher !== undefined) server.addService(RegistrationService, watcher);
   const cut = (): void => {
     server.forceShutdown();
-    rmSync(path, { force: true });
+    removeSocket(path);
   };
   try {
     await bind(server, path);

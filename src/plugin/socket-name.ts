@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, rmSync } from 'node:fs';
+import { readdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectErrno } from '../host/socket-file.ts';
 
@@ -22,12 +22,21 @@ export function socketPath(directory: string, resource: string, unique: string):
   return join(directory, `${prefixOf(resource)}${readable === '' ? '' : `${readable}-`}${unique}.sock`);
 }
 
+/** What cannot be removed stays: somebody may have put a directory there, or mounted it read-only, and nothing depends on it. */
+export function removeSocket(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // The next socket has another name.
+  }
+}
+
 /** Removes sockets of this resource that a process left behind when it was killed: those that nobody listens to. */
 export async function removeDeadSockets(directory: string, resource: string): Promise<void> {
   const prefix = prefixOf(resource);
   for (const name of namesIn(directory)) {
     if (!name.startsWith(prefix) || !name.endsWith('.sock')) continue;
-    if ((await connectErrno(join(directory, name))) === 'ECONNREFUSED') rmSync(join(directory, name), { force: true });
+    if ((await connectErrno(join(directory, name))) === 'ECONNREFUSED') removeSocket(join(directory, name));
   }
 }
 

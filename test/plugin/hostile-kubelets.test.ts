@@ -163,6 +163,28 @@ describe('device plugin and a kubelet that', () => {
     expect(ownSockets(made.directory)).toHaveLength(2);
   });
 
+  it("has one plugin's socket replaced by a directory: that one comes back all the same", async () => {
+    const made = bench();
+    await made.manager.start();
+    made.plugin.start();
+    await allServed(made);
+    const mine = join(made.directory, ownSockets(made.directory).find((name) => name.includes('toy')) as string);
+    rmSync(mine);
+    mkdirSync(mine);
+    await until('it registered again', () => attempts(made, 'ok') > 1 && isServed(made, TOY.resource));
+    expect(attempts(made, 'socket-gone')).toBe(1);
+    expect(attempts(made, 'ok', 1)).toBe(1);
+  });
+
+  it('has something at the place of a dead socket that cannot be removed: served all the same', async () => {
+    const made = bench();
+    mkdirSync(socketPath(made.directory, TOY.resource, 'earlier'), { recursive: true });
+    await made.manager.start();
+    made.plugin.start();
+    await allServed(made);
+    expect(made.lines).toEqual([]);
+  });
+
   it('finds sockets of a process that was killed: the dead ones of its own are cleared away', async () => {
     const made = setUp({ registration: 'watcher' });
     open.push(made);
