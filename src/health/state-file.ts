@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -130,17 +130,27 @@ async function readBounded(path: string, maxBytes: number): Promise<string | Sta
 
 async function replaceFile(path: string, text: string): Promise<void> {
   const directory = dirname(path);
-  const temporary = `${path}.${process.pid}.tmp`;
+  // In their containers, two agents may have the same process id while one takes over from the other.
+  const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
   await mkdir(directory, { recursive: true });
-  const file = await open(temporary, 'w', 0o600);
+  try {
+    await writeThrough(temporary, text);
+    await rename(temporary, path);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await syncDirectory(directory);
+}
+
+async function writeThrough(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
   try {
     await file.writeFile(text);
     await file.sync();
   } finally {
     await file.close();
   }
-  await rename(temporary, path);
-  await syncDirectory(directory);
 }
 
 /** Without it a power cut could undo the rename. */

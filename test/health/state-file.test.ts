@@ -101,6 +101,25 @@ describe('a state file', () => {
     }
   });
 
+  it('is whole after each of many writes of two agents that have one path and, each in its container, one process id', async () => {
+    const path = join(folder, 'health.json');
+    const files = [1, 2].map(() => createStateFile({ path, bootId: BOOT }));
+    const states = [1, 40].map((count) => someState(count));
+    const whole = states.map((state) => encodeState(state, BOOT));
+    for (let round = 0; round < 50; round += 1) {
+      const errors = await Promise.all(files.map((file, at) => file.write(states[at] as HealthMemory)));
+      expect(errors).toEqual([undefined, undefined]);
+      expect(whole).toContain(readFileSync(path, 'utf8'));
+    }
+    expect(readdirSync(folder)).toEqual(['health.json']);
+  });
+
+  it('leaves nothing beside it when it cannot be written', async () => {
+    mkdirSync(join(folder, 'health.json'));
+    expect(await createStateFile({ path: join(folder, 'health.json'), bootId: BOOT }).write(someState())).toContain('EISDIR');
+    expect(readdirSync(folder)).toEqual(['health.json']);
+  });
+
   it('touches no file of somebody else when it tidies up', async () => {
     for (const name of ['health.json.tmp', 'health.json.old.tmp', 'other.json.1.tmp']) writeFileSync(join(folder, name), '');
     await createStateFile({ path: join(folder, 'health.json'), bootId: BOOT }).read();
