@@ -19,6 +19,9 @@ export interface Resolution {
   readonly ambiguous: boolean;
 }
 
+/** More ids than a node's pods hold at a time. */
+const MOST_KNOWN = 65_536;
+
 const NONE: Resolution = { devices: [], ambiguous: false };
 
 /**
@@ -46,6 +49,8 @@ export class Resolver {
     let resolution = this.#known.get(key);
     if (resolution === undefined) {
       resolution = this.#find(allocation);
+      // Where ids are made anew for each pod, most of them are of pods that are gone.
+      if (this.#known.size >= MOST_KNOWN) this.#known.clear();
       this.#known.set(key, resolution);
     }
     return resolution;

@@ -11,7 +11,7 @@ const WRITERS: readonly (readonly [suffix: string, write: Write])[] = [
   ['_volts', (value) => `${rounded(value)} V`],
   ['_amperes', (value) => `${rounded(value)} A`],
   ['_hertz', (value) => scaled(value, 'Hz')],
-  ['_timestamp_seconds', (value) => new Date(value * 1_000).toISOString()],
+  ['_timestamp_seconds', timeText],
   ['_seconds', (value) => durationText(value * 1_000)],
   ['_rpm', (value) => `${grouped(value)} rpm`],
 ];
@@ -38,6 +38,12 @@ export function durationText(ms: number): string {
   const hours = Math.floor(seconds / 3_600);
   if (hours < 24) return `${hours} h ${Math.floor((seconds % 3_600) / 60)} min`;
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** The number itself where it is no time that a calendar has. */
+function timeText(seconds: number): string {
+  const time = new Date(seconds * 1_000);
+  return Number.isNaN(time.getTime()) ? grouped(seconds) : time.toISOString();
 }
 
 function binary(value: number): string {

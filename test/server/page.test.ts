@@ -134,6 +134,8 @@ describe('texts for people', () => {
     ['device_errors_total', 1_234_567, '1\u202f234\u202f567'],
     ['device_errors_total', 1e21, '1e+21'],
     ['device_voltage_volts', 0.851, '0.85 V'],
+    ['device_toy_last_timestamp_seconds', 1_772_366_399.75, '2026-03-01T11:59:59.750Z'],
+    ['device_toy_last_timestamp_seconds', 1e18, '1\u202f000\u202f000\u202f000\u202f000\u202f000\u202f000'],
   ])('%s %s is %s', (metric, value, text) => {
     expect(readingText(metric, value)).toBe(text);
   });
