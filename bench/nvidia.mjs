@@ -2,18 +2,21 @@
 // nvidia-smi would print, and against the same library calls from C. The library is the one that the tests play a machine with; its
 // numbers move at each call. A read between is one in which nothing slow is due. At the default pace the clock goes on by the default
 // refresh interval from read to read, so that everything slow is in it as often as in an agent: values of every half minute and five
-// minutes, PCI functions, device nodes. All take turns. `npm run build && node bench/nvidia.mjs`.
+// minutes, PCI functions, device nodes. All take turns: first many times back to back, which keeps what they use in the processor's caches, and
+// then once at a time with a pause before each, as an agent reads. `npm run build && node bench/nvidia.mjs`.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { build } from 'esbuild';
+import { childrenClock } from './parts/children-cpu.mjs';
 import { dist } from './parts/dist.mjs';
-import { median, report, summary } from './parts/measure.mjs';
+import { median, printTable, report, summary } from './parts/measure.mjs';
+import { nvidiaNode } from './parts/nvidia-node.mjs';
 import { startCore } from './parts/peers.mjs';
 
 const { values } = parseArgs({
@@ -21,9 +24,13 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '7' },
     reads: { type: 'string', default: '200' },
     starts: { type: 'string', default: '20' },
+    turns: { type: 'string', default: '9' },
+    pause: { type: 'string', default: '1000' },
+    only: { type: 'string' },
   },
 });
 const [ROUNDS, READS, STARTS] = [Number(values.rounds), Number(values.reads), Number(values.starts)];
+const [TURNS, PAUSE_MS] = [Number(values.turns), Number(values.pause)];
 const PACED_READS = 300;
 /** What the agent's process is in everyday use. A process is copied, page tables and all, when it starts another. */
 const BALLAST = Buffer.alloc(64 * 2 ** 20, 1);
@@ -38,35 +45,7 @@ const { family } = await dist('probes/nvidia/index.js');
 const { Library } = await dist('probes/nvidia/nvml/library.js');
 const REFRESH_MS = refreshOptions.interval.default;
 const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-nvidia-'));
-const { documentOf, hopper, scriptOf } = await scripted();
-
-/** As a real function has them. */
-const PCI_FILES = {
-  vendor: '0x10de',
-  class: '0x030200',
-  numa_node: '0',
-  power_state: 'D0',
-  config: 'x'.repeat(256),
-  aer_dev_correctable: 'RxErr 0\nBadTLP 0\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nCorrIntErr 0\nHeaderOF 0\nTOTAL_ERR_COR 0',
-  aer_dev_nonfatal: 'Undefined 0\nDLP 0\nSDES 0\nTLP 0\nFCP 0\nCmpltTO 0\nUnsupReq 0\nTOTAL_ERR_NONFATAL 0',
-  aer_dev_fatal: 'Undefined 0\nDLP 0\nSDES 0\nTLP 0\nFCP 0\nCmpltTO 0\nUnsupReq 0\nTOTAL_ERR_FATAL 0',
-};
-
-/** As little as a program can do. */
-const PRINTER = `#include <fcntl.h>
-#include <unistd.h>
-static char bytes[1 << 20];
-int main(void) {
-  long length = read(open(DOCUMENT, O_RDONLY), bytes, sizeof bytes);
-  for (long at = 0, wrote; at < length; at += wrote)
-    if ((wrote = write(1, bytes + at, length - at)) <= 0) return 1;
-  return 0;
-}
-`;
-
-/** What a Hopper board tells of its units. */
-const UNITS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 20, 21, 60, 61];
-const ACTIVITY = { gpm: 1, ...Object.fromEntries(UNITS.map((id) => [`gpm.${id}`, 37.5])) };
+const childrenCpuUs = childrenClock();
 
 const SIZES = [
   { name: '1', gpus: 1, instances: 0 },
@@ -84,15 +63,18 @@ for (const [signal, status] of [
   process.once(signal, () => void endAll().finally(() => process.exit(status)));
 
 try {
-  const rows = [];
-  for (const size of SIZES) rows.push(await measure(size));
+  const [rows, paused] = [[], []];
+  for (const size of SIZES.filter(({ name }) => values.only === undefined || values.only === name)) await measure(size, rows, paused);
   report('nvidia', rows, {
+    paused,
     rounds: ROUNDS,
     reads: READS,
     starts: STARTS,
     rssMiB: Math.round(process.memoryUsage().rss / 2 ** 20),
     ballast: BALLAST.length,
   });
+  console.log(`\none at a time, a pause of ${PAUSE_MS} ms before each of ${TURNS} turns, at the default pace\n`);
+  printTable(paused);
 } finally {
   await endAll();
 }
@@ -107,9 +89,8 @@ async function endAll(left = 0) {
   }
 }
 
-async function measure({ name, gpus, instances }) {
-  const machine = { lines: ['frozen = 1', 'moves = 1'], gpus: Array.from({ length: gpus }, (_, index) => gpuOf(index, instances)) };
-  const node = nodeOf(machine, `${gpus}-${instances}`);
+async function measure({ name, gpus, instances }, rows, paused) {
+  const node = await nvidiaNode(join(root, `${gpus}-${instances}`), { gpus, instances });
   const options = { source: 'nvml', 'nvml-library': node.library };
   let nowMs = Date.now();
   const clock = { now: () => nowMs, monotonic: () => nowMs, after: systemClock.after };
@@ -153,7 +134,7 @@ async function measure({ name, gpus, instances }) {
       summary(list),
     );
     const floorUs = median(took.floor);
-    return {
+    rows.push({
       GPUs: name,
       series: reports.reduce((sum, { readings }) => sum + readings.length, 0),
       calls,
@@ -170,7 +151,8 @@ async function measure({ name, gpus, instances }) {
       'read at default pace / start, CPU': (paced.median / startCpu.median).toFixed(4),
       'read between / start, wall': (wall.median / startWall.median).toFixed(4),
       'read between / C floor': (cpu.median / floorUs).toFixed(1),
-    };
+    });
+    paused.push({ GPUs: name, ...(await afterPauses({ probe, pace, floor, node })) });
   } finally {
     await endAll(left);
   }
@@ -188,7 +170,7 @@ async function reads(probe, count, beforeEach = () => {}) {
   return { cpuUs: (user + system) / count, wallUs };
 }
 
-/** CPU of this process and of the started ones; the latter have a resolution of a clock tick, so many are summed up. */
+/** CPU of this process and of the started ones. */
 async function starts(program, count) {
   const [cpuBefore, childrenBefore, before] = [process.cpuUsage(), childrenCpuUs(), performance.now()];
   for (let n = 0; n < count; n += 1) {
@@ -201,11 +183,33 @@ async function starts(program, count) {
   return { cpuUs: ownUs + (childrenCpuUs() - childrenBefore) / count, ownUs, wallUs };
 }
 
-function childrenCpuUs() {
-  const fields = readFileSync('/proc/self/stat', 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ');
-  return (Number(fields[13]) + Number(fields[14])) * 10_000;
+/** One read, one start and one round from C in turns, each after a pause in which others have the processor's caches. */
+async function afterPauses({ probe, pace, floor, node }) {
+  const took = { read: [], start: [], floor: [] };
+  const participants = [
+    [took.read, async () => (await reads(probe, 1, pace)).cpuUs],
+    [took.start, async () => (await starts(node.printer, 1)).cpuUs],
+    [took.floor, async () => (await floor.pass(1)).cpuUs],
+  ];
+  for (let turn = 0; turn < TURNS; turn += 1) {
+    for (const [list, run] of participants) {
+      await sleep(PAUSE_MS);
+      list.push(await run());
+    }
+  }
+  const [read, start] = [mean(took.read), mean(took.start)];
+  const ranged = (list, digits) => `${mean(list).toFixed(digits)} (${summary(list, digits).text})`;
+  return {
+    'average read, µs CPU (median, range)': ranged(took.read),
+    'average start, µs CPU (median, range)': ranged(took.start),
+    'C floor, µs CPU (median, range)': ranged(took.floor, 1),
+    'average read / average start': (read / start).toFixed(4),
+    'median read / median start': (median(took.read) / median(took.start)).toFixed(4),
+  };
+}
+
+function mean(list) {
+  return list.reduce((sum, each) => sum + each, 0) / list.length;
 }
 
 /** Calls of one round that reads nothing slow. */
@@ -252,63 +256,4 @@ function startFloor(library, gpus, instances) {
     },
     stop: () => child.stdin.end(),
   };
-}
-
-function gpuOf(index, instances) {
-  const gpu = hopper(index, { ...ACTIVITY, ...(instances > 0 ? { mig_current: 1, mig_pending: 1 } : {}) });
-  if (instances === 0) return { ...gpu, processes: [] };
-  const hidden = Object.fromEntries(Object.entries(gpu.values).filter(([name]) => !/^(?:util_|remap_)/.test(name)));
-  const split = Array.from({ length: instances }, (_, at) => ({
-    uuid: `MIG-0000000${index}-0000-4000-8000-00000000000${at}`,
-    name: 'NVIDIA H100 80GB HBM3 MIG 1g.10gb',
-    gi: 7 + at,
-    ci: 0,
-    multiprocessors: 16,
-    memory_total: 9_984 * 2 ** 20,
-    memory_used: 100 * 2 ** 20,
-    memory_reserved: 0,
-    bar1_total: 2 ** 34,
-    bar1_used: 0,
-    'ecc.1.0.7': 0,
-    ...ACTIVITY,
-  }));
-  return { ...gpu, values: hidden, processes: [], instances: Object.fromEntries(split.entries()) };
-}
-
-function nodeOf(machine, name) {
-  const folder = join(root, name);
-  for (const path of ['sys/bus/pci/devices', 'proc', 'dev']) mkdirSync(join(folder, path), { recursive: true });
-  writeFileSync(join(folder, 'dev/kmsg'), '');
-  for (const { values: gpu } of machine.gpus) {
-    const pci = join(folder, 'sys/bus/pci/devices', gpu.bus_id.slice(4).toLowerCase());
-    mkdirSync(pci);
-    for (const [file, text] of Object.entries(PCI_FILES)) writeFileSync(join(pci, file), `${text}\n`);
-  }
-  const library = join(folder, 'libnvidia-ml.so.1');
-  execFileSync('cc', ['-O2', '-shared', '-fPIC', '-o', library, here('../test/probes/nvidia/stub/nvml.c')]);
-  writeFileSync(`${library}.script`, scriptOf(machine));
-  const document = join(folder, 'document');
-  writeFileSync(document, documentOf(machine));
-  const printer = join(folder, 'printer');
-  writeFileSync(`${printer}.c`, PRINTER.replace('DOCUMENT', JSON.stringify(document)));
-  execFileSync('cc', ['-O2', '-o', printer, `${printer}.c`]);
-  copyFileSync(document, `${document}.copy`);
-  return { library, document, printer, roots: { sysfs: join(folder, 'sys'), procfs: join(folder, 'proc'), dev: join(folder, 'dev') } };
-}
-
-/** The tests' machines, which are written in TypeScript. */
-async function scripted() {
-  const outfile = join(root, 'scripted.mjs');
-  await build({
-    stdin: {
-      contents: `export { documentOf } from './scripted-document.ts'; export { hopper, scriptOf } from './scripted-script.ts';`,
-      resolveDir: here('../test/probes/nvidia'),
-    },
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    outfile,
-    logLevel: 'error',
-  });
-  return await import(outfile);
 }
