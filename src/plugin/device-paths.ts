@@ -41,5 +41,13 @@ function segmentPattern(segment: string): RegExp {
     if (part.length > 1) return part.replace(/^\[!/, '[^').replace(/\\/g, '\\\\');
     return part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
   });
-  return new RegExp(`^${source}$`);
+  try {
+    return new RegExp(`^${source}$`);
+  } catch {
+    // A range whose end comes before its begin.
+    return NOTHING;
+  }
 }
+
+/** What the shell takes such a glob for. */
+const NOTHING = /(?!)/;

@@ -139,6 +139,9 @@ describe('findPaths', () => {
     ['/dev/*/mice', ['/dev/input/mice']],
     ['/dev/null', ['/dev/null']],
     ['/dev/zero', []],
+    ['/dev/ttyUSB[9-0]', []],
+    ['/dev/ttyUSB[^1]', ['/dev/ttyUSB0']],
+    ['/dev/ttyUSB[]0]', []],
     ['/dev/tty.*', []],
   ])('%s', (glob, expected) => {
     expect(findPaths([glob], dev)).toEqual(expected);
