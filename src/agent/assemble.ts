@@ -39,8 +39,8 @@ export interface Judged {
   readonly readAtMs: number;
   readonly stale: boolean;
   readonly missingSinceMs?: number;
-  /** Known from an earlier run of the agent and not read by this one yet: what it had is neither seen nor over. */
-  readonly isUnread?: true;
+  /** Known from an earlier run of the agent and not read yet by this one, which began then: what it had is neither seen nor over. */
+  readonly awaitedSinceMs?: number;
   readonly holders: readonly Allocation[];
 }
 
@@ -64,6 +64,7 @@ export class Assembler {
   #resolver: { readonly fingerprint: string; readonly known: readonly Remembered[]; readonly resolver: Resolver } | undefined;
   #joined: (Pick<PodResources, 'allocations' | 'held'> & { readonly resolver: Resolver; readonly owners: Owners }) | undefined;
   #sequence = 0;
+  #begunAtMs: number | undefined;
 
   /** `known`: devices that an earlier run of the agent had; those that do not come back are missing. */
   constructor(settings: AssembleSettings, judge: Judge, known: readonly KnownDevice[] = []) {
@@ -79,10 +80,13 @@ export class Assembler {
       this.#seating.arrange(inputs.families, this.#known);
     }
     const owners = this.#currentOwners(inputs.podResources);
+    this.#begunAtMs ??= nowMs;
     const judged: Judged[] = [];
     for (const [key, known] of this.#known) {
-      const stale = nowMs - known.readAtMs >= this.#settings.staleAfterMs;
-      judged.push(toJudged(key, known, stale, owners.holders.get(key) ?? NOBODY));
+      // What an earlier run read is as old as it is because no agent ran: this one is given the time to read it.
+      const awaitedSinceMs = known.isUnread === undefined ? undefined : this.#begunAtMs;
+      const stale = nowMs - Math.max(known.readAtMs, awaitedSinceMs ?? 0) >= this.#settings.staleAfterMs;
+      judged.push(toJudged(key, known, stale, awaitedSinceMs, owners.holders.get(key) ?? NOBODY));
     }
     const verdicts = this.#judge(judged, nowMs);
     const devices = inOrder(judged.map((device) => toState(device, verdicts.get(device.key) ?? UNJUDGED)));
@@ -170,13 +174,15 @@ const NOBODY: readonly Allocation[] = [];
 /** Most devices are there and read, so the object has one shape for them. */
 function toJudged(
   key: string,
-  { report, readAtMs, missingSinceMs, isUnread }: Remembered,
+  { report, readAtMs, missingSinceMs }: Remembered,
   stale: boolean,
+  awaitedSinceMs: number | undefined,
   holders: Judged['holders'],
 ): Judged {
   const judged = { key, report, readAtMs, stale, holders };
-  if (missingSinceMs === undefined && isUnread === undefined) return judged;
-  return { ...judged, ...(missingSinceMs === undefined ? {} : { missingSinceMs }), ...(isUnread === undefined ? {} : { isUnread }) };
+  if (missingSinceMs === undefined && awaitedSinceMs === undefined) return judged;
+  const marks = { ...(missingSinceMs === undefined ? {} : { missingSinceMs }), ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs }) };
+  return { ...judged, ...marks };
 }
 
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };

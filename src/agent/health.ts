@@ -66,7 +66,7 @@ export class HealthKeeper {
 
   readonly judge: Judge = (devices: readonly Judged[], nowMs: number): ReadonlyMap<string, Verdict> => {
     const judgement = this.engine.judge(
-      { devices: devices.some(({ isUnread }) => isUnread === true) ? devices.map(brought) : devices, monotonicMs: this.#clock.monotonic() },
+      { devices: devices.some(({ awaitedSinceMs }) => awaitedSinceMs !== undefined) ? devices.map(brought) : devices, monotonicMs: this.#clock.monotonic() },
       nowMs,
     );
     void this.#journal.record(judgement, nowMs);
@@ -83,7 +83,7 @@ export class HealthKeeper {
 
 /** Without the time of a reading there is nothing to judge by, and everything that was known is kept. */
 function brought(judged: Judged): JudgedDevice {
-  if (judged.isUnread !== true) return judged;
+  if (judged.awaitedSinceMs === undefined) return judged;
   const { readAtMs: _, ...device } = judged;
   return device;
 }

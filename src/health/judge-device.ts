@@ -21,6 +21,8 @@ export interface JudgedDevice {
   readonly report: Pick<DeviceReport, 'device' | 'findings'>;
   /** Wall clock of the read that the report comes from; absent when it was never read. */
   readonly readAtMs?: number;
+  /** Present when this run of the agent, which began then, has not read it yet: what an earlier run read is no older than that. */
+  readonly awaitedSinceMs?: number;
   /** Present when a complete reading of its family no longer had it. */
   readonly missingSinceMs?: number;
   readonly holders: readonly Allocation[];
@@ -97,7 +99,7 @@ function readAt(input: JudgedDevice, previous: DeviceMemory | undefined): { read
 function presenceOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): Presence {
   const { readAtMs } = readAt(input, previous);
   const missing = input.missingSinceMs !== undefined;
-  const staleAt = readAtMs === undefined ? undefined : readAtMs + policy.staleAfterMs;
+  const staleAt = readAtMs === undefined ? undefined : Math.max(readAtMs, input.awaitedSinceMs ?? readAtMs) + policy.staleAfterMs;
   const unread = staleAt === undefined || nowMs >= staleAt;
   const evidence = [missingEvidence(missing, unread), notReadEvidence(unread && !missing, readAtMs, nowMs)];
   const silent = missing || unread || input.readAtMs === undefined;

@@ -64,9 +64,16 @@ describe('assembling a snapshot', () => {
     };
     const assembler = new Assembler(settings, look, [{ device: a.device, readAtMs: 5 }]);
     assembler.assemble(inputs(undefined, 0), 10);
-    expect(seen).toMatchObject([{ key: 'toy/a', isUnread: true }]);
+    expect(seen).toMatchObject([{ key: 'toy/a', awaitedSinceMs: 10 }]);
     assembler.assemble(inputs({ reports: [a], problems: [] }, 20), 20);
-    expect(seen[0]).not.toHaveProperty('isUnread');
+    expect(seen[0]).not.toHaveProperty('awaitedSinceMs');
+  });
+
+  it('gives a device from an earlier run the stale age to be read in, however old its last reading', () => {
+    const assembler = new Assembler(settings, allHealthy, [{ device: a.device, readAtMs: 0 }]);
+    expect(assembler.assemble(inputs(undefined, 0), 500_000).devices[0]).toMatchObject({ stale: false, readings: Readings.NONE });
+    expect(assembler.assemble(inputs(undefined, 0), 559_999).devices[0]?.stale).toBe(false);
+    expect(assembler.assemble(inputs(undefined, 0), 560_000).devices[0]?.stale).toBe(true);
   });
 
   it('gives the judge holders and marks, and the snapshot what the judge says', () => {
