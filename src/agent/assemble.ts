@@ -181,7 +181,10 @@ function toJudged(
 ): Judged {
   const judged = { key, report, readAtMs, stale, holders };
   if (missingSinceMs === undefined && awaitedSinceMs === undefined) return judged;
-  const marks = { ...(missingSinceMs === undefined ? {} : { missingSinceMs }), ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs }) };
+  const marks = {
+    ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
+    ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs }),
+  };
   return { ...judged, ...marks };
 }
 

@@ -66,7 +66,10 @@ export class HealthKeeper {
 
   readonly judge: Judge = (devices: readonly Judged[], nowMs: number): ReadonlyMap<string, Verdict> => {
     const judgement = this.engine.judge(
-      { devices: devices.some(({ awaitedSinceMs }) => awaitedSinceMs !== undefined) ? devices.map(brought) : devices, monotonicMs: this.#clock.monotonic() },
+      {
+        devices: devices.some(({ awaitedSinceMs }) => awaitedSinceMs !== undefined) ? devices.map(brought) : devices,
+        monotonicMs: this.#clock.monotonic(),
+      },
       nowMs,
     );
     void this.#journal.record(judgement, nowMs);

@@ -22,8 +22,7 @@ beforeAll(async () => {
 afterAll(() => node.stop());
 
 it('judges no device by the age of what an agent read that has not run since', async () => {
-  const healthy = (page: string): boolean =>
-    ['mlx5_0', 'mlx5_1'].every((device) => seriesValue(page, 'device_healthy', { device }) === 1);
+  const healthy = (page: string): boolean => ['mlx5_0', 'mlx5_1'].every((device) => seriesValue(page, 'device_healthy', { device }) === 1);
   await node.agent?.until('both are healthy', healthy);
   await node.agent?.stop('SIGTERM');
   await sleep(STALE_AFTER_MS + 200);
