@@ -10,7 +10,8 @@ interface Kept {
 /**
  * Bounds the connections, in all and for each client. A client that has its share gives up the one that has been idle longest for
  * the new one, so that whoever shares an address with somebody who only connects gets through. One that comes without any when none is
- * left gets one of the client that has most. Where nobody can give one, the new one is closed.
+ * left gets one of the client that has most, or where nobody has several, the longest idle one. Where none can go for it, the new one is
+ * closed.
  */
 export function boundConnections(server: Server, most: number): void {
   const shares = new Shares(most);
@@ -22,11 +23,11 @@ export function boundConnections(server: Server, most: number): void {
     kept.delete(socket);
     idle.delete(socket);
   };
-  /** Of the client that has most, for one that has none: its longest idle, or its first where it has several. */
+  /** For a client that has none: of the one that has most the longest idle, or the first; where nobody has several, the longest idle. */
   const forNewcomer = (client: string): Socket | undefined => {
     const largest = shares.largest();
     if (largest === undefined || shares.held(client) > 0) return undefined;
-    return longestIdle(largest) ?? (shares.held(largest) > 1 ? first(largest) : undefined);
+    return shares.held(largest) > 1 ? (longestIdle(largest) ?? first(largest)) : idle.values().next().value;
   };
   const first = (client: string): Socket | undefined => {
     for (const [socket, connection] of kept) if (connection.client === client) return socket;

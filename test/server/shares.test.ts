@@ -139,6 +139,21 @@ describe('clients that take all places together', () => {
     expect(Math.min(...open)).toBeGreaterThan(0);
   });
 
+  it('by one connection each lose the one that is idle longest to whoever has none', async () => {
+    const { url } = await start({ limits: { connections: 4, headersMs: NEVER_MS, requestMs: NEVER_MS } });
+    const halves: Connection[] = [];
+    for (const way of addresses(9)) {
+      const half = connectTo(url, 'GET /metrics HTTP/1.1\r\nHost:', way);
+      half.socket.resume();
+      halves.push(half);
+      // Through an address of its own, so that the server has come to this one before the next.
+      await ask(`${url}/healthz`, {}, 'GET', { localAddress: '127.0.0.99' });
+    }
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+    expect(countClosed(halves)).toBeGreaterThanOrEqual(5);
+    expect(halves.at(-1)?.socket.closed).toBe(false);
+  });
+
   it('by connections that all wait for answers leave one to whoever has none', async () => {
     const { exposition } = bigExposition();
     const limits = { connections: 8, newcomerMs: NEVER_MS, patienceMs: NEVER_MS };
