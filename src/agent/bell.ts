@@ -1,4 +1,4 @@
-/** No thread waits for it. */
+/** Nobody listens to it. */
 const SILENT = 0;
 const WAITING = 1;
 
@@ -20,6 +20,11 @@ export class Bell {
   /** By the thread, before it says that its first run is done: from now on it listens to the bell and to nothing else. */
   attend(): void {
     Atomics.store(this.#state, 0, WAITING);
+  }
+
+  /** By the thread, before the supervisor has reason to ring again: it listens to messages from now on. */
+  leave(): void {
+    Atomics.store(this.#state, 0, SILENT);
   }
 
   /** By the thread: sleeps until it is rung, and says with what. */

@@ -44,7 +44,7 @@ export class CollectionEncoder {
         findings.push([place, report.findings]);
       }
     }
-    const isSameRest = this.#latest !== undefined && haveSameRest(this.#latest, collection);
+    const isSameRest = this.#latest !== undefined && haveSame<Rest>(REST, this.#latest, collection);
     this.#latest = collection;
     if (isSameRest && reports.length === before.length && changed.length + findings.length === 0) return undefined;
     const delta = { count: reports.length, reports: changed, findings };
@@ -67,15 +67,20 @@ export class CollectionEncoder {
   }
 }
 
-function haveSameRest(a: Collection, b: Collection): boolean {
-  return a.complete === b.complete && a.source === b.source && arePlainEqual(a.problems, b.problems);
+/** Names of all members of a type: one that is left out here, and would be lost on the way, does not compile. */
+const allOf = <T>(names: Readonly<Record<keyof T, true>>): readonly (keyof T)[] => Object.keys(names) as (keyof T)[];
+const REST = allOf<Rest>({ problems: true, complete: true, source: true });
+/** What of a report is told only by telling the whole report. */
+const REPORT = allOf<Omit<DeviceReport, 'readings' | 'findings'>>({ device: true, processes: true });
+
+function haveSame<T>(names: readonly (keyof T)[], a: T, b: T): boolean {
+  for (const name of names) if (!arePlainEqual(a[name], b[name])) return false;
+  return true;
 }
 
 /** Whether two reports are of the same device with the same series in the same order, whatever their values and findings. */
 function isSameBut(a: DeviceReport, b: DeviceReport): boolean {
-  return (
-    haveSameSeries(a.readings.series, b.readings.series) && arePlainEqual(a.device, b.device) && arePlainEqual(a.processes, b.processes)
-  );
+  return haveSameSeries(a.readings.series, b.readings.series) && haveSame(REPORT, a, b);
 }
 
 function haveSameSeries(a: readonly SeriesId[], b: readonly SeriesId[]): boolean {
@@ -87,12 +92,6 @@ function haveSameSeries(a: readonly SeriesId[], b: readonly SeriesId[]): boolean
     if (one.metric !== other.metric || !(one.labels === other.labels || arePlainEqual(one.labels, other.labels))) return false;
   }
   return true;
-}
-
-/** Spelled out, since it is done at each refresh. */
-function withReports({ problems, complete, source }: Collection, reports: readonly DeviceReport[]): Collection {
-  if (complete === undefined) return source === undefined ? { reports, problems } : { reports, problems, source };
-  return source === undefined ? { reports, problems, complete } : { reports, problems, complete, source };
 }
 
 /**
@@ -110,7 +109,7 @@ export class CollectionDecoder {
   decode(delta: CollectionDelta | undefined): Collection {
     const reports = this.#reports(delta);
     if (delta?.rest !== undefined) this.#latest = { reports, ...delta.rest };
-    else if (reports !== this.#latest.reports) this.#latest = withReports(this.#latest, reports);
+    else if (reports !== this.#latest.reports) this.#latest = { ...this.#latest, reports };
     return this.#latest;
   }
 
@@ -135,10 +134,9 @@ export class CollectionDecoder {
     for (let n = 0; n < board.count; n += 1) {
       if (board.reportOf(n) !== place) {
         place = board.reportOf(n);
-        const { device, readings, findings, processes } = reports[place] as DeviceReport;
-        values = readings.values.slice();
-        const copy = { device, readings: new Readings(readings.series, values), findings };
-        reports[place] = processes === undefined ? copy : { ...copy, processes };
+        const report = reports[place] as DeviceReport;
+        values = report.readings.values.slice();
+        reports[place] = { ...report, readings: new Readings(report.readings.series, values) };
       }
       values[board.readingOf(n)] = board.valueOf(n);
     }

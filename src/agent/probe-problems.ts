@@ -13,6 +13,11 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     remedy: 'This is a bug: report the stack trace from the log.',
   },
   {
+    code: 'thread-refused',
+    meaning: 'The system gave no thread for the probe, which was not run. It is tried again at each refresh.',
+    remedy: 'Raise the limit of processes (pids) of the container, or look for what has used up those of the node.',
+  },
+  {
     code: 'descriptors-exhausted',
     meaning: 'Files could not be opened because the process or the machine has no descriptor left. What they say is absent meanwhile.',
     remedy: 'Raise the limit of open files of the container (at least 256 and 60 per InfiniBand port), or fs.file-max of the node.',

@@ -1,10 +1,10 @@
 import type { Clock } from '../host/clock.ts';
-import { deviceDirectory } from '../host/read-guard.ts';
 import type { Collection, Problem } from '../model/collection.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import { Absence } from './absence.ts';
+import { FamilyThreads } from './family-threads.ts';
 import { PatientAlarm } from './patient-alarm.ts';
-import { ProbeThread, type ThreadSettings } from './probe-thread.ts';
+import type { ProbeThread, ThreadSettings } from './probe-thread.ts';
 import { leaveOut } from './quarantine.ts';
 import { RunTally } from './run-tally.ts';
 import type { FromThread } from './worker-messages.ts';
@@ -42,17 +42,15 @@ export class ProbeRunner {
   readonly #settings: RunnerSettings;
   readonly #clock: Clock;
   readonly #events: RunnerEvents;
-  readonly #abandoned = new Map<ProbeThread, string | undefined>();
+  readonly #threads: FamilyThreads;
   readonly #deadline: PatientAlarm;
   readonly #absence: Absence;
-  #thread: ProbeThread | undefined;
+  readonly #tally = new RunTally();
   #run: Run | undefined;
-  /** The thread stays away from a place that answers again. */
-  #isOutdated = false;
   #nextRun = 1;
   #latest: { readonly collection: Collection; readonly readAtMs: number } | undefined;
-  readonly #tally = new RunTally();
-  #crash: Problem | undefined;
+  /** Why the last run came to nothing, unless it hung. */
+  #fault: Problem | undefined;
   #closed = false;
 
   /** `look` tells what hardware or a driver that comes changes on the machine. */
@@ -63,6 +61,16 @@ export class ProbeRunner {
     this.#events = events;
     this.#absence = new Absence(clock, look);
     this.#deadline = new PatientAlarm(clock, () => this.#giveUp());
+    const { family, options, roots } = settings;
+    this.#threads = new FamilyThreads(
+      { family, options, roots },
+      {
+        received: (message) => this.#received(message),
+        crashed: (message, isCurrent) => this.#crashed(message, isCurrent),
+        lost: () => this.#endRun(),
+        returned: () => this.#closed || events.changed(),
+      },
+    );
   }
 
   /** The last collection, without devices at which a read hangs, and the wall clock of its end. */
@@ -77,22 +85,22 @@ export class ProbeRunner {
 
   state(): FamilyState {
     const read = this.#latest?.collection.problems ?? NO_PROBLEMS;
-    const hung = this.#abandoned.size > 0;
-    if (!hung && this.#crash === undefined) return this.#tally.state(this.family, read, hung);
-    const own = this.#crash === undefined ? this.#hungProblems() : [...this.#hungProblems(), this.#crash];
+    const hung = this.#threads.hanging > 0;
+    if (!hung && this.#fault === undefined) return this.#tally.state(this.family, read, hung);
+    const own = [...this.#threads.problems(), ...(this.#fault === undefined ? [] : [this.#fault])];
     return this.#tally.state(this.family, [...read, ...own], hung);
   }
 
   /** One run; resolves when it ended in whatever way. Joins the run in progress, if any. */
   refresh(): Promise<void> {
     if (this.#run !== undefined) return this.#run.done;
-    if (this.#closed || this.#abandoned.size >= MOST_ABANDONED) return Promise.resolve();
-    if (this.#absence.isResting()) {
+    if (this.#closed || this.#threads.hanging >= MOST_ABANDONED) return Promise.resolve();
+    const thread = this.#absence.isResting() ? undefined : this.#reader();
+    if (thread === undefined) {
       this.#events.changed();
       return Promise.resolve();
     }
     this.#absence.begins();
-    const thread = this.#currentThread();
     const id = this.#nextRun++;
     let settle = (): void => {};
     const done = new Promise<void>((resolve) => {
@@ -108,95 +116,56 @@ export class ProbeRunner {
   async close(graceMs: number): Promise<boolean> {
     this.#closed = true;
     this.#deadline.close();
-    const threads = [...this.#abandoned.keys()];
-    if (this.#thread !== undefined) threads.push(this.#thread);
-    if (this.#run === undefined) this.#thread?.tell({ type: 'close' });
-    else this.#thread?.terminate();
-    const exited = Promise.all(threads.map((thread) => thread.exited));
-    if (!(await this.#within(exited, graceMs))) {
-      for (const thread of threads) thread.terminate();
-      await this.#within(exited, graceMs);
-    }
+    const ended = await this.#threads.end(this.isReading, graceMs);
     this.#endRun();
-    return threads.every((thread) => thread.hasExited);
+    return ended;
   }
 
-  #startThread(): ProbeThread {
-    const quarantined = [...this.#abandoned.values()].filter((path) => path !== undefined);
-    const { family, options, roots } = this.#settings;
-    const thread: ProbeThread = new ProbeThread(
-      { family, options, roots },
-      quarantined,
-      (message) => this.#received(thread, message),
-      (error) => this.#crashed(error.stack ?? error.message),
-    );
-    void thread.exited.then(() => this.#threadEnded(thread));
-    return thread;
+  /** Undefined, and the run has failed, where the system has no room for another thread. */
+  #reader(): ProbeThread | undefined {
+    try {
+      return this.#threads.reader();
+    } catch (error) {
+      this.#failed({ code: 'thread-refused', message: `a thread cannot be started: ${(error as Error).message}` });
+      return undefined;
+    }
   }
 
-  #received(thread: ProbeThread, message: FromThread): void {
-    if (thread !== this.#thread) return;
+  #received(message: FromThread): void {
     if (message.type === 'wake') this.#events.wake();
-    else if (message.type === 'failed' && message.run === this.#run?.id) this.#crashed(message.message);
-    else if (message.type === 'collected' && message.run === this.#run?.id) this.#collected(message.collection, message.durationMs);
+    else if (message.run !== this.#run?.id) return;
+    else if (message.type === 'failed') this.#crashed(message.message, true);
+    else this.#collected(message.collection, message.durationMs);
   }
 
   #collected(raw: Collection, durationMs: number): void {
     const readAtMs = this.#clock.now();
-    const collection = this.#abandoned.size === 0 ? raw : leaveOut(raw, [...this.#abandoned.values()]);
+    const collection = this.#threads.hanging === 0 ? raw : leaveOut(raw, this.#threads.places());
     this.#latest = { collection, readAtMs };
-    this.#crash = undefined;
+    this.#fault = undefined;
     this.#tally.ended(collection.complete !== false, durationMs, readAtMs);
-    if (this.#absence.saw(raw)) {
-      this.#thread?.tell({ type: 'close' });
-      this.#thread = undefined;
-    }
+    if (this.#absence.saw(raw)) this.#threads.dismiss();
     this.#endRun();
   }
 
   /** A throw is a bug: the thread is replaced, so that no half-made state stays. */
-  #crashed(message: string): void {
-    const firstLine = message.split('\n', 1)[0] ?? message;
-    this.#crash = { code: 'probe-crashed', message: firstLine };
+  #crashed(message: string, isCurrent: boolean): void {
     this.#events.crashed(this.family, message);
-    this.#tally.crashed();
-    const thread = this.#thread;
-    this.#thread = undefined;
-    thread?.terminate();
+    if (!isCurrent) return;
+    this.#failed({ code: 'probe-crashed', message: message.split('\n', 1)[0] ?? message });
+    this.#threads.discard();
     this.#endRun();
+  }
+
+  #failed(fault: Problem): void {
+    this.#fault = fault;
+    this.#tally.crashed();
   }
 
   #giveUp(): void {
-    const thread = this.#thread;
-    if (thread === undefined || this.#run === undefined) return;
-    const path = thread.underRead();
-    this.#abandoned.set(thread, path === undefined ? undefined : deviceDirectory(path));
-    this.#thread = undefined;
+    if (this.#run === undefined || !this.#threads.giveUp()) return;
     this.#tally.givenUp();
-    thread.terminate();
     this.#endRun();
-  }
-
-  #threadEnded(thread: ProbeThread): void {
-    const wasAbandoned = this.#abandoned.delete(thread);
-    if (thread === this.#thread) {
-      this.#thread = undefined;
-      this.#endRun();
-    } else if (wasAbandoned && !this.#closed) {
-      // What hung has come back: the next thread reads everything again.
-      this.#isOutdated = true;
-      this.#events.changed();
-    }
-  }
-
-  #currentThread(): ProbeThread {
-    if (this.#isOutdated) {
-      this.#thread?.tell({ type: 'close' });
-      this.#thread = undefined;
-      this.#isOutdated = false;
-    }
-    this.#thread ??= this.#startThread();
-    return this.#thread;
   }
 
   #endRun(): void {
@@ -206,23 +175,5 @@ export class ProbeRunner {
     this.#deadline.unset();
     run.settle();
     this.#events.changed();
-  }
-
-  #hungProblems(): Problem[] {
-    return [...this.#abandoned.values()].map((path) => ({
-      code: 'probe-hung',
-      message: path === undefined ? 'a run of the probe has not come back' : `a read below ${path} has not come back`,
-    }));
-  }
-
-  async #within(done: Promise<unknown>, graceMs: number): Promise<boolean> {
-    let cancel = (): void => {};
-    const late = new Promise<false>((resolve) => {
-      const timer = setTimeout(() => resolve(false), graceMs);
-      cancel = () => clearTimeout(timer);
-    });
-    const result = await Promise.race([done.then(() => true), late]);
-    cancel();
-    return result;
   }
 }

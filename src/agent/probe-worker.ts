@@ -36,7 +36,10 @@ async function run(start: WorkerStart): Promise<void> {
     // A probe that reads without a promise and watches nothing needs no event loop.
     const isDone = reader.collect(message.run, () => probe.watch === undefined && bell.attend());
     if (!isDone || probe.watch !== undefined) return;
-    for (let rung = bell.wait(); rung !== CLOSE; rung = bell.wait()) reader.collect(rung);
+    for (let rung = bell.wait(); rung !== CLOSE; rung = bell.wait()) {
+      // A read with a promise goes on only where there is an event loop.
+      if (!reader.collect(rung)) return bell.leave();
+    }
     end();
   });
 }

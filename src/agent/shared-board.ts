@@ -17,11 +17,14 @@ export class SharedBoard {
   readonly shared: SharedArrayBuffer;
   readonly #numbers: Float64Array;
   readonly #integers: BigInt64Array;
+  readonly #capacity: number;
 
-  constructor(shared: SharedArrayBuffer = new SharedArrayBuffer((HEADER + NUMBERS_PER_VALUE * CAPACITY) * 8)) {
-    this.shared = shared;
-    this.#numbers = new Float64Array(shared);
-    this.#integers = new BigInt64Array(shared);
+  /** Over the memory of another board, or with room for that many values. */
+  constructor(from: SharedArrayBuffer | number = CAPACITY) {
+    this.shared = typeof from === 'number' ? new SharedArrayBuffer((HEADER + NUMBERS_PER_VALUE * from) * 8) : from;
+    this.#numbers = new Float64Array(this.shared);
+    this.#integers = new BigInt64Array(this.shared);
+    this.#capacity = (this.#numbers.length - HEADER) / NUMBERS_PER_VALUE;
   }
 
   /** How many values stand on it. Set to a smaller number, the last ones are taken back. */
@@ -44,7 +47,7 @@ export class SharedBoard {
   /** False when it does not fit: then nothing was written. */
   add(report: number, reading: number, value: Value): boolean {
     const count = this.count;
-    if (count === CAPACITY) return false;
+    if (count === this.#capacity) return false;
     const at = HEADER + NUMBERS_PER_VALUE * count;
     if (typeof value === 'number') {
       this.#numbers[at] = report;

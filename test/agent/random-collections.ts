@@ -1,0 +1,127 @@
+import type { Collection, DeviceReport } from '../../src/model/collection.ts';
+import type { Finding } from '../../src/model/health.ts';
+import type { SeriesId, Value } from '../../src/model/metric.ts';
+import { Readings } from '../../src/model/readings.ts';
+
+export type Choose = (below: number) => number;
+
+/** A small generator with a seed, so that a failure can be repeated. */
+export function seeded(seed: number): Choose {
+  let state = (seed * 2_654_435_761) >>> 0;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+/**
+ * What a probe could tell, one read after the other: most of it as before, now as the same objects, now made anew. Devices come, go and
+ * change places, series come, go and change names while their number stays, and values take all forms that a number has.
+ */
+export class RandomProbe {
+  readonly #pick: Choose;
+  #now: Collection;
+  #names = 0;
+
+  constructor(pick: Choose) {
+    this.#pick = pick;
+    this.#now = { reports: [this.#report()], problems: [] };
+  }
+
+  collect(): Collection {
+    for (let changes = this.#pick(4); changes > 0; changes -= 1) this.#now = this.#changed();
+    return this.#pick(4) === 0 ? copied(this.#now) : this.#now;
+  }
+
+  #changed(): Collection {
+    const pick = this.#pick;
+    const { reports } = this.#now;
+    const at = pick(reports.length + 1);
+    const report = reports[at];
+    const kind = pick(30);
+    if (report === undefined || kind === 0) return this.#with([...reports.slice(0, at), this.#report(), ...reports.slice(at)]);
+    if (kind === 1) return this.#with(reports.toSpliced(at, 1));
+    if (kind === 2) return this.#with(reports.toReversed());
+    if (kind === 3) return this.#with(reports.slice(0, pick(3)));
+    if (kind <= 6) return this.#rest(kind);
+    return this.#with(reports.with(at, this.#other(report, kind)));
+  }
+
+  #with(reports: readonly DeviceReport[]): Collection {
+    return { ...this.#now, reports };
+  }
+
+  #rest(kind: number): Collection {
+    const { reports, problems, complete, source } = this.#now;
+    if (kind === 4) return { ...this.#now, problems: problems.length > 0 ? [] : [{ code: 'x', message: `${this.#pick(2)}` }] };
+    if (kind === 5)
+      return { reports, problems, ...(source === undefined ? {} : { source }), ...(complete !== false && { complete: false }) };
+    return { reports, problems, ...(complete === undefined ? {} : { complete }), ...(this.#pick(2) > 0 && { source: `${this.#pick(2)}` }) };
+  }
+
+  #other(report: DeviceReport, kind: number): DeviceReport {
+    const { device, readings, findings } = report;
+    const { series, values } = readings;
+    if (kind === 7) return { ...report, device: { ...device, firmware: `${this.#pick(3)}` } };
+    if (kind === 8) return { ...report, findings: [...findings.slice(1), this.#finding()] };
+    if (kind === 9) return { ...report, processes: [{ pid: this.#pick(3), memoryUsedBytes: this.#pick(3) }] };
+    if (kind === 10) return { device, readings, findings };
+    if (kind === 11) return { ...report, readings: this.#readings(series.length) };
+    if (kind === 12) return { ...report, readings: this.#readings(this.#pick(6)) };
+    if (kind === 13) return { ...report, readings: new Readings(series, values.slice()) };
+    if (kind === 14)
+      return {
+        ...report,
+        readings: new Readings(
+          series.map((one) => ({ ...one })),
+          values,
+        ),
+      };
+    const moved = values.map((value) => (this.#pick(2) === 0 ? value : this.#value()));
+    return { ...report, readings: new Readings(series, moved), ...(kind === 15 && { findings: [this.#finding()] }) };
+  }
+
+  #report(): DeviceReport {
+    // A name that went may come again, with other series.
+    const id = `d${this.#pick(3) === 0 ? this.#pick(this.#names + 1) : this.#names++}`;
+    return {
+      device: { family: 'toy', id, kind: 'toy', aliases: [] },
+      readings: this.#readings(this.#pick(6)),
+      findings: [this.#finding()],
+    };
+  }
+
+  #readings(length: number): Readings {
+    return new Readings(
+      Array.from({ length }, () => this.#series()),
+      Array.from({ length }, () => this.#value()),
+    );
+  }
+
+  #series(): SeriesId {
+    const metric = `m${this.#pick(3)}`;
+    const labels = [undefined, {}, { port: `${this.#pick(3)}` }, { kind: 'a', port: '1' }][this.#pick(4)];
+    return labels === undefined ? { metric } : { metric, labels };
+  }
+
+  #finding(): Finding {
+    return { type: 'PortDown', reason: 'LinkDown', message: `${this.#pick(3)}`, status: this.#pick(2) === 0 };
+  }
+
+  #value(): Value {
+    const small = this.#pick(4);
+    const large = 2n ** BigInt(50 + this.#pick(16)) + BigInt(small);
+    return [small, -small - 1, small / 3, BigInt(small), large, -large, Number.NaN, Number.POSITIVE_INFINITY, 1e300][
+      this.#pick(9)
+    ] as Value;
+  }
+}
+
+/** Equal, with no object in common. */
+export function copied({ reports, ...rest }: Collection): Collection {
+  const plain = structuredClone({ ...rest, reports });
+  return { ...plain, reports: plain.reports.map((report) => ({ ...report, readings: asReadings(report.readings) })) };
+}
+
+/** What is left of readings between threads is their members. */
+export const asReadings = ({ series, values }: Pick<Readings, 'series' | 'values'>): Readings => new Readings(series, values);

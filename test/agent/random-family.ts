@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import type { Host } from '../../src/host/host.ts';
+import type { Collection } from '../../src/model/collection.ts';
+import type { Probe } from '../../src/probes/family.ts';
+import { type Choose, RandomProbe, seeded } from './random-collections.ts';
+
+/** How one read ends. `hangs`: in the kernel, until somebody writes. */
+export type Way = 'at once' | 'later' | 'throws' | 'hangs';
+
+export interface Turn {
+  readonly way: Way;
+  readonly collection: Collection;
+}
+
+/** What a probe of this seed tells and does, turn after turn: the same in the thread as in the test that looks at it. */
+export class Script {
+  readonly #pick: Choose;
+  readonly #probe: RandomProbe;
+
+  constructor(seed: number) {
+    this.#pick = seeded(seed);
+    this.#probe = new RandomProbe(this.#pick);
+  }
+
+  next(): Turn {
+    const collection = this.#probe.collect();
+    const chance = this.#pick(40);
+    return { way: chance === 0 ? 'throws' : chance === 1 ? 'hangs' : chance < 8 ? 'later' : 'at once', collection };
+  }
+}
+
+/** Where the thread finds its seed and hangs, below the root of `/sys`. */
+export const SEED = 'seed';
+export const FIFO = 'fifo';
+
+class ScriptedProbe implements Probe {
+  readonly #script: Script;
+  readonly #fifo: string;
+
+  constructor({ sys }: Host) {
+    this.#script = new Script(Number(sys.text(SEED)));
+    this.#fifo = sys.path(FIFO);
+  }
+
+  collect(): Collection | Promise<Collection> {
+    const { way, collection } = this.#script.next();
+    if (way === 'hangs') readFileSync(this.#fifo);
+    if (way === 'throws') throw new Error('as scripted');
+    return way === 'later' ? new Promise((resolve) => setImmediate(resolve, collection)) : collection;
+  }
+}
+
+export const family = { name: 'fpga', metrics: [], createProbe: (host: Host): Probe => new ScriptedProbe(host) };

@@ -1,0 +1,11 @@
+import type { Probe } from '../../src/probes/family.ts';
+
+/** Finds nothing, and ends with an error when it is told to close. */
+const probe: Probe = {
+  collect: () => ({ reports: [], problems: [] }),
+  close: () => {
+    throw new Error('cannot close');
+  },
+};
+
+export const family = { name: 'infiniband', metrics: [], createProbe: (): Probe => probe };

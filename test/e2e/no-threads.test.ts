@@ -1,0 +1,54 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
+
+/** Nobody else's, since a limit of processes counts all that a user has. */
+const USER = '54321';
+const isRoot = process.getuid?.() === 0;
+
+let root: string;
+let agent: ServedAgent | undefined;
+afterEach(async () => {
+  await agent?.stop('SIGKILL');
+  rmSync(root, { recursive: true, force: true });
+});
+
+const AS_USER = ['setpriv', `--reuid=${USER}`, '--clear-groups'] as const;
+const MANY = 5_000;
+
+/** The soft limit, which a process may raise again. */
+function limit(processes: number): void {
+  const [program, ...words] = AS_USER;
+  execFileSync(program, [...words, 'prlimit', `--pid=${agent?.child.pid}`, `--nproc=${processes}:`]);
+}
+
+describe('a machine without room for another thread', () => {
+  it.skipIf(!isRoot)('costs what that thread would have read, and no more, until there is room', async () => {
+    root = mkdtempSync(join(tmpdir(), 'device-agent-no-threads-'));
+    chmodSync(root, 0o755);
+    for (const path of ['sys', 'proc', 'dev']) mkdirSync(join(root, path));
+    agent = await startAgent([
+      ...['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, 'dist/cli/main.js', 'serve'],
+      ...['--no-probe.fpga', '--no-probe.nvidia', '--state.file=', '--refresh.interval=100ms'],
+      ...[`--path.sysfs=${root}/sys`, `--path.procfs=${root}/proc`, `--path.dev=${root}/dev`],
+      ...[`--podresources.socket=${root}/absent.sock`, '--podresources.checkpoint='],
+    ]);
+    await agent.until('the thread is given back', (page) => seriesValue(page, 'device_agent_probe_runs_total') === 3);
+    limit(1);
+    new TreeWriter(root).apply(infiniband.simulate?.({ gpus: 0, hcas: 1, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} });
+    const page = await agent.until(
+      'the refusal is told',
+      (text) => seriesValue(text, 'device_agent_problems', { code: 'thread-refused' }) === 1,
+    );
+    expect(seriesValue(page, 'device_agent_probe_success')).toBe(0);
+    limit(MANY);
+    await agent.until('the device is read', (text) => seriesValue(text, 'device_present', { device: 'mlx5_0' }) === 1);
+    expect((await agent.metrics()).includes('thread-refused')).toBe(false);
+    expect(await agent.stop()).toBe(0);
+  });
+});
