@@ -1,7 +1,7 @@
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings } from '../join/container-readings.ts';
 import { findOwners, type Owners } from '../join/owners.ts';
-import { type ResolveRules, Resolver, resolverFingerprint, type ServedIds } from '../join/resolve.ts';
+import type { Resolver } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceReport } from '../model/collection.ts';
 import { type Device, deviceKey } from '../model/device.ts';
@@ -11,13 +11,10 @@ import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import { Readings } from '../model/readings.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { arePlainEqual } from './plain-equal.ts';
+import { ResolverKeeper, type ResolverSettings } from './resolver-keeper.ts';
 import { type FamilyInput, type Remembered, Seating } from './seating.ts';
-import type { ServedDevice } from './served.ts';
 
-export interface AssembleSettings {
-  readonly rules: ResolveRules;
-  /** What stands behind the ids of the resources that this agent hands out. */
-  readonly served?: (known: readonly ServedDevice[]) => ServedIds;
+export interface AssembleSettings extends ResolverSettings {
   /** Declared metrics of all families by name. */
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
@@ -60,8 +57,8 @@ export class Assembler {
   readonly #judge: Judge;
   readonly #counters = new ContainerCounters();
   readonly #seating = new Seating();
+  readonly #resolvers: ResolverKeeper;
   #known = new Map<string, Remembered>();
-  #resolver: { readonly fingerprint: string; readonly known: readonly Remembered[]; readonly resolver: Resolver } | undefined;
   #joined: (Pick<PodResources, 'allocations' | 'held'> & { readonly resolver: Resolver; readonly owners: Owners }) | undefined;
   #sequence = 0;
   #begunAtMs: number | undefined;
@@ -70,6 +67,7 @@ export class Assembler {
   constructor(settings: AssembleSettings, judge: Judge, known: readonly KnownDevice[] = []) {
     this.#settings = settings;
     this.#judge = judge;
+    this.#resolvers = new ResolverKeeper(settings);
     for (const { device, readAtMs } of known)
       this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, readAtMs, isUnread: true });
   }
@@ -120,7 +118,7 @@ export class Assembler {
 
   /** Joined anew only when devices or allocations changed. */
   #currentOwners(podResources: PodResources): Owners {
-    const resolver = this.#currentResolver();
+    const resolver = this.#resolvers.of(this.#known);
     const { allocations, held } = podResources;
     const before = this.#joined;
     const isSame = before?.resolver === resolver && arePlainEqual(before.allocations, allocations) && areEqualSets(before.held, held);
@@ -133,33 +131,6 @@ export class Assembler {
     this.#joined = { resolver, allocations, held, owners: findOwners(podResources, resolver, isMissing) };
     return this.#joined.owners;
   }
-
-  #currentResolver(): Resolver {
-    const known = [...this.#known.values()];
-    const devices = known.map(({ report }) => report.device);
-    if (this.#resolver !== undefined && isSameStock(this.#resolver.known, known)) return this.#resolver.resolver;
-    // An id that can move, such as an index, may stand for another device once the one that had it is missing.
-    const missing = known.map(({ missingSinceMs }) => (missingSinceMs === undefined ? '.' : 'x')).join('');
-    const fingerprint = `${resolverFingerprint(devices)}\u0003${missing}`;
-    const resolver = this.#resolver?.fingerprint === fingerprint ? this.#resolver.resolver : new Resolver(devices, this.#rules(known));
-    this.#resolver = { fingerprint, known, resolver };
-    return resolver;
-  }
-
-  #rules(known: readonly Remembered[]): ResolveRules {
-    const { rules, served } = this.#settings;
-    if (served === undefined) return rules;
-    return { ...rules, served: served(known.map(({ report: { device }, ...rest }) => ({ device, ...rest }))) };
-  }
-}
-
-/** Whether the same devices are there and missing as before; told by identity, so a "no" may be wrong. */
-function isSameStock(before: readonly Remembered[], now: readonly Remembered[]): boolean {
-  if (before.length !== now.length) return false;
-  return before.every((known, place) => {
-    const { report, missingSinceMs } = now[place] as Remembered;
-    return known.report.device === report.device && (known.missingSinceMs === undefined) === (missingSinceMs === undefined);
-  });
 }
 
 function areEqualSets(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {

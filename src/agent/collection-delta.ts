@@ -44,7 +44,7 @@ export class CollectionEncoder {
         findings.push([place, report.findings]);
       }
     }
-    const isSameRest = this.#latest !== undefined && haveSame<Rest>(REST, this.#latest, collection);
+    const isSameRest = this.#latest !== undefined && haveSameRest(this.#latest, collection);
     this.#latest = collection;
     if (isSameRest && reports.length === before.length && changed.length + findings.length === 0) return undefined;
     const delta = { count: reports.length, reports: changed, findings };
@@ -67,20 +67,33 @@ export class CollectionEncoder {
   }
 }
 
-/** Names of all members of a type: one that is left out here, and would be lost on the way, does not compile. */
-const allOf = <T>(names: Readonly<Record<keyof T, true>>): readonly (keyof T)[] => Object.keys(names) as (keyof T)[];
-const REST = allOf<Rest>({ problems: true, complete: true, source: true });
-/** What of a report is told only by telling the whole report. */
-const REPORT = allOf<Omit<DeviceReport, 'readings' | 'findings'>>({ device: true, processes: true });
+/**
+ * The type itself when these are the names of all its members, else none that anything fits: what is spelled out below, since it is done
+ * at each refresh and copying any object takes twice the time, does not compile when a member is left out that would be lost on the way.
+ */
+type Spelled<T, Names extends keyof T> = [Exclude<keyof T, Names>] extends [never] ? T : never;
+type SpelledCollection = Spelled<Collection, 'reports' | 'problems' | 'complete' | 'source'>;
+type SpelledReport = Spelled<DeviceReport, 'device' | 'readings' | 'findings' | 'processes'>;
 
-function haveSame<T>(names: readonly (keyof T)[], a: T, b: T): boolean {
-  for (const name of names) if (!arePlainEqual(a[name], b[name])) return false;
-  return true;
+/** Whatever their reports. */
+function haveSameRest(a: SpelledCollection, b: SpelledCollection): boolean {
+  return a.complete === b.complete && a.source === b.source && arePlainEqual(a.problems, b.problems);
+}
+
+function withReports({ problems, complete, source }: SpelledCollection, reports: readonly DeviceReport[]): Collection {
+  if (complete === undefined) return source === undefined ? { reports, problems } : { reports, problems, source };
+  return source === undefined ? { reports, problems, complete } : { reports, problems, complete, source };
 }
 
 /** Whether two reports are of the same device with the same series in the same order, whatever their values and findings. */
-function isSameBut(a: DeviceReport, b: DeviceReport): boolean {
-  return haveSameSeries(a.readings.series, b.readings.series) && haveSame(REPORT, a, b);
+function isSameBut(a: SpelledReport, b: SpelledReport): boolean {
+  return (
+    haveSameSeries(a.readings.series, b.readings.series) && arePlainEqual(a.device, b.device) && arePlainEqual(a.processes, b.processes)
+  );
+}
+
+function withReadings({ device, findings, processes }: SpelledReport, readings: Readings): DeviceReport {
+  return processes === undefined ? { device, readings, findings } : { device, readings, findings, processes };
 }
 
 function haveSameSeries(a: readonly SeriesId[], b: readonly SeriesId[]): boolean {
@@ -109,7 +122,7 @@ export class CollectionDecoder {
   decode(delta: CollectionDelta | undefined): Collection {
     const reports = this.#reports(delta);
     if (delta?.rest !== undefined) this.#latest = { reports, ...delta.rest };
-    else if (reports !== this.#latest.reports) this.#latest = { ...this.#latest, reports };
+    else if (reports !== this.#latest.reports) this.#latest = withReports(this.#latest, reports);
     return this.#latest;
   }
 
@@ -136,7 +149,7 @@ export class CollectionDecoder {
         place = board.reportOf(n);
         const report = reports[place] as DeviceReport;
         values = report.readings.values.slice();
-        reports[place] = { ...report, readings: new Readings(report.readings.series, values) };
+        reports[place] = withReadings(report, new Readings(report.readings.series, values));
       }
       values[board.readingOf(n)] = board.valueOf(n);
     }

@@ -86,13 +86,6 @@ export class Resolver {
   }
 }
 
-/** Equal for two sets of devices that resolve alike, so that one {@link Resolver} can serve many refreshes. */
-export function resolverFingerprint(devices: readonly Device[]): string {
-  return devices
-    .map((device) => [device.family, device.id, ...device.aliases, JSON.stringify(device.attributes ?? {})].join('\u0001'))
-    .join('\u0002');
-}
-
 function wildcard(pattern: string): RegExp {
   const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}$`, 'i');

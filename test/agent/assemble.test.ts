@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler, type Inputs, type Judged } from '../../src/agent/assemble.ts';
+import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import { Readings } from '../../src/model/readings.ts';
@@ -87,5 +88,21 @@ describe('assembling a snapshot', () => {
     const snapshot = assembler.assemble(inputs({ reports: [a], problems: [] }, 0, podResources([held])), 0);
     expect(seen[0]).toMatchObject({ key: 'toy/a', stale: false, holders: [held] });
     expect(snapshot.devices[0]).toMatchObject({ verdict, holders: [held] });
+  });
+
+  it('joins anew when a device became one that a resource of this agent is made of', () => {
+    const resource = { resource: 'example.com/fast', select: { model: 'fast' }, pool: 2 };
+    const served = (known: readonly ServedDevice[]) => servedIds([resource], known);
+    const assembler = new Assembler({ ...settings, served }, allHealthy);
+    const held = podResources([allocation({ resource: 'example.com/fast', deviceId: '1' })]);
+    const told = (model?: string): Collection => ({
+      reports: [report({ device: device({ id: 'a', ...(model === undefined ? {} : { model }) }) })],
+      problems: [],
+    });
+    const before = assembler.assemble(inputs(told(), 0, held), 0);
+    expect(before.allocations[0]).toMatchObject({ devices: [], unresolved: 'no-device' });
+    const now = assembler.assemble(inputs(told('fast'), 1, held), 1);
+    expect(now.allocations[0]).toMatchObject({ devices: ['toy/a'] });
+    expect(now.devices[0]?.holders).toHaveLength(1);
   });
 });

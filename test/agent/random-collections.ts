@@ -20,11 +20,13 @@ export function seeded(seed: number): Choose {
  */
 export class RandomProbe {
   readonly #pick: Choose;
+  readonly #family: string;
   #now: Collection;
   #names = 0;
 
-  constructor(pick: Choose) {
+  constructor(pick: Choose, family = 'toy') {
     this.#pick = pick;
+    this.#family = family;
     this.#now = { reports: [this.#report()], problems: [] };
   }
 
@@ -62,7 +64,7 @@ export class RandomProbe {
   #other(report: DeviceReport, kind: number): DeviceReport {
     const { device, readings, findings } = report;
     const { series, values } = readings;
-    if (kind === 7) return { ...report, device: { ...device, firmware: `${this.#pick(3)}` } };
+    if (kind === 7) return { ...report, device: { ...device, [this.#pick(2) === 0 ? 'firmware' : 'driver']: `${this.#pick(3)}` } };
     if (kind === 8) return { ...report, findings: [...findings.slice(1), this.#finding()] };
     if (kind === 9) return { ...report, processes: [{ pid: this.#pick(3), memoryUsedBytes: this.#pick(3) }] };
     if (kind === 10) return { device, readings, findings };
@@ -85,22 +87,28 @@ export class RandomProbe {
     // A name that went may come again, with other series.
     const id = `d${this.#pick(3) === 0 ? this.#pick(this.#names + 1) : this.#names++}`;
     return {
-      device: { family: 'toy', id, kind: 'toy', aliases: [] },
+      device: { family: this.#family, id, kind: 'toy', aliases: [] },
       readings: this.#readings(this.#pick(6)),
       findings: [this.#finding()],
     };
   }
 
+  /** No series twice. */
   #readings(length: number): Readings {
+    const series = new Map<string, SeriesId>();
+    while (series.size < length) {
+      const one = this.#series();
+      series.set(JSON.stringify(one), one);
+    }
     return new Readings(
-      Array.from({ length }, () => this.#series()),
+      [...series.values()],
       Array.from({ length }, () => this.#value()),
     );
   }
 
   #series(): SeriesId {
     const metric = `m${this.#pick(3)}`;
-    const labels = [undefined, {}, { port: `${this.#pick(3)}` }, { kind: 'a', port: '1' }][this.#pick(4)];
+    const labels = [undefined, { port: `${this.#pick(3)}` }, { kind: 'a', port: '1' }][this.#pick(3)];
     return labels === undefined ? { metric } : { metric, labels };
   }
 
