@@ -14,7 +14,7 @@ const PROGRAMS = {
   scrape: { question: 'latency and CPU of a scrape, against node_exporter and a static page', quick: ['--quick'] },
   nvidia: {
     question: 'a refresh of GPUs, against spawning a program that prints the XML, and the library called from C',
-    quick: ['--rounds=1', '--reads=20', '--starts=3'],
+    quick: ['--rounds=1', '--reads=20', '--starts=3', '--turns=2', '--pause=100'],
   },
   pods: { question: 'decoding and joining a List, against the bare decode', quick: ['--rounds=1', '--turns=10'] },
   'list-call': {

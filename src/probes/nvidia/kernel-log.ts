@@ -31,7 +31,8 @@ export class KernelLogProbe implements Probe {
   /** Of these nothing is left to end. */
   #quiet: Quiet | undefined;
   #told: ToldXids | undefined;
-  readonly #mergedReports = new Map<string, Merged>();
+  /** At the place of the report. */
+  #mergedReports: Merged[] = [];
   /** Xids that stand for lines of the log. */
   #heard = 0;
 
@@ -77,7 +78,7 @@ export class KernelLogProbe implements Probe {
   #remember({ reports, complete }: Collection): void {
     if (complete !== false && reports.length === this.#devices.length && reports.every(({ device }, at) => device === this.#devices[at]))
       return;
-    this.#mergedReports.clear();
+    this.#mergedReports = [];
     const devices = reports.map(({ device }) => device);
     if (complete !== false) this.#devices = devices;
     else this.#devices = [...devices, ...this.#devices.filter(({ id }) => !devices.some((device) => device.id === id))];
@@ -121,10 +122,7 @@ export class KernelLogProbe implements Probe {
   /** Known devices that were not read get a report when the log has something on them. */
   #withXids({ reports }: Collection): readonly DeviceReport[] {
     const xids = this.#xids(this.#host.clock.now());
-    const merged = reports.map((report) => {
-      const own = xids.get(report.device.id);
-      return own === undefined ? report : this.#merged(report, own);
-    });
+    const merged = reports.map((report, at) => this.#mergedAt(at, report, xids));
     if (reports.length === this.#devices.length) return merged;
     const read = new Set(reports.map(({ device }) => device.id));
     const unread = this.#devices.flatMap((device): DeviceReport[] => {
@@ -144,23 +142,28 @@ export class KernelLogProbe implements Probe {
   }
 
   /** The same lists and the same report as long as their parts are the same. */
-  #merged(report: DeviceReport, own: XidReport): DeviceReport {
-    const { id } = report.device;
-    const known = this.#mergedReports.get(id);
-    if (known?.own === own && known.report === report) return known.merged;
-    const findings =
-      known?.own === own && known.report.findings === report.findings ? known.merged.findings : [...report.findings, ...own.findings];
-    const readings =
-      own.readings.length === 0 ? report.readings : Readings.of([...report.readings, ...own.readings], known?.merged.readings);
-    const merged = { ...report, readings, findings };
-    this.#mergedReports.set(id, { own, report, merged });
+  #mergedAt(at: number, report: DeviceReport, xids: ReadonlyMap<string, XidReport>): DeviceReport {
+    const known = this.#mergedReports[at];
+    const isOfDevice = known?.xids === xids && known.report.device === report.device;
+    if (isOfDevice && known.report === report) return known.merged;
+    const own = isOfDevice ? known.own : xids.get(report.device.id);
+    const merged = own === undefined ? report : mergedOf(report, own, known);
+    this.#mergedReports[at] = { xids, own, report, merged };
     return merged;
   }
 }
 
+function mergedOf(report: DeviceReport, own: XidReport, known: Merged | undefined): DeviceReport {
+  const findings =
+    known?.own === own && known.report.findings === report.findings ? known.merged.findings : [...report.findings, ...own.findings];
+  const readings = own.readings.length === 0 ? report.readings : Readings.of([...report.readings, ...own.readings], known?.merged.readings);
+  return { ...report, readings, findings };
+}
+
 /** A report as it came, what the log says of its device, and both together. */
 interface Merged {
-  readonly own: XidReport;
+  readonly xids: ReadonlyMap<string, XidReport>;
+  readonly own: XidReport | undefined;
   readonly report: DeviceReport;
   readonly merged: DeviceReport;
 }

@@ -37,7 +37,19 @@ export function madeOf(device: Device, parts: Parts, pcie: PcieTold | undefined,
   return { device, parts, pcie, report: reportOf(device, parts, judged) };
 }
 
-function reportOf(device: Device, { told: { readings }, processes }: Parts, findings: readonly Finding[]): DeviceReport {
+/** The same with other numbers; itself where they are the same. */
+export function withReadings(made: Made, told: Reported): Made {
+  const { device, parts, pcie, report } = made;
+  if (told === parts.told) return made;
+  const { processes, findings, widths } = parts;
+  return { device, parts: { told, processes, findings, widths }, pcie, report: reportOf(device, { told, processes }, report.findings) };
+}
+
+function reportOf(
+  device: Device,
+  { told: { readings }, processes }: Pick<Parts, 'told' | 'processes'>,
+  findings: readonly Finding[],
+): DeviceReport {
   return processes.length === 0 ? { device, readings, findings } : { device, readings, findings, processes };
 }
 

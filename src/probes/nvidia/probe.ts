@@ -67,8 +67,9 @@ export class NvidiaProbe implements Probe {
     }
     const nvml = await this.#nvml.read();
     if (nvml?.problem !== undefined) return this.#failed({ problem: nvml.problem, surplus: '' });
-    if (nvml !== undefined) return this.#assembled({ ...nvml, problems: [...nvml.problems], source: this.#nvml.name() });
-    return await this.#collectBySmi();
+    if (nvml === undefined) return await this.#collectBySmi();
+    const { log, names, faults, problems, isWhole } = nvml;
+    return this.#assembled({ log, names, faults, problems: [...problems], source: this.#nvml.name(), isWhole });
   }
 
   watch(wake: () => void): () => void {
@@ -116,7 +117,6 @@ export class NvidiaProbe implements Probe {
 
   #assembled({ log, names, faults, problems, source, isWhole }: Read): Collection {
     const { gpus, driver, cudaVersion } = this.#partsOf(log);
-    const facts: NodeFacts = { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names };
     if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
     let isUnnamed = false;
     const reports: DeviceReport[] = [];
@@ -124,10 +124,10 @@ export class NvidiaProbe implements Probe {
     for (const gpu of gpus) {
       const { memo } = gpu;
       const known = memo?.shown(this.#around);
-      const shown = known ?? this.#show(gpu, facts);
+      const shown = known ?? this.#show(gpu, { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names });
       if (known === undefined) memo?.keepShown(shown, this.#around);
       isUnnamed ||= shown.isUnnamed;
-      for (const located of shown.located) reports.push(this.#reporter.report(located, gpu, round, problems));
+      this.#reporter.report(shown.located, gpu, round, reports, problems);
     }
     this.#known = faults.length === 0 ? reports : withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))

@@ -46,15 +46,19 @@ export class Reporter {
     this.#pcie?.close();
   }
 
-  /** What could not be read is added to the problems. */
-  report({ device, element, memo }: Remembered, gpu: WholeGpu, round: RoundFacts, problems: Problem[]): DeviceReport {
-    this.#pcie ??= memo === undefined ? new PcieMemory(this.#host.sys) : new PcieMemory(this.#host.sys, nativeFiles);
-    const pcie = device.pciAddress === undefined ? undefined : this.#pcie.read(device.pciAddress, round.nowMs);
-    const made = memo?.standing(device, pcie, round.isWhole) ?? this.#make({ device, element, memo }, gpu, round, pcie);
-    const { unknown, failed } = made.parts.told;
-    if (unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(unknown) });
-    if (failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(failed) });
-    return made.report;
+  /** Adds the reports of a GPU and its instances, which are one function on the bus, and to the problems what could not be read. */
+  report(located: readonly Remembered[], gpu: WholeGpu, round: RoundFacts, reports: DeviceReport[], problems: Problem[]): void {
+    this.#pcie ??= gpu.memo === undefined ? new PcieMemory(this.#host.sys) : new PcieMemory(this.#host.sys, nativeFiles);
+    const address = located[0]?.device.pciAddress;
+    const pcie = address === undefined ? undefined : this.#pcie.read(address, round.nowMs);
+    for (const remembered of located) {
+      const { device, memo } = remembered;
+      const made = memo?.standing(device, pcie, round.isWhole) ?? this.#make(remembered, gpu, round, pcie);
+      const { unknown, failed } = made.parts.told;
+      if (unknown.length > 0) problems.push({ code: 'unknown-value', device: device.id, message: summaryOf(unknown) });
+      if (failed.length > 0) problems.push({ code: 'value-unreadable', device: device.id, message: summaryOf(failed) });
+      reports.push(made.report);
+    }
   }
 
   #make({ device, element, memo }: Remembered, gpu: WholeGpu, round: RoundFacts, pcie: PcieTold | undefined): Made {

@@ -67,7 +67,9 @@ export class Machine {
       started.isToRestart = true;
       return { problem: problemOf(code, 'a call') };
     }
-    return { ...started.elements, isWhole: due.slow, names: namesOf(started), ...faultsOf(started, this.#addresses) };
+    const { log, gpus } = started.elements;
+    const { faults, problems } = faultsOf(started, this.#addresses);
+    return { log, gpus, isWhole: due.slow, names: namesOf(started), faults, problems };
   }
 
   /** What was made of the values of a GPU or an instance; undefined for those of others. */

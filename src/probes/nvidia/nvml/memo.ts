@@ -7,11 +7,12 @@ import type { Located } from '../devices.ts';
 import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
 import { isOver, MARGIN, OVER_TEMPERATURE, SLOWDOWN, SLOWDOWN_MARGIN, TEMPERATURE, temperatureFindings } from '../findings.ts';
-import type { Made, Reported } from '../made.ts';
+import { type Made, type Reported, withReadings } from '../made.ts';
 import type { PcieTold } from '../pcie-memory.ts';
 import type { Told } from '../readings.ts';
 import { areEqual } from '../same-processes.ts';
-import { CHANGE, changeAt } from './changes.ts';
+import { CHANGE } from './changes.ts';
+import { NOWHERE, placesOf } from './places.ts';
 import type { Sheet, Values } from './sheet.ts';
 
 /** A device with what is kept of it; that is absent where a document tells, which is another each time. */
@@ -24,8 +25,8 @@ export interface Shown {
   readonly isUnnamed: boolean;
 }
 
-/** Of a path whose number is no reading by itself. */
-const NOWHERE = -1;
+/** Changes that leave a report as it is but for its numbers, unless the temperature is judged otherwise. */
+const STANDING = CHANGE.numbers | CHANGE.temperature;
 
 /**
  * Keeps what was made of one element's values, and makes it again only when one of them changed that it depends on. Readings of fields
@@ -44,9 +45,10 @@ export class ElementMemo {
   /** How many the element tells, and whether others stand after them already. */
   #own = 0;
   #isJoined = false;
-  /** By number of a path: the place of the reading that is the number there. */
   #places: Int16Array;
   #findings: readonly Finding[] | undefined;
+  /** Some temperature was at its limit in those findings. */
+  #wasOver = false;
   #comparisons: readonly Finding[] | undefined;
   #shown: Shown | undefined;
   #surroundings: string | undefined;
@@ -78,11 +80,13 @@ export class ElementMemo {
     return made;
   }
 
-  /** The last report, where nothing changed that it was made of. `isDue`: as for {@link processes}. */
+  /** The last report, with the numbers of now, where nothing else changed that it was made of. `isDue`: as for {@link processes}. */
   standing(device: Device, pcie: PcieTold | undefined, isDue: boolean): Made | undefined {
     const made = this.#made;
-    if (this.#change !== CHANGE.none || !this.#isJoined || made?.device !== device || made.pcie !== pcie) return undefined;
-    return isDue && made.parts.processes.length > 0 ? undefined : made;
+    if (made?.device !== device || made.pcie !== pcie || (this.#change & ~STANDING) !== 0) return undefined;
+    if ((isDue && made.parts.processes.length > 0) || this.findings() !== made.parts.findings) return undefined;
+    const told = this.told(this.#more);
+    return told === undefined ? undefined : this.keepMade(withReadings(made, told));
   }
 
   /** Undefined when it has to be told anew. `more`: readings that no element tells. */
@@ -95,7 +99,7 @@ export class ElementMemo {
 
   keepTold({ readings, unknown, failed }: Told, more: readonly Reading[]): Reported {
     this.#own = readings.length;
-    this.#places = this.#placesIn(readings);
+    this.#places = placesOf(this.#sheet, this.#fields, readings);
     this.#sheet.rest();
     this.#told = this.#joined({ readings: Readings.of(readings), unknown, failed }, more);
     return this.#told;
@@ -115,12 +119,14 @@ export class ElementMemo {
   /** Undefined when it has to be judged anew. */
   findings(): readonly Finding[] | undefined {
     if ((this.#change & CHANGE.judged) !== 0) return undefined;
-    if (this.#findings !== undefined && (this.#change & CHANGE.temperature) !== 0) this.#findings = this.#withTemperature(this.#findings);
-    return this.#findings;
+    if (this.#findings === undefined || (this.#change & CHANGE.temperature) === 0) return this.#findings;
+    const fresh = this.#withTemperature(this.#findings);
+    return fresh === this.#findings ? fresh : this.keepFindings(fresh);
   }
 
   keepFindings(findings: readonly Finding[]): readonly Finding[] {
     this.#findings = findings;
+    this.#wasOver = findings.some(({ type, status }) => type === OVER_TEMPERATURE && status !== false);
     return findings;
   }
 
@@ -175,24 +181,14 @@ export class ElementMemo {
   }
 
   #withTemperature(findings: readonly Finding[]): readonly Finding[] {
-    const v = this.#sheet.values;
-    const isStillOver = isOver(numeric(v[TEMPERATURE]), numeric(v[SLOWDOWN]), numeric(v[MARGIN]), numeric(v[SLOWDOWN_MARGIN]));
-    const place = findings.findIndex(({ type }) => type === OVER_TEMPERATURE);
-    if (isStillOver === false && findings[place]?.status === false) return findings;
-    const [fresh] = temperatureFindings(v as Element);
-    return fresh === undefined ? findings : findings.map((finding, at) => (at === place ? fresh : finding));
+    const { values } = this.#sheet;
+    if (!this.#wasOver && this.#isOver(values) === false) return findings;
+    const [fresh] = temperatureFindings(values as Element);
+    return fresh === undefined ? findings : findings.map((finding) => (finding.type === OVER_TEMPERATURE ? fresh : finding));
   }
 
-  /** With any other number, everything is made again. */
-  #placesIn(readings: readonly Reading[]): Int16Array {
-    const { values, form } = this.#sheet;
-    const places = new Map<string, number>();
-    for (const [at, { metric, labels }] of readings.entries()) {
-      const field = this.#fields.find((each) => each.metric === metric && each.labels === labels);
-      const path = field?.paths.find((each) => typeof values[each] === 'number');
-      if (path !== undefined && changeAt(path) !== CHANGE.other) places.set(path, at);
-    }
-    return Int16Array.from(form.paths, (path) => places.get(path) ?? NOWHERE);
+  #isOver(v: Values): boolean | undefined {
+    return isOver(numeric(v[TEMPERATURE]), numeric(v[SLOWDOWN]), numeric(v[MARGIN]), numeric(v[SLOWDOWN_MARGIN]));
   }
 }
 
