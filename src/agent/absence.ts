@@ -1,7 +1,7 @@
 import type { Clock } from '../host/clock.ts';
 import type { Collection } from '../model/collection.ts';
 
-/** Runs in a row that have to find nothing. */
+/** Runs in a row that have to find nothing: a driver may need some seconds from its first sign to its first device. */
 const EMPTY_RUNS = 3;
 /** What comes without leaving a trace in the surroundings is found after this time at the latest. */
 const REST_MS = 600_000;
@@ -17,7 +17,7 @@ export class Absence {
   #emptyRuns = 0;
   #isKnown = false;
   #restUntilMs = 0;
-  /** What the surroundings were before the last run that found nothing. */
+  /** What the surroundings were before the last run. */
   #surroundings = '';
   #before = '';
 
@@ -35,11 +35,12 @@ export class Absence {
   /** Takes note of what a run found. True when the thread is not needed for a while. */
   saw({ reports, problems, complete }: Collection): boolean {
     if (reports.length > 0) this.#isKnown = true;
-    this.#emptyRuns = this.#isKnown || problems.length > 0 || complete === false ? 0 : this.#emptyRuns + 1;
-    if (this.#emptyRuns < EMPTY_RUNS) return false;
-    this.#restUntilMs = this.#clock.monotonic() + REST_MS;
+    if (this.#before !== this.#surroundings) this.#emptyRuns = 0;
     this.#surroundings = this.#before;
-    return true;
+    this.#emptyRuns = this.#isKnown || problems.length > 0 || complete === false ? 0 : this.#emptyRuns + 1;
+    const isAbsent = this.#emptyRuns >= EMPTY_RUNS;
+    this.#restUntilMs = isAbsent ? this.#clock.monotonic() + REST_MS : 0;
+    return isAbsent;
   }
 
   isResting(): boolean {

@@ -45,7 +45,11 @@ export class AgentCore {
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
-    const surroundings = new Surroundings(settings.roots, clock);
+    const surroundings = new Surroundings(
+      settings.roots,
+      clock,
+      families.flatMap(({ traces = [] }) => traces),
+    );
     this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
     this.runners = settings.families.map(({ family, options }): ProbeRunner => {
       const runner: ProbeRunner = new ProbeRunner(

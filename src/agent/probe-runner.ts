@@ -95,7 +95,9 @@ export class ProbeRunner {
   refresh(): Promise<void> {
     if (this.#run !== undefined) return this.#run.done;
     if (this.#closed || this.#threads.hanging >= MOST_ABANDONED) return Promise.resolve();
-    const thread = this.#absence.isResting() ? undefined : this.#reader();
+    const isResting = this.#absence.isResting();
+    if (isResting) this.#tally.rested(this.#clock.now());
+    const thread = isResting ? undefined : this.#reader();
     if (thread === undefined) {
       this.#events.changed();
       return Promise.resolve();

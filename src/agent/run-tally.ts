@@ -20,6 +20,11 @@ export class RunTally {
     if (succeeded) this.#lastSuccessMs = atMs;
   }
 
+  /** It is known without a run that there is nothing to read. */
+  rested(atMs: number): void {
+    this.#lastSuccessMs = atMs;
+  }
+
   crashed(): void {
     this.#count(false);
   }

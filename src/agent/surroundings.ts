@@ -13,12 +13,15 @@ export class Surroundings {
   readonly #sys: Tree;
   readonly #proc: Tree;
   readonly #clock: Clock;
+  readonly #places: readonly string[];
   #seen: { readonly text: string; readonly atMs: number } | undefined;
 
-  constructor({ sysfs, procfs }: Pick<Roots, 'sysfs' | 'procfs'>, clock: Clock) {
+  /** `traces`: further directories below `/sys`, in which nothing but what families read comes and goes. */
+  constructor({ sysfs, procfs }: Pick<Roots, 'sysfs' | 'procfs'>, clock: Clock, traces: readonly string[] = []) {
     this.#sys = new Tree(sysfs);
     this.#proc = new Tree(procfs);
     this.#clock = clock;
+    this.#places = ['class', 'bus/pci/devices', ...traces];
   }
 
   /** Equal for two moments between which nothing came or went. */
@@ -31,6 +34,6 @@ export class Surroundings {
   #text(): string {
     // One line per module, of which the first word is its name; the rest changes with its use.
     const modules = (this.#proc.text('modules') ?? '').replaceAll(/ .*/g, '');
-    return [modules, ...['class', 'bus/pci/devices'].map((path) => this.#sys.list(path).join('\n'))].join('\n\n');
+    return [modules, ...this.#places.map((path) => this.#sys.list(path).join('\n'))].join('\n\n');
   }
 }

@@ -8,7 +8,11 @@ import type { SeriesPage } from './series-page.ts';
 /** How the probes are doing, one set per family. */
 export const probeMetrics = {
   success: metric('gauge', 'device_agent_probe_success', '1 if the latest run of the probe read its hardware, 0 if it could not.'),
-  lastSuccess: metric('gauge', 'device_agent_probe_last_success_timestamp_seconds', 'When the probe last read its hardware.'),
+  lastSuccess: metric(
+    'gauge',
+    'device_agent_probe_last_success_timestamp_seconds',
+    'When the probe last read its hardware, or it was last known that there is none.',
+  ),
   duration: metric('gauge', 'device_agent_probe_duration_seconds', 'How long the latest run of the probe took.'),
   runDuration: metric(
     'histogram',

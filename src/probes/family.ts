@@ -20,6 +20,11 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
+  /**
+   * Directories below `/sys` in which its hardware shows without a new module, device class or PCI function, as when a driver that is loaded is
+   * bound to a function: a family that is not on the node is looked for anew when an entry comes.
+   */
+  readonly traces?: readonly string[];
   /** Become `--probe.<name>.<option>`. */
   readonly options: S;
   createProbe(host: Host, options: OptionValues<S>): Probe;

@@ -8,7 +8,8 @@ let root: string;
 let nowMs = 0;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'device-agent-surroundings-'));
-  for (const path of ['proc', 'sys/class/net', 'sys/bus/pci/devices/0000:00:00.0']) mkdirSync(join(root, path), { recursive: true });
+  for (const path of ['proc', 'sys/class/net', 'sys/class/infiniband', 'sys/bus/pci/devices/0000:00:00.0'])
+    mkdirSync(join(root, path), { recursive: true });
   writeFileSync(join(root, 'proc/modules'), 'ib_core 425984 1 rdma_cm, Live 0x0\n');
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
@@ -17,6 +18,7 @@ const surroundings = (): Surroundings =>
   new Surroundings(
     { sysfs: join(root, 'sys'), procfs: join(root, 'proc') },
     { now: () => nowMs, monotonic: () => nowMs, after: () => () => {} },
+    ['class/infiniband'],
   );
 
 describe('the surroundings', () => {
@@ -26,7 +28,8 @@ describe('the surroundings', () => {
       () => writeFileSync(join(root, 'proc/modules'), 'mlx5_ib 397312 0 - Live 0x0\nib_core 425984 2 mlx5_ib, Live 0x0\n'),
     ],
     ['a module is unloaded', () => writeFileSync(join(root, 'proc/modules'), '')],
-    ['a device class appears', () => mkdirSync(join(root, 'sys/class/infiniband'))],
+    ['a device class appears', () => mkdirSync(join(root, 'sys/class/fpga_manager'))],
+    ['a device comes whose driver was there', () => mkdirSync(join(root, 'sys/class/infiniband/mlx5_0'), { recursive: true })],
     ['a PCI function is plugged in', () => mkdirSync(join(root, 'sys/bus/pci/devices/0000:3b:00.0'))],
     ['a PCI function is pulled', () => rmSync(join(root, 'sys/bus/pci/devices/0000:00:00.0'), { recursive: true })],
   ])('are others when %s', (_, happen) => {

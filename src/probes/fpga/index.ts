@@ -18,6 +18,7 @@ export const family = defineFamily({
   metrics: Object.values(metrics),
   conditions: allConditions,
   problems,
+  traces: ['class/fpga_manager'],
   options,
   createProbe: createFpgaProbe,
   resolve,

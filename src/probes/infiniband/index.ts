@@ -2,6 +2,7 @@ import { defineFamily } from '../family.ts';
 import { pcieConditions, pcieMetrics } from '../pcie.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
+import { CLASS } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
 import { createInfinibandProbe } from './probe.ts';
@@ -15,6 +16,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
+  traces: [CLASS],
   options,
   createProbe: createInfinibandProbe,
   resolve,
