@@ -24,6 +24,8 @@ export interface PageParts {
 /** The metrics page in all its forms. It reads the latest snapshot and touches no hardware. */
 export interface Exposition {
   page(format: Format): Promise<PageParts>;
+  /** {@link PageParts.kept} alone, to have it written before it is asked for. */
+  kept(format: Format): Buffer;
   /** The whole page in Prometheus text format 0.0.4. */
   text(): Promise<string>;
   /** The whole page in OpenMetrics 1.0. */
@@ -32,6 +34,8 @@ export interface Exposition {
   devices(): Promise<string>;
   readonly contentTypes: Readonly<Record<Format, string>>;
 }
+
+const NOTHING = Buffer.alloc(0);
 
 export function createExposition(sources: ExpositionSources): Exposition {
   const pages = new HardwarePages(new ReadingWriter(createCatalogue(sources.families)));
@@ -44,21 +48,19 @@ export function createExposition(sources: ExpositionSources): Exposition {
     if (latest?.snapshot !== snapshot) latest = pages.of(snapshot);
     return latest;
   };
-  const page = async (format: Format): Promise<PageParts> => {
-    const now = hardware();
-    const kept = now?.bytes(format) ?? Buffer.alloc(0);
-    return { kept, live: await agent.after(now, format) };
-  };
+  const kept = (format: Format): Buffer => hardware()?.bytes(format) ?? NOTHING;
+  const page = async (format: Format): Promise<PageParts> => ({ kept: kept(format), live: await agent.after(hardware(), format) });
   const whole = async (format: Format): Promise<string> => {
-    const { kept, live } = await page(format);
-    return kept.toString() + live.toString();
+    const parts = await page(format);
+    return parts.kept.toString() + parts.live.toString();
   };
 
   return {
     page,
+    kept,
     text: () => whole('text'),
     openMetrics: () => whole('openmetrics'),
-    devices: async () => hardware()?.bytes('text').toString() ?? '',
+    devices: async () => kept('text').toString(),
     contentTypes: CONTENT_TYPES,
   };
 }

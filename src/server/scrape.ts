@@ -7,7 +7,9 @@ import { ScrapeForecast } from './scrape-forecast.ts';
 
 /** The metrics page in two parts, sent one after the other. */
 export interface ScrapeSource {
-  /** Each is the same buffer for as long as it has the same bytes: `kept` for a snapshot, `live`, which is small, for a moment. */
+  /** Of the page, what is the same for all scrapes of a snapshot: the same buffer for as long. */
+  kept(format: 'text' | 'openmetrics'): Buffer;
+  /** `live`, which is small, is the same buffer for a moment. */
   page(format: 'text' | 'openmetrics'): Promise<{ readonly kept: Buffer; readonly live: Buffer }>;
   readonly contentTypes: { readonly text: string; readonly openmetrics: string };
 }
@@ -63,7 +65,8 @@ export class ScrapeHandler {
   async #prepare(): Promise<void> {
     if (this.#wanted === undefined) return;
     try {
-      const { kept } = await this.#source.page(this.#wanted.format);
+      // Not what is of the moment: the scrape has a moment of its own.
+      const kept = this.#source.kept(this.#wanted.format);
       if (this.#wanted.gzip) await this.#zip(kept);
     } catch {
       // The scrape meets the same fault, and tells it.

@@ -73,5 +73,5 @@ export function bigExposition() {
     asked.count += 1;
     return Promise.resolve({ kept: bigPage, live: Buffer.alloc(0) });
   };
-  return { asked, bytes: bigPage.length, exposition: { page, contentTypes: { text: 'text/plain', openmetrics: '' } } };
+  return { asked, bytes: bigPage.length, exposition: { page, kept: () => bigPage, contentTypes: { text: 'text/plain', openmetrics: '' } } };
 }

@@ -49,10 +49,15 @@ const startMovable = async (options: Partial<WebOptions> = {}) => {
       return () => timers.delete(run);
     },
   };
-  const asked: { readonly format: string; readonly kept: Buffer; readonly live: Buffer }[] = [];
+  const asked: { readonly format: string; readonly kept: Buffer; readonly live?: Buffer }[] = [];
   const real = createExposition({ families, snapshot: () => world.snapshot, agent: () => stats, clock });
   const exposition = {
     contentTypes: real.contentTypes,
+    kept: (format: 'text' | 'openmetrics') => {
+      const kept = real.kept(format);
+      asked.push({ format, kept });
+      return kept;
+    },
     page: async (format: 'text' | 'openmetrics') => {
       const page = await real.page(format);
       asked.push({ format, ...page });
@@ -115,6 +120,7 @@ describe('what is done for scrapes', () => {
     asked.length = 0;
     expect(await compressors(() => takeSnapshot(20_000))).toBe(before);
     expect(asked.map(({ format }) => format)).toEqual(['openmetrics']);
+    expect(asked[0], 'what is of the moment is not written for later').not.toHaveProperty('live');
     // Only the end of the page, which is of the moment, is left to do.
     expect(await compressors(() => scrapeAt(25_000, encoding, openMetrics))).toBe(atScrape);
     expect(asked[1]?.kept).toBe(asked[0]?.kept);

@@ -53,10 +53,11 @@ describe('a page', () => {
       },
     };
     const exposition = {
-      page: async (format: string) => {
+      kept: (format: string) => {
         asked.push(format);
-        return { kept: Buffer.alloc(5_000, 'k'), live: Buffer.from('live\n') };
+        return Buffer.alloc(5_000, 'k');
       },
+      page: async (format: string) => ({ kept: exposition.kept(format), live: Buffer.from('live\n') }),
       contentTypes: { text: 'text/plain', openmetrics: 'application/openmetrics-text' },
     };
     const store = { snapshot: () => undefined, subscribe: (look: () => void) => looks.add(look) && (() => looks.delete(look)) };
