@@ -94,7 +94,7 @@ export const conditions = {
     reasons: ['CounterGrows'],
     meaning: 'Connections died because the far side did not answer; the fault may lie there, in between or here.',
     remedy: 'inspect',
-    source: 'mlx5 counters.c: hw_counters/req_transport_retries_exceeded; bnxt_re: max_retry_exceeded',
+    source: 'mlx5 counters.c: hw_counters/req_transport_retries_exceeded; bnxt_re: max_retry_exceeded; rxe: retry_exceeded_err',
     threshold: { growth: 0, windowMs: hours(1) },
     recoveryMs: minutes(10),
   },

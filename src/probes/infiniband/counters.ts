@@ -30,6 +30,7 @@ export const JUDGED_FILES = [
   'port_rcv_errors',
   'req_transport_retries_exceeded',
   'max_retry_exceeded',
+  'retry_exceeded_err',
 ] as const;
 export type JudgedFile = (typeof JUDGED_FILES)[number];
 
@@ -245,6 +246,27 @@ function irdma(): CounterRow[] {
   ];
 }
 
+/** Soft RoCE, which counts in software and beyond 32 bits. What it shares with mlx5 by name it shares by meaning. */
+function rxe(): CounterRow[] {
+  return [
+    hardware('rcvd_pkts', metrics.receivedPackets),
+    hardware('sent_pkts', metrics.transmittedPackets),
+    hardware('rdma_recvs', metrics.receivedRequests, { operation: 'send' }),
+    hardware('rdma_sends', metrics.transmittedRequests, { operation: 'send' }),
+    ...hardwareErrors({
+      out_of_seq_request: 'out_of_sequence',
+      rcvd_rnr_err: 'rnr_nak_retry',
+      send_rnr_err: 'rnr_nak_sent',
+      rcvd_seq_err: 'packet_sequence',
+      retry_exceeded_err: 'transport_retries_exceeded',
+      retry_rnr_exceeded_err: 'rnr_retries_exceeded',
+      completer_retry_err: 'completer_retry',
+      send_err: 'transmit',
+      link_downed: 'link_downed',
+    }),
+  ];
+}
+
 /** Counters that belong to the device and to none of its ports: efa, hfi1, mlx5 in switchdev mode. */
 function deviceCounters(): CounterRow[] {
   const device = (file: string, metric: MetricSpec, labels: Labels = {}): CounterRow => ({ set: 'device', file, metric, labels });
@@ -285,6 +307,14 @@ function deviceCounters(): CounterRow[] {
  * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that
  * drivers/infiniband/core/sysfs.c decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended);
  * names of the hardware counters from the drivers mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma
- * (verbs.c) and hfi1 (verbs.c).
+ * (verbs.c), rxe (rxe_hw_counters.c) and hfi1 (verbs.c).
  */
-export const counterRows: readonly CounterRow[] = [...portCounters(), ...mlx5(), ...efa(), ...bnxtRe(), ...irdma(), ...deviceCounters()];
+export const counterRows: readonly CounterRow[] = [
+  ...portCounters(),
+  ...mlx5(),
+  ...efa(),
+  ...bnxtRe(),
+  ...irdma(),
+  ...rxe(),
+  ...deviceCounters(),
+];

@@ -131,12 +131,12 @@ export function findCharDevices(sys: Tree): ReadonlyMap<string, CharDevices> {
 /**
  * Network interface of each port of a RoCE device, port number to name. Told by the interface's `dev_port` (from 0) where the
  * device has several ports. Never from `gid_attrs`, whose hundreds of files mostly fail. Empty when the interface has moved
- * into a container's network namespace.
+ * into a container's network namespace. Soft RoCE has no device below it, and names the interface that it was put on in `parent`.
  */
 export function findNetdevs(sys: Tree, directory: string, ports: readonly string[]): ReadonlyMap<string, string> {
   const names = sys.list(`${directory}/device/net`);
-  const [only] = names;
-  if (ports.length === 1 && names.length === 1 && only !== undefined) return new Map([[ports[0] as string, only]]);
+  const only = names.length === 0 ? sys.text(`${directory}/parent`) : names[0];
+  if (ports.length === 1 && names.length <= 1 && only) return new Map([[ports[0] as string, only]]);
   const found = new Map<string, string>();
   for (const name of names) {
     const devPort = sys.text(`${directory}/device/net/${name}/dev_port`);

@@ -94,6 +94,7 @@ const JUDGED: readonly { readonly file: JudgedFile; readonly type: string; reado
   { file: 'port_rcv_errors', type: conditions.ReceiveErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
   { file: 'req_transport_retries_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
   { file: 'max_retry_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
+  { file: 'retry_exceeded_err', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
 ];
 
 function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
@@ -101,7 +102,8 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
     const count = raw.get(file);
     if (count === undefined) return [];
     const base = { type, instance: port, reason, message: `port ${port}: ${file} is ${count}`, count: asNumber(count) };
-    return [ceiling === undefined ? base : { ...base, ceiling }];
+    // Soft RoCE counts lost links too, and beyond what the classic counter can.
+    return [ceiling === undefined || count > ceiling ? base : { ...base, ceiling }];
   });
   if (raw.has('link_downed') && !saturated.includes('link_downed')) return findings;
   const message = `port ${port} was seen to go down ${memory.losses} times`;
