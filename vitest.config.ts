@@ -9,7 +9,11 @@ export default defineConfig({
       { extends: true, test: { name: 'floors', include: ['test/floors.test.ts'] } },
       {
         extends: true,
-        test: { name: 'tests', include: ['test/**/*.test.ts'], exclude: ['test/floors.test.ts', 'test/kubelet/real/**', 'test/node/**'] },
+        test: {
+          name: 'tests',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/floors.test.ts', 'test/kubelet/real/**', 'test/node/**', 'test/kernel/**'],
+        },
       },
       {
         extends: true,
@@ -21,6 +25,7 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'node', include: ['test/node/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 120_000 } },
+      { extends: true, test: { name: 'kernel', include: ['test/kernel/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 180_000 } },
     ],
   },
 });

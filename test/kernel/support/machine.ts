@@ -1,0 +1,70 @@
+import { seriesValue } from '../../support/serve.ts';
+import { Guest } from './guest.ts';
+import type { Kernel } from './kernel-package.ts';
+
+const AGENT = 'http://127.0.0.1:9835';
+const LOG = '/run/agent.log';
+const CONFIG = '/run/agent.yaml';
+/** Emulation is slow, more so on a busy machine: these say only when something counts as never. */
+const SEEN_MS = 60_000;
+const STARTED = `for _ in $(seq 600); do grep -q '"address"' ${LOG} && exit 0; sleep 0.1; done; cat ${LOG}; exit 1`;
+
+/** A guest with the bundled agent in it, which is how the agent is shipped. */
+export class KernelMachine extends Guest {
+  constructor(kernel: Kernel, devices: readonly string[] = []) {
+    super(kernel, devices);
+  }
+
+  /** `config` is text of a configuration file. */
+  async startAgent(config: string): Promise<void> {
+    const flags = `--config.file=${CONFIG} --web.listen-address=127.0.0.1:9835 --state.file= --log.format=json`;
+    await this.run(`cat > ${CONFIG} <<'END'\n${config}\nEND`);
+    await this.run(`"$node" dist-bundle/main.js serve ${flags} > ${LOG} 2>&1 & echo $! > /run/agent.pid`);
+    await this.run(STARTED);
+  }
+
+  async page(): Promise<string> {
+    return (await this.fetch(`${AGENT}/metrics`)).output;
+  }
+
+  /** The metrics page as soon as it satisfies a condition. */
+  async until(what: string, condition: (page: string) => boolean | Promise<boolean>): Promise<string> {
+    const endMs = Date.now() + SEEN_MS;
+    for (;;) {
+      const page = await this.page();
+      if (await condition(page)) return page;
+      if (Date.now() > endMs) throw new Error(`never seen: ${what}\n${readingsOf(page).join('\n')}\n${await this.run(`cat ${LOG}`)}`);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+
+  /** The page after the next refresh that began after now. */
+  async refreshed(): Promise<string> {
+    const runs = (page: string): number => seriesValue(page, 'device_agent_probe_runs_total', { family: 'infiniband' }) ?? 0;
+    const before = runs(await this.page());
+    return this.until('two more refreshes', (page) => runs(page) >= before + 2);
+  }
+
+  /** Log lines so far. */
+  async log(): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    const lines = (await this.run(`cat ${LOG}`)).trim().split('\n');
+    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+
+  /** How many files below a directory of RDMA devices the agent keeps open; of all when no name is given. */
+  async keptFiles(device = ''): Promise<number> {
+    return Number(await this.run(`ls -l /proc/$(cat /run/agent.pid)/fd | grep -c '/infiniband/${device}' || true`));
+  }
+
+  async descriptors(): Promise<number> {
+    return Number(await this.run('ls /proc/$(cat /run/agent.pid)/fd | wc -l'));
+  }
+}
+
+/** Series of a page that are readings of RDMA devices, whose name may be given. */
+export function readingsOf(page: string, device?: string): readonly string[] {
+  return page
+    .split('\n')
+    .filter((line) => /^device_(infiniband_|link_|errors_|received_|transmitted_)/.test(line))
+    .filter((line) => device === undefined || line.includes(`device="${device}"`));
+}
