@@ -1,6 +1,12 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { clientOf, Shares } from './shares.ts';
+
+/**
+ * Requests on one connection that are read but not answered. No scraper, browser or probe sends more than one ahead, and each takes
+ * kilobytes, of which a connection that is read by the chunk could ask for thousands.
+ */
+const MOST_AHEAD = 16;
 
 interface Kept {
   readonly client: string;
@@ -8,12 +14,12 @@ interface Kept {
 }
 
 /**
- * Bounds the connections, in all and for each client. A client that has its share gives up the one that has been idle longest for
+ * Has requests answered, and bounds the connections, in all and for each client. A client that has its share gives up the one that has been idle longest for
  * the new one, so that whoever shares an address with somebody who only connects gets through. One that comes without any when none is
  * left gets one of the client that has most, or where nobody has several, the longest idle one. Where none can go for it, the new one is
- * closed.
+ * closed. A connection on which more is asked than anybody waits for is closed too.
  */
-export function boundConnections(server: Server, most: number): void {
+export function boundConnections(server: Server, most: number, answer: RequestListener): void {
   const shares = new Shares(most);
   const kept = new Map<Socket, Kept>();
   /** Nothing is answered on them, nor was ever asked, in the order in which they came to that. */
@@ -57,14 +63,21 @@ export function boundConnections(server: Server, most: number): void {
       forget(socket);
     });
   });
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+  server.on('request', (request, response) => {
+    const { socket } = request;
     const connection = kept.get(socket);
-    if (connection === undefined) return;
+    // What was read together with the request for which the connection was closed.
+    if (connection === undefined || socket.destroyed) return;
+    if (connection.answersUnderWay === MOST_AHEAD) {
+      socket.destroy();
+      return;
+    }
     connection.answersUnderWay += 1;
     idle.delete(socket);
     response.once('close', () => {
       connection.answersUnderWay -= 1;
       if (connection.answersUnderWay === 0 && kept.has(socket)) idle.add(socket);
     });
+    answer(request, response);
   });
 }

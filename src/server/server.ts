@@ -40,7 +40,7 @@ export const serverLimits: ServerLimits = {
   requestMs: 10_000,
   answerMs: 30_000,
   keepAliveMs: 75_000,
-  connections: 512,
+  connections: 128,
   patienceMs: 5_000,
   newcomerMs: 500,
   closeMs: 1_500,
@@ -59,8 +59,8 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   }, parts.logger);
   const front = { path: parts.options['telemetry-path'], scrapes, bound, logger: parts.logger };
   const answer = scrapesBefore(vitalSignsBefore(rest, signs), front);
-  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 }, answer);
-  boundConnections(server, limits.connections);
+  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 });
+  boundConnections(server, limits.connections, answer);
   const unsubscribe = parts.store.subscribe?.(() => scrapes.snapshotTaken());
   return {
     listen: () => listen(server, parts.options['listen-address']),

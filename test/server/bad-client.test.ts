@@ -51,6 +51,24 @@ describe('a bad client', () => {
     expect(held() - before).toBeLessThan(bytes);
   });
 
+  it.each(['/metrics', '/', '/api/v1/status'])(
+    'that asks for thousands of answers of %s before it has one loses its connection',
+    async (path) => {
+      const { exposition, asked } = bigExposition();
+      const { url } = await start({ parts: { exposition }, options: { 'max-requests': 2 }, limits: { patienceMs: 600_000 } });
+      const holder = connectTo(url, METRICS);
+      await holder.answered();
+      const greedy = connectTo(url, `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(5_000));
+      greedy.socket.resume();
+      await greedy.closed;
+      const patient = connectTo(url, 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(10));
+      await patient.answered();
+      expect(asked.count).toBe(1);
+      holder.socket.destroy();
+      await expect.poll(async () => (await ask(`${url}/api/v1/status`)).status).toBe(200);
+    },
+  );
+
   it('that has its answer and stays idle is let go', async () => {
     const { url } = await start({ limits: { keepAliveMs: 100 } });
     const idle = connectTo(url, METRICS);
