@@ -49,6 +49,11 @@ export const errors = {
     remedy: 'Correct the value where it was given; "device-agent config print" shows the origin of every value.',
     exit: 2,
   },
+  'descriptors-exhausted': {
+    message: 'no file descriptors are left: {problem}',
+    remedy: 'Raise the limit of open files of this process to 256 at least (ulimit -n, LimitNOFILE=), or fs.file-max of the node.',
+    exit: 1,
+  },
   'listen-failed': {
     message: 'cannot listen on {address}: {problem}',
     remedy: 'Free the address, or choose another one with --web.listen-address.',

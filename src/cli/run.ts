@@ -3,7 +3,6 @@ import type { Environment } from '../config/environment.ts';
 import { createRegistry, type OptionSection, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
-import { UserError } from '../errors.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import type { LogFormat, LogLevel } from '../log/options.ts';
 import { logOptions } from '../log/options.ts';
@@ -11,6 +10,7 @@ import { familyLoaders } from '../probes/families.ts';
 import { simulationOptions } from '../simulator/options.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
+import { faultOf } from './fault.ts';
 import type { Output } from './output.ts';
 import { createProgram, type Invocation, ParsingEnded } from './program.ts';
 import { checkMeaning } from './settings.ts';
@@ -21,12 +21,9 @@ export async function runCommandLine(args: readonly string[], environment: Envir
   try {
     return await runChecked(args, environment, output);
   } catch (error) {
-    if (error instanceof UserError) {
-      process.stderr.write(`device-agent: ${error.message}\n${error.remedy}\n`);
-      return { status: error.exit };
-    }
-    process.stderr.write(`device-agent: this is a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-    return { status: 1 };
+    const { text, status } = faultOf(error);
+    process.stderr.write(text);
+    return { status };
   }
 }
 

@@ -132,7 +132,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
   const directory = dirname(path);
   // In their containers, two agents may have the same process id while one takes over from the other.
   const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
-  await mkdir(directory, { recursive: true });
+  await makeDirectory(directory);
   try {
     await writeThrough(temporary, text);
     await rename(temporary, path);
@@ -141,6 +141,19 @@ async function replaceFile(path: string, text: string): Promise<void> {
     throw error;
   }
   await syncDirectory(directory);
+}
+
+/** With those above it. Node's own way never ends where a file system lets nobody make directories and says that there is none, as `/proc` does. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeDirectory(dirname(path));
+    await mkdir(path);
+  }
 }
 
 async function writeThrough(path: string, text: string): Promise<void> {

@@ -8,12 +8,20 @@ export interface Clock {
   after(delayMs: number, run: () => void): () => void;
 }
 
+/** A timer of Node for longer than this, some 25 days, goes off at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, run) {
-    const timer = setTimeout(run, delayMs);
-    timer.unref();
+    let timer: NodeJS.Timeout;
+    const wait = (restMs: number): void => {
+      const laterMs = restMs - LONGEST_TIMER_MS;
+      timer = laterMs > 0 ? setTimeout(wait, LONGEST_TIMER_MS, laterMs) : setTimeout(run, restMs);
+      timer.unref();
+    };
+    wait(delayMs);
     return () => clearTimeout(timer);
   },
 };

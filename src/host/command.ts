@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { LONGEST_TIMER_MS } from './clock.ts';
 import { type ChildRegistry, noChildRegistry } from './host.ts';
 import { errnoName } from './tree.ts';
 
@@ -56,7 +57,7 @@ export function runCommand(file: string, args: readonly string[], limits: Comman
     let failure: CommandFailure | undefined;
     const timers = new Set<NodeJS.Timeout>();
     const later = (ms: number, run: () => void): void => {
-      timers.add(setTimeout(run, ms));
+      timers.add(setTimeout(run, Math.min(ms, LONGEST_TIMER_MS)));
     };
     let settled = false;
     const settle = (end: Pick<CommandResult, 'exitCode' | 'signal' | 'stillRunning'>): void => {

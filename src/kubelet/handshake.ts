@@ -1,6 +1,7 @@
 import { connect as http2Connect } from 'node:http2';
 import { connect } from 'node:net';
 import { status } from '@grpc/grpc-js';
+import { LONGEST_TIMER_MS } from '../host/clock.ts';
 import { errnoName } from '../host/tree.ts';
 import type { CallError } from './failure.ts';
 
@@ -20,7 +21,10 @@ export function tryHandshake(path: string, timeoutMs: number, signal: AbortSigna
       socket.destroy();
       resolve(error);
     };
-    const timer = setTimeout(() => end({ code: status.DEADLINE_EXCEEDED, details: 'no HTTP/2 settings' }), timeoutMs);
+    const timer = setTimeout(
+      () => end({ code: status.DEADLINE_EXCEEDED, details: 'no HTTP/2 settings' }),
+      Math.min(timeoutMs, LONGEST_TIMER_MS),
+    );
     const abort = (): void => end({ code: status.CANCELLED, details: 'given up' });
     signal.addEventListener('abort', abort);
     const unavailable = (error?: Error): void => end({ code: status.UNAVAILABLE, details: error?.message ?? 'closed', ...errnoOf(error) });

@@ -1,7 +1,9 @@
-import { unlinkSync } from 'node:fs';
+import { existsSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect, isIPv6 } from 'node:net';
+import { dirname } from 'node:path';
 import { UserError } from '../errors.ts';
+import { socketAt } from '../host/socket-file.ts';
 
 export type ListenAddress = { readonly host?: string; readonly port: number } | { readonly path: string };
 
@@ -27,12 +29,13 @@ export async function listen(server: Server, text: string): Promise<string> {
   if (address === undefined) throw new UserError('listen-failed', { address: text, problem: 'it is neither host:port nor a path' });
   try {
     await bind(server, address).catch(async (error: NodeJS.ErrnoException) => {
-      if (!('path' in address) || error.code !== 'EADDRINUSE' || (await isAnswered(address.path))) throw error;
+      const isLeft = 'path' in address && error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'socket';
+      if (!isLeft || (await isAnswered(address.path))) throw error;
       unlinkSync(address.path);
       await bind(server, address);
     });
   } catch (error) {
-    throw new UserError('listen-failed', { address: text, problem: describe(error as NodeJS.ErrnoException) }, error);
+    throw new UserError('listen-failed', { address: text, problem: describe(error as NodeJS.ErrnoException, address) }, error);
   }
   return reachableAt(server.address());
 }
@@ -58,15 +61,21 @@ function isAnswered(path: string): Promise<boolean> {
   });
 }
 
+const NO_DIRECTORY = 'the directory does not exist';
 const WORDS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the address is already in use',
   EACCES: 'permission denied',
   EADDRNOTAVAIL: 'this machine has no such address',
   ENOTFOUND: 'the host name is not known',
-  ENOENT: 'the directory does not exist',
+  ENOENT: NO_DIRECTORY,
 };
 
-function describe(error: NodeJS.ErrnoException): string {
+function describe(error: NodeJS.ErrnoException, address: ListenAddress): string {
+  if ('path' in address) {
+    // Binding a path says EACCES for that, too.
+    if (error.code === 'EACCES' && !existsSync(dirname(address.path))) return NO_DIRECTORY;
+    if (error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'not-a-socket') return 'something that is no socket is in its place';
+  }
   return WORDS[error.code ?? ''] ?? error.message;
 }
 

@@ -10,11 +10,12 @@ export interface Ran {
   readonly stderr: string;
 }
 
-/** Runs the built command in a process of its own, with no variables but those given. */
-export function run(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> {
+/** Runs the built command in a process of its own, with no variables but those given, and with a limit of open files. */
+export function run(args: readonly string[], environment: Readonly<Record<string, string>> = {}, most?: number): Promise<Ran> {
   if (!existsSync(MAIN)) throw new Error(`${MAIN} is missing: run "npm run build" first`);
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [MAIN, ...args], {
+    const limit = most === undefined ? '' : `ulimit -n ${most}; `;
+    const child = spawn('/bin/sh', ['-c', `${limit}exec "$@"`, 'sh', process.execPath, MAIN, ...args], {
       env: { PATH: process.env.PATH, DEVICE_AGENT_STATE_FILE: '', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

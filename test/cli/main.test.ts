@@ -69,6 +69,14 @@ describe('wrong command lines', () => {
   });
 });
 
+describe('a process that may open next to nothing', () => {
+  it.each([24, 32, 40])('says so in a sentence with its remedy (%i descriptors)', async (most) => {
+    const { status, stdout, stderr } = await run(['list'], {}, most);
+    expect(stderr).toMatch(/^device-agent: no file descriptors are left: EMFILE: [^\n]+\nRaise the limit of open files[^\n]+\n$/);
+    expect([status, stdout]).toEqual([1, '']);
+  });
+});
+
 describe('configuration', () => {
   it('takes options before and after the command, the environment and the file, each with its origin', async () => {
     const path = file('refresh: {interval: 5s, timeout: 7s}\n');

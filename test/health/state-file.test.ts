@@ -142,7 +142,17 @@ describe('a state file', () => {
     await createStateFile({ path, bootId: BOOT }).write(someState(1));
     const before = readFileSync(path, 'utf8');
     expect(await createStateFile({ path, bootId: BOOT, maxBytes: 10 }).write(someState(2))).toBe('the state is larger than 10 bytes');
-    expect(await createStateFile({ path: join(path, 'below-a-file'), bootId: BOOT }).write(someState(2))).toContain('EEXIST');
+    expect(await createStateFile({ path: join(path, 'below-a-file'), bootId: BOOT }).write(someState(2))).toContain('ENOTDIR');
     expect(readFileSync(path, 'utf8')).toBe(before);
+  });
+
+  it.each(['/proc/none/below/state.json', '/sys/none/state.json'])('says so where no directory can be made: %s', async (path) => {
+    expect(await createStateFile({ path, bootId: BOOT }).write(someState())).toMatch(/^E[A-Z]+: .*mkdir '/);
+  });
+
+  it('makes the directories that it needs', async () => {
+    const path = join(folder, 'one/two/three/state.json');
+    expect(await createStateFile({ path, bootId: BOOT }).write(someState())).toBeUndefined();
+    expect(readdirSync(join(folder, 'one/two/three'))).toEqual(['state.json']);
   });
 });

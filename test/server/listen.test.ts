@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -72,5 +72,15 @@ describe('listening', () => {
     expect(await listen(server, path)).toBe(`unix:${path}`);
     undo.push(() => server.close());
     await expect(listen(createHttpServer(), path)).rejects.toMatchObject({ code: 'listen-failed' });
+  });
+
+  it('leaves a file alone that is no socket, and says what is wrong with a path', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'device-agent-web-'));
+    undo.push(() => rmSync(directory, { recursive: true }));
+    const path = join(directory, 'notes.txt');
+    writeFileSync(path, 'dear');
+    await expect(listen(createHttpServer(), path)).rejects.toThrow(/: something that is no socket is in its place$/);
+    expect(readFileSync(path, 'utf8')).toBe('dear');
+    await expect(listen(createHttpServer(), join(directory, 'none/web.sock'))).rejects.toThrow(/: the directory does not exist$/);
   });
 });
