@@ -12,7 +12,7 @@ export const NOTHING: HeldAttribution = { allocations: [], exclusive: [], held: 
 /**
  * Adds to an answer given soon after a restart of the kubelet what was known before and is not contradicted: until its
  * sources have delivered, a kubelet answers with few pods or none. What the answer says wins: a container that is listed with
- * devices of a resource holds these only, and a device id in another pod has changed hands.
+ * devices of a resource holds these only, and a device id or a CPU in another pod has changed hands.
  */
 export function keepThroughRestart(before: Attribution, answer: Attribution): HeldAttribution {
   const listed = new Set(answer.allocations.map(slotKey));
@@ -26,7 +26,9 @@ export function keepThroughRestart(before: Attribution, answer: Attribution): He
     all.set(key, allocation);
     held.add(key);
   }
-  const exclusive = new Map([...before.exclusive, ...answer.exclusive].map((entry) => [containerKey(entry), entry]));
+  const taken = new Set(answer.exclusive.flatMap(({ cpus }) => cpus));
+  const kept = before.exclusive.filter(({ cpus }) => !cpus.some((cpu) => taken.has(cpu)));
+  const exclusive = new Map([...kept, ...answer.exclusive].map((entry) => [containerKey(entry), entry]));
   return { allocations: inOrder(all), exclusive: inOrder(exclusive), held };
 }
 

@@ -42,4 +42,11 @@ describe('an answer soon after a restart of the kubelet', () => {
     const { exclusive } = keepThroughRestart(before, { allocations: [], exclusive: [cpus('q', 3)] });
     expect(exclusive).toEqual([cpus('p', 1), cpus('q', 3)]);
   });
+
+  it('gives no exclusive CPU two owners', () => {
+    const cpus = (pod: string, ...cpus: number[]) => ({ namespace: 'ml', pod, container: 'c', cpus, memory: [] });
+    const before = { allocations: [], exclusive: [cpus('ended', 1, 2), cpus('p', 3)] };
+    const { exclusive } = keepThroughRestart(before, { allocations: [], exclusive: [cpus('new', 2, 4)] });
+    expect(exclusive).toEqual([cpus('new', 2, 4), cpus('p', 3)]);
+  });
 });
