@@ -42,6 +42,7 @@ export class HealthKeeper {
     const changes = createChangeLog(logger);
     const journal = createJournal({
       engine,
+      clock,
       announced: (event) => tell(logger, event),
       ...(file === undefined ? {} : { file }),
       written: (error) =>

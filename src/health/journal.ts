@@ -1,5 +1,7 @@
+import { type Clock, systemClock } from '../host/clock.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { HealthEngine } from './engine.ts';
+import type { HealthMemory } from './memory.ts';
 import type { StateFile } from './state-file.ts';
 
 export interface JournalOptions {
@@ -10,9 +12,13 @@ export interface JournalOptions {
   announced(event: HealthEvent): void;
   /** Called after each write: the error's message, or undefined when it went well. */
   written?(error: string | undefined): void;
+  readonly clock?: Clock;
   /** Longest time for which counters' baselines and pending conditions are only in memory. Default 30 s. */
   readonly everyMs?: number;
 }
+
+/** How long a write may take before events are announced without it. */
+const PATIENCE_MS = 5_000;
 
 export interface Journal {
   /** To be called after each judgement; does not throw. Judging goes on meanwhile: a verdict never waits for the disk. */
@@ -23,21 +29,29 @@ export interface Journal {
 
 /**
  * Writes before it announces: killed in between, an event was written and is shown by the API, but is not told a second
- * time. If the disk refuses, events are announced all the same, for they matter more than the promise to tell them once.
+ * time. If the disk refuses, or does not answer, events are announced all the same, for they matter more than the promise to tell
+ * them once.
  */
 export function createJournal(options: JournalOptions): Journal {
-  const { engine, file, everyMs = 30_000 } = options;
+  const { engine, file, clock = systemClock, everyMs = 30_000 } = options;
   let queue = Promise.resolve();
   let writtenAtMs: number | undefined;
   let waiting = false;
+  let underWay: Promise<void> | undefined;
 
+  /** One at a time: a disk that does not answer is not asked again before it has. */
+  const write = async (state: HealthMemory, to: Pick<StateFile, 'write'>): Promise<void> => {
+    const isStuck = underWay !== undefined;
+    underWay ??= to.write(state).then((error) => {
+      underWay = undefined;
+      options.written?.(error);
+    });
+    if (isStuck || !(await endsWithin(underWay, PATIENCE_MS, clock))) options.written?.('the disk has not answered for 5 s');
+  };
   const save = async (): Promise<void> => {
     waiting = false;
     const state = engine.state();
-    if (file !== undefined) {
-      const error = await file.write(state);
-      options.written?.(error);
-    }
+    if (file !== undefined) await write(state, file);
     for (const event of engine.announce(state.lastEventId)) options.announced(event);
   };
   const enqueue = (): Promise<void> => {
@@ -55,4 +69,15 @@ export function createJournal(options: JournalOptions): Journal {
     },
     close: enqueue,
   };
+}
+
+/** Whether a promise ends within that time. */
+async function endsWithin(promise: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
+  let cancel = (): void => {};
+  const limit = new Promise<false>((resolve) => {
+    cancel = clock.after(limitMs, () => resolve(false));
+  });
+  const ended = await Promise.race([promise.then(() => true), limit]);
+  cancel();
+  return ended;
 }

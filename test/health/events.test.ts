@@ -3,7 +3,9 @@ import { createHealthEngine } from '../../src/health/engine.ts';
 import { EventRing } from '../../src/health/events.ts';
 import { createJournal } from '../../src/health/journal.ts';
 import type { HealthMemory } from '../../src/health/memory.ts';
+import { type Clock, systemClock } from '../../src/host/clock.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { device, found, policyFor, START, spec } from './one-device.ts';
 
 const event = (): Omit<HealthEvent, 'id'> => ({
@@ -72,11 +74,12 @@ describe('the journal', () => {
     devices: [{ key: 'test/one', report: { device: device(), findings: down ? [found('Down')] : [] }, readAtMs: at, holders: [] }],
   });
 
-  function setup(write?: (state: HealthMemory) => Promise<string | undefined>) {
+  function setup(write?: (state: HealthMemory) => Promise<string | undefined>, clock: Clock = systemClock) {
     const engine = createHealthEngine({ policy });
     const log: string[] = [];
     const journal = createJournal({
       engine,
+      clock,
       file: {
         write: async (state) => {
           log.push(`write ${state.lastEventId}`);
@@ -145,6 +148,41 @@ describe('the journal', () => {
     };
     await createJournal({ engine, file, announced: () => {} }).record(engine.judge(read(START, true), START), START);
     expect(written).toEqual([2]);
+  });
+
+  it('tells what it has to tell, and ends, although a write does not come back', async () => {
+    const clock = new ManualClock();
+    const tick = () => new Promise((resolve) => setImmediate(resolve));
+    const answers: (() => void)[] = [];
+    const { log, judge, journal } = setup(() => new Promise((resolve) => answers.push(() => resolve(undefined))), clock);
+    const first = judge(0, true);
+    await tick();
+    clock.advance(4_999);
+    await tick();
+    expect(log).toEqual(['write 2']);
+    clock.advance(1);
+    await first;
+    expect(log.splice(0)).toEqual(['write 2', 'failed: the disk has not answered for 5 s', 'tell 1', 'tell 2']);
+    await judge(1_000, false);
+    await judge(60_000, true);
+    expect(log.splice(0), 'one write at a time').toEqual([
+      'failed: the disk has not answered for 5 s',
+      'tell 3',
+      'tell 4',
+      'failed: the disk has not answered for 5 s',
+      'tell 5',
+      'tell 6',
+    ]);
+    await journal.close();
+    expect(log.splice(0)).toEqual(['failed: the disk has not answered for 5 s']);
+    answers[0]?.();
+    await tick();
+    const last = judge(61_000, false);
+    await tick();
+    answers[1]?.();
+    await last;
+    expect(log).toEqual(['written', 'write 8', 'written', 'tell 7', 'tell 8']);
+    expect(clock.pendingTimers).toBe(0);
   });
 
   it('needs no file', async () => {
