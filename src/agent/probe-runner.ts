@@ -22,7 +22,7 @@ export interface RunnerEvents {
   changed(): void;
   /** The probe saw something happen and wants to be read soon. */
   wake(): void;
-  /** A bug in the probe: said once per message. */
+  /** A bug in the probe, when it is another one than the last. */
   crashed(family: string, message: string): void;
 }
 
@@ -51,6 +51,7 @@ export class ProbeRunner {
   #latest: { readonly collection: Collection; readonly readAtMs: number } | undefined;
   /** Why the last run came to nothing, unless it hung. */
   #fault: Problem | undefined;
+  #lastCrash: string | undefined;
   #closed = false;
 
   /** `look` tells what hardware or a driver that comes changes on the machine. */
@@ -152,7 +153,10 @@ export class ProbeRunner {
 
   /** A throw is a bug: the thread is replaced, so that no half-made state stays. */
   #crashed(message: string, isCurrent: boolean): void {
-    this.#events.crashed(this.family, message);
+    // What was thrown and where; how the call came there differs from run to run.
+    const crash = message.split('\n', 2).join('\n');
+    if (crash !== this.#lastCrash) this.#events.crashed(this.family, message);
+    this.#lastCrash = crash;
     if (!isCurrent) return;
     this.#failed({ code: 'probe-crashed', message: message.split('\n', 1)[0] ?? message });
     this.#threads.discard();
