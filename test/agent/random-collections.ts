@@ -113,7 +113,10 @@ export class RandomProbe {
   }
 
   #finding(): Finding {
-    return { type: 'PortDown', reason: 'LinkDown', message: `${this.#pick(3)}`, status: this.#pick(2) === 0 };
+    const message = `${this.#pick(3)}`;
+    if (this.#pick(3) === 0) return { type: 'Errors', reason: 'Counted', message, count: this.#pick(30) };
+    const status = [true, true, false, 'unknown' as const][this.#pick(4)] as boolean | 'unknown';
+    return { type: 'PortDown', reason: 'LinkDown', message, status, ...(this.#pick(2) === 0 && { instance: `${this.#pick(2)}` }) };
   }
 
   #value(): Value {
