@@ -100,7 +100,7 @@ class PciFunction {
   readonly #files: readonly KeptFile[];
   readonly #config: ConfigHeader;
   /** By file, as last read: the same object as long as it says the same. */
-  #said: readonly ReadResult[] = [];
+  readonly #said: ReadResult[] = [];
   #errors: PciErrors | undefined;
 
   constructor(sys: Tree, keeper: KeptFiles, address: string, isConfigKept: boolean) {
@@ -117,13 +117,24 @@ class PciFunction {
     const powerState = this.#group.text(this.#powerState).text;
     if (powerState === undefined && !this.#sys.exists(this.#directory)) return undefined;
     const answers = isAsleepState(powerState?.trim()) ? undefined : this.#config.answers();
-    const said = this.#files.map((file) => this.#group.text(file));
     const before = this.#errors;
-    if (before !== undefined && before.answers === answers && said.every((result, at) => isSame(result, this.#said[at]))) return before;
-    this.#said = said;
-    const aer = parseAerFiles(said.map(({ text }) => text));
+    const isOther = this.#readFiles();
+    if (!isOther && before?.answers === answers && before !== undefined) return before;
+    const aer = parseAerFiles(this.#said.map(({ text }) => text));
     this.#errors = answers === undefined ? { aer } : { aer, answers };
     return this.#errors;
+  }
+
+  /** True when one of them says something else. */
+  #readFiles(): boolean {
+    let isOther = false;
+    for (let at = 0; at < this.#files.length; at += 1) {
+      const result = this.#group.text(this.#files[at] as KeptFile);
+      if (isSame(result, this.#said[at])) continue;
+      this.#said[at] = result;
+      isOther = true;
+    }
+    return isOther;
   }
 
   close(): void {
@@ -133,4 +144,5 @@ class PciFunction {
 }
 
 /** Why a file cannot be read does not matter. */
-const isSame = (a: ReadResult, b: ReadResult | undefined): boolean => a === b || (a.text === undefined && b?.text === undefined);
+const isSame = (a: ReadResult, b: ReadResult | undefined): boolean =>
+  a === b || (b !== undefined && a.text === undefined && b.text === undefined);

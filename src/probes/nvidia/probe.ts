@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
+import { nativeFiles } from '../../host/native-files.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import { Readings } from '../../model/readings.ts';
@@ -42,7 +43,7 @@ export class NvidiaProbe implements Probe {
   readonly #options: NvidiaOptions;
   readonly #nvml: NvmlSource;
   readonly #reporter: Reporter;
-  readonly #surroundings: Surroundings;
+  #surroundings: Surroundings | undefined;
   /** As last looked at. */
   #around = '';
   #parts: LogParts | undefined;
@@ -56,7 +57,6 @@ export class NvidiaProbe implements Probe {
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
     this.#reporter = new Reporter(host);
-    this.#surroundings = new Surroundings(host);
   }
 
   async collect(): Promise<Collection> {
@@ -117,6 +117,7 @@ export class NvidiaProbe implements Probe {
 
   #assembled({ log, names, faults, problems, source, isWhole }: Read): Collection {
     const { gpus, driver, cudaVersion } = this.#partsOf(log);
+    this.#surroundings ??= new Surroundings(this.#host, gpus[0]?.memo && nativeFiles());
     if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
     let isUnnamed = false;
     const reports: DeviceReport[] = [];

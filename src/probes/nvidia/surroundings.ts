@@ -1,5 +1,6 @@
 import { DirectoryMark } from '../../host/directory-mark.ts';
 import type { Host } from '../../host/host.ts';
+import type { NativeFiles } from '../../host/native-files.ts';
 import { commonNodes, MIG_MINORS } from './devices.ts';
 
 /**
@@ -13,10 +14,11 @@ export class Surroundings {
   #hadInstances = false;
   #text: string | undefined;
 
-  constructor(host: Pick<Host, 'dev' | 'proc'>) {
+  /** `native`: the direct way to the kernel, for those who have it loaded. */
+  constructor(host: Pick<Host, 'dev' | 'proc'>, native?: NativeFiles) {
     this.#host = host;
-    this.#nodes = new DirectoryMark(host.dev.path('.'));
-    this.#minors = new DirectoryMark(host.proc.path(MIG_MINORS));
+    this.#nodes = new DirectoryMark(host.dev.path('.'), { native });
+    this.#minors = new DirectoryMark(host.proc.path(MIG_MINORS), { native });
   }
 
   /** As one text to be compared: the same object as long as it is the same. */

@@ -79,7 +79,7 @@ export const factFields: readonly FieldEntry[] = [
 /** `nvmlValueType_t`: unsigned long and unsigned long long, of eight bytes on Linux. */
 const WIDE: ReadonlySet<number> = new Set([2, 3]);
 
-/** Words of one entry that are compared: type and code, and the value. */
+/** Words of one entry that are compared: code and type, and the value. */
 const [TYPE, CODE_WORD, LOW, HIGH] = [FIELD.type / 4, FIELD.code / 4, FIELD.value / 4, FIELD.value / 4 + 1];
 const STRIDE = FIELD.size / 4;
 const SEEN_STRIDE = 4;
@@ -122,18 +122,21 @@ export class FieldPlan implements Question {
     }
     const { words } = this.#memory;
     const before = sheet.words;
-    const isFirst = sheet.codes[this.index] === NOT_ASKED;
     const count = this.#entries.length;
+    if (sheet.codes[this.index] === NOT_ASKED) before.fill(NOT_ASKED, this.word, this.word + count * SEEN_STRIDE);
     let worst: number = CODE.success;
     for (let index = 0, at = 0, known = this.word; index < count; index += 1, at += STRIDE, known += SEEN_STRIDE) {
       const told = words[at + CODE_WORD] as number;
-      if (told !== CODE.success && worst === CODE.success && printedFor(told) !== undefined) worst = told;
-      const isSameKind = !isFirst && words[at + TYPE] === before[known] && told === before[known + 1];
-      if (isSameKind && told !== CODE.success) continue;
-      const [low, high] = [words[at + LOW] as number, words[at + HIGH] as number];
+      const isSameCode = told === before[known];
+      if (told !== CODE.success) {
+        if (told !== CODE.notSupported && worst === CODE.success && printedFor(told) !== undefined) worst = told;
+        if (isSameCode) continue;
+      }
+      const [type, low, high] = [words[at + TYPE] as number, words[at + LOW] as number, words[at + HIGH] as number];
+      const isSameKind = isSameCode && type === before[known + 1];
       if (isSameKind && low === before[known + 2] && high === before[known + 3]) continue;
-      before[known] = words[at + TYPE] as number;
-      before[known + 1] = told;
+      before[known] = told;
+      before[known + 1] = type;
       before[known + 2] = low;
       before[known + 3] = high;
       this.#tell(sheet, index, told, isSameKind);

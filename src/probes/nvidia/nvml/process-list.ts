@@ -17,7 +17,10 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const COMPUTE = 'C';
-type Kind = readonly [letter: string, call: NvmlFunction];
+interface Kind {
+  readonly letter: string;
+  readonly call: NvmlFunction;
+}
 
 /** The processes of one kind as the library wrote them; undefined where it does not tell. */
 type Answer = Int32Array | undefined;
@@ -40,9 +43,9 @@ export class ProcessList {
   constructor(library: Library) {
     this.#library = library;
     this.#memory = library.memory(FIRST + FIRST_CAPACITY * PROCESS.size);
-    this.#calls = Object.entries(KINDS).flatMap(([kind, symbols]) => {
+    this.#calls = Object.entries(KINDS).flatMap(([letter, symbols]) => {
       const call = symbols.map((symbol) => library.bind(symbol, 'hpp')).find((each) => each !== undefined);
-      return call === undefined ? [] : [[kind, call]];
+      return call === undefined ? [] : [{ letter, call }];
     });
   }
 
@@ -50,8 +53,8 @@ export class ProcessList {
   read(handle: Handle, before: Listing, isDue: boolean): Listing {
     let answers: Answer[] | undefined;
     for (let index = 0; index < this.#calls.length; index += 1) {
-      const [kind, call] = this.#calls[index] as Kind;
-      if (kind !== COMPUTE && !isDue && before !== NO_LISTING) continue;
+      const { letter, call } = this.#calls[index] as Kind;
+      if (letter !== COMPUTE && !isDue && before !== NO_LISTING) continue;
       const count = this.#count(handle, call);
       if (this.#isSame(count, before.answers[index])) continue;
       answers ??= [...before.answers];
@@ -84,7 +87,7 @@ export class ProcessList {
   #told(answers: readonly Answer[]): readonly Values[] | undefined {
     if (answers.every((answer) => answer === undefined)) return undefined;
     return answers.flatMap((answer, index) => {
-      const kind = this.#calls[index]?.[0];
+      const kind = this.#calls[index]?.letter;
       return Array.from({ length: (answer?.length ?? 0) / WORDS }, (_, at) => processAt(answer as Int32Array, at * PROCESS.size, kind));
     });
   }
