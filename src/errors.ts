@@ -54,6 +54,11 @@ export const errors = {
     remedy: 'Raise the limit of open files of this process to 256 at least (ulimit -n, LimitNOFILE=), or fs.file-max of the node.',
     exit: 1,
   },
+  'output-failed': {
+    message: 'the output cannot be written: {problem}',
+    remedy: 'Make room where it goes, or send it elsewhere.',
+    exit: 1,
+  },
   'listen-failed': {
     message: 'cannot listen on {address}: {problem}',
     remedy: 'Free the address, or choose another one with --web.listen-address.',

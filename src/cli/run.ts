@@ -21,7 +21,7 @@ export async function runCommandLine(args: readonly string[], environment: Envir
   try {
     return await runChecked(args, environment, output);
   } catch (error) {
-    const { text, status } = faultOf(error);
+    const { text, status } = faultOf(error, args);
     process.stderr.write(text);
     return { status };
   }

@@ -75,6 +75,11 @@ describe('a process that may open next to nothing', () => {
     expect(stderr).toMatch(/^device-agent: no file descriptors are left: EMFILE: [^\n]+\nRaise the limit of open files[^\n]+\n$/);
     expect([status, stdout]).toEqual([1, '']);
   });
+
+  it('knows nothing of the health of devices, and does not call them sick', async () => {
+    const { status, stdout } = await run(['health'], {}, 32);
+    expect([status, stdout]).toEqual([2, '']);
+  });
 });
 
 describe('configuration', () => {

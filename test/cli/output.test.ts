@@ -16,6 +16,11 @@ describe('output', () => {
     expect([output.isClosed(), told]).toEqual([true, 1]);
   });
 
+  it('fails, with what to do, where there is no room for it', async () => {
+    const output = createOutput(broken('ENOSPC'));
+    await expect(output.write('a')).rejects.toMatchObject({ code: 'output-failed', message: 'the output cannot be written: ENOSPC' });
+  });
+
   it('hands on what the stream takes', async () => {
     const parts: string[] = [];
     const stream = new Writable({
