@@ -11,6 +11,8 @@ import type { FromThread } from './worker-messages.ts';
 
 /** Given-up threads of one family that may be stuck at the same time; beyond it the family waits for one to come back. */
 const MOST_ABANDONED = 3;
+/** A thread needs descriptors to start, and its code is read from files. */
+const SHORTAGE = /\bE[MN]FILE\b/;
 const NO_PROBLEMS: readonly Problem[] = [];
 
 export interface RunnerSettings extends ThreadSettings {
@@ -153,12 +155,20 @@ export class ProbeRunner {
 
   /** A throw is a bug: the thread is replaced, so that no half-made state stays. */
   #crashed(message: string, isCurrent: boolean): void {
-    // What was thrown and where; how the call came there differs from run to run.
-    const crash = message.split('\n', 2).join('\n');
+    const [first = '', where = ''] = message.split('\n', 2);
+    const isShort = isCurrent && SHORTAGE.test(first);
+    if (!isShort) this.#tellCrash(`${first}\n${where}`, message);
+    if (isCurrent) this.#stopped({ code: isShort ? 'descriptors-exhausted' : 'probe-crashed', message: first });
+  }
+
+  /** What was thrown and where tells one from another; how the call came there differs from run to run. */
+  #tellCrash(crash: string, message: string): void {
     if (crash !== this.#lastCrash) this.#events.crashed(this.family, message);
     this.#lastCrash = crash;
-    if (!isCurrent) return;
-    this.#failed({ code: 'probe-crashed', message: message.split('\n', 1)[0] ?? message });
+  }
+
+  #stopped(fault: Problem): void {
+    this.#failed(fault);
     this.#threads.discard();
     this.#endRun();
   }

@@ -27,8 +27,16 @@ export class Surroundings {
   /** Equal for two moments between which nothing came or went. */
   look(): string {
     const atMs = this.#clock.monotonic();
-    if (this.#seen === undefined || atMs - this.#seen.atMs >= FRESH_MS) this.#seen = { text: this.#text(), atMs };
+    if (this.#seen !== undefined && atMs - this.#seen.atMs < FRESH_MS) return this.#seen.text;
+    const shortages = this.#shortages;
+    const text = this.#text();
+    // What cannot be opened for want of descriptors has not gone.
+    if (this.#seen === undefined || shortages === this.#shortages) this.#seen = { text, atMs };
     return this.#seen.text;
+  }
+
+  get #shortages(): number {
+    return this.#sys.shortages + this.#proc.shortages;
   }
 
   #text(): string {

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
-import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
+import { type ServedAgent, seriesValue, serve, startAgent } from '../support/serve.ts';
 
 /** Nobody else's, since a limit of processes counts all that a user has. */
 const USER = '54321';
@@ -27,20 +27,29 @@ function limit(processes: number): void {
   execFileSync(program, [...words, 'prlimit', `--pid=${agent?.child.pid}`, `--nproc=${processes}:`]);
 }
 
+const flags = (): string[] => [
+  ...['serve', '--no-probe.fpga', '--no-probe.nvidia', '--state.file=', '--refresh.interval=100ms'],
+  ...[`--path.sysfs=${root}/sys`, `--path.procfs=${root}/proc`, `--path.dev=${root}/dev`],
+  ...[`--podresources.socket=${root}/absent.sock`, '--podresources.checkpoint='],
+];
+
+function makeRoot(): void {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-no-threads-'));
+  chmodSync(root, 0o755);
+  for (const path of ['sys', 'proc', 'dev']) mkdirSync(join(root, path));
+}
+
+function plugIn(): void {
+  new TreeWriter(root).apply(infiniband.simulate?.({ gpus: 0, hcas: 1, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} });
+}
+
 describe('a machine without room for another thread', () => {
   it.skipIf(!isRoot)('costs what that thread would have read, and no more, until there is room', async () => {
-    root = mkdtempSync(join(tmpdir(), 'device-agent-no-threads-'));
-    chmodSync(root, 0o755);
-    for (const path of ['sys', 'proc', 'dev']) mkdirSync(join(root, path));
-    agent = await startAgent([
-      ...['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, 'dist/cli/main.js', 'serve'],
-      ...['--no-probe.fpga', '--no-probe.nvidia', '--state.file=', '--refresh.interval=100ms'],
-      ...[`--path.sysfs=${root}/sys`, `--path.procfs=${root}/proc`, `--path.dev=${root}/dev`],
-      ...[`--podresources.socket=${root}/absent.sock`, '--podresources.checkpoint='],
-    ]);
+    makeRoot();
+    agent = await startAgent(['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, 'dist/cli/main.js', ...flags()]);
     await agent.until('the thread is given back', (page) => seriesValue(page, 'device_agent_probe_runs_total') === 3);
     limit(1);
-    new TreeWriter(root).apply(infiniband.simulate?.({ gpus: 0, hcas: 1, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} });
+    plugIn();
     const page = await agent.until(
       'the refusal is told',
       (text) => seriesValue(text, 'device_agent_problems', { code: 'thread-refused' }) === 1,
@@ -49,6 +58,22 @@ describe('a machine without room for another thread', () => {
     limit(MANY);
     await agent.until('the device is read', (text) => seriesValue(text, 'device_present', { device: 'mlx5_0' }) === 1);
     expect((await agent.metrics()).includes('thread-refused')).toBe(false);
+    expect(await agent.stop()).toBe(0);
+  });
+
+  it.skipIf(!isRoot)('says that descriptors are missing where a thread cannot start without, and calls that no bug', async () => {
+    makeRoot();
+    agent = await serve(flags().slice(1));
+    await agent.until('the thread is given back', (page) => seriesValue(page, 'device_agent_probe_runs_total') === 3);
+    const pid = agent.child.pid;
+    const setLimit = (files: number): Buffer => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${files}:`]);
+    // Enough to look whether something came, not for the pipes of a thread.
+    setLimit(readdirSync(`/proc/${pid}/fd`).length + 2);
+    plugIn();
+    await agent.until('it is told', (page) => seriesValue(page, 'device_agent_problems', { code: 'descriptors-exhausted' }) === 1);
+    setLimit(1_000);
+    await agent.until('the device is read', (page) => seriesValue(page, 'device_present', { device: 'mlx5_0' }) === 1);
+    expect(agent.log()).not.toMatch(/probe-crashed|ended with an error/);
     expect(await agent.stop()).toBe(0);
   });
 });
