@@ -24,6 +24,10 @@ const PROGRAMS = {
   'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5', '--interval=1s'] },
   start: { question: 'from the start to listening and to a page with all devices, built and bundled', quick: ['--quick'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--rounds=1', '--seconds=3'] },
+  'in-use': {
+    question: 'CPU of the whole agent at the default interval, against node_exporter',
+    quick: ['--interval=1', '--settle=3', '--seconds=5'],
+  },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
   hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--scrapes=50'] },
 };
