@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts';
 /** Time between two looks where nothing tells of changes: the directory is absent or cannot be watched. */
 const UNTOLD_MS = 500;
 /** And where the system does. Each look wakes the process, which costs more than the look; it is for what the system does not tell of. */
-const TOLD_MS = 5_000;
+const TOLD_MS = 10_000;
 
 export interface EntryWatch {
   close(): void;

@@ -59,7 +59,7 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   }, parts.logger);
   const front = { path: parts.options['telemetry-path'], scrapes, bound, logger: parts.logger };
   const answer = scrapesBefore(vitalSignsBefore(rest, signs), front);
-  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs / 5 });
+  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs });
   boundConnections(server, limits.connections, answer);
   const unsubscribe = parts.store.subscribe?.(() => scrapes.snapshotTaken());
   return {
