@@ -25,7 +25,17 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'node', include: ['test/node/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 120_000 } },
-      { extends: true, test: { name: 'kernel', include: ['test/kernel/**/*.test.ts'], testTimeout: 180_000, hookTimeout: 180_000 } },
+      {
+        extends: true,
+        test: {
+          name: 'kernel',
+          include: ['test/kernel/**/*.test.ts'],
+          // Emulated machines, each of which takes all it gets.
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+        },
+      },
     ],
   },
 });

@@ -34,6 +34,7 @@ export class Guest {
   #server: Server | undefined;
   #socket: Socket | undefined;
   #emulator: ChildProcess | undefined;
+  #hasEnded = false;
   #console = '';
   #nextId = 1;
   readonly #waiting = new Map<number, Waiting>();
@@ -55,7 +56,10 @@ export class Guest {
         this.#console += chunk.toString();
       });
     }
-    this.#emulator.once('exit', () => this.#failAll('the guest ended'));
+    this.#emulator.once('exit', () => {
+      this.#hasEnded = true;
+      this.#failAll('the guest ended');
+    });
     const late = setTimeout(() => this.#failAll(`the guest was not there after ${START_MS} ms`), START_MS);
     this.#server.once('connection', (socket) => {
       this.#socket = socket;
@@ -102,9 +106,10 @@ export class Guest {
   async stop(): Promise<void> {
     this.#socket?.destroy();
     this.#server?.close();
-    if (this.#emulator !== undefined && this.#emulator.exitCode === null) {
-      this.#emulator.kill('SIGTERM');
-      await once(this.#emulator, 'exit');
+    if (this.#emulator !== undefined && !this.#hasEnded) {
+      const exited = once(this.#emulator, 'exit');
+      this.#emulator.kill('SIGKILL');
+      await exited;
     }
     rmSync(this.#directory, { recursive: true, force: true });
   }
@@ -115,7 +120,7 @@ export class Guest {
 
   #ask(question: { readonly command: string } | { readonly url: string }): Promise<Answer> {
     const id = this.#nextId++;
-    if (this.#emulator?.exitCode !== null) throw new Error(`the guest ended:\n${this.console()}`);
+    if (this.#hasEnded) throw new Error(`the guest ended:\n${this.console()}`);
     return new Promise((done, fail) => {
       this.#waiting.set(id, { done, fail });
       this.#socket?.write(`${JSON.stringify({ id, ...question })}\n`);
