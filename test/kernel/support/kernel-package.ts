@@ -24,10 +24,13 @@ export interface Kernel {
 
 export type Found = { readonly kernel: Kernel } | { readonly missing: string };
 
-/** The kernel, from the cache or this machine's package archive. `missing` says why there is none, or why it cannot be booted here. */
-export function findKernel(): Found {
+/**
+ * The kernel, from the cache or this machine's package archive. `missing` says why there is none, or why it cannot be booted here, or
+ * which of the programs that are wanted besides is absent.
+ */
+export function findKernel(programs: readonly string[] = []): Found {
   if (process.arch !== 'x64') return { missing: `the kernel is one for x64, and this machine is ${process.arch}` };
-  const absent = PROGRAMS.find((program) => spawnSync(program, ['--version']).error !== undefined);
+  const absent = [...PROGRAMS, ...programs].find((program) => spawnSync(program, ['--version']).error !== undefined);
   if (absent !== undefined) return { missing: `there is no ${absent}` };
   const dependencies = spawnSync('apt-cache', ['depends', META_PACKAGE], { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } }).stdout;
   const name = /^\s*Depends: (linux-image-\S+)$/m.exec(dependencies)?.[1];
