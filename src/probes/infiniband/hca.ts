@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { DirectoryMark } from '../../host/directory-mark.ts';
 import type { KeptFiles } from '../../host/kept-files.ts';
 import type { KeptGroup } from '../../host/kept-group.ts';
@@ -64,7 +65,7 @@ export class Hca {
 
   /** Reads the slow facts anew and looks for counter files that came or went. */
   refreshFacts(charDevices: CharDevices): void {
-    this.#facts = readHcaFacts(this.#keeper.tree, this.#facts.name, this.place, charDevices);
+    this.#facts = asBefore(this.#facts, readHcaFacts(this.#keeper.tree, this.#facts.name, this.place, charDevices));
     this.#relistDevice();
     for (const port of this.#ports.values()) port.relist();
     this.#plan();
@@ -137,10 +138,15 @@ export class Hca {
     // Virtual and scalable functions report their physical function's link, or nothing.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     if (this.#pcie === undefined || nowMs - this.#pcie.readAtMs >= PCIE_EVERY_MS) {
-      this.#pcie = { sample: readPcie(this.#keeper.tree, pciAddress), readAtMs: nowMs };
+      this.#pcie = { sample: asBefore(this.#pcie?.sample, readPcie(this.#keeper.tree, pciAddress)), readAtMs: nowMs };
     }
     return this.#pcie.sample;
   }
+}
+
+/** The same object while it says the same: nothing is then made, told or judged anew. */
+function asBefore<T>(before: T | undefined, now: T): T {
+  return before !== undefined && isDeepStrictEqual(before, now) ? before : now;
 }
 
 function isSame(a: HcaSample, b: HcaSample): boolean {

@@ -74,6 +74,18 @@ describe.skipIf(!existsSync(IO))('each class of files is read at its own pace', 
     for (let n = 0; n < 3; n += 1) expect(probe.lookAfter(1_000).reads).toBe(HCAS * (LEVELS + COUNTERS));
   });
 
+  it('and what is read again and says the same is the same report', () => {
+    const probe = probeWith({});
+    const first = probe.lookAfter(1_000);
+    const second = probe.lookAfter(120_000);
+    expect(second.reads).toBeGreaterThan(first.reads);
+    expect(second.collection.reports[0]).toBe(first.collection.reports[0]);
+    put(join(root, 'sys/class/infiniband/mlx5_0/sys_image_guid'), 'a088:c203:0000:00ff');
+    const third = probe.lookAfter(120_000);
+    expect(third.collection.reports[0]?.device.attributes).toMatchObject({ systemImageGuid: 'a088:c203:0000:00ff' });
+    expect(third.collection.reports[1]).toBe(first.collection.reports[1]);
+  });
+
   it('counters not before counter-interval is over', () => {
     const probe = probeWith({ 'counter-interval': '10s' });
     put(port(0, 'counters/port_rcv_data'), '7');
