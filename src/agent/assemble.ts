@@ -68,7 +68,7 @@ export class Assembler {
     this.#settings = settings;
     this.#judge = judge;
     this.#resolvers = new ResolverKeeper(settings);
-    for (const { device, readAtMs } of known)
+    for (const { device, readAtMs } of known.filter((one) => !known.some((other) => isLaterName(other, one))))
       this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, readAtMs, isUnread: true });
   }
 
@@ -107,8 +107,10 @@ export class Assembler {
       if (latest.collection.complete !== false) complete.add(state.family);
       for (const report of latest.collection.reports) present.set(deviceKey(report.device), { report, readAtMs: latest.readAtMs });
     }
+    const came = new Set([...present].filter(([key]) => !this.#known.has(key)).map(([, { report }]) => bodyOf(report.device)));
     for (const [key, known] of this.#known) {
-      if (present.has(key)) continue;
+      // Under another name it is not missing: udev renames HCAs when their driver is loaded anew.
+      if (present.has(key) || (known.report.device.uuid !== undefined && came.has(bodyOf(known.report.device)))) continue;
       const missingSinceMs = known.missingSinceMs ?? (complete.has(known.report.device.family) ? nowMs : undefined);
       if (missingSinceMs === undefined) present.set(key, known);
       else if (nowMs - missingSinceMs < this.#settings.missingRetentionMs) present.set(key, { ...known, missingSinceMs });
@@ -138,6 +140,15 @@ function areEqualSets(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   if (a.size !== b.size) return false;
   for (const item of a) if (!b.has(item)) return false;
   return true;
+}
+
+function isLaterName(a: KnownDevice, b: KnownDevice): boolean {
+  return a.readAtMs > b.readAtMs && b.device.uuid !== undefined && bodyOf(a.device) === bodyOf(b.device);
+}
+
+/** What stays of a device when it gets another name. */
+function bodyOf({ family, kind, uuid, pciAddress }: Device): string {
+  return [family, kind, uuid, pciAddress].join('\u0003');
 }
 
 const NOBODY: readonly Allocation[] = [];

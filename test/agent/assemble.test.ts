@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Assembler, type Inputs, type Judged } from '../../src/agent/assemble.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
 import type { Collection } from '../../src/model/collection.ts';
+import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import { Readings } from '../../src/model/readings.ts';
 import { allocation, device, familyState, podResources, report } from '../support/snapshots.ts';
@@ -45,6 +46,36 @@ describe('assembling a snapshot', () => {
     const back = assembler.assemble(inputs({ reports: [a], problems: [] }, 20), 20);
     expect(back.devices[0]?.missingSinceMs).toBeUndefined();
     expect(back.devices[0]?.readings).toHaveLength(1);
+  });
+
+  it('calls no device missing that came back under another name, the same function with the same UUID', () => {
+    const named = (id: string, more: Partial<Device> = {}): Collection => ({
+      reports: [report({ device: device({ id, uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0', ...more }) })],
+      problems: [],
+    });
+    const keys = (...collections: readonly Collection[]): string[] => {
+      const assembler = new Assembler(settings, allHealthy);
+      const [last] = collections.map((collection, at) => assembler.assemble(inputs(collection, at), at)).slice(-1);
+      return (last?.devices ?? []).map(({ key, missingSinceMs }) => (missingSinceMs === undefined ? key : `${key} missing`));
+    };
+    expect(keys(named('a'), named('b'))).toEqual(['toy/b']);
+    expect(keys(named('a'), { reports: [], problems: [] }, named('b')), 'after it was missing').toEqual(['toy/b']);
+    expect(keys(named('a'), named('b'), named('a')), 'there and back').toEqual(['toy/a']);
+    expect(keys(named('a'), named('b', { pciAddress: '0000:11:00.0' })), 'in another slot').toEqual(['toy/a missing', 'toy/b']);
+    expect(keys(named('a'), named('b', { uuid: 'e41d:2d03:0050:5b3d' })), 'another card').toEqual(['toy/a missing', 'toy/b']);
+    const both: Collection = { reports: [...named('a').reports, ...named('b').reports], problems: [] };
+    expect(keys(both, named('b')), 'one of two that were there').toEqual(['toy/a missing', 'toy/b']);
+  });
+
+  it('takes the later of two names that an earlier run knew one device by', () => {
+    const one = { uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0' };
+    const known = [
+      { device: device({ id: 'a', ...one }), readAtMs: 5 },
+      { device: device({ id: 'b', ...one }), readAtMs: 7 },
+      { device: device({ id: 'c' }), readAtMs: 5 },
+    ];
+    const { devices } = new Assembler(settings, allHealthy, known).assemble(inputs(undefined, 0), 10);
+    expect(devices.map(({ key }) => key)).toEqual(['toy/b', 'toy/c']);
   });
 
   it('calls no device missing when the probe could not look, but lets its readings grow stale', () => {
