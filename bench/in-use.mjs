@@ -15,7 +15,7 @@ import { makeBundle } from './parts/shipped.mjs';
 const { values } = parseArgs({
   options: {
     interval: { type: 'string', default: '10' },
-    settle: { type: 'string', default: '300' },
+    settle: { type: 'string', default: '600' },
     seconds: { type: 'string', default: '300' },
     only: { type: 'string' },
   },

@@ -3,8 +3,11 @@ import type { Collection } from '../model/collection.ts';
 
 /** Runs in a row that have to find nothing: a driver may need some seconds from its first sign to its first device. */
 const EMPTY_RUNS = 3;
-/** What comes without leaving a trace in the surroundings is found after this time at the latest. */
-const REST_MS = 600_000;
+/**
+ * What comes without leaving a trace in the surroundings, as a library that is put beside its driver later, is found by looking
+ * nevertheless: soon after a trace, and then ever more seldom, since each look starts a thread.
+ */
+const REST_MS = { first: 60_000, longest: 3_600_000 };
 
 /**
  * Tells when a family is not on this node: nothing found, several times, and never anything before. Most nodes lack most families, and a
@@ -16,6 +19,7 @@ export class Absence {
   readonly #look: () => string;
   #emptyRuns = 0;
   #isKnown = false;
+  #restMs = REST_MS.first;
   #restUntilMs = 0;
   /** What the surroundings were before the last run. */
   #surroundings = '';
@@ -35,11 +39,15 @@ export class Absence {
   /** Takes note of what a run found. True when the thread is not needed for a while. */
   saw({ reports, problems, complete }: Collection): boolean {
     if (reports.length > 0) this.#isKnown = true;
-    if (this.#before !== this.#surroundings) this.#emptyRuns = 0;
+    if (this.#before !== this.#surroundings) {
+      this.#emptyRuns = 0;
+      this.#restMs = REST_MS.first;
+    }
     this.#surroundings = this.#before;
     this.#emptyRuns = this.#isKnown || problems.length > 0 || complete === false ? 0 : this.#emptyRuns + 1;
     const isAbsent = this.#emptyRuns >= EMPTY_RUNS;
-    this.#restUntilMs = isAbsent ? this.#clock.monotonic() + REST_MS : 0;
+    this.#restUntilMs = isAbsent ? this.#clock.monotonic() + this.#restMs : 0;
+    if (isAbsent) this.#restMs = Math.min(2 * this.#restMs, REST_MS.longest);
     return isAbsent;
   }
 

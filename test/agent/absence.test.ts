@@ -20,16 +20,29 @@ function run(absence: Absence, collection: Collection): boolean {
 const thrice = (absence: Absence, collection: Collection): boolean[] => [1, 2, 3].map(() => run(absence, collection));
 
 describe('a family', () => {
-  it('rests for ten minutes when three runs found nothing, and again after one more', () => {
+  it('rests when three runs found nothing, and after each one more twice as long, an hour at most', () => {
     const { absence, wait } = start();
     expect(thrice(absence, NOTHING)).toEqual([false, false, true]);
-    expect(absence.isResting()).toBe(true);
-    wait(599_999);
-    expect(absence.isResting()).toBe(true);
-    wait(1);
+    for (const minutes of [1, 2, 4, 8, 16, 32, 60, 60]) {
+      wait(minutes * 60_000 - 1);
+      expect(absence.isResting(), `${minutes} minutes`).toBe(true);
+      wait(1);
+      expect(absence.isResting(), `${minutes} minutes`).toBe(false);
+      expect(run(absence, NOTHING)).toBe(true);
+    }
+  });
+
+  it('rests shortly again after something came', () => {
+    const { absence, wait, appear } = start();
+    thrice(absence, NOTHING);
+    for (let n = 0; n < 5; n += 1) {
+      wait(3_600_000);
+      run(absence, NOTHING);
+    }
+    appear('nvidia');
+    thrice(absence, NOTHING);
+    wait(60_000);
     expect(absence.isResting()).toBe(false);
-    expect(run(absence, NOTHING)).toBe(true);
-    expect(absence.isResting()).toBe(true);
   });
 
   it('is looked for as soon as something comes, three times, for its first device may come after its driver', () => {
