@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { addDriverLibrary } from './parts/driver-library.mjs';
-import { cpuMillis, hasCompiler, report } from './parts/measure.mjs';
+import { cpuSeconds, hasCompiler, report } from './parts/measure.mjs';
 import { nodeExporters } from './parts/node-exporters.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
 import { fetchText, startNodeExporter } from './parts/peers.mjs';
@@ -54,9 +54,10 @@ async function measure({ name, pods, driverGpus, ...devices }, at) {
     await sleep((INTERVAL_MS / MACHINES.length) * at);
     const turns = (seconds) => Math.max(1, Math.round((Number(seconds) * 1_000) / INTERVAL_MS));
     for (let turn = 0; turn < turns(values.settle); turn += 1) await takeTurn(node, running);
-    const before = running.map(({ pid }) => cpuMillis(pid));
+    // By the process, since threads that ended count too.
+    const before = running.map(({ pid }) => cpuSeconds(pid));
     for (let turn = 0; turn < turns(values.seconds); turn += 1) await takeTurn(node, running);
-    const took = running.map(({ pid }, n) => (cpuMillis(pid) - before[n]) / turns(values.seconds));
+    const took = running.map(({ pid }, n) => ((cpuSeconds(pid) - before[n]) * 1_000) / turns(values.seconds));
     return running.map(({ who }, n) => ({
       machine: name,
       who,
