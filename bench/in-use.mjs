@@ -4,7 +4,7 @@
 // nearly all of it is waiting.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { addDriverLibrary } from './parts/driver-library.mjs';
+import { driverFlags } from './parts/driver-library.mjs';
 import { cpuSeconds, hasCompiler, report } from './parts/measure.mjs';
 import { nodeExporters } from './parts/node-exporters.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
@@ -41,8 +41,7 @@ try {
 
 async function measure({ name, pods, driverGpus, ...devices }, at) {
   const node = await makeNode(devices);
-  const library = driverGpus === undefined ? undefined : await addDriverLibrary(node, driverGpus);
-  const flags = library === undefined ? [] : ['--probe.nvidia.source=nvml', `--probe.nvidia.nvml-library=${library}`];
+  const flags = await driverFlags(node, driverGpus);
   const ids = Array.from({ length: (devices.hcas ?? 0) + (devices.vfs ?? 0) }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, pods, ids);
   const agent = await startServe(node, kubelet, { interval: `${INTERVAL_MS}ms`, flags, start: bundle.image });

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { DIST } from './parts/dist.mjs';
-import { addDriverLibrary } from './parts/driver-library.mjs';
+import { driverFlags } from './parts/driver-library.mjs';
 import { hasCompiler, openDescriptors, report, rssMiB, summary } from './parts/measure.mjs';
 import { nodeExporters } from './parts/node-exporters.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
@@ -62,10 +62,7 @@ async function measure({ name, goal, ...machine }) {
 
 async function measureOnce({ pods, driverGpus, ...devices }) {
   const node = await makeNode(devices);
-  const flags = [];
-  if (driverGpus !== undefined) {
-    flags.push('--probe.nvidia.source=nvml', `--probe.nvidia.nvml-library=${await addDriverLibrary(node, driverGpus)}`);
-  }
+  const flags = await driverFlags(node, driverGpus);
   const ids = Array.from({ length: (devices.hcas ?? 0) + (devices.vfs ?? 0) }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, pods, ids);
   const running = {};

@@ -8,8 +8,14 @@ import { build } from 'esbuild';
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const PCI_FILES = { vendor: '0x10de', class: '0x030200', numa_node: '0', aer_dev_correctable: 'RxErr 0\nTOTAL_ERR_COR 0' };
 
-/** Puts `count` GPUs on a node: the PCI functions below its sysfs, and the library, whose path it gives back. */
-export async function addDriverLibrary(node, count) {
+/** Puts `count` GPUs on a node, none by default, and gives the flags by which an agent finds them through their driver's library. */
+export async function driverFlags(node, count) {
+  if (count === undefined) return [];
+  return ['--probe.nvidia.source=nvml', `--probe.nvidia.nvml-library=${await addDriverLibrary(node, count)}`];
+}
+
+/** The PCI functions below the node's sysfs, and the library, whose path it gives back. */
+async function addDriverLibrary(node, count) {
   const { hopper, scriptOf } = await scripted(node.root);
   const gpus = Array.from({ length: count }, (_, index) => ({ ...hopper(index), processes: [] }));
   for (const { values } of gpus) {

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../host/clock.ts';
+import { endsWithin } from '../host/ends-within.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { HealthEngine } from './engine.ts';
 import type { HealthMemory } from './memory.ts';
@@ -69,15 +70,4 @@ export function createJournal(options: JournalOptions): Journal {
     },
     close: enqueue,
   };
-}
-
-/** Whether a promise ends within that time. */
-async function endsWithin(promise: Promise<void>, limitMs: number, clock: Clock): Promise<boolean> {
-  let cancel = (): void => {};
-  const limit = new Promise<false>((resolve) => {
-    cancel = clock.after(limitMs, () => resolve(false));
-  });
-  const ended = await Promise.race([promise.then(() => true), limit]);
-  cancel();
-  return ended;
 }

@@ -1,6 +1,7 @@
 import { type handleUnaryCall, status } from '@grpc/grpc-js';
 import type { DevicePluginServer } from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../host/clock.ts';
+import { endsWithin } from '../host/ends-within.ts';
 import { DurationTally } from '../model/duration-counts.ts';
 import { ListStream } from './list-stream.ts';
 import { preferenceOf } from './preferred.ts';
@@ -118,7 +119,7 @@ export class PluginService {
   async #checkBeforeStart(ids: readonly string[]): Promise<object> {
     const { supply, refresh, clock } = this.#parts;
     if (supply.resource.preStart !== true) return {};
-    if (refresh !== undefined) await within(clock, REFRESH_LIMIT_MS, refresh());
+    if (refresh !== undefined) await endsWithin(refresh(), REFRESH_LIMIT_MS, clock);
     supply.check(ids);
     return {};
   }
@@ -151,14 +152,4 @@ export class PluginService {
 function serviceError(error: unknown): { code: number; details: string } {
   if (error instanceof Refusal) return { code: STATUS_OF[error.reason], details: error.message };
   return { code: status.INTERNAL, details: error instanceof Error ? error.message : String(error) };
-}
-
-/** Waits for a promise, but no longer than that; how it ended does not matter. */
-async function within(clock: Clock, limitMs: number, promise: Promise<unknown>): Promise<void> {
-  let cancel = (): void => {};
-  const limit = new Promise<void>((resolve) => {
-    cancel = clock.after(limitMs, resolve);
-  });
-  await Promise.race([promise.catch(() => {}), limit]);
-  cancel();
 }
