@@ -8,6 +8,7 @@ const EMPTY_RUNS = 3;
  * nevertheless: soon after a trace, and then ever more seldom, since each look starts a thread.
  */
 const REST_MS = { first: 60_000, longest: 3_600_000 };
+const REST_GROWTH = 8;
 
 /**
  * Tells when a family is not on this node: nothing found, several times, and never anything before. Most nodes lack most families, and a
@@ -47,7 +48,7 @@ export class Absence {
     this.#emptyRuns = this.#isKnown || problems.length > 0 || complete === false ? 0 : this.#emptyRuns + 1;
     const isAbsent = this.#emptyRuns >= EMPTY_RUNS;
     this.#restUntilMs = isAbsent ? this.#clock.monotonic() + this.#restMs : 0;
-    if (isAbsent) this.#restMs = Math.min(2 * this.#restMs, REST_MS.longest);
+    if (isAbsent) this.#restMs = Math.min(REST_GROWTH * this.#restMs, REST_MS.longest);
     return isAbsent;
   }
 

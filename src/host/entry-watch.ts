@@ -1,24 +1,29 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import type { Clock } from './clock.ts';
 
-/** Time between two looks where nothing tells of changes: the directory is absent or cannot be watched. */
+/** Time between two looks where the system cannot tell of changes. */
 const UNTOLD_MS = 500;
-/** And where the system does. Each look wakes the process, which costs more than the look; it is for what the system does not tell of. */
-const TOLD_MS = 10_000;
+/**
+ * And where it does, for what it does not tell of. Each look wakes the process, which costs more than the look: whoever is awake at a
+ * shorter interval anyway looks himself.
+ */
+const TOLD_MS = 15_000;
 
 export interface EntryWatch {
+  /** Looks now, and puts off the look that would have come by itself. */
+  look(): void;
   close(): void;
 }
 
 /**
- * Watches one name in a directory. The directory is watched, since files and sockets are replaced by renaming; a poll stands behind
- * it, for directories that are absent, made anew or moved, or on file systems without events. `fingerprint` is what must differ for
- * `onChange` to be called.
+ * Watches one name in a directory. The directory is watched, since files and sockets are replaced by renaming, and while it is absent the
+ * nearest one above it; a poll stands behind it, for directories that are moved, or on file systems without events. `fingerprint` is
+ * what must differ for `onChange` to be called.
  */
 export function watchEntry(path: string, fingerprint: () => string, onChange: () => void, clock: Clock): EntryWatch {
   const watch = new Watch(path, fingerprint, onChange, clock);
-  watch.poll();
+  watch.look();
   return watch;
 }
 
@@ -28,10 +33,10 @@ class Watch implements EntryWatch {
   readonly #onChange: () => void;
   readonly #clock: Clock;
   #watcher: FSWatcher | undefined;
-  /** Identity of the directory that the watcher is on. */
-  #watched: string | undefined;
+  /** What the watcher is on. */
+  #watched: Place | undefined;
   #last: string;
-  #cancelPoll = (): void => {};
+  #cancelLook = (): void => {};
   #closed = false;
 
   constructor(path: string, fingerprint: () => string, onChange: () => void, clock: Clock) {
@@ -42,53 +47,61 @@ class Watch implements EntryWatch {
     this.#last = fingerprint();
   }
 
-  poll(): void {
+  look(): void {
+    if (this.#closed) return;
     this.#follow();
-    this.#look();
-    this.#pollLater();
+    this.#compare();
+    this.#lookLater();
   }
 
   close(): void {
     this.#closed = true;
-    this.#cancelPoll();
+    this.#cancelLook();
     this.#stopWatching();
   }
 
-  #pollLater(): void {
-    this.#cancelPoll();
-    if (!this.#closed) this.#cancelPoll = this.#clock.after(this.#watcher === undefined ? UNTOLD_MS : TOLD_MS, () => this.poll());
+  #lookLater(): void {
+    this.#cancelLook();
+    if (!this.#closed) this.#cancelLook = this.#clock.after(this.#watcher === undefined ? UNTOLD_MS : TOLD_MS, () => this.look());
   }
 
-  #look(): void {
-    if (this.#closed) return;
+  #compare(): void {
     const now = this.#fingerprint();
     if (now === this.#last) return;
     this.#last = now;
     this.#onChange();
   }
 
-  /** The end of the directory itself is told as a renaming, like that of any name in it. */
-  #told(event: string): void {
-    if (this.#closed) return;
-    if (event === 'rename' && directoryIdentity(this.#directory) !== this.#watched) this.poll();
-    else this.#look();
+  /** The end of a directory itself is told as a renaming, like that of any name in it. */
+  #told(event: string, name: string | null): void {
+    if (this.#closed || this.#watched === undefined) return;
+    const { path, identity, next } = this.#watched;
+    const isOther = event === 'rename' && directoryIdentity(path) !== identity;
+    if (isOther || (next !== undefined && (name === null || name === next))) this.look();
+    else if (next === undefined) this.#compare();
   }
 
-  /** Puts the watcher on the directory that is there now. */
+  /** Puts the watcher on the directory that is there now, or on the one in which it has to appear first. */
   #follow(): void {
-    const present = directoryIdentity(this.#directory);
-    if (present === this.#watched) return;
+    let present = nearest(this.#directory);
+    // What appears before the watcher is on its place is not told.
+    while (present.identity !== this.#watched?.identity && this.#watch(present)) present = nearest(this.#directory);
+  }
+
+  #watch(place: Place): boolean {
     this.#stopWatching();
-    if (present === undefined) return;
+    if (place.identity === undefined) return false;
     try {
-      this.#watcher = watch(this.#directory, { persistent: false }, (event) => this.#told(event));
+      this.#watcher = watch(place.path, { persistent: false }, (event, name) => this.#told(event, name));
       this.#watcher.on('error', () => {
         this.#stopWatching();
-        this.#pollLater();
+        this.#lookLater();
       });
-      this.#watched = present;
+      this.#watched = place;
+      return true;
     } catch {
-      // Out of inotify watches, or the directory went away again: the poll goes on.
+      // Out of inotify watches, or the directory went away again: the looks go on.
+      return false;
     }
   }
 
@@ -97,6 +110,24 @@ class Watch implements EntryWatch {
     this.#watcher = undefined;
     this.#watched = undefined;
   }
+}
+
+interface Place {
+  readonly path: string;
+  /** Undefined where not even the root can be looked at. */
+  readonly identity: string | undefined;
+  /** The name that has to appear in it; undefined for the directory that was asked for. */
+  readonly next?: string;
+}
+
+/** The directory, or the nearest one above it that is there. */
+function nearest(directory: string): Place {
+  let place: Place = { path: directory, identity: directoryIdentity(directory) };
+  while (place.identity === undefined && dirname(place.path) !== place.path) {
+    const path = dirname(place.path);
+    place = { path, identity: directoryIdentity(path), next: basename(place.path) };
+  }
+  return place;
 }
 
 function directoryIdentity(directory: string): string | undefined {

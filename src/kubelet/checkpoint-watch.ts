@@ -16,6 +16,7 @@ export function watchCheckpoint(path: string, onChange: () => void, clock: Clock
   };
   const watch = watchEntry(path, () => fileMark(path), settle, clock);
   return {
+    look: () => watch.look(),
     close: () => {
       watch.close();
       cancel?.();

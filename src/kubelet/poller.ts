@@ -112,6 +112,8 @@ class Poller implements PodResourcesPoller {
 
   async #run(): Promise<void> {
     this.#startedMs = this.#clock.monotonic();
+    // While the process is awake anyway. What they find is asked now.
+    for (const watch of this.#watches) watch.look();
     this.#soonAlarm.cancel();
     const result = await this.#client.list();
     if (this.#closed) return;

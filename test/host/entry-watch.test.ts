@@ -24,9 +24,9 @@ function contentOf(path: string): string {
   }
 }
 
-/** A watch on `<root>/watched/file` by its content. The clock stands still unless the test moves it. */
-function watchFile() {
-  const path = join(root, 'watched/file');
+/** A watch on a file by its content. The clock stands still unless the test moves it. */
+function watchFile(below = 'watched/file') {
+  const path = join(root, below);
   const clock = new ManualClock();
   const { onChange, until } = changes();
   const seen: string[] = [];
@@ -59,40 +59,57 @@ describe('a watch on a name in a directory', () => {
     await until(() => seen.at(-1) === 'absent');
   });
 
-  it('looks for itself where there is no directory yet, and is told again once there is one', async () => {
-    const { clock, seen, until, write } = watchFile();
-    write('first');
-    clock.advance(500);
-    expect(seen).toEqual(['first']);
-    write('second');
-    await until(() => seen.at(-1) === 'second');
+  it('is told of directories that have to be made first, while no time passes', async () => {
+    for (const path of ['watched/file', 'a/b/c/watched/file']) {
+      const { seen, until, write } = watchFile(path);
+      write('first');
+      await until(() => seen.at(-1) === 'first');
+      write('second');
+      await until(() => seen.at(-1) === 'second');
+    }
   });
 
-  it('looks for itself from the end of the directory on, and finds the next one', async () => {
-    const { path, clock, seen, until, write } = watchFile();
+  it('is told of the end of the directory, of one above it, and of the next ones', async () => {
+    const { path, seen, until, write } = watchFile('above/watched/file');
     write('first');
-    clock.advance(500);
-    rmSync(dirname(path), { recursive: true });
-    await until(() => seen.at(-1) === 'absent');
-    write('in the next directory');
-    // The end of the directory is told after that of the file. All turns together are less than the time between two looks while told.
-    for (let turn = 0; turn < 9 && seen.at(-1) === 'absent'; turn += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      clock.advance(500);
+    await until(() => seen.at(-1) === 'first');
+    for (const ending of [dirname(path), dirname(dirname(path))]) {
+      rmSync(ending, { recursive: true });
+      await until(() => seen.at(-1) === 'absent');
+      write('in the next directory');
+      await until(() => seen.at(-1) === 'in the next directory');
+      write('told again');
+      await until(() => seen.at(-1) === 'told again');
     }
-    expect(seen.at(-1)).toBe('in the next directory');
-    write('told again');
-    await until(() => seen.at(-1) === 'told again');
+  });
+
+  it('is not woken by what else happens above an absent directory', async () => {
+    let looks = 0;
+    const counting = watchEntry(
+      join(root, 'absent/file'),
+      () => {
+        looks += 1;
+        return 'the same';
+      },
+      () => {},
+      new ManualClock(),
+    );
+    const { seen, until, write } = watchFile('other/file');
+    const before = looks;
+    write('something');
+    await until(() => seen.at(-1) === 'something');
+    counting.close();
+    expect(looks).toBe(before);
   });
 
   it('finds a directory that was put in place of the watched one, of which nothing tells', async () => {
     const { path, clock, seen, until, write } = watchFile();
     write('first');
-    clock.advance(500);
+    clock.advance(15_000);
     renameSync(root, `${root}.old`);
     try {
       write('of another tree');
-      clock.advance(10_000);
+      clock.advance(15_000);
       expect(seen.at(-1)).toBe('of another tree');
       write('and told of');
       await until(() => contentOf(path) === seen.at(-1));
@@ -118,7 +135,7 @@ describe('a watch on a name in a directory', () => {
     const before = looks;
     clock.advance(60_000);
     counting.close();
-    expect(looks - before).toBe(6);
+    expect(looks - before).toBe(4);
     expect(clock.pendingTimers).toBe(1);
   });
 });
