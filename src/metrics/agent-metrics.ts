@@ -6,7 +6,8 @@ import { known, labelText } from './labels.ts';
 import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
 import { addProcess } from './process-metrics.ts';
-import { DROP_REASONS, type DropReason, type SeriesPage } from './series-page.ts';
+import { DROP_REASONS, type DropReason } from './section.ts';
+import type { SeriesPage } from './series-page.ts';
 
 const AGENT = 'Agent.';
 const FACTS = 'systeminformation, at start and a few times a day.';

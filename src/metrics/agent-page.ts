@@ -4,7 +4,7 @@ import { addAgent } from './agent-metrics.ts';
 import type { HardwarePage } from './hardware-pages.ts';
 import { END, type Format, renderPage } from './render.ts';
 import { SeriesPage } from './series-page.ts';
-import { joinMetrics, type WrittenPage, writePage } from './written-page.ts';
+import { haveSameSeries, joinMetrics, type WrittenPage, writePage } from './written-page.ts';
 
 /** Scrapes no further apart than this are shown the same numbers: they would not tell them apart from a slower answer. */
 const TOGETHER_MS = 100;
@@ -47,10 +47,12 @@ export class AgentPage {
   async #write(shown: HardwarePage | undefined, format: Format): Promise<Buffer> {
     const page = new SeriesPage();
     addAgent(page, this.#stats(), shown);
-    const isKnown = this.#series !== undefined && page.hasSeriesOf(this.#series.page);
-    const written = writePage(page, this.#series);
+    const last = this.#series;
+    const sections = [page.section(last?.sections[0])];
+    const written = writePage(sections, last);
     this.#series = written;
-    const text = isKnown ? framed(written, format) : await renderPage(page.finish(), format);
+    const isKnown = last !== undefined && haveSameSeries(sections, last.sections);
+    const text = isKnown ? framed(written, format) : await renderPage(sections, format);
     // In the text format a blank line stands between any two metrics.
     const isFollowing = shown !== undefined && shown.bytes(format).length > 0;
     return Buffer.from(format === 'text' && isFollowing ? `\n${text}` : text);

@@ -1,5 +1,5 @@
 import type { Device } from '../model/device.ts';
-import { type ActiveCondition, HEALTH_STATES } from '../model/health.ts';
+import { type ActiveCondition, HEALTH_STATES, type Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { known, type LabelText, labelText } from './labels.ts';
@@ -56,16 +56,23 @@ export const deviceMetrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
+/** What the series of {@link addDevice} are made of, besides the labels. */
+export type DeviceStanding = Pick<DeviceState, 'missingSinceMs' | 'stale' | 'verdict'>;
+
 /** Series of one device that come from its identity, whose labels are given, and its verdict, not from its readings. */
-export function addDevice(page: SeriesPage, state: DeviceState, label: LabelText, identity: LabelText): void {
+export function addDevice(page: SeriesPage, state: DeviceStanding, label: LabelText, identity: LabelText): void {
   page.add(deviceMetrics.info, label, 1, identity);
   if (state.missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
   else if (!state.stale) page.add(deviceMetrics.present, label, 1);
-  page.add(deviceMetrics.lastRead, label, state.readAtMs / 1_000);
-  addVerdict(page, state, label);
+  addVerdict(page, state.verdict, label);
 }
 
-function addVerdict(page: SeriesPage, { verdict }: DeviceState, label: LabelText): void {
+/** Apart from the others, since it differs each time. */
+export function addLastRead(page: SeriesPage, { readAtMs }: Pick<DeviceState, 'readAtMs'>, label: LabelText): void {
+  page.add(deviceMetrics.lastRead, label, readAtMs / 1_000);
+}
+
+function addVerdict(page: SeriesPage, verdict: Verdict, label: LabelText): void {
   if (verdict.state !== 'unknown') page.add(deviceMetrics.healthy, label, verdict.state === 'unhealthy' ? 0 : 1);
   for (const state of HEALTH_STATES) {
     page.add(deviceMetrics.health, label, state === verdict.state ? 1 : 0, labelText({ state }));

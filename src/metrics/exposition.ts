@@ -3,7 +3,7 @@ import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { AgentPage } from './agent-page.ts';
 import { type HardwarePage, HardwarePages } from './hardware-pages.ts';
-import { createCatalogue, type FamilyMetrics, ReadingWriter } from './reading-metrics.ts';
+import { createCatalogue, type FamilyMetrics } from './reading-metrics.ts';
 import { CONTENT_TYPES, type Format } from './render.ts';
 
 export interface ExpositionSources {
@@ -38,7 +38,7 @@ export interface Exposition {
 const NOTHING = Buffer.alloc(0);
 
 export function createExposition(sources: ExpositionSources): Exposition {
-  const pages = new HardwarePages(new ReadingWriter(createCatalogue(sources.families)));
+  const pages = new HardwarePages(createCatalogue(sources.families));
   const agent = new AgentPage(() => sources.agent(), sources.clock ?? systemClock);
   let latest: HardwarePage | undefined;
 

@@ -1,10 +1,10 @@
 import type { Snapshot } from '../model/snapshot.ts';
 import type { PageFacts } from './agent-metrics.ts';
-import { addContainers } from './container-metrics.ts';
+import { HardwareSections } from './hardware-sections.ts';
 import type { Layout } from './layout.ts';
-import type { ReadingWriter } from './reading-metrics.ts';
+import type { Catalogue } from './reading-metrics.ts';
 import type { Format } from './render.ts';
-import { SeriesPage } from './series-page.ts';
+import { droppedOf } from './section.ts';
 import { joinMetrics, type WrittenPage, writePage } from './written-page.ts';
 
 /** Devices and containers of one snapshot, written at most once per format. */
@@ -20,25 +20,22 @@ export interface HardwarePage {
  * series in the same order, the same labels, and metrics of which no value changed. Only the rest is written anew.
  */
 export class HardwarePages {
-  readonly #writer: ReadingWriter;
-  #last: WrittenPage | undefined;
+  readonly #sections: HardwareSections;
+  #last: { readonly written: WrittenPage; readonly series: PageFacts['series'] } | undefined;
 
-  constructor(writer: ReadingWriter) {
-    this.#writer = writer;
+  constructor(catalogue: Catalogue) {
+    this.#sections = new HardwareSections(catalogue);
   }
 
   of(snapshot: Snapshot): HardwarePage {
-    const page = new SeriesPage();
-    this.#writer.addDevices(page, snapshot);
-    addContainers(page, snapshot);
-    this.#writer.addContainers(page, snapshot);
-    const written = writePage(page, this.#last);
-    this.#last = written;
-    if (written.layout.duplicates > 0) page.drop('duplicate', written.layout.duplicates);
+    const written = writePage(this.#sections.of(snapshot), this.#last?.written);
+    const { layout, sections } = written;
+    const series = this.#last?.written.layout === layout ? this.#last.series : countSeries(layout);
+    this.#last = { written, series };
     const pages = new Map<Format, Buffer>();
     return {
       snapshot,
-      facts: { series: countSeries(written.layout), dropped: page.dropped },
+      facts: { series, dropped: droppedOf(sections, layout.duplicates) },
       bytes(format) {
         const bytes = pages.get(format) ?? joinMetrics(written, format);
         pages.set(format, bytes);
@@ -50,6 +47,6 @@ export class HardwarePages {
 
 function countSeries({ metrics }: Layout): PageFacts['series'] {
   const series = { device: 0, container: 0 };
-  for (const { declared, places } of metrics) series[declared.name.startsWith('container_') ? 'container' : 'device'] += places.length;
+  for (const { declared, names } of metrics) series[declared.name.startsWith('container_') ? 'container' : 'device'] += names.length;
   return series;
 }

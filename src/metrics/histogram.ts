@@ -1,7 +1,7 @@
 import { DURATION_BOUNDS, type DurationCounts } from '../model/duration-counts.ts';
 import type { AgentMetricSpec } from '../model/metric.ts';
+import type { Declared } from './declared.ts';
 import { type LabelText, labelText } from './labels.ts';
-import type { Declared } from './layout.ts';
 import type { SeriesPage } from './series-page.ts';
 
 /** The samples that one histogram of durations has for each set of labels. */

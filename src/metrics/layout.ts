@@ -1,30 +1,13 @@
-import type { AgentMetricSpec } from '../model/metric.ts';
+import type { Declared } from './declared.ts';
 import { joinLabels, type LabelText } from './labels.ts';
+import type { Section, SeriesList } from './section.ts';
 
-/** What a page needs to know of a metric. */
-export interface Declared extends Pick<AgentMetricSpec, 'name' | 'type' | 'help'> {
-  /** Present for a metric that has several samples for each set of labels: which one it is. */
-  readonly sample?: {
-    /** What its name has after that of the metric. */
-    readonly suffix: string;
-    /** Those that stand after the others. */
-    readonly labels: LabelText;
-    /** Its place among the samples of the same labels. */
-    readonly rank: number;
-  };
-}
-
-/** Series in the order in which they were added. */
-export interface AddedSeries {
-  readonly size: number;
-  declaredAt(at: number): Declared;
-  labelsAt(at: number): LabelText;
-}
-
-/** Where the series of one metric stand among the added ones, ordered by their labels. */
+/** Where the series of one metric stand in the sections of a page, ordered by their labels. */
 export interface MetricLayout {
   readonly declared: Declared;
-  readonly places: readonly number[];
+  /** Of each sample the number of its section, and its place in it. */
+  readonly sections: Int32Array;
+  readonly places: Int32Array;
   /** Of each sample. */
   readonly names: readonly string[];
   readonly labels: readonly LabelText[];
@@ -37,34 +20,50 @@ export interface Layout {
   readonly duplicates: number;
 }
 
-/** Orders series by name and labels; of two with the same name and labels the first one added stays. */
-export function layOut(added: AddedSeries): Layout {
-  const byName = new Map<string, number[]>();
-  for (let at = 0; at < added.size; at += 1) {
-    const { name } = added.declaredAt(at);
-    const places = byName.get(name);
-    if (places === undefined) byName.set(name, [at]);
-    else places.push(at);
-  }
-  const metrics = [...byName.keys()].sort().map((name) => orderByLabels(added, byName.get(name) as number[]));
-  const placed = metrics.reduce((sum, { places }) => sum + places.length, 0);
-  return { metrics, duplicates: added.size - placed };
+/** One series as it was added. */
+interface Added {
+  readonly section: number;
+  readonly place: number;
+  readonly declared: Declared;
+  readonly labels: LabelText;
 }
 
-function orderByLabels(added: AddedSeries, places: readonly number[]): MetricLayout {
-  const all = places.map((place) => ({ place, labels: added.labelsAt(place), sample: added.declaredAt(place).sample }));
-  all.sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : rankOf(a) - rankOf(b)));
-  const unique = all.filter((one, index) => {
-    const before = all[index - 1];
+/** Orders series by name and labels; of two with the same name and labels the first one added stays. */
+export function layOut(sections: readonly Section[]): Layout {
+  const byName = new Map<string, Added[]>();
+  let size = 0;
+  for (const [section, { list }] of sections.entries()) {
+    for (const [place, declared] of list.declared.entries()) {
+      const added = { section, place, declared, labels: labelsAt(list, place) };
+      const others = byName.get(declared.name);
+      if (others === undefined) byName.set(declared.name, [added]);
+      else others.push(added);
+      size += 1;
+    }
+  }
+  const metrics = [...byName.keys()].sort().map((name) => orderByLabels(byName.get(name) as Added[]));
+  return { metrics, duplicates: size - metrics.reduce((sum, { names }) => sum + names.length, 0) };
+}
+
+function labelsAt({ labels, own }: SeriesList, place: number): LabelText {
+  return joinLabels(labels[place] as LabelText, own[place] as LabelText);
+}
+
+function orderByLabels(added: readonly Added[]): MetricLayout {
+  const { declared } = added[0] as Added;
+  const all = [...added].sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : rankOf(a) - rankOf(b)));
+  const unique = all.filter((one, at) => {
+    const before = all[at - 1];
     return before === undefined || one.labels !== before.labels || rankOf(one) !== rankOf(before);
   });
-  const declared = added.declaredAt(places[0] as number);
+  const sampleOf = ({ declared }: Added): NonNullable<Declared['sample']> | undefined => declared.sample;
   return {
     declared,
-    places: unique.map(({ place }) => place),
-    names: unique.map(({ sample }) => (sample === undefined ? declared.name : declared.name + sample.suffix)),
-    labels: unique.map(({ labels, sample }) => (sample === undefined ? labels : joinLabels(labels, sample.labels))),
+    sections: Int32Array.from(unique, ({ section }) => section),
+    places: Int32Array.from(unique, ({ place }) => place),
+    names: unique.map((one) => declared.name + (sampleOf(one)?.suffix ?? '')),
+    labels: unique.map((one) => joinLabels(one.labels, sampleOf(one)?.labels ?? '')),
   };
 }
 
-const rankOf = ({ sample }: { readonly sample: Declared['sample'] | undefined }): number => sample?.rank ?? 0;
+const rankOf = ({ declared }: Added): number => declared.sample?.rank ?? 0;

@@ -1,11 +1,8 @@
-import type { Device } from '../model/device.ts';
 import type { Labels, MetricSpec, SeriesId, Value } from '../model/metric.ts';
 import type { Readings } from '../model/readings.ts';
-import type { Snapshot } from '../model/snapshot.ts';
-import { holderLabels } from './container-metrics.ts';
-import { addDevice, identityLabels } from './device-metrics.ts';
-import { joinLabels, known, type LabelText, labelText } from './labels.ts';
-import type { SeriesPage } from './series-page.ts';
+import { known, type LabelText, labelText } from './labels.ts';
+import { type Section, withValues } from './section.ts';
+import { SeriesPage } from './series-page.ts';
 
 /** One family's declared metrics. */
 export interface FamilyMetrics {
@@ -50,7 +47,21 @@ interface Written {
   readonly names: readonly string[];
 }
 
-/** The labels that a reading had at its place in the last snapshot, as text. */
+/** By the name that readings have. */
+export type WrittenMetrics = ReadonlyMap<string, Written>;
+
+/** Metrics of devices. */
+export function writtenMetrics(catalogue: Catalogue): WrittenMetrics {
+  return new Map([...catalogue.values()].map((spec) => [spec.name, { spec, names: spec.labels }]));
+}
+
+/** The same metrics for containers. */
+export function writtenTwins(catalogue: Catalogue): WrittenMetrics {
+  const specs = [...catalogue.values()].filter(({ container }) => container === true);
+  return new Map(specs.map((spec) => [spec.name, { spec: containerTwin(spec), names: spec.labels }]));
+}
+
+/** The labels of a reading, as text. */
 interface KeptText {
   readonly written: Written;
   readonly labels: Labels | undefined;
@@ -58,88 +69,54 @@ interface KeptText {
   readonly text: LabelText | undefined;
 }
 
-/** The texts of the device that stood at a place in the last snapshot. */
-interface DeviceText {
-  readonly device: Device;
-  readonly label: LabelText;
-  readonly identity: LabelText;
+/** Readings as they stand on a page, with what spares the making of the next ones. */
+export interface WrittenReadings {
+  readonly prefix: LabelText;
+  readonly readings: Readings;
+  readonly texts: readonly (KeptText | undefined)[];
+  readonly section: Section;
 }
 
 /**
- * Adds what probes measured: identity, verdict and readings of each device, then the readings that belong to containers.
- * Label texts are taken from the last snapshot where a reading at the same place had the same labels, and where the device was the same, so that no more is kept
- * than one snapshot needs.
+ * Makes a section of readings. `before`: what stood at its place on the last page, of which is taken what is the same. `prefix`: the labels that all
+ * of them have.
  */
-export class ReadingWriter {
-  readonly #metrics: ReadonlyMap<string, Written>;
-  readonly #twins: ReadonlyMap<string, Written>;
-  #deviceTexts: DeviceText[] = [];
-  #readingTexts: KeptText[] = [];
-  #twinTexts: KeptText[] = [];
-
-  constructor(catalogue: Catalogue) {
-    const specs = [...catalogue.values()];
-    this.#metrics = new Map(specs.map((spec) => [spec.name, { spec, names: spec.labels }]));
-    const twins = specs.filter((spec) => spec.container === true);
-    this.#twins = new Map(twins.map((spec) => [spec.name, { spec: containerTwin(spec), names: spec.labels }]));
-  }
-
-  addDevices(page: SeriesPage, snapshot: Snapshot): void {
-    let at = 0;
-    for (const [place, state] of snapshot.devices.entries()) {
-      const { label, identity } = this.#textOf(state.device, place);
-      addDevice(page, state, label, identity);
-      addReadings(page, this.#metrics, label, state.readings, this.#readingTexts, at);
-      at += state.readings.length;
-    }
-    this.#readingTexts.length = at;
-    this.#deviceTexts.length = snapshot.devices.length;
-  }
-
-  #textOf(device: Device, place: number): DeviceText {
-    const last = this.#deviceTexts[place];
-    if (last?.device === device) return last;
-    const text = { device, label: labelText({ device: device.id }), identity: identityLabels(device) };
-    this.#deviceTexts[place] = text;
-    return text;
-  }
-
-  addContainers(page: SeriesPage, snapshot: Snapshot): void {
-    let at = 0;
-    for (const one of snapshot.containerReadings) {
-      const prefix = joinLabels(holderLabels(one), labelText({ resource: one.resource, device: one.device }));
-      addReadings(page, this.#twins, prefix, one.readings, this.#twinTexts, at);
-      at += one.readings.length;
-    }
-    this.#twinTexts.length = at;
-  }
-}
-
-/** `first`: place of the first of them among the texts that are kept. */
-function addReadings(
-  page: SeriesPage,
-  declared: ReadonlyMap<string, Written>,
+export function writeReadings(
+  metrics: WrittenMetrics,
   prefix: LabelText,
-  { series, values }: Readings,
-  kept: KeptText[],
-  first: number,
-): void {
+  readings: Readings,
+  before: WrittenReadings | undefined,
+): WrittenReadings {
+  if (before !== undefined && before.prefix === prefix) {
+    if (before.readings === readings) return before;
+    const section = otherValues(before, readings);
+    if (section !== undefined) return { prefix, readings, texts: before.texts, section };
+  }
+  const page = new SeriesPage();
+  const texts: (KeptText | undefined)[] = [];
+  const { series, values } = readings;
   for (let at = 0; at < values.length; at += 1) {
     const { metric, labels } = series[at] as SeriesId;
-    const written = declared.get(metric);
-    const text = written === undefined ? undefined : keptText(kept, first + at, written, labels);
-    if (written === undefined || text === undefined) page.drop('undeclared');
-    else page.add(written.spec, prefix, values[at] as Value, text);
+    const written = metrics.get(metric);
+    const kept = written && keptText(before?.texts[at], written, labels);
+    texts.push(kept);
+    if (kept?.text === undefined) page.drop('undeclared');
+    else page.add(kept.written.spec, prefix, values[at] as Value, kept.text);
   }
+  return { prefix, readings, texts, section: page.section(before?.section) };
 }
 
-/** The text of labels at a place, made anew only when they are not those that stood there. */
-function keptText(kept: KeptText[], at: number, written: Written, labels: Labels | undefined): LabelText | undefined {
-  const last = kept[at];
-  if (last?.written === written && last.labels === labels) return last.text;
-  const text = last?.written === written && areSameLabels(last.labels, labels) ? last.text : ownLabels(labels, written.names);
-  kept[at] = { written, labels, text };
-  return text;
+/** The section before with the values of the same series; undefined when one had or has to be left out. */
+function otherValues({ readings, section }: WrittenReadings, now: Readings): Section | undefined {
+  const isSame = now.series === readings.series && section.dropped.size === 0;
+  return isSame ? withValues(section, now.values) : undefined;
+}
+
+/** Made anew only when the labels are not those that stood at the same place. */
+function keptText(before: KeptText | undefined, written: Written, labels: Labels | undefined): KeptText {
+  if (before?.written !== written) return { written, labels, text: ownLabels(labels, written.names) };
+  if (before.labels === labels) return before;
+  return { written, labels, text: areSameLabels(before.labels, labels) ? before.text : ownLabels(labels, written.names) };
 }
 
 /** In declared order; undefined when there is a label that the metric does not declare. */

@@ -1,7 +1,8 @@
 import { type Metric, Registry, type RegistryContentType } from 'prom-client';
+import type { Declared } from './declared.ts';
 import { escapeHelp, type LabelText } from './labels.ts';
-import type { Declared } from './layout.ts';
-import type { MetricSeries } from './series-page.ts';
+import { layOut, type MetricLayout } from './layout.ts';
+import type { Section } from './section.ts';
 
 export type Format = 'text' | 'openmetrics';
 
@@ -30,13 +31,15 @@ class SnapshotRegistry extends Registry<RegistryContentType> {
   }
 }
 
-/** Page of all metrics given, complete in its format. Nothing given is changed. */
-export async function renderPage(metrics: readonly MetricSeries[], format: Format): Promise<string> {
+/** Page of all sections given, complete in its format. Nothing given is changed. */
+export async function renderPage(sections: readonly Section[], format: Format): Promise<string> {
+  const { metrics } = layOut(sections);
   if (metrics.length === 0) return format === 'text' ? '' : END;
   const registry = new SnapshotRegistry();
   registry.setContentType(CONTENT_TYPES[format]);
   for (const metric of metrics) {
-    const rendered: RenderedMetric = { name: metric.name, type: metric.type, text: metricText(metric, format) };
+    const { name, type } = metric.declared;
+    const rendered: RenderedMetric = { name, type, text: metricText(metric, sections, format) };
     registry.registerMetric(rendered as unknown as Metric);
   }
   return registry.metrics();
@@ -46,9 +49,11 @@ export async function renderPage(metrics: readonly MetricSeries[], format: Forma
 export const END = '# EOF\n';
 
 /** HELP, TYPE and the samples of one metric, without a line feed at the end. */
-function metricText(metric: MetricSeries, format: Format): string {
-  let text = metricHead(metric, format);
-  for (const { name, labels, value } of metric.series) text += `${lineStart(name, labels)}${value}`;
+function metricText({ declared, sections, places, names, labels }: MetricLayout, from: readonly Section[], format: Format): string {
+  let text = metricHead(declared, format);
+  for (const [at, name] of names.entries()) {
+    text += `${lineStart(name, labels[at] as LabelText)}${from[sections[at] as number]?.values[places[at] as number]}`;
+  }
   return text;
 }
 

@@ -1,63 +1,114 @@
+import type { Value } from '../model/metric.ts';
 import { type Layout, layOut, type MetricLayout } from './layout.ts';
+import { roomFor, writeValue } from './number-text.ts';
 import { type Format, lineStart, metricHead } from './render.ts';
-import type { SeriesPage } from './series-page.ts';
+import type { Section } from './section.ts';
 
 /** The samples of one metric. */
 interface Samples {
   readonly layout: MetricLayout;
-  /** Each sample's line up to the value. */
-  readonly starts: readonly string[];
-  readonly values: readonly (number | bigint)[];
+  readonly values: readonly Value[];
+  /** One line each, a line feed before it. */
   readonly bytes: Buffer;
+  /** In the bytes, of each value its place and the place after it, in turns. */
+  readonly bounds: Int32Array;
 }
 
 /** A page's metrics as text, from which one with the same series is made by writing changed values only. */
 export interface WrittenPage {
-  readonly page: SeriesPage;
+  readonly sections: readonly Section[];
   readonly layout: Layout;
   readonly samples: readonly Samples[];
   readonly heads: ReadonlyMap<Format, readonly Buffer[]>;
 }
 
+/** True when both have the same series in the same order, whatever their values are. */
+export function haveSameSeries(a: readonly Section[], b: readonly Section[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let at = 0; at < a.length; at += 1) if (a[at]?.list !== b[at]?.list) return false;
+  return true;
+}
+
 /** `last`: the page before, where it may have the same series. */
-export function writePage(page: SeriesPage, last: WrittenPage | undefined): WrittenPage {
-  if (last !== undefined && page.hasSeriesOf(last.page)) {
-    return { ...last, page, samples: last.samples.map((samples) => rewrite(samples, page)) };
+export function writePage(sections: readonly Section[], last: WrittenPage | undefined): WrittenPage {
+  if (last !== undefined && haveSameSeries(sections, last.sections)) {
+    const isOther = Uint8Array.from(sections, ({ values }, at) => (values === last.sections[at]?.values ? 0 : 1));
+    return { ...last, sections, samples: last.samples.map((samples) => rewrite(samples, sections, isOther)) };
   }
-  const layout = layOut(page);
-  const samples = layout.metrics.map((metric) => firstSamples(metric, page));
+  const layout = layOut(sections);
+  const samples = layout.metrics.map((metric) => firstSamples(metric, sections));
   const heads = (format: Format): readonly Buffer[] => layout.metrics.map(({ declared }) => Buffer.from(metricHead(declared, format)));
-  return { page, layout, samples, heads: new Map((['text', 'openmetrics'] as const).map((format) => [format, heads(format)])) };
+  return { sections, layout, samples, heads: new Map((['text', 'openmetrics'] as const).map((format) => [format, heads(format)])) };
 }
 
-function firstSamples(layout: MetricLayout, page: SeriesPage): Samples {
-  const starts = layout.labels.map((labels, index) => lineStart(layout.names[index] as string, labels));
-  return withValues({ layout, starts }, valuesOf(layout, page));
-}
-
-function rewrite(samples: Samples, page: SeriesPage): Samples {
-  const values = valuesOf(samples.layout, page);
-  return values.every((value, index) => Object.is(value, samples.values[index])) ? samples : withValues(samples, values);
-}
-
-function withValues({ layout, starts }: Pick<Samples, 'layout' | 'starts'>, values: Samples['values']): Samples {
+function firstSamples(layout: MetricLayout, sections: readonly Section[]): Samples {
+  const values = Array.from(layout.places, (place, at) => sections[layout.sections[at] as number]?.values[place] as Value);
+  const bounds = new Int32Array(2 * values.length);
   let text = '';
-  for (let index = 0; index < starts.length; index += 1) text += starts[index] + String(values[index]);
-  return { layout, starts, values, bytes: Buffer.from(text) };
+  let end = 0;
+  for (const [at, value] of values.entries()) {
+    const start = lineStart(layout.names[at] as string, layout.labels[at] as string);
+    bounds[2 * at] = end + Buffer.byteLength(start);
+    end = (bounds[2 * at] as number) + String(value).length;
+    bounds[2 * at + 1] = end;
+    text += start + String(value);
+  }
+  return { layout, values, bytes: Buffer.from(text), bounds };
 }
 
-function valuesOf({ places }: MetricLayout, page: SeriesPage): Samples['values'] {
-  return places.map((place) => page.valueAt(place));
+/** `isOther`: per section 1 where it has other values than the ones written. */
+function rewrite(samples: Samples, sections: readonly Section[], isOther: Uint8Array): Samples {
+  const { layout, values: before } = samples;
+  let values: Value[] | undefined;
+  let room = 0;
+  for (let at = 0; at < before.length; at += 1) {
+    const section = layout.sections[at] as number;
+    if (isOther[section] === 0) continue;
+    const value = (sections[section] as Section).values[layout.places[at] as number] as Value;
+    if (value === before[at]) continue;
+    values ??= before.slice();
+    values[at] = value;
+    room += roomFor(value);
+  }
+  return values === undefined ? samples : patched(samples, values, room);
 }
+
+/** The bytes are made anew, since a scrape may still send those from before; between changed values they are copied. */
+function patched({ layout, values: before, bytes, bounds }: Samples, values: readonly Value[], room: number): Samples {
+  const target = Buffer.allocUnsafe(bytes.length + room);
+  let moved: Int32Array | undefined;
+  /** Up to where the old bytes are copied, and the new ones written. */
+  let from = 0;
+  let to = 0;
+  for (let at = 0; at < values.length; at += 1) {
+    const [start, end] = [bounds[2 * at] as number, bounds[2 * at + 1] as number];
+    if (values[at] !== before[at]) {
+      bytes.copy(target, to, from, start);
+      to = writeValue(target, to + start - from, values[at] as Value);
+      from = end;
+    }
+    const shift = to - from;
+    if (moved === undefined && shift === 0) continue;
+    // The beginning of a value moves with what stands before it, its end with itself.
+    moved ??= bounds.slice();
+    moved[2 * at + 1] = end + shift;
+    if (at + 1 < values.length) moved[2 * at + 2] = (bounds[2 * at + 2] as number) + shift;
+  }
+  bytes.copy(target, to, from);
+  return { layout, values, bytes: target.subarray(0, to + bytes.length - from), bounds: moved ?? bounds };
+}
+
+const LINE_FEED = Buffer.from('\n');
+const BLANK_LINE = Buffer.from('\n\n');
 
 /** HELP, TYPE and samples of all metrics as UTF-8, without an end mark. */
 export function joinMetrics({ samples, heads }: WrittenPage, format: Format): Buffer {
-  const [between, end] = format === 'text' ? [Buffer.from('\n\n'), Buffer.from('\n')] : [Buffer.from('\n'), Buffer.from('\n')];
+  const between = format === 'text' ? BLANK_LINE : LINE_FEED;
   const parts: Buffer[] = [];
   for (const [index, { bytes }] of samples.entries()) {
     if (index > 0) parts.push(between);
     parts.push(heads.get(format)?.[index] as Buffer, bytes);
   }
-  if (parts.length > 0) parts.push(end);
+  if (parts.length > 0) parts.push(LINE_FEED);
   return Buffer.concat(parts);
 }

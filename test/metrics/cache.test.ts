@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { addContainers } from '../../src/metrics/container-metrics.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
-import { createCatalogue, ReadingWriter } from '../../src/metrics/reading-metrics.ts';
+import { HardwareSections } from '../../src/metrics/hardware-sections.ts';
+import { createCatalogue } from '../../src/metrics/reading-metrics.ts';
 import { type Format, renderPage } from '../../src/metrics/render.ts';
-import { SeriesPage } from '../../src/metrics/series-page.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
@@ -15,12 +14,7 @@ const FORMATS: readonly Format[] = ['text', 'openmetrics'];
 
 /** The same part of the page by prom-client's registry, from nothing that an earlier snapshot left behind. */
 async function byRegistry(shown: Snapshot, format: Format): Promise<string> {
-  const writer = new ReadingWriter(createCatalogue(families));
-  const page = new SeriesPage();
-  writer.addDevices(page, shown);
-  addContainers(page, shown);
-  writer.addContainers(page, shown);
-  return renderPage(page.finish(), format);
+  return renderPage(new HardwareSections(createCatalogue(families)).of(shown), format);
 }
 
 const following = (first: Snapshot) => {
@@ -78,6 +72,27 @@ describe('what is kept from one snapshot to the next', () => {
     const { page, show } = following(snapshot);
     for (let turn = 0; turn < 400; turn += 1) {
       const next = randomSnapshot(pick);
+      show(next);
+      const { kept } = await page.page(format);
+      expect(format === 'text' ? kept.toString() : `${kept}# EOF\n`, `turn ${turn}`).toBe(await byRegistry(next, format));
+    }
+  });
+
+  it.each(FORMATS)('does so while values move, grow and shrink, and the series are the same (%s)', async (format) => {
+    const pick = seeded(5);
+    const value = (): number | bigint =>
+      [pick(10), pick(1_000_000), pick(2 ** 24) * 2 ** pick(40), pick(1_000) / 8, BigInt(pick(99)) << 60n, 0, -1][pick(7)] as
+        | number
+        | bigint;
+    const moved = <T extends { readonly readings: Readings }>(part: T): T => {
+      if (pick(4) === 0) return part;
+      const values = part.readings.values.map((before) => (pick(3) === 0 ? value() : before));
+      return { ...part, readings: new Readings(part.readings.series, values) };
+    };
+    const { page, show } = following(snapshot);
+    let next: Snapshot = snapshot;
+    for (let turn = 0; turn < 400; turn += 1) {
+      next = { ...next, devices: next.devices.map(moved), containerReadings: next.containerReadings.map(moved) };
       show(next);
       const { kept } = await page.page(format);
       expect(format === 'text' ? kept.toString() : `${kept}# EOF\n`, `turn ${turn}`).toBe(await byRegistry(next, format));
