@@ -39,6 +39,8 @@ export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
   /** All that has to survive a restart, events not yet announced included. Plain data that no later call changes. */
   state(): HealthMemory;
+  /** Whether more is new since the last {@link state} than when devices that say the same were last read. */
+  hasNews(): boolean;
   /** Makes events up to that id visible, all by default; returns those that were not before. */
   announce(throughId?: number): readonly HealthEvent[];
   /** Announced events younger than an id, oldest first. */
@@ -60,6 +62,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   let memory: HealthMemory = state === undefined ? NOTHING : carriedOver(state);
   /** How many devices are in the memory. */
   let remembered = Object.keys(memory.devices).length;
+  let hasNews = true;
   /** Those of the last time that all devices were quiet. */
   let standingVerdicts: ReadonlyMap<string, Verdict> = new Map();
 
@@ -71,6 +74,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       memory = { judgedAtMs: nowMs, devices: memory.devices, lastEventId: memory.lastEventId, events: memory.events };
       return { verdicts: standing.verdicts, events: [], ...nextCheck(standing.dueMs, nowMs) };
     }
+    hasNews = true;
     const elapsedMs = memory === NOTHING ? 0 : Math.max(0, nowMs - memory.judgedAtMs);
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
@@ -134,7 +138,9 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
 
   return {
     judge,
+    hasNews: () => hasNews,
     state: () => {
+      hasNews = false;
       catchUp();
       return { ...memory, lastEventId: ring.lastId, events: ring.tail(STATE_EVENTS) };
     },

@@ -6,7 +6,7 @@ import type { HealthMemory } from './memory.ts';
 import type { StateFile } from './state-file.ts';
 
 export interface JournalOptions {
-  readonly engine: Pick<HealthEngine, 'state' | 'announce'>;
+  readonly engine: Pick<HealthEngine, 'state' | 'hasNews' | 'announce'>;
   /** Absent: nothing survives a restart, events are announced at once. */
   readonly file?: Pick<StateFile, 'write'>;
   /** Called for each event, in order, exactly once over all restarts of the agent as long as the file can be written. */
@@ -20,6 +20,8 @@ export interface JournalOptions {
 
 /** How long a write may take before events are announced without it. */
 const PATIENCE_MS = 5_000;
+/** Longest time for which it is only in memory when devices that said the same all along were last read. */
+const QUIET_MS = 300_000;
 
 export interface Journal {
   /** To be called after each judgement; does not throw. Judging goes on meanwhile: a verdict never waits for the disk. */
@@ -39,15 +41,20 @@ export function createJournal(options: JournalOptions): Journal {
   let writtenAtMs: number | undefined;
   let waiting = false;
   let underWay: Promise<void> | undefined;
+  let hasFailed = false;
+  const told = (error: string | undefined): void => {
+    hasFailed = error !== undefined;
+    options.written?.(error);
+  };
 
   /** One at a time: a disk that does not answer is not asked again before it has. */
   const write = async (state: HealthMemory, to: Pick<StateFile, 'write'>): Promise<void> => {
     const isStuck = underWay !== undefined;
     underWay ??= to.write(state).then((error) => {
       underWay = undefined;
-      options.written?.(error);
+      told(error);
     });
-    if (isStuck || !(await endsWithin(underWay, PATIENCE_MS, clock))) options.written?.('the disk has not answered for 5 s');
+    if (isStuck || !(await endsWithin(underWay, PATIENCE_MS, clock))) told('the disk has not answered for 5 s');
   };
   const save = async (): Promise<void> => {
     waiting = false;
@@ -61,10 +68,15 @@ export function createJournal(options: JournalOptions): Journal {
     return queue;
   };
 
+  const isDue = (nowMs: number): boolean => {
+    if (file === undefined) return false;
+    const mostMs = hasFailed || engine.hasNews() ? everyMs : Math.max(everyMs, QUIET_MS);
+    return writtenAtMs === undefined || Math.abs(nowMs - writtenAtMs) >= mostMs;
+  };
+
   return {
     record({ events }, nowMs) {
-      const due = file !== undefined && (writtenAtMs === undefined || Math.abs(nowMs - writtenAtMs) >= everyMs);
-      if (events.length === 0 && !due) return queue;
+      if (events.length === 0 && !isDue(nowMs)) return queue;
       writtenAtMs = nowMs;
       return enqueue();
     },

@@ -56,6 +56,8 @@ export class KeptGroup implements Tenant {
   /** Numbers of files that were forgotten. */
   readonly #free: number[] = [];
   #marks: readonly DirectoryMark[] | undefined;
+  /** Of its directories, where they were last looked up. */
+  #identity = '';
 
   constructor(reader: GroupReader, name: number | undefined, directories: readonly string[]) {
     this.#reader = reader;
@@ -128,9 +130,12 @@ export class KeptGroup implements Tenant {
     return changed;
   }
 
-  /** Gives up descriptors that may be of files that are gone, where the file system does not say so by itself. */
+  /**
+   * Gives up descriptors that may be of files that are gone, where the file system does not say so by itself: when another directory lies under one
+   * of the names, which one that is kept open does not show.
+   */
   refresh(): void {
-    if (!this.#reader.invalidates) this.release();
+    if (!this.#reader.invalidates && this.#identify() !== this.#identity) this.release();
   }
 
   /** Gives all descriptors up; reading goes on by opening anew. */
@@ -181,9 +186,14 @@ export class KeptGroup implements Tenant {
     if (this.#reader.invalidates) return;
     const { tree, hasPlenty: isKept, native } = this.#reader;
     this.#closeMarks();
+    this.#identity = this.#identify();
     this.#marks = this.#directories
       .filter((path) => tree.exists(path))
       .map((path) => new DirectoryMark(tree.path(path), { isKept, native }));
+  }
+
+  #identify(): string {
+    return this.#directories.map((path) => this.#reader.tree.identity(path)).join();
   }
 
   #closeMarks(): void {

@@ -5,6 +5,7 @@ import { addKubelet, addRequests } from './kubelet-metrics.ts';
 import { known, labelText } from './labels.ts';
 import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
+import type { ProcessFiles } from './process-files.ts';
 import { addProcess } from './process-metrics.ts';
 import { DROP_REASONS, type DropReason } from './section.ts';
 import type { SeriesPage } from './series-page.ts';
@@ -42,12 +43,17 @@ export interface PageFacts {
 }
 
 /** Everything that may differ between two scrapes of the same snapshot. */
-export function addAgent(page: SeriesPage, stats: AgentStats, shown: { snapshot: Snapshot; facts: PageFacts } | undefined): void {
+export function addAgent(
+  page: SeriesPage,
+  stats: AgentStats,
+  own: ProcessFiles,
+  shown: { snapshot: Snapshot; facts: PageFacts } | undefined,
+): void {
   page.add(agentMetrics.build, labelText({ version: stats.version, revision: known(stats.revision), node_version: process.version }), 1);
   addHost(page, stats.host);
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
-  addProcess(page);
+  addProcess(page, own);
   if (shown === undefined) return;
   const { snapshot, facts } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);

@@ -2,6 +2,7 @@ import type { Clock } from '../host/clock.ts';
 import type { AgentStats } from '../model/agent-stats.ts';
 import { addAgent } from './agent-metrics.ts';
 import type { HardwarePage } from './hardware-pages.ts';
+import { ProcessFiles } from './process-files.ts';
 import { END, type Format, renderPage } from './render.ts';
 import { SeriesPage } from './series-page.ts';
 import { haveSameSeries, joinMetrics, type WrittenPage, writePage } from './written-page.ts';
@@ -21,6 +22,7 @@ interface Written {
 export class AgentPage {
   readonly #stats: () => AgentStats;
   readonly #clock: Clock;
+  readonly #own = new ProcessFiles();
   readonly #written = new Map<Format, Written>();
   /** The latest page, from which one with the same series is made. */
   #series: WrittenPage | undefined;
@@ -46,7 +48,7 @@ export class AgentPage {
 
   async #write(shown: HardwarePage | undefined, format: Format): Promise<Buffer> {
     const page = new SeriesPage();
-    addAgent(page, this.#stats(), shown);
+    addAgent(page, this.#stats(), this.#own, shown);
     const last = this.#series;
     const sections = [page.section(last?.sections[0])];
     const written = writePage(sections, last);

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { getHeapStatistics } from 'node:v8';
 import type { MetricSpec, MetricType } from '../model/metric.ts';
 import { labelText } from './labels.ts';
+import type { ProcessFiles } from './process-files.ts';
 import type { SeriesPage } from './series-page.ts';
 
 /** The agent as a process, under the names that all exporters use. Threads of probes are included where the kernel counts them. */
@@ -26,7 +27,7 @@ export const processMetrics = {
   version: metric('gauge', 'nodejs_version_info', 'Version of Node.js; always 1.', 'Node.js', ['version']),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-export function addProcess(page: SeriesPage): void {
+export function addProcess(page: SeriesPage, files: ProcessFiles): void {
   const cpu = process.cpuUsage();
   page.add(processMetrics.cpuUser, '', cpu.user / 1e6);
   page.add(processMetrics.cpuSystem, '', cpu.system / 1e6);
@@ -34,28 +35,35 @@ export function addProcess(page: SeriesPage): void {
   page.add(processMetrics.start, '', Math.round(performance.timeOrigin) / 1_000);
   page.add(processMetrics.loopActive, '', performance.eventLoopUtilization().active / 1_000);
   page.add(processMetrics.version, labelText({ version: process.version }), 1);
-  addMemory(page);
-  addDescriptors(page);
+  addMemory(page, files.text('status'));
+  addDescriptors(page, files.text('limits'));
 }
 
 /** Without `process.memoryUsage`, which opens a file and throws where no descriptor is left. */
-function addMemory(page: SeriesPage): void {
+function addMemory(page: SeriesPage, status: string): void {
   const heap = getHeapStatistics();
   page.add(processMetrics.heapTotal, '', heap.total_heap_size);
   page.add(processMetrics.heapUsed, '', heap.used_heap_size);
   page.add(processMetrics.external, '', heap.external_memory);
-  const status = ownFile('status');
   for (const [metric, name] of [[processMetrics.resident, 'VmRSS'] as const, [processMetrics.virtual, 'VmSize'] as const]) {
-    const kibibytes = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
-    if (kibibytes !== undefined) page.add(metric, '', Number(kibibytes) * 1_024);
+    const kibibytes = numberAfter(status, `\n${name}:`);
+    if (kibibytes !== undefined) page.add(metric, '', kibibytes * 1_024);
   }
 }
 
-function addDescriptors(page: SeriesPage): void {
-  const limit = /^Max open files\s+(\d+)/m.exec(ownFile('limits'))?.[1];
-  if (limit !== undefined) page.add(processMetrics.maxFds, '', Number(limit));
+function addDescriptors(page: SeriesPage, limits: string): void {
+  // The first of two numbers; where there is no limit, there is none.
+  const limit = numberAfter(limits, '\nMax open files');
+  if (limit !== undefined) page.add(processMetrics.maxFds, '', limit);
   const open = openDescriptors();
   if (open !== undefined) page.add(processMetrics.openFds, '', open);
+}
+
+/** The number that stands, after blanks, behind a word; undefined where there is none. */
+function numberAfter(text: string, word: string): number | undefined {
+  const at = text.indexOf(word);
+  const number = at < 0 ? Number.NaN : Number.parseInt(text.slice(at + word.length, at + word.length + 40), 10);
+  return Number.isNaN(number) ? undefined : number;
 }
 
 /** Undefined where there is no procfs. */
@@ -67,15 +75,6 @@ function openDescriptors(): number | undefined {
     return size > 0 ? size : readdirSync('/proc/self/fd').length - 1;
   } catch {
     return undefined;
-  }
-}
-
-/** The process's own files, which are always in `/proc` and never hang; empty where there is no procfs. */
-function ownFile(name: string): string {
-  try {
-    return readFileSync(`/proc/self/${name}`, 'utf8');
-  } catch {
-    return '';
   }
 }
 

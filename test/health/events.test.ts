@@ -108,6 +108,21 @@ describe('the journal', () => {
     expect(log).toEqual(['write 0', 'written', 'write 0', 'written', 'write 0', 'written']);
   });
 
+  it('writes seldom that devices were read which say the same, unless the last write failed', async () => {
+    const same = read(START, false);
+    const answers = [undefined, 'ENOSPC', undefined, undefined];
+    const { engine, journal, log } = setup(async () => answers.shift());
+    const times: number[] = [];
+    for (let at = 0; at <= 900_000; at += 10_000) {
+      const devices = same.devices.map((one) => ({ ...one, readAtMs: START + at }));
+      const before = log.length;
+      await journal.record(engine.judge({ devices }, START + at), START + at);
+      if (log.length > before) times.push(at);
+    }
+    expect(times).toEqual([0, 300_000, 330_000, 630_000]);
+    expect(log).toContain('failed: ENOSPC');
+  });
+
   it('tells everything exactly once, in order, while a write hangs', async () => {
     const releases: (() => void)[] = [];
     const { log, judge } = setup(() => new Promise((resolve) => releases.push(() => resolve(undefined))));
