@@ -152,6 +152,7 @@ export class KeptFiles implements GroupReader {
   }
 
   #failed(error: string): number {
+    if (isShortage(error)) this.tree.shortages += 1;
     this.error = error;
     return -1;
   }

@@ -1,10 +1,12 @@
 import { ConfigHeader } from './config-header.ts';
 import { keepableDescriptors } from './descriptors.ts';
+import { DirectoryMark } from './directory-mark.ts';
 import { KeptFiles } from './kept-files.ts';
 import type { KeptFile, KeptGroup } from './kept-group.ts';
 import type { NativeFiles } from './native-files.ts';
-import { AER_FILES, type AerCounters, isAsleepState, parseAerFiles } from './pcie.ts';
-import type { ReadResult, Tree } from './tree.ts';
+import { AER_FILES, type AerCounters, isAsleepState, LINK_FILES, linkOf, type PcieLink, parseAerFiles, readUpstreamLink } from './pcie.ts';
+import { TextFiles } from './text-files.ts';
+import type { Tree } from './tree.ts';
 
 /** What a function tells besides its link. */
 export interface PciErrors {
@@ -13,9 +15,14 @@ export interface PciErrors {
   readonly answers?: boolean;
 }
 
+/** The same for a function whose link nobody else tells of. */
+export interface PciErrorsAndLink extends PciErrors {
+  readonly link: PcieLink;
+}
+
 const DEVICES = 'bus/pci/devices';
-/** Files of one function: counters of errors, power state, configuration. */
-const FILES = AER_FILES.length + 2;
+/** Files of one function: counters of errors, power state, configuration, link. */
+const FILES = AER_FILES.length + 2 + LINK_FILES.length;
 
 export interface PciFunctionsOptions {
   readonly keepable?: number;
@@ -32,52 +39,67 @@ export class PciFunctions {
   readonly #functions = new Map<string, PciFunction>();
   #keepable: number;
   #keeper: KeptFiles;
-  /** The directory of all functions, whose links are replaced with them. */
-  #links: KeptGroup;
-  #identity: string | undefined;
+  /** Of the directory of all functions, whose links are replaced with them. Absent in sysfs, where descriptors fail by themselves. */
+  #mark: DirectoryMark | undefined;
+  #round: number | undefined;
 
   constructor(sys: Tree, { keepable = Math.floor(keepableDescriptors() / 4), native = () => undefined }: PciFunctionsOptions = {}) {
     this.#sys = sys;
     this.#keepable = keepable;
     this.#keeper = new KeptFiles(sys, keepable, native);
-    this.#links = this.#keeper.group(DEVICES, [DEVICES]);
+    this.#mark = this.#markOf(this.#keeper);
   }
 
   /**
-   * `address` as `normalizePciAddress` gives it. The same object as long as nothing changed; undefined where the function is not there.
-   * A function that sleeps is not woken: its power state is asked first, and its configuration left alone.
+   * `address` as `normalizePciAddress` gives it; `round` is the same number for reads that belong together. The same object as long as nothing changed;
+   * undefined where the function is not there. A function that sleeps is not woken: its power state is asked first, and its configuration
+   * left alone.
    */
-  read(address: string): PciErrors | undefined {
+  read(address: string, round: number): PciErrors | undefined {
+    return this.#read(address, round, (pci) => pci.read());
+  }
+
+  /** As {@link read}, with its link. */
+  readWithLink(address: string, round: number): PciErrorsAndLink | undefined {
+    return this.#read(address, round, (pci) => pci.readWithLink());
+  }
+
+  #read<T>(address: string, round: number, read: (pci: PciFunction) => T | undefined): T | undefined {
+    if (round !== this.#round) this.#look();
+    this.#round = round;
     const { shortages } = this.#sys;
     const known = this.#functions.get(address);
     const pci = known ?? new PciFunction(this.#sys, this.#keeper, address, this.#functions.size < Math.floor(this.#keepable / FILES));
-    const errors = pci.read();
-    if (errors === undefined) {
+    const told = read(pci);
+    if (told === undefined) {
       pci.close();
       this.#functions.delete(address);
     } else if (known === undefined) this.#functions.set(address, pci);
     this.#keeper.rest();
     if (this.#sys.shortages !== shortages) this.#keepNothing();
-    return errors;
+    return told;
   }
 
-  /**
-   * To be called before each round of reads: descriptors of a tree that was replaced are of other functions. In sysfs they fail by
-   * themselves.
-   */
-  look(): void {
-    const identity = this.#sys.identity(DEVICES);
-    const isReplaced = this.#links.hasChanged() || identity !== this.#identity;
-    this.#identity = identity;
-    if (isReplaced) this.#forget();
+  /** Gives up what is kept of a function. */
+  forget(address: string): void {
+    this.#functions.get(address)?.close();
+    this.#functions.delete(address);
+  }
+
+  /** Descriptors of a tree that was replaced are of other functions. */
+  #look(): void {
+    if (this.#mark?.renew() === true) this.#forgetAll();
   }
 
   close(): void {
-    this.#forget();
-    this.#links.close();
+    this.#forgetAll();
   }
 
-  #forget(): void {
+  #markOf({ invalidates, native }: KeptFiles): DirectoryMark | undefined {
+    return invalidates ? undefined : new DirectoryMark(this.#sys.path(DEVICES), { native });
+  }
+
+  #forgetAll(): void {
     for (const pci of this.#functions.values()) pci.close();
     this.#functions.clear();
   }
@@ -88,53 +110,74 @@ export class PciFunctions {
     this.close();
     this.#keepable = 0;
     this.#keeper = new KeptFiles(this.#sys, 0);
-    this.#links = this.#keeper.group(DEVICES, [DEVICES]);
+    this.#mark = this.#markOf(this.#keeper);
   }
 }
 
 class PciFunction {
   readonly #sys: Tree;
+  readonly #address: string;
   readonly #directory: string;
   readonly #group: KeptGroup;
   readonly #powerState: KeptFile;
-  readonly #files: readonly KeptFile[];
+  readonly #aer: TextFiles;
+  readonly #link: TextFiles;
   readonly #config: ConfigHeader;
-  /** By file, as last read: the same object as long as it says the same. */
-  readonly #said: ReadResult[] = [];
   #errors: PciErrors | undefined;
+  #withLink: PciErrorsAndLink | undefined;
+  /** Once it was awake: what the port above tells never changes. */
+  #upstream: readonly (string | undefined)[] | undefined;
 
   constructor(sys: Tree, keeper: KeptFiles, address: string, isConfigKept: boolean) {
     this.#sys = sys;
+    this.#address = address;
     this.#directory = `${DEVICES}/${address}`;
     this.#group = keeper.group(this.#directory, [this.#directory]);
     this.#powerState = this.#group.file(`${this.#directory}/power_state`);
-    this.#files = AER_FILES.map(([, file]) => this.#group.file(`${this.#directory}/${file}`));
+    this.#aer = new TextFiles(
+      this.#group,
+      this.#directory,
+      AER_FILES.map(([, file]) => file),
+    );
+    this.#link = new TextFiles(this.#group, this.#directory, LINK_FILES);
     this.#config = new ConfigHeader(sys, `${this.#directory}/config`, isConfigKept, keeper.native);
   }
 
   read(): PciErrors | undefined {
     if (this.#group.hasChanged()) this.#config.close();
-    const powerState = this.#group.text(this.#powerState).text;
-    if (powerState === undefined && !this.#sys.exists(this.#directory)) return undefined;
-    const answers = isAsleepState(powerState?.trim()) ? undefined : this.#config.answers();
-    const before = this.#errors;
-    const isOther = this.#readFiles();
-    if (!isOther && before?.answers === answers && before !== undefined) return before;
-    const aer = parseAerFiles(this.#said.map(({ text }) => text));
-    this.#errors = answers === undefined ? { aer } : { aer, answers };
-    return this.#errors;
+    const powerState = this.#power();
+    return powerState === undefined && !this.#sys.exists(this.#directory) ? undefined : this.#readErrors(powerState);
   }
 
-  /** True when one of them says something else. */
-  #readFiles(): boolean {
-    let isOther = false;
-    for (let at = 0; at < this.#files.length; at += 1) {
-      const result = this.#group.text(this.#files[at] as KeptFile);
-      if (isSame(result, this.#said[at])) continue;
-      this.#said[at] = result;
-      isOther = true;
+  readWithLink(): PciErrorsAndLink | undefined {
+    const errors = this.read();
+    if (errors === undefined) return undefined;
+    const before = this.#withLink;
+    const powerState = this.#power();
+    const isAsleep = isAsleepState(powerState);
+    const isOther = !isAsleep && this.#link.read();
+    if (!isOther && before?.link.powerState === powerState && before !== undefined) {
+      if (before.aer === errors.aer && before.answers === errors.answers) return before;
+      this.#withLink = { ...errors, link: before.link };
+      return this.#withLink;
     }
-    return isOther;
+    if (!isAsleep) this.#upstream ??= readUpstreamLink(this.#sys, this.#address);
+    this.#withLink = { ...errors, link: linkOf(powerState, this.#link.texts(), this.#upstream ?? []) };
+    return this.#withLink;
+  }
+
+  #power(): string | undefined {
+    return this.#group.text(this.#powerState).text?.trim();
+  }
+
+  #readErrors(powerState: string | undefined): PciErrors {
+    const answers = isAsleepState(powerState) ? undefined : this.#config.answers();
+    const before = this.#errors;
+    const isOther = this.#aer.read();
+    if (!isOther && before !== undefined && before.answers === answers) return before;
+    const aer = !isOther && before !== undefined ? before.aer : parseAerFiles(this.#aer.texts());
+    this.#errors = answers === undefined ? { aer } : { aer, answers };
+    return this.#errors;
   }
 
   close(): void {
@@ -142,7 +185,3 @@ class PciFunction {
     this.#config.close();
   }
 }
-
-/** Why a file cannot be read does not matter. */
-const isSame = (a: ReadResult, b: ReadResult | undefined): boolean =>
-  a === b || (b !== undefined && a.text === undefined && b.text === undefined);

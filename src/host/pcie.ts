@@ -76,21 +76,41 @@ export function isAsleepState(powerState: string | undefined): boolean {
   return powerState === 'D3hot' || powerState === 'D3cold';
 }
 
+/** Files of a function that tell of its link; those that never change come last, and are told by the port above as well. */
+export const LINK_FILES = ['current_link_width', 'current_link_speed', 'max_link_width', 'max_link_speed'] as const;
+export const MAX_LINK_FILES = ['max_link_width', 'max_link_speed'] as const;
+
 /** `address` as {@link normalizePciAddress} gives it. The power state is asked first, and alone when the function sleeps. */
 export function readPcieLink(sys: Tree, address: string): PcieLink {
   const directory = `bus/pci/devices/${address}`;
   const powerState = sys.text(`${directory}/power_state`);
-  if (isAsleepState(powerState)) return { powerState: powerState as string, isAsleep: true };
+  if (isAsleepState(powerState)) return linkOf(powerState, [], []);
+  const files = LINK_FILES.map((file) => sys.text(`${directory}/${file}`));
+  return linkOf(powerState, files, readUpstreamLink(sys, address));
+}
+
+/** Texts of {@link MAX_LINK_FILES} of the port above; empty directly below the host bridge. */
+export function readUpstreamLink(sys: Tree, address: string): readonly (string | undefined)[] {
   const upstream = upstreamPortOf(sys, address);
+  return upstream === undefined ? [] : MAX_LINK_FILES.map((file) => sys.text(`${upstream}/${file}`));
+}
+
+/** From texts of {@link LINK_FILES} and {@link MAX_LINK_FILES}, in their order, each undefined where there is none. */
+export function linkOf(
+  powerState: string | undefined,
+  [width, speed, widthMax, speedMax]: readonly (string | undefined)[],
+  [upstreamWidthMax, upstreamSpeedMax]: readonly (string | undefined)[],
+): PcieLink {
+  if (isAsleepState(powerState)) return { powerState: powerState as string, isAsleep: true };
   return dropUndefined({
     powerState,
     isAsleep: false,
-    width: parseLinkWidth(sys.text(`${directory}/current_link_width`)),
-    widthMax: parseLinkWidth(sys.text(`${directory}/max_link_width`)),
-    generation: parseLinkGeneration(sys.text(`${directory}/current_link_speed`)),
-    generationMax: parseLinkGeneration(sys.text(`${directory}/max_link_speed`)),
-    upstreamWidthMax: upstream === undefined ? undefined : parseLinkWidth(sys.text(`${upstream}/max_link_width`)),
-    upstreamGenerationMax: upstream === undefined ? undefined : parseLinkGeneration(sys.text(`${upstream}/max_link_speed`)),
+    width: parseLinkWidth(width),
+    widthMax: parseLinkWidth(widthMax),
+    generation: parseLinkGeneration(speed),
+    generationMax: parseLinkGeneration(speedMax),
+    upstreamWidthMax: parseLinkWidth(upstreamWidthMax),
+    upstreamGenerationMax: parseLinkGeneration(upstreamSpeedMax),
   });
 }
 

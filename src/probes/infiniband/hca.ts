@@ -1,12 +1,12 @@
-import { isDeepStrictEqual } from 'node:util';
 import { DirectoryMark } from '../../host/directory-mark.ts';
 import type { KeptFiles } from '../../host/kept-files.ts';
 import type { KeptGroup } from '../../host/kept-group.ts';
-import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
+import type { PciFunctions } from '../../host/pci-functions.ts';
+import { PCIE_EVERY_MS, type PcieSample } from '../pcie.ts';
 import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
 import { CounterPlan } from './counter-plan.ts';
 import { type CharDevices, CLASS, type Place } from './discover.ts';
-import { type HcaFacts, readHcaFacts } from './facts.ts';
+import { FactsReader, type HcaFacts } from './facts.ts';
 import { isDue, type Paces } from './paces.ts';
 import type { PortMemory } from './port-memory.ts';
 import { PortReader, type PortSample } from './port-reader.ts';
@@ -36,8 +36,9 @@ export class Hca {
   readonly #deviceFiles: KeptGroup;
   readonly #devicePlan: CounterPlan;
   #deviceAtMs = Number.NEGATIVE_INFINITY;
+  readonly #factsReader: FactsReader;
   #facts: HcaFacts;
-  #pcie: { readonly sample: PcieSample; readonly readAtMs: number } | undefined;
+  #pcie: { readonly sample: PcieSample | undefined; readonly readAtMs: number } | undefined;
   #latest: HcaSample | undefined;
 
   constructor(keeper: KeptFiles, name: string, identity: string, found: HcaDiscovery) {
@@ -54,8 +55,8 @@ export class Hca {
       places.map(([, path]) => path),
     );
     this.#devicePlan = new CounterPlan(keeper.tree, this.#deviceFiles, places, {});
-    this.#facts = readHcaFacts(keeper.tree, name, found.place, found.charDevices);
-    this.#plan();
+    this.#factsReader = new FactsReader(keeper.tree, this.#deviceFiles, name, found.place);
+    this.#facts = this.#readFacts(found.charDevices);
   }
 
   /** True when its directory is the same as at the last look, with the same names in it; false when that has to be looked up. */
@@ -65,14 +66,15 @@ export class Hca {
 
   /** Reads the slow facts anew and looks for counter files that came or went. */
   refreshFacts(charDevices: CharDevices): void {
-    this.#facts = asBefore(this.#facts, readHcaFacts(this.#keeper.tree, this.#facts.name, this.place, charDevices));
-    this.#relistDevice();
+    this.#deviceFiles.refresh();
+    this.#devicePlan.relist();
     for (const port of this.#ports.values()) port.relist();
-    this.#plan();
+    this.#facts = this.#readFacts(charDevices);
   }
 
   /** To be called when its directory changed: what lies below may have been replaced. Slow facts keep their pace. */
   relist(): void {
+    this.#deviceFiles.release();
     this.#relistDevice();
     for (const port of this.#ports.values()) port.relist();
   }
@@ -98,6 +100,7 @@ export class Hca {
 
   /** Gives up what is kept open. The device can still be told of, not read. */
   close(): void {
+    if (this.place.pciAddress !== undefined) this.#found.functions.forget(this.place.pciAddress);
     this.#deviceFiles.close();
     for (const port of this.#ports.values()) port.close();
   }
@@ -107,21 +110,23 @@ export class Hca {
     return this.#latest;
   }
 
-  #plan(): void {
-    const { ports } = this.#facts;
+  #readFacts(charDevices: CharDevices): HcaFacts {
+    const facts = this.#factsReader.read(charDevices, (port, netdev) => this.#port(port).facts(netdev));
     for (const [port, reader] of this.#ports) {
-      if (ports.has(port)) continue;
+      if (facts.ports.has(port)) continue;
       reader.close();
       this.#ports.delete(port);
     }
-    for (const port of ports.keys()) {
-      if (!this.#ports.has(port))
-        this.#ports.set(port, new PortReader(this.#keeper, `${this.#directory}/ports/${port}`, port, this.#found));
-    }
+    return facts;
+  }
+
+  #port(port: string): PortReader {
+    const reader = this.#ports.get(port) ?? new PortReader(this.#keeper, `${this.#directory}/ports/${port}`, port, this.#found);
+    this.#ports.set(port, reader);
+    return reader;
   }
 
   #relistDevice(): void {
-    this.#deviceFiles.refresh();
     this.#devicePlan.relist();
     this.#deviceAtMs = Number.NEGATIVE_INFINITY;
   }
@@ -138,15 +143,10 @@ export class Hca {
     // Virtual and scalable functions report their physical function's link, or nothing.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     if (this.#pcie === undefined || nowMs - this.#pcie.readAtMs >= PCIE_EVERY_MS) {
-      this.#pcie = { sample: asBefore(this.#pcie?.sample, readPcie(this.#keeper.tree, pciAddress)), readAtMs: nowMs };
+      this.#pcie = { sample: this.#found.functions.readWithLink(pciAddress, nowMs), readAtMs: nowMs };
     }
     return this.#pcie.sample;
   }
-}
-
-/** The same object while it says the same: nothing is then made, told or judged anew. */
-function asBefore<T>(before: T | undefined, now: T): T {
-  return before !== undefined && isDeepStrictEqual(before, now) ? before : now;
 }
 
 function isSame(a: HcaSample, b: HcaSample): boolean {
@@ -160,6 +160,8 @@ function isSame(a: HcaSample, b: HcaSample): boolean {
 export interface HcaDiscovery {
   readonly place: Place;
   readonly charDevices: CharDevices;
+  /** For the PCIe side of all devices. */
+  readonly functions: PciFunctions;
   readonly withHardware: boolean;
   readonly paces: Paces;
   /** Port number to memory; outlives the device, so that a reset does not make a faulty port look uncabled. */

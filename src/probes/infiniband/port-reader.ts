@@ -4,7 +4,7 @@ import { type CounterPass, NOTHING_READ } from './counter-pass.ts';
 import { CounterPlan } from './counter-plan.ts';
 import { portPlaces } from './counter-slots.ts';
 import { isDue, type Paces } from './paces.ts';
-import { NOTHING_SAID, type PortFacts, type PortLevel, PortLevelReader } from './port.ts';
+import { NOTHING_SAID, type PortFacts, PortFactsReader, type PortLevel, PortLevelReader } from './port.ts';
 import { NEW_PORT, type PortMemory, remember } from './port-memory.ts';
 
 /** One look at one port; the look before if there is nothing new to see. */
@@ -20,6 +20,7 @@ export interface PortSample {
 export class PortReader {
   readonly #port: string;
   readonly #files: KeptGroup;
+  readonly #facts: PortFactsReader;
   readonly #levels: PortLevelReader;
   readonly #plan: CounterPlan;
   readonly #paces: Paces;
@@ -34,6 +35,7 @@ export class PortReader {
     this.#memories = settings.memories;
     const places = portPlaces(directory, settings.withHardware);
     this.#files = keeper.group(directory, [directory, ...places.map(([, place]) => place)]);
+    this.#facts = new PortFactsReader(this.#files, directory);
     this.#levels = new PortLevelReader(this.#files, directory);
     this.#plan = new CounterPlan(keeper.tree, this.#files, places, { port });
   }
@@ -42,6 +44,11 @@ export class PortReader {
   relist(): void {
     this.#files.refresh();
     this.#plan.relist();
+  }
+
+  /** What changes rarely. `netdev`: the network interface of the port, where it has one. */
+  facts(netdev: string | undefined): PortFacts {
+    return this.#facts.read(netdev);
   }
 
   read(facts: PortFacts, nowMs: number): PortSample {

@@ -1,5 +1,6 @@
 import type { KeptFile, KeptGroup } from '../../host/kept-group.ts';
-import type { ReadResult, Tree } from '../../host/tree.ts';
+import { TextFiles } from '../../host/text-files.ts';
+import type { ReadResult } from '../../host/tree.ts';
 import type { Reading } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
 import {
@@ -87,15 +88,33 @@ function isSameLevel(a: PortLevel, b: PortLevel): boolean {
   );
 }
 
-export function readPortFacts(sys: Tree, directory: string, netdev: string | undefined): PortFacts {
-  const linkLayer = sys.text(`${directory}/link_layer`);
-  const lid = parseLid(sys.text(`${directory}/lid`) ?? '');
-  const smLid = parseLid(sys.text(`${directory}/sm_lid`) ?? '');
+/** Reads the facts of a port; the same object as long as they are the same. */
+export class PortFactsReader {
+  readonly #files: TextFiles;
+  #netdev: string | undefined;
+  #facts: PortFacts | undefined;
+
+  constructor(files: KeptGroup, directory: string) {
+    this.#files = new TextFiles(files, directory, ['link_layer', 'lid', 'sm_lid']);
+  }
+
+  /** `netdev`: the network interface of the port, where it has one. */
+  read(netdev: string | undefined): PortFacts {
+    const isOther = this.#files.read();
+    if (this.#facts === undefined || isOther || netdev !== this.#netdev) this.#facts = portFacts(this.#files.texts(), netdev);
+    this.#netdev = netdev;
+    return this.#facts;
+  }
+}
+
+function portFacts(texts: readonly (string | undefined)[], netdev: string | undefined): PortFacts {
+  const [linkLayer, lid = '', smLid = ''] = texts.map((text) => text?.trim());
+  const [ownLid, managerLid] = [parseLid(lid), parseLid(smLid)];
   return {
     ...(linkLayer && { linkLayer }),
     ...(netdev && linkLayer === 'Ethernet' && { netdev }),
-    ...(lid !== undefined && { lid }),
-    ...(smLid !== undefined && { smLid }),
+    ...(ownLid !== undefined && { lid: ownLid }),
+    ...(managerLid !== undefined && { smLid: managerLid }),
   };
 }
 

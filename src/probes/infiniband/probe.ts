@@ -2,6 +2,7 @@ import { keepableDescriptors } from '../../host/descriptors.ts';
 import { DirectoryListing } from '../../host/directory-listing.ts';
 import type { Host } from '../../host/host.ts';
 import { KeptFiles } from '../../host/kept-files.ts';
+import { PciFunctions } from '../../host/pci-functions.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
 import { CharNodes } from './char-nodes.ts';
@@ -12,6 +13,9 @@ import { type Paces, pacesOf } from './paces.ts';
 import type { PortMemory } from './port-memory.ts';
 import type { ProblemCode } from './problems.ts';
 import { Reporter } from './report.ts';
+
+/** Of the files that may be kept, one in so many is of the PCIe side. */
+const PCI_SHARE = 4;
 
 export function createInfinibandProbe(host: Host, options: InfinibandOptions): Probe {
   const filter = nameFilter(options);
@@ -29,6 +33,8 @@ class InfinibandProbe implements Probe {
   #keeper: KeptFiles | undefined;
   readonly #class: DirectoryListing;
   readonly #charNodes: CharNodes;
+  /** Likewise. */
+  #functions: PciFunctions | undefined;
   readonly #reporter: Reporter;
   /** In order of their names. */
   #hcas = new Map<string, Hca>();
@@ -71,6 +77,7 @@ class InfinibandProbe implements Probe {
 
   close(): void {
     for (const hca of this.#hcas.values()) hca.close();
+    this.#functions?.close();
   }
 
   #collect(): Collection {
@@ -132,8 +139,7 @@ class InfinibandProbe implements Probe {
   }
 
   #add(added: readonly (readonly [name: string, identity: string])[]): void {
-    const keepable = this.#options['kept-files'];
-    this.#keeper ??= new KeptFiles(this.#host.sys, keepable < 0 ? keepableDescriptors() : keepable);
+    const { keeper, functions } = this.#keepers();
     const virtualFunctions = new Map();
     for (const [name, identity] of added) {
       const memories = this.#memories.get(name) ?? new Map<string, PortMemory>();
@@ -141,13 +147,25 @@ class InfinibandProbe implements Probe {
       const found = {
         place: locate(this.#host.sys, `${CLASS}/${name}`, virtualFunctions),
         charDevices: this.#charDevices.get(name) ?? NO_CHAR_DEVICES,
+        functions,
         withHardware: this.#options['hw-counters'],
         paces: this.#paces,
         memories,
       };
-      this.#hcas.set(name, new Hca(this.#keeper, name, identity, found));
+      this.#hcas.set(name, new Hca(keeper, name, identity, found));
     }
     this.#hcas = new Map([...this.#hcas].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  #keepers(): { readonly keeper: KeptFiles; readonly functions: PciFunctions } {
+    const most = this.#options['kept-files'];
+    const keepable = most < 0 ? keepableDescriptors() : most;
+    const keeper = this.#keeper ?? new KeptFiles(this.#host.sys, keepable);
+    const settings = { keepable: Math.floor(keepable / PCI_SHARE), native: () => keeper.native };
+    const functions = this.#functions ?? new PciFunctions(this.#host.sys, settings);
+    this.#keeper = keeper;
+    this.#functions = functions;
+    return { keeper, functions };
   }
 
   #dismiss(name: string, hca: Hca): void {

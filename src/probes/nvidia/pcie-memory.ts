@@ -21,7 +21,6 @@ interface Known {
 export class PcieMemory {
   readonly #functions: PciFunctions;
   readonly #known = new Map<string, Known>();
-  #lookedAtMs: number | undefined;
 
   /** `native`: the direct way to the kernel, for those who have it loaded. */
   constructor(sys: Tree, native?: () => NativeFiles | undefined) {
@@ -32,9 +31,7 @@ export class PcieMemory {
   read(address: string, nowMs: number): PcieTold | undefined {
     const known = this.#known.get(address);
     if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known.told;
-    if (nowMs !== this.#lookedAtMs) this.#functions.look();
-    this.#lookedAtMs = nowMs;
-    const errors = this.#functions.read(address);
+    const errors = this.#functions.read(address, nowMs);
     if (known !== undefined && errors === known.errors) {
       known.atMs = nowMs;
       return known.told;

@@ -9,9 +9,10 @@ const [, , address, file] = process.argv;
 const sys = new Tree('/sys');
 const functions = new PciFunctions(sys);
 
+let round = 0;
 setInterval(() => {
-  functions.look();
-  const said = { kept: functions.read(address), anew: readPcie(sys, address) };
+  round += 1;
+  const said = { kept: functions.readWithLink(address, round), anew: readPcie(sys, address) };
   writeFileSync(
     `${file}.new`,
     JSON.stringify(said, (_, value) => (typeof value === 'bigint' ? Number(value) : value)),
