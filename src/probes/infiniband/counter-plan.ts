@@ -37,7 +37,8 @@ export class CounterPlan {
   #series: Int32Array | undefined;
   /** Per series: 1 once it has a value in this pass. */
   #served = new Uint8Array(0);
-  #listed = '';
+  /** Of each place the names in it. */
+  #listed: readonly (readonly string[])[] = [];
   #latest: CounterPass | undefined;
 
   constructor(sys: Tree, files: KeptGroup, places: CounterPlaces, port: Labels) {
@@ -51,9 +52,8 @@ export class CounterPlan {
   /** Looks anew which files there are. What is known of files that stay is kept. */
   relist(): void {
     const found = this.#places.map(([set, directory]) => [set, directory, this.#sys.list(directory)] as const);
-    const listed = found.map(([, directory, names]) => `${directory}\n${names.join('\n')}`).join('\n\n');
-    if (listed === this.#listed) return;
-    this.#listed = listed;
+    if (found.every(([, , names], at) => areEqual(names, this.#listed[at]))) return;
+    this.#listed = found.map(([, , names]) => names);
     const known = new Map(this.#slots.map(({ file }, at) => [file.path, { file, retryAtMs: this.#retryAtMs[at] as number }]));
     this.#slots = makeSlots(found, this.#port, (path) => known.get(path)?.file ?? this.#files.file(path));
     this.#retryAtMs = Float64Array.from(this.#slots, ({ file }) => known.get(file.path)?.retryAtMs ?? 0);
@@ -170,6 +170,6 @@ export class CounterPlan {
   }
 }
 
-function areEqual(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((name, index) => name === b[index]);
+function areEqual(a: readonly string[], b: readonly string[] | undefined): boolean {
+  return a.length === b?.length && a.every((name, index) => name === b[index]);
 }

@@ -101,33 +101,6 @@ export function isInOtherNamespace(sys: Tree, { pciAddress, kind }: Place): bool
   return sys.link(`${directory}/driver`) !== undefined && sys.list(`${directory}/infiniband`).length === 0;
 }
 
-/** Character devices that serve one RDMA device: names below `/dev/infiniband`. */
-export interface CharDevices {
-  readonly uverbs: readonly string[];
-  readonly umad: readonly string[];
-  readonly issm: readonly string[];
-}
-
-export const NO_CHAR_DEVICES: CharDevices = { uverbs: [], umad: [], issm: [] };
-
-/** Per RDMA device name. Source: `ibdev` files of the classes infiniband_verbs and infiniband_mad. */
-export function findCharDevices(sys: Tree): ReadonlyMap<string, CharDevices> {
-  const found = new Map<string, { uverbs: string[]; umad: string[]; issm: string[] }>();
-  const note = (classDirectory: string, name: string, kind: keyof CharDevices): void => {
-    const device = sys.text(`${classDirectory}/${name}/ibdev`);
-    if (device === undefined || device === '') return;
-    const entry = found.get(device) ?? { uverbs: [], umad: [], issm: [] };
-    found.set(device, entry);
-    entry[kind].push(name);
-  };
-  for (const name of sys.list('class/infiniband_verbs')) if (/^uverbs\d+$/.test(name)) note('class/infiniband_verbs', name, 'uverbs');
-  for (const name of sys.list('class/infiniband_mad')) {
-    const kind = /^(umad|issm)\d+$/.exec(name)?.[1] as 'umad' | 'issm' | undefined;
-    if (kind !== undefined) note('class/infiniband_mad', name, kind);
-  }
-  return found;
-}
-
 /**
  * Network interface of each port of a RoCE device, port number to name. Told by the interface's `dev_port` (from 0) where the
  * device has several ports. Never from `gid_attrs`, whose hundreds of files mostly fail. Empty when the interface has moved

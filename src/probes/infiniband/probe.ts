@@ -5,8 +5,9 @@ import { KeptFiles } from '../../host/kept-files.ts';
 import { PciFunctions } from '../../host/pci-functions.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
+import { CharDeviceIndex, NO_CHAR_DEVICES } from './char-devices.ts';
 import { CharNodes } from './char-nodes.ts';
-import { type CharDevices, CLASS, findCharDevices, isInOtherNamespace, locate, NO_CHAR_DEVICES } from './discover.ts';
+import { CLASS, isInOtherNamespace, locate } from './discover.ts';
 import { Hca, type HcaSample } from './hca.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter } from './options.ts';
 import { type Paces, pacesOf } from './paces.ts';
@@ -46,7 +47,7 @@ class InfinibandProbe implements Probe {
   #wanted: { readonly listed: readonly string[]; readonly names: readonly string[] } | undefined;
   /** The names with which all known devices are in line; undefined: they have to be brought in line again. */
   #settled: readonly string[] | undefined;
-  #charDevices: ReadonlyMap<string, CharDevices> = new Map();
+  readonly #charDevices: CharDeviceIndex;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(host: Host, options: InfinibandOptions, filter: NameFilter) {
@@ -56,6 +57,7 @@ class InfinibandProbe implements Probe {
     this.#paces = pacesOf(options);
     this.#class = new DirectoryListing(host.sys, CLASS);
     this.#charNodes = new CharNodes(host.dev);
+    this.#charDevices = new CharDeviceIndex(host.sys);
     this.#reporter = new Reporter((device, port) => isExpectedPort(options, device, port));
   }
 
@@ -72,6 +74,7 @@ class InfinibandProbe implements Probe {
   /** What was found while descriptors were short is not believed: all of it is found anew at the next read. */
   #lookAgain(): void {
     this.#keeper?.giveWay();
+    this.#charDevices.forget();
     this.#sweptAtMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -133,6 +136,7 @@ class InfinibandProbe implements Probe {
       if (present.has(name) || !isInOtherNamespace(this.#host.sys, hca.place)) this.#elsewhere.delete(name);
     }
     const added = [...present].filter(([name]) => !this.#hcas.has(name));
+    if (added.length > 0) this.#charDevices.forget();
     if (added.length > 0 || this.#isSweepDue(nowMs)) this.#sweep(nowMs);
     if (added.length > 0) this.#add(added);
     this.#settled = this.#hcas.size === names.length && this.#elsewhere.size === 0 ? names : undefined;
@@ -140,13 +144,14 @@ class InfinibandProbe implements Probe {
 
   #add(added: readonly (readonly [name: string, identity: string])[]): void {
     const { keeper, functions } = this.#keepers();
+    const charDevices = this.#charDevices.find(keeper.native);
     const virtualFunctions = new Map();
     for (const [name, identity] of added) {
       const memories = this.#memories.get(name) ?? new Map<string, PortMemory>();
       this.#memories.set(name, memories);
       const found = {
         place: locate(this.#host.sys, `${CLASS}/${name}`, virtualFunctions),
-        charDevices: this.#charDevices.get(name) ?? NO_CHAR_DEVICES,
+        charDevices: charDevices.get(name) ?? NO_CHAR_DEVICES,
         functions,
         withHardware: this.#options['hw-counters'],
         paces: this.#paces,
@@ -177,8 +182,8 @@ class InfinibandProbe implements Probe {
 
   #sweep(nowMs: number): void {
     this.#sweptAtMs = nowMs;
-    this.#charDevices = findCharDevices(this.#host.sys);
-    for (const [name, hca] of this.#hcas) hca.refreshFacts(this.#charDevices.get(name) ?? NO_CHAR_DEVICES);
+    const charDevices = this.#charDevices.find(this.#keeper?.native);
+    for (const [name, hca] of this.#hcas) hca.refreshFacts(charDevices.get(name) ?? NO_CHAR_DEVICES);
   }
 
   #readAll(nowMs: number, problems: Problem[]): HcaSample[] {
