@@ -1,5 +1,6 @@
 import type { RequestListener, Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Clock } from '../host/clock.ts';
 import { clientOf, Shares } from './shares.ts';
 
 /**
@@ -8,18 +9,28 @@ import { clientOf, Shares } from './shares.ts';
  */
 const MOST_AHEAD = 16;
 
+export interface ConnectionBounds {
+  /** In all. */
+  readonly most: number;
+  /** How long a new connection may take for the head of its first request. */
+  readonly headersMs: number;
+  readonly clock: Clock;
+}
+
 interface Kept {
   readonly client: string;
+  /** To be called when its first request is there. */
+  readonly asked: () => void;
   answersUnderWay: number;
 }
 
 /**
- * Has requests answered, and bounds the connections, in all and for each client. A client that has its share gives up the one that has been idle longest for
- * the new one, so that whoever shares an address with somebody who only connects gets through. One that comes without any when none is
- * left gets one of the client that has most, or where nobody has several, the longest idle one. Where none can go for it, the new one is
- * closed. A connection on which more is asked than anybody waits for is closed too.
+ * Has requests answered, and bounds the connections, in all and for each client. A client that has its share gives up the one that has been
+ * idle longest for the new one, so that whoever shares an address with somebody who only connects gets through. One that comes without any
+ * when none is left gets one of the client that has most, or where nobody has several, the longest idle one. Where none can go for it, the
+ * new one is closed. A connection on which nothing is asked is closed, and so is one on which more is asked than anybody waits for.
  */
-export function boundConnections(server: Server, most: number, answer: RequestListener): void {
+export function boundConnections(server: Server, { most, headersMs, clock }: ConnectionBounds, answer: RequestListener): void {
   const shares = new Shares(most);
   const kept = new Map<Socket, Kept>();
   /** Nothing is answered on them, nor was ever asked, in the order in which they came to that. */
@@ -56,9 +67,11 @@ export function boundConnections(server: Server, most: number, answer: RequestLi
       forget(given);
       given.destroy();
     }
-    kept.set(socket, { client, answersUnderWay: 0 });
+    const asked = clock.after(headersMs, () => socket.destroy());
+    kept.set(socket, { client, asked, answersUnderWay: 0 });
     idle.add(socket);
     socket.once('close', () => {
+      asked();
       if (kept.has(socket)) shares.giveBack(client);
       forget(socket);
     });
@@ -68,6 +81,7 @@ export function boundConnections(server: Server, most: number, answer: RequestLi
     const connection = kept.get(socket);
     // What was read together with the request for which the connection was closed.
     if (connection === undefined || socket.destroyed) return;
+    connection.asked();
     if (connection.answersUnderWay === MOST_AHEAD) {
       socket.destroy();
       return;

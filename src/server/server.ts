@@ -18,9 +18,11 @@ export interface WebServer {
 
 /** What one client, or all of them together, can take. */
 export interface ServerLimits {
-  /** For the head of a request, from the moment of connecting. */
+  /** For the head of a request, from the moment of connecting; on a connection that has had an answer it may be {@link checkMs} more. */
   readonly headersMs: number;
   readonly requestMs: number;
+  /** Between two looks at all connections, each of which wakes the process. */
+  readonly checkMs: number;
   /** For an answer, from its turn to its last byte: a client that reads more slowly loses its connection. */
   readonly answerMs: number;
   /** How long an idle connection is kept: longer than the usual scrape interval, so that Prometheus keeps its own. */
@@ -38,6 +40,7 @@ export interface ServerLimits {
 export const serverLimits: ServerLimits = {
   headersMs: 5_000,
   requestMs: 10_000,
+  checkMs: 30_000,
   answerMs: 30_000,
   keepAliveMs: 75_000,
   connections: 128,
@@ -59,8 +62,8 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   }, parts.logger);
   const front = { path: parts.options['telemetry-path'], scrapes, bound, logger: parts.logger };
   const answer = scrapesBefore(vitalSignsBefore(rest, signs), front);
-  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.headersMs });
-  boundConnections(server, limits.connections, answer);
+  const server = createHttpServer({ ...timeouts, connectionsCheckingInterval: limits.checkMs });
+  boundConnections(server, { most: limits.connections, headersMs: limits.headersMs, clock }, answer);
   const unsubscribe = parts.store.subscribe?.(() => scrapes.snapshotTaken());
   return {
     listen: () => listen(server, parts.options['listen-address']),

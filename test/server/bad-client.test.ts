@@ -87,6 +87,18 @@ describe('a bad client', () => {
     expect((await ask(`${url}/healthz`)).status).toBe(200);
   });
 
+  it('that never finishes a later request is cut off too, and one that is idle is not', async () => {
+    const { url } = await start({ limits: { headersMs: 100, requestMs: 200, checkMs: 50 } });
+    const half = connectTo(url, HEALTHZ);
+    const idle = connectTo(url, HEALTHZ);
+    await Promise.all([half.answered(), idle.answered()]);
+    half.socket.write('GET /metrics HTTP/1.1\r\nHost:');
+    half.socket.resume();
+    await half.closed;
+    expect(idle.socket.destroyed).toBe(false);
+    idle.socket.destroy();
+  });
+
   it('that keeps a connection does not keep the server from closing', async () => {
     const { exposition } = bigExposition();
     const { url, server } = await start({ parts: { exposition }, limits: { closeMs: 100 } });
