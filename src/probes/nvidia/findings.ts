@@ -7,7 +7,15 @@ import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, stateOf } from './state
 
 /** What one `<gpu>` element says of the GPU's health. */
 export function gpuFindings(gpu: Element): readonly Finding[] {
-  return [lost(gpu), ...recovery(gpu), ...memoryFindings(gpu), ...throttling(gpu), ...temperatureFindings(gpu), ...fabric(gpu)];
+  return [
+    lost(gpu),
+    ...recovery(gpu),
+    ...memoryFindings(gpu),
+    ...throttling(gpu),
+    ...temperatureFindings(gpu),
+    ...fabric(gpu),
+    ...linkWidth(gpu),
+  ];
 }
 
 /** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
@@ -124,6 +132,13 @@ function fabricState(gpu: Element, state: string): Finding {
     reason: reason ?? 'Ready',
     message: `fabric state: ${state}, status: ${status || 'none'}`,
   };
+}
+
+/** Boards in the cloud run at a part of their maximum and are sound, so a link is compared with its own past. */
+function linkWidth(gpu: Element): readonly Finding[] {
+  const cell = cellAt(gpu, 'pci/pci_gpu_link_info/link_widths/current_link_width');
+  if (cell.kind !== 'number' || cell.value <= 0) return [];
+  return [{ type: 'PcieLinkDegraded', reason: 'NarrowerThanBefore', message: `PCIe link x${cell.value}`, level: cell.value }];
 }
 
 const degreesAt = (gpu: Element, path: string): number | undefined => {

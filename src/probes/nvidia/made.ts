@@ -13,8 +13,6 @@ export interface Parts {
   readonly told: Reported;
   readonly processes: readonly DeviceProcess[];
   readonly findings: readonly Finding[];
-  /** By comparison with the past. */
-  readonly widths: readonly Finding[];
 }
 
 /** A report and what it was made of. */
@@ -25,13 +23,13 @@ export interface Made {
   readonly report: DeviceReport;
 }
 
-export const NO_FINDINGS: readonly Finding[] = [];
+const NO_FINDINGS: readonly Finding[] = [];
 
 /** `before` itself when nothing changed, and its findings when those did not. */
 export function madeOf(device: Device, parts: Parts, pcie: PcieTold | undefined, before: Made | undefined): Made {
   if (before === undefined) return { device, parts, pcie, report: reportOf(device, parts, findingsOf(device, parts, pcie)) };
-  const { told, processes, findings, widths } = before.parts;
-  const isJudged = findings === parts.findings && widths === parts.widths && before.pcie === pcie;
+  const { told, processes, findings } = before.parts;
+  const isJudged = findings === parts.findings && before.pcie === pcie;
   if (isJudged && before.device === device && told === parts.told && processes === parts.processes) return before;
   const judged = isJudged ? before.report.findings : findingsOf(device, parts, pcie);
   return { device, parts, pcie, report: reportOf(device, parts, judged) };
@@ -41,8 +39,8 @@ export function madeOf(device: Device, parts: Parts, pcie: PcieTold | undefined,
 export function withReadings(made: Made, told: Reported): Made {
   const { device, parts, pcie, report } = made;
   if (told === parts.told) return made;
-  const { processes, findings, widths } = parts;
-  return { device, parts: { told, processes, findings, widths }, pcie, report: reportOf(device, { told, processes }, report.findings) };
+  const { processes, findings } = parts;
+  return { device, parts: { told, processes, findings }, pcie, report: reportOf(device, { told, processes }, report.findings) };
 }
 
 function reportOf(
@@ -53,9 +51,9 @@ function reportOf(
   return processes.length === 0 ? { device, readings, findings } : { device, readings, findings, processes };
 }
 
-function findingsOf({ kind }: Device, { findings, widths }: Parts, pcie: PcieTold | undefined): readonly Finding[] {
+function findingsOf({ kind }: Device, { findings }: Parts, pcie: PcieTold | undefined): readonly Finding[] {
   const onBus = kind === 'gpu' ? (pcie?.findings ?? NO_FINDINGS) : concerningInstances(pcie?.findings ?? NO_FINDINGS);
-  return [...findings, ...onBus, ...widths];
+  return [...findings, ...onBus];
 }
 
 /** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */

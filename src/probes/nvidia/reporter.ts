@@ -7,13 +7,12 @@ import type { Reading } from '../../model/metric.ts';
 import { Readings } from '../../model/readings.ts';
 import { childrenOf, type Element, textAt } from './document.ts';
 import { gpuFindings } from './findings.ts';
-import { concerningInstances, type Made, madeOf, NO_FINDINGS, type Parts } from './made.ts';
+import { concerningInstances, type Made, madeOf, type Parts } from './made.ts';
 import { instanceFindings } from './memory-findings.ts';
 import type { ElementMemo, Remembered } from './nvml/memo.ts';
 import { PcieMemory, type PcieTold } from './pcie-memory.ts';
 import { processesOf } from './processes.ts';
 import { readGpu, readMig, type Told } from './readings.ts';
-import { WidthMemory } from './width-memory.ts';
 
 /** What one round over all GPUs has in common. */
 export interface RoundFacts {
@@ -35,7 +34,6 @@ export interface WholeGpu {
 /** Makes the reports of GPUs and instances, and makes again of each only what changed: whoever compares them need not look into the rest. */
 export class Reporter {
   readonly #host: Host;
-  readonly #widths = new WidthMemory();
   #pcie: PcieMemory | undefined;
 
   constructor(host: Host) {
@@ -63,14 +61,12 @@ export class Reporter {
 
   #make({ device, element, memo }: Remembered, gpu: WholeGpu, round: RoundFacts, pcie: PcieTold | undefined): Made {
     const parts =
-      device.kind === 'gpu'
-        ? this.#gpuParts(device, gpu, round, memo, pcie)
-        : this.#instanceParts(device, element, gpu.element, round, memo);
+      device.kind === 'gpu' ? this.#gpuParts(gpu, round, memo, pcie) : this.#instanceParts(device, element, gpu.element, round, memo);
     const made = madeOf(device, parts, pcie, memo?.made);
     return memo?.keepMade(made) ?? made;
   }
 
-  #gpuParts({ id }: Device, gpu: WholeGpu, round: RoundFacts, memo: ElementMemo | undefined, pcie: PcieTold | undefined): Parts {
+  #gpuParts(gpu: WholeGpu, round: RoundFacts, memo: ElementMemo | undefined, pcie: PcieTold | undefined): Parts {
     const { element } = gpu;
     const onBus = pcie?.readings ?? NO_READINGS;
     if (memo === undefined) {
@@ -79,14 +75,12 @@ export class Reporter {
         told: { ...told, readings: Readings.of([...told.readings, ...onBus]) },
         processes: processesOf(element, this.#host.proc),
         findings: gpuFindings(element),
-        widths: this.#widths.findings(id, element),
       };
     }
     return {
       told: memo.told(onBus) ?? memo.keepTold(readGpu(element, { ...round, index: gpu.index }), onBus),
       processes: memo.processes(round.isWhole) ?? memo.keepProcesses(processesOf(element, this.#host.proc)),
       findings: memo.findings() ?? memo.keepFindings(gpuFindings(element)),
-      widths: memo.comparisons() ?? memo.keepComparisons(this.#widths.findings(id, element)),
     };
   }
 
@@ -97,14 +91,12 @@ export class Reporter {
         told: { ...told, readings: Readings.of(told.readings) },
         processes: this.#instanceProcesses(device, gpu),
         findings: judgeInstance(element, gpu),
-        widths: NO_FINDINGS,
       };
     }
     return {
       told: memo.told(NO_READINGS) ?? memo.keepTold(readInstance(element, gpu), NO_READINGS),
       processes: memo.processes(isWhole) ?? memo.keepProcesses(this.#instanceProcesses(device, gpu)),
       findings: memo.findings() ?? memo.keepFindings(judgeInstance(element, gpu)),
-      widths: NO_FINDINGS,
     };
   }
 

@@ -4,7 +4,6 @@ import { conditions } from '../../../src/probes/nvidia/conditions.ts';
 import type { Element } from '../../../src/probes/nvidia/document.ts';
 import { gpuFindings } from '../../../src/probes/nvidia/findings.ts';
 import { instanceFindings } from '../../../src/probes/nvidia/memory-findings.ts';
-import { WidthMemory } from '../../../src/probes/nvidia/width-memory.ts';
 import { gpuElement, nested } from './machines.ts';
 
 /** A `<gpu>` element from pairs of path and text. */
@@ -195,24 +194,20 @@ describe('what a MIG instance says of its health', () => {
   });
 });
 
-describe('the memory of link widths', () => {
+describe('the width of a link', () => {
   const wide = (text: string): Element => gpu(['pci/pci_gpu_link_info/link_widths/current_link_width', text]);
 
-  it('takes the first width for the right one, whatever the maximum is', () => {
-    const memory = new WidthMemory();
-    expect(memory.findings('GPU-1', wide('8x'))).toMatchObject([no('AsBefore')]);
-    expect(memory.findings('GPU-1', wide('4x'))).toMatchObject([yes('NarrowerThanBefore', { message: 'PCIe link x4, was x8' })]);
-    expect(memory.findings('GPU-1', wide('8x'))).toMatchObject([no('AsBefore')]);
-    expect(memory.findings('GPU-1', wide('16x'))).toMatchObject([no('AsBefore')]);
-    expect(memory.findings('GPU-1', wide('8x'))).toMatchObject([yes('NarrowerThanBefore')]);
+  it('is a level, to be compared with its own past', () => {
+    expect(find(wide('8x'), 'PcieLinkDegraded')).toEqual({
+      type: 'PcieLinkDegraded',
+      reason: 'NarrowerThanBefore',
+      message: 'PCIe link x8',
+      level: 8,
+    });
   });
 
-  it('keeps GPUs apart, and learns nothing from what is no width', () => {
-    const memory = new WidthMemory();
-    memory.findings('GPU-1', wide('16x'));
-    expect(memory.findings('GPU-2', wide('8x'))).toMatchObject([no('AsBefore')]);
-    for (const text of ['N/A', 'GPU is lost', '0x', 'wide', '']) expect(memory.findings('GPU-1', wide(text))).toEqual([]);
-    expect(memory.findings('GPU-1', wide('16x'))).toMatchObject([no('AsBefore')]);
+  it.each(['N/A', 'GPU is lost', '0x', 'wide', ''])('is nothing where it is %j', (text) => {
+    expect(find(wide(text), 'PcieLinkDegraded')).toBeUndefined();
   });
 });
 

@@ -236,8 +236,8 @@ const FACT_CHANGES: typeof CHANGES = [
   ['errors of its life', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.1.7': 9 } })],
 ];
 
-/** A link is judged by its own past, and faults of before may have ended: only the first probe knows. */
-const PAST = new Set(['PcieLinkDegraded', 'Xid', 'GpuFallenOffBus']);
+/** Faults of before may have ended: only the first probe knows. */
+const PAST = new Set(['Xid', 'GpuFallenOffBus']);
 
 /** Without findings of which only a probe with a past can know. */
 const withoutPast = (collection: Collection): object =>

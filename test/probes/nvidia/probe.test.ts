@@ -324,14 +324,14 @@ describe('a value that is not understood', () => {
 });
 
 describe('the width of a link', () => {
-  it('is compared with its own past over the reads', async () => {
+  it('is told at each read, to be compared with its past', async () => {
     const machine = withHardware();
     const width = (text: string): string =>
       documentText(gpuText({ extra: nested('pci/pci_gpu_link_info/link_widths/current_link_width', text) }));
     machine.show(width('16x'));
-    expect(findingIn(reportOf(await machine.collect(), FIRST), 'PcieLinkDegraded')).toMatchObject({ status: false });
+    expect(findingIn(reportOf(await machine.collect(), FIRST), 'PcieLinkDegraded')).toMatchObject({ level: 16 });
     machine.show(width('8x'));
-    expect(findingIn(reportOf(await machine.collect(), FIRST), 'PcieLinkDegraded')).toMatchObject({ status: true });
+    expect(findingIn(reportOf(await machine.collect(), FIRST), 'PcieLinkDegraded')).toMatchObject({ level: 8 });
   });
 });
 

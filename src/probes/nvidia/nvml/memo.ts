@@ -49,7 +49,6 @@ export class ElementMemo {
   #findings: readonly Finding[] | undefined;
   /** Some temperature was at its limit in those findings. */
   #wasOver = false;
-  #comparisons: readonly Finding[] | undefined;
   #shown: Shown | undefined;
   #surroundings: string | undefined;
   #processes: readonly DeviceProcess[] | undefined;
@@ -66,7 +65,7 @@ export class ElementMemo {
     if (byLibrary !== this.#byLibrary) this.#isJoined = false;
     this.#byLibrary = byLibrary;
     if ((change & CHANGE.other) === 0) return;
-    this.#told = this.#findings = this.#comparisons = this.#shown = this.#processes = undefined;
+    this.#told = this.#findings = this.#shown = this.#processes = undefined;
   }
 
   /** The last report. */
@@ -127,16 +126,6 @@ export class ElementMemo {
   keepFindings(findings: readonly Finding[]): readonly Finding[] {
     this.#findings = findings;
     this.#wasOver = findings.some(({ type, status }) => type === OVER_TEMPERATURE && status !== false);
-    return findings;
-  }
-
-  /** Findings by comparison with the past. */
-  comparisons(): readonly Finding[] | undefined {
-    return this.#comparisons;
-  }
-
-  keepComparisons(findings: readonly Finding[]): readonly Finding[] {
-    this.#comparisons = findings;
     return findings;
   }
 
