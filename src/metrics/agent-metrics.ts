@@ -36,6 +36,9 @@ export const agentMetrics = {
   hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
+const GROUP_LABELS = { device: labelText({ group: 'device' }), container: labelText({ group: 'container' }) };
+const REASON_LABELS = DROP_REASONS.map((reason) => [reason, labelText({ reason })] as const);
+
 /** What the page of devices and containers turned out to be. */
 export interface PageFacts {
   readonly series: { readonly device: number; readonly container: number };
@@ -58,8 +61,9 @@ export function addAgent(
   const { snapshot, facts } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
   page.add(agentMetrics.snapshotAge, '', Math.max(0, stats.nowMs - snapshot.takenAtMs) / 1_000);
-  for (const [group, count] of Object.entries(facts.series)) page.add(agentMetrics.series, labelText({ group }), count);
-  for (const reason of DROP_REASONS) page.add(agentMetrics.dropped, labelText({ reason }), facts.dropped.get(reason) ?? 0);
+  page.add(agentMetrics.series, GROUP_LABELS.device, facts.series.device);
+  page.add(agentMetrics.series, GROUP_LABELS.container, facts.series.container);
+  for (const [reason, label] of REASON_LABELS) page.add(agentMetrics.dropped, label, facts.dropped.get(reason) ?? 0);
   addProbes(page, snapshot);
   addKubelet(page, snapshot.podResources, stats.nowMs);
 }

@@ -7,6 +7,8 @@ import { END, type Format, renderPage } from './render.ts';
 import { SeriesPage } from './series-page.ts';
 import { haveSameSeries, joinMetrics, type WrittenPage, writePage } from './written-page.ts';
 
+const LINE_FEED = Buffer.from('\n');
+
 /** Scrapes no further apart than this are shown the same numbers: they would not tell them apart from a slower answer. */
 const TOGETHER_MS = 100;
 
@@ -54,15 +56,10 @@ export class AgentPage {
     const written = writePage(sections, last);
     this.#series = written;
     const isKnown = last !== undefined && haveSameSeries(sections, last.sections);
-    const text = isKnown ? framed(written, format) : await renderPage(sections, format);
+    // As the registry frames it.
+    const bytes = isKnown ? joinMetrics(written, format, format === 'text' ? '' : END) : Buffer.from(await renderPage(sections, format));
     // In the text format a blank line stands between any two metrics.
     const isFollowing = shown !== undefined && shown.bytes(format).length > 0;
-    return Buffer.from(format === 'text' && isFollowing ? `\n${text}` : text);
+    return format === 'text' && isFollowing ? Buffer.concat([LINE_FEED, bytes]) : bytes;
   }
-}
-
-/** As the registry frames it. */
-function framed(written: WrittenPage, format: Format): string {
-  const text = joinMetrics(written, format).toString();
-  return format === 'text' ? text : text + END;
 }

@@ -56,6 +56,8 @@ export const deviceMetrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
+const STATE_LABELS = HEALTH_STATES.map((state) => [state, labelText({ state })] as const);
+
 /** What the series of {@link addDevice} are made of, besides the labels. */
 export type DeviceStanding = Pick<DeviceState, 'missingSinceMs' | 'stale' | 'verdict'>;
 
@@ -74,13 +76,11 @@ export function addLastRead(page: SeriesPage, { readAtMs }: Pick<DeviceState, 'r
 
 function addVerdict(page: SeriesPage, verdict: Verdict, label: LabelText): void {
   if (verdict.state !== 'unknown') page.add(deviceMetrics.healthy, label, verdict.state === 'unhealthy' ? 0 : 1);
-  for (const state of HEALTH_STATES) {
-    page.add(deviceMetrics.health, label, state === verdict.state ? 1 : 0, labelText({ state }));
-  }
+  for (const [state, own] of STATE_LABELS) page.add(deviceMetrics.health, label, state === verdict.state ? 1 : 0, own);
   if (verdict.sinceMs > 0) page.add(deviceMetrics.healthSince, label, verdict.sinceMs / 1_000);
-  for (const state of HEALTH_STATES) {
+  for (const [state, own] of STATE_LABELS) {
     const count = verdict.transitions?.[state];
-    if (count !== undefined) page.add(deviceMetrics.transitions, label, count, labelText({ state }));
+    if (count !== undefined) page.add(deviceMetrics.transitions, label, count, own);
   }
   for (const condition of verdict.conditions) page.add(deviceMetrics.condition, label, 1, conditionLabels(condition));
   for (const condition of verdict.ignored ?? []) page.add(deviceMetrics.ignored, label, 1, conditionLabels(condition));

@@ -62,6 +62,7 @@ export const kubeletMetrics = {
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 
 const durationSamples = histogramSamples(kubeletMetrics.duration);
+const REASON_LABELS = POD_RESOURCES_REASONS.map((reason) => [reason, labelText({ reason })] as const);
 
 export function addRequests(page: SeriesPage, stats: AgentStats): void {
   for (const { method, code, count } of stats.podResourcesRequests) page.add(kubeletMetrics.requests, labelText({ method, code }), count);
@@ -72,9 +73,7 @@ export function addKubelet(page: SeriesPage, podResources: PodResources, nowMs: 
   const { problem, answeredAtMs, held, allocatable } = podResources;
   if (problem !== undefined) page.add(kubeletMetrics.up, '', 0);
   else if (answeredAtMs !== undefined) page.add(kubeletMetrics.up, '', 1);
-  for (const reason of POD_RESOURCES_REASONS) {
-    page.add(kubeletMetrics.problem, labelText({ reason }), reason === problem?.reason ? 1 : 0);
-  }
+  for (const [reason, label] of REASON_LABELS) page.add(kubeletMetrics.problem, label, reason === problem?.reason ? 1 : 0);
   page.add(kubeletMetrics.held, '', held.size);
   if (answeredAtMs !== undefined) {
     page.add(kubeletMetrics.lastAnswer, '', answeredAtMs / 1_000);

@@ -33,6 +33,7 @@ export const probeMetrics = {
 
 const runSamples = histogramSamples(probeMetrics.runDuration);
 const MISSING = 'missing';
+const STATE_LABELS = [...HEALTH_STATES, MISSING].map((state): readonly [string, LabelText] => [state, labelText({ state })]);
 
 export function addProbes(page: SeriesPage, snapshot: Snapshot): void {
   const counts = countDevices(snapshot);
@@ -40,10 +41,8 @@ export function addProbes(page: SeriesPage, snapshot: Snapshot): void {
     const label = labelText({ family: family.family });
     addRuns(page, family, label);
     for (const [code, count] of countCodes(family)) page.add(probeMetrics.problems, joinLabels(label, labelText({ code })), count);
-    for (const state of [...HEALTH_STATES, MISSING]) {
-      const count = counts.get(`${family.family}/${state}`) ?? 0;
-      page.add(probeMetrics.devices, joinLabels(label, labelText({ state })), count);
-    }
+    const own = counts.get(family.family);
+    for (const [state, stateLabel] of STATE_LABELS) page.add(probeMetrics.devices, label, own?.get(state) ?? 0, stateLabel);
   }
 }
 
@@ -64,11 +63,14 @@ function countCodes(family: FamilyState): ReadonlyMap<string, number> {
   return counts;
 }
 
-function countDevices(snapshot: Snapshot): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const state of snapshot.devices) {
-    const key = `${state.device.family}/${state.missingSinceMs === undefined ? state.verdict.state : MISSING}`;
-    counts.set(key, (counts.get(key) ?? 0) + 1);
+/** By family and state. */
+function countDevices(snapshot: Snapshot): ReadonlyMap<string, ReadonlyMap<string, number>> {
+  const counts = new Map<string, Map<string, number>>();
+  for (const { device, verdict, missingSinceMs } of snapshot.devices) {
+    const { family } = device;
+    const state = missingSinceMs === undefined ? verdict.state : MISSING;
+    const own = counts.get(family) ?? new Map<string, number>();
+    counts.set(family, own.set(state, (own.get(state) ?? 0) + 1));
   }
   return counts;
 }

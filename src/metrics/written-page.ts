@@ -101,8 +101,8 @@ function patched({ layout, values: before, bytes, bounds }: Samples, values: rea
 const LINE_FEED = Buffer.from('\n');
 const BLANK_LINE = Buffer.from('\n\n');
 
-/** HELP, TYPE and samples of all metrics as UTF-8, without an end mark. */
-export function joinMetrics({ samples, heads }: WrittenPage, format: Format): Buffer {
+/** HELP, TYPE and samples of all metrics as UTF-8, and what comes after them. */
+export function joinMetrics({ samples, heads }: WrittenPage, format: Format, end = ''): Buffer {
   const between = format === 'text' ? BLANK_LINE : LINE_FEED;
   const parts: Buffer[] = [];
   for (const [index, { bytes }] of samples.entries()) {
@@ -110,5 +110,6 @@ export function joinMetrics({ samples, heads }: WrittenPage, format: Format): Bu
     parts.push(heads.get(format)?.[index] as Buffer, bytes);
   }
   if (parts.length > 0) parts.push(LINE_FEED);
+  if (end !== '') parts.push(Buffer.from(end));
   return Buffer.concat(parts);
 }

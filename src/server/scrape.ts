@@ -14,6 +14,13 @@ export interface ScrapeSource {
   readonly contentTypes: { readonly text: string; readonly openmetrics: string };
 }
 
+interface Wanted {
+  readonly accept: string | undefined;
+  readonly encoding: string | undefined;
+  readonly format: 'text' | 'openmetrics';
+  readonly gzip: boolean;
+}
+
 /** Time in which a refresh gets its later snapshots out, so that only the last of them is prepared. */
 const SETTLED_MS = 150;
 
@@ -24,7 +31,8 @@ export class ScrapeHandler {
   readonly #forecast = new ScrapeForecast();
   readonly #zipped = new WeakMap<Buffer, Promise<GzipStart>>();
   readonly #zippedEnds = new WeakMap<Buffer, { readonly start: GzipStart; readonly bytes: Buffer }>();
-  #wanted: { readonly format: 'text' | 'openmetrics'; readonly gzip: boolean } | undefined;
+  /** What the last client accepts, which is mostly the same as the one before. */
+  #wanted: Wanted | undefined;
   #cancel: (() => void) | undefined;
 
   constructor(source: ScrapeSource, clock: Clock) {
@@ -38,8 +46,8 @@ export class ScrapeHandler {
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const [format, gzip] = [chooseFormat(headerOf(request, 'accept')), acceptsGzip(headerOf(request, 'accept-encoding'))];
-    this.#wanted = { format, gzip };
+    this.#wanted = wantedBy(request, this.#wanted);
+    const { format, gzip } = this.#wanted;
     const { kept, live } = await this.#source.page(format);
     response.setHeader('Content-Type', this.#source.contentTypes[format]);
     response.setHeader('Vary', 'Accept, Accept-Encoding');
@@ -92,6 +100,12 @@ export class ScrapeHandler {
     }
     return end.bytes;
   }
+}
+
+function wantedBy(request: IncomingMessage, last: Wanted | undefined): Wanted {
+  const [accept, encoding] = [headerOf(request, 'accept'), headerOf(request, 'accept-encoding')];
+  if (last !== undefined && last.accept === accept && last.encoding === encoding) return last;
+  return { accept, encoding, format: chooseFormat(accept), gzip: acceptsGzip(encoding) };
 }
 
 function send(request: IncomingMessage, response: ServerResponse, first: Buffer, second: Buffer): void {
