@@ -51,9 +51,9 @@ export class PciFunctions {
   }
 
   /**
-   * `address` as `normalizePciAddress` gives it; `round` is the same number for reads that belong together. The same object as long as nothing changed;
-   * undefined where the function is not there. A function that sleeps is not woken: its power state is asked first, and its configuration
-   * left alone.
+   * `address` as `normalizePciAddress` gives it; `round` is the same number for reads that belong together. The same object as long as
+   * nothing changed; undefined where the function is not there. A function that sleeps is not woken: its power state is asked first, and
+   * its configuration left alone.
    */
   read(address: string, round: number): PciErrors | undefined {
     return this.#read(address, round, (pci) => pci.read());

@@ -1,22 +1,17 @@
-import { keepableDescriptors } from '../../host/descriptors.ts';
 import { DirectoryListing } from '../../host/directory-listing.ts';
 import type { Host } from '../../host/host.ts';
-import { KeptFiles } from '../../host/kept-files.ts';
-import { PciFunctions } from '../../host/pci-functions.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
 import { CharDeviceIndex, NO_CHAR_DEVICES } from './char-devices.ts';
 import { CharNodes } from './char-nodes.ts';
 import { CLASS, isInOtherNamespace, locate } from './discover.ts';
 import { Hca, type HcaSample } from './hca.ts';
+import { type Keepers, makeKeepers } from './keepers.ts';
 import { type InfinibandOptions, isExpectedPort, type NameFilter, nameFilter } from './options.ts';
 import { type Paces, pacesOf } from './paces.ts';
 import type { PortMemory } from './port-memory.ts';
 import type { ProblemCode } from './problems.ts';
 import { Reporter } from './report.ts';
-
-/** Of the files that may be kept, one in so many is of the PCIe side. */
-const PCI_SHARE = 4;
 
 export function createInfinibandProbe(host: Host, options: InfinibandOptions): Probe {
   const filter = nameFilter(options);
@@ -30,12 +25,9 @@ class InfinibandProbe implements Probe {
   readonly #options: InfinibandOptions;
   readonly #filter: NameFilter;
   readonly #paces: Paces;
-  /** Made for the first device. */
-  #keeper: KeptFiles | undefined;
+  #keepers: Keepers | undefined;
   readonly #class: DirectoryListing;
   readonly #charNodes: CharNodes;
-  /** Likewise. */
-  #functions: PciFunctions | undefined;
   readonly #reporter: Reporter;
   /** In order of their names. */
   #hcas = new Map<string, Hca>();
@@ -66,25 +58,25 @@ class InfinibandProbe implements Probe {
     try {
       return this.#collect();
     } finally {
-      this.#keeper?.rest();
+      this.#keepers?.files.rest();
       if (this.#host.sys.shortages !== shortages) this.#lookAgain();
     }
   }
 
   /** What was found while descriptors were short is not believed: all of it is found anew at the next read. */
   #lookAgain(): void {
-    this.#keeper?.giveWay();
+    this.#keepers?.files.giveWay();
     this.#charDevices.forget();
     this.#sweptAtMs = Number.NEGATIVE_INFINITY;
   }
 
   close(): void {
     for (const hca of this.#hcas.values()) hca.close();
-    this.#functions?.close();
+    this.#keepers?.functions.close();
   }
 
   #collect(): Collection {
-    const listing = this.#class.list(this.#keeper?.native);
+    const listing = this.#class.list(this.#keepers?.files.native);
     if (listing.error !== undefined) {
       for (const hca of this.#hcas.values()) hca.close();
       this.#hcas.clear();
@@ -101,7 +93,7 @@ class InfinibandProbe implements Probe {
     if (this.#options['hw-counters'] && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
-    return { reports: this.#reporter.reports(samples, this.#charNodes.names(this.#keeper?.native)), problems };
+    return { reports: this.#reporter.reports(samples, this.#charNodes.names(this.#keepers?.files.native)), problems };
   }
 
   #wantedOf(listed: readonly string[]): readonly string[] {
@@ -143,8 +135,9 @@ class InfinibandProbe implements Probe {
   }
 
   #add(added: readonly (readonly [name: string, identity: string])[]): void {
-    const { keeper, functions } = this.#keepers();
-    const charDevices = this.#charDevices.find(keeper.native);
+    this.#keepers ??= makeKeepers(this.#host.sys, this.#options['kept-files']);
+    const { files, functions } = this.#keepers;
+    const charDevices = this.#charDevices.find(files.native);
     const virtualFunctions = new Map();
     for (const [name, identity] of added) {
       const memories = this.#memories.get(name) ?? new Map<string, PortMemory>();
@@ -157,20 +150,9 @@ class InfinibandProbe implements Probe {
         paces: this.#paces,
         memories,
       };
-      this.#hcas.set(name, new Hca(keeper, name, identity, found));
+      this.#hcas.set(name, new Hca(files, name, identity, found));
     }
     this.#hcas = new Map([...this.#hcas].sort(([a], [b]) => (a < b ? -1 : 1)));
-  }
-
-  #keepers(): { readonly keeper: KeptFiles; readonly functions: PciFunctions } {
-    const most = this.#options['kept-files'];
-    const keepable = most < 0 ? keepableDescriptors() : most;
-    const keeper = this.#keeper ?? new KeptFiles(this.#host.sys, keepable);
-    const settings = { keepable: Math.floor(keepable / PCI_SHARE), native: () => keeper.native };
-    const functions = this.#functions ?? new PciFunctions(this.#host.sys, settings);
-    this.#keeper = keeper;
-    this.#functions = functions;
-    return { keeper, functions };
   }
 
   #dismiss(name: string, hca: Hca): void {
@@ -182,17 +164,17 @@ class InfinibandProbe implements Probe {
 
   #sweep(nowMs: number): void {
     this.#sweptAtMs = nowMs;
-    const charDevices = this.#charDevices.find(this.#keeper?.native);
+    const charDevices = this.#charDevices.find(this.#keepers?.files.native);
     for (const [name, hca] of this.#hcas) hca.refreshFacts(charDevices.get(name) ?? NO_CHAR_DEVICES);
   }
 
   #readAll(nowMs: number, problems: Problem[]): HcaSample[] {
     const samples: HcaSample[] = [];
     for (const [name, hca] of this.#hcas) {
-      const opened = this.#keeper?.opened;
+      const opened = this.#keepers?.files.opened;
       const sample = hca.read(nowMs);
       // What came from descriptors that were open before was there while it was read.
-      if (this.#keeper?.opened !== opened && this.#host.sys.identity(`${CLASS}/${name}`) !== hca.identity) {
+      if (this.#keepers?.files.opened !== opened && this.#host.sys.identity(`${CLASS}/${name}`) !== hca.identity) {
         // Gone while it was read: half a truth is none.
         this.#dismiss(name, hca);
         if (!this.#elsewhere.has(name)) problems.push(vanished(name));

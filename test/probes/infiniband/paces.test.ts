@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -135,5 +135,24 @@ describe.skipIf(!existsSync(IO))('each class of files is read at its own pace', 
     const due = probe.lookAfter(5_000);
     expect(firmware(due)).toBe('99.1.1');
     expect(due.reads).toBeGreaterThan(HCAS * (LEVELS + COUNTERS));
+  });
+
+  it('slow facts from files that were replaced, and from no others', () => {
+    const probe = probeWith({ 'facts-interval': '10s' });
+    const directory = join(root, 'sys/class/infiniband/mlx5_0');
+    for (const [file, text] of [
+      ['fw_ver', '99.1.1'],
+      ['ports/1/link_layer', 'Ethernet'],
+    ] as const) {
+      writeFileSync(join(root, 'new'), `${text}\n`);
+      renameSync(join(root, 'new'), join(directory, file));
+    }
+    // One that is gone, whose descriptor would still tell.
+    rmSync(join(directory, 'hca_type'));
+    probe.lookAfter(5_000);
+    const [report] = probe.lookAfter(5_000).collection.reports;
+    expect(report?.device).toMatchObject({ firmware: '99.1.1' });
+    expect(report?.device.model).toBeUndefined();
+    expect(report?.readings.find(({ metric }) => metric === 'device_infiniband_port_info')?.labels).toMatchObject({ link_layer: 'Ethernet' });
   });
 });
