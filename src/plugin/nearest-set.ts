@@ -1,6 +1,8 @@
 /** Beyond this many sets, the best one is approached instead of proven: 16 devices, 8 of them, are 12,870. */
 const MOST_SETS = 13_000;
 const MOST_SEEDS = 64;
+/** Looks at places, of all first choices together: nobody may hold the event loop for longer than some tens of milliseconds. */
+const MOST_LOOKS = 2_000_000;
 
 interface Best {
   set: readonly number[];
@@ -58,25 +60,45 @@ function proven(matrix: Matrix, sums: readonly number[], must: readonly number[]
 /** From each of several first choices on, always the place that adds most. */
 function approached(matrix: Matrix, sums: readonly number[], must: readonly number[], free: readonly number[], missing: number): Best {
   let best: Best | undefined;
-  for (const seed of must.length > 0 ? [undefined] : free.slice(0, MOST_SEEDS)) {
-    const set = seed === undefined ? [...must] : [seed];
-    const gains = matrix.map((_, place) => gainOf(matrix, place, set));
-    const rest = new Set(free.filter((place) => place !== seed));
-    while (set.length < must.length + missing) {
-      const next = [...rest].reduce((a, b) => (isAhead(b, a, gains, sums) ? b : a));
-      rest.delete(next);
-      set.push(next);
-      for (const place of rest) gains[place] = (gains[place] as number) + ((matrix[next] as Float64Array)[place] as number);
-    }
+  const seeds = Math.max(1, Math.min(MOST_SEEDS, Math.floor(MOST_LOOKS / (missing * free.length))));
+  for (const seed of must.length > 0 ? [undefined] : free.slice(0, seeds)) {
+    const set = grown(matrix, sums, seed === undefined ? must : [seed], free, must.length + missing);
     const inside = insideOf(matrix, set);
     best = better(best, { set, inside, cut: total(set, sums) - 2 * inside });
   }
   return best as Best;
 }
 
-function isAhead(a: number, b: number, gains: readonly number[], sums: readonly number[]): boolean {
-  const gain = (gains[a] as number) - (gains[b] as number);
-  return gain > 0 || (gain === 0 && (sums[a] as number) < (sums[b] as number));
+/** Plain loops over numbers: hundreds of places, replicas of devices, are gone through for each one that is chosen. */
+function grown(matrix: Matrix, sums: readonly number[], first: readonly number[], free: readonly number[], size: number): number[] {
+  const set = [...first];
+  const gains = Float64Array.from(matrix, (_, place) => gainOf(matrix, place, set));
+  const reach = Float64Array.from(sums);
+  const rest = Int32Array.from(free.filter((place) => !set.includes(place)));
+  for (let left = rest.length; set.length < size; left -= 1) {
+    const at = bestAt(rest, left, gains, reach);
+    const next = rest[at] as number;
+    set.push(next);
+    rest[at] = rest[left - 1] as number;
+    const row = matrix[next] as Float64Array;
+    for (let place = 0; place < gains.length; place += 1) gains[place] = (gains[place] as number) + (row[place] as number);
+  }
+  return set;
+}
+
+/** Among the first `left` of the rest: the place that adds most, among equals the one that is least near to all, then the first. */
+function bestAt(rest: Int32Array, left: number, gains: Float64Array, reach: Float64Array): number {
+  let best = 0;
+  let [place, gain, sum] = [-1, Number.NEGATIVE_INFINITY, 0];
+  for (let at = 0; at < left; at += 1) {
+    const other = rest[at] as number;
+    const more = (gains[other] as number) - gain;
+    if (more < 0) continue;
+    const less = sum - (reach[other] as number);
+    if (more === 0 && (less < 0 || (less === 0 && other > place))) continue;
+    [best, place, gain, sum] = [at, other, gains[other] as number, reach[other] as number];
+  }
+  return best;
 }
 
 function better(best: Best | undefined, next: Best): Best {

@@ -49,8 +49,24 @@ function placesOf(available: ReadonlySet<string>, all: readonly Placement[]): Pl
 function alignedIds(available: readonly Placement[], must: ReadonlySet<string>, size: number): string[] {
   const places = thinned(available, must, Math.max(size, MOST_PLACES));
   const fixed = places.flatMap(({ id }, at) => (must.has(id) ? [at] : []));
-  const near = (a: number, b: number): number => nearness(places[a] as Placement, places[b] as Placement);
-  return nearestSet(places.length, fixed, size, near).map((at) => (places[at] as Placement).id);
+  return nearestSet(places.length, fixed, size, nearnessOf(places)).map((at) => (places[at] as Placement).id);
+}
+
+/** Of two places, by their numbers. Of two devices it is found once: there are hundreds of replicas, and as nearness it is the same both ways. */
+function nearnessOf(places: readonly Placement[]): (a: number, b: number) => number {
+  const numbers = new Map<string, number>();
+  const deviceOf = places.map(({ device }) => {
+    const number = numbers.get(device) ?? numbers.size;
+    numbers.set(device, number);
+    return number;
+  });
+  const known = new Float64Array(numbers.size ** 2).fill(Number.NaN);
+  return (a, b) => {
+    const [one, other] = [deviceOf[a] as number, deviceOf[b] as number];
+    const at = Math.min(one, other) * numbers.size + Math.max(one, other);
+    if (Number.isNaN(known[at])) known[at] = nearness(places[a] as Placement, places[b] as Placement);
+    return known[at] as number;
+  };
 }
 
 /** Of too many to compare each with each, the fixed ones and as few replicas of each device as fill the limit, in the same order. */

@@ -153,6 +153,8 @@ describe.skipIf(!existsSync(IO))('each class of files is read at its own pace', 
     const [report] = probe.lookAfter(5_000).collection.reports;
     expect(report?.device).toMatchObject({ firmware: '99.1.1' });
     expect(report?.device.model).toBeUndefined();
-    expect(report?.readings.find(({ metric }) => metric === 'device_infiniband_port_info')?.labels).toMatchObject({ link_layer: 'Ethernet' });
+    expect(report?.readings.find(({ metric }) => metric === 'device_infiniband_port_info')?.labels).toMatchObject({
+      link_layer: 'Ethernet',
+    });
   });
 });
