@@ -16,7 +16,7 @@ export const options = {
   'facts-interval': durationOption(seconds(60), 'Time between two reads of what hardly ever changes: firmware version, GUIDs, interfaces'),
   'kept-files': integerOption(
     -1,
-    'Most counter files kept open between two refreshes, which makes reading them several times cheaper; -1 means half of the limit of open files',
+    'Most files of devices kept open between two refreshes, which makes reading them several times cheaper, and a fourth as many of their PCI functions; -1 means half of the limit of open files',
     -1,
   ),
   'expected-ports': listOption(
