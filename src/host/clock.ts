@@ -11,6 +11,15 @@ export interface Clock {
 /** A timer of Node for longer than this, some 25 days, goes off at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/**
+ * Delay until a multiple of a period, and never a moment before it: what is done at the same period goes off together, and wakes the thread
+ * once. Waking one costs some 0.3 ms, mostly more than what is done then.
+ */
+export function untilNext(clock: Pick<Clock, 'monotonic'>, periodMs: number): number {
+  const restMs = periodMs - (clock.monotonic() % periodMs);
+  return restMs < periodMs / 10 ? restMs + periodMs : restMs;
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { LONGEST_TIMER_MS, systemClock } from '../../src/host/clock.ts';
+import { LONGEST_TIMER_MS, systemClock, untilNext } from '../../src/host/clock.ts';
 
 // Nobody has time for the real ones.
 beforeEach(() => void vi.useFakeTimers());
@@ -23,4 +23,15 @@ it('does not run when it was called off, however late', () => {
   cancel();
   vi.advanceTimersByTime(LONGEST_TIMER_MS);
   expect(run).not.toHaveBeenCalled();
+});
+
+it.each([
+  [0, 1_000],
+  [1, 999],
+  [900, 100],
+  // A timer that went off a moment too early is not set for that moment.
+  [999.8, 1_000.2],
+  [12_345, 655],
+])('the next second after %d ms is %d ms away', (nowMs, delayMs) => {
+  expect(untilNext({ monotonic: () => nowMs }, 1_000)).toBeCloseTo(delayMs, 6);
 });

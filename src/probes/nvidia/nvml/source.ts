@@ -1,3 +1,4 @@
+import { untilNext } from '../../../host/clock.ts';
 import type { Host } from '../../../host/host.ts';
 import type { Element } from '../document.ts';
 import { hardwareOnBus } from '../hardware.ts';
@@ -15,8 +16,8 @@ export type ToldXid = XidEvent & { readonly pciAddress: string };
 
 /** After a library that is not there, or gives nothing, it is looked for again. */
 const RETRY_MS = 60_000;
-/** From an Xid to the read that it asks for. A look costs a microsecond. */
-const EVENTS_EVERY_MS = 500;
+/** From an Xid to the read that it asks for. A look costs a microsecond, waking the thread for it hundreds. */
+const EVENTS_EVERY_MS = 1_000;
 /** Until they are taken. */
 const MOST_XIDS = 1_000;
 
@@ -62,7 +63,7 @@ export class NvmlSource {
   watch(wake: () => void): () => void {
     let cancel: (() => void) | undefined;
     const next = (): void => {
-      cancel = this.#host.clock.after(EVENTS_EVERY_MS, () => {
+      cancel = this.#host.clock.after(untilNext(this.#host.clock, EVENTS_EVERY_MS), () => {
         if (this.#lookForEvents()) wake();
         if (cancel !== undefined) next();
       });
