@@ -75,7 +75,7 @@ export class Hca {
 
   /** To be called when its directory changed: what lies below may have been replaced. Slow facts keep their pace. */
   relist(): void {
-    this.#deviceFiles.release();
+    if (!this.#keeper.invalidates) this.#deviceFiles.release();
     this.#relistDevice();
     for (const port of this.#ports.values()) port.relist();
   }
