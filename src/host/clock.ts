@@ -11,6 +11,22 @@ export interface Clock {
 /** A timer of Node for longer than this, some 25 days, goes off at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** Runs at each {@link untilNext} of a period from now on; returns the way to stop, which may be called from within. */
+export function atEach(clock: Clock, periodMs: number, run: () => void): () => void {
+  let cancel: (() => void) | undefined;
+  const next = (): void => {
+    cancel = clock.after(untilNext(clock, periodMs), () => {
+      run();
+      if (cancel !== undefined) next();
+    });
+  };
+  next();
+  return () => {
+    cancel?.();
+    cancel = undefined;
+  };
+}
+
 /**
  * Delay until a multiple of a period, and never a moment before it: what is done at the same period goes off together, and wakes the thread
  * once. Waking one costs some 0.3 ms, mostly more than what is done then.

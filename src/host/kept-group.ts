@@ -131,8 +131,8 @@ export class KeptGroup implements Tenant {
   }
 
   /**
-   * Gives up descriptors that may be of files that are gone, where the file system does not say so by itself: when another directory lies under one
-   * of the names, which one that is kept open does not show.
+   * Gives up descriptors that may be of files that are gone, where the file system does not say so by itself: when another directory lies
+   * under one of the names, which one that is kept open does not show.
    */
   refresh(): void {
     if (!this.#reader.invalidates && this.#identify() !== this.#identity) this.release();

@@ -1,5 +1,5 @@
 import type { Problem } from '../model/collection.ts';
-import { type Clock, untilNext } from './clock.ts';
+import { atEach, type Clock } from './clock.ts';
 import { KmsgOpener } from './kmsg-open.ts';
 import { type KmsgRecord, parseKmsgRecord } from './kmsg-record.ts';
 import type { KmsgSource } from './kmsg-source.ts';
@@ -72,23 +72,17 @@ export function openKmsg(options: KmsgOptions): KmsgReader {
 
   const follow = (onPoll?: () => void): (() => void) => {
     stopFollowing();
-    let cancel: (() => void) | undefined;
-    const next = (): void => {
-      cancel = clock.after(untilNext(clock, POLL_MS), () => {
-        poll();
-        // Stopped from within the poll otherwise goes on.
-        if (cancel === undefined) return;
-        onPoll?.();
-        if (cancel !== undefined) next();
-      });
+    let isFollowing = true;
+    const end = atEach(clock, POLL_MS, () => {
+      poll();
+      // It may have been stopped from within the poll.
+      if (isFollowing) onPoll?.();
+    });
+    stopFollowing = () => {
+      isFollowing = false;
+      end();
     };
-    next();
-    const stop = (): void => {
-      cancel?.();
-      cancel = undefined;
-    };
-    stopFollowing = stop;
-    return stop;
+    return stopFollowing;
   };
 
   return {

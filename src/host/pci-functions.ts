@@ -123,6 +123,7 @@ class PciFunction {
   readonly #aer: TextFiles;
   readonly #link: TextFiles;
   readonly #config: ConfigHeader;
+  #power: string | undefined;
   #errors: PciErrors | undefined;
   #withLink: PciErrorsAndLink | undefined;
   /** Once it was awake: what the port above tells never changes. */
@@ -145,33 +146,28 @@ class PciFunction {
 
   read(): PciErrors | undefined {
     if (this.#group.hasChanged()) this.#config.close();
-    const powerState = this.#power();
-    return powerState === undefined && !this.#sys.exists(this.#directory) ? undefined : this.#readErrors(powerState);
+    this.#power = this.#group.text(this.#powerState).text?.trim();
+    return this.#power === undefined && !this.#sys.exists(this.#directory) ? undefined : this.#readErrors();
   }
 
   readWithLink(): PciErrorsAndLink | undefined {
     const errors = this.read();
     if (errors === undefined) return undefined;
     const before = this.#withLink;
-    const powerState = this.#power();
-    const isAsleep = isAsleepState(powerState);
+    const isAsleep = isAsleepState(this.#power);
     const isOther = !isAsleep && this.#link.read();
-    if (!isOther && before?.link.powerState === powerState && before !== undefined) {
+    if (!isOther && before?.link.powerState === this.#power && before !== undefined) {
       if (before.aer === errors.aer && before.answers === errors.answers) return before;
       this.#withLink = { ...errors, link: before.link };
       return this.#withLink;
     }
     if (!isAsleep) this.#upstream ??= readUpstreamLink(this.#sys, this.#address);
-    this.#withLink = { ...errors, link: linkOf(powerState, this.#link.texts(), this.#upstream ?? []) };
+    this.#withLink = { ...errors, link: linkOf(this.#power, this.#link.texts(), this.#upstream ?? []) };
     return this.#withLink;
   }
 
-  #power(): string | undefined {
-    return this.#group.text(this.#powerState).text?.trim();
-  }
-
-  #readErrors(powerState: string | undefined): PciErrors {
-    const answers = isAsleepState(powerState) ? undefined : this.#config.answers();
+  #readErrors(): PciErrors {
+    const answers = isAsleepState(this.#power) ? undefined : this.#config.answers();
     const before = this.#errors;
     const isOther = this.#aer.read();
     if (!isOther && before !== undefined && before.answers === answers) return before;

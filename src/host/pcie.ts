@@ -76,9 +76,10 @@ export function isAsleepState(powerState: string | undefined): boolean {
   return powerState === 'D3hot' || powerState === 'D3cold';
 }
 
-/** Files of a function that tell of its link; those that never change come last, and are told by the port above as well. */
-export const LINK_FILES = ['current_link_width', 'current_link_speed', 'max_link_width', 'max_link_speed'] as const;
-export const MAX_LINK_FILES = ['max_link_width', 'max_link_speed'] as const;
+/** What a link can do, which never changes. The port above tells its own. */
+const MAX_LINK_FILES = ['max_link_width', 'max_link_speed'] as const;
+/** Files of a function that tell of its link. */
+export const LINK_FILES = ['current_link_width', 'current_link_speed', ...MAX_LINK_FILES] as const;
 
 /** `address` as {@link normalizePciAddress} gives it. The power state is asked first, and alone when the function sleeps. */
 export function readPcieLink(sys: Tree, address: string): PcieLink {

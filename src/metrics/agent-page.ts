@@ -5,9 +5,7 @@ import type { HardwarePage } from './hardware-pages.ts';
 import { ProcessFiles } from './process-files.ts';
 import { END, type Format, renderPage } from './render.ts';
 import { SeriesPage } from './series-page.ts';
-import { haveSameSeries, joinMetrics, type WrittenPage, writePage } from './written-page.ts';
-
-const LINE_FEED = Buffer.from('\n');
+import { joinMetrics, LINE_FEED, type WrittenPage, writePage } from './written-page.ts';
 
 /** Scrapes no further apart than this are shown the same numbers: they would not tell them apart from a slower answer. */
 const TOGETHER_MS = 100;
@@ -55,7 +53,7 @@ export class AgentPage {
     const sections = [page.section(last?.sections[0])];
     const written = writePage(sections, last);
     this.#series = written;
-    const isKnown = last !== undefined && haveSameSeries(sections, last.sections);
+    const isKnown = written.layout === last?.layout;
     // As the registry frames it.
     const bytes = isKnown ? joinMetrics(written, format, format === 'text' ? '' : END) : Buffer.from(await renderPage(sections, format));
     // In the text format a blank line stands between any two metrics.

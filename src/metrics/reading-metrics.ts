@@ -78,8 +78,8 @@ export interface WrittenReadings {
 }
 
 /**
- * Makes a section of readings. `before`: what stood at its place on the last page, of which is taken what is the same. `prefix`: the labels that all
- * of them have.
+ * Makes a section of readings. `before`: what stood at its place on the last page, of which is taken what is the same. `prefix`: the labels
+ * that all of them have.
  */
 export function writeReadings(
   metrics: WrittenMetrics,

@@ -23,13 +23,13 @@ export interface WrittenPage {
 }
 
 /** True when both have the same series in the same order, whatever their values are. */
-export function haveSameSeries(a: readonly Section[], b: readonly Section[]): boolean {
+function haveSameSeries(a: readonly Section[], b: readonly Section[]): boolean {
   if (a.length !== b.length) return false;
   for (let at = 0; at < a.length; at += 1) if (a[at]?.list !== b[at]?.list) return false;
   return true;
 }
 
-/** `last`: the page before, where it may have the same series. */
+/** `last`: the page before, which may have the same series: then its layout is kept. */
 export function writePage(sections: readonly Section[], last: WrittenPage | undefined): WrittenPage {
   if (last !== undefined && haveSameSeries(sections, last.sections)) {
     const isOther = Uint8Array.from(sections, ({ values }, at) => (values === last.sections[at]?.values ? 0 : 1));
@@ -98,7 +98,7 @@ function patched({ layout, values: before, bytes, bounds }: Samples, values: rea
   return { layout, values, bytes: target.subarray(0, to + bytes.length - from), bounds: moved ?? bounds };
 }
 
-const LINE_FEED = Buffer.from('\n');
+export const LINE_FEED = Buffer.from('\n');
 const BLANK_LINE = Buffer.from('\n\n');
 
 /** HELP, TYPE and samples of all metrics as UTF-8, and what comes after them. */

@@ -73,10 +73,9 @@ function approached(matrix: Matrix, sums: readonly number[], must: readonly numb
 function grown(matrix: Matrix, sums: readonly number[], first: readonly number[], free: readonly number[], size: number): number[] {
   const set = [...first];
   const gains = Float64Array.from(matrix, (_, place) => gainOf(matrix, place, set));
-  const reach = Float64Array.from(sums);
   const rest = Int32Array.from(free.filter((place) => !set.includes(place)));
   for (let left = rest.length; set.length < size; left -= 1) {
-    const at = bestAt(rest, left, gains, reach);
+    const at = bestAt(rest, left, gains, sums);
     const next = rest[at] as number;
     set.push(next);
     rest[at] = rest[left - 1] as number;
@@ -87,16 +86,16 @@ function grown(matrix: Matrix, sums: readonly number[], first: readonly number[]
 }
 
 /** Among the first `left` of the rest: the place that adds most, among equals the one that is least near to all, then the first. */
-function bestAt(rest: Int32Array, left: number, gains: Float64Array, reach: Float64Array): number {
+function bestAt(rest: Int32Array, left: number, gains: Float64Array, sums: readonly number[]): number {
   let best = 0;
   let [place, gain, sum] = [-1, Number.NEGATIVE_INFINITY, 0];
   for (let at = 0; at < left; at += 1) {
     const other = rest[at] as number;
     const more = (gains[other] as number) - gain;
     if (more < 0) continue;
-    const less = sum - (reach[other] as number);
+    const less = sum - (sums[other] as number);
     if (more === 0 && (less < 0 || (less === 0 && other > place))) continue;
-    [best, place, gain, sum] = [at, other, gains[other] as number, reach[other] as number];
+    [best, place, gain, sum] = [at, other, gains[other] as number, sums[other] as number];
   }
   return best;
 }

@@ -68,7 +68,7 @@ export class Hca {
   /** Reads the slow facts anew and looks for counter files that came or went. */
   refreshFacts(charDevices: CharDevices): void {
     this.#deviceFiles.refresh();
-    this.#devicePlan.relist();
+    this.#relistDevice();
     for (const port of this.#ports.values()) port.relist();
     this.#facts = this.#readFacts(charDevices);
   }

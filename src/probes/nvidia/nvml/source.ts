@@ -1,4 +1,4 @@
-import { untilNext } from '../../../host/clock.ts';
+import { atEach } from '../../../host/clock.ts';
 import type { Host } from '../../../host/host.ts';
 import type { Element } from '../document.ts';
 import { hardwareOnBus } from '../hardware.ts';
@@ -61,18 +61,9 @@ export class NvmlSource {
 
   /** Looks for events until stopped. */
   watch(wake: () => void): () => void {
-    let cancel: (() => void) | undefined;
-    const next = (): void => {
-      cancel = this.#host.clock.after(untilNext(this.#host.clock, EVENTS_EVERY_MS), () => {
-        if (this.#lookForEvents()) wake();
-        if (cancel !== undefined) next();
-      });
-    };
-    next();
-    return () => {
-      cancel?.();
-      cancel = undefined;
-    };
+    return atEach(this.#host.clock, EVENTS_EVERY_MS, () => {
+      if (this.#lookForEvents()) wake();
+    });
   }
 
   /** Xids since the last call. */
