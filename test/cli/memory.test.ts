@@ -49,6 +49,54 @@ describe('the heap of the main thread', () => {
   });
 });
 
+describe('the heap of a thread', () => {
+  /** Full collections while a thread replaces all that it holds, over and over, with collections of young objects in the midst of it. */
+  const fullCollections = (bound: string): number =>
+    Number(
+      run(`
+        import { once } from 'node:events';
+        import { setFlagsFromString } from 'node:v8';
+        import { Worker } from 'node:worker_threads';
+        import { boundHeaps } from ${built('heap.js')};
+        ${bound}
+        const program = \`
+          const { PerformanceObserver, constants } = require('node:perf_hooks');
+          const { parentPort } = require('node:worker_threads');
+          let full = 0;
+          const isFull = ({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR;
+          new PerformanceObserver((seen) => { full += seen.getEntries().filter(isFull).length; }).observe({ entryTypes: ['gc'] });
+          let held = [];
+          const look = (n, round) => {
+            const values = [];
+            for (let place = 0; place < 30; place += 1) values.push(round * place + 0.5);
+            return { n, sample: { values, parts: [values] } };
+          };
+          const replaceAll = (round) => {
+            const next = [];
+            for (let n = 0; n < 400; n += 1) next[n] = look(n, round);
+            held = next;
+          };
+          const main = async () => {
+            for (let round = 0; round < 600; round += 1) {
+              replaceAll(round);
+              if (round % 20 === 0) await new Promise(setImmediate);
+            }
+            await new Promise((resolve) => setTimeout(resolve, 50));
+            parentPort.postMessage(full);
+          };
+          main();
+        \`;
+        const [full] = await once(new Worker(program, { eval: true, execArgv: [] }), 'message');
+        console.log(full);
+        process.exit();`),
+    );
+
+  it('fills its old space with nothing that the next round replaces', () => {
+    expect(fullCollections(`setFlagsFromString('--max-semi-space-size=1');`)).toBeGreaterThan(4);
+    expect(fullCollections('boundHeaps();')).toBeLessThan(3);
+  });
+});
+
 describe('the allocator', () => {
   /** How many arenas `malloc` made while threads started. */
   const arenasOfThreads = (bound: string): number => {
