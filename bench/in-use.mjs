@@ -1,5 +1,5 @@
 // What the whole agent costs while it does what it is there for: it reads at the default interval, asks the kubelet, and is scraped as
-// often, hour after hour with nothing else happening. All its threads, its web server and its collecting of garbage are in it, which a
+// often the way Prometheus scrapes, compressed over a kept connection, hour after hour with nothing else happening. All its threads, its web server and its collecting of garbage are in it, which a
 // single refresh leaves out. Each node_exporter reads the same tree at the same pace. All machines are measured at the same time, for
 // nearly all of it is waiting.
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,7 +8,7 @@ import { driverFlags } from './parts/driver-library.mjs';
 import { cpuSeconds, hasCompiler, report } from './parts/measure.mjs';
 import { nodeExporters } from './parts/node-exporters.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
-import { fetchText, startNodeExporter } from './parts/peers.mjs';
+import { prometheus, startNodeExporter } from './parts/peers.mjs';
 import { startServe } from './parts/serve.mjs';
 import { makeBundle } from './parts/shipped.mjs';
 
@@ -45,9 +45,10 @@ async function measure({ name, pods, driverGpus, ...devices }, at) {
   const ids = Array.from({ length: (devices.hcas ?? 0) + (devices.vfs ?? 0) }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, pods, ids);
   const agent = await startServe(node, kubelet, { interval: `${INTERVAL_MS}ms`, flags, start: bundle.image });
-  const scrape = () => fetchText({ host: '127.0.0.1', port: agent.port, path: '/metrics' });
   const exporters = ids.length === 0 ? [] : await Promise.all(EXPORTERS.map((exporter) => startNodeExporter(node.roots.sysfs, exporter)));
-  const running = [{ who: 'agent', pid: agent.pid, scrape }, ...exporters.map((one) => ({ who: `node_exporter ${one.version}`, ...one }))];
+  const running = [{ who: 'agent', ...agent }, ...exporters.map((one) => ({ who: `node_exporter ${one.version}`, ...one }))].map(
+    ({ who, pid, port }) => ({ who, pid, ...prometheus(port) }),
+  );
   try {
     // Not all machines at the same moment.
     await sleep((INTERVAL_MS / MACHINES.length) * at);
@@ -64,6 +65,7 @@ async function measure({ name, pods, driverGpus, ...devices }, at) {
       'agent to it': n === 0 ? undefined : (took[0] / took[n]).toFixed(2),
     }));
   } finally {
+    for (const { leave } of running) leave();
     await Promise.all([agent, ...exporters].map(({ stop }) => stop()));
     await kubelet.close();
     node.remove();

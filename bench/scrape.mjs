@@ -3,8 +3,9 @@
 // - `same`: the real agent, scraped back to back while it shows one snapshot;
 // - `first`: its exposition and server alone, each scrape being the first of a snapshot that nothing was prepared for: all of
 //   rendering and compressing falls on it, and on its CPU;
-// - `live`: the real agent reading moving counters every 400 ms and scraped every 520 ms. Its CPU, which is that of reading for the
-//   most part, tells nothing of scrapes.
+// - `live`: the real agent reading every 400 ms and scraped every 520 ms, between which the counters move, so that each scrape meets a page
+//   that is new. They move while nobody waits: the kernel's do so by themselves, and here it takes a processor some time. Its CPU,
+//   which is that of reading for the most part, tells nothing of scrapes.
 // Against node_exporter with as many series (at the pace of `live` too: whoever is seldom asked answers more slowly), and against the
 // same page sent by node:http from memory. All take turns in each round.
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -116,20 +117,24 @@ function turned(list, by) {
 }
 
 function measurePeer(peer, client, task) {
-  const paced = { ...task, times: PACED_TIMES, paceMs: PACE_MS };
-  const turn = () => client.turn(peer.isPaced ? paced : task, { cpu: () => cpuMillis(peer.pid), before: peer.publish });
-  return peer.node === undefined ? turn() : whileMoving(peer, turn);
+  const cpu = () => cpuMillis(peer.pid);
+  if (peer.node !== undefined) return whileMoving(peer, (before) => client.turn({ ...task, times: PACED_TIMES }, { cpu, before }));
+  return client.turn(peer.isPaced ? { ...task, times: PACED_TIMES, paceMs: PACE_MS } : task, { cpu, before: peer.publish });
 }
 
-/** Stands still while others are measured. */
+/** It stands still while others are measured. `measure` is given what is to be done before each scrape. */
 async function whileMoving({ pid, node }, measure) {
   process.kill(pid, 'SIGCONT');
-  const timer = setInterval(node.advance, REFRESH_MS);
   await sleep(2 * REFRESH_MS);
+  const begun = performance.now();
+  let scrapes = 0;
   try {
-    return await measure();
+    return await measure(async () => {
+      node.advance();
+      scrapes += 1;
+      await sleep(Math.max(0, begun + scrapes * PACE_MS - performance.now()));
+    });
   } finally {
-    clearInterval(timer);
     process.kill(pid, 'SIGSTOP');
   }
 }

@@ -117,6 +117,26 @@ export function fetchText(options) {
   });
 }
 
+/** Scrapes as Prometheus 2 does: over one kept connection, in the format that it prefers and compressed. */
+export function prometheus(port) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const headers = {
+    accept:
+      'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1',
+    'accept-encoding': 'gzip',
+    'user-agent': 'Prometheus/2.42.0',
+    'x-prometheus-scrape-timeout-seconds': '10',
+  };
+  const scrape = () =>
+    new Promise((resolve, reject) => {
+      get({ host: '127.0.0.1', port, path: '/metrics', agent, headers }, (response) => {
+        if (response.headers['content-encoding'] !== 'gzip') reject(new Error('the page is not compressed'));
+        response.on('end', resolve).resume();
+      }).on('error', reject);
+    });
+  return { scrape, leave: () => agent.destroy() };
+}
+
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -54,10 +54,14 @@ export class AgentPage {
     const written = writePage(sections, last);
     this.#series = written;
     const isKnown = written.layout === last?.layout;
-    // As the registry frames it.
-    const bytes = isKnown ? joinMetrics(written, format, format === 'text' ? '' : END) : Buffer.from(await renderPage(sections, format));
+    const bytes = isKnown ? framed(joinMetrics(written, format), format) : Buffer.from(await renderPage(sections, format));
     // In the text format a blank line stands between any two metrics.
-    const isFollowing = shown !== undefined && shown.bytes(format).length > 0;
+    const isFollowing = shown !== undefined && shown.pieces(format).length > 0;
     return format === 'text' && isFollowing ? Buffer.concat([LINE_FEED, bytes]) : bytes;
   }
+}
+
+/** As the registry frames it. */
+function framed(metrics: Buffer, format: Format): Buffer {
+  return format === 'text' ? metrics : Buffer.concat([metrics, Buffer.from(END)]);
 }

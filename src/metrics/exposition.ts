@@ -13,10 +13,10 @@ export interface ExpositionSources {
   readonly clock?: Clock;
 }
 
-/** A page in two parts, to be sent one after the other. */
+/** A page in parts, to be sent one after the other. */
 export interface PageParts {
-  /** Devices and containers: the same buffer for as long as the snapshot is the same. Empty before the first one. */
-  readonly kept: Buffer;
+  /** Devices and containers in pieces: the same list for as long as the snapshot is the same. Empty before the first one. */
+  readonly kept: readonly Buffer[];
   /** The agent itself, as it is now, and the end of the page: the same buffer for scrapes that come at the same time. */
   readonly live: Buffer;
 }
@@ -25,7 +25,7 @@ export interface PageParts {
 export interface Exposition {
   page(format: Format): Promise<PageParts>;
   /** {@link PageParts.kept} alone, to have it written before it is asked for. */
-  kept(format: Format): Buffer;
+  kept(format: Format): readonly Buffer[];
   /** The whole page in Prometheus text format 0.0.4. */
   text(): Promise<string>;
   /** The whole page in OpenMetrics 1.0. */
@@ -35,7 +35,7 @@ export interface Exposition {
   readonly contentTypes: Readonly<Record<Format, string>>;
 }
 
-const NOTHING = Buffer.alloc(0);
+const NOTHING: readonly Buffer[] = [];
 
 export function createExposition(sources: ExpositionSources): Exposition {
   const pages = new HardwarePages(createCatalogue(sources.families));
@@ -48,11 +48,11 @@ export function createExposition(sources: ExpositionSources): Exposition {
     if (latest?.snapshot !== snapshot) latest = pages.of(snapshot);
     return latest;
   };
-  const kept = (format: Format): Buffer => hardware()?.bytes(format) ?? NOTHING;
+  const kept = (format: Format): readonly Buffer[] => hardware()?.pieces(format) ?? NOTHING;
   const page = async (format: Format): Promise<PageParts> => ({ kept: kept(format), live: await agent.after(hardware(), format) });
   const whole = async (format: Format): Promise<string> => {
     const parts = await page(format);
-    return parts.kept.toString() + parts.live.toString();
+    return Buffer.concat([...parts.kept, parts.live]).toString();
   };
 
   return {
@@ -60,7 +60,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
     kept,
     text: () => whole('text'),
     openMetrics: () => whole('openmetrics'),
-    devices: async () => kept('text').toString(),
+    devices: async () => Buffer.concat(kept('text')).toString(),
     contentTypes: CONTENT_TYPES,
   };
 }

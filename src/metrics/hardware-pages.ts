@@ -2,17 +2,21 @@ import type { Snapshot } from '../model/snapshot.ts';
 import type { PageFacts } from './agent-metrics.ts';
 import { HardwareSections } from './hardware-sections.ts';
 import type { Layout } from './layout.ts';
+import { PagePieces } from './page-pieces.ts';
 import type { Catalogue } from './reading-metrics.ts';
 import type { Format } from './render.ts';
 import { droppedOf } from './section.ts';
-import { joinMetrics, type WrittenPage, writePage } from './written-page.ts';
+import { type WrittenPage, writePage } from './written-page.ts';
 
 /** Devices and containers of one snapshot, written at most once per format. */
 export interface HardwarePage {
   readonly snapshot: Snapshot;
   readonly facts: PageFacts;
-  /** HELP, TYPE and samples of all metrics as UTF-8, without an end mark. The same bytes each time; nobody may change them. */
-  bytes(format: Format): Buffer;
+  /**
+   * HELP, TYPE and samples of all metrics as UTF-8, without an end mark, in pieces: the same list each time. A piece in which nothing changed is the
+   * same buffer as in the page of the snapshot before. Nobody may change them.
+   */
+  pieces(format: Format): readonly Buffer[];
 }
 
 /**
@@ -21,6 +25,7 @@ export interface HardwarePage {
  */
 export class HardwarePages {
   readonly #sections: HardwareSections;
+  readonly #pieces = new PagePieces();
   #last: { readonly written: WrittenPage; readonly series: PageFacts['series'] } | undefined;
 
   constructor(catalogue: Catalogue) {
@@ -32,14 +37,14 @@ export class HardwarePages {
     const { layout, sections } = written;
     const series = this.#last?.written.layout === layout ? this.#last.series : countSeries(layout);
     this.#last = { written, series };
-    const pages = new Map<Format, Buffer>();
+    const pages = new Map<Format, readonly Buffer[]>();
     return {
       snapshot,
       facts: { series, dropped: droppedOf(sections, layout.duplicates) },
-      bytes(format) {
-        const bytes = pages.get(format) ?? joinMetrics(written, format);
-        pages.set(format, bytes);
-        return bytes;
+      pieces: (format) => {
+        const pieces = pages.get(format) ?? this.#pieces.of(written, format);
+        pages.set(format, pieces);
+        return pieces;
       },
     };
   }

@@ -101,15 +101,14 @@ function patched({ layout, values: before, bytes, bounds }: Samples, values: rea
 export const LINE_FEED = Buffer.from('\n');
 const BLANK_LINE = Buffer.from('\n\n');
 
-/** HELP, TYPE and samples of all metrics as UTF-8, and what comes after them. */
-export function joinMetrics({ samples, heads }: WrittenPage, format: Format, end = ''): Buffer {
+/** HELP, TYPE and samples of metrics as UTF-8, of all of them or from one place to another: what comes from all places is the whole. */
+export function joinMetrics({ samples, heads }: WrittenPage, format: Format, from = 0, to = samples.length): Buffer {
   const between = format === 'text' ? BLANK_LINE : LINE_FEED;
   const parts: Buffer[] = [];
-  for (const [index, { bytes }] of samples.entries()) {
-    if (index > 0) parts.push(between);
-    parts.push(heads.get(format)?.[index] as Buffer, bytes);
+  for (let at = from; at < to; at += 1) {
+    if (at > 0) parts.push(between);
+    parts.push(heads.get(format)?.[at] as Buffer, samples[at]?.bytes as Buffer);
   }
-  if (parts.length > 0) parts.push(LINE_FEED);
-  if (end !== '') parts.push(Buffer.from(end));
+  if (to === samples.length && parts.length > 0) parts.push(LINE_FEED);
   return Buffer.concat(parts);
 }

@@ -19,10 +19,32 @@ export interface GzipStart {
   readonly length: number;
 }
 
-/** Compresses on a thread of Node's pool: the loop goes on meanwhile. Ends on a byte's boundary, with no last block. */
-export async function startGzip(text: Buffer): Promise<GzipStart> {
-  const blocks = await deflate(text, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
-  return { bytes: Buffer.concat([HEADER, blocks]), crc: crc32(text), length: text.length };
+/** Compresses pages that come in pieces, of which those that were in a page before are the same buffers: they are compressed once. */
+export class PageGzip {
+  readonly #blocks = new WeakMap<Buffer, Promise<Buffer>>();
+
+  /** Ends on a byte's boundary, with no last block. */
+  async start(pieces: readonly Buffer[]): Promise<GzipStart> {
+    const blocks = await Promise.all(pieces.map((piece) => this.#deflate(piece)));
+    let [crc, length] = [0, 0];
+    for (const piece of pieces) {
+      if (piece.length > 0) crc = crc32(piece, crc);
+      length += piece.length;
+    }
+    return { bytes: Buffer.concat([HEADER, ...blocks]), crc, length };
+  }
+
+  /** On a thread of Node's pool: the loop goes on meanwhile. Each piece begins anew, so that it can follow any other. */
+  #deflate(piece: Buffer): Promise<Buffer> {
+    let blocks = this.#blocks.get(piece);
+    if (blocks === undefined) {
+      blocks = deflate(piece, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
+      this.#blocks.set(piece, blocks);
+      // A failure is not kept.
+      blocks.catch(() => this.#blocks.delete(piece));
+    }
+    return blocks;
+  }
 }
 
 /** What is to be sent after `start`, for a stream of both texts that every reader takes for one. For small texts. */

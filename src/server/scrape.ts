@@ -2,15 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../host/clock.ts';
 import { headerOf, WORTH_COMPRESSING_BYTES } from './answer.ts';
 import { acceptsGzip, chooseFormat } from './negotiation.ts';
-import { endGzip, type GzipStart, startGzip } from './page-gzip.ts';
+import { endGzip, type GzipStart, PageGzip } from './page-gzip.ts';
 import { ScrapeForecast } from './scrape-forecast.ts';
 
-/** The metrics page in two parts, sent one after the other. */
+/** The metrics page in parts, sent one after the other. */
 export interface ScrapeSource {
-  /** Of the page, what is the same for all scrapes of a snapshot: the same buffer for as long. */
-  kept(format: 'text' | 'openmetrics'): Buffer;
+  /** Of the page, what is the same for all scrapes of a snapshot: the same list for as long. Pieces that the next snapshot leaves alone are the same buffers. */
+  kept(format: 'text' | 'openmetrics'): readonly Buffer[];
   /** `live`, which is small, is the same buffer for a moment. */
-  page(format: 'text' | 'openmetrics'): Promise<{ readonly kept: Buffer; readonly live: Buffer }>;
+  page(format: 'text' | 'openmetrics'): Promise<{ readonly kept: readonly Buffer[]; readonly live: Buffer }>;
   readonly contentTypes: { readonly text: string; readonly openmetrics: string };
 }
 
@@ -29,7 +29,8 @@ export class ScrapeHandler {
   readonly #source: ScrapeSource;
   readonly #clock: Clock;
   readonly #forecast = new ScrapeForecast();
-  readonly #zipped = new WeakMap<Buffer, Promise<GzipStart>>();
+  readonly #gzip = new PageGzip();
+  readonly #zipped = new WeakMap<readonly Buffer[], Promise<GzipStart>>();
   readonly #zippedEnds = new WeakMap<Buffer, { readonly start: GzipStart; readonly bytes: Buffer }>();
   /** What the last client accepts, which is mostly the same as the one before. */
   #wanted: Wanted | undefined;
@@ -51,10 +52,11 @@ export class ScrapeHandler {
     const { kept, live } = await this.#source.page(format);
     response.setHeader('Content-Type', this.#source.contentTypes[format]);
     response.setHeader('Vary', 'Accept, Accept-Encoding');
-    if (!gzip || kept.length + live.length < WORTH_COMPRESSING_BYTES) return send(request, response, kept, live);
+    const plain = [...kept, live];
+    if (!gzip || lengthOf(plain) < WORTH_COMPRESSING_BYTES) return send(request, response, plain);
     const start = await this.#zip(kept);
     response.setHeader('Content-Encoding', 'gzip');
-    send(request, response, start.bytes, this.#zipEnd(start, live));
+    send(request, response, [start.bytes, this.#zipEnd(start, live)]);
   }
 
   /** There is a new snapshot: what the next scrape will want is prepared, if one is expected to come for it. */
@@ -81,10 +83,10 @@ export class ScrapeHandler {
     }
   }
 
-  #zip(kept: Buffer): Promise<GzipStart> {
+  #zip(kept: readonly Buffer[]): Promise<GzipStart> {
     let start = this.#zipped.get(kept);
     if (start === undefined) {
-      start = startGzip(kept);
+      start = this.#gzip.start(kept);
       this.#zipped.set(kept, start);
       // A failure is not kept.
       start.catch(() => this.#zipped.delete(kept));
@@ -108,14 +110,16 @@ function wantedBy(request: IncomingMessage, last: Wanted | undefined): Wanted {
   return { accept, encoding, format: chooseFormat(accept), gzip: acceptsGzip(encoding) };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, first: Buffer, second: Buffer): void {
+function lengthOf(parts: readonly Buffer[]): number {
+  return parts.reduce((length, part) => length + part.length, 0);
+}
+
+function send(request: IncomingMessage, response: ServerResponse, parts: readonly Buffer[]): void {
   if (response.destroyed) return;
-  response.setHeader('Content-Length', first.length + second.length);
-  if (request.method === 'HEAD') {
-    response.end();
-    return;
+  response.setHeader('Content-Length', lengthOf(parts));
+  if (request.method !== 'HEAD') {
+    response.cork();
+    for (const part of parts) response.write(part);
   }
-  response.cork();
-  response.write(first);
-  response.end(second);
+  response.end();
 }

@@ -1,4 +1,3 @@
-import { createHook } from 'node:async_hooks';
 import { get } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/host/clock.ts';
@@ -6,6 +5,7 @@ import { createExposition } from '../../src/metrics/exposition.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import type { WebOptions } from '../../src/server/options.ts';
 import { families, snapshot as sample, stats } from '../metrics/sample.ts';
+import { compressors } from './compressors.ts';
 import { type Started, start } from './start.ts';
 
 const running: Started[] = [];
@@ -24,18 +24,6 @@ function ask(url: string, headers: Record<string, string>): Promise<string> {
   });
 }
 
-/** Compressors made while `work` goes on, in this process. */
-const compressors = async (work: () => Promise<unknown>): Promise<number> => {
-  let count = 0;
-  const hook = createHook({
-    init(_id, type) {
-      if (type === 'ZLIB') count += 1;
-    },
-  }).enable();
-  await work();
-  hook.disable();
-  return count;
-};
 /** The whole way from snapshot to wire, with the test's time. */
 const startMovable = async (options: Partial<WebOptions> = {}) => {
   const world = { nowMs: 0, snapshot: sample as Snapshot, gate: Promise.resolve() };
@@ -49,7 +37,7 @@ const startMovable = async (options: Partial<WebOptions> = {}) => {
       return () => timers.delete(run);
     },
   };
-  const asked: { readonly format: string; readonly kept: Buffer; readonly live?: Buffer }[] = [];
+  const asked: { readonly format: string; readonly kept: readonly Buffer[]; readonly live?: Buffer }[] = [];
   const real = createExposition({ families, snapshot: () => world.snapshot, agent: () => stats, clock });
   const exposition = {
     contentTypes: real.contentTypes,
@@ -70,7 +58,7 @@ const startMovable = async (options: Partial<WebOptions> = {}) => {
   running.push(started);
   /** Takes another snapshot at that time, and lets what is prepared for it be done. */
   const takeSnapshot = async (atMs: number): Promise<void> => {
-    Object.assign(world, { nowMs: atMs, snapshot: { ...sample, sequence: atMs } });
+    Object.assign(world, { nowMs: atMs, snapshot: { ...sample, devices: sample.devices.map((one) => ({ ...one, readAtMs: atMs })) } });
     for (const look of looks) look();
     world.nowMs = atMs + 200;
     const due = [...timers];

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { crc32, gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { endGzip, startGzip } from '../../src/server/page-gzip.ts';
+import { endGzip, PageGzip } from '../../src/server/page-gzip.ts';
 import { ScrapeForecast } from '../../src/server/scrape-forecast.ts';
+import { compressors } from './compressors.ts';
 import { type Started, start } from './start.ts';
 
 const running: Started[] = [];
@@ -16,7 +17,7 @@ describe('a compressed page in two parts', () => {
   it.each(texts.flatMap((first) => texts.map((second) => [first.length, second.length, first, second] as const)))(
     'of %i and %i bytes is one gzip stream',
     async (_first, _second, first, second) => {
-      const begun = await startGzip(first);
+      const begun = await new PageGzip().start([first]);
       const whole = Buffer.concat([begun.bytes, endGzip(begun, second)]);
       const expected = Buffer.concat([first, second]);
       expect(gunzipSync(whole).equals(expected)).toBe(true);
@@ -27,8 +28,23 @@ describe('a compressed page in two parts', () => {
     },
   );
 
+  it('can begin with pieces, of which those that were in a page before are not compressed again', async () => {
+    const gzip = new PageGzip();
+    const pieceOf = (letter: string): Buffer => Buffer.from(`device_info{device="${letter}"} 1\n`.repeat(9_000));
+    const pages = ['abc', 'adc', 'c', '', 'eeab'].map((page) => [...page].map(pieceOf));
+    const [still, changed] = [pieceOf('s'), pieceOf('t')];
+    pages.push([still, changed], [still, pieceOf('u'), Buffer.alloc(0)], [changed, still]);
+    for (const pieces of pages) {
+      const begun = await gzip.start(pieces);
+      const whole = Buffer.concat([begun.bytes, endGzip(begun, Buffer.from('end'))]);
+      expect(gunzipSync(whole).toString()).toBe(`${Buffer.concat(pieces)}end`);
+    }
+    expect(await compressors(() => gzip.start([still, changed]))).toBe(0);
+    expect(await compressors(() => gzip.start([changed, pieceOf('v'), still]))).toBe(1);
+  });
+
   it('can have many ends put to one start', async () => {
-    const begun = await startGzip(Buffer.from('kept '));
+    const begun = await new PageGzip().start([Buffer.from('kept ')]);
     for (const end of ['a', 'b', 'a longer end']) {
       expect(gunzipSync(Buffer.concat([begun.bytes, endGzip(begun, Buffer.from(end))])).toString()).toBe(`kept ${end}`);
     }
@@ -55,7 +71,7 @@ describe('a page', () => {
     const exposition = {
       kept: (format: string) => {
         asked.push(format);
-        return Buffer.alloc(5_000, 'k');
+        return [Buffer.alloc(5_000, 'k')];
       },
       page: async (format: string) => ({ kept: exposition.kept(format), live: Buffer.from('live\n') }),
       contentTypes: { text: 'text/plain', openmetrics: 'application/openmetrics-text' },

@@ -103,7 +103,7 @@ describe('errors', () => {
   it('of ours are logged, and told without details', async () => {
     const failing = {
       page: () => Promise.reject(new Error('secret detail')),
-      kept: () => Buffer.alloc(0),
+      kept: () => [],
       contentTypes: { text: 'text/plain', openmetrics: '' },
     };
     const { url, log } = await start({ parts: { exposition: failing } });

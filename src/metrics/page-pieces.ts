@@ -1,0 +1,61 @@
+import type { Format } from './render.ts';
+import { joinMetrics, type WrittenPage } from './written-page.ts';
+
+/** Metrics that stand still between others are a piece of their own from this size on. */
+const WORTH_A_PIECE_BYTES = 65_536;
+
+/** Metrics from one place to another. */
+interface Piece {
+  readonly from: number;
+  readonly to: number;
+  readonly bytes: Buffer;
+}
+
+/**
+ * Cuts pages into pieces, so that what was made of a piece, as its compressed form, serves for the next page too: where nothing in it changed it is
+ * the same buffer. A page has mostly metrics that stand still for days, and the few that move are apart from them.
+ */
+export class PagePieces {
+  /** Names of metrics that were seen to change. */
+  readonly #moving = new Set<string>();
+  readonly #latest = new Map<Format, { readonly page: WrittenPage; readonly pieces: readonly Piece[] }>();
+
+  /** HELP, TYPE and samples of all metrics as UTF-8, in order. Nobody may change them. */
+  of(page: WrittenPage, format: Format): readonly Buffer[] {
+    const last = this.#latest.get(format);
+    if (last?.page.layout === page.layout) this.#compare(page, last.page);
+    const pieces = this.#cut(page).map(({ from, to }) => {
+      const known = last?.pieces.find((piece) => piece.from === from && piece.to === to);
+      if (last !== undefined && known !== undefined && areSame(page, last.page, known)) return known;
+      return { from, to, bytes: joinMetrics(page, format, from, to) };
+    });
+    this.#latest.set(format, { page, pieces });
+    return pieces.map(({ bytes }) => bytes);
+  }
+
+  #compare({ samples, layout }: WrittenPage, before: WrittenPage): void {
+    for (const [at, { declared }] of layout.metrics.entries()) if (samples[at] !== before.samples[at]) this.#moving.add(declared.name);
+  }
+
+  #cut({ samples, layout: { metrics } }: WrittenPage): Omit<Piece, 'bytes'>[] {
+    const stands = (at: number): boolean => at < metrics.length && !this.#moving.has(metrics[at]?.declared.name as string);
+    const cuts = [0];
+    for (let at = 0; at < metrics.length; at += 1) {
+      const from = at;
+      let size = 0;
+      for (; stands(at); at += 1) size += samples[at]?.bytes.length as number;
+      if (size >= WORTH_A_PIECE_BYTES) cuts.push(from, at);
+    }
+    cuts.push(metrics.length);
+    return cuts.flatMap((from, at) => {
+      const to = cuts[at + 1] ?? from;
+      return from < to ? [{ from, to }] : [];
+    });
+  }
+}
+
+function areSame(page: WrittenPage, before: WrittenPage, { from, to }: Omit<Piece, 'bytes'>): boolean {
+  if (page.layout !== before.layout) return false;
+  for (let at = from; at < to; at += 1) if (page.samples[at] !== before.samples[at]) return false;
+  return true;
+}
