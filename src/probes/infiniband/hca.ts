@@ -9,6 +9,7 @@ import { CounterPlan } from './counter-plan.ts';
 import { CLASS, type Place } from './discover.ts';
 import { FactsReader, type HcaFacts } from './facts.ts';
 import { isDue, type Paces } from './paces.ts';
+import type { PortFacts } from './port.ts';
 import type { PortMemory } from './port-memory.ts';
 import { PortReader, type PortSample } from './port-reader.ts';
 
@@ -34,6 +35,8 @@ export class Hca {
   readonly #mark: DirectoryMark;
   readonly #found: HcaDiscovery;
   readonly #ports = new Map<string, PortReader>();
+  /** Those that the facts name, in their order. */
+  #told: readonly { readonly reader: PortReader; readonly facts: PortFacts }[] = [];
   readonly #deviceFiles: KeptGroup;
   readonly #devicePlan: CounterPlan;
   #deviceAtMs = Number.NEGATIVE_INFINITY;
@@ -83,11 +86,7 @@ export class Hca {
   read(nowMs: number): HcaSample {
     const pcie = this.#readPcie(nowMs);
     const isAsleep = pcie?.link.isAsleep === true;
-    const ports: PortSample[] = [];
-    for (const [port, facts] of this.#facts.ports) {
-      const reader = this.#ports.get(port) as PortReader;
-      ports.push(isAsleep ? reader.unseen(facts) : reader.read(facts, nowMs));
-    }
+    const ports = this.#told.map(({ reader, facts }) => (isAsleep ? reader.unseen(facts) : reader.read(facts, nowMs)));
     const device = isAsleep ? NOTHING_READ : this.#readDevice(nowMs);
     return this.#sample({ facts: this.#facts, ports, device, pcie, isElsewhere: false });
   }
@@ -95,7 +94,7 @@ export class Hca {
   /** The device while its files cannot be seen, as when it was moved into a container's network namespace. */
   elsewhere(): HcaSample {
     if (this.#latest?.isElsewhere) return this.#latest;
-    const ports = [...this.#facts.ports].map(([port, facts]) => (this.#ports.get(port) as PortReader).unseen(facts));
+    const ports = this.#told.map(({ reader, facts }) => reader.unseen(facts));
     return this.#sample({ facts: this.#facts, ports, device: NOTHING_READ, pcie: undefined, isElsewhere: true });
   }
 
@@ -118,6 +117,7 @@ export class Hca {
       reader.close();
       this.#ports.delete(port);
     }
+    this.#told = Array.from(facts.ports, ([port, told]) => ({ reader: this.#port(port), facts: told }));
     return facts;
   }
 

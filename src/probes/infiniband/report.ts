@@ -2,7 +2,7 @@ import type { DeviceReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import { type JoinedReadings, joinReadings } from '../../model/joined-readings.ts';
 import { Readings } from '../../model/readings.ts';
-import { type PcieSample, pcieReadings } from '../pcie.ts';
+import { pcieReadings } from '../pcie.ts';
 import { deviceOf, infoReading } from './facts.ts';
 import { findingsOf } from './findings.ts';
 import type { HcaSample, PortSample } from './hca.ts';
@@ -14,8 +14,16 @@ interface Made {
   readonly sample: HcaSample;
   readonly parent: HcaSample | undefined;
   readonly charNodes: ReadonlySet<string> | undefined;
+  readonly slow: SlowReadings;
   readonly readings: JoinedReadings;
   readonly report: DeviceReport;
+}
+
+/** Readings of what hardly ever changes. */
+interface SlowReadings {
+  readonly info: Readings;
+  readonly ports: readonly { readonly level: Readings; readonly marks: Readings }[];
+  readonly link: Readings | undefined;
 }
 
 /**
@@ -26,11 +34,6 @@ export class Reporter {
   readonly #isExpected: (device: string, port: string) => boolean;
   /** In the order of the samples. */
   #made: readonly Made[] = [];
-  /** Readings of what rarely changes, by what they are made of. */
-  readonly #ofLevels = new WeakMap<PortSample['level'], { readonly facts: PortSample['facts']; readonly readings: Readings }>();
-  readonly #ofFacts = new WeakMap<HcaSample['facts'], Readings>();
-  readonly #ofLinks = new WeakMap<PcieSample, Readings>();
-  readonly #ofMarks = new WeakMap<readonly string[], Readings>();
   /** By the number of unreadable files, which is hardly ever more than one. */
   readonly #ofUnreadable: Readings[] = [];
 
@@ -58,8 +61,9 @@ export class Reporter {
     if (isAsHealthy && before.sample === sample) return before.parent === parent ? before : { ...before, parent };
     const device = isAsHealthy ? before.report.device : deviceOf(sample.facts, parent?.facts.name, charNodes?.has('rdma_cm') === true);
     const findings = isAsHealthy ? before.report.findings : this.#findings(sample, parent, charNodes);
-    const readings = joinReadings(this.#parts(sample), before?.readings);
-    return { sample, parent, charNodes, readings, report: { device, readings: readings.whole, findings } };
+    const slow = before !== undefined && isSlowAlike(before.sample, sample) ? before.slow : slowReadings(sample);
+    const readings = joinReadings(this.#parts(sample, slow), before?.readings);
+    return { sample, parent, charNodes, slow, readings, report: { device, readings: readings.whole, findings } };
   }
 
   #findings(sample: HcaSample, parent: HcaSample | undefined, charNodes: ReadonlySet<string> | undefined): readonly Finding[] {
@@ -71,22 +75,18 @@ export class Reporter {
     });
   }
 
-  #parts(sample: HcaSample): readonly Readings[] {
-    const { facts, ports, device, pcie, isElsewhere } = sample;
-    const parts = [kept(this.#ofFacts, facts, () => Readings.of([infoReading(facts)]))];
+  #parts({ ports, device, isElsewhere }: HcaSample, { info, ports: slow, link }: SlowReadings): readonly Readings[] {
+    const parts = [info];
     if (isElsewhere) return parts;
     let { unreadable } = device;
-    for (const port of ports) {
-      const { counters } = port;
-      parts.push(
-        this.#ofPort(port),
-        counters.readings,
-        kept(this.#ofMarks, counters.saturated, () => marks(port)),
-      );
+    for (let at = 0; at < ports.length; at += 1) {
+      const { counters } = ports[at] as PortSample;
+      const { level, marks } = slow[at] as SlowReadings['ports'][number];
+      parts.push(level, counters.readings, marks);
       unreadable += counters.unreadable;
     }
     parts.push(device.readings, this.#unreadable(unreadable));
-    if (pcie !== undefined) parts.push(kept(this.#ofLinks, pcie, () => Readings.of(pcieReadings(pcie))));
+    if (link !== undefined) parts.push(link);
     return parts;
   }
 
@@ -94,14 +94,6 @@ export class Reporter {
     const known = this.#ofUnreadable[files] ?? Readings.of([{ metric: metrics.unreadableFiles.name, value: files }]);
     this.#ofUnreadable[files] = known;
     return known;
-  }
-
-  #ofPort({ port, level, facts }: PortSample): Readings {
-    const known = this.#ofLevels.get(level);
-    if (known?.facts === facts) return known.readings;
-    const readings = Readings.of(portReadings(port, level, facts));
-    this.#ofLevels.set(level, { facts, readings });
-    return readings;
   }
 }
 
@@ -117,17 +109,25 @@ function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, H
   return physical;
 }
 
+function slowReadings({ facts, ports, pcie }: HcaSample): SlowReadings {
+  return {
+    info: Readings.of([infoReading(facts)]),
+    ports: ports.map((sample) => ({ level: Readings.of(portReadings(sample.port, sample.level, sample.facts)), marks: marks(sample) })),
+    link: pcie && Readings.of(pcieReadings(pcie)),
+  };
+}
+
 function marks({ port, counters }: PortSample): Readings {
   return Readings.of(counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })));
 }
 
-function kept<K extends object, V>(known: WeakMap<K, V>, key: K, make: () => V): V {
-  let value = known.get(key);
-  if (value === undefined) {
-    value = make();
-    known.set(key, value);
+function isSlowAlike(a: HcaSample, b: HcaSample): boolean {
+  if (a.facts !== b.facts || a.pcie !== b.pcie || a.ports.length !== b.ports.length) return false;
+  for (let at = 0; at < a.ports.length; at += 1) {
+    const [before, now] = [a.ports[at] as PortSample, b.ports[at] as PortSample];
+    if (before.level !== now.level || before.facts !== now.facts || before.counters.saturated !== now.counters.saturated) return false;
   }
-  return value;
+  return true;
 }
 
 /** Whether two samples give the same findings: alike in all but the counters that are not judged. */
