@@ -1,7 +1,8 @@
 // CPU and wall time of one refresh - all counters read, joined with 60 pods and judged - against one scrape of each node_exporter on
 // the same tree and a C program that only preads the same files. The traffic counters move before every turn; the three take turns, in an order
 // that goes round, since who is first finds the memory as the writer left it and who is last as the others did. An agent runs for weeks, so
-// what is measured is one that has run for a while.
+// what is measured is one that has run for a while. Where in memory the kernel puts the files of a tree decides how many of them stay in the
+// processor's caches, so the rounds are spread over several trees, each with processes of its own.
 // Two tables: turn after turn, where a small tree is still in the processor's caches when it is read again, and at a node's pace, each turn
 // after a pause. A third says how both grow with ten times the devices.
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,14 +14,16 @@ import { counterFiles, startCore, startFloor, startNodeExporter } from './parts/
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '2' },
+    trees: { type: 'string', default: '3' },
     only: { type: 'string' },
     turns: { type: 'string', default: '60' },
     'paced-turns': { type: 'string', default: '6' },
     pause: { type: 'string', default: '1000' },
   },
 });
-const ROUNDS = Number(values.rounds);
+const ROUNDS_PER_TREE = Number(values.rounds);
+const TREES = Number(values.trees);
 const TURNS = Number(values.turns);
 const PACED_TURNS = Number(values['paced-turns']);
 /** Before each turn at a node's pace. A tenth of the default interval, for the sake of the benchmark's duration. */
@@ -62,7 +65,15 @@ if (growth.length > 0) {
 }
 
 /** Medians of the rounds, each the median of its turns, of all who took part: `close`, turn after turn, and `paced`. */
-async function measure({ name, hcas, vfs = 0 }) {
+async function measure(size) {
+  const [close, slow] = [rounds(), rounds()];
+  let tree;
+  for (let n = 0; n < TREES; n += 1) tree = await measureTree(size, close, slow);
+  return { name: size.name, ...tree, close: close.medians(), paced: slow.medians() };
+}
+
+/** Adds the rounds of one tree. */
+async function measureTree({ hcas, vfs = 0 }, close, slow) {
   const node = await makeNode({ hcas, vfs });
   const files = counterFiles(node.roots.sysfs);
   const ids = Array.from({ length: Math.min(PODS, hcas + vfs) }, (_, n) => `mlx5_${n}`);
@@ -77,16 +88,14 @@ async function measure({ name, hcas, vfs = 0 }) {
   const floor = HAS_FLOOR ? await startFloor(files) : undefined;
   try {
     await warmUp(hcas + vfs, { node, core, exporters, floor });
-    const close = rounds();
-    const slow = rounds();
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < ROUNDS_PER_TREE; round += 1) {
       close.add(await turnAfterTurn({ node, core, exporters, floor }));
       if (PACED_TURNS > 0) slow.add(await atPace({ node, core, exporters, floor }));
     }
     const snapshot = await core.ask('snapshot');
     if (snapshot.devices !== hcas + vfs || snapshot.healthy !== hcas + vfs) throw new Error(`not all devices: ${JSON.stringify(snapshot)}`);
     if (snapshot.held !== ids.length) throw new Error(`not all pods joined: ${JSON.stringify(snapshot)}`);
-    return { name, devices: hcas + vfs, files: files.length, series: snapshot.readings, close: close.medians(), paced: slow.medians() };
+    return { devices: hcas + vfs, files: files.length, series: snapshot.readings };
   } finally {
     await Promise.all([core.stop(), floor?.stop(), kubelet.close(), ...exporters.map((exporter) => exporter.stop())]);
     node.remove();

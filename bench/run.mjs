@@ -9,7 +9,7 @@ import { runContained } from './parts/contained.mjs';
 const PROGRAMS = {
   refresh: {
     question: 'CPU and wall time of a refresh, against a scrape of node_exporter and the bare reads',
-    quick: ['--rounds=1', '--turns=10', '--paced-turns=2', '--only=8'],
+    quick: ['--rounds=1', '--trees=1', '--turns=10', '--paced-turns=2', '--only=8'],
   },
   scrape: { question: 'latency and CPU of a scrape, against node_exporter and a static page', quick: ['--quick'] },
   nvidia: {
