@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
 import { nativeFiles } from '../../host/native-files.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
@@ -10,21 +9,18 @@ import { deviceFromProc, devicesOf, type NodeFacts } from './devices.ts';
 import { childrenOf, type Element } from './document.ts';
 import { withFaults } from './faults.ts';
 import { hardwareOnBus } from './hardware.ts';
-import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
+import { instanceKeys } from './listing.ts';
 import type { Shown } from './nvml/memo.ts';
 import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { wordAt } from './readings.ts';
 import { Reporter, type RoundFacts, type WholeGpu } from './reporter.ts';
-import { readSmi, type SmiDocument, type SmiResult, type SurplusFault, surplusFaults } from './smi.ts';
+import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
+import { type SmiRead, SmiSource } from './smi-source.ts';
 import { Surroundings } from './surroundings.ts';
 
 /** What one read came to, whoever told it. */
-interface Read {
-  readonly log: Element;
-  readonly names: MigNames;
-  readonly faults: readonly SurplusFault[];
-  readonly problems: Problem[];
+interface Read extends SmiRead {
   readonly source: string;
   /** False after a round that asked for what changes quickly alone. */
   readonly isWhole: boolean;
@@ -42,20 +38,19 @@ export class NvidiaProbe implements Probe {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
   readonly #nvml: NvmlSource;
+  readonly #smi: SmiSource;
   readonly #reporter: Reporter;
   #surroundings: Surroundings | undefined;
   /** As last looked at. */
   #around = '';
   #parts: LogParts | undefined;
-  /** A command that even SIGKILL did not end. */
-  #unreaped: Promise<void> | undefined;
   #known: readonly DeviceReport[] = [];
-  #migNames: ReadonlyMap<string, MigName> = new Map();
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
+    this.#smi = new SmiSource(host, options);
     this.#reporter = new Reporter(host);
   }
 
@@ -87,32 +82,9 @@ export class NvidiaProbe implements Probe {
   }
 
   async #collectBySmi(): Promise<Collection> {
-    if (this.#unreaped !== undefined) {
-      return this.#blind({ code: 'smi-unreaped', message: 'nvidia-smi -q -x: an earlier one sleeps in the kernel' });
-    }
-    const startedMs = this.#host.clock.monotonic();
-    const smi = readSmi(await this.#run(['-q', '-x'], this.#options.timeout));
-    if (smi.problem !== undefined) return this.#failed(smi);
-    return await this.#collected(smi, this.#options.timeout - (this.#host.clock.monotonic() - startedMs));
-  }
-
-  async #run(args: readonly string[], deadlineMs: number): Promise<CommandResult> {
-    const result = await runCommand(this.#options['smi-path'], args, { deadlineMs, children: this.#host.children });
-    if (result.stillRunning !== undefined) {
-      this.#unreaped = result.stillRunning.then(() => {
-        this.#unreaped = undefined;
-      });
-    }
-    return result;
-  }
-
-  async #collected({ log, surplus, exitCode }: SmiDocument, remainingMs: number): Promise<Collection> {
-    const problems: Problem[] = [];
-    const names = await this.#instances(childrenOf(log, 'gpu'), remainingMs, problems);
-    const faults = surplusFaults(surplus);
-    if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
-      problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
-    return this.#assembled({ log, names, faults, problems, source: this.#options['smi-path'], isWhole: true });
+    const read = await this.#smi.read();
+    if (read.problem !== undefined) return this.#failed(read);
+    return this.#assembled({ ...read, source: this.#options['smi-path'], isWhole: true });
   }
 
   #assembled({ log, names, faults, problems, source, isWhole }: Read): Collection {
@@ -163,33 +135,8 @@ export class NvidiaProbe implements Probe {
     return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device, readings: Readings.NONE, findings: [] }));
   }
 
-  /**
-   * Names of the MIG instances. An instance whose name was once told keeps it while the listing fails: a device that changes its
-   * name would be one that went missing and another that appeared.
-   */
-  async #instances(gpus: readonly Element[], remainingMs: number, problems: Problem[]): Promise<MigNames> {
-    const wanted = gpus.flatMap((gpu) => instanceKeys(gpu));
-    if (wanted.length === 0) {
-      this.#migNames = new Map();
-      return this.#migNames;
-    }
-    const listing = await this.#run(['-L'], Math.max(500, remainingMs));
-    const named = migNames(gpus, parseListing(listing.stdout));
-    const missing = wanted.filter((key) => !named.has(key));
-    if (missing.length > 0) {
-      const why = listing.failure ?? `exit status ${listing.exitCode ?? listing.signal}`;
-      problems.push({ code: 'mig-names-unknown', message: `nvidia-smi -L: ${why}, no name for ${missing.length} MIG instances` });
-      for (const key of missing) {
-        const earlier = this.#migNames.get(key);
-        if (earlier !== undefined) named.set(key, earlier);
-      }
-    }
-    this.#migNames = named;
-    return named;
-  }
-
   /** Nothing could be read: without hardware that is as it should be. */
-  #failed({ problem, surplus }: Extract<SmiResult, { problem: object }>): Collection {
+  #failed({ problem, surplus }: SmiFailure): Collection {
     const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded', 'library-not-found'];
     if (needsHardware.includes(problem.code) && this.#known.length === 0 && !hardwareOnBus(this.#host))
       return { reports: [], problems: [] };

@@ -10,9 +10,12 @@ export interface SmiDocument {
   readonly exitCode?: number;
   readonly problem?: undefined;
 }
-export type SmiResult =
-  | SmiDocument
-  | { readonly log?: undefined; readonly surplus: string; readonly problem: { readonly code: ProblemCode; readonly message: string } };
+export interface SmiFailure {
+  readonly log?: undefined;
+  readonly surplus: string;
+  readonly problem: { readonly code: ProblemCode; readonly message: string };
+}
+export type SmiResult = SmiDocument | SmiFailure;
 
 const FAILURES: Readonly<Record<CommandFailure, ProblemCode>> = {
   'not-found': 'smi-not-found',
@@ -56,11 +59,7 @@ export function readSmi(result: CommandResult): SmiResult {
   return { surplus, problem: problemOf(result, document.error, surplus) };
 }
 
-function problemOf(
-  result: CommandResult,
-  error: string | undefined,
-  surplus: string,
-): { readonly code: ProblemCode; readonly message: string } {
+function problemOf(result: CommandResult, error: string | undefined, surplus: string): SmiFailure['problem'] {
   if (result.failure !== undefined) {
     const code = result.stillRunning === undefined ? FAILURES[result.failure] : 'smi-unreaped';
     return { code, message: `nvidia-smi -q -x: ${result.failure}` };
