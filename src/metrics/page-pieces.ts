@@ -4,6 +4,9 @@ import { joinMetrics, type WrittenPage } from './written-page.ts';
 /** Metrics that stand still between others are a piece of their own from this size on. */
 const WORTH_A_PIECE_BYTES = 65_536;
 
+/** A metric that did not change in so many pages is one that stands still: errors come once and then not for weeks. */
+const STANDS_AFTER_PAGES = 30;
+
 /** Metrics from one place to another. */
 interface Piece {
   readonly from: number;
@@ -16,13 +19,15 @@ interface Piece {
  * the same buffer. A page has mostly metrics that stand still for days, and the few that move are apart from them.
  */
 export class PagePieces {
-  /** Names of metrics that were seen to change. */
-  readonly #moving = new Set<string>();
+  /** By the name of a metric the number of the page in which it was last seen to change. */
+  readonly #changedAt = new Map<string, number>();
+  #count = 0;
   readonly #latest = new Map<Format, { readonly page: WrittenPage; readonly pieces: readonly Piece[] }>();
 
   /** HELP, TYPE and samples of all metrics as UTF-8, in order. Nobody may change them. */
   of(page: WrittenPage, format: Format): readonly Buffer[] {
     const last = this.#latest.get(format);
+    this.#count += 1;
     if (last?.page.layout === page.layout) this.#compare(page, last.page);
     const pieces = this.#cut(page).map(({ from, to }) => {
       const known = last?.pieces.find((piece) => piece.from === from && piece.to === to);
@@ -34,11 +39,14 @@ export class PagePieces {
   }
 
   #compare({ samples, layout }: WrittenPage, before: WrittenPage): void {
-    for (const [at, { declared }] of layout.metrics.entries()) if (samples[at] !== before.samples[at]) this.#moving.add(declared.name);
+    for (const [at, { declared }] of layout.metrics.entries()) {
+      if (samples[at] !== before.samples[at]) this.#changedAt.set(declared.name, this.#count);
+    }
   }
 
   #cut({ samples, layout: { metrics } }: WrittenPage): Omit<Piece, 'bytes'>[] {
-    const stands = (at: number): boolean => at < metrics.length && !this.#moving.has(metrics[at]?.declared.name as string);
+    const changedAt = (at: number): number => this.#changedAt.get(metrics[at]?.declared.name as string) ?? -Infinity;
+    const stands = (at: number): boolean => at < metrics.length && this.#count - changedAt(at) > STANDS_AFTER_PAGES;
     const cuts = [0];
     for (let at = 0; at < metrics.length; at += 1) {
       const from = at;

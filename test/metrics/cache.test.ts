@@ -146,6 +146,20 @@ describe('the pieces of a page', () => {
     // One that never did before takes those that stood with it along, once.
     const other = await keptAfter([1, 5, 3, 1]);
     expect(METRICS.map((metric) => pieceOf(other, metric) === pieceOf(after, metric))).toEqual([false, false, true, true]);
+    expect(pieceOf(other, 'device_memory_used_bytes')).not.toBe(pieceOf(other, 'device_errors_total'));
+  });
+
+  it('of a metric that changed once are one again with those beside it', async () => {
+    const { page, show } = following(shown([1, 1, 1, 1]));
+    let kept: readonly Buffer[] = [];
+    const errorsAlone: boolean[] = [];
+    for (let turn = 0; turn < 60; turn += 1) {
+      show(shown([1, turn < 5 ? 1 : 2, turn, 1]));
+      kept = (await page.page('text')).kept;
+      errorsAlone.push(pieceOf(kept, 'device_errors_total') !== pieceOf(kept, 'device_memory_used_bytes'));
+    }
+    expect([errorsAlone[3], errorsAlone[6], errorsAlone[30], errorsAlone[59]]).toEqual([false, true, true, false]);
+    expect(pieceOf(kept, 'device_temperature_celsius')).not.toBe(pieceOf(kept, 'device_errors_total'));
   });
 
   it.each(FORMATS)('make up the page, whatever moves, comes and goes (%s)', async (format) => {
