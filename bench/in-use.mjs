@@ -1,7 +1,7 @@
 // What the whole agent costs while it does what it is there for: it reads at the default interval, asks the kubelet, and is scraped as
-// often the way Prometheus scrapes, compressed over a kept connection, hour after hour with nothing else happening. All its threads, its web server and its collecting of garbage are in it, which a
-// single refresh leaves out. Each node_exporter reads the same tree at the same pace. All machines are measured at the same time, for
-// nearly all of it is waiting.
+// often the way Prometheus scrapes, compressed over a kept connection, hour after hour with nothing else happening. All its threads, its
+// web server and its collecting of garbage are in it, which a single refresh leaves out. Each node_exporter reads the same tree at the
+// same pace. All machines are measured at the same time, for nearly all of it is waiting.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { driverFlags } from './parts/driver-library.mjs';

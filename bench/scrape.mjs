@@ -64,7 +64,7 @@ async function measureSize(size) {
     const peers = [
       { name: 'same', ...same },
       { name: 'first', ...bare },
-      { name: 'live', ...live, node, isPaced: true },
+      { name: 'live', ...live, node },
       { name: 'static', ...(await start(startStatic(node.root, page))) },
     ];
     for (const exporter of exporters)
@@ -97,7 +97,7 @@ async function measureWays(size, series, peers, client) {
       if (round >= (size.most?.[scrapers] ?? ROUNDS)) continue;
       const times = values.quick ? Math.ceil(size.times[scrapers] / 10) : size.times[scrapers];
       for (const peer of turned(peers, round)) {
-        if (peer.isPaced && peer.node === undefined && scrapers > 1) continue;
+        if (peer.isPaced && scrapers > 1) continue;
         const result = await measurePeer(peer, client, { port: peer.port, scrapers, gzip, times: timesOf(peer, times), paceMs: 0 });
         if (Math.abs(result.series / series - 1) > 0.08) throw new Error(`${peer.name} has ${result.series} series instead of ${series}`);
         took.get(peer.name).push({ ...result, cpuMs: result.cpuMs / result.latencies.length });

@@ -10,8 +10,8 @@ const FLAGS = [
   // From now on: for what the main thread's heap may become.
   '--semi-space-growth-factor=1',
   '--heap-growing-percent=10',
-  // Everywhere: what outlives a collection in the midst of a refresh, as all that the refresh has made so far does, V8 would make in old space
-  // the next time, where it and all that it holds stays until a full collection.
+  // Everywhere: what outlives a collection in the midst of a refresh, as all that the refresh has made so far does, V8 would make in
+  // old space the next time, where it and all that it holds stays until a full collection.
   '--no-allocation-site-pretenuring',
   // For heaps made later, that is all other threads. The image has these on its command line, where they hold for the first too.
   '--max-semi-space-size=1',

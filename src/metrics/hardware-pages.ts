@@ -13,8 +13,8 @@ export interface HardwarePage {
   readonly snapshot: Snapshot;
   readonly facts: PageFacts;
   /**
-   * HELP, TYPE and samples of all metrics as UTF-8, without an end mark, in pieces: the same list each time. A piece in which nothing changed is the
-   * same buffer as in the page of the snapshot before. Nobody may change them.
+   * HELP, TYPE and samples of all metrics as UTF-8, without an end mark, in pieces: the same list each time. A piece in which nothing
+   * changed is the same buffer as in the page of the snapshot before. Nobody may change them.
    */
   pieces(format: Format): readonly Buffer[];
 }

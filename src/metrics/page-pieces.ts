@@ -15,8 +15,8 @@ interface Piece {
 }
 
 /**
- * Cuts pages into pieces, so that what was made of a piece, as its compressed form, serves for the next page too: where nothing in it changed it is
- * the same buffer. A page has mostly metrics that stand still for days, and the few that move are apart from them.
+ * Cuts pages into pieces, so that what was made of a piece, as its compressed form, serves for the next page too: where nothing in it
+ * changed it is the same buffer. A page has mostly metrics that stand still for days, and the few that move are apart from them.
  */
 export class PagePieces {
   /** By the name of a metric the number of the page in which it was last seen to change. */
@@ -30,9 +30,8 @@ export class PagePieces {
     this.#count += 1;
     if (last?.page.layout === page.layout) this.#compare(page, last.page);
     const pieces = this.#cut(page).map(({ from, to }) => {
-      const known = last?.pieces.find((piece) => piece.from === from && piece.to === to);
-      if (last !== undefined && known !== undefined && areSame(page, last.page, known)) return known;
-      return { from, to, bytes: joinMetrics(page, format, from, to) };
+      const known = last?.pieces.find((piece) => piece.from === from && piece.to === to && areSame(page, last.page, piece));
+      return known ?? { from, to, bytes: joinMetrics(page, format, from, to) };
     });
     this.#latest.set(format, { page, pieces });
     return pieces.map(({ bytes }) => bytes);

@@ -21,11 +21,18 @@ export interface GzipStart {
 
 /** Compresses pages that come in pieces, of which those that were in a page before are the same buffers: they are compressed once. */
 export class PageGzip {
+  readonly #starts = new WeakMap<readonly Buffer[], Promise<GzipStart>>();
   readonly #blocks = new WeakMap<Buffer, Promise<Buffer>>();
 
-  /** Ends on a byte's boundary, with no last block. */
-  async start(pieces: readonly Buffer[]): Promise<GzipStart> {
-    const blocks = await Promise.all(pieces.map((piece) => this.#deflate(piece)));
+  /** Ends on a byte's boundary, with no last block. The same for the same list. */
+  start(pieces: readonly Buffer[]): Promise<GzipStart> {
+    return onceFor(this.#starts, pieces, () => this.#startOf(pieces));
+  }
+
+  async #startOf(pieces: readonly Buffer[]): Promise<GzipStart> {
+    // On threads of Node's pool: the loop goes on meanwhile. Each piece begins anew, so that it can follow any other.
+    const deflated = (piece: Buffer): Promise<Buffer> => deflate(piece, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
+    const blocks = await Promise.all(pieces.map((piece) => onceFor(this.#blocks, piece, () => deflated(piece))));
     let [crc, length] = [0, 0];
     for (const piece of pieces) {
       if (piece.length > 0) crc = crc32(piece, crc);
@@ -33,18 +40,16 @@ export class PageGzip {
     }
     return { bytes: Buffer.concat([HEADER, ...blocks]), crc, length };
   }
+}
 
-  /** On a thread of Node's pool: the loop goes on meanwhile. Each piece begins anew, so that it can follow any other. */
-  #deflate(piece: Buffer): Promise<Buffer> {
-    let blocks = this.#blocks.get(piece);
-    if (blocks === undefined) {
-      blocks = deflate(piece, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
-      this.#blocks.set(piece, blocks);
-      // A failure is not kept.
-      blocks.catch(() => this.#blocks.delete(piece));
-    }
-    return blocks;
-  }
+function onceFor<K extends object, V>(made: WeakMap<K, Promise<V>>, key: K, make: () => Promise<V>): Promise<V> {
+  const known = made.get(key);
+  if (known !== undefined) return known;
+  const making = make();
+  made.set(key, making);
+  // A failure is not kept.
+  making.catch(() => made.delete(key));
+  return making;
 }
 
 /** What is to be sent after `start`, for a stream of both texts that every reader takes for one. For small texts. */

@@ -7,7 +7,10 @@ import { ScrapeForecast } from './scrape-forecast.ts';
 
 /** The metrics page in parts, sent one after the other. */
 export interface ScrapeSource {
-  /** Of the page, what is the same for all scrapes of a snapshot: the same list for as long. Pieces that the next snapshot leaves alone are the same buffers. */
+  /**
+   * Of the page, what is the same for all scrapes of a snapshot: the same list for as long. Pieces that the next snapshot leaves
+   * alone are the same buffers.
+   */
   kept(format: 'text' | 'openmetrics'): readonly Buffer[];
   /** `live`, which is small, is the same buffer for a moment. */
   page(format: 'text' | 'openmetrics'): Promise<{ readonly kept: readonly Buffer[]; readonly live: Buffer }>;
@@ -30,7 +33,6 @@ export class ScrapeHandler {
   readonly #clock: Clock;
   readonly #forecast = new ScrapeForecast();
   readonly #gzip = new PageGzip();
-  readonly #zipped = new WeakMap<readonly Buffer[], Promise<GzipStart>>();
   readonly #zippedEnds = new WeakMap<Buffer, { readonly start: GzipStart; readonly bytes: Buffer }>();
   /** What the last client accepts, which is mostly the same as the one before. */
   #wanted: Wanted | undefined;
@@ -54,7 +56,7 @@ export class ScrapeHandler {
     response.setHeader('Vary', 'Accept, Accept-Encoding');
     const plain = [...kept, live];
     if (!gzip || lengthOf(plain) < WORTH_COMPRESSING_BYTES) return send(request, response, plain);
-    const start = await this.#zip(kept);
+    const start = await this.#gzip.start(kept);
     response.setHeader('Content-Encoding', 'gzip');
     send(request, response, [start.bytes, this.#zipEnd(start, live)]);
   }
@@ -77,21 +79,10 @@ export class ScrapeHandler {
     try {
       // Not what is of the moment: the scrape has a moment of its own.
       const kept = this.#source.kept(this.#wanted.format);
-      if (this.#wanted.gzip) await this.#zip(kept);
+      if (this.#wanted.gzip) await this.#gzip.start(kept);
     } catch {
       // The scrape meets the same fault, and tells it.
     }
-  }
-
-  #zip(kept: readonly Buffer[]): Promise<GzipStart> {
-    let start = this.#zipped.get(kept);
-    if (start === undefined) {
-      start = this.#gzip.start(kept);
-      this.#zipped.set(kept, start);
-      // A failure is not kept.
-      start.catch(() => this.#zipped.delete(kept));
-    }
-    return start;
   }
 
   #zipEnd(start: GzipStart, live: Buffer): Buffer {

@@ -61,7 +61,8 @@ export class Reporter {
     if (isAsHealthy && before.sample === sample) return before.parent === parent ? before : { ...before, parent };
     const device = isAsHealthy ? before.report.device : deviceOf(sample.facts, parent?.facts.name, charNodes?.has('rdma_cm') === true);
     const findings = isAsHealthy ? before.report.findings : this.#findings(sample, parent, charNodes);
-    const slow = before !== undefined && isSlowAlike(before.sample, sample) ? before.slow : slowReadings(sample);
+    const isSlowSame = isAsHealthy || (before !== undefined && isSlowAlike(before.sample, sample));
+    const slow = isSlowSame ? before.slow : slowReadings(sample);
     const readings = joinReadings(this.#parts(sample, slow), before?.readings);
     return { sample, parent, charNodes, slow, readings, report: { device, readings: readings.whole, findings } };
   }
