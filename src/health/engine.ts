@@ -68,14 +68,14 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
 
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
     if (clock.isIrregular(memory, nowMs, input.monotonicMs, policy.staleAfterMs)) catchUp();
-    memory = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
+    const present = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
+    memory = present.memory;
     const standing = allStanding(input.devices, nowMs);
     if (standing !== undefined) {
       memory = { judgedAtMs: nowMs, devices: memory.devices, lastEventId: memory.lastEventId, events: memory.events };
       return { verdicts: standing.verdicts, events: [], ...nextCheck(standing.dueMs, nowMs) };
     }
     hasNews = true;
-    const elapsedMs = memory === NOTHING ? 0 : Math.max(0, nowMs - memory.judgedAtMs);
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
     const events: Omit<HealthEvent, 'id'>[] = [];
@@ -91,7 +91,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
         nextCheckMs = Math.min(nextCheckMs ?? Number.POSITIVE_INFINITY, standing.dueMs);
         continue;
       }
-      const judged = judgeDevice(quiet.caughtUp(key, before), device, policy, { nowMs, elapsedMs });
+      const judged = judgeDevice(quiet.caughtUp(key, before), device, policy, { nowMs, elapsedMs: present.elapsedMs });
       quiet.judged(device, judged);
       devices[key] = judged.memory;
       verdicts.set(key, judged.verdict);
@@ -161,12 +161,12 @@ function known({ device, readAtMs }: DeviceMemory): { readonly device: Device; r
   return readAtMs === undefined ? { device } : { device, readAtMs };
 }
 
-/** Time that nobody watched counts neither as holding nor as quiet. */
-function atTime(memory: HealthMemory, policy: HealthPolicy, nowMs: number): HealthMemory {
-  if (memory === NOTHING) return memory;
-  if (nowMs < memory.judgedAtMs) return notAfter(memory, nowMs);
+/** The memory as of now, and how much of the time since the last judgement was watched: what nobody watched is neither holding nor quiet. */
+function atTime(memory: HealthMemory, policy: HealthPolicy, nowMs: number): { readonly memory: HealthMemory; readonly elapsedMs: number } {
   const gapMs = nowMs - memory.judgedAtMs;
-  return gapMs >= policy.staleAfterMs ? resumed(memory, gapMs) : memory;
+  if (memory === NOTHING) return { memory, elapsedMs: 0 };
+  if (gapMs < 0) return { memory: notAfter(memory, nowMs), elapsedMs: 0 };
+  return gapMs < policy.staleAfterMs ? { memory, elapsedMs: gapMs } : { memory: resumed(memory, gapMs), elapsedMs: 0 };
 }
 
 function isForgotten(memory: DeviceMemory, policy: HealthPolicy, nowMs: number): boolean {

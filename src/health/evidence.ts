@@ -2,7 +2,7 @@ import { formatDuration, millis } from '../model/duration.ts';
 import type { Finding, Severity } from '../model/health.ts';
 import { type Evidence, silence } from './conditions.ts';
 import { type Levels, withLevels } from './levels.ts';
-import { type ConditionState, conditionKey } from './memory.ts';
+import { type ConditionState, conditionKey, conditionName } from './memory.ts';
 import type { ConditionPolicy, RateThreshold } from './policy.ts';
 import { addSample, judgeRate, type RateJudgement, type RateSeries } from './rate.ts';
 
@@ -115,14 +115,9 @@ function judged(base: Omit<Evidence, 'status'>, judgement: RateJudgement, thresh
 function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeries>): void {
   for (const [key, series] of Object.entries(input.rates)) {
     if (rates[key] !== undefined) continue;
-    const { windowMs } = input.policyOf(fromKey(key)).threshold;
+    const { windowMs } = input.policyOf(conditionName(key)).threshold;
     if (input.nowMs - series.atMs < 2 * windowMs) rates[key] = series;
   }
-}
-
-function fromKey(key: string): { readonly type: string; readonly instance?: string } {
-  const slash = key.indexOf('/');
-  return slash < 0 ? { type: key } : { type: key.slice(0, slash), instance: key.slice(slash + 1) };
 }
 
 function fromSilence(

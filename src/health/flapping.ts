@@ -2,7 +2,7 @@ import { formatDuration, millis } from '../model/duration.ts';
 import type { ConditionClass, Severity } from '../model/health.ts';
 import type { Evidence } from './conditions.ts';
 import { DEVICE_NOT_READ, FLAPPING } from './own-conditions.ts';
-import type { FlappingPolicy } from './policy.ts';
+import type { ConditionPolicy, FlappingPolicy } from './policy.ts';
 
 /** When each condition began to count, keyed by condition. */
 export type Activations = Readonly<Record<string, readonly number[]>>;
@@ -10,6 +10,11 @@ export type Activations = Readonly<Record<string, readonly number[]>>;
 /** Whether a condition that comes and goes says something about the hardware. */
 export function canFlap(type: string, conditionClass: ConditionClass): boolean {
   return type !== FLAPPING && type !== DEVICE_NOT_READ && conditionClass !== 'no-data' && conditionClass !== 'in-progress';
+}
+
+/** Who disables a condition does not want to hear that it flapped either. */
+export function flappingPolicy(flapping: ConditionPolicy, what: ConditionPolicy): ConditionPolicy {
+  return { ...flapping, enabled: flapping.enabled && what.enabled };
 }
 
 /** Adds what began now and forgets what can no longer matter; at most as many as the policy counts. */

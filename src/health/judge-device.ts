@@ -6,9 +6,9 @@ import type { HealthState, Severity, Verdict } from '../model/health.ts';
 import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
 import { conditionEvent, stateEvent } from './event-text.ts';
 import { type EvidenceOutput, evidenceOf, mergeEvidence, nothingKnown } from './evidence.ts';
-import { type Activations, canFlap, flappingEvidence, nextActivations } from './flapping.ts';
+import { type Activations, canFlap, flappingEvidence, flappingPolicy, nextActivations } from './flapping.ts';
 import { asKept, levelsOf } from './levels.ts';
-import { type ConditionState, conditionKey, type DeviceMemory } from './memory.ts';
+import { type ConditionState, conditionKey, conditionName, type DeviceMemory } from './memory.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from './own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from './policy.ts';
 import { effectiveSeverity, judgeVerdict } from './verdict.ts';
@@ -161,23 +161,13 @@ function flappingStep(
     time.nowMs,
   );
   const before = onlyFlapping(previous?.conditions ?? {});
-  const severityOf = (key: string): Severity => flappingSeverity(key, step.states[key], before[`${FLAPPING}/${key}`], policyOf);
+  // That of the condition while it lasts; between two spells the one with which it flaps.
+  const severityOf = (key: string): Severity =>
+    effectiveSeverity(step.states[key] ?? before[`${FLAPPING}/${key}`] ?? {}, policyOf(conditionName(key)));
   const told = flappingEvidence(activations, severityOf, policy.flapping, time.nowMs);
   const evidence = silent ? mergeEvidence([...told, ...nothingKnown(before)]) : told;
-  return { ...stepConditions(before, evidence, policyOf, time), activations };
-}
-
-/** That of the condition while it lasts; between two spells the one it had. */
-function flappingSeverity(
-  key: string,
-  state: ConditionState | undefined,
-  flapping: ConditionState | undefined,
-  policyOf: (name: ConditionName) => ConditionPolicy,
-): Severity {
-  const [type = key, ...rest] = key.split('/');
-  const policy = policyOf(rest.length === 0 ? { type } : { type, instance: rest.join('/') });
-  if (state !== undefined) return effectiveSeverity(state, policy);
-  return flapping?.severity ?? policy.severity;
+  const flappingPolicyOf = (name: ConditionName) => flappingPolicy(policyOf(name), policyOf(conditionName(name.instance ?? '')));
+  return { ...stepConditions(before, evidence, flappingPolicyOf, time), activations };
 }
 
 /** The first sight of a device in good order is no transition. */

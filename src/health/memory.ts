@@ -61,6 +61,12 @@ export function conditionKey(condition: { readonly type: string; readonly instan
   return condition.instance === undefined ? condition.type : `${condition.type}/${condition.instance}`;
 }
 
+/** What a key of {@link conditionKey} was made of. */
+export function conditionName(key: string): { readonly type: string; readonly instance?: string } {
+  const slash = key.indexOf('/');
+  return slash < 0 ? { type: key } : { type: key.slice(0, slash), instance: key.slice(slash + 1) };
+}
+
 /** Brings every time in a memory from the future, which only a clock set back can have left, to now. */
 export function notAfter(memory: HealthMemory, nowMs: number): HealthMemory {
   return mapTimes(memory, (time) => Math.min(time, nowMs));

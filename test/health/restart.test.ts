@@ -85,6 +85,18 @@ describe('after a restart of the agent', () => {
     expect(other.read(3030, found('Down')).state).toBe('unhealthy');
   });
 
+  it('a long absence takes nothing from a quiet time that had begun, though the first look finds nothing read', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Latched'));
+    one.read(10);
+    one.read(25);
+    one.restart();
+    expect(one.neverRead(1000).state).toBe('unhealthy');
+    expect(one.read(1001).state).toBe('unhealthy');
+    expect(one.nextCheck).toBe(1005);
+    expect(one.read(1005).state).toBe('healthy');
+  });
+
   it('a device that did not come back is known, so that it can be listed as missing', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0);
@@ -100,4 +112,28 @@ describe('after a restart of the agent', () => {
     expect(next.read(1, found('Latched')).state).toBe('healthy');
     expect(next.story).toEqual(['cleared Latched', 'unhealthy>healthy']);
   });
+
+  it('a condition that the new configuration disables no longer counts as flapping', () => {
+    const one = flapped();
+    expect(types(one.read(230))).toEqual(['Flapping/Latched']);
+    const next = new OneDevice(policyFor(specs, { conditions: { 'test.Latched': { enabled: false } } }), one.engine.state());
+    expect(next.read(231, found('Latched')).state).toBe('healthy');
+    expect(next.neverRead(232).conditions).toEqual([]);
+  });
+
+  it('a condition flaps as severely as the new configuration says', () => {
+    const next = new OneDevice(policyFor(specs, { conditions: { 'test.Latched': { severity: 'info' } } }), flapped().engine.state());
+    expect(next.read(231)).toMatchObject({ state: 'healthy', conditions: [{ type: 'Flapping', severity: 'info' }] });
+  });
 });
+
+/** A device on which one condition came and went three times. */
+function flapped(): OneDevice {
+  const one = new OneDevice(policyFor(specs));
+  for (const at of [0, 100, 200]) {
+    one.read(at, found('Latched'));
+    one.read(at + 5);
+    one.read(at + 25);
+  }
+  return one;
+}
