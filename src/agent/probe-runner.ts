@@ -11,8 +11,8 @@ import type { FromThread } from './worker-messages.ts';
 
 /** Given-up threads of one family that may be stuck at the same time; beyond it the family waits for one to come back. */
 const MOST_ABANDONED = 3;
-/** A thread needs descriptors to start, and its code is read from files. */
-const SHORTAGE = /\bE[MN]FILE\b/;
+/** A thread needs descriptors to start, and its code is read from files, whose loader has words of its own for it. */
+const SHORTAGE = /\bE[MN]FILE\b|too many open files/i;
 const NO_PROBLEMS: readonly Problem[] = [];
 
 export interface RunnerSettings extends ThreadSettings {

