@@ -1,4 +1,5 @@
 import type { PluginResource, Preference } from '../model/plugin-resource.ts';
+import { pickedByUse } from './by-use.ts';
 import { nearestSet } from './nearest-set.ts';
 import { nearness, type Placement } from './placement.ts';
 import { Refusal } from './refusal.ts';
@@ -33,9 +34,10 @@ export function preferredIds(request: PreferenceRequest, all: readonly Placement
   const available = new Set([...request.available, ...must]);
   const places = placesOf(available, all);
   const size = Math.min(request.size, places.length);
+  if (size === places.length) return places.map(({ id }) => id);
   if (preference === 'aligned') return alignedIds(places, must, size);
   if (preference === 'none') return [...must, ...[...available].filter((id) => !must.has(id))].slice(0, size);
-  return pickedByUse(places, must, size, all, preference === 'spread' ? 1 : -1);
+  return pickedByUse(places, must, size, all, preference);
 }
 
 /** The places of the available ids in the inventory's order; ids that it does not know come last and lie nowhere. */
@@ -48,6 +50,7 @@ function placesOf(available: ReadonlySet<string>, all: readonly Placement[]): Pl
 
 function alignedIds(available: readonly Placement[], must: ReadonlySet<string>, size: number): string[] {
   const places = thinned(available, must, Math.max(size, MOST_PLACES));
+  if (places.length === size) return places.map(({ id }) => id);
   const fixed = places.flatMap(({ id }, at) => (must.has(id) ? [at] : []));
   return nearestSet(places.length, fixed, size, nearnessOf(places)).map((at) => (places[at] as Placement).id);
 }
@@ -82,43 +85,4 @@ function thinned(places: readonly Placement[], must: ReadonlySet<string>, limit:
   const rankOf = ({ id }: Placement): number => rank.get(id) ?? 0;
   const kept = new Set([...places].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, limit));
   return places.filter((place) => kept.has(place));
-}
-
-/** Takes one at a time from the physical device that is used least (`sign` 1) or most (`sign` -1) at that moment. */
-function pickedByUse(
-  places: readonly Placement[],
-  must: ReadonlySet<string>,
-  size: number,
-  all: readonly Placement[],
-  sign: 1 | -1,
-): string[] {
-  const free = new Map<string, Placement[]>();
-  for (const place of places) if (!must.has(place.id)) free.set(place.physical, [...(free.get(place.physical) ?? []), place]);
-  const use = useOf(all, free);
-  const picked = places.filter(({ id }) => must.has(id)).map(({ id }) => id);
-  while (picked.length < size) {
-    const next = [...free.keys()].reduce((a, b) => (sign * ((use.get(a) ?? 0) - (use.get(b) ?? 0)) > 0 ? b : a));
-    const stock = leastUsedDevice(free.get(next) as Placement[], picked, places);
-    picked.push(stock.id);
-    use.set(next, (use.get(next) ?? 0) + 1);
-    const rest = (free.get(next) as Placement[]).filter((place) => place !== stock);
-    if (rest.length === 0) free.delete(next);
-    else free.set(next, rest);
-  }
-  return picked;
-}
-
-/** Offers of each physical device that are not free: in use, unhealthy or fixed in this request. */
-function useOf(all: readonly Placement[], free: ReadonlyMap<string, readonly Placement[]>): Map<string, number> {
-  const use = new Map<string, number>();
-  for (const { physical } of all) use.set(physical, (use.get(physical) ?? 0) + 1);
-  for (const [physical, places] of free) use.set(physical, Math.max(0, (use.get(physical) ?? places.length) - places.length));
-  return use;
-}
-
-/** Within one physical device, a part of which nothing was picked yet comes before a second replica of the same part. */
-function leastUsedDevice(stock: readonly Placement[], picked: readonly string[], places: readonly Placement[]): Placement {
-  const taken = new Set(picked);
-  const usedDevices = new Set(places.filter(({ id }) => taken.has(id)).map(({ device }) => device));
-  return stock.find(({ device }) => !usedDevices.has(device)) ?? (stock[0] as Placement);
 }

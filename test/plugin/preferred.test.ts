@@ -155,6 +155,42 @@ describe('preferred allocation by use', () => {
   });
 });
 
+describe('5,000 places', () => {
+  const COUNT = 5_000;
+
+  it.each([
+    ['aligned', 1, COUNT],
+    ['aligned', 1, COUNT / 2],
+    ['spread', 1, COUNT / 2],
+    ['spread', 100, COUNT / 2],
+    ['packed', 100, COUNT / 2],
+    ['packed', COUNT, COUNT / 2],
+  ] as const)('%s, %i on each device, are looked at a few times each to propose %i', (preference, replicas, size) => {
+    let looks = 0;
+    const all = Array.from({ length: COUNT }, (_, at) => {
+      const device = `d${Math.floor(at / replicas)}`;
+      return {
+        id: `p${at}`,
+        get device() {
+          looks += 1;
+          return device;
+        },
+        get physical() {
+          looks += 1;
+          return device;
+        },
+        pciPath: [],
+        links: new Map<string, number>(),
+      };
+    });
+    const request = { available: all.map(({ id }) => id), mustInclude: ['p7'], size };
+    const proposed = preferredIds(request, all, preference);
+    expect(new Set(proposed).size).toBe(size);
+    expect(proposed).toContain('p7');
+    expect(looks).toBeLessThan(10 * COUNT);
+  });
+});
+
 describe('10,000 random requests', () => {
   it('are answered with a subset of the right size that has the fixed ones, and always alike', { timeout: 60_000 }, () => {
     const random = seeded(20_260_131);
