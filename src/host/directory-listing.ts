@@ -23,14 +23,27 @@ export class DirectoryListing {
 
   /** `native`: the cheap way to look, from the time on when there is one. */
   list(native?: NativeFiles): Listing {
-    if (this.#mark !== undefined && native !== this.#native) this.#mark = new DirectoryMark(this.#tree.path(this.#path), { native });
-    this.#native = native;
-    const changed = this.#mark?.renew() ?? true;
-    if (this.#latest !== undefined && !changed) return this.#latest;
+    const mayDiffer = this.#look(native);
+    if (this.#latest !== undefined && !mayDiffer && doesStand(this.#latest)) return this.#latest;
     const now = this.#tree.listing(this.#path);
     if (this.#latest === undefined || !areEqual(this.#latest, now)) this.#latest = now;
     return this.#latest;
   }
+
+  /** True when the names may be others than at the last look. */
+  #look(native: NativeFiles | undefined): boolean {
+    if (this.#mark === undefined) return true;
+    if (native === this.#native) return this.#mark.renew();
+    // A new mark knows nothing of what changed before it.
+    this.#native = native;
+    this.#mark = new DirectoryMark(this.#tree.path(this.#path), { native });
+    return true;
+  }
+}
+
+/** Names, or that there is no such directory: both end with a change that shows. Want of descriptors and the like ends without one. */
+function doesStand({ error }: Listing): boolean {
+  return error === undefined || error === 'ENOENT';
 }
 
 function areEqual(a: Listing, b: Listing): boolean {

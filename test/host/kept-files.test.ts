@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   closeSync,
@@ -7,7 +6,6 @@ import {
   mkdtempSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -24,6 +22,7 @@ import { nativeFiles } from '../../src/host/native-files.ts';
 import { ReadGuard } from '../../src/host/read-guard.ts';
 import { isSysfs } from '../../src/host/sysfs.ts';
 import { Tree } from '../../src/host/tree.ts';
+import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
 
 let root: string;
 beforeEach(() => {
@@ -35,20 +34,6 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const put = (path: string, text: string): void => writeFileSync(join(root, path), text);
 /** Long enough for what was just made to count as having been there for a while. */
 const growOld = (): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
-/** The limit counts numbers, and a new descriptor gets the lowest that is free. */
-const limitWithRoomFor = (more: number): number => {
-  const taken = new Set(readdirSync('/proc/self/fd').map(Number));
-  let [limit, free] = [0, 0];
-  for (; free < more; limit += 1) if (!taken.has(limit)) free += 1;
-  return limit;
-};
-const hasPrlimit = (): boolean => {
-  try {
-    return execFileSync('prlimit', ['--version']).length > 0;
-  } catch {
-    return false;
-  }
-};
 const openFiles = (): number => readdirSync('/proc/self/fd').length;
 
 function reader(capacity = 100, guard?: ReadGuard, native = nativeFiles): { keeper: KeptFiles; group: KeptGroup } {
@@ -233,9 +218,7 @@ describe('descriptors', () => {
     expect(keeper.kept).toBe(0);
   });
 
-  it.skipIf(!hasPrlimit())('are given up when the process runs out of them, and everything is read on', () => {
-    const limits = /^Max open files\s+(\d+)\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    const limit = (soft: string): unknown => execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${soft}:`]);
+  it.skipIf(!canLimitDescriptors())('are given up when the process runs out of them, and everything is read on', () => {
     const keeper = new KeptFiles(new Tree(root), 1_000);
     const group = keeper.group('port', []);
     const names = Array.from({ length: 200 }, (_, n) => String(n));
@@ -243,15 +226,12 @@ describe('descriptors', () => {
     const files = names.map((name) => group.file(`port/${name}`));
     const read = (): (string | undefined)[] => files.map((file) => group.text(file).text);
     const expected = names.map((name) => `${name}\n`);
-    limit(String(limitWithRoomFor(60)));
-    try {
+    withDescriptors(60, () => {
       for (let round = 0; round < 3; round += 1) expect(read()).toEqual(expected);
       expect(keeper.kept).toBeGreaterThan(10);
       expect(keeper.kept).toBeLessThan(50);
       expect(() => closeSync(openSync(join(root, 'port/0'), 'r')), 'room is left for others').not.toThrow();
-    } finally {
-      limit(limits[1] ?? '1024');
-    }
+    });
     const kept = keeper.kept;
     expect(read()).toEqual(expected);
     expect(keeper.kept, 'it stays modest').toBe(kept);

@@ -1,16 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import {
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,6 +6,7 @@ import { nativeFiles } from '../../src/host/native-files.ts';
 import { PciFunctions } from '../../src/host/pci-functions.ts';
 import { ReadGuard } from '../../src/host/read-guard.ts';
 import { Tree } from '../../src/host/tree.ts';
+import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
 
 const ADDRESS = '0000:18:00.0';
 const PLACE = 'bus/pci/devices';
@@ -215,46 +204,18 @@ describe('descriptors of functions', () => {
     expect(openFiles().filter((path) => path.startsWith(`${DEVICE}/`)).length).toBeLessThanOrEqual(3);
   });
 
-  it.skipIf(!hasPrlimit())('are given up when the process runs out of them, and everything is read on', () => {
+  it.skipIf(!canLimitDescriptors())('are given up when the process runs out of them, and everything is read on', () => {
     const read = reader();
     expect(read()).toEqual([1, true]);
     makeFunction(`${PLACE}/0000:19:00.0`, 5);
-    const own = `--pid=${process.pid}`;
-    const limit = execFileSync('prlimit', [own, '--nofile', '--raw', '--noheadings', '--output=SOFT'], { encoding: 'utf8' }).trim();
-    const taken = Math.max(...readdirSync('/proc/self/fd').map(Number));
-    execFileSync('prlimit', [own, `--nofile=${taken + 40}:`]);
-    const hog = takeAll();
-    try {
-      // One is left: of two functions that want to be open at the same time.
-      closeSync(hog.pop() as number);
+    // One is left: of two functions that want to be open at the same time.
+    withDescriptors(1, () => {
       for (let n = 0; n < 3; n += 1) {
         expect(functions.read('0000:19:00.0', ++round)?.aer.errors[0]?.count).toBe(5n);
         put(`${DEVICE}/aer_dev_correctable`, `RxErr ${n}\nTOTAL_ERR_COR ${n}\n`);
         expect(read()).toEqual([n, true]);
       }
-    } finally {
-      for (const fd of hog) closeSync(fd);
-      execFileSync('prlimit', [own, `--nofile=${limit}:`]);
-    }
+    });
     expect(read()).toEqual([2, true]);
   });
 });
-
-function takeAll(): number[] {
-  const taken: number[] = [];
-  for (;;) {
-    try {
-      taken.push(openSync('/dev/null', 'r'));
-    } catch {
-      return taken;
-    }
-  }
-}
-
-function hasPrlimit(): boolean {
-  try {
-    return execFileSync('prlimit', ['--version']).length > 0;
-  } catch {
-    return false;
-  }
-}

@@ -40,9 +40,10 @@ export class PortReader {
     this.#plan = new CounterPlan(keeper.tree, this.#files, places, { port });
   }
 
-  /** Looks for counter files that came or went. */
+  /** Looks for files that came, went or were replaced. */
   relist(): void {
-    this.#files.refresh();
+    if (this.#files.hasChanged()) this.#sample = undefined;
+    else this.#files.refresh();
     this.#plan.relist();
   }
 
