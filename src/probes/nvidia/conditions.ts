@@ -28,7 +28,7 @@ export const conditions: readonly ConditionSpec[] = [
     type: 'RecoveryAction',
     class: 'latched',
     severity: 'fatal',
-    reasons: ['GpuReset', 'NodeReboot', 'DrainP2p', 'DrainAndReset', 'RecoverImexDomain', 'None'],
+    reasons: ['GpuReset', 'NodeReboot', 'DrainP2p', 'DrainAndReset', 'RecoverImexDomain', 'BusReset', 'SystemReboot', 'None'],
     meaning: "The driver's own word on what the GPU needs.",
     remedy: 'reset',
     source: `${SMI}: gpu_recovery_action, gpu_reset_status`,

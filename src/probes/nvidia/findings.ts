@@ -38,6 +38,8 @@ const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly sever
   drain_p2p: { reason: 'DrainP2p', severity: 'degraded', remedy: 'restart-workload' },
   drain_and_reset: { reason: 'DrainAndReset', severity: 'fatal', remedy: 'reset' },
   recover_imex_domain: { reason: 'RecoverImexDomain', severity: 'degraded', remedy: 'inspect' },
+  bus_reset: { reason: 'BusReset', severity: 'fatal', remedy: 'reset' },
+  system_reboot: { reason: 'SystemReboot', severity: 'fatal', remedy: 'reboot' },
 };
 
 function recovery(gpu: Element): readonly Finding[] {

@@ -27,6 +27,8 @@ export const RECOVERY_ACTIONS: States = {
   'drain and reset': 'drain_and_reset',
   'recover imex domain': 'recover_imex_domain',
   'imex domain recovery': 'recover_imex_domain',
+  'bus reset': 'bus_reset',
+  'system reboot': 'system_reboot',
 };
 
 /** Every state once, in the order of the table. */

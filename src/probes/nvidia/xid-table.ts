@@ -244,6 +244,8 @@ export const RECOVERY_ACTION_REMEDIES: Readonly<Record<number, { readonly meanin
   3: { meaning: 'an end of all peer-to-peer workloads', remedy: 'restart-workload' },
   4: { meaning: 'an end of its workloads and then a reset of the GPU', remedy: 'reset' },
   5: { meaning: 'a recovery of the IMEX domain', remedy: 'inspect' },
+  6: { meaning: 'a reset of the bus', remedy: 'reset' },
+  7: { meaning: 'a reboot of the whole system', remedy: 'reboot' },
 };
 
 /** What one line of the log means for the device it names. */

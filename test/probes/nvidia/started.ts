@@ -8,7 +8,7 @@ import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type LiveNode, liveNode } from './scripted-machine.ts';
-import type { ScriptedGpu } from './scripted-script.ts';
+import type { ScriptedGpu, ScriptedNode } from './scripted-script.ts';
 
 const nodes: LiveNode[] = [];
 const probes: Probe[] = [];
@@ -17,14 +17,19 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) node.remove();
 });
 
-/** A node, and a read of it at a time. */
-export function started(
-  gpu: ScriptedGpu,
-  options: Readonly<Record<string, string>> = {},
-): { node: LiveNode; at(ms: number): Promise<Collection> } {
+interface Started {
+  readonly node: LiveNode;
+  /** A read of it at a time. */
+  at(ms: number): Promise<Collection>;
+}
+
+/** A node with one GPU. */
+export const started = (gpu: ScriptedGpu, options: Readonly<Record<string, string>> = {}): Started => startedNode({ gpus: [gpu] }, options);
+
+export function startedNode(machine: ScriptedNode, options: Readonly<Record<string, string>> = {}): Started {
   let nowMs = 0;
   const clock: Clock = { ...systemClock, monotonic: () => nowMs };
-  const node = liveNode({ gpus: [gpu] }, (root) =>
+  const node = liveNode(machine, (root) =>
     createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
   );
   nodes.push(node);

@@ -1,3 +1,4 @@
+import { driverVersionOf } from './driver-version.ts';
 import { bindGpm, type GpmCalls } from './gpm.ts';
 import { InstanceFinder } from './instances.ts';
 import type { Library } from './library.ts';
@@ -19,10 +20,10 @@ export interface Bound {
 }
 
 export function bindAll(library: Library, scratch: Memory, driver: string, isActivityWanted: boolean): Bound {
-  const branch = Number(/^\d+/.exec(driver)?.[0] ?? 0);
+  const version = driverVersionOf(driver);
   return {
-    questions: bindQuestions(library, branch),
-    processes: new ProcessList(library),
+    questions: bindQuestions(library, version),
+    processes: new ProcessList(library, version),
     shares: new ProcessShares(library),
     finder: new InstanceFinder(library, scratch),
     links: bindLinks(library, scratch),

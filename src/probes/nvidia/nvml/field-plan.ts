@@ -1,5 +1,6 @@
 import { CHANGE, changeAt } from './changes.ts';
 import { CODE, printedFor } from './codes.ts';
+import type { DriverVersion } from './driver-version.ts';
 import type { Question } from './getter.ts';
 import { FIELD } from './layouts.ts';
 import type { Library, NvmlFunction } from './library.ts';
@@ -14,6 +15,7 @@ export interface FieldEntry {
   readonly path: string;
   /** From the library's unit to the base unit. */
   readonly per?: number;
+  /** A number that is none of these is told as unknown, so that it does not pass for nothing. */
   readonly words?: Readonly<Record<number, string>>;
   /** Told only where the driver counts in 64 bits: the smaller one runs over several times between two reads. */
   readonly isWide?: true;
@@ -48,11 +50,13 @@ export const fastFields: readonly FieldEntry[] = [
 ];
 
 /**
- * Time with clocks lowered for heat and by the power supply. Ids above 200 were given anew between drivers; before, the policy
- * counter of heat stood for the first.
+ * Time with clocks lowered for heat and by the power supply. Their ids were given anew within the branch 580, where 251 to 253 became
+ * settings of power smoothing; before them, the policy counter of heat stood for the first. Source: the bindings for Python, which
+ * come with 575.51, 580.65 and 580.82.
  */
-export function throttleFields(driverBranch: number): readonly FieldEntry[] {
-  const first = driverBranch >= 590 ? 269 : driverBranch >= 575 ? 251 : undefined;
+export function throttleFields({ branch, build }: DriverVersion): readonly FieldEntry[] {
+  const isRenumbered = branch > 580 || (branch === 580 && build >= 82);
+  const first = isRenumbered ? 269 : branch >= 575 ? 251 : undefined;
   if (first === undefined) return [{ id: 75, path: `${COUNTERS}_sw_therm_slowdown`, per: NANOSECONDS }];
   return ['sw_therm_slowdown', 'hw_therm_slowdown', 'hw_power_brake'].map((reason, index) => ({
     id: first + index,
@@ -164,7 +168,7 @@ export class FieldPlan implements Question {
 
 function baseValue({ words, per = 1 }: FieldEntry, number: number | undefined): Values[string] {
   if (number === undefined) return undefined;
-  return words === undefined ? number / per : words[number];
+  return words === undefined ? number / per : (words[number] ?? `Unknown (${number})`);
 }
 
 /** By `nvmlValueType_t`. */

@@ -1,7 +1,8 @@
+import type { DriverVersion } from './driver-version.ts';
 import type { Getter, Way } from './getter.ts';
 import { MARGIN, MEMORY, MEMORY_V2, TEMPERATURE, UTILIZATION } from './layouts.ts';
 import { clock, flag, milliwatts, one, same, several, u32, usage } from './ways.ts';
-import { REASON_BITS } from './words.ts';
+import { FIRST_WITH_LATE_REASONS, LATE_REASON_BITS, REASON_BITS } from './words.ts';
 
 const MEMORY_PATHS = ['fb_memory_usage/total', 'fb_memory_usage/used', 'fb_memory_usage/reserved'] as const;
 const [TOTAL, USED, RESERVED] = MEMORY_PATHS;
@@ -23,19 +24,19 @@ export const memoryGetter: Getter = {
   ],
 };
 
-const reasons: Getter = {
-  paths: Object.keys(REASON_BITS).map((reason) => `clocks_event_reasons/clocks_event_reason_${reason}`),
-  ways: [reasonsBy('nvmlDeviceGetCurrentClocksEventReasons'), reasonsBy('nvmlDeviceGetCurrentClocksThrottleReasons')],
-};
-
-function reasonsBy(symbol: string): Way {
-  const bits = Object.entries(REASON_BITS).map(([reason, bit]) => [`clocks_event_reasons/clocks_event_reason_${reason}`, bit] as const);
-  return {
+function reasons({ branch }: DriverVersion): Getter {
+  const names = Object.entries(branch >= FIRST_WITH_LATE_REASONS ? { ...REASON_BITS, ...LATE_REASON_BITS } : REASON_BITS);
+  const bits = names.map(([reason, bit]) => [`clocks_event_reasons/clocks_event_reason_${reason}`, bit] as const);
+  const by = (symbol: string): Way => ({
     symbol,
     tell: (out, values) => {
       const mask = out.u32(0);
       for (const [path, bit] of bits) values[path] = (mask & bit) === 0 ? 0 : 1;
     },
+  });
+  return {
+    paths: bits.map(([path]) => path),
+    ways: [by('nvmlDeviceGetCurrentClocksEventReasons'), by('nvmlDeviceGetCurrentClocksThrottleReasons')],
   };
 }
 
@@ -66,7 +67,7 @@ export const powerGetter: Getter = one(
 );
 
 /** What changes from one second to the next, and what a program that is lost hangs on. */
-export const fastGetters: readonly Getter[] = [
+export const fastGetters = (driver: DriverVersion): readonly Getter[] => [
   temperature,
   memoryGetter,
   {
@@ -83,7 +84,7 @@ export const fastGetters: readonly Getter[] = [
   },
   margin,
   clock('sm_clock', 'clocks', 'nvmlDeviceGetClockInfo'),
-  reasons,
+  reasons(driver),
   {
     paths: ['corr', 'unc', 'pending', 'failure'].map((what) => `remapped_rows/remapped_row_${what}`),
     ways: [

@@ -5,8 +5,8 @@ import { GPM_GET, GPM_METRIC, GPM_SUPPORT } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
 
-/** The struct of the newest header, in which the array has a fixed length: no library writes beyond it. */
-const MOST_METRICS = 333;
+/** The struct of driver 615, in which the array has a fixed length: no library up to that writes beyond it. */
+const MOST_METRICS = 477;
 /** In words: the code of the first metric, from there to its value, and from one metric to the next. */
 const FIRST_CODE = (GPM_GET.header + GPM_METRIC.code) / 4;
 const [VALUE, STRIDE] = [(GPM_METRIC.value - GPM_METRIC.code) / 4, GPM_METRIC.size / 4];

@@ -1,4 +1,5 @@
 import { CODE } from './codes.ts';
+import type { DriverVersion } from './driver-version.ts';
 import { NO_INSTANCE, PROCESS } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -17,6 +18,8 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const COMPUTE = 'C';
+/** Its first builds write entries of 32 bytes by the third version, and some have none; the second is that of the other branches. */
+const BRANCH_OF_LONG_ENTRIES = 535;
 interface Kind {
   readonly letter: string;
   readonly call: NvmlFunction;
@@ -40,11 +43,12 @@ export class ProcessList {
   readonly #calls: readonly Kind[];
   #memory: Memory;
 
-  constructor(library: Library) {
+  constructor(library: Library, { branch }: DriverVersion) {
     this.#library = library;
     this.#memory = library.memory(FIRST + FIRST_CAPACITY * PROCESS.size);
     this.#calls = Object.entries(KINDS).flatMap(([letter, symbols]) => {
-      const call = symbols.map((symbol) => library.bind(symbol, 'hpp')).find((each) => each !== undefined);
+      const known = branch === BRANCH_OF_LONG_ENTRIES ? symbols.filter((symbol) => symbol.endsWith('_v2')) : symbols;
+      const call = known.map((symbol) => library.bind(symbol, 'hpp')).find((each) => each !== undefined);
       return call === undefined ? [] : [{ letter, call }];
     });
   }

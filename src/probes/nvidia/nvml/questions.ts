@@ -1,3 +1,4 @@
+import type { DriverVersion } from './driver-version.ts';
 import { type FieldEntry, FieldPlan, factFields, fastFields, slowFields, throttleFields } from './field-plan.ts';
 import { BoundGetter, type Getter, type Question } from './getter.ts';
 import { eccGetters, instanceErrors, repairGetters } from './getters-errors.ts';
@@ -33,7 +34,7 @@ export interface Questions {
   readonly slowInstance: readonly Question[];
 }
 
-export function bindQuestions(library: Library, driverBranch: number): Questions {
+export function bindQuestions(library: Library, driver: DriverVersion): Questions {
   const [gpu, instance] = [new Form(), new Form()];
   const all = (getters: readonly Getter[], form: Form = gpu): Question[] => getters.map((getter) => new BoundGetter(library, getter, form));
   const plan = (entries: readonly FieldEntry[]): Question => new FieldPlan(library, entries, gpu);
@@ -45,8 +46,8 @@ export function bindQuestions(library: Library, driverBranch: number): Questions
     gpu,
     instance,
     fast: [
-      ...all(fastGetters),
-      plan([...fastFields, ...throttleFields(driverBranch)]),
+      ...all(fastGetters(driver)),
+      plan([...fastFields, ...throttleFields(driver)]),
       ...all([{ ...powerGetter, unless: ['gpu_power_readings/instant_power_draw'] }]),
     ],
     errors: ecc('volatile'),

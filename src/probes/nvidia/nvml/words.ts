@@ -49,9 +49,11 @@ export const RECOVERY_WORDS: Words = {
   3: 'Drain P2P',
   4: 'Drain and Reset',
   5: 'Recover IMEX Domain',
+  6: 'Bus Reset',
+  7: 'System Reboot',
 };
 
-/** Bits of the clock event reasons. */
+/** Bits of the clock event reasons. Of a driver that does not know a bit, nothing is told by its being 0. */
 export const REASON_BITS: Readonly<Record<string, number>> = {
   gpu_idle: 0x1,
   applications_clocks_setting: 0x2,
@@ -63,6 +65,9 @@ export const REASON_BITS: Readonly<Record<string, number>> = {
   hw_power_brake_slowdown: 0x80,
   display_clocks_setting: 0x100,
 };
+
+export const FIRST_WITH_LATE_REASONS = 615;
+export const LATE_REASON_BITS: Readonly<Record<string, number>> = { board_limit: 0x200, reliability: 0x400 };
 
 /** Two-bit parts of the fabric health mask: 1 is bad, 2 is good. */
 export const FABRIC_FAULT_SHIFTS: Readonly<Record<string, number>> = {

@@ -503,8 +503,11 @@ ret nvmlDeviceGetFieldValues(struct device *d, int count, struct field_value *ou
 }
 
 struct process_info { unsigned pid; unsigned long long memory; unsigned gi, ci; };
-static ret processes(struct device *d, const char *function, char kind, unsigned *count, struct process_info *out) {
-  _Static_assert(sizeof(struct process_info) == 24, "nvmlProcessInfo_t");
+/* What the third version wrote in the first builds of the branch 535: "long_processes = 1". */
+struct long_process_info { struct process_info info; unsigned long long protected; };
+static ret processes(struct device *d, const char *function, char kind, unsigned *count, void *out) {
+  _Static_assert(sizeof(struct process_info) == 24 && sizeof(struct long_process_info) == 32, "nvmlProcessInfo_t");
+  int is_long = find(&root, "long_processes") && strstr(function, "_v3");
   ret code = enter(d, function);
   if (code != OK) return code;
   unsigned found = 0;
@@ -514,12 +517,18 @@ static ret processes(struct device *d, const char *function, char kind, unsigned
   if (found > room) return SIZE;
   for (int i = 0, at = 0; i < d->processes; i++) {
     struct process *p = &d->process[i];
-    if (p->kind == kind) out[at++] = (struct process_info){p->pid, p->memory, p->gi, p->ci};
+    if (p->kind != kind) continue;
+    struct process_info info = {p->pid, p->memory, p->gi, p->ci};
+    if (is_long) ((struct long_process_info *)out)[at++] = (struct long_process_info){info, ~0ull};
+    else ((struct process_info *)out)[at++] = info;
   }
   return OK;
 }
-ret nvmlDeviceGetComputeRunningProcesses_v3(struct device *d, unsigned *count, struct process_info *out) { return processes(d, "nvmlDeviceGetComputeRunningProcesses_v3", 'C', count, out); }
-ret nvmlDeviceGetGraphicsRunningProcesses_v3(struct device *d, unsigned *count, struct process_info *out) { return processes(d, "nvmlDeviceGetGraphicsRunningProcesses_v3", 'G', count, out); }
+#define PROCESSES(function, kind) ret function(struct device *d, unsigned *count, void *out) { return processes(d, #function, kind, count, out); }
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, 'C')
+PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, 'C')
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, 'G')
+PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, 'G')
 
 /* What was spent on processes after a time; split GPUs do not tell. */
 static ret shares(struct device *d, const char *function, unsigned long long since, unsigned *count) {
@@ -568,7 +577,7 @@ ret nvmlDeviceGetMigDeviceHandleByIndex(struct device *d, unsigned index, struct
 /* Values of GPM are "gpm.<id> = <number>"; "gpm.<id>.code = <code>" refuses one. A sample of a split GPU's instance is told by [mig]. */
 struct sample { struct device *device; unsigned taken; };
 struct gpm_metric { unsigned id; int code; double value; const char *info[3]; };
-struct gpm_get { unsigned version, count; struct sample *first, *second; struct gpm_metric metric[333]; };
+struct gpm_get { unsigned version, count; struct sample *first, *second; struct gpm_metric metric[477]; };
 
 ret nvmlGpmQueryDeviceSupport(struct device *d, unsigned *out) {
   ret code = enter(d, "nvmlGpmQueryDeviceSupport");
@@ -603,7 +612,7 @@ ret nvmlGpmMigSampleGet(struct device *d, unsigned gi, struct sample *sample) {
   return NOT_FOUND;
 }
 ret nvmlGpmMetricsGet(struct gpm_get *get) {
-  _Static_assert(sizeof(struct gpm_get) == 13344, "nvmlGpmMetricsGet_t");
+  _Static_assert(sizeof(struct gpm_get) == 19104, "nvmlGpmMetricsGet_t");
   ret code = node("nvmlGpmMetricsGet");
   if (code != OK) return code;
   if (get->version != 1) return VERSION;
