@@ -16,7 +16,7 @@ export const errors = {
   },
   'flag-invalid': {
     message: 'flag {flag}: {problem}',
-    remedy: 'Correct the value; "device-agent --help" shows kind and default of each flag.',
+    remedy: 'Correct the value; --help behind the command shows the kind and default of each flag.',
     exit: 2,
   },
   'command-unknown': {
@@ -26,12 +26,12 @@ export const errors = {
   },
   'usage-invalid': {
     message: '{problem}',
-    remedy: 'Run "device-agent --help" for the form of each command.',
+    remedy: 'Run "{command} --help" for how it is used.',
     exit: 2,
   },
   'environment-invalid': {
     message: 'environment variable {variable}: {problem}',
-    remedy: 'Correct the variable or remove it; "device-agent config print" shows which values come from the environment.',
+    remedy: 'Correct the variable or remove it; "device-agent --help" shows the kind and default of each option.',
     exit: 2,
   },
   'config-file-unreadable': {
@@ -46,7 +46,7 @@ export const errors = {
   },
   'setting-invalid': {
     message: '{option} {problem} ({origin})',
-    remedy: 'Correct the value where it was given; "device-agent config print" shows the origin of every value.',
+    remedy: 'Correct the value where it was given; "device-agent --help" shows the kind and default of each option.',
     exit: 2,
   },
   'descriptors-exhausted': {
@@ -57,6 +57,11 @@ export const errors = {
   'output-failed': {
     message: 'the output cannot be written: {problem}',
     remedy: 'Make room where it goes, or send it elsewhere.',
+    exit: 1,
+  },
+  'demo-failed': {
+    message: 'the simulated node cannot be made below {directory}: {problem}',
+    remedy: 'Set TMPDIR to a directory with a short path and some MiB of room, in which files and sockets can be made.',
     exit: 1,
   },
   'listen-failed': {
@@ -92,6 +97,10 @@ export class UserError<C extends ErrorCode = ErrorCode> extends Error {
     this.exit = entry.exit;
   }
 }
+
+/** What the system said, without the call and the path that an error of Node's ends in. */
+export const systemWords = (error: unknown): string =>
+  error instanceof Error ? error.message.replace(/, \w+(?: '.*')?$/s, '') : String(error);
 
 function fill(template: string, fields: Readonly<Record<string, string>>): string {
   return template.replace(/\{([a-z]+)\}/gi, (whole, name: string) => fields[name] ?? whole);

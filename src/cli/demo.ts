@@ -1,5 +1,9 @@
+import { tmpdir } from 'node:os';
 import { type RunningAgent, startAgent } from '../agent/agent.ts';
 import { type Flags, loadConfiguration } from '../config/configuration.ts';
+import { systemWords, UserError } from '../errors.ts';
+import { LONGEST_SOCKET_PATH } from '../host/socket-file.ts';
+import type { DeviceFamily } from '../probes/family.ts';
 import { SimulatedNode } from '../simulator/node.ts';
 import { type SimulationOptions, simulationOptions } from '../simulator/options.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -17,20 +21,41 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   const { configuration, families, logger, output } = context;
   const ended = Promise.race([stopSignal(), new Promise<'closed'>((resolve) => output.onClosed(() => resolve('closed')))]);
   const size = configuration.section('sim', simulationOptions);
-  const node = new SimulatedNode(families, size);
+  const node = await startNode(families, size);
   let agent: RunningAgent | undefined;
   try {
-    await node.start();
     const flags = demoFlags(node.flags(), context.flags);
     const { configuration: pointed } = await loadConfiguration(context.registry, context.environment, flags);
     agent = await startAgent(agentSettings(pointed, families), { logger, version: readVersion().version });
     await output.write(welcome(agent.address, size, node.flags()));
-    await ended;
-    return { status: 0, isStuck: !(await stopInTime(agent, logger)) };
+    const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
+    const isStuck = !(await stopInTime(agent, logger));
+    if (trouble instanceof Error) throw trouble;
+    return { status: 0, isStuck };
   } finally {
     await node.stop();
   }
 }
+
+/** What the system refuses is for the user to mend: it is about the directory. */
+async function startNode(families: readonly DeviceFamily[], size: SimulationOptions): Promise<SimulatedNode> {
+  let node: SimulatedNode | undefined;
+  try {
+    node = new SimulatedNode(families, size);
+    if (Buffer.byteLength(node.kubelet.podResourcesSocket) > LONGEST_SOCKET_PATH)
+      throw failed(`the paths of its sockets would have more than ${LONGEST_SOCKET_PATH} bytes`);
+    await node.start();
+    return node;
+  } catch (error) {
+    await node?.stop();
+    throw systemFault(error);
+  }
+}
+
+const systemFault = (error: unknown): unknown =>
+  typeof (error as NodeJS.ErrnoException).errno === 'number' ? failed(systemWords(error), error) : error;
+
+const failed = (problem: string, cause?: unknown): UserError => new UserError('demo-failed', { directory: tmpdir(), problem }, cause);
 
 /** The node's flags under those that the user gave. */
 export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {

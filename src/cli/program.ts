@@ -81,7 +81,7 @@ function addOption(command: Command, entry: OptionEntry): void {
   if (entry.spec.kind === 'list')
     option.argParser((text, before: string | undefined) => (before === undefined ? text : `${before},${text}`));
   command.addOption(option);
-  if (entry.negation !== undefined) command.addOption(new Option(entry.negation).hideHelp());
+  if (entry.negation !== undefined) command.addOption(new Option(entry.negation).helpGroup(heading).hideHelp());
 }
 
 function describe({ spec }: OptionEntry): string {

@@ -6,13 +6,14 @@ import { healthPart, pluginResources, poolRules } from '../config/structured.ts'
 import { UserError } from '../errors.ts';
 import { createPolicy } from '../health/policy.ts';
 import { pathOptions } from '../host/options.ts';
+import { LONGEST_SOCKET_PATH } from '../host/socket-file.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
 import { formatDuration } from '../model/duration.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { parseListenAddress } from '../server/listen.ts';
-import { webOptions } from '../server/options.ts';
+import { listenAddressProblem } from '../server/listen.ts';
+import { isTakenPath, webOptions } from '../server/options.ts';
 
 /** The values that hold, in the form in which the agent takes them. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
@@ -37,13 +38,15 @@ export function agentSettings(configuration: Configuration, families: readonly D
 /** Checks what a single value's kind cannot tell. Throws {@link UserError}. */
 export function checkMeaning(configuration: Configuration): void {
   const address = configuration.setting('web.listen-address');
-  if (parseListenAddress(String(address.value)) === undefined) {
-    throw invalid(address, 'must be :port, host:port, [ipv6]:port or the path of a unix socket');
-  }
+  const problem = listenAddressProblem(String(address.value));
+  if (problem !== undefined) throw invalid(address, `must ${problem}`);
   const path = configuration.setting('web.telemetry-path');
   if (!/^\/[^\s?#]+$/.test(String(path.value))) throw invalid(path, 'must be a path below / without ? and #');
+  if (isTakenPath(String(path.value))) throw invalid(path, 'must not be a path of the API, of a device or of the health of the agent');
   const socket = configuration.setting('podresources.socket');
   if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
+  if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
+    throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
   checkResources(configuration);
 }
 

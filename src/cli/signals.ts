@@ -1,3 +1,5 @@
+import { constants } from 'node:os';
+
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
@@ -8,4 +10,17 @@ export function stopSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     for (const signal of SIGNALS) process.on(signal, () => resolve(signal));
   });
+}
+
+/**
+ * For PID 1, as in a container: the kernel keeps signals from it that it does not handle. Until somebody waits for them by
+ * {@link stopSignal} they end it as they end any other process.
+ */
+export function endBySignals(): void {
+  if (process.pid !== 1) return;
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
+    });
+  }
 }

@@ -11,15 +11,29 @@ export function usageError({ command, cause }: ParsingEnded): UserError | undefi
   switch (cause.code) {
     case 'commander.unknownOption': {
       const flag = quoted.replace(/=.*$/s, '');
-      return new UserError('flag-unknown', { flag, nearest: nearestHint(flag, flagNames(command)), command: fullName(command) });
+      const names = flagNames(command);
+      if (names.includes(flag)) return new UserError('flag-invalid', { flag, problem: `takes no value${switchHint(flag, names)}` });
+      return new UserError('flag-unknown', { flag, nearest: nearestHint(flag, names), command: fullName(command) });
     }
     case 'commander.unknownCommand':
       return new UserError('command-unknown', { command: `${fullName(command)} ${quoted}`, nearest: nearestHint(quoted, inner) });
-    case 'commander.help':
-      return new UserError('usage-invalid', { problem: `"${fullName(command)}" needs a command: ${inner.join(', ')}` });
+    case 'commander.help': {
+      const [word, asked] = command.args;
+      if (word === 'help' && asked !== undefined)
+        return new UserError('command-unknown', { command: `${fullName(command)} ${asked}`, nearest: nearestHint(asked, inner) });
+      const problem = `"${fullName(command)}" needs a command: ${inner.join(', ')}`;
+      return new UserError('usage-invalid', { problem, command: fullName(command) });
+    }
     default:
-      return new UserError('usage-invalid', { problem: cause.message.replace(/^error: /, '') });
+      return new UserError('usage-invalid', { problem: cause.message.replace(/^error: /, ''), command: fullName(command) });
   }
+}
+
+/** What to write instead of `--x=true` or `--x=false`. */
+function switchHint(flag: string, names: readonly string[]): string {
+  const on = flag.replace(/^--no-/, '--');
+  const off = on.replace(/^--/, '--no-');
+  return names.includes(on) && names.includes(off) ? `: write ${on} or ${off}` : '';
 }
 
 function fullName(command: Command): string {

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import type { Document, LineCounter } from 'yaml';
-import { UserError } from '../errors.ts';
+import { systemWords, UserError } from '../errors.ts';
 import { type Path, type Place, placeOf, placeOfKey } from './places.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';
@@ -33,13 +33,25 @@ export async function readConfigFile(file: string, origin: string, registry: Reg
 
 function readText(file: string, origin: string): string {
   try {
-    const bytes = readFileSync(file);
+    const bytes = readStart(file, MAX_FILE_BYTES + 1);
     if (bytes.length <= MAX_FILE_BYTES) return bytes.toString('utf8');
   } catch (error) {
-    const problem = error instanceof Error ? error.message.replace(/, \w+( '.*')?$/s, '') : String(error);
-    throw new UserError('config-file-unreadable', { file, origin, problem }, error);
+    throw new UserError('config-file-unreadable', { file, origin, problem: systemWords(error) }, error);
   }
   throw new UserError('config-file-unreadable', { file, origin, problem: `larger than ${MAX_FILE_BYTES} bytes` });
+}
+
+/** So many bytes, or all that there are: of a file, a pipe or a device that never ends. */
+function readStart(file: string, most: number): Buffer {
+  const bytes = Buffer.alloc(most);
+  const descriptor = openSync(file, 'r');
+  try {
+    let length = 0;
+    for (let read = -1; read !== 0; length += read) read = readSync(descriptor, bytes, length, most - length, null);
+    return bytes.subarray(0, length);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 type CheckedText =
@@ -53,7 +65,8 @@ export async function checkConfigText(file: string, text: string, registry: Regi
   const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const syntax = [...document.errors, ...document.warnings].map((error) => {
     const { line, col } = lines.linePos(error.pos[0]);
-    return { line: Math.max(1, line), column: Math.max(1, col), message: error.message };
+    const message = error.code === 'MULTIPLE_DOCS' ? 'a second document begins; there may be one only' : error.message;
+    return { line: Math.max(1, line), column: Math.max(1, col), message };
   });
   if (syntax.length > 0) return { problems: inOrder(syntax) };
   const value = plainValue(document);

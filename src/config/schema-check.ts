@@ -30,7 +30,11 @@ function describeSchemaError(error: ErrorObject): SchemaProblem {
     const key = String(error.params.additionalProperty);
     const known = Object.keys((error.parentSchema?.properties as object | undefined) ?? {});
     const place = where === '' ? '' : ` in ${where}`;
-    return { path: [...path, key], atKey: true, message: `unknown key ${JSON.stringify(key)}${place}${keyHint(key, known)}` };
+    return {
+      path: [...path, key],
+      atKey: true,
+      message: `unknown key ${JSON.stringify(key)}${place}${dottedHint(key, known) ?? keyHint(key, known)}`,
+    };
   }
   if (error.keyword === 'required') {
     return { path: [...path, ''], atKey: true, message: `${where} needs the key ${JSON.stringify(error.params.missingProperty)}` };
@@ -44,15 +48,21 @@ function describeSchemaError(error: ErrorObject): SchemaProblem {
   return { path, atKey: false, message: `${where} ${requirement(error)}, not ${show(error.data)}` };
 }
 
+/** The flag's name, `refresh.interval`, is a path in the file. */
+function dottedHint(key: string, known: readonly string[]): string | undefined {
+  const [first = '', ...rest] = key.split('.');
+  return rest.length > 0 && known.includes(first) ? `; write ${JSON.stringify(rest.join('.'))} below ${JSON.stringify(first)}` : undefined;
+}
+
 function keyHint(key: string, known: readonly string[]): string {
   return nearestHint(key, known) || `; known are ${known.join(', ')}`;
 }
 
 function requirement(error: ErrorObject): string {
-  if (error.keyword === 'type') return `must be ${typeName(error.params.type)}`;
   if (error.keyword === 'enum') return `must be one of ${(error.params.allowedValues as readonly unknown[]).join(', ')}`;
-  const description = error.parentSchema?.description;
+  const { description, pattern } = error.parentSchema ?? {};
   const meaning = typeof description === 'string' ? ` (${description.replace(/\.$/, '')})` : '';
+  if (error.keyword === 'type') return `must be ${typeName(error.params.type)}${pattern === undefined ? '' : meaning}`;
   return `${error.message ?? `fails ${error.keyword}`}${meaning}`;
 }
 

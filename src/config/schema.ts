@@ -38,7 +38,11 @@ function kindSchema(spec: OptionSpec): JsonSchema {
       // Text such as 10s; the bare number 0 is allowed, since it needs no unit.
       return { type: ['string', 'integer'], pattern: '^(0|([0-9]+(ms|s|m|h|d))+)$', minimum: 0, maximum: 0 };
     case 'integer':
-      return spec.min === undefined ? { type: 'integer' } : { type: 'integer', minimum: spec.min };
+      return {
+        type: 'integer',
+        ...(spec.min === undefined ? {} : { minimum: spec.min }),
+        ...(spec.max === undefined ? {} : { maximum: spec.max }),
+      };
     case 'list':
       return { type: 'array', items: { type: 'string' } };
     case 'string':

@@ -34,7 +34,7 @@ export function parseText(spec: OptionSpec, text: string): Checked {
     case 'duration':
       return checkDuration(spec, text);
     case 'integer':
-      return /^[+-]?\d{1,15}$/.test(text.trim()) ? checkMinimum(spec, Number(text)) : wrong(spec, text);
+      return /^[+-]?\d{1,15}$/.test(text.trim()) ? checkRange(spec, Number(text)) : wrong(spec, text);
     case 'list':
       return { value: splitList(text) };
     case 'string':
@@ -50,7 +50,7 @@ export function checkFileValue(spec: OptionSpec, value: unknown): Checked {
     case 'duration':
       return typeof value === 'string' || value === 0 ? checkDuration(spec, String(value)) : wrong(spec, value);
     case 'integer':
-      return Number.isSafeInteger(value) ? checkMinimum(spec, value as number) : wrong(spec, value);
+      return Number.isSafeInteger(value) ? checkRange(spec, value as number) : wrong(spec, value);
     case 'list':
       return Array.isArray(value) && value.every((item) => typeof item === 'string') ? { value } : wrong(spec, value);
     case 'string':
@@ -84,14 +84,16 @@ function splitList(text: string): string[] {
 
 function checkDuration(spec: OptionSpec, text: string): Checked {
   const duration = parseDuration(text);
-  return duration === undefined || !Number.isSafeInteger(duration) ? wrong(spec, text) : checkMinimum(spec, duration);
+  return duration === undefined || !Number.isSafeInteger(duration) ? wrong(spec, text) : checkRange(spec, duration);
 }
 
-function checkMinimum(spec: OptionSpec, value: number): Checked {
-  if (spec.min === undefined || value >= spec.min) return { value };
-  const least = spec.kind === 'duration' ? formatDuration(millis(spec.min)) : String(spec.min);
-  return { problem: `must be ${least} or more, not ${toText(spec, value)}` };
+function checkRange(spec: OptionSpec, value: number): Checked {
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = spec;
+  const limit = value < min ? `${inWords(spec, min)} or more` : value > max ? `${max} or less` : undefined;
+  return limit === undefined ? { value } : { problem: `must be ${limit}, not ${toText(spec, value)}` };
 }
+
+const inWords = (spec: OptionSpec, value: number): string => (spec.kind === 'duration' ? formatDuration(millis(value)) : String(value));
 
 function checkChoice(spec: OptionSpec, text: string): Checked {
   if (spec.choices === undefined || spec.choices.includes(text)) return { value: text };

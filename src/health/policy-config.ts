@@ -30,7 +30,7 @@ export interface HealthConfig {
   readonly ignore?: readonly IgnoreConfig[];
 }
 
-const duration = { type: 'string', pattern: '^(0|([0-9]+(ms|s|m|h|d))+)$' } as const;
+const duration = { type: 'string', pattern: '^(0|([0-9]+(ms|s|m|h|d))+)$', description: 'Duration such as 10s, 1m30s or 250ms.' } as const;
 const date = '^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\\.[0-9]+)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?$';
 
 /** JSON schema of {@link HealthConfig}. */
@@ -77,7 +77,7 @@ export const healthSchema = {
           device: { type: 'string', minLength: 1 },
           condition: { type: 'string', minLength: 1 },
           reason: { type: 'string', minLength: 1 },
-          until: { type: 'string', pattern: date },
+          until: { type: 'string', pattern: date, description: 'Date such as 2030-01-31, or date and time in ISO 8601.' },
         },
       },
     },

@@ -4,6 +4,9 @@ import type { Clock } from './clock.ts';
 import { type EntryWatch, watchEntry } from './entry-watch.ts';
 import { errnoName } from './tree.ts';
 
+/** Longest path of a unix socket on Linux, in bytes, without the closing zero (unix(7)). Node binds what fits of a longer one. */
+export const LONGEST_SOCKET_PATH = 107;
+
 /** What lies at a path where a socket is expected. `identity` differs for every socket ever bound there. */
 export type SocketState =
   | { readonly kind: 'socket'; readonly identity: string }

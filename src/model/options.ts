@@ -15,6 +15,8 @@ export interface OptionSpec<K extends OptionKind = OptionKind> {
   readonly choices?: readonly string[];
   /** Smallest allowed value, for kinds `integer` and `duration` (milliseconds). */
   readonly min?: number;
+  /** Largest allowed value, for kind `integer`. */
+  readonly max?: number;
 }
 
 /** Options of one part, keyed by name in kebab-case. Each part declares its own; the configuration only fills them. */
@@ -32,11 +34,12 @@ export const durationOption = (value: Millis, help: string, min = 0): OptionSpec
   help,
   min,
 });
-export const integerOption = (value: number, help: string, min = 0): OptionSpec<'integer'> => ({
+export const integerOption = (value: number, help: string, min = 0, max?: number): OptionSpec<'integer'> => ({
   kind: 'integer',
   default: value,
   help,
   min,
+  ...(max === undefined ? {} : { max }),
 });
 export const listOption = (value: readonly string[], help: string): OptionSpec<'list'> => ({ kind: 'list', default: value, help });
 

@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectErrno } from '../host/socket-file.ts';
-
-/** Longest path of a unix socket on Linux, without the closing zero. */
-const LONGEST_PATH = 107;
+import { connectErrno, LONGEST_SOCKET_PATH } from '../host/socket-file.ts';
 
 /** Begins the names of all sockets that any process of this program makes for a resource. */
 function prefixOf(resource: string): string {
@@ -17,7 +14,7 @@ function prefixOf(resource: string): string {
  */
 export function socketPath(directory: string, resource: string, unique: string): string {
   const path = join(directory, `${prefixOf(resource)}${unique}.sock`);
-  const room = Math.max(0, LONGEST_PATH - Buffer.byteLength(path) - 1);
+  const room = Math.max(0, LONGEST_SOCKET_PATH - Buffer.byteLength(path) - 1);
   const readable = resource.replace(/[^A-Za-z0-9.-]/g, '_').slice(0, Math.min(40, room));
   return join(directory, `${prefixOf(resource)}${readable === '' ? '' : `${readable}-`}${unique}.sock`);
 }

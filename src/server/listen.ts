@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, connect, isIPv6 } from 'node:net';
 import { dirname } from 'node:path';
 import { UserError } from '../errors.ts';
-import { socketAt } from '../host/socket-file.ts';
+import { LONGEST_SOCKET_PATH, socketAt } from '../host/socket-file.ts';
 
 export type ListenAddress = { readonly host?: string; readonly port: number } | { readonly path: string };
 
@@ -18,6 +18,15 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   if (port > 65_535 || (ipv6 !== undefined && !isIPv6(ipv6))) return undefined;
   const host = ipv6 ?? name;
   return host === undefined || host === '' ? { port } : { host, port };
+}
+
+/** What is wrong with the text of an address, to follow the word "must"; undefined when nothing is. */
+export function listenAddressProblem(text: string): string | undefined {
+  const address = parseListenAddress(text);
+  if (address === undefined) return 'be :port, host:port, [ipv6]:port or the path of a unix socket';
+  if ('path' in address && Buffer.byteLength(address.path) > LONGEST_SOCKET_PATH)
+    return `have ${LONGEST_SOCKET_PATH} bytes at most as the path of a socket`;
+  return undefined;
 }
 
 /**
@@ -68,6 +77,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'this machine has no such address',
   ENOTFOUND: 'the host name is not known',
   ENOENT: NO_DIRECTORY,
+  EROFS: 'the file system is read-only',
 };
 
 function describe(error: NodeJS.ErrnoException, address: ListenAddress): string {

@@ -32,6 +32,11 @@ export class SimulatedNode {
   readonly #familyOptions = new Map<string, Readonly<Record<string, string>>>();
   readonly #pods: NodePods;
   #hasStock = false;
+  #break = (_error: unknown): void => {};
+  /** Resolves with the reason once the story cannot go on, as when somebody removed the directory. */
+  readonly broken = new Promise<unknown>((resolve) => {
+    this.#break = resolve;
+  });
   #cancel = (): void => {};
 
   constructor(families: readonly DeviceFamily[], options: SimulationOptions, clock: Clock = systemClock) {
@@ -99,8 +104,12 @@ export class SimulatedNode {
 
   #tick(): void {
     this.#cancel = this.#clock.after(this.#options.step, () => {
-      this.step();
-      this.#tick();
+      try {
+        this.step();
+        this.#tick();
+      } catch (error) {
+        this.#break(error);
+      }
     });
   }
 

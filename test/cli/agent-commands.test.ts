@@ -184,6 +184,31 @@ describe('demo', () => {
     expect(readdirSync(join(folder, 'tmp'))).toEqual([]);
   });
 
+  it.each([
+    ['is not there', '/nowhere', 'ENOENT: no such file or directory'],
+    ['has too long a path', 'x'.repeat(60), 'the paths of its sockets would have more than 107 bytes'],
+  ])('says in a sentence that its directory %s', async (_what, name, problem) => {
+    const directory = name.startsWith('/') ? name : join(folder, name);
+    if (directory !== name) mkdirSync(directory);
+    const { status, stderr } = await run(['demo', ...small], { TMPDIR: directory });
+    expect(stderr).toBe(
+      `device-agent: the simulated node cannot be made below ${directory}: ${problem}\n` +
+        'Set TMPDIR to a directory with a short path and some MiB of room, in which files and sockets can be made.\n',
+    );
+    expect(status).toBe(1);
+    if (directory !== name) expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('ends in a sentence when somebody removes its node', async () => {
+    const socket = join(folder, 'web.sock');
+    const { until, ended } = start(['demo', ...small, '--sim.step=50ms', `--web.listen-address=${socket}`]);
+    await until(/Ctrl-C/);
+    rmSync(join(folder, 'tmp', readdirSync(join(folder, 'tmp'))[0] as string), { recursive: true });
+    const { status, stderr } = await ended;
+    expect(stderr).toMatch(/^device-agent: the simulated node cannot be made below .*: ENOENT: .*\nSet TMPDIR [^\n]+\n$/m);
+    expect([status, existsSync(socket)]).toEqual([1, false]);
+  });
+
   it('does not know its size flags anywhere else', async () => {
     expect(await run(['serve', '--sim.gpus=3'])).toMatchObject({ status: 2, stderr: expect.stringContaining('unknown flag --sim.gpus') });
   });

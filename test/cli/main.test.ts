@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { tmpdir, userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -29,6 +29,11 @@ describe('wrong command lines', () => {
     ['unknown flag', ['config', 'print', '--log.levl=debug'], 'unknown flag --log.levl; did you mean --log.level?'],
     ['unknown flag before the command', ['--paht.sysfs=/x', 'config', 'print'], 'unknown flag --paht.sysfs; did you mean --path.sysfs?'],
     ['unknown negation', ['config', 'print', '--no-log.level'], 'unknown flag --no-log.level'],
+    ['switch with a value', ['list', '--probe.fpga=false'], 'flag --probe.fpga: takes no value: write --probe.fpga or --no-probe.fpga'],
+    ['help on no command', ['help', 'lst'], 'unknown command "device-agent lst"; did you mean list?'],
+    ['more than can be simulated', ['demo', '--sim.gpus=100000'], 'flag --sim.gpus: must be 64 or less'],
+    ['file without end', ['config', 'check', '--config.file=/dev/zero'], '/dev/zero cannot be read: larger than 1048576 bytes'],
+    ['path too long for a socket', ['config', 'check', `--web.listen-address=/${'x'.repeat(107)}`], 'must have 107 bytes at most'],
     ['flag without value', ['config', 'print', '--log.level'], '--log.level'],
     ['value of the wrong kind', ['config', 'print', '--refresh.interval=fast'], 'flag --refresh.interval: must be a duration'],
     ['too many words', ['config', 'print', 'all'], 'too many arguments'],
@@ -85,6 +90,35 @@ describe('a process that may open next to nothing', () => {
   });
 });
 
+describe('the first process of a container', () => {
+  const nobody = userInfo().uid !== 0;
+
+  it.skipIf(nobody)(`is ended by a signal while it starts${nobody ? ' (skipped: needs root)' : ''}`, async () => {
+    const early = `setImmediate(function look() {
+      if (process.listenerCount('SIGTERM') > 0) process.kill(process.pid, 'SIGTERM');
+      else setImmediate(look);
+    });`;
+    const preload = `--import=data:text/javascript,${encodeURIComponent(early)}`;
+    const flags = ['--web.listen-address=:0', '--state.file=', '--podresources.checkpoint='];
+    const args = ['--pid', '--fork', '--kill-child', process.execPath, preload, MAIN, 'serve', ...flags];
+    const ended = await new Promise((resolve) => {
+      execFile('unshare', args, (error, _stdout, stderr) => resolve([error?.code, stderr]));
+    });
+    expect(ended).toEqual([143, '']);
+  });
+});
+
+describe('a working directory that is gone', () => {
+  it('keeps no probe from starting', async () => {
+    const script = `cd ${folder} && mkdir gone && cd gone && rmdir ../gone && exec ${process.execPath} ${resolve(MAIN)} list -o json --path.sysfs=${folder}`;
+    const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>((done) => {
+      execFile('bash', ['-c', script], (_error, out, err) => done({ stdout: out, stderr: err }));
+    });
+    expect(stderr).not.toContain('uv_cwd');
+    expect(JSON.parse(stdout)).toMatchObject({ problems: [] });
+  });
+});
+
 describe('configuration', () => {
   it('takes options before and after the command, the environment and the file, each with its origin', async () => {
     const path = file('refresh: {interval: 5s, timeout: 7s}\n');
@@ -121,6 +155,7 @@ describe('configuration', () => {
         args.join(' '),
       ).toEqual([]);
       expect(help).toContain('Examples:');
+      expect(help.match(/^Options:$/gm)).toHaveLength(1);
       expect(status).toBe(0);
     }
   });

@@ -24,6 +24,14 @@ describe('settings of the agent', () => {
     expect(settings.families.map(({ family }) => family.name)).toEqual(families.map(({ name }) => name));
   });
 
+  it('have no metrics page in the way of another one', async () => {
+    for (const path of ['/healthz', '/readyz', '/-/ready', '/api/v1/devices', '/devices/nvidia/0'])
+      await expect(load({ 'web.telemetry-path': path }).then(checkMeaning), path).rejects.toThrow(
+        /^web\.telemetry-path must not be a path of the API/,
+      );
+    await expect(load({ 'web.telemetry-path': '/apis' }).then(checkMeaning)).resolves.toBeUndefined();
+  });
+
   it('leave out a family that is turned off, and give the others their own options', async () => {
     const [first, ...others] = families;
     const settings = agentSettings(await load({ [`probe.${first?.name}`]: false }), families);

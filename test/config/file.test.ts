@@ -55,9 +55,10 @@ describe('a file with mistakes', () => {
     ['the same key twice', ['log:', '  level: info', 'log:', '  level: warn'], ['3:1: Map keys must be unique']],
     ['broken syntax', ['log:', '  level: "info'], ['2:15: Missing closing "quote']],
     ['tab as indentation', ['log:', '\tlevel: info'], ['2:1: Tabs are not allowed as indentation']],
+    ['a path in place of a key', ['refresh.interval: 5s'], ['1:1: unknown key "refresh.interval"; write "interval" below "refresh"']],
     ['a list', ['- a'], ['1:1: must be a mapping of sections, not a list']],
     ['a text', ['hello'], ['1:1: must be a mapping of sections, not "hello"']],
-    ['two documents', ['log: {}', '---', 'log: {}'], ['2:1: Source contains multiple documents']],
+    ['two documents', ['log: {}', '---', 'log: {}'], ['2:1: a second document begins; there may be one only']],
     ['unknown tag', ['log: !secret {level: info}'], ['1:6: Unresolved tag: !secret']],
     ['a key that is no text', ['1: x'], ['1:1: unknown key "1"']],
     ['a key of the prototype', ['__proto__: {level: x}'], ['1:1: unknown key "__proto__"']],
@@ -70,6 +71,14 @@ describe('a file with mistakes', () => {
   ])('%s', async (_name, lines, expected) => {
     const found = await problemsOf(...lines);
     expect(found.map((text, index) => text.slice(0, expected[index]?.length ?? 0))).toEqual(expected);
+  });
+
+  it('is told what a duration and a date look like', async () => {
+    const ignored = '{device: a, condition: b, reason: c, until: tomorrow}';
+    expect(await problemsOf(`health: {conditions: {a.B: {for: 30}}, ignore: [${ignored}]}`)).toEqual([
+      '1:34: health.conditions.a.B.for must be a text (Duration such as 10s, 1m30s or 250ms), not 30',
+      expect.stringMatching(/health\.ignore\[0\]\.until must match .*\(Date such as 2030-01-31, .*\), not "tomorrow"$/),
+    ]);
   });
 
   it('does not grow without bound by aliases', async () => {

@@ -5,6 +5,7 @@ import { booleanOption, durationOption, integerOption, listOption, type OptionSp
 
 const duration = durationOption(seconds(10), '', 100);
 const integer = integerOption(3, '', 1);
+const bounded = integerOption(3, '', 0, 9);
 const flag = booleanOption(false, '');
 const list = listOption([], '');
 const text = stringOption('', '');
@@ -16,6 +17,7 @@ describe('values from text', () => {
     [duration, '100ms', 100],
     [integer, '7', 7],
     [integer, ' +7 ', 7],
+    [bounded, '9', 9],
     [flag, 'true', true],
     [flag, 'OFF', false],
     [flag, '0', false],
@@ -39,6 +41,7 @@ describe('values from text', () => {
     [integer, '1e3', 'must be a whole number'],
     [integer, '99999999999999999999', 'must be a whole number'],
     [integer, '0', 'must be 1 or more, not 0'],
+    [bounded, '10', 'must be 9 or less, not 10'],
     [flag, 'maybe', 'must be true or false, not "maybe"'],
     [choice, 'jsn', 'must be one of json, text, not "jsn"; did you mean json?'],
     [choice, 'xml', 'must be one of json, text, not "xml"'],
