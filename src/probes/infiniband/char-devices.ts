@@ -20,6 +20,8 @@ export class CharDeviceIndex {
   readonly #verbs: DirectoryListing;
   readonly #mad: DirectoryListing;
   #listed: readonly unknown[] = [];
+  /** One is listed and does not say whose it is, as while it is being made: its name comes before its files. */
+  #isPartial = false;
   #found: ReadonlyMap<string, CharDevices> = new Map();
 
   constructor(sys: Tree) {
@@ -28,11 +30,12 @@ export class CharDeviceIndex {
     this.#mad = new DirectoryListing(sys, MAD);
   }
 
-  /** Per RDMA device name. The same object for as long as the same names are listed, and until {@link forget}. */
+  /** Per RDMA device name. The same object for as long as the same names are listed, all of them say whose they are, and until {@link forget}. */
   find(native?: NativeFiles): ReadonlyMap<string, CharDevices> {
     const listed = [this.#verbs.list(native), this.#mad.list(native)] as const;
-    if (listed.every((listing, at) => listing === this.#listed[at])) return this.#found;
+    if (listed.every((listing, at) => listing === this.#listed[at]) && !this.#isPartial) return this.#found;
     this.#listed = listed;
+    this.#isPartial = false;
     const [verbs, mad] = listed.map(({ names = [] }) => names) as [readonly string[], readonly string[]];
     const found = new Map<string, Record<keyof CharDevices, string[]>>();
     for (const name of verbs) if (/^uverbs\d+$/.test(name)) this.#note(found, VERBS, name, 'uverbs');
@@ -51,7 +54,10 @@ export class CharDeviceIndex {
 
   #note(found: Map<string, Record<keyof CharDevices, string[]>>, directory: string, name: string, kind: keyof CharDevices): void {
     const device = this.#sys.text(`${directory}/${name}/ibdev`);
-    if (device === undefined || device === '') return;
+    if (device === undefined || device === '') {
+      this.#isPartial = true;
+      return;
+    }
     const entry = found.get(device) ?? { uverbs: [], umad: [], issm: [] };
     found.set(device, entry);
     entry[kind].push(name);

@@ -11,7 +11,7 @@ import { type Count, parseCountBytes } from './parse.ts';
 const RETRY_MS: Millis = hours(1);
 
 /** Errors that say "never" rather than "not now". */
-const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'ENOENT', 'EOPNOTSUPP', 'ENOTSUP']);
+const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
 
 /**
  * The counter files of one port or device, found once and then read again and again. Files that feed no metric are never

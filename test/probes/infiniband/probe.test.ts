@@ -149,6 +149,20 @@ describe('files', () => {
     expect(unreadable(machine)).toBe(0);
   });
 
+  it('that were away for a moment are read again at the next look', () => {
+    const guard = new WatchingGuard();
+    const machine = keep(probeMachine(smallMachine({ [`${PORT}/counters/link_downed`]: '2\n' }), {}, guard));
+    guard.before = (path) => {
+      if (path.endsWith('link_downed')) rmSync(path);
+    };
+    guard.after = (path) => {
+      if (path.endsWith('link_downed')) writeFileSync(path, '3\n');
+    };
+    expect(unreadable(machine)).toBe(1);
+    guard.before = () => {};
+    expect(valueIn(reportOf(machine.collect(), 'mlx5_0'), 'device_errors_total')).toBe(3);
+  });
+
   it('that feed no metric are never opened', () => {
     const names = [
       'counters/vendor_counter',
@@ -276,6 +290,42 @@ describe('devices', () => {
     writeFileSync(join(machine.root, 'sys/class/infiniband_verbs/uverbs7/ibdev'), 'mlx5_7\n');
     symlinkSync('../../devices/pci0000:17/0000:19:00.0/infiniband/mlx5_7', join(machine.root, 'sys/class/infiniband/mlx5_7'));
     expect(reportOf(machine.collect(), 'mlx5_7').device.aliases).toEqual(['0000:19:00.0', 'uverbs7']);
+  });
+
+  it('get their character devices though these are listed before they say whose they are', () => {
+    const machine = keep(probeMachine(smallMachine({}, { directories: ['sys/class/infiniband_verbs/uverbs0'] })));
+    expect(reportOf(machine.collect(), 'mlx5_0').device.aliases).toEqual(['0000:18:00.0']);
+    writeFileSync(join(machine.root, 'sys/class/infiniband_verbs/uverbs0/ibdev'), 'mlx5_0\n');
+    machine.clock.nowMs = 60_000;
+    expect(reportOf(machine.collect(), 'mlx5_0').device.aliases).toEqual(['0000:18:00.0', 'uverbs0']);
+  });
+
+  it('that swap their names take what is remembered of their ports with them', () => {
+    const other = DEVICE.replaceAll('18:00.0', '19:00.0').replace('mlx5_0', 'mlx5_1');
+    const machine = keep(
+      probeMachine(
+        smallMachine(
+          { [`${other}/ports/1/state`]: '1: DOWN\n', [`${other}/ports/1/phys_state`]: '3: Disabled\n' },
+          { links: { 'sys/class/infiniband/mlx5_1': '../../devices/pci0000:17/0000:19:00.0/infiniband/mlx5_1' } },
+        ),
+      ),
+    );
+    const neverUp = { status: 'unknown', reason: 'NeverSeenUp' };
+    const down = (id: string) => findingIn(reportOf(machine.collect(), id), 'PortDown', '1');
+    expect(down('mlx5_0')).toMatchObject({ status: false });
+    expect(down('mlx5_1')).toMatchObject(neverUp);
+    for (const [from, to] of [
+      ['18:00.0', 'mlx5_1'],
+      ['19:00.0', 'mlx5_0'],
+    ] as const) {
+      const place = join(machine.root, `sys/devices/pci0000:17/0000:${from}/infiniband`);
+      renameSync(join(place, readdirSync(place)[0] as string), join(place, to));
+      rmSync(join(machine.root, `sys/class/infiniband/${to}`));
+      symlinkSync(`../../devices/pci0000:17/0000:${from}/infiniband/${to}`, join(machine.root, `sys/class/infiniband/${to}`));
+    }
+    expect(down('mlx5_1')).toMatchObject({ status: false });
+    expect(down('mlx5_0')).toMatchObject(neverUp);
+    expect(findingIn(reportOf(machine.collect(), 'mlx5_0'), 'LinkFlapping', '1/observed')).toMatchObject({ count: 0 });
   });
 
   it('that hung are told by name and left alone, the others are read', () => {
