@@ -4,18 +4,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AerCounters, PcieLink } from '../../src/host/pcie.ts';
 import { Tree } from '../../src/host/tree.ts';
-import {
-  type PcieSample,
-  pcieErrorConditions,
-  pcieErrorFindings,
-  pcieErrorMetric,
-  pcieErrorReadings,
-  pcieFindings,
-  pcieLinkCondition,
-  pcieMetrics,
-  pcieReadings,
-  readPcie,
-} from '../../src/probes/pcie.ts';
+import { type PcieSample, pcieErrorMetric, pcieErrorReadings, pcieMetrics, pcieReadings, readPcie } from '../../src/probes/pcie.ts';
+import { pcieErrorConditions, pcieErrorFindings, pcieFindings, pcieLinkCondition } from '../../src/probes/pcie-health.ts';
 
 const NO_ERRORS: AerCounters = { errors: [], totals: {} };
 

@@ -1,6 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { pcieErrorConditions, pcieLinkCondition } from '../pcie.ts';
+import { pcieErrorConditions, pcieLinkCondition } from '../pcie-health.ts';
 
 const PCI = 'Linux Documentation/ABI/testing/sysfs-bus-pci';
 const MANAGER = 'Linux Documentation/ABI/testing/sysfs-class-fpga-manager';

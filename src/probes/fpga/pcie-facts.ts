@@ -1,5 +1,6 @@
-import { doesPciFunctionAnswer } from '../../host/pcie.ts';
-import { PCIE_EVERY_MS, pcieErrorFindings, pcieFindings, pcieReadings, readPcie } from '../pcie.ts';
+import { doesPciFunctionAnswer, isAsleepState } from '../../host/pcie.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
+import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
 import type { Facts } from './facts.ts';
 import type { Survey } from './survey.ts';
 
@@ -13,9 +14,11 @@ export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address
     facts.findings.push(...pcieErrorFindings({ link: { isAsleep: false }, aer: { errors: [], totals: {} }, answers }));
     return 'gone';
   }
-  const { link, aer } = memory.atMostEvery(`${address}/pcie`, PCIE_EVERY_MS, () => readPcie(sys, address));
+  const isAsleep = isAsleepState(sys.text(`bus/pci/devices/${address}/power_state`));
+  const read = (): PcieSample => readPcie(sys, address);
+  const { link, aer } = isAsleep ? read() : memory.atMostEvery(`${address}/pcie`, PCIE_EVERY_MS, read);
   const sample = { link, aer, ...(answers !== undefined && { answers }) };
   facts.readings.push(...pcieReadings(sample));
   facts.findings.push(...pcieFindings(sample));
-  return link.isAsleep ? 'asleep' : 'readable';
+  return isAsleep ? 'asleep' : 'readable';
 }

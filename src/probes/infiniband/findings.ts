@@ -1,5 +1,5 @@
 import type { Finding } from '../../model/health.ts';
-import { pcieFindings } from '../pcie.ts';
+import { pcieFindings } from '../pcie-health.ts';
 import { conditions } from './conditions.ts';
 import type { JudgedFile } from './counters.ts';
 import type { HcaSample, PortSample } from './hca.ts';

@@ -1,5 +1,6 @@
 import { defineFamily } from '../family.ts';
-import { pcieConditions, pcieMetrics } from '../pcie.ts';
+import { pcieMetrics } from '../pcie.ts';
+import { pcieConditions } from '../pcie-health.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { CLASS } from './discover.ts';

@@ -1,6 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
-import { pcieErrorConditions } from '../pcie.ts';
+import { pcieErrorConditions } from '../pcie-health.ts';
 
 const SMI = 'nvidia-smi';
 

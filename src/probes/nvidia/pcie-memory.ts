@@ -3,7 +3,8 @@ import { type PciErrors, PciFunctions } from '../../host/pci-functions.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
-import { PCIE_EVERY_MS, pcieErrorFindings, pcieErrorReadings } from '../pcie.ts';
+import { PCIE_EVERY_MS, pcieErrorReadings } from '../pcie.ts';
+import { pcieErrorFindings } from '../pcie-health.ts';
 
 /** What the PCI function of a GPU told. */
 export interface PcieTold {
