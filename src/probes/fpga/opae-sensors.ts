@@ -1,13 +1,12 @@
-import { parseInteger } from '../../host/hwmon.ts';
 import type { BoardFiles } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
-import { parseFlag } from './values.ts';
+import { parseFlag, parseRegister } from './values.ts';
 
 const TEMPERATURE_LIMITS = { threshold1: 'max', threshold2: 'crit', threshold_trip: 'emergency' } as const;
 const POWER_LIMITS = { threshold1: 'max', threshold2: 'crit' } as const;
 
-/** Files of OPAE's own driver: whole °C and whole watts, thresholds beside them; 0 is no value. */
+/** Files of OPAE's own driver: whole °C in decimal and whole watts in hexadecimal, thresholds beside them; 0 is no value. */
 export function addOpaeSensors(facts: Facts, engine: BoardFiles): void {
   const thermal = engine.in(engine.path('thermal_mgmt'));
   const power = engine.in(engine.path('power_mgmt'));
@@ -25,5 +24,5 @@ export function addOpaeSensors(facts: Facts, engine: BoardFiles): void {
 }
 
 function nonZero(files: BoardFiles, file: string): number | undefined {
-  return files.value(file, parseInteger) || undefined;
+  return Number(files.value(file, parseRegister) ?? 0n) || undefined;
 }
