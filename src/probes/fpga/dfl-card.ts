@@ -10,7 +10,7 @@ import { addBridges, addInfo, addManager, readManager } from './manager.ts';
 import { metrics } from './metrics.ts';
 import { addOpaeSensors } from './opae-sensors.ts';
 import { addPcie, type PciPresence } from './pcie-facts.ts';
-import type { Survey } from './survey.ts';
+import { atMostEvery, type Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
@@ -20,6 +20,10 @@ export interface CardRead {
   readonly presence: PciPresence;
   /** The conditions that take the whole board out, in words; empty when there is none. */
   readonly faults: readonly string[];
+  /** Whether such a condition could hold unseen: the board sleeps, or what tells of one cannot be read. */
+  readonly isDoubtful: boolean;
+  /** Its registers read as ones: what drivers cut out of them means nothing. */
+  readonly isDead: boolean;
   readonly compatId?: string;
 }
 
@@ -29,7 +33,7 @@ export function readDflCard(survey: Survey, board: DflBoard): CardRead {
   const facts = new Facts();
   const files = new BoardFiles(sys, `bus/pci/devices/${board.address}`, board.address, survey.problems);
   const presence = addPcie(facts, survey, board.address);
-  const loaded = presence === 'readable' ? addDriverFacts(facts, survey, board, files) : {};
+  const loaded = presence === 'readable' ? addDriverFacts(facts, survey, board, files) : { isDead: false };
   const pci = readPciFacts(sys, board.address);
   const { attributes, ...identity } = pciIdentity(pci);
   const firmware = loaded.controllerVersion;
@@ -43,9 +47,10 @@ export function readDflCard(survey: Survey, board: DflBoard): CardRead {
     ...(firmware !== undefined && { firmware }),
     attributes: { ...attributes, stack: board.layout.stack, nodes: board.ports.map(({ name }) => `/dev/${name}`).join(',') },
   };
-  const faults = facts.outOfService();
-  const { compatId } = loaded;
-  return { report: facts.report(device), presence, faults, ...(compatId !== undefined && { compatId }) };
+  const faults = facts.outOfService(true);
+  const isDoubtful = presence === 'asleep' || facts.outOfService('unknown').length > 0;
+  const { compatId, isDead } = loaded;
+  return { report: facts.report(device), presence, faults, isDoubtful, isDead, ...(compatId !== undefined && { compatId }) };
 }
 
 /**
@@ -58,6 +63,7 @@ function aliasesOf({ engines, ports }: DflBoard): readonly string[] {
 }
 
 interface Loaded {
+  readonly isDead: boolean;
   readonly compatId?: string;
   readonly controllerVersion?: string;
 }
@@ -65,31 +71,34 @@ interface Loaded {
 function addDriverFacts(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): Loaded {
   const { layout, address } = board;
   const engine = board.engines[0];
-  const compatId = engine === undefined ? undefined : addEngine(facts, board, engine, files);
+  // Goes through no number: it has 64 bits.
+  const bitstreamId = engine === undefined ? undefined : files.in(engine.path).value('bitstream_id', parseRegister);
+  const isDead = bitstreamId !== undefined && isAllOnes(bitstreamId);
+  const compatId = engine === undefined ? undefined : addEngine(facts, board, engine, files, isDead);
   const manager = onBoard(board, survey.managers)[0];
   if (manager !== undefined) addManager(facts, readManager(files.in(manager.path)));
   addBridges(facts, survey, onBoard(board, survey.bridges), address);
+  if (isDead) {
+    addIdentity(facts, 'bitstream_id', true);
+    addInfo(facts, { stack: layout.stack, compat_id: compatId });
+    return { isDead };
+  }
   addDflSensors(facts, survey, board, files);
   if (layout.stack === 'opae' && engine !== undefined) addOpaeSensors(facts, files.in(engine.path));
   addUpdates(facts, survey, address);
-  const controllerVersion = survey.memory.atMostEvery(`${address}/controller`, hours(1), () => readControllerVersion(survey, board));
-  const bitstreamId = engine === undefined ? undefined : addBitstream(facts, files.in(engine.path));
-  addInfo(facts, { stack: layout.stack, compat_id: compatId, bitstream_id: bitstreamId, bmc_version: controllerVersion });
-  return { ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
+  const controllerVersion = atMostEvery(survey, `${address}/controller`, hours(1), (each) => readControllerVersion(each, board));
+  if (bitstreamId !== undefined) addIdentity(facts, 'bitstream_id', false);
+  const bitstream = bitstreamId === undefined ? undefined : hex(bitstreamId);
+  addInfo(facts, { stack: layout.stack, compat_id: compatId, bitstream_id: bitstream, bmc_version: controllerVersion });
+  return { isDead, ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
 }
 
-/** The id goes through no number: it has 64 bits. */
-function addBitstream(facts: Facts, engine: BoardFiles): string | undefined {
-  const id = engine.value('bitstream_id', parseRegister);
-  if (id === undefined) return undefined;
-  addIdentity(facts, 'bitstream_id', isAllOnes(id));
-  return isAllOnes(id) ? undefined : hex(id);
-}
-
-function addEngine(facts: Facts, board: DflBoard, engine: Unit, files: BoardFiles): string | undefined {
+/** Of a dead board the registers are unknown, those too of which a driver shows a few bits only. */
+function addEngine(facts: Facts, board: DflBoard, engine: Unit, files: BoardFiles, isDead: boolean): string | undefined {
   const own = files.in(engine.path);
-  addEngineErrors(facts, readErrorMasks(own, board.layout.registers), readRevision(own));
-  addMemory(facts, own);
+  const masks = readErrorMasks(own, board.layout.registers);
+  addEngineErrors(facts, isDead ? new Map([...masks.keys()].map((register) => [register, 'unknown'])) : masks, readRevision(own));
+  if (!isDead) addMemory(facts, own);
   const compatId = readCompatId(own, board.layout.compatId);
   if (compatId === undefined) return undefined;
   addIdentity(facts, 'compat_id', isAllOnes(compatId));

@@ -18,9 +18,16 @@ import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 /** Values of `power_state`. Linux Documentation/ABI/testing/sysfs-platform-dfl-port. */
 const POWER_STATES: Readonly<Record<string, string>> = { '0': 'normal', '1': 'ap1', '2': 'ap2', '6': 'ap6' };
 const THROTTLE_LEVELS = ['ap1', 'ap2', 'ap6'];
+/** Those with a latched event. */
+const EVENT_LEVELS = ['ap1', 'ap2'] as const;
 
 /** MMIO timeout and malformed packet. Port error table of revision 1. */
 const STRICT_BITS = (1n << 7n) | (1n << 14n);
+
+/** The field has four bits. A port whose registers read as ones tells this state, and the highest number that there is. */
+const ALL_ONES_STATE = 0xfn;
+
+const isDeadPort = (powerState: string | undefined): boolean => parseRegister(powerState ?? '') === ALL_ONES_STATE;
 
 const parsePortNumber = (text: string): string | undefined => (/^\d{1,3}$/.test(text.trim()) ? text.trim() : undefined);
 
@@ -32,14 +39,16 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
   const facts = new Facts();
   const isReadable = isOwnFunction ? addPcie(facts, survey, port.address) === 'readable' : card.presence === 'readable';
   const named = new BoardFiles(sys, port.path, board.address, problems);
-  const number = memory.lastKnown(`${port.address}/${port.name}/id`, isReadable ? named.value('id', parsePortNumber) : undefined);
+  const isDead = isReadable && (card.isDead || isDeadPort(sys.text(named.path('power_state'))));
+  const told = isReadable && !isDead ? named.value('id', parsePortNumber) : undefined;
+  const number = memory.lastKnown(`${port.address}/${port.name}/id`, told);
   if (number === undefined) {
-    const message = `/sys/${port.path}/id cannot be read`;
+    const message = isDead ? `/sys/${port.path}: registers read as ones` : `/sys/${port.path}/id cannot be read`;
     if (isReadable) problems.push({ code: 'port-number-unknown', message, device: board.address });
     return undefined;
   }
   const id = `${port.address}-port${number}`;
-  if (isReadable) addPort(facts, survey, id, new BoardFiles(sys, port.path, id, problems), card, board);
+  if (isReadable) addPort(facts, survey, id, new BoardFiles(sys, port.path, id, problems), { ...card, isDead }, board);
   addCardFault(facts, card);
   return facts.report(portDevice(survey, board, port, id, card.report.device.model));
 }
@@ -63,10 +72,23 @@ function addPort(facts: Facts, survey: Survey, id: string, files: BoardFiles, ca
   addAccelerator(facts, afu);
   const accelerator = afu.value === undefined || isAllOnes(afu.value) ? undefined : afu.value;
   if (afu.isFailed || afu.value !== undefined) facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/afu`, accelerator));
-  addPowerState(facts, files.fact('power_state', parseRegister));
-  for (const level of ['ap1', 'ap2'] as const) addThrottleEvent(facts, survey.memory, id, level, files.value(`${level}_event`, parseFlag));
+  if (card.isDead) addNoState(facts);
+  else addState(facts, survey.memory, id, files);
   addPortErrors(facts, maskOf(files.fact('errors/errors', parseRegister)), readRevision(files), survey.options['strict-port-errors']);
   if (accelerator !== undefined) addInfo(facts, { stack: board.layout.stack, compat_id: card.compatId, accelerator_id: accelerator });
+}
+
+function addState(facts: Facts, memory: ProbeMemory, id: string, files: BoardFiles): void {
+  addPowerState(facts, files.fact('power_state', parseRegister));
+  for (const level of EVENT_LEVELS) addThrottleEvent(facts, memory, id, level, files.value(`${level}_event`, parseFlag));
+}
+
+/** Bits that a driver cuts out of registers of all ones are no state. */
+function addNoState(facts: Facts): void {
+  facts.find('PowerDown', 'unknown', 'EmergencyShutdown', 'the registers of the port read as ones');
+  for (const level of EVENT_LEVELS) {
+    facts.find('ThrottleEvent', 'unknown', 'Latched', 'the registers of the port read as ones', { instance: level });
+  }
 }
 
 /** A port that is held in reset answers EBUSY; one without accelerator of its own has no such file. Pure. */
@@ -115,9 +137,9 @@ function addSetPortErrors(facts: Facts, mask: bigint, revision: number | undefin
   facts.find('PortError', true, 'RegisterSet', message, isFatal ? { severity: 'fatal' } : {});
 }
 
-/** What takes the board out takes its ports out. */
-function addCardFault(facts: Facts, { faults }: CardRead): void {
-  const hasFault = faults.length > 0;
-  const message = hasFault ? `the board has ${faults.join(', ')}` : 'the board has no fault that takes it out';
-  facts.find('CardFault', hasFault, hasFault ? 'CardHasFatalCondition' : 'CardGood', message);
+/** What takes the board out takes its ports out, and stays known while the board cannot tell. */
+function addCardFault(facts: Facts, { faults, isDoubtful }: CardRead): void {
+  if (faults.length > 0) facts.find('CardFault', true, 'CardHasFatalCondition', `the board has ${faults.join(', ')}`);
+  else if (isDoubtful) facts.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not tell whether it has a fault');
+  else facts.find('CardFault', false, 'CardGood', 'the board has no fault that takes it out');
 }

@@ -77,6 +77,8 @@ function judge(
   else tell(true, verdictOf(real), `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`);
 }
 
+const TELL_OF_INJECTION: ReadonlySet<string> = new Set(['inject_errors', ...Object.keys(INJECTED)]);
+
 function addInjection(facts: Facts, masks: ErrorMasks): void {
   const injected = [...masks].flatMap(([register, mask]) => {
     if (mask === 'unknown') return [];
@@ -85,5 +87,7 @@ function addInjection(facts: Facts, masks: ErrorMasks): void {
   });
   if (masks.size === 0) return;
   const isActive = injected.length > 0;
-  facts.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
+  const isUnknown = !isActive && [...masks].some(([register, mask]) => mask === 'unknown' && TELL_OF_INJECTION.has(register));
+  if (isUnknown) facts.find('ErrorInjected', 'unknown', 'Clear', 'what tells of injected errors cannot be read');
+  else facts.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
 }

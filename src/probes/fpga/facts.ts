@@ -39,11 +39,11 @@ export class Facts {
     this.findings.push({ type, reason: 'CounterGrows', message, count: Number(count), ...(instance !== undefined && { instance }) });
   }
 
-  /** Conditions that hold and take the device out at once, each once. */
-  outOfService(): readonly string[] {
+  /** Conditions that take the device out at once and hold, or of which that is unknown; each once. */
+  outOfService(held: true | 'unknown'): readonly string[] {
     const found = this.findings.filter(({ type, status, severity }) => {
       const spec = allConditions.find((each) => each.type === type);
-      return status === true && (severity ?? spec?.severity) === 'fatal' && spec?.class !== 'in-progress' && spec?.class !== 'no-data';
+      return status === held && (severity ?? spec?.severity) === 'fatal' && spec?.class !== 'in-progress' && spec?.class !== 'no-data';
     });
     return [...new Set(found.map(({ type }) => type))];
   }

@@ -44,6 +44,16 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
   };
 }
 
+/** For reads that cost something: the last result while it is younger than `maxAgeMs`, and as long the problems that it met. */
+export function atMostEvery<T>(survey: Survey, key: string, maxAgeMs: number, read: (survey: Survey) => T): T {
+  const { value, problems } = survey.memory.atMostEvery(key, maxAgeMs, () => {
+    const met: Problem[] = [];
+    return { value: read({ ...survey, problems: met }), problems: met };
+  });
+  survey.problems.push(...problems);
+  return value;
+}
+
 /** All members of a class directory that are directories or links to one, in the order of their numbers. */
 export function placedIn(sys: Tree, directory: string): readonly Placed[] {
   return [...sys.list(directory)].sort(byNumbers).flatMap((name) => {

@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
 import { createHost, noChildRegistry } from '../../../src/host/host.ts';
 import type { ReadGuard } from '../../../src/host/read-guard.ts';
@@ -47,6 +48,19 @@ export function probeOn(
       now += ms;
     },
   };
+}
+
+/** Writes a file of a machine, by its path below the root. */
+export function write({ root }: Machine, path: string, text: string | Buffer): void {
+  const full = join(root, path);
+  mkdirSync(dirname(full), { recursive: true });
+  writeFileSync(full, text);
+}
+
+/** Makes a file one that is there and whose read fails. */
+export function breakFile({ root }: Machine, path: string): void {
+  rmSync(join(root, path), { force: true });
+  mkdirSync(join(root, path));
 }
 
 export function reportOf(collection: Collection, id: string): DeviceReport {

@@ -1,10 +1,10 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ReadGuard } from '../../../src/host/read-guard.ts';
 import { family } from '../../../src/probes/fpga/index.ts';
 import type { Machine } from '../../support/machine.ts';
-import { folder, holding, type ProbedMachine, probeMachine, reportOf, seriesValue } from './machines.ts';
+import { breakFile, folder, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './machines.ts';
 
 const PCI = 'sys/devices/pci0000:00/0000:00:01.0';
 const USER = `${PCI}/0000:b3:00.1`;
@@ -24,12 +24,6 @@ function probe(
   const probed = probeMachine(name, change, more, guard);
   open.push(probed);
   return probed;
-}
-
-function write(machine: Machine, path: string, text: string | Buffer): void {
-  const full = join(machine.root, path);
-  mkdirSync(join(full, '..'), { recursive: true });
-  writeFileSync(full, text);
 }
 
 /** Files that may never be opened, and why. */
@@ -117,16 +111,6 @@ describe('values that mean nothing', () => {
     const alveo = reportOf(probe('alveo-u250-in-use').collect(), '0000:b3:00.1');
     expect(seriesValue(alveo, 'device_temperature_celsius', { sensor: 'hbm_temp' })).toBeUndefined();
     expect(seriesValue(alveo, 'device_errors_total', { bank: 'bank1', kind: 'ecc_correctable' })).toBeUndefined();
-  });
-
-  it('of a dead board are absent, and its death is told', () => {
-    const { reports } = probe('identity-all-ones').collect();
-    for (const { readings } of reports)
-      expect(JSON.stringify(readings.values, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toMatch(/f{16}/);
-    const port = reportOf({ reports, problems: [] }, '0000:01:00.0-port0');
-    expect(holding(port)).toEqual({ 'IdentityLost/afu_id': 'AllOnes', CardFault: 'CardHasFatalCondition' });
-    const card = reportOf({ reports, problems: [] }, '0000:01:00.0');
-    expect(card.findings.find(({ type }) => type === 'FmeError')?.status).toBe('unknown');
   });
 
   it('keeps a counter beyond 2^53 exact', () => {
@@ -256,8 +240,7 @@ describe('counters that the probe keeps', () => {
     const probed = probe('n3000-bare-zeros');
     const count = (): number | bigint | undefined => read(probed, 'device_fpga_reconfigurations_total');
     expect(count()).toBe(0);
-    rmSync(join(probed.machine.root, port, 'afu_id'));
-    mkdirSync(join(probed.machine.root, port, 'afu_id'));
+    breakFile(probed.machine, `${port}/afu_id`);
     expect(count()).toBe(0);
     rmSync(join(probed.machine.root, port, 'afu_id'), { recursive: true });
     write(probed.machine, `${port}/afu_id`, `${'f'.repeat(32)}\n`);
@@ -311,10 +294,8 @@ describe('slow sensors', () => {
       return reportOf(probed.collect(), '0000:01:00.0').findings.find(({ type }) => type === 'BmcStalled')?.status;
     };
     expect(status()).toBe(false);
-    for (const file of readdirSync(join(probed.machine.root, monitor)).filter((name) => name.endsWith('_input'))) {
-      rmSync(join(probed.machine.root, monitor, file));
-      mkdirSync(join(probed.machine.root, monitor, file));
-    }
+    const inputs = readdirSync(join(probed.machine.root, monitor)).filter((name) => name.endsWith('_input'));
+    for (const file of inputs) breakFile(probed.machine, `${monitor}/${file}`);
     expect([status(), status(), status()]).toEqual(['unknown', 'unknown', true]);
   });
 
