@@ -1,11 +1,10 @@
-import { readHwmon } from '../../host/hwmon.ts';
 import { BoardFiles } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
 import { readSdm, type SdmSensor } from './sdm.ts';
-import { addSensors, HYSTERESIS, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS } from './sensors.ts';
-import type { Placed, Survey } from './survey.ts';
+import { addSensors, HYSTERESIS, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS, readMonitor } from './sensors.ts';
+import { atMostEvery, type Placed, type Survey } from './survey.ts';
 import { parseFlag } from './values.ts';
 
 /** Targets of clock scaling: files that can be written and measure nothing. */
@@ -22,7 +21,7 @@ const SHUTDOWN = 97;
 export function addAlveoSensors(facts: Facts, survey: Survey, id: string, address: string): void {
   const { memory, options } = survey;
   const monitors = survey.monitors.filter((monitor) => monitor.address === address);
-  const sensors = memory.atMostEvery(`${address}/sensors`, options['sensor-interval'], () => readAll(survey, id, monitors));
+  const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => readAll(each, id, monitors));
   addSensors(facts, sensors);
   for (const sensor of sensors) {
     for (const [limit, value] of Object.entries(sensor.limits)) facts.add(metrics.temperatureLimit, value, { sensor: sensor.name, limit });
@@ -41,10 +40,10 @@ function readAll(survey: Survey, id: string, monitors: readonly Placed[]): reado
   const sensors = monitors.flatMap((monitor): readonly SdmSensor[] => {
     const name = new BoardFiles(sys, monitor.path, id, survey.problems).text('name') ?? '';
     if (/_hwmon_sdm_(?:user|mgmt)$/.test(name)) return readSdm(sys, monitor.path, kinds);
-    return nameSensors(readHwmon(sys, monitor.path, { kinds, exclude: TARGETS })).map((sensor) => ({ ...sensor, limits: {} }));
+    return nameSensors(readMonitor(survey, id, monitor.path, { kinds, exclude: TARGETS })).map((sensor) => ({ ...sensor, limits: {} }));
   });
-  // 0 is what a sensor that is not there, or a controller that is off, reads as.
-  return nameSensors(sensors.filter(({ value }) => value !== undefined && value !== 0));
+  // 0 is what a sensor that is not there, or a controller that is off, reads as. It keeps its name meanwhile.
+  return nameSensors(sensors).filter(({ value }) => value !== undefined && value !== 0);
 }
 
 function judgeFpga(facts: Facts, memory: ProbeMemory, id: string, value: number): void {

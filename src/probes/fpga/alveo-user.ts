@@ -1,8 +1,8 @@
 import { addMemoryBanks } from './alveo-memory.ts';
-import type { BoardFiles } from './board-files.ts';
+import { BoardFiles } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
-import type { Survey } from './survey.ts';
+import { atMostEvery, type Survey } from './survey.ts';
 import { parseFlag, parseId, parseRegister } from './values.ts';
 import { boardOfShell, type KdsUse, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from './xrt-text.ts';
 
@@ -98,9 +98,9 @@ function addUse(facts: Facts, kds: KdsUse, files: BoardFiles): void {
 
 /** Reading can log a line when a clock is off its target: seldom. */
 function addClocks(facts: Facts, survey: Survey, id: string, files: BoardFiles): void {
-  const clocks = survey.memory.atMostEvery(`${id}/clocks`, survey.options['sensor-interval'], () => {
+  const clocks = atMostEvery(survey, `${id}/clocks`, survey.options['sensor-interval'], ({ host, problems }) => {
     const icap = files.names(/^icap\.u\.\d+$/)[0];
-    return icap === undefined ? undefined : files.value(`${icap}/clock_freqs`, parseClocks);
+    return icap === undefined ? undefined : new BoardFiles(host.sys, files.path(icap), id, problems).value('clock_freqs', parseClocks);
   });
   for (const [index, hertz] of (clocks ?? []).entries()) facts.add(metrics.clock, hertz, { clock: String(index) });
 }

@@ -1,4 +1,5 @@
-import { parseInteger, readHwmon } from '../../host/hwmon.ts';
+import { parseInteger, type Sensor } from '../../host/hwmon.ts';
+import type { Tree } from '../../host/tree.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import { pciIdentity, readPciFacts } from './board.ts';
@@ -7,8 +8,8 @@ import { Facts } from './facts.ts';
 import { addInfo } from './manager.ts';
 import { metrics } from './metrics.ts';
 import { addPcie } from './pcie-facts.ts';
-import { addSensors, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS } from './sensors.ts';
-import type { Survey } from './survey.ts';
+import { addSensors, isPresent, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KINDS, readMonitor } from './sensors.ts';
+import { atMostEvery, type Survey } from './survey.ts';
 
 type NotReadyReason = 'Initializing' | 'MissingInformation' | 'ControllerAbsent' | 'InitializationFailed' | 'ShutDown' | 'Incompatible';
 
@@ -53,12 +54,21 @@ function readAmi(survey: Survey, address: string): DeviceReport {
     attributes: {
       ...attributes,
       stack: 'ami',
-      nodes: files
-        .names(/^ami\d+$/)
-        .map((name) => `/dev/${name}`)
-        .join(','),
+      nodes: nodeOf(sys, address) ?? '',
     },
   });
+}
+
+/**
+ * The driver lists its boards as `bus:device.function node hwmon`, without their PCI domain: of two that differ by that alone neither
+ * node is known.
+ */
+function nodeOf(sys: Tree, address: string): string | undefined {
+  const place = address.slice(address.indexOf(':') + 1);
+  const lines = (sys.text('bus/pci/drivers/ami/devices') ?? '').split('\n').map((line) => line.trim().split(/\s+/));
+  const [own, other] = lines.filter(([name]) => name === place);
+  const number = other === undefined ? own?.[1] : undefined;
+  return number !== undefined && /^\d+$/.test(number) ? `/dev/ami${number}` : undefined;
 }
 
 /** Pure. */
@@ -86,9 +96,10 @@ function addLink(facts: Facts, files: BoardFiles): void {
 function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
   const { memory, options } = survey;
   const kinds = options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
-  const sensors = memory.atMostEvery(`${address}/sensors`, options['sensor-interval'], () => {
-    const monitors = survey.monitors.filter((monitor) => monitor.address === address);
-    return nameSensors(monitors.flatMap(({ path }) => readHwmon(survey.host.sys, path, { kinds, attributes: ['crit'] })));
+  const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => {
+    const monitors = each.monitors.filter((monitor) => monitor.address === address);
+    const read = (path: string): readonly Sensor[] => readMonitor(each, address, path, { kinds, attributes: ['crit'] });
+    return nameSensors(monitors.flatMap(({ path }) => read(path).map((sensor) => told(each.host.sys, path, sensor))));
   });
   addSensors(facts, sensors);
   for (const { kind, name, value, attributes } of sensors) {
@@ -97,4 +108,11 @@ function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
     facts.add(metrics.temperatureLimit, critical, { sensor: name, limit: 'crit' });
     judgeCritical(facts, memory, address, { name, value, critical });
   }
+}
+
+/** A sensor that is not there reads as 0, and says so in a file of its own. */
+function told(sys: Tree, path: string, sensor: Sensor): Sensor {
+  if (isPresent(sys.text(`${path}/${sensor.channel}_status`))) return sensor;
+  const { value: _, ...rest } = sensor;
+  return rest;
 }

@@ -17,6 +17,12 @@ const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENX
 /** Not a fault either, but the value exists: the caller judges it. */
 const BUSY: ReadonlySet<string> = new Set(['EBUSY', 'EAGAIN']);
 
+/** What kind of problem an error of a read is; undefined where it is none. */
+export function problemOf(error: string): ProblemCode | undefined {
+  if (ABSENT.has(error) || BUSY.has(error)) return undefined;
+  return error === 'EACCES' || error === 'EPERM' ? 'permission-denied' : 'read-failed';
+}
+
 /** Reads the files of one board; what is there and cannot be read or understood becomes a problem of that device. */
 export class BoardFiles {
   readonly sys: Tree;
@@ -66,11 +72,9 @@ export class BoardFiles {
   }
 
   #unread(file: string, error: string): FileFact<never> {
-    if (ABSENT.has(error)) return { isFailed: false, error };
-    if (BUSY.has(error)) return { isFailed: true, error };
-    const code = error === 'EACCES' || error === 'EPERM' ? 'permission-denied' : 'read-failed';
-    this.#problem(code, `/sys/${this.path(file)}: ${error}`);
-    return { isFailed: true, error };
+    const code = problemOf(error);
+    if (code !== undefined) this.#problem(code, `/sys/${this.path(file)}: ${error}`);
+    return { isFailed: !ABSENT.has(error), error };
   }
 
   #problem(code: ProblemCode, message: string): void {

@@ -5,26 +5,37 @@ import { BoardFiles } from './board-files.ts';
 import { type DflBoard, onBoard } from './dfl-board.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
-import { addAbsentSensors, addSensors, judgeCritical, MAIN_KINDS, type NamedSensor, nameSensors, RAIL_KINDS } from './sensors.ts';
-import type { Placed, Survey } from './survey.ts';
+import {
+  addAbsentSensors,
+  addSensors,
+  judgeCritical,
+  MAIN_KINDS,
+  type NamedSensor,
+  nameSensors,
+  RAIL_KINDS,
+  readMonitor,
+} from './sensors.ts';
+import { atMostEvery, type Placed, type Survey } from './survey.ts';
 
 /** Failed sweeps in a row after which the controller counts as hung. */
 const SWEEPS_TO_STALL = 3;
 
-/** Monitors of the engine (plain registers) and of the board controller (slow bus). */
+/** Monitors of the engine (plain registers) and of the board controller (slow bus). One that does not tell its name could be either. */
 export function addDflSensors(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): void {
+  const ofController: Placed[] = [];
   for (const monitor of onBoard(board, survey.monitors)) {
     const name = files.in(monitor.path).text('name');
-    if (name === 'dfl_fme_thermal') addThermal(facts, survey, monitor);
-    else if (name === 'dfl_fme_power') addPower(facts, survey, monitor);
-    else addController(facts, survey, board, monitor);
+    if (name === 'dfl_fme_thermal') addThermal(facts, survey, board, monitor);
+    else if (name === 'dfl_fme_power') addPower(facts, survey, board, monitor);
+    else if (name !== undefined) ofController.push(monitor);
   }
+  if (ofController.length > 0) addController(facts, survey, board, ofController);
 }
 
 /** 0 °C is a sensor that is not wired, as on N6000. */
-function addThermal(facts: Facts, survey: Survey, monitor: Placed): void {
+function addThermal(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
   const attributes = ['max', 'crit', 'emergency', 'max_alarm', 'crit_alarm'];
-  const [sensor] = readHwmon(survey.host.sys, monitor.path, { kinds: ['temp'], attributes });
+  const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['temp'], attributes });
   if (sensor === undefined) return;
   facts.add(metrics.temperature, sensor.value || undefined, { sensor: 'fpga' });
   for (const limit of ['max', 'crit', 'emergency']) {
@@ -38,9 +49,9 @@ function addThermal(facts: Facts, survey: Survey, monitor: Placed): void {
 }
 
 /** Limits of 0 W are not enabled. */
-function addPower(facts: Facts, survey: Survey, monitor: Placed): void {
+function addPower(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
   const attributes = ['max', 'crit', 'xeon_limit', 'fpga_limit', 'max_alarm', 'crit_alarm'];
-  const [sensor] = readHwmon(survey.host.sys, monitor.path, { kinds: ['power'], attributes });
+  const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['power'], attributes });
   if (sensor === undefined) return;
   facts.add(metrics.power, sensor.value || undefined, { sensor: 'fpga' });
   const limits = { max: 'max', crit: 'crit', xeon_limit: 'xeon', fpga_limit: 'fpga' };
@@ -65,26 +76,33 @@ function addAlarm(facts: Facts, sensor: Sensor, alarm: string, reason: string): 
   });
 }
 
+/** A sensor with the place of its files, which tells it from one of the same channel in another monitor. */
+interface ControllerSensor extends NamedSensor {
+  readonly place: string;
+}
+
 interface Sweep {
-  readonly sensors: readonly NamedSensor[];
+  readonly sensors: readonly ControllerSensor[];
   readonly failuresInARow: number;
 }
 
-function addController(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
-  const { options, memory } = survey;
-  const key = `${board.address}/${monitor.path}`;
-  const sweep = memory.atMostEvery(key, options['sensor-interval'], () => sweepController(survey, key, monitor));
+/** All monitors that are not the engine's are looked at as one, so that no two sensors of a board have one name. */
+function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: readonly Placed[]): void {
+  const key = `${board.address}/${monitors.map(({ path }) => path).join()}`;
+  const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
   addSensors(facts, sweep.sensors);
   addAbsentSensors(facts, sweep.sensors);
-  const limits = memory.atMostEvery(`${key}/limits`, hours(1), () => readLimits(survey, monitor));
-  for (const sensor of sweep.sensors) if (sensor.kind === 'temp') addLimits(facts, survey, key, sensor, limits.get(sensor.channel) ?? {});
+  const limits = survey.memory.atMostEvery(`${key}/limits`, hours(1), () => readLimits(survey, monitors));
+  for (const sensor of sweep.sensors) if (sensor.kind === 'temp') addLimits(facts, survey, key, sensor, limits.get(sensor.place) ?? {});
   addControllerState(facts, sweep);
 }
 
-function sweepController(survey: Survey, key: string, monitor: Placed): Sweep {
+function sweepController(survey: Survey, board: DflBoard, key: string, monitors: readonly Placed[]): Sweep {
   const kinds = survey.options['rail-sensors'] ? [...MAIN_KINDS, ...RAIL_KINDS] : MAIN_KINDS;
-  const sensors = nameSensors(readHwmon(survey.host.sys, monitor.path, { kinds }));
-  return { sensors, failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
+  const sensors = monitors.flatMap(({ path }) =>
+    readMonitor(survey, board.address, path, { kinds }).map((sensor) => ({ ...sensor, place: `${path}/${sensor.channel}` })),
+  );
+  return { sensors: nameSensors(sensors), failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
 }
 
 /** Sensors that are not fitted, and those locked by an update, say nothing of the controller. */
@@ -93,9 +111,13 @@ function hasNoAnswer(sensors: readonly Sensor[]): boolean {
   return telling.length > 0 && telling.every(({ error }) => error !== undefined);
 }
 
-function readLimits(survey: Survey, monitor: Placed): ReadonlyMap<string, Sensor['attributes']> {
-  const sensors = readHwmon(survey.host.sys, monitor.path, { kinds: ['temp'], attributes: ['max', 'crit', 'emergency'] });
-  return new Map(sensors.map(({ channel, attributes }) => [channel, attributes]));
+function readLimits(survey: Survey, monitors: readonly Placed[]): ReadonlyMap<string, Sensor['attributes']> {
+  const limits = new Map<string, Sensor['attributes']>();
+  for (const { path } of monitors) {
+    const sensors = readHwmon(survey.host.sys, path, { kinds: ['temp'], attributes: ['max', 'crit', 'emergency'] });
+    for (const { channel, attributes } of sensors) limits.set(`${path}/${channel}`, attributes);
+  }
+  return limits;
 }
 
 function addLimits(facts: Facts, survey: Survey, key: string, sensor: NamedSensor, limits: Sensor['attributes']): void {

@@ -1,6 +1,6 @@
 import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { Tree } from '../../host/tree.ts';
-import type { NamedSensor } from './sensors.ts';
+import { isPresent, type NamedSensor } from './sensors.ts';
 
 /** Upper thresholds of one sensor, by the names that limits have in labels. */
 export interface SdmSensor extends NamedSensor {
@@ -9,7 +9,6 @@ export interface SdmSensor extends NamedSensor {
 
 const LIMITS = { upper_warn: 'max', upper_critical: 'crit', upper_fatal: 'emergency' } as const;
 const INPUT = /^(temp|in|curr|power)(\d+)_input$/;
-const VALID = 'Sensor Present and Valid';
 
 /** Exponent of `unitm`: the raw integer times ten to it is in the unit itself. */
 function parseExponent(text: string | undefined): number | undefined {
@@ -35,8 +34,7 @@ export function readSdm(sys: Tree, directory: string, kinds: readonly SensorKind
     if (!kinds.includes(kind)) return [];
     const text = (suffix: string): string | undefined =>
       files.has(`${channel}_${suffix}`) ? sys.text(`${directory}/${channel}_${suffix}`) : undefined;
-    const status = text('status');
-    if (status !== undefined && status !== VALID) return [];
+    if (!isPresent(text('status'))) return [];
     const exponent = parseExponent(text('unitm') ?? '0');
     const raw = parseInteger(text('input') ?? '');
     if (exponent === undefined || raw === undefined) return [];

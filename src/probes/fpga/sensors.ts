@@ -1,8 +1,10 @@
-import { type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
+import { type HwmonRequest, readHwmon, type Sensor, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import type { MetricSpec } from '../../model/metric.ts';
+import { problemOf } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import type { ProbeMemory } from './memory.ts';
 import { metrics } from './metrics.ts';
+import type { Survey } from './survey.ts';
 
 const METRICS: Readonly<Record<SensorKind, MetricSpec>> = {
   temp: metrics.temperature,
@@ -24,6 +26,18 @@ export interface NamedSensor extends Sensor {
   readonly name: string;
 }
 
+/** The channels of one monitor. Those that fail are told as problems of the device, one for each error. */
+export function readMonitor({ host: { sys }, problems }: Survey, device: string, path: string, request: HwmonRequest): readonly Sensor[] {
+  const sensors = readHwmon(sys, path, request);
+  const failed = sensors.filter(({ error }) => error !== undefined);
+  for (const error of new Set(failed.map((sensor) => sensor.error as string))) {
+    const code = problemOf(error);
+    const channels = failed.filter((sensor) => sensor.error === error).map(({ channel }) => channel);
+    if (code !== undefined) problems.push({ code, message: `/sys/${path}: ${error} of ${channels.join(', ')}`, device });
+  }
+  return sensors;
+}
+
 /**
  * Names for all sensors of one board: the slug of the label, else the channel. Of two with the same name the second also
  * gets its channel, so that no two series are alike.
@@ -36,6 +50,11 @@ export function nameSensors<T extends Sensor>(sensors: readonly T[]): readonly (
     taken.add(`${sensor.kind}/${name}`);
     return { ...sensor, name };
   });
+}
+
+/** By the text of `<channel>_status`, which AMD's drivers have. Source: hwmon_sdm of XRT, ami_sensor of AMI. */
+export function isPresent(status: string | undefined): boolean {
+  return status === undefined || status === 'Sensor Present and Valid';
 }
 
 /** Readings of the sensors that have a value. */

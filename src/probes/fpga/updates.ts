@@ -2,7 +2,7 @@ import { hours } from '../../model/duration.ts';
 import { BoardFiles } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
-import { placedIn, type Survey } from './survey.ts';
+import { atMostEvery, placedIn, type Survey } from './survey.ts';
 import { parseCount } from './values.ts';
 
 /** Linux Documentation/ABI/testing/sysfs-class-firmware. */
@@ -21,7 +21,7 @@ export function addUpdates(facts: Facts, survey: Survey, address: string): void 
   if (survey.options['flash-count']) {
     facts.add(
       metrics.flashUpdates,
-      survey.memory.atMostEvery(`${address}/flash`, hours(24), () => readFlashCount(survey, address)),
+      atMostEvery(survey, `${address}/flash`, hours(24), (each) => readFlashCount(each, address)),
     );
   }
 }

@@ -1,9 +1,13 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { access } from '../../../src/probes/fpga/access.ts';
 import { probeMachine, reportOf } from './machines.ts';
 
-function accessOf(machine: string, id: string): ReturnType<typeof access> {
-  const probed = probeMachine(machine);
+function accessOf(machine: string, id: string, files: Readonly<Record<string, string>> = {}): ReturnType<typeof access> {
+  const probed = probeMachine(machine, ({ root }) => {
+    for (const [path, text] of Object.entries(files)) writeFileSync(join(root, path), text);
+  });
   const { device } = reportOf(probed.collect(), id);
   probed.machine.remove();
   return access(device);
@@ -34,6 +38,17 @@ describe('what a container gets', () => {
       deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
       mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
     });
+  });
+
+  it('for a V80 is the node that its driver lists, where that list can tell it from another', () => {
+    const paths = ['/dev/ami0'];
+    const expected = {
+      deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
+      mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
+    };
+    expect(accessOf('ami-v80-missing-information', '0000:21:00.0')).toEqual(expected);
+    const twice = '2\n21:00.0 0 8\n21:00.0 1 9\n';
+    expect(accessOf('ami-v80-missing-information', '0000:21:00.0', { 'sys/bus/pci/drivers/ami/devices': twice }).deviceNodes).toEqual([]);
   });
 
   it('for a board without node is nothing', () => {

@@ -9,22 +9,19 @@ const devices = [
   'port-on-virtual-function',
   'alveo-u250-in-use',
   'u30-two-devices-per-card',
-  'legacy-opae-a10',
   'zynqmp-manager-only',
-]
-  .filter((name) => name !== 'legacy-opae-a10')
-  .flatMap((name) => {
-    const { machine, collect } = probeMachine(name);
-    const found = collect().reports.map(({ device }) => device);
-    machine.remove();
-    // On one machine the class numbers are unique.
-    return name === 'port-on-virtual-function'
-      ? found.map((device) => ({
-          ...device,
-          aliases: device.aliases.map((alias) => alias.replace(/\d+$/, (digit) => `${Number(digit) + 3}`)),
-        }))
-      : found;
-  });
+].flatMap((name) => {
+  const { machine, collect } = probeMachine(name);
+  const found = collect().reports.map(({ device }) => device);
+  machine.remove();
+  // On one machine the class numbers are unique.
+  return name === 'port-on-virtual-function'
+    ? found.map((device) => ({
+        ...device,
+        aliases: device.aliases.map((alias) => alias.replace(/\d+$/, (digit) => `${Number(digit) + 3}`)),
+      }))
+    : found;
+});
 
 const ids = (deviceId: string, resource = 'vendor.com/kind'): readonly string[] => [...resolve({ resource, deviceId }, devices)];
 

@@ -1,0 +1,129 @@
+import { cpSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { ReadGuard } from '../../../src/host/read-guard.ts';
+import type { Collection } from '../../../src/model/collection.ts';
+import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './machines.ts';
+
+const PCI = 'sys/devices/pci0000:00/0000:00:01.0';
+const USER = `${PCI}/0000:b3:00.1`;
+const N6000 = `${PCI}/0000:01:00.0`;
+const N6000_ENGINE = `${N6000}/fpga_region/region0/dfl-fme.0`;
+const N6000_MONITOR = `${N6000_ENGINE}/dfl_dev.3/n6000bmc-hwmon.1.auto/hwmon/hwmon1`;
+
+const open: ProbedMachine[] = [];
+afterEach(() => {
+  for (const { machine } of open.splice(0)) machine.remove();
+});
+
+function probe(name: string, guard?: ReadGuard): ProbedMachine {
+  const probed = probeMachine(name, undefined, {}, guard);
+  open.push(probed);
+  return probed;
+}
+
+const messages = ({ problems }: Collection): readonly string[] => problems.map(({ code, message }) => `${code} ${message}`);
+
+describe('a problem of a read that is made now and then', () => {
+  it('is told as long as what was read holds', () => {
+    const { machine, collect, forward } = probe('alveo-u250-in-use');
+    write(machine, `${USER}/icap.u.1/clock_freqs`, 'fast\n');
+    const first = messages(collect());
+    expect(first).toEqual([expect.stringMatching(/^unparsable .*clock_freqs/)]);
+    forward(10_000);
+    expect(messages(collect())).toEqual(first);
+    write(machine, `${USER}/icap.u.1/clock_freqs`, '300\n');
+    forward(20_000);
+    expect(messages(collect())).toEqual([]);
+  });
+
+  it('is told of a sensor that fails among others that answer', () => {
+    const { machine, collect, forward } = probe('n6000-thermal-not-wired');
+    breakFile(machine, `${N6000_MONITOR}/temp1_input`);
+    const told = [expect.stringMatching(/^read-failed \/sys\/.*\/hwmon1: EISDIR of temp1$/)];
+    expect(messages(collect())).toEqual(told);
+    forward(10_000);
+    const collection = collect();
+    expect(messages(collection)).toEqual(told);
+    expect(reportOf(collection, '0000:01:00.0').findings.find(({ type }) => type === 'BmcStalled')?.status).toBe(false);
+  });
+});
+
+/** Notes what is read of a driver's own files. */
+class Listener extends ReadGuard {
+  readonly heard: string[] = [];
+
+  override enter(path: string): boolean {
+    if (/\/(?:fpga_region|hwmon)\//.test(path)) this.heard.push(path);
+    return super.enter(path);
+  }
+}
+
+describe('a board that falls asleep', () => {
+  it('is left alone from then on, and read again as soon as it wakes', () => {
+    const listener = new Listener();
+    const { machine, collect } = probe('n6000-thermal-not-wired', listener);
+    collect();
+    expect(listener.heard.splice(0)).not.toEqual([]);
+    write(machine, `${N6000}/power_state`, 'D3hot\n');
+    expect(reportOf(collect(), '0000:01:00.0').readings.length).toBe(0);
+    expect(listener.heard).toEqual([]);
+    write(machine, `${N6000}/power_state`, 'D0\n');
+    expect(reportOf(collect(), '0000:01:00.0').readings.length).toBeGreaterThan(0);
+    expect(listener.heard).not.toEqual([]);
+  });
+});
+
+describe('the monitors of one board', () => {
+  it('share their names, and are judged as one controller', () => {
+    const { machine, collect } = probe('n6000-thermal-not-wired');
+    const second = N6000_MONITOR.replace('dfl_dev.3/n6000bmc-hwmon.1.auto/hwmon/hwmon1', 'dfl_dev.4/other-hwmon.2.auto/hwmon/hwmon9');
+    cpSync(join(machine.root, N6000_MONITOR), join(machine.root, second), { recursive: true });
+    write(machine, `${second}/temp1_input`, '33000\n');
+    symlinkSync(`../../${second.slice('sys/'.length)}`, join(machine.root, 'sys/class/hwmon/hwmon9'));
+    const card = reportOf(collect(), '0000:01:00.0');
+    const celsius = (sensor: string): unknown => seriesValue(card, 'device_temperature_celsius', { sensor });
+    expect([celsius('fpga_p_tile_temperature'), celsius('fpga_p_tile_temperature_temp1')]).toEqual([50, 33]);
+    expect(card.findings.filter(({ type }) => type === 'BmcStalled')).toHaveLength(1);
+    const names = card.findings.map(({ type, instance }) => `${type}/${instance}`);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it('are no controller while they do not tell what they are', () => {
+    const { machine, collect } = probe('n6000-thermal-not-wired');
+    breakFile(machine, `${N6000_ENGINE}/hwmon/hwmon0/name`);
+    const collection = collect();
+    expect(messages(collection)).toEqual([expect.stringMatching(/^read-failed .*hwmon0\/name: EISDIR$/)]);
+    const card = reportOf(collection, '0000:01:00.0');
+    expect(seriesValue(card, 'device_temperature_celsius', { sensor: 'temp1' })).toBeUndefined();
+    expect(card.findings.filter(({ type }) => type === 'BmcStalled')).toHaveLength(1);
+  });
+});
+
+describe('sensors of one label', () => {
+  it('keep their names while the first of them reads 0', () => {
+    const { machine, collect, forward } = probe('alveo-u250-in-use');
+    const monitor = `${USER}/xmc.u.20971520/hwmon/hwmon4`;
+    for (const channel of ['temp1', 'temp4']) write(machine, `${monitor}/${channel}_label`, 'FPGA TEMP\n');
+    write(machine, `${monitor}/temp1_input`, '40000\n');
+    write(machine, `${monitor}/temp4_input`, '98000\n');
+    const celsius = (): readonly unknown[] => {
+      const board = reportOf(collect(), '0000:b3:00.1');
+      return ['fpga_temp', 'fpga_temp_temp4'].map((sensor) => seriesValue(board, 'device_temperature_celsius', { sensor }));
+    };
+    expect(celsius()).toEqual([40, 98]);
+    write(machine, `${monitor}/temp1_input`, '0\n');
+    forward(30_000);
+    expect(celsius()).toEqual([undefined, 98]);
+    expect(holding(reportOf(collect(), '0000:b3:00.1'))).toEqual({});
+  });
+});
+
+describe('a sensor of a V80', () => {
+  it('that says that it is not there has no value', () => {
+    const { collect } = probe('ami-v80-missing-information');
+    const board = reportOf(collect(), '0000:21:00.0');
+    expect(seriesValue(board, 'device_temperature_celsius', { sensor: 'device' })).toBe(46);
+    expect(seriesValue(board, 'device_temperature_celsius', { sensor: 'module_0' })).toBeUndefined();
+  });
+});
