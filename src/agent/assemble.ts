@@ -61,7 +61,7 @@ export class Assembler {
   #known = new Map<string, Remembered>();
   #joined: (Pick<PodResources, 'allocations' | 'held'> & { readonly resolver: Resolver; readonly owners: Owners }) | undefined;
   #sequence = 0;
-  #begunAtMs: number | undefined;
+  #begun: { readonly atMs: number; readonly monotonicMs: number } | undefined;
 
   /** `known`: devices that an earlier run of the agent had; those that do not come back are missing. */
   constructor(settings: AssembleSettings, judge: Judge, known: readonly KnownDevice[] = []) {
@@ -69,21 +69,22 @@ export class Assembler {
     this.#judge = judge;
     this.#resolvers = new ResolverKeeper(settings);
     for (const { device, readAtMs } of known.filter((one) => !known.some((other) => isLaterName(other, one))))
-      this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, readAtMs, isUnread: true });
+      this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, readAtMs, monotonicMs: undefined });
   }
 
-  assemble(inputs: Inputs, nowMs: number): Snapshot {
+  /** `monotonicMs`: the same moment by the monotonic clock. */
+  assemble(inputs: Inputs, nowMs: number, monotonicMs: number = nowMs): Snapshot {
     if (!this.#seating.renew(inputs.families)) {
       this.#known = this.#remember(inputs, nowMs);
       this.#seating.arrange(inputs.families, this.#known);
     }
     const owners = this.#currentOwners(inputs.podResources);
-    this.#begunAtMs ??= nowMs;
+    this.#begun ??= { atMs: nowMs, monotonicMs };
     const judged: Judged[] = [];
     for (const [key, known] of this.#known) {
       // What an earlier run read is as old as it is because no agent ran: this one is given the time to read it.
-      const awaitedSinceMs = known.isUnread === undefined ? undefined : this.#begunAtMs;
-      const stale = nowMs - Math.max(known.readAtMs, awaitedSinceMs ?? 0) >= this.#settings.staleAfterMs;
+      const awaitedSinceMs = known.monotonicMs === undefined ? this.#begun.atMs : undefined;
+      const stale = monotonicMs - (known.monotonicMs ?? this.#begun.monotonicMs) >= this.#settings.staleAfterMs;
       judged.push(toJudged(key, known, stale, awaitedSinceMs, owners.holders.get(key) ?? NOBODY));
     }
     const verdicts = this.#judge(judged, nowMs);
@@ -105,7 +106,8 @@ export class Assembler {
     for (const { state, latest } of inputs.families) {
       if (latest === undefined) continue;
       if (latest.collection.complete !== false) complete.add(state.family);
-      for (const report of latest.collection.reports) present.set(deviceKey(report.device), { report, readAtMs: latest.readAtMs });
+      const { readAtMs, monotonicMs = readAtMs } = latest;
+      for (const report of latest.collection.reports) present.set(deviceKey(report.device), { report, readAtMs, monotonicMs });
     }
     const came = new Set([...present].filter(([key]) => !this.#known.has(key)).map(([, { report }]) => bodyOf(report.device)));
     for (const [key, known] of this.#known) {

@@ -101,6 +101,7 @@ export class AgentCore {
         checkpoint: this.#checkpoint,
       },
       this.#clock.now(),
+      this.#clock.monotonic(),
     );
     this.#problems.update(snapshot);
     this.store.publish(snapshot);

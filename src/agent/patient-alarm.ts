@@ -6,13 +6,14 @@ import type { Clock } from '../host/clock.ts';
  */
 export class PatientAlarm {
   readonly #clock: Clock;
-  readonly #ring: () => void;
+  readonly #ring: (lateMs: number) => void;
   /** Monotonic time to ring at; undefined: not at all. */
   #dueMs: number | undefined;
   /** Monotonic time at which the timer that runs goes off. */
   #timer: { readonly atMs: number; cancel(): void } | undefined;
 
-  constructor(clock: Clock, ring: () => void) {
+  /** `ring` is told how late it is called: much, when the process stood still. */
+  constructor(clock: Clock, ring: (lateMs: number) => void) {
     this.#clock = clock;
     this.#ring = ring;
   }
@@ -49,7 +50,7 @@ export class PatientAlarm {
       this.#windUp(restMs);
     } else {
       this.#dueMs = undefined;
-      this.#ring();
+      this.#ring(-restMs);
     }
   }
 }

@@ -7,12 +7,15 @@ import { PatientAlarm } from './patient-alarm.ts';
 import type { ProbeThread, ThreadSettings } from './probe-thread.ts';
 import { leaveOut } from './quarantine.ts';
 import { RunTally } from './run-tally.ts';
+import type { Latest } from './seating.ts';
 import type { FromThread } from './worker-messages.ts';
 
 /** Given-up threads of one family that may be stuck at the same time; beyond it the family waits for one to come back. */
 const MOST_ABANDONED = 3;
 /** A thread needs descriptors to start, and its code is read from files, whose loader has words of its own for it. */
 const SHORTAGE = /\bE[MN]FILE\b|too many open files/i;
+/** A deadline noticed so late: container or machine stood still, and what the thread said meanwhile was not heard. Nothing hangs for that. */
+const STOOD_STILL_MS = 1_000;
 const NO_PROBLEMS: readonly Problem[] = [];
 
 export interface RunnerSettings extends ThreadSettings {
@@ -50,7 +53,7 @@ export class ProbeRunner {
   readonly #tally = new RunTally();
   #run: Run | undefined;
   #nextRun = 1;
-  #latest: { readonly collection: Collection; readonly readAtMs: number } | undefined;
+  #latest: Latest | undefined;
   /** Why the last run came to nothing, unless it hung. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
@@ -63,7 +66,7 @@ export class ProbeRunner {
     this.#clock = clock;
     this.#events = events;
     this.#absence = new Absence(clock, look);
-    this.#deadline = new PatientAlarm(clock, () => this.#giveUp());
+    this.#deadline = new PatientAlarm(clock, (lateMs) => this.#overdue(lateMs));
     const { family, options, roots } = settings;
     this.#threads = new FamilyThreads(
       { family, options, roots },
@@ -76,8 +79,8 @@ export class ProbeRunner {
     );
   }
 
-  /** The last collection, without devices at which a read hangs, and the wall clock of its end. */
-  latest(): { readonly collection: Collection; readonly readAtMs: number } | undefined {
+  /** The last collection, without devices at which a read hangs. */
+  latest(): Latest | undefined {
     return this.#latest;
   }
 
@@ -146,7 +149,7 @@ export class ProbeRunner {
   #collected(raw: Collection, durationMs: number): void {
     const readAtMs = this.#clock.now();
     const collection = this.#threads.hanging === 0 ? raw : leaveOut(raw, this.#threads.places());
-    this.#latest = { collection, readAtMs };
+    this.#latest = { collection, readAtMs, monotonicMs: this.#clock.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(collection.complete !== false, durationMs, readAtMs);
     if (this.#absence.saw(raw)) this.#threads.dismiss();
@@ -158,7 +161,10 @@ export class ProbeRunner {
     const [first = '', where = ''] = message.split('\n', 2);
     const isShort = isCurrent && SHORTAGE.test(first);
     if (!isShort) this.#tellCrash(`${first}\n${where}`, message);
-    if (isCurrent) this.#stopped({ code: isShort ? 'descriptors-exhausted' : 'probe-crashed', message: first });
+    if (!isCurrent) return;
+    this.#failed({ code: isShort ? 'descriptors-exhausted' : 'probe-crashed', message: first });
+    this.#threads.discard();
+    this.#endRun();
   }
 
   /** What was thrown and where tells one from another; how the call came there differs from run to run. */
@@ -167,18 +173,14 @@ export class ProbeRunner {
     this.#lastCrash = crash;
   }
 
-  #stopped(fault: Problem): void {
-    this.#failed(fault);
-    this.#threads.discard();
-    this.#endRun();
-  }
-
   #failed(fault: Problem): void {
     this.#fault = fault;
     this.#tally.crashed();
   }
 
-  #giveUp(): void {
+  /** `lateMs` after the deadline. */
+  #overdue(lateMs: number): void {
+    if (lateMs >= STOOD_STILL_MS) return this.#deadline.set(this.#settings.timeoutMs);
     if (this.#run === undefined || !this.#threads.giveUp()) return;
     this.#tally.givenUp();
     this.#endRun();

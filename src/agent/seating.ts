@@ -2,18 +2,27 @@ import type { Collection, DeviceReport } from '../model/collection.ts';
 import { deviceKey } from '../model/device.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 
-/** The latest of one family, however old. */
+/** The last collection of one family, however old. */
+export interface Latest {
+  readonly collection: Collection;
+  /** Wall clock of the end of the read. */
+  readonly readAtMs: number;
+  /** The same moment by the monotonic clock; absent: as the wall clock. */
+  readonly monotonicMs?: number;
+}
+
 export interface FamilyInput {
   readonly state: FamilyState;
-  readonly latest?: { readonly collection: Collection; readonly readAtMs: number } | undefined;
+  readonly latest?: Latest | undefined;
 }
 
 /** What is remembered of one device. */
 export interface Remembered {
   report: DeviceReport;
   readAtMs: number;
+  /** Monotonic clock of that read, by which it ages: the wall clock may be set. Undefined: an earlier run of the agent made it. */
+  monotonicMs: number | undefined;
   readonly missingSinceMs?: number;
-  readonly isUnread?: true;
 }
 
 /**
@@ -32,10 +41,12 @@ export class Seating {
       const { latest } = families[at] as FamilyInput;
       if (latest === undefined) continue;
       const [row, { reports }] = [this.#rows[at] as readonly Remembered[], latest.collection];
+      const monotonicMs = latest.monotonicMs ?? latest.readAtMs;
       for (let place = 0; place < row.length; place += 1) {
         const seat = row[place] as Remembered;
         seat.report = reports[place] as DeviceReport;
         seat.readAtMs = latest.readAtMs;
+        seat.monotonicMs = monotonicMs;
       }
     }
     return true;

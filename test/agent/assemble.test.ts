@@ -88,6 +88,17 @@ describe('assembling a snapshot', () => {
     expect(stale?.missingSinceMs).toBeUndefined();
   });
 
+  it('lets readings age by the monotonic clock, however the wall clock is set', () => {
+    const hour = 3_600_000;
+    const read = { state: familyState('toy'), latest: { collection: { reports: [a], problems: [] }, readAtMs: 10 * hour, monotonicMs: 0 } };
+    const isStale = (nowMs: number, monotonicMs: number): boolean | undefined => {
+      const assembler = new Assembler(settings, allHealthy);
+      return assembler.assemble({ ...inputs(undefined, 0), families: [read] }, nowMs, monotonicMs).devices[0]?.stale;
+    };
+    expect(isStale(11 * hour, 59_999), 'set forward').toBe(false);
+    expect(isStale(9 * hour, 60_000), 'set back').toBe(true);
+  });
+
   it('lets no judge take a device from an earlier run for one that was read', () => {
     let seen: readonly Judged[] = [];
     const look = (devices: readonly Judged[]): ReadonlyMap<string, Verdict> => {

@@ -122,6 +122,27 @@ describe("a family's thread", () => {
     },
   );
 
+  it('is given the time to answer anew after the process as a whole stood still', async () => {
+    const { runner, pass, fifo, nextScript } = await startScripted(7);
+    let script = nextScript();
+    let refreshed: Promise<void> | undefined;
+    while (refreshed === undefined) {
+      const { way } = script.next();
+      const refresh = runner.refresh();
+      if (way === 'hangs') refreshed = refresh;
+      else await refresh;
+      if (way === 'throws') script = nextScript();
+    }
+    const writer = await heldOpen(fifo);
+    pass(TIMEOUT_MS + 3_600_000);
+    expect(runner.state()).toMatchObject({ abandoned: 0, hung: false });
+    pass(TIMEOUT_MS);
+    expect(runner.state()).toMatchObject({ abandoned: 1, hung: true });
+    await refreshed;
+    closeSync(writer);
+    expect(await runner.close(TIMEOUT_MS)).toBe(true);
+  });
+
   it('that ends with an error after it was replaced does no harm to the one that reads', async () => {
     let surroundings = '';
     const { runner, crashes } = await start('infiniband', build.root, () => surroundings);
