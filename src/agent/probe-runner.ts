@@ -180,10 +180,12 @@ export class ProbeRunner {
 
   /** `lateMs` after the deadline. */
   #overdue(lateMs: number): void {
-    if (lateMs >= STOOD_STILL_MS) return this.#deadline.set(this.#settings.timeoutMs);
-    if (this.#run === undefined || !this.#threads.giveUp()) return;
-    this.#tally.givenUp();
-    this.#endRun();
+    if (lateMs >= STOOD_STILL_MS) {
+      this.#deadline.set(this.#settings.timeoutMs);
+    } else if (this.#run !== undefined && this.#threads.giveUp()) {
+      this.#tally.givenUp();
+      this.#endRun();
+    }
   }
 
   #endRun(): void {
