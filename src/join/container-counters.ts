@@ -1,4 +1,5 @@
 import type { Allocation } from '../model/allocation.ts';
+import type { Device } from '../model/device.ts';
 import type { Value } from '../model/metric.ts';
 import type { Readings } from '../model/readings.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
@@ -44,6 +45,17 @@ export class HolderCounters {
   /** Number of the refresh in which it was last asked for. */
   seenIn = 0;
   readonly #counters = new Map<string, HolderCounter>();
+  #device: Device | undefined;
+
+  /** To be called before they are asked for: when the device's name has come to stand for another one, they begin anew. */
+  countAt(device: Device): void {
+    if (device === this.#device) return;
+    if (this.#device !== undefined && isAnother(this.#device, device)) {
+      this.#counters.clear();
+      this.told = undefined;
+    }
+    this.#device = device;
+  }
 
   /** The counter of a series; `value` is where a new one begins. */
   counter(series: string, value: Value): HolderCounter {
@@ -100,6 +112,11 @@ export class ContainerCounters {
     return counters;
   }
 }
+
+/** By what stays with a device whatever it is called. */
+const isAnother = (a: Device, b: Device): boolean => areDifferent(a.pciAddress, b.pciAddress) || areDifferent(a.uuid, b.uuid);
+
+const areDifferent = (a: string | undefined, b: string | undefined): boolean => a !== undefined && b !== undefined && a !== b;
 
 const exact = (value: Value): boolean => typeof value === 'bigint' || Number.isInteger(value);
 

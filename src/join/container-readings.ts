@@ -54,6 +54,7 @@ function ownReadings(
   counters: ContainerCounters,
 ): ContainerReadings {
   const own = counters.of(holder, state.key);
+  own.countAt(state.device);
   const before = own.told?.holder === holder ? own.told : undefined;
   if (before?.readings === state.readings) return before.result;
   const isSame = before?.readings.series === state.readings.series;

@@ -3,6 +3,7 @@ import { ContainerCounters, HolderCounters } from '../../src/join/container-coun
 import { containerReadings } from '../../src/join/container-readings.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
+import type { Device } from '../../src/model/device.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
@@ -137,6 +138,26 @@ describe('readings of a container', () => {
     const second = allocation({ deviceId: 'd', pod: 'train-1' });
     expect([read(first, 1_000), read(first, 1_500), read(second, 1_600), read(second, 1_700)]).toEqual([[0], [500], [0], [100]]);
     expect(counters.size).toBe(1);
+  });
+
+  it('count anew when the name of the device comes to stand for another one', () => {
+    const counters = new ContainerCounters();
+    const holder = allocation({ deviceId: 'd' });
+    const { series } = Readings.of([{ metric: 'device_received_bytes_total', value: 0 }]);
+    const read = (one: Partial<Device>, value: number): unknown =>
+      containerReadings(
+        [{ ...state([holder], []), device: device({ id: 'd', ...one }), readings: new Readings(series, [value]) }],
+        specs,
+        [],
+        counters,
+      )[0]?.readings.values[0];
+    const [first, second] = [{ pciAddress: '0000:18:00.0' }, { pciAddress: '0000:19:00.0' }];
+    expect([read(first, 100), read(first, 150), read(second, 9_000), read(second, 9_001)]).toEqual([0, 50, 0, 1]);
+    expect([
+      read({ ...second, firmware: '2' }, 9_002),
+      read({ ...second, uuid: 'a' }, 9_003),
+      read({ ...second, uuid: 'b' }, 9_999),
+    ]).toEqual([2, 3, 0]);
   });
 
   it('keep counting when the readings were absent for a while', () => {
