@@ -8,10 +8,10 @@ export function withFaults(
   faults: readonly SurplusFault[],
   problems: Problem[],
 ): readonly DeviceReport[] {
-  for (const { pciAddress, fault, line } of faults) {
+  for (const { pciAddress, fault, line, problem = 'gpu-unreadable' } of faults) {
     if (fault !== 'lost') continue;
     const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
-    problems.push({ code: 'gpu-unreadable', message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
+    problems.push({ code: problem, message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
   }
   if (faults.length === 0) return reports;
   return reports.map((report) => {

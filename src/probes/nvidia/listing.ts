@@ -51,6 +51,12 @@ export function migNames(gpus: readonly Element[], listing: Listing): Map<string
   );
 }
 
+/** Whether the driver failed to tell which instances there are, and says so in their place. */
+export function areInstancesUnread(gpu: Element): boolean {
+  const cell = cellAt(gpu, 'mig_devices');
+  return cell.kind === 'error' || (cell.kind === 'text' && cell.value.toLowerCase() !== 'none');
+}
+
 function instancesOf(gpu: Element): readonly { readonly key: string; readonly gpu: string; readonly index: string }[] {
   const uuid = textAt(gpu, 'uuid')?.trim() ?? '';
   return childrenOf(gpu, 'mig_devices/mig_device').flatMap((element) => {

@@ -9,8 +9,10 @@ import { deviceFromProc, devicesOf, type NodeFacts } from './devices.ts';
 import { childrenOf, type Element } from './document.ts';
 import { withFaults } from './faults.ts';
 import { hardwareOnBus } from './hardware.ts';
-import { instanceKeys } from './listing.ts';
+import { areInstancesUnread, instanceKeys } from './listing.ts';
+import { concerningInstances } from './made.ts';
 import type { Shown } from './nvml/memo.ts';
+
 import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { wordAt } from './readings.ts';
@@ -24,6 +26,8 @@ interface Read extends SmiRead {
   readonly source: string;
   /** False after a round that asked for what changes quickly alone. */
   readonly isWhole: boolean;
+  /** False where a GPU from before may be there and is not named. */
+  readonly isComplete: boolean;
 }
 
 interface LogParts {
@@ -63,8 +67,8 @@ export class NvidiaProbe implements Probe {
     const nvml = await this.#nvml.read();
     if (nvml?.problem !== undefined) return this.#failed({ problem: nvml.problem, surplus: '' });
     if (nvml === undefined) return await this.#collectBySmi();
-    const { log, names, faults, problems, isWhole } = nvml;
-    return this.#assembled({ log, names, faults, problems: [...problems], source: this.#nvml.name(), isWhole });
+    const { log, names, faults, problems, isWhole, isComplete } = nvml;
+    return this.#assembled({ log, names, faults, problems: [...problems], source: this.#nvml.name(), isWhole, isComplete });
   }
 
   watch(wake: () => void): () => void {
@@ -84,14 +88,14 @@ export class NvidiaProbe implements Probe {
   async #collectBySmi(): Promise<Collection> {
     const read = await this.#smi.read();
     if (read.problem !== undefined) return this.#failed(read);
-    return this.#assembled({ ...read, source: this.#options['smi-path'], isWhole: true });
+    return this.#assembled({ ...read, source: this.#options['smi-path'], isWhole: true, isComplete: true });
   }
 
-  #assembled({ log, names, faults, problems, source, isWhole }: Read): Collection {
+  #assembled({ log, names, faults, problems, source, isWhole, isComplete }: Read): Collection {
     const { gpus, driver, cudaVersion } = this.#partsOf(log);
     this.#surroundings ??= new Surroundings(this.#host, gpus[0]?.memo && nativeFiles());
     if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
-    let isUnnamed = false;
+    let isPartial = !isComplete;
     const reports: DeviceReport[] = [];
     const round: RoundFacts = { isWhole, nowMs: this.#host.clock.monotonic(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
     for (const gpu of gpus) {
@@ -99,20 +103,33 @@ export class NvidiaProbe implements Probe {
       const known = memo?.shown(this.#around);
       const shown = known ?? this.#show(gpu, { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names });
       if (known === undefined) memo?.keepShown(shown, this.#around);
-      isUnnamed ||= shown.isUnnamed;
+      isPartial ||= shown.isPartial;
       this.#reporter.report(shown.located, gpu, round, reports, problems);
     }
+    if (reports.length < this.#known.length) reports.push(...this.#instancesOfLost(reports));
     this.#known = faults.length === 0 ? reports : withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
-    return { reports: this.#known, problems, source, ...(isUnnamed ? { complete: false } : {}) };
+    return { reports: this.#known, problems, source, ...(isPartial ? { complete: false } : {}) };
+  }
+
+  /** Instances of a lost GPU are not told any more; those known from before are lost with it. */
+  #instancesOfLost(reports: readonly DeviceReport[]): readonly DeviceReport[] {
+    const shown = new Set(reports.map(({ device }) => device.id));
+    return reports
+      .filter(isLost)
+      .flatMap(({ device: { id }, findings }) =>
+        this.#known
+          .filter(({ device }) => device.parent === id && !shown.has(device.id))
+          .map(({ device }) => ({ device, readings: Readings.NONE, findings: concerningInstances(findings) })),
+      );
   }
 
   #show({ element, index }: WholeGpu, facts: NodeFacts): Shown {
     return {
       located: devicesOf(element, index, facts).map((located) => ({ ...located, memo: this.#nvml.memoOf(located.element) })),
-      isUnnamed: instanceKeys(element).some((key) => !facts.instances.has(key)),
+      isPartial: areInstancesUnread(element) || instanceKeys(element).some((key) => !facts.instances.has(key)),
     };
   }
 
@@ -170,6 +187,9 @@ export class NvidiaProbe implements Probe {
     };
   }
 }
+
+const isLost = ({ device, findings }: DeviceReport): boolean =>
+  device.kind === 'gpu' && findings.some(({ type, status }) => type === 'GpuLost' && status === true);
 
 function textOf(log: Element, paths: readonly string[]): string | undefined {
   return paths.map((path) => wordAt(log, path)).find((text) => text !== undefined);

@@ -1,9 +1,10 @@
 import type { Labels, Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import { asBoolean, type Cell, numberValue, type Quantity } from './cell.ts';
-import { cellAt, childrenOf, type Element, firstCell, textAt } from './document.ts';
+import { cellAt, childrenOf, type Element, textAt } from './document.ts';
 import { eccReadings } from './ecc.ts';
 import { type Field, gpuFields, memoryFields, migFields } from './fields.ts';
+import { areInstancesUnread } from './listing.ts';
 import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, type States, stateOf, statesOf } from './states.ts';
 
 /** Values of one element, and where there were none although there should have been, as `path: text`. */
@@ -27,7 +28,8 @@ export function readGpu(gpu: Element, node: { readonly index: number; readonly c
     info(gpu, node),
   ];
   const unknown = states.flatMap((set) => (set.unknown === undefined ? [] : [`${set.path}: ${set.unknown}`]));
-  return { ...told, readings, unknown: [...told.unknown, ...unknown] };
+  const unread = areInstancesUnread(gpu) ? [`mig_devices: ${textAt(gpu, 'mig_devices')?.trim()}`] : [];
+  return { readings, unknown: [...told.unknown, ...unknown], failed: [...told.failed, ...unread] };
 }
 
 /** A process that computes and draws is listed once for each. An empty list is none, a sentence in its place is not known. */
@@ -73,7 +75,7 @@ function readFields(element: Element, fields: readonly Field[]): Told {
   return { readings, unknown, failed };
 }
 
-/** Nothing in the place of a number or a flag; where words are expected, it is a word. */
+/** The word `None`: nothing in the place of a number or a flag, a state among states. */
 const isNone = (cell: Cell): boolean => cell.kind === 'text' && cell.value.toLowerCase() === 'none';
 
 function fieldValue(field: Field, cell: Cell): number | bigint | undefined {
@@ -108,14 +110,15 @@ function performanceState(gpu: Element): readonly Reading[] {
   return state === undefined || Number(state) > 15 ? [] : [{ metric: 'device_nvidia_performance_state', value: Number(state) }];
 }
 
-/** The driver's word in the newest form; the 535 to 570 branches had two flags instead. */
+/** The driver's word in the newest form; the 535 to 570 branches had two flags instead. Where both are told, what asks for something counts. */
 export function recoveryAction(gpu: Element): Cell {
-  const action = firstCell(gpu, ['gpu_recovery_action']);
-  if (action.kind !== 'absent') return action;
+  const action = cellAt(gpu, 'gpu_recovery_action');
+  if (action.kind !== 'absent' && !isNone(action)) return action;
   const drain = asBoolean(cellAt(gpu, 'gpu_reset_status/drain_and_reset_recommended'));
   const reset = asBoolean(cellAt(gpu, 'gpu_reset_status/reset_required'));
-  if (reset === undefined && drain === undefined) return { kind: 'absent' };
-  return { kind: 'text', value: reset === true ? 'gpu reset' : drain === true ? 'drain and reset' : 'none' };
+  if (reset === true) return { kind: 'text', value: 'gpu reset' };
+  if (drain === true) return { kind: 'text', value: 'drain and reset' };
+  return action.kind === 'absent' && (reset ?? drain) !== undefined ? { kind: 'text', value: 'none' } : action;
 }
 
 interface StateSet {

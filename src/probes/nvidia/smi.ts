@@ -84,6 +84,8 @@ export interface SurplusFault {
   readonly pciAddress: string;
   readonly fault: 'lost' | 'inforom';
   readonly line: string;
+  /** Default `gpu-unreadable`, of one that is lost. */
+  readonly problem?: ProblemCode;
 }
 
 export function surplusFaults(surplus: string): readonly SurplusFault[] {

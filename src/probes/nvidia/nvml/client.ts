@@ -2,10 +2,10 @@ import type { Host } from '../../../host/host.ts';
 import { normalizePciAddress } from '../../../host/pci.ts';
 import type { Element } from '../document.ts';
 import { type Bound, bindAll } from './bound.ts';
-import { CODE } from './codes.ts';
+import { CODE, kindOf } from './codes.ts';
 import { EventSet } from './events.ts';
 import { BoundGetter } from './getter.ts';
-import { identityGetters } from './getters-facts.ts';
+import { identityGetters, uuidGetter } from './getters-facts.ts';
 import { Gpu } from './gpu.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
@@ -18,11 +18,22 @@ export interface FoundGpu {
   readonly pciAddress: string;
 }
 
+/** A GPU that gave no handle, or does not say which one it is. */
+export interface UnreadableGpu {
+  readonly index: number;
+  readonly code: number;
+}
+
+/** Why the library is of no use. */
+export interface Refusal {
+  readonly code: number;
+  readonly symbol: string;
+}
+
 /** What the library gave when it was started: handles and sets, which end with it. */
 export interface Client {
   readonly gpus: readonly FoundGpu[];
-  /** GPUs that gave no handle. */
-  readonly unreadable: readonly { readonly index: number; readonly code: number }[];
+  readonly unreadable: readonly UnreadableGpu[];
   readonly events: EventSet | undefined;
   /** The same as long as the library runs: what changes is in the GPUs' values. */
   readonly elements: { readonly log: Element; readonly gpus: readonly Gpu[] };
@@ -34,6 +45,7 @@ export class ClientStarter {
   readonly #host: Pick<Host, 'sys'>;
   readonly #isActivityWanted: boolean;
   readonly #scratch: Memory;
+  readonly #uuid: BoundGetter;
   readonly #identity: readonly BoundGetter[];
   readonly #identityForm = new Form();
 
@@ -42,26 +54,40 @@ export class ClientStarter {
     this.#host = host;
     this.#isActivityWanted = isActivityWanted;
     this.#scratch = library.memory(4_096);
+    this.#uuid = new BoundGetter(library, uuidGetter, this.#identityForm);
     this.#identity = identityGetters.map((getter) => new BoundGetter(library, getter, this.#identityForm));
   }
 
-  /** The code with which the library refused. */
-  start(): Client | number {
+  /** A library that refuses is ended again. */
+  start(): Client | Refusal {
     const { guard } = this.#host.sys;
-    if (guard?.enter('nvml/nvmlInit_v2') === false) return CODE.unknown;
-    const code = this.#library.call('nvmlInit_v2', '');
+    const symbol = 'nvmlInit_v2';
+    if (guard?.enter(`nvml/${symbol}`) === false) return { code: CODE.unknown, symbol };
+    const code = this.#library.call(symbol, '');
     guard?.leave();
-    if (code !== CODE.success) return code;
+    if (code !== CODE.success) return { code, symbol };
+    const client = this.#look();
+    if ('code' in client) this.#library.call('nvmlShutdown', '');
+    return client;
+  }
+
+  #look(): Client | Refusal {
     const driver = this.#systemText('nvmlSystemGetDriverVersion');
     const bound = bindAll(this.#library, this.#scratch, driver ?? '', this.#isActivityWanted);
-    const count = this.#library.call('nvmlDeviceGetCount_v2', 'p', this.#scratch.address);
-    const found = Array.from({ length: count === CODE.success ? this.#scratch.u32(0) : 0 }, (_, index) => this.#find(index, bound));
+    const symbol = 'nvmlDeviceGetCount_v2';
+    const code = this.#library.call(symbol, 'p', this.#scratch.address);
+    if (code !== CODE.success) return { code, symbol };
+    const found = Array.from({ length: this.#scratch.u32(0) }, (_, index) => this.#find(index, bound));
     const gpus = found.flatMap((each) => (each !== undefined && 'gpu' in each ? [each] : []));
+    const unreadable = found.flatMap((each) => (each !== undefined && 'code' in each ? [each] : []));
+    const [first] = unreadable;
+    if (first !== undefined && gpus.length === 0 && unreadable.every((each) => kindOf(each.code) === 'node'))
+      return { code: first.code, symbol: 'nvmlDeviceGetHandleByIndex_v2' };
     const handles = gpus.map(({ gpu }) => gpu.handle);
     return {
       gpus,
-      unreadable: found.flatMap((each) => (each !== undefined && 'code' in each ? [each] : [])),
-      events: EventSet.open(this.#library, handles, guard),
+      unreadable,
+      events: EventSet.open(this.#library, handles, this.#host.sys.guard),
       elements: {
         log: { kmd_version: driver, cuda_umd_version: this.#cudaVersion(), gpu: gpus.map(({ gpu }) => gpu.values as Element) },
         gpus: gpus.map(({ gpu }) => gpu),
@@ -70,7 +96,7 @@ export class ClientStarter {
   }
 
   /** Undefined for a GPU of which an earlier call has not come back. */
-  #find(index: number, bound: Bound): FoundGpu | { readonly index: number; readonly code: number } | undefined {
+  #find(index: number, bound: Bound): FoundGpu | UnreadableGpu | undefined {
     const { guard } = this.#host.sys;
     const code = this.#library.call('nvmlDeviceGetHandleByIndex_v2', 'up', index, this.#scratch.address);
     if (code !== CODE.success) return { index, code };
@@ -80,6 +106,9 @@ export class ClientStarter {
     const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
     if (guard !== undefined && guard.name(place) === undefined) return undefined;
     const sheet = new Sheet(handle, identity, this.#identityForm);
+    // Under another name it would be another GPU.
+    const told = this.#uuid.read(sheet);
+    if (told !== CODE.success && kindOf(told) !== 'absent') return { index, code: told };
     for (const getter of this.#identity) getter.read(sheet);
     return { gpu: new Gpu(handle, identity, bound, place, guard), pciAddress };
   }

@@ -35,9 +35,10 @@ export const thresholdGetters: readonly Getter[] = THRESHOLDS.map((limit, type) 
 );
 export const TEMPERATURE_MARGINS: readonly string[] = THRESHOLDS.map((limit) => `temperature/gpu_temp_${limit}_tlimit_threshold`);
 
-/** What a board is: read once for each handle. */
+export const uuidGetter: Getter = one('uuid', text('nvmlDeviceGetUUID', 'uuid', 96));
+
+/** What else a board is: read once for each handle. */
 export const identityGetters: readonly Getter[] = [
-  one('uuid', text('nvmlDeviceGetUUID', 'uuid', 96)),
   one('product_name', text('nvmlDeviceGetName', 'product_name', 96)),
   one('serial', text('nvmlDeviceGetSerial', 'serial', 30)),
   one('board_part_number', text('nvmlDeviceGetBoardPartNumber', 'board_part_number', 80)),

@@ -3,6 +3,7 @@ import { migFields } from '../fields.ts';
 import { instanceKey, type MigName } from '../listing.ts';
 import type { Bound } from './bound.ts';
 import type { CallNotes } from './call-notes.ts';
+import { printedFor, wordOf } from './codes.ts';
 import type { FoundInstance, InstanceHandles } from './instances.ts';
 import type { Handle } from './library.ts';
 import { ElementMemo } from './memo.ts';
@@ -24,6 +25,8 @@ export class GpuInstances {
   readonly #notes: CallNotes;
   #handles: InstanceHandles = [];
   #mode: Values[string];
+  /** With which the driver failed to tell of them. */
+  #failure: number | undefined;
   #all: readonly Instance[] = [];
 
   /** `values`: of the GPU. */
@@ -47,12 +50,12 @@ export class GpuInstances {
     );
   }
 
-  /** True when instances came or went, which also changes what the GPU tells of itself. */
+  /** True when instances came or went, which also changes what the GPU tells of itself, or the driver began or ceased to fail. */
   refresh(isDue: boolean): boolean {
-    const mode = this.#values['mig_mode/current_mig'];
-    const isOtherMode = mode !== this.#mode;
-    this.#mode = mode;
-    const before = this.#all;
+    const told = this.#values['mig_mode/current_mig'];
+    const isOtherMode = typeof told === 'number' && told !== this.#mode;
+    if (isOtherMode) this.#mode = told;
+    const [before, failure] = [this.#all, this.#failure];
     if (isDue || isOtherMode) this.#look(isOtherMode);
     const { fastInstance, slowInstance } = this.#bound.questions;
     let isGone = false;
@@ -64,7 +67,7 @@ export class GpuInstances {
       this.#look(true);
       for (const { respondent } of this.#all) respondent.ask(fastInstance);
     }
-    return this.#all !== before;
+    return this.#all !== before || this.#failure !== failure;
   }
 
   /** The GPU is lost: every value is older than that. */
@@ -78,15 +81,24 @@ export class GpuInstances {
   }
 
   #look(isNew: boolean): void {
-    const { finder } = this.#bound;
     const handles = this.#notes.during('nvmlDeviceGetMigDeviceHandleByIndex', () =>
-      finder.handles(this.#handle, finder.most(this.#handle, this.#mode), this.#handles),
+      this.#bound.finder.handles(this.#handle, this.#mode, this.#handles),
     );
-    const isSame = !isNew && handles === this.#handles;
+    if (typeof handles === 'number') {
+      this.#fail(handles);
+      return;
+    }
+    const isSame = !isNew && handles === this.#handles && this.#failure === undefined;
     this.#handles = handles;
     this.#notes.during('nvmlDeviceGetGpuInstanceId', () => {
       if (!isSame || !this.#areStillThere()) this.#describe(isNew);
     });
+  }
+
+  /** Those that were found before are kept. The code as long as the driver fails. */
+  #fail(code: number | undefined): void {
+    this.#failure = code;
+    this.#values.mig_devices = code === undefined ? undefined : (printedFor(code) ?? wordOf(code));
   }
 
   /** Handles may be given anew, the name of an instance is not. */
@@ -97,9 +109,16 @@ export class GpuInstances {
   }
 
   #describe(isNew: boolean): void {
-    const found = this.#handles.flatMap((handle, index) =>
-      handle === undefined ? [] : (this.#bound.finder.describe(handle, index) ?? []),
-    );
+    const found: FoundInstance[] = [];
+    for (const [index, handle] of this.#handles.entries()) {
+      const described = handle === undefined ? undefined : this.#bound.finder.describe(handle, index);
+      if (typeof described === 'number') {
+        this.#fail(described);
+        return;
+      }
+      if (described !== undefined) found.push(described);
+    }
+    this.#fail(undefined);
     if (!isNew && found.length === this.#all.length && found.every((each, index) => isSameInstance(each, this.#all[index]))) return;
     this.#all = found.map((each) => {
       const { instance, slowInstance } = this.#bound.questions;

@@ -23,6 +23,8 @@ import { VOLTA } from './words.ts';
 
 const EVERYTHING = { slow: true, facts: true };
 const NO_FAULTS: ReadonlySet<number> = new Set();
+const LOST: ReadonlySet<number> = new Set([CODE.gpuIsLost]);
+const RESET_REQUIRED = 'gpu_reset_status/reset_required';
 const PROTECTED = 'cc_protected_memory_usage/total';
 
 /** One GPU under one handle, with its instances: the values of the last round, by the paths of the document of `nvidia-smi`. */
@@ -67,11 +69,11 @@ export class Gpu {
   /** What changes quickly, and what else is due. Gives the code that concerns the node, at which the round ended. */
   refresh(due: Due): number | undefined {
     const isBack = this.faults.has(CODE.gpuIsLost);
-    this.faults = NO_FAULTS;
     const ended = this.#round(isBack ? { ...due, ...EVERYTHING } : due);
     if (ended !== undefined && ended !== CODE.gpuIsLost) return ended;
     if (ended === CODE.gpuIsLost) this.#lose();
-    else if (this.faults.has(CODE.resetRequired)) this.#needReset();
+    this.faults = ended === CODE.gpuIsLost ? LOST : this.#respondent.faults;
+    this.#noteReset();
     return undefined;
   }
 
@@ -154,9 +156,7 @@ export class Gpu {
   }
 
   #ask(questions: readonly Question[]): number | undefined {
-    const { faults, node } = this.#respondent.ask(questions);
-    if (faults.size > 0) this.faults = new Set([...this.faults, ...faults]);
-    return node ?? (faults.has(CODE.gpuIsLost) ? CODE.gpuIsLost : undefined);
+    return this.#respondent.ask(questions).ended;
   }
 
   /**
@@ -187,14 +187,13 @@ export class Gpu {
     this.#trouble.forget();
     this.more = [];
     this.#activities.free();
-    this.faults = new Set([CODE.gpuIsLost]);
   }
 
   /** A call that is refused until a reset is the driver's word too. */
-  #needReset(): void {
-    const asked = this.values.gpu_recovery_action;
-    if (asked !== undefined && asked !== 'None') return;
-    this.values.gpu_recovery_action = 'GPU Reset';
-    this.#respondent.forget();
+  #noteReset(): void {
+    const flag = this.faults.has(CODE.resetRequired) ? 1 : undefined;
+    if (flag === this.values[RESET_REQUIRED]) return;
+    this.values[RESET_REQUIRED] = flag;
+    this.#change |= CHANGE.other;
   }
 }

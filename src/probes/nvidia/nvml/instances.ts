@@ -19,6 +19,12 @@ export type InstanceHandles = readonly (Handle | undefined)[];
 const MIG_ENABLED = 1;
 const NAME_LENGTH = 96;
 const MOST_INSTANCES = 64;
+const IDS = { gpu_instance_id: 'nvmlDeviceGetGpuInstanceId', compute_instance_id: 'nvmlDeviceGetComputeInstanceId' };
+
+/** That there is no such instance is an answer too. */
+const NONE = CODE.notSupported;
+const ANSWERS: ReadonlySet<number> = new Set([CODE.success, NONE, CODE.notFound, CODE.invalidArgument, CODE.functionNotFound]);
+const isAnswer = (code: number): boolean => ANSWERS.has(code);
 
 /** Finds the instances of a GPU by number; the numbers have gaps. */
 export class InstanceFinder {
@@ -34,18 +40,19 @@ export class InstanceFinder {
     this.#uuidOf = library.bind('nvmlDeviceGetUUID', 'hpu');
   }
 
-  /** How many instances the GPU can have; 0 where it is not split. */
-  most(gpu: Handle, mode: unknown): number {
-    if (mode !== MIG_ENABLED) return 0;
-    const code = this.#library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', gpu, this.#scratch.address);
-    return code === CODE.success ? Math.min(this.#scratch.u32(0), MOST_INSTANCES) : 0;
+  /** Handles by number; `before` itself when they are the same. None where the GPU is not split. Or the code, where the driver failed. */
+  handles(gpu: Handle, mode: unknown, before: InstanceHandles): InstanceHandles | number {
+    const code = mode === MIG_ENABLED ? this.#library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', gpu, this.#scratch.address) : NONE;
+    if (!isAnswer(code)) return code;
+    return this.#byNumber(gpu, code === CODE.success ? Math.min(this.#scratch.u32(0), MOST_INSTANCES) : 0, before);
   }
 
-  /** Handles by number; `before` itself when they are the same. */
-  handles(gpu: Handle, most: number, before: InstanceHandles): InstanceHandles {
+  #byNumber(gpu: Handle, most: number, before: InstanceHandles): InstanceHandles | number {
     let handles = before.length === most ? undefined : Array.from({ length: most }, (_, index) => before[index]);
     for (let index = 0; index < most; index += 1) {
-      const found = this.#byIndex?.(gpu, index, this.#scratch.address) === CODE.success ? this.#scratch.pointer(0) : undefined;
+      const code = this.#byIndex?.(gpu, index, this.#scratch.address) ?? NONE;
+      if (!isAnswer(code)) return code;
+      const found = code === CODE.success ? this.#scratch.pointer(0) : undefined;
       if (found === before[index]) continue;
       handles ??= [...before];
       handles[index] = found;
@@ -53,16 +60,14 @@ export class InstanceFinder {
     return handles ?? before;
   }
 
-  /** What an instance is. Undefined when it went away meanwhile. */
-  describe(handle: Handle, index: number): FoundInstance | undefined {
-    const gpuInstance = this.#number('nvmlDeviceGetGpuInstanceId', handle);
-    const computeInstance = this.#number('nvmlDeviceGetComputeInstanceId', handle);
-    if (gpuInstance === undefined || computeInstance === undefined) return undefined;
-    const values: Values = {
-      index: String(index),
-      gpu_instance_id: String(gpuInstance),
-      compute_instance_id: String(computeInstance),
-    };
+  /** What an instance is. Undefined when it went away meanwhile; or the code, where the driver failed. */
+  describe(handle: Handle, index: number): FoundInstance | number | undefined {
+    const values: Values = { index: String(index) };
+    for (const [path, symbol] of Object.entries(IDS)) {
+      const code = this.#library.call(symbol, 'hp', handle, this.#scratch.address);
+      if (code !== CODE.success) return isAnswer(code) ? undefined : code;
+      values[path] = String(this.#scratch.u32(0));
+    }
     if (this.#library.call('nvmlDeviceGetAttributes_v2', 'hp', handle, this.#scratch.address) === CODE.success)
       values['device_attributes/shared/multiprocessor_count'] = this.#scratch.u32(ATTRIBUTES.multiprocessors);
     const uuid = this.#uuid(handle) ? this.#scratch.text(0, NAME_LENGTH) : undefined;
@@ -84,10 +89,6 @@ export class InstanceFinder {
   #uuid(handle: Handle): boolean {
     this.#scratch.clear(NAME_LENGTH);
     return this.#uuidOf?.(handle, this.#scratch.address, NAME_LENGTH) === CODE.success;
-  }
-
-  #number(symbol: string, handle: Handle): number | undefined {
-    return this.#library.call(symbol, 'hp', handle, this.#scratch.address) === CODE.success ? this.#scratch.u32(0) : undefined;
   }
 
   #text(symbol: string, handle: Handle): string | undefined {

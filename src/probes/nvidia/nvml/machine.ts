@@ -4,7 +4,7 @@ import type { Element } from '../document.ts';
 import type { MigNames } from '../listing.ts';
 import type { ProblemCode } from '../problems.ts';
 import type { SurplusFault } from '../smi.ts';
-import { type Client, ClientStarter } from './client.ts';
+import { type Client, ClientStarter, type Refusal } from './client.ts';
 import { CODE } from './codes.ts';
 import type { Due } from './due.ts';
 import type { EventSet, XidEvent } from './events.ts';
@@ -19,6 +19,8 @@ export interface NvmlDocument {
   readonly gpus: readonly Gpu[];
   /** After a round that asked for everything but what stays. */
   readonly isWhole: boolean;
+  /** False while a GPU from before is among those that cannot be read, and it is not known among which. */
+  readonly isComplete: boolean;
   readonly names: MigNames;
   readonly faults: readonly SurplusFault[];
   readonly problems: readonly Problem[];
@@ -26,7 +28,7 @@ export interface NvmlDocument {
 }
 export type NvmlResult = NvmlDocument | { readonly problem: { readonly code: ProblemCode; readonly message: string } };
 
-/** A lost GPU comes back only to a library that was started anew, which disturbs the others: rarely. */
+/** A GPU that is lost, or gave no handle, comes back only to a library that was started anew, which disturbs the others: rarely. */
 const RESTART_FOR_LOST_MS = 300_000;
 /** The GPUs that the kernel's driver has. */
 const BOUND = 'driver/nvidia/gpus';
@@ -59,7 +61,7 @@ export class Machine {
     const nowMs = this.#host.clock.monotonic();
     if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#isBoundAnew(nowMs)) this.close();
     const started = this.#running ?? this.#start(nowMs);
-    if (typeof started === 'number') return { problem: problemOf(started, 'nvmlInit_v2') };
+    if ('symbol' in started) return { problem: problemOf(started.code, started.symbol) };
     const due = this.#due(started, nowMs);
     for (const gpu of started.elements.gpus) {
       const code = gpu.refresh(due);
@@ -68,8 +70,7 @@ export class Machine {
       return { problem: problemOf(code, 'a call') };
     }
     const { log, gpus } = started.elements;
-    const { faults, problems } = faultsOf(started, this.#addresses);
-    return { log, gpus, isWhole: due.slow, names: namesOf(started), faults, problems };
+    return { log, gpus, isWhole: due.slow, names: namesOf(started), ...faultsOf(started, this.#addresses, started.boundGpus) };
   }
 
   /** What was made of the values of a GPU or an instance; undefined for those of others. */
@@ -108,9 +109,9 @@ export class Machine {
     this.library.call('nvmlShutdown', '');
   }
 
-  #start(nowMs: number): Running | number {
+  #start(nowMs: number): Running | Refusal {
     const client = this.#starter.start();
-    if (typeof client === 'number') return client;
+    if ('symbol' in client) return client;
     for (const { pciAddress } of client.gpus) this.#addresses.add(pciAddress);
     this.#running = {
       ...client,
@@ -139,17 +140,19 @@ export class Machine {
   #isBoundAnew(nowMs: number): boolean {
     const running = this.#running;
     if (running === undefined || nowMs - running.slowAtMs < this.#wanted.slowEveryMs) return false;
-    return this.#boundGpus() !== running.boundGpus;
+    return this.#boundGpus().join() !== running.boundGpus.join();
   }
 
-  /** Their addresses, as text; empty where they are not shown. */
-  #boundGpus(): string {
-    return this.#host.proc.exists(BOUND) ? this.#host.proc.list(BOUND).join(' ') : '';
+  /** Their addresses; empty where they are not shown. */
+  #boundGpus(): readonly string[] {
+    return this.#host.proc.exists(BOUND) ? this.#host.proc.list(BOUND) : [];
   }
 
   #isLostForLong(nowMs: number): boolean {
     const running = this.#running;
     if (running === undefined || nowMs - running.startedAtMs < RESTART_FOR_LOST_MS) return false;
+    // A GPU that the agent may not open stays closed to it.
+    if (running.unreadable.some(({ code }) => code !== CODE.noPermission)) return true;
     return running.gpus.some(({ gpu }) => gpu.faults.has(CODE.gpuIsLost));
   }
 }
@@ -157,7 +160,7 @@ export class Machine {
 interface Running extends Omit<Client, 'events'> {
   events: EventSet | undefined;
   /** As they were at the start. */
-  readonly boundGpus: string;
+  readonly boundGpus: readonly string[];
   readonly startedAtMs: number;
   slowAtMs: number;
   factsAtMs: number;

@@ -21,8 +21,8 @@ export type Remembered = Located & { readonly memo?: ElementMemo | undefined };
 /** What one `<gpu>` element shows. */
 export interface Shown {
   readonly located: readonly Remembered[];
-  /** Some of its instances have no name of their own yet. */
-  readonly isUnnamed: boolean;
+  /** Some of its instances are not told, or have no name of their own yet. */
+  readonly isPartial: boolean;
 }
 
 /** Changes that leave a report as it is but for its numbers, unless the temperature is judged otherwise. */

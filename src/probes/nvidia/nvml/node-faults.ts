@@ -1,7 +1,7 @@
 import type { Problem } from '../../../model/collection.ts';
 import type { ProblemCode } from '../problems.ts';
 import type { SurplusFault } from '../smi.ts';
-import type { Client } from './client.ts';
+import type { Client, UnreadableGpu } from './client.ts';
 import { CODE, kindOf, wordOf } from './codes.ts';
 
 /** Of codes that concern the node. */
@@ -23,40 +23,59 @@ export function problemOf(code: number, what: string): { readonly code: ProblemC
 interface Told {
   readonly faults: readonly SurplusFault[];
   readonly problems: readonly Problem[];
+  /** False where a GPU from before may be one of those that do not say which they are. */
+  readonly isComplete: boolean;
 }
 
-const SOUND: Told = { faults: [], problems: [] };
+const SOUND: Told = { faults: [], problems: [], isComplete: true };
 
-/** What the lines around a document of `nvidia-smi` tell. `addresses`: of all GPUs that were ever found. */
-export function faultsOf({ gpus, unreadable }: Client, addresses: ReadonlySet<string>): Told {
+/**
+ * What the lines around a document of `nvidia-smi` tell. `known`: addresses of all GPUs that were ever found. `bound`: of those that the
+ * kernel's driver has; empty where they are not shown.
+ */
+export function faultsOf(
+  { gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>,
+  known: ReadonlySet<string>,
+  bound: readonly string[],
+): Told {
   if (unreadable.length === 0 && !gpus.some(({ gpu }) => gpu.faults.size > 0)) return SOUND;
-  const { faults, problems } = unreadableOf({ gpus, unreadable }, addresses);
+  const isMissing = (address: string): boolean => !gpus.some(({ pciAddress }) => pciAddress === address);
+  const missing = [...known].filter((address) => isMissing(address) && (bound.length === 0 || bound.includes(address))).sort();
+  const { faults, problems } = unreadableOf(unreadable, [bound.filter(isMissing).sort(), missing]);
   for (const { gpu, pciAddress } of gpus) {
     if (gpu.faults.has(CODE.corruptedInforom))
       faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${String(gpu.values['@id'])}` });
     if (gpu.faults.has(CODE.insufficientPower))
       problems.push({ code: 'insufficient-power', device: String(gpu.values.uuid), message: wordOf(CODE.insufficientPower) });
   }
+  const isComplete = unreadable.length === 0 || missing.every((address) => faults.some(({ pciAddress }) => pciAddress === address));
+  return { faults, problems, isComplete };
+}
+
+/**
+ * A GPU without a handle does not say which it is: it is one of a list of which as many are missing as are silent. Those that the agent
+ * may not open are never counted as lost.
+ */
+function unreadableOf(
+  unreadable: readonly UnreadableGpu[],
+  lists: readonly (readonly string[])[],
+): { readonly faults: SurplusFault[]; readonly problems: Problem[] } {
+  const silent = unreadable.filter(({ code }) => code !== CODE.noPermission);
+  const missing = lists.find(({ length }) => length === silent.length);
+  const faults = (missing ?? []).map((pciAddress, at): SurplusFault => {
+    const code = silent[at]?.code ?? CODE.unknown;
+    const line = `Unable to determine the device handle for GPU ${pciAddress}: ${wordOf(code)}`;
+    return { pciAddress, fault: 'lost', line, problem: problemCodeOf(code) };
+  });
+  const unnamed = missing === undefined ? unreadable : unreadable.filter(({ code }) => code === CODE.noPermission);
+  const problems = unnamed.map(
+    ({ index, code }): Problem => ({ code: problemCodeOf(code), message: `GPU at index ${index}: ${wordOf(code)}` }),
+  );
   return { faults, problems };
 }
 
-/** A GPU without a handle does not say which it is: where as many are missing as are silent, it is one of those from before. */
-function unreadableOf(
-  { gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>,
-  addresses: ReadonlySet<string>,
-): { readonly faults: SurplusFault[]; readonly problems: Problem[] } {
-  if (unreadable.length === 0) return { faults: [], problems: [] };
-  const missing = [...addresses].filter((address) => !gpus.some(({ pciAddress }) => pciAddress === address));
-  const isKnown = missing.length === unreadable.length;
-  const faults = (isKnown ? missing : []).map((pciAddress, at): SurplusFault => {
-    const word = wordOf(unreadable[at]?.code ?? CODE.unknown);
-    return { pciAddress, fault: 'lost', line: `Unable to determine the device handle for GPU ${pciAddress}: ${word}` };
-  });
-  const problems = (isKnown ? [] : unreadable).map(
-    ({ index, code }): Problem => ({
-      code: code === CODE.noPermission ? 'no-permission' : 'gpu-unreadable',
-      message: `GPU at index ${index}: ${wordOf(code)}`,
-    }),
-  );
-  return { faults, problems };
+/** Of one GPU. */
+function problemCodeOf(code: number): ProblemCode {
+  if (code === CODE.noPermission) return 'no-permission';
+  return code === CODE.insufficientPower ? 'insufficient-power' : 'gpu-unreadable';
 }

@@ -7,15 +7,15 @@ import { NOT_ASKED, type Sheet, type Values } from './sheet.ts';
 
 /** How a round of questions to one device ended. */
 export interface Round {
-  /** Codes of device faults that were met. */
-  readonly faults: ReadonlySet<number>;
-  /** The code at which the round was broken off, since it concerns the node. */
-  readonly node?: number;
+  /** The code at which it was broken off: it concerns the node, or the device is lost. */
+  readonly ended?: number;
   /** The library does not know the device (any more). */
   readonly isUnknown?: true;
 }
 
-const SOUND: Round = { faults: new Set() };
+const SOUND: Round = {};
+const UNKNOWN: Round = { isUnknown: true };
+const NO_FAULTS: ReadonlySet<number> = new Set();
 
 /**
  * One device as it is asked: what it does not support is asked once, which holds as long as its handle and its instances. Before each
@@ -23,6 +23,8 @@ const SOUND: Round = { faults: new Set() };
  */
 export class Respondent {
   readonly sheet: Sheet;
+  /** Codes of device faults among the last answers to all questions. */
+  faults = NO_FAULTS;
   readonly #place: string;
   readonly #guard: ReadGuard | undefined;
   readonly #notes: (number | undefined)[] = [];
@@ -45,6 +47,7 @@ export class Respondent {
     const { sheet } = this;
     for (const [index, code] of sheet.codes.entries()) if (!isForGood(code)) sheet.codes[index] = NOT_ASKED;
     sheet.change = CHANGE.other;
+    this.faults = NO_FAULTS;
   }
 
   forgetUnsupported(): void {
@@ -54,25 +57,25 @@ export class Respondent {
 
   /** A value that is refused is told as `nvidia-smi` prints it. A lost GPU is not asked further: each of its calls may block. */
   ask(questions: readonly Question[]): Round {
-    let faults: Set<number> | undefined;
     let isUnknown = false;
+    let ended: number | undefined;
     for (const question of questions) {
       const code = this.#call(question);
       if (code === CODE.success || code === NOT_ASKED) continue;
-      const kind = kindOf(code);
-      if (kind === 'node') {
-        this.#guard?.leaveNamed();
-        return { faults: faults ?? SOUND.faults, node: code };
-      }
       isUnknown ||= code === CODE.invalidArgument || code === CODE.notFound;
-      if (kind !== 'device') continue;
-      faults ??= new Set();
-      faults.add(code);
-      if (code === CODE.gpuIsLost) break;
+      if (code !== CODE.gpuIsLost && kindOf(code) !== 'node') continue;
+      ended = code;
+      break;
     }
     this.#guard?.leaveNamed();
-    if (faults === undefined && !isUnknown) return SOUND;
-    return { faults: faults ?? SOUND.faults, ...(isUnknown ? { isUnknown } : {}) };
+    if (ended !== undefined) return { ended };
+    return isUnknown ? UNKNOWN : SOUND;
+  }
+
+  #gatherFaults(): void {
+    const faults = new Set<number>();
+    for (const code of this.sheet.codes) if (kindOf(code) === 'device') faults.add(code);
+    this.faults = faults.size > 0 ? faults : NO_FAULTS;
   }
 
   /** The note of one call is replaced by that of the next: what is done between them does not hang. */
@@ -89,6 +92,7 @@ export class Respondent {
       sheet.move(question.path, question.paths.length, CHANGE.other);
     }
     sheet.codes[index] = code;
+    if (code !== before && (kindOf(code) === 'device' || kindOf(before) === 'device')) this.#gatherFaults();
     return code;
   }
 
