@@ -101,14 +101,16 @@ function presenceOf(input: JudgedDevice, previous: DeviceMemory | undefined, pol
   const missing = input.missingSinceMs !== undefined;
   const staleAt = readAtMs === undefined ? undefined : Math.max(readAtMs, input.awaitedSinceMs ?? readAtMs) + policy.staleAfterMs;
   const unread = staleAt === undefined || nowMs >= staleAt;
-  const evidence = [missingEvidence(missing, unread), notReadEvidence(unread && !missing, readAtMs, nowMs)];
-  const silent = missing || unread || input.readAtMs === undefined;
+  const unseen = unread || input.readAtMs === undefined;
+  const evidence = [missingEvidence(missing, unseen), notReadEvidence(unread && !missing, readAtMs, nowMs)];
+  const silent = missing || unseen;
   return { evidence, silent, unread, ...(unread || missing || staleAt === undefined ? {} : { dueMs: staleAt }) };
 }
 
-function missingEvidence(missing: boolean, unread: boolean): Evidence {
+/** A device that nobody has seen is not back. */
+function missingEvidence(missing: boolean, unseen: boolean): Evidence {
   const message = 'was there before, and a complete reading of its family no longer has it';
-  return { type: DEVICE_MISSING, status: missing ? true : unread ? 'unknown' : false, reason: 'NotListed', message };
+  return { type: DEVICE_MISSING, status: missing ? true : unseen ? 'unknown' : false, reason: 'NotListed', message };
 }
 
 function notReadEvidence(status: boolean, readAtMs: number | undefined, nowMs: number): Evidence {

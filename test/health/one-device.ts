@@ -57,7 +57,7 @@ export class OneDevice {
   now = START;
   last: Judgement | undefined;
   readonly events: HealthEvent[] = [];
-  #report: { findings: readonly Finding[]; readAtMs?: number; missing?: true } = { findings: [] };
+  #report: { findings: readonly Finding[]; readAtMs?: number; missing?: true; awaitedSinceMs?: number } = { findings: [] };
   readonly device: Device;
 
   constructor(policy: HealthPolicy, state?: HealthMemory, subject = device()) {
@@ -91,6 +91,13 @@ export class OneDevice {
     return this.#judge();
   }
 
+  /** Not read yet by the run of the agent that began then. */
+  awaited(atSeconds: number, sinceSeconds: number): Verdict {
+    this.now = START + atSeconds * 1000;
+    this.#report = { findings: [], awaitedSinceMs: START + sinceSeconds * 1000 };
+    return this.#judge();
+  }
+
   /** Restarts the engine with what it would find on disk. */
   restart(): void {
     const state = JSON.parse(JSON.stringify(this.engine.state())) as HealthMemory;
@@ -111,12 +118,13 @@ export class OneDevice {
   }
 
   #judge(): Verdict {
-    const { findings, readAtMs, missing } = this.#report;
+    const { findings, readAtMs, missing, awaitedSinceMs } = this.#report;
     const judged: JudgedDevice = {
       key: deviceKey(this.device),
       report: { device: this.device, findings },
       ...(readAtMs === undefined ? {} : { readAtMs }),
       ...(missing === undefined ? {} : { missingSinceMs: this.now }),
+      ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs }),
       holders: [holder],
     };
     this.last = this.engine.judge({ devices: [judged] }, this.now);

@@ -105,6 +105,18 @@ describe('after a restart of the agent', () => {
     expect(types(one.missing(10))).toEqual(['DeviceMissing']);
   });
 
+  it('a device that was missing stays so while nobody has looked for it', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0);
+    one.missing(10);
+    one.restart();
+    for (const at of [20, 30, 50, 60, 79]) expect(one.awaited(at, 20).state).toBe('unhealthy');
+    expect(one.awaited(80, 20).state).toBe('unhealthy');
+    expect(one.events.filter(({ transition }) => transition === 'cleared')).toEqual([]);
+    expect(one.read(90).state).toBe('unhealthy');
+    expect(one.read(120).state).toBe('healthy');
+  });
+
   it('a condition that the new configuration disables ends at once', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Latched'));
