@@ -1,5 +1,5 @@
 import { closeQuietly } from './descriptors.ts';
-import { DirectoryMark } from './directory-mark.ts';
+import { DirectoryMarks } from './directory-marks.ts';
 import type { Tenant } from './kept-room.ts';
 import type { NativeFiles } from './native-files.ts';
 import type { ReadResult, Tree } from './tree.ts';
@@ -51,18 +51,16 @@ export class KeptGroup implements Tenant {
   /** The guard's number of its directory; undefined: there is no guard, it has no room for one more, or nothing of it may be read. */
   readonly name: number | undefined;
   readonly #reader: GroupReader;
-  readonly #directories: readonly string[];
+  /** Undefined where a descriptor of a removed file fails by itself. */
+  readonly #marks: DirectoryMarks | undefined;
   readonly #files = new Set<KeptFile>();
   /** Numbers of files that were forgotten. */
   readonly #free: number[] = [];
-  #marks: readonly DirectoryMark[] | undefined;
-  /** Of its directories, where they were last looked up. */
-  #identity = '';
 
   constructor(reader: GroupReader, name: number | undefined, directories: readonly string[]) {
     this.#reader = reader;
     this.name = name;
-    this.#directories = directories;
+    this.#marks = reader.invalidates ? undefined : new DirectoryMarks(reader.tree, directories);
     this.#look();
   }
 
@@ -122,20 +120,14 @@ export class KeptGroup implements Tenant {
    */
   hasChanged(): boolean {
     this.#reader.note(this);
-    const marks = this.#marks;
-    if (marks === undefined) return false;
-    let changed = false;
-    for (let at = 0; at < marks.length; at += 1) changed = (marks[at] as DirectoryMark).renew() || changed;
-    if (changed) this.release();
-    return changed;
+    if (this.#marks === undefined || !this.#marks.renew()) return false;
+    this.release();
+    return true;
   }
 
-  /**
-   * Gives up descriptors that may be of files that are gone, where the file system does not say so by itself: when another directory lies
-   * under one of the names, which one that is kept open does not show.
-   */
+  /** Gives up descriptors that may be of files that are gone, where the file system does not say so by itself. */
   refresh(): void {
-    if (!this.#reader.invalidates && this.#identify() !== this.#identity) this.release();
+    if (this.#marks?.areOthers() === true) this.release();
   }
 
   /** Gives all descriptors up; reading goes on by opening anew. */
@@ -168,7 +160,7 @@ export class KeptGroup implements Tenant {
   close(): void {
     for (const file of this.#files) this.#drop(file);
     this.#files.clear();
-    this.#closeMarks();
+    this.#marks?.close();
     this.#reader.forget(this);
   }
 
@@ -181,24 +173,9 @@ export class KeptGroup implements Tenant {
     this.#reader.freed();
   }
 
-  /** A directory that is absent needs no mark of its own: the one above it changes when it appears. */
   #look(): void {
-    if (this.#reader.invalidates) return;
-    const { tree, hasPlenty: isKept, native } = this.#reader;
-    this.#closeMarks();
-    this.#identity = this.#identify();
-    this.#marks = this.#directories
-      .filter((path) => tree.exists(path))
-      .map((path) => new DirectoryMark(tree.path(path), { isKept, native }));
-  }
-
-  #identify(): string {
-    return this.#directories.map((path) => this.#reader.tree.identity(path)).join();
-  }
-
-  #closeMarks(): void {
-    for (const mark of this.#marks ?? []) mark.close();
-    this.#marks = undefined;
+    const { hasPlenty: isKept, native } = this.#reader;
+    this.#marks?.look({ isKept, native });
   }
 }
 

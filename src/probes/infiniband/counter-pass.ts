@@ -1,7 +1,7 @@
 import type { KeptFile } from '../../host/kept-group.ts';
 import type { SeriesId, Value } from '../../model/metric.ts';
 import { Readings } from '../../model/readings.ts';
-import type { CounterRow } from './counters.ts';
+import type { CounterRow } from './counter-row.ts';
 import { type Count, scaleCount } from './parse.ts';
 
 /** One file to read, with all that its reading needs made beforehand. */

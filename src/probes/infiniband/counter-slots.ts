@@ -1,7 +1,8 @@
 import type { KeptFile } from '../../host/kept-group.ts';
 import type { Labels } from '../../model/metric.ts';
 import type { Slot } from './counter-pass.ts';
-import { type CounterRow, type CounterSet, counterRows, JUDGED_FILES } from './counters.ts';
+import type { CounterRow, CounterSet } from './counter-row.ts';
+import { counterRows, JUDGED_FILES } from './counters.ts';
 
 const rowsBySet: ReadonlyMap<CounterSet, ReadonlyMap<string, readonly [CounterRow, number]>> = new Map(
   (['counters', 'counters_ext', 'hw_counters', 'device'] as const).map((set) => [
