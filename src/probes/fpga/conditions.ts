@@ -163,7 +163,7 @@ export const conditions = {
     type: 'SensorAbsent',
     class: 'no-data',
     severity: 'info',
-    reasons: ['NoData', 'Present'],
+    reasons: ['NoData'],
     meaning: 'A sensor has no value, as that of a transceiver that is not plugged in. No fault.',
     remedy: 'none',
     source: 'drivers/hwmon/intel-m10-bmc-hwmon.c: pattern 0xdeadbeef gives ENODATA',

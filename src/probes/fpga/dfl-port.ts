@@ -21,7 +21,7 @@ const THROTTLE_LEVELS = ['ap1', 'ap2', 'ap6'];
 /** Those with a latched event. */
 const EVENT_LEVELS = ['ap1', 'ap2'] as const;
 
-/** MMIO timeout and malformed packet. Port error table of revision 1. */
+/** MMIO timeout and malformed packet, by the port error table of revision 1; that of revision 0 has nothing there. */
 const STRICT_BITS = (1n << 7n) | (1n << 14n);
 
 /** The field has four bits. A port whose registers read as ones tells this state, and the highest number that there is. */
@@ -132,7 +132,7 @@ export function addPortErrors(facts: Facts, mask: bigint | 'unknown' | undefined
 
 function addSetPortErrors(facts: Facts, mask: bigint, revision: number | undefined, isStrict: boolean): void {
   addErrorBits(facts, 'port_errors', revision, mask);
-  const isFatal = isStrict && revision === 1 && (mask & STRICT_BITS) !== 0n;
+  const isFatal = isStrict && revision !== 0 && (mask & STRICT_BITS) !== 0n;
   const message = `errors is ${hex(mask)}: ${bitNames('port_errors', revision, mask).join(', ')}`;
   facts.find('PortError', true, 'RegisterSet', message, isFatal ? { severity: 'fatal' } : {});
 }

@@ -1,6 +1,7 @@
 import { defineFamily } from '../family.ts';
 import { access } from './access.ts';
 import { allConditions } from './conditions.ts';
+import { DFL, OPAE } from './dfl-layout.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
 import { createFpgaProbe } from './probe.ts';
@@ -18,7 +19,7 @@ export const family = defineFamily({
   metrics: Object.values(metrics),
   conditions: allConditions,
   problems,
-  traces: ['class/fpga_manager'],
+  traces: ['class/fpga_manager', DFL.classDirectory, OPAE.classDirectory],
   options,
   createProbe: createFpgaProbe,
   resolve,

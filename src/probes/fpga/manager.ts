@@ -26,7 +26,6 @@ export const MANAGER_STATES = [
   'write complete error',
   'operating',
 ] as const;
-export type ManagerState = (typeof MANAGER_STATES)[number];
 
 const stateLabel = (state: string): string => state.replaceAll(' ', '_');
 const STATE_LABELS = MANAGER_STATES.map(stateLabel);

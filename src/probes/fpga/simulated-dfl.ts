@@ -21,7 +21,7 @@ const FAULT_FROM_MS = 30_000;
 const FAULT_UNTIL_MS = 75_000;
 const PCIE_FAULT = '0x4';
 
-export function nonfatalErrors(number: number, elapsedMs: number): string {
+function nonfatalErrors(number: number, elapsedMs: number): string {
   const at = elapsedMs % STORY_MS;
   return number === 0 && at >= FAULT_FROM_MS && at < FAULT_UNTIL_MS ? PCIE_FAULT : '0x0';
 }

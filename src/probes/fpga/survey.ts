@@ -54,7 +54,7 @@ export function atMostEvery<T>(survey: Survey, key: string, maxAgeMs: number, re
   return value;
 }
 
-/** All members of a class directory that are directories or links to one, in the order of their numbers. */
+/** All entries of a class directory, in the order of their numbers; a plain file among them lies below no function. */
 export function placedIn(sys: Tree, directory: string): readonly Placed[] {
   return [...sys.list(directory)].sort(byNumbers).flatMap((name) => {
     const placed = place(sys, `${directory}/${name}`);

@@ -113,7 +113,7 @@ describe('error registers', () => {
     [1n << 14n, 1, true, 'fatal'],
     [1n << 7n, 1, false, undefined],
     [1n << 7n, 0, true, undefined],
-    [1n << 7n, undefined, true, undefined],
+    [1n << 7n, undefined, true, 'fatal'],
     [1n << 2n, 1, true, undefined],
   ])('of a port, mask %s, revision %s, strict %s: severity %s', (mask, revision, isStrict, severity) => {
     expect(told((facts) => addPortErrors(facts, mask, revision, isStrict))[0]?.[3]).toBe(severity);
