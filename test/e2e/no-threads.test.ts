@@ -6,10 +6,12 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
 import { type ServedAgent, seriesValue, serve, startAgent } from '../support/serve.ts';
+import { unless } from '../support/skipped.ts';
 
 /** Nobody else's, since a limit of processes counts all that a user has. */
 const USER = '54321';
 const isRoot = process.getuid?.() === 0;
+const noRoot = unless(isRoot, 'needs root');
 
 let root: string;
 let agent: ServedAgent | undefined;
@@ -44,7 +46,7 @@ function plugIn(): void {
 }
 
 describe('a machine without room for another thread', () => {
-  it.skipIf(!isRoot)('costs what that thread would have read, and no more, until there is room', async () => {
+  it.skipIf(!isRoot)(`costs what that thread would have read, and no more, until there is room${noRoot}`, async () => {
     makeRoot();
     agent = await startAgent(['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, 'dist/cli/main.js', ...flags()]);
     await agent.until('the thread is given back', (page) => seriesValue(page, 'device_agent_probe_runs_total') === 3);
@@ -61,7 +63,7 @@ describe('a machine without room for another thread', () => {
     expect(await agent.stop()).toBe(0);
   });
 
-  it.skipIf(!isRoot)('says that descriptors are missing where a thread cannot start without, and calls that no bug', async () => {
+  it.skipIf(!isRoot)(`says that descriptors are missing where a thread cannot start without, and calls that no bug${noRoot}`, async () => {
     makeRoot();
     agent = await serve(flags().slice(1));
     await agent.until('the thread is given back', (page) => seriesValue(page, 'device_agent_probe_runs_total') === 3);

@@ -17,6 +17,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
+import { unless } from '../support/skipped.ts';
 
 /** Between two changes of a test, so that no refresh may take a directory for one that has just been made. */
 const SETTLE_MS = 600;
@@ -73,6 +74,7 @@ const openBelow = (pid: number | undefined, directory: string): number =>
   readdirSync(`/proc/${pid}/fd`).filter((fd) => linkOf(`/proc/${pid}/fd/${fd}`).startsWith(directory)).length;
 
 const hasPrlimit = existsSync('/usr/bin/prlimit');
+const noLimits = unless(hasPrlimit, 'no prlimit');
 const MOST = 'unlimited';
 
 /** The soft limit of open files of a running process; `MOST`: its hard limit. */
@@ -159,7 +161,7 @@ describe('files that are kept open', () => {
     for (let n = 0; n < HCAS; n += 1) expect(seriesValue(page, 'device_infiniband_unreadable_files', { device: `mlx5_${n}` })).toBe(0);
   });
 
-  it.skipIf(!hasPrlimit)('give way when descriptors run out, and what is found meanwhile is found anew afterwards', async () => {
+  it.skipIf(!hasPrlimit)(`give way when descriptors run out, and what is found meanwhile is found anew afterwards${noLimits}`, async () => {
     const running = await settled();
     const pid = running.child.pid as number;
     const seen = (code: string, page: string): number => seriesValue(page, 'device_agent_problems', { family: 'infiniband', code }) ?? 0;

@@ -6,6 +6,7 @@ import { DirectoryListing } from '../../src/host/directory-listing.ts';
 import { nativeFiles } from '../../src/host/native-files.ts';
 import { Tree } from '../../src/host/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
+import { unless } from '../support/skipped.ts';
 
 let root: string;
 beforeEach(() => {
@@ -17,6 +18,8 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** Long enough for what was just made to count as having been there for a while. */
 const growOld = (): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+
+const noLimits = unless(canLimitDescriptors(), 'no prlimit');
 
 describe('the listing of a directory', () => {
   it('is the same object until a name comes or goes, or the directory does', () => {
@@ -41,7 +44,7 @@ describe('the listing of a directory', () => {
     expect(listing.list(nativeFiles()).names).toEqual(['a', 'b']);
   });
 
-  it.skipIf(!canLimitDescriptors())('comes back when descriptors do, though nothing changed in it', () => {
+  it.skipIf(!canLimitDescriptors())(`comes back when descriptors do, though nothing changed in it${noLimits}`, () => {
     const listing = new DirectoryListing(new Tree(root), 'place');
     growOld();
     expect(withDescriptors(0, () => listing.list().error)).toBe('EMFILE');

@@ -23,6 +23,7 @@ import { ReadGuard } from '../../src/host/read-guard.ts';
 import { isSysfs } from '../../src/host/sysfs.ts';
 import { Tree } from '../../src/host/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
+import { unless } from '../support/skipped.ts';
 
 let root: string;
 beforeEach(() => {
@@ -50,6 +51,10 @@ function told(group: KeptGroup, path: string): () => string | undefined {
     return text ?? error;
   };
 }
+
+const isRoot = process.getuid?.() === 0;
+const noRoot = unless(isRoot, 'needs root');
+const noLimits = unless(canLimitDescriptors(), 'no prlimit');
 
 describe('a file that is kept open', () => {
   it('tells what it says now, each time', () => {
@@ -218,7 +223,7 @@ describe('descriptors', () => {
     expect(keeper.kept).toBe(0);
   });
 
-  it.skipIf(!canLimitDescriptors())('are given up when the process runs out of them, and everything is read on', () => {
+  it.skipIf(!canLimitDescriptors())(`are given up when the process runs out of them, and everything is read on${noLimits}`, () => {
     const keeper = new KeptFiles(new Tree(root), 1_000);
     const group = keeper.group('port', []);
     const names = Array.from({ length: 200 }, (_, n) => String(n));
@@ -267,7 +272,7 @@ describe('descriptors', () => {
 
 describe('sysfs', () => {
   const isThere = existsSync('/sys/class/net/lo/mtu') && isSysfs('/sys');
-  it.skipIf(!isThere)('is told from other file systems, and needs no look at directories', () => {
+  it.skipIf(!isThere)(`is told from other file systems, and needs no look at directories${unless(isThere, 'no sysfs')}`, () => {
     const keeper = new KeptFiles(new Tree('/sys'), 10);
     const group = keeper.group('class/net/lo', ['class/net/lo']);
     const file = group.file('class/net/lo/mtu');
@@ -298,7 +303,7 @@ describe('the time at which a file was last read', () => {
     expect([read(), read(), readAtMs()]).toEqual(['4: ACTIVE\n', '4: ACTIVE\n', 1_000_000]);
   });
 
-  it.runIf(process.getuid?.() === 0)('is noted where another owner may not leave it out, and the file is read all the same', () => {
+  it.skipIf(!isRoot)(`is noted where another owner may not leave it out, and the file is read all the same${noRoot}`, () => {
     grown();
     const { group } = reader();
     process.seteuid?.(65_534);

@@ -7,6 +7,7 @@ import { PciFunctions } from '../../src/host/pci-functions.ts';
 import { ReadGuard } from '../../src/host/read-guard.ts';
 import { Tree } from '../../src/host/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
+import { unless } from '../support/skipped.ts';
 
 const ADDRESS = '0000:18:00.0';
 const PLACE = 'bus/pci/devices';
@@ -58,6 +59,8 @@ function reader(
     return errors && [errors.aer.errors[0] && Number(errors.aer.errors[0].count), errors.answers];
   };
 }
+
+const noLimits = unless(canLimitDescriptors(), 'no prlimit');
 
 describe.each([
   ['kept open and read directly', 100, nativeFiles],
@@ -204,7 +207,7 @@ describe('descriptors of functions', () => {
     expect(openFiles().filter((path) => path.startsWith(`${DEVICE}/`)).length).toBeLessThanOrEqual(3);
   });
 
-  it.skipIf(!canLimitDescriptors())('are given up when the process runs out of them, and everything is read on', () => {
+  it.skipIf(!canLimitDescriptors())(`are given up when the process runs out of them, and everything is read on${noLimits}`, () => {
     const read = reader();
     expect(read()).toEqual([1, true]);
     makeFunction(`${PLACE}/0000:19:00.0`, 5);

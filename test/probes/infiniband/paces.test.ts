@@ -8,6 +8,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../../src/simulator/tree-writer.ts';
 import { probeOptions } from '../../support/probe-options.ts';
+import { unless } from '../../support/skipped.ts';
 
 const HCAS = 2;
 /** Files of one simulated port. */
@@ -68,7 +69,7 @@ function told({ collection }: Looked, device: number, metric: string): number | 
   return report?.readings.find((reading) => reading.metric === metric)?.value;
 }
 
-describe.skipIf(!existsSync(IO))('each class of files is read at its own pace', () => {
+describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${unless(existsSync(IO), `${IO} is not there`)}`, () => {
   it('all of them but the slow facts at each look, by default', () => {
     const probe = probeWith({});
     for (let n = 0; n < 3; n += 1) expect(probe.lookAfter(1_000).reads).toBe(HCAS * (LEVELS + COUNTERS));
