@@ -14,8 +14,8 @@ interface Given {
 export interface ClockKeeper {
   /** Moves what is remembered when the wall clock was set since the last judgement. */
   adjust(memory: HealthMemory, nowMs: number, given: Given): HealthMemory;
-  /** A reading judged before the clock was set keeps its age. */
-  withReadTime(device: JudgedDevice, knownReadAtMs: () => number | undefined): JudgedDevice;
+  /** A reading judged before the clock was set keeps its age, and so does the wait for one. */
+  withTimes(device: JudgedDevice, knownReadAtMs: () => number | undefined): JudgedDevice;
   /** Whether time passed otherwise than from one judgement to the next: backwards, by a step, or unwatched for long. */
   isIrregular(memory: HealthMemory, nowMs: number, monotonicMs: number | undefined, longMs: number): boolean;
 }
@@ -23,6 +23,8 @@ export interface ClockKeeper {
 export function createClockKeeper(): ClockKeeper {
   let monotonic: number | undefined;
   let stepped = false;
+  /** By how much it was set since the first judgement, all in all. */
+  let stepsMs = 0;
   let given: readonly JudgedDevice[] = [];
   let givenBefore: readonly JudgedDevice[] = [];
   /** Of `givenBefore`, made when it is needed: clocks are hardly ever set. */
@@ -41,15 +43,18 @@ export function createClockKeeper(): ClockKeeper {
       const stepMs = stepOf(memory, nowMs, monotonicMs);
       monotonic = monotonicMs;
       const isStep = memory !== NOTHING && Math.abs(stepMs) > CLOCK_STEP_MS;
-      stepped = stepped || isStep;
-      return isStep ? shifted(memory, stepMs) : memory;
+      if (!isStep) return memory;
+      stepped = true;
+      stepsMs += stepMs;
+      return shifted(memory, stepMs);
     },
     isIrregular(memory, nowMs, monotonicMs, longMs) {
       const gapMs = nowMs - memory.judgedAtMs;
       return gapMs < 0 || gapMs >= longMs || Math.abs(stepOf(memory, nowMs, monotonicMs)) > CLOCK_STEP_MS;
     },
-    withReadTime(device, knownReadAtMs) {
-      const { key, readAtMs } = device;
+    withTimes(device, knownReadAtMs) {
+      const { key, readAtMs, awaitedSinceMs } = device;
+      if (stepped && awaitedSinceMs !== undefined) return { ...device, awaitedSinceMs: awaitedSinceMs + stepsMs };
       if (!stepped || readAtMs === undefined || seenBefore(key) !== readAtMs) return device;
       const known = knownReadAtMs();
       return known === undefined ? device : { ...device, readAtMs: known };

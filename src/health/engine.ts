@@ -83,7 +83,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     for (const given of input.devices) {
       const { key } = given;
       const before = memory.devices[key];
-      const device = clock.withReadTime(given, () => quiet.readAtMs(key, before));
+      const device = clock.withTimes(given, () => quiet.readAtMs(key, before));
       const standing = quiet.verdictOn(device, before, nowMs);
       if (standing !== undefined && before !== undefined) {
         devices[key] = before;
@@ -121,7 +121,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     for (let at = 0; at < devices.length; at += 1) {
       const given = devices[at] as JudgedDevice;
       const before = memory.devices[given.key];
-      const device = clock.withReadTime(given, () => quiet.readAtMs(given.key, before));
+      const device = clock.withTimes(given, () => quiet.readAtMs(given.key, before));
       const standing = quiet.verdictOn(device, before, nowMs);
       if (standing === undefined) return undefined;
       verdicts[at] = standing.verdict;

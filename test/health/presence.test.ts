@@ -158,4 +158,21 @@ describe('the wall clock', () => {
     const due = engine.judge({ devices: read(after + 30_000, found('Hot')), monotonicMs: 30_000 }, after + 30_000);
     expect(due.verdicts.get('test/one')).toMatchObject({ state: 'degraded', conditions: [{ sinceMs: after + 10_000 }] });
   });
+
+  it.each([3_600, -3_600])(
+    'may be set by %i seconds while an agent waits for its first reading, which is late no sooner and no later',
+    (stepS) => {
+      const before = createHealthEngine({ policy: policyFor(specs) });
+      const one = { key: 'test/one', report: { device: device(), findings: [] }, holders: [] };
+      before.judge({ devices: [{ ...one, readAtMs: START }], monotonicMs: 0 }, START);
+      const engine = createHealthEngine({ policy: policyFor(specs), state: before.state() });
+      const awaited = [{ ...one, awaitedSinceMs: START + 100_000 }];
+      const stateAt = (atS: number, steppedS: number): string | undefined =>
+        engine.judge({ devices: awaited, monotonicMs: atS * 1000 }, START + (atS + steppedS) * 1000).verdicts.get('test/one')?.state;
+      expect(stateAt(100, 0)).toBe('healthy');
+      expect(stateAt(110, stepS)).toBe('healthy');
+      expect(stateAt(159, stepS)).toBe('healthy');
+      expect(stateAt(160, stepS)).toBe('unknown');
+    },
+  );
 });
