@@ -96,7 +96,7 @@ const FALSE = new Set(['no', 'disabled', 'not active', 'false']);
 
 /** Undefined when the cell says neither. */
 export function asBoolean(cell: Cell): boolean | undefined {
-  if (cell.kind === 'number') return cell.value !== 0;
+  if (cell.kind === 'number') return cell.value === 1 || (cell.value === 0 ? false : undefined);
   if (cell.kind !== 'text') return undefined;
   const folded = cell.value.toLowerCase();
   if (TRUE.has(folded)) return true;

@@ -23,6 +23,12 @@ const UNIFIED: readonly (readonly [Severity, string, readonly string[]])[] = [
 /** Boards up to Volta. `total` is left out: it is the sum of the others. */
 const BIT_LOCATIONS = ['device_memory', 'register_file', 'l1_cache', 'l2_cache', 'texture_memory', 'texture_shm', 'cbu'];
 
+/** All places where a driver tells errors per memory. */
+export const ECC_PATHS: readonly string[] = ['volatile', 'aggregate'].flatMap((period) => [
+  ...UNIFIED.flatMap(([, , elements]) => elements).map((element) => `ecc_errors/${period}/${element}`),
+  ...['single_bit', 'double_bit'].flatMap((bits) => BIT_LOCATIONS.map((location) => `ecc_errors/${period}/${bits}/${location}`)),
+]);
+
 /** Errors per memory below `ecc_errors/volatile` or `ecc_errors/aggregate`; what the board does not count is not there. */
 export function eccCounts(gpu: Element, period: 'volatile' | 'aggregate'): Counts {
   const base = `ecc_errors/${period}`;

@@ -2,7 +2,7 @@ import type { Labels, Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import { asBoolean, type Cell, numberValue, type Quantity } from './cell.ts';
 import { cellAt, childrenOf, type Element, textAt } from './document.ts';
-import { eccReadings } from './ecc.ts';
+import { ECC_PATHS, eccReadings } from './ecc.ts';
 import { type Field, gpuFields, memoryFields, migFields } from './fields.ts';
 import { areInstancesUnread } from './listing.ts';
 import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, type States, stateOf, statesOf } from './states.ts';
@@ -28,8 +28,10 @@ export function readGpu(gpu: Element, node: { readonly index: number; readonly c
     info(gpu, node),
   ];
   const unknown = states.flatMap((set) => (set.unknown === undefined ? [] : [`${set.path}: ${set.unknown}`]));
-  const unread = areInstancesUnread(gpu) ? [`mig_devices: ${textAt(gpu, 'mig_devices')?.trim()}`] : [];
-  return { readings, unknown: [...told.unknown, ...unknown], failed: [...told.failed, ...unread] };
+  const failed = NOT_FIELDS.filter((path) => cellAt(gpu, path).kind === 'error');
+  if (areInstancesUnread(gpu)) failed.push('mig_devices');
+  const said = failed.map((path) => `${path}: ${textAt(gpu, path)?.trim()}`);
+  return { readings, unknown: [...told.unknown, ...unknown], failed: [...told.failed, ...said] };
 }
 
 /** A process that computes and draws is listed once for each. An empty list is none, a sentence in its place is not known. */
@@ -134,6 +136,9 @@ const STATE_SETS: readonly StateSet[] = [
   stateAt('fabric_health', 'state', FABRIC_HEALTH, 'fabric/health/summary'),
   { ...stateAt('recovery_action', 'action', RECOVERY_ACTIONS, 'gpu_recovery_action'), read: recoveryAction },
 ];
+
+/** Told in words, or summed up. */
+const NOT_FIELDS: readonly string[] = ['performance_state', ...STATE_SETS.map(({ path }) => path), ...ECC_PATHS];
 
 function stateAt(name: string, label: string, table: States, path: string): StateSet {
   return { metric: `device_nvidia_${name}`, label, table, path, read: (gpu) => cellAt(gpu, path) };

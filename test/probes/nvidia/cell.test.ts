@@ -121,6 +121,10 @@ describe('a cell with a flag', () => {
     ['Supported', undefined],
     ['Perhaps', undefined],
     ['constructor', undefined],
+    ['1', true],
+    ['0', false],
+    ['-1', undefined],
+    ['2', undefined],
   ])('%j is %s', (text, value) => {
     expect(asBoolean(parseCell(text))).toBe(value);
   });

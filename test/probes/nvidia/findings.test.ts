@@ -57,7 +57,10 @@ const ROWS_OF_TABLE: readonly Row[] = [
   ['RecoveryAction', gpu(['gpu_reset_status/reset_required', 'Yes']), yes('GpuReset')],
   ['RecoveryAction', gpu(['gpu_reset_status/drain_and_reset_recommended', 'Yes']), yes('DrainAndReset')],
   ['RecoveryAction', gpu(['gpu_reset_status/reset_required', 'No']), no('None')],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'None'], ['gpu_reset_status/reset_required', 'Yes']), yes('GpuReset')],
+  ['RecoveryAction', gpu(['gpu_recovery_action', 'Node Reboot'], ['gpu_reset_status/reset_required', 'Yes']), yes('NodeReboot')],
   ['RecoveryAction', gpu(['temperature/gpu_temp', '[GPU requires reset]']), yes('GpuReset')],
+  ['RetiredPages', gpu(['retired_pages/pending_retirement', '-1'], ['retired_pages/double_bit_retirement/retired_count', '0']), no('Few')],
   [
     'UncorrectableEcc',
     gpu([`${VOLATILE}/dram_uncorrectable`, '2'], [`${VOLATILE}/sram_uncorrectable`, '1'], [`${ROWS}/remapped_row_unc`, '0']),

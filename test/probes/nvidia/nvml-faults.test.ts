@@ -75,6 +75,16 @@ describe('a code in the place of the clocks', () => {
     ]);
   });
 
+  it.each([
+    ['nvmlDeviceGetMemoryErrorCounter', 'ecc_errors/volatile/sram_correctable: Unknown Error'],
+    ['nvmlDeviceGetPerformanceState', 'performance_state: Unknown Error'],
+    ['nvmlDeviceGetGpuFabricInfoV', 'and 4 more'],
+  ])('999 of %s is said too, where the value is none by itself', async (symbol, said) => {
+    const collection = await byLibrary(live({ gpus: [withLines(hopper(0), `fail.${symbol} = 999`)] })).collect();
+    expect(collection.problems).toMatchObject([{ code: 'value-unreadable', message: expect.stringContaining(said) }]);
+    expect(holding(reportOf(collection))).toEqual([]);
+  });
+
   it('14 is a damaged infoROM', async () => {
     const collection = await byLibrary(live({ gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 14')] })).collect();
     expect(holding(reportOf(collection))).toEqual(['InforomCorrupted']);

@@ -1,14 +1,15 @@
 import { DRIVER, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
 
 /** What `nvidia-smi -q -x` prints of the same machine: in its units, with its words. */
-export function documentOf({ gpus }: ScriptedNode): string {
+export function documentOf({ gpus, lines = [] }: ScriptedNode): string {
+  const driver = lines.map((line) => /^driver = (.*)$/.exec(line)?.[1]).find((version) => version !== undefined) ?? DRIVER;
   return `<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">
 <nvidia_smi_log>
-<kmd_version>${DRIVER}</kmd_version>
+<kmd_version>${driver}</kmd_version>
 <cuda_umd_version>13.1</cuda_umd_version>
 <attached_gpus>${gpus.length}</attached_gpus>
-${gpus.map(gpuOf).join('')}</nvidia_smi_log>
+${gpus.map((gpu) => gpuOf(gpu, Number.parseInt(driver, 10))).join('')}</nvidia_smi_log>
 `;
 }
 
@@ -37,24 +38,49 @@ const REASONS = [
   'hw_power_brake_slowdown',
   'display_clocks_setting',
 ];
-const BRANDS: Readonly<Record<string, string>> = { 2: 'Tesla', 14: 'NVIDIA' };
-const ARCHITECTURES: Readonly<Record<string, string>> = { 5: 'Volta', 7: 'Ampere', 9: 'Hopper' };
-const STATES: Readonly<Record<string, string>> = { 1: 'Not Started', 2: 'In Progress', 3: 'Completed' };
+/** Of drivers from 615 on. */
+const LATE_REASONS = ['board_limit', 'reliability'];
+const BRANDS: Readonly<Record<string, string>> = { 2: 'Tesla', 5: 'GeForce', 13: 'NVIDIA RTX', 14: 'NVIDIA' };
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  5: 'Volta',
+  6: 'Turing',
+  7: 'Ampere',
+  8: 'Ada Lovelace',
+  9: 'Hopper',
+  10: 'Blackwell',
+};
+const COMPUTE_MODES: Readonly<Record<string, string>> = { 0: 'Default', 2: 'Prohibited', 3: 'Exclusive_Process' };
+const STATES: Readonly<Record<string, string>> = { 0: 'Not Supported', 1: 'Not Started', 2: 'In Progress', 3: 'Completed' };
+const STATUSES: Readonly<Record<string, string>> = { 0: 'Success', 3: 'Not Supported', 999: 'Unknown Error' };
 const SUMMARIES: Readonly<Record<string, string>> = { 1: 'Healthy', 2: 'Unhealthy', 3: 'Limited Capacity' };
-const ACTIONS: Readonly<Record<string, string>> = { 0: 'None', 1: 'GPU Reset', 2: 'Node Reboot' };
+const ACTIONS: Readonly<Record<string, string>> = {
+  0: 'None',
+  1: 'GPU Reset',
+  2: 'Node Reboot',
+  3: 'Drain P2P',
+  4: 'Drain and Reset',
+  5: 'Recover IMEX Domain',
+  6: 'Bus Reset',
+  7: 'System Reboot',
+};
 const NANOSECONDS_PER_MICROSECOND = 1_000;
 
-function gpuOf({ values: v, fields: f = {}, processes = [], instances = {} }: ScriptedGpu): string {
-  const with_ = (unit: string) => (value: Value) => (value === undefined ? 'N/A' : `${value}${unit}`);
-  const mib = (value: Value): string => (value === undefined ? 'N/A' : `${Number(value) / MIB} MiB`);
-  const watts = (value: Value): string => (value === undefined ? 'N/A' : `${(Number(value) / 1_000).toFixed(2)} W`);
+function gpuOf({ values: v, fields: f = {}, processes = [], instances = {} }: ScriptedGpu, branch: number): string {
+  const told = (print: (value: number | string) => string) => (value: Value) => {
+    if (value === undefined || value === 'none') return 'N/A';
+    const code = /^code (\d+)$/.exec(String(value))?.[1];
+    return code === undefined ? print(value) : code === '999' ? 'Unknown Error' : 'N/A';
+  };
+  const with_ = (unit: string) => told((value) => `${value}${unit}`);
+  const mib = told((value) => `${Number(value) / MIB} MiB`);
+  const watts = told((value) => `${(Number(value) / 1_000).toFixed(2)} W`);
   const [percent, degrees, mhz, plain, banks] = [with_(' %'), with_(' C'), with_(' MHz'), with_(''), with_(' bank(s)')];
   const onOff = (value: Value): string => (value === undefined ? 'N/A' : Number(value) === 0 ? 'Disabled' : 'Enabled');
   const yesNo = (value: Value): string => (value === undefined ? 'N/A' : Number(value) === 0 ? 'No' : 'Yes');
   const word = (words: Readonly<Record<string, string>>, value: Value): string => words[String(value)] ?? 'N/A';
-  const micros = (value: Value): string => (value === undefined ? 'N/A' : `${Number(value) / NANOSECONDS_PER_MICROSECOND} us`);
+  const micros = told((value) => `${Number(value) / NANOSECONDS_PER_MICROSECOND} us`);
   const x = (name: string, content: string): string => `<${name}>${content}</${name}>\n`;
-  const reasons = Number(v.reasons ?? 0);
+  const reasonAt = (bit: number): string => (v.reasons === undefined ? 'N/A' : (Number(v.reasons) >> bit) & 1 ? 'Active' : 'Not Active');
   const counted = (period: number): string =>
     Number(v.architecture) <= 5
       ? x('single_bit', x('device_memory', plain(v[`ecc.0.${period}.2`])) + x('register_file', plain(v[`ecc.0.${period}.3`]))) +
@@ -109,7 +135,7 @@ ${x(
 ${x('fan_speed', percent(v.fan))}${x('performance_state', with_('')(v.pstate === undefined ? undefined : `P${v.pstate}`))}
 ${x(
   'clocks_event_reasons',
-  REASONS.map((reason, bit) => x(`clocks_event_reason_${reason}`, (reasons >> bit) & 1 ? 'Active' : 'Not Active')).join(''),
+  [...REASONS, ...(branch >= 615 ? LATE_REASONS : [])].map((reason, bit) => x(`clocks_event_reason_${reason}`, reasonAt(bit))).join(''),
 )}
 ${x(
   'clocks_event_reasons_counters',
@@ -118,7 +144,7 @@ ${x(
     .join(''),
 )}
 ${fb(v)}${x('cc_protected_memory_usage', x('total', mib(v.protected_total)) + x('used', mib(v.protected_used)))}
-${x('compute_mode', 'Default')}
+${x('compute_mode', word(COMPUTE_MODES, v.compute_mode))}
 ${x(
   'utilization',
   Object.entries({ gpu: 'gpu', memory: 'memory', encoder: 'encoder', decoder: 'decoder', jpeg: 'jpeg', ofa: 'ofa' })
@@ -200,7 +226,7 @@ ${x(
 ${x(
   'fabric',
   x('state', word(STATES, v.fabric_state)) +
-    x('status', v.fabric_state === 3 ? (v.fabric_status === 0 ? 'Success' : 'Unknown Error') : 'N/A') +
+    x('status', v.fabric_state === 3 ? word(STATUSES, v.fabric_status) : 'N/A') +
     x('health', x('summary', word(SUMMARIES, v.fabric_summary))),
 )}
 ${x('processes', processes.map(process).join(''))}
