@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { basename, relative } from 'node:path';
 import { type RunningAgent, startAgent } from '../agent/agent.ts';
 import { type Flags, loadConfiguration } from '../config/configuration.ts';
 import { systemWords, UserError } from '../errors.ts';
@@ -66,6 +67,12 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
   return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
 }
 
+/** How this program was called, for calling it again from the same place. */
+function ownCommand(): string {
+  const [, script = ''] = process.argv;
+  return basename(script) === 'device-agent' ? 'device-agent' : `node ${relative(process.cwd(), script)}`;
+}
+
 function welcome(address: string, size: SimulationOptions, nodeFlags: readonly string[]): string {
   const curl = address.startsWith('unix:')
     ? `curl -s --unix-socket ${address.slice('unix:'.length)} http://localhost`
@@ -80,7 +87,7 @@ function welcome(address: string, size: SimulationOptions, nodeFlags: readonly s
 
 The other commands work on it too:
 
-  device-agent list ${nodeFlags.join(' \\\n    ')}
+  ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
 
 Ctrl-C ends it and takes everything along.
 `;

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -38,6 +38,13 @@ describe('the image', () => {
     expect(copied.filter((path) => !seen.includes(`!${path.replace('./', '')}\n`))).toEqual([]);
   });
 
+  it('has the command in the path', () => {
+    expect(DOCKERFILE).toContain(`RUN ln -s ${start.entrypoint.at(-1)} /usr/local/bin/device-agent\n`);
+    const link = join(root, 'device-agent');
+    symlinkSync(join(root, 'program/main.js'), link);
+    expect(execFileSync(link, ['version'], { encoding: 'utf8' })).toMatch(/^device-agent \d+\.\d+\.\d+ /);
+  });
+
   it('tells its version when asked', () => {
     const [program, ...words] = commandLine() as [string, ...string[]];
     const text = execFileSync(program, [...words, 'version'], { env: { ...process.env, ...start.env }, encoding: 'utf8' });
@@ -50,15 +57,33 @@ describe('the image', () => {
     expect(container?.image).toBe(`device-agent:${(JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version}`);
     const given = (container?.args ?? []).map((word) => word.replace('/host/', `${root}/`));
     expect(given[0]).toBe(start.arguments[0]);
+    const set = (container?.env ?? []).flatMap(({ name, value }) =>
+      value === undefined ? [] : [[name, value.replace('/host/', `${root}/`)]],
+    );
+    const env = { ...process.env, ...start.env, ...(Object.fromEntries(set) as Record<string, string>) };
     const own = [`--podresources.socket=${root}/absent.sock`, '--state.file='];
-    agent = await startAgent([...commandLine(), ...given, ...own], { env: { ...process.env, ...start.env } });
+    // Who asks in the running container is to see the same machine.
+    const listed = execFileSync(join(root, 'program/main.js'), ['list', ...own], {
+      env,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    expect(listed).toContain('mlx5_1');
+    agent = await startAgent([...commandLine(), ...given, ...own], { env });
     await agent.until('the HCAs', (page) => seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_1' }) !== undefined);
     expect(await agent.stop()).toBe(0);
   });
 });
 
+interface Container {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+}
+
 interface DaemonSet {
   readonly spec: {
-    readonly template: { readonly spec: { readonly containers: readonly { image: string; command?: string[]; args?: string[] }[] } };
+    readonly template: { readonly spec: { readonly containers: readonly Container[] } };
   };
 }

@@ -1,5 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { systemClock } from '../../host/clock.ts';
 import { errnoName } from '../../host/tree.ts';
 import { parseCheckpoint } from '../../kubelet/checkpoint.ts';
@@ -75,6 +75,10 @@ export function checkCheckpoint({ configuration }: CheckContext): CheckResult[] 
       finding(name, `${checkpoint} is not a device checkpoint`, cause, 'Point --podresources.checkpoint at the file of the kubelet.'),
     ];
   } catch (error) {
-    return [finding(name, `${checkpoint} cannot be read (${errnoName(error)})`, cause, remedy)];
+    const errno = errnoName(error);
+    // The kubelet's own directory, in which it writes at the first registration.
+    if (errno === 'ENOENT' && existsSync(join(dirname(checkpoint), 'kubelet.sock')))
+      return [skipped(name, `${checkpoint} is not there yet: no device plugin has registered with the kubelet`)];
+    return [finding(name, `${checkpoint} cannot be read (${errno})`, cause, remedy)];
   }
 }

@@ -95,6 +95,12 @@ describe('doctor', () => {
     expect(result('listen-address')?.detail).toContain('is free');
   });
 
+  it('misses no checkpoint where the kubelet has not written one yet', async () => {
+    await startKubelet();
+    const { result } = await doctor(`--podresources.checkpoint=${folder}/kubelet/kubelet_internal_checkpoint`);
+    expect(result('checkpoint')).toMatchObject({ status: 'skipped', detail: expect.stringContaining('no device plugin has registered') });
+  });
+
   it('names what is missing, each with cause and remedy', async () => {
     const { status, report, result } = await doctor(
       `--podresources.socket=${folder}/none/kubelet.sock`,
