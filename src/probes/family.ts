@@ -6,6 +6,7 @@ import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
+import type { PciSign } from '../model/pci-sign.ts';
 import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
 
 /**
@@ -25,6 +26,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
    * bound to a function: a family that is not on the node is looked for anew when an entry comes.
    */
   readonly traces?: readonly string[];
+  /** By which `doctor` sees hardware of this family that no driver is bound to. */
+  readonly signs?: readonly PciSign[];
   /** Become `--probe.<name>.<option>`. */
   readonly options: S;
   createProbe(host: Host, options: OptionValues<S>): Probe;

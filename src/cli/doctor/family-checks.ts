@@ -32,7 +32,7 @@ async function checkFamily(family: DeviceFamily, { configuration, stuck }: Check
   const collection = runner.latest()?.collection;
   const { problems } = runner.state();
   if (!(await runner.close(CLOSE_GRACE_MS))) stuck();
-  return judgeFamily(family, collection, problems, hardwareOnBus(new Tree(roots.sysfs), family.name));
+  return judgeFamily(family, collection, problems, hardwareOnBus(new Tree(roots.sysfs), family.signs ?? []));
 }
 
 /** Compares what the probe told with what can be seen on the bus. */

@@ -20,6 +20,11 @@ export const family = defineFamily({
   conditions: allConditions,
   problems,
   traces: ['class/fpga_manager', DFL.classDirectory, OPAE.classDirectory],
+  // The cards of Intel: drivers/fpga/dfl-pci.c of the Linux kernel.
+  signs: [
+    { vendor: '0x10ee', classes: ['12'], what: 'AMD (Xilinx) accelerator' },
+    { vendor: '0x8086', classes: ['12'], devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'], what: 'Intel FPGA card' },
+  ],
   options,
   createProbe: createFpgaProbe,
   resolve,

@@ -18,6 +18,10 @@ export const family = defineFamily({
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
   traces: [CLASS],
+  signs: [
+    { vendor: '0x15b3', classes: ['0207'], what: 'NVIDIA (Mellanox) InfiniBand adapter' },
+    { vendor: '0x8086', classes: ['0208'], what: 'Omni-Path adapter' },
+  ],
   options,
   createProbe: createInfinibandProbe,
   resolve,

@@ -18,6 +18,7 @@ export const family = defineFamily({
   metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
   conditions: [...conditions, ...xidConditions],
   problems: [...problems, ...kmsgProblems],
+  signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
   options,
   createProbe: (host, values) =>
     new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),

@@ -8,6 +8,7 @@ import { Tree } from '../../../src/host/tree.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';
 import { Readings } from '../../../src/model/readings.ts';
+import { familyLoaders } from '../../../src/probes/families.ts';
 import { buildMachine } from '../../support/machine.ts';
 
 const family = { name: 'nvidia', problems: [{ code: 'driver-missing', meaning: 'The driver is not there.', remedy: 'Load it.' }] };
@@ -74,13 +75,17 @@ describe('hardware on the bus', () => {
   });
   afterAll(() => machine.remove());
 
-  it.each([
+  it.each<[string, string[]]>([
     ['nvidia', ['0000:01:00.0']],
     ['infiniband', ['0000:02:00.0']],
     ['fpga', ['0000:03:00.0', '0000:04:00.0']],
-    ['tape', []],
-  ])('of %s is told by vendor, class and, where needed, device', (name, expected) => {
-    expect(hardwareOnBus(new Tree(`${machine.root}/sys`), name).map(({ address }) => address)).toEqual(expected);
+  ])('of %s is told by vendor, class and, where needed, device', async (name, expected) => {
+    const { signs = [] } = (await familyLoaders[name]?.()) ?? {};
+    expect(hardwareOnBus(new Tree(`${machine.root}/sys`), signs).map(({ address }) => address)).toEqual(expected);
+  });
+
+  it('of a family without signs is not looked for', () => {
+    expect(hardwareOnBus(new Tree(`${machine.root}/sys`), [])).toEqual([]);
   });
 });
 
