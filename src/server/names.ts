@@ -5,9 +5,12 @@ export function readingName(metric: string): string {
   return metric.replace(/^device_/, '').replace(/_+([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase());
 }
 
+/** The last that RFC 3339 can say. Rules that are to hold for ever end there or just after. */
+const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
 /** RFC 3339 in UTC; absent stays absent. */
 export function timeText(ms: number | undefined): string | undefined {
-  return ms === undefined || !Number.isFinite(ms) ? undefined : new Date(ms).toISOString();
+  return ms === undefined || !Number.isFinite(ms) ? undefined : new Date(Math.min(ms, LATEST_MS)).toISOString();
 }
 
 type Value = number | bigint;

@@ -2,6 +2,7 @@ import type { Allocation } from '../model/allocation.ts';
 import type { ActiveCondition, HealthState, IgnoredCondition } from '../model/health.ts';
 import type { DeviceState } from '../model/snapshot.ts';
 import { type Html, html } from './html.ts';
+import { timeText } from './names.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { REMEDY_TEXTS, STATE_WORDS } from './page-text.ts';
 import { durationText } from './units.ts';
@@ -62,7 +63,7 @@ function conditionLine(condition: ActiveCondition): Html {
 }
 
 function ignoredLine({ type, instance, ignoreReason, ignoredUntilMs }: IgnoredCondition): Html {
-  const until = new Date(ignoredUntilMs).toISOString().slice(0, 10);
+  const until = timeText(ignoredUntilMs)?.slice(0, 10);
   return html`<p class="condition soft">${instance === undefined ? type : `${type} (${instance})`} is ignored until ${until}: ${ignoreReason}</p>`;
 }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import { shared } from '../../src/model/shared-metrics.ts';
-import { readingName, readingViews } from '../../src/server/names.ts';
+import { readingName, readingViews, timeText } from '../../src/server/names.ts';
 import { snapshot, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { type Started, start } from './start.ts';
 
@@ -62,6 +62,12 @@ describe('health in the API', () => {
     const { health } = await get('/api/v1/devices/toy/toy-1');
     expect(health.ignored).toMatchObject([{ type: 'LinkNarrow', ignoreReason: 'known riser', ignoredUntil: '2026-04-01T00:00:00.000Z' }]);
     expect(health.transitions).toEqual({ degraded: 2, healthy: 1 });
+  });
+
+  it('writes the end of what is ignored for ever with a year of four digits, as RFC 3339 has it', () => {
+    expect([Date.parse('9999-12-31T00:00:00Z') + 86_400_000, 8.64e15, Number.MAX_VALUE].map(timeText)).toEqual(
+      Array(3).fill('9999-12-31T23:59:59.999Z'),
+    );
   });
 });
 

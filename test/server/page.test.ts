@@ -80,6 +80,15 @@ describe('the page of devices', () => {
     expect(await details.text()).not.toContain('<img');
   });
 
+  it('gives the day until which something is ignored, also where that is for ever', async () => {
+    const untilMs = Date.parse('9999-12-31T00:00:00Z') + 86_400_000;
+    const devices = snapshot.devices.map((one) => {
+      const ignored = one.verdict.ignored?.map((condition) => ({ ...condition, ignoredUntilMs: untilMs }));
+      return ignored === undefined ? one : { ...one, verdict: { ...one.verdict, ignored } };
+    });
+    expect((await page({ ...snapshot, devices })).text).toContain('LinkNarrow is ignored until 9999-12-31: known riser');
+  });
+
   it('says that there is nothing yet, or no device', async () => {
     expect((await page(undefined)).text).toContain('The first reading of the hardware is under way.');
     await started?.server.close();
