@@ -11,8 +11,6 @@ import { joinMetrics, LINE_FEED, type WrittenPage, writePage } from './written-p
 const TOGETHER_MS = 100;
 
 interface Written {
-  /** The page that this one is the end of. */
-  readonly shown: HardwarePage | undefined;
   /** Monotonic. */
   readonly atMs: number;
   readonly bytes: Promise<Buffer>;
@@ -24,6 +22,8 @@ export class AgentPage {
   readonly #clock: Clock;
   readonly #own = new ProcessFiles();
   readonly #written = new Map<Format, Written>();
+  /** The page that those are the end of. */
+  #shown: HardwarePage | undefined;
   /** The latest page, from which one with the same series is made. */
   #series: WrittenPage | undefined;
 
@@ -34,10 +34,14 @@ export class AgentPage {
 
   /** UTF-8, from the blank line after `shown` on; the same buffer for scrapes that come together. Nobody may change it. */
   after(shown: HardwarePage | undefined, format: Format): Promise<Buffer> {
+    if (shown !== this.#shown) {
+      this.#shown = shown;
+      this.#written.clear();
+    }
     const atMs = this.#clock.monotonic();
     const last = this.#written.get(format);
-    if (last !== undefined && last.shown === shown && atMs - last.atMs < TOGETHER_MS) return last.bytes;
-    const written: Written = { shown, atMs, bytes: this.#write(shown, format) };
+    if (last !== undefined && atMs - last.atMs < TOGETHER_MS) return last.bytes;
+    const written: Written = { atMs, bytes: this.#write(shown, format) };
     this.#written.set(format, written);
     // A failure is not kept.
     written.bytes.catch(() => {

@@ -1,7 +1,7 @@
 import type { Value } from '../model/metric.ts';
 
-/** The longest text of a number that is no `bigint`: `-1.2345678901234568e-300`. */
-const LONGEST = 24;
+/** The longest text of a number that is no `bigint`: `-0.0000012345678901234567`. */
+const LONGEST = 25;
 const ZERO = 48;
 const DIGITS = 7;
 const PART = 10 ** DIGITS;

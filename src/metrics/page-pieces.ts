@@ -7,11 +7,21 @@ const WORTH_A_PIECE_BYTES = 65_536;
 /** A metric that did not change in so many pages is one that stands still: errors come once and then not for weeks. */
 const STANDS_AFTER_PAGES = 30;
 
+/** A format that so many pages were not written in is asked for no more: somebody had a look once. */
+const FORGOTTEN_AFTER_PAGES = 30;
+
 /** Metrics from one place to another. */
 interface Piece {
   readonly from: number;
   readonly to: number;
   readonly bytes: Buffer;
+}
+
+interface Cut {
+  readonly page: WrittenPage;
+  readonly pieces: readonly Piece[];
+  /** The number of the page. */
+  readonly count: number;
 }
 
 /**
@@ -22,7 +32,7 @@ export class PagePieces {
   /** By the name of a metric the number of the page in which it was last seen to change. */
   readonly #changedAt = new Map<string, number>();
   #count = 0;
-  readonly #latest = new Map<Format, { readonly page: WrittenPage; readonly pieces: readonly Piece[] }>();
+  readonly #latest = new Map<Format, Cut>();
 
   /** HELP, TYPE and samples of all metrics as UTF-8, in order. Nobody may change them. */
   of(page: WrittenPage, format: Format): readonly Buffer[] {
@@ -33,7 +43,8 @@ export class PagePieces {
       const known = last?.pieces.find((piece) => piece.from === from && piece.to === to && areSame(page, last.page, piece));
       return known ?? { from, to, bytes: joinMetrics(page, format, from, to) };
     });
-    this.#latest.set(format, { page, pieces });
+    this.#latest.set(format, { page, pieces, count: this.#count });
+    for (const [other, { count }] of this.#latest) if (this.#count - count > FORGOTTEN_AFTER_PAGES) this.#latest.delete(other);
     return pieces.map(({ bytes }) => bytes);
   }
 

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import { HardwareSections } from '../../src/metrics/hardware-sections.ts';
@@ -224,6 +226,27 @@ describe('one snapshot', () => {
     show(asSent(snapshot));
     expect((await page.page('text')).kept).not.toBe(text);
     expect(textOf((await page.page('text')).kept)).toBe(textOf(text));
+  });
+
+  it('is not kept for a format that is asked for no more', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const { page, show } = following(snapshot);
+    const lookOnce = async (): Promise<readonly WeakRef<object>[]> => {
+      const shown = asSent(snapshot);
+      show(shown);
+      const { kept } = await page.page('text');
+      return [shown, kept, ...kept].map((part) => new WeakRef(part));
+    };
+    const seen = await lookOnce();
+    for (let turn = 0; turn < 40; turn += 1) {
+      show(asSent(snapshot));
+      await page.page('openmetrics');
+    }
+    // What a weak reference was made to is held until then.
+    await new Promise((resolve) => setImmediate(resolve));
+    collectGarbage();
+    expect(seen.map((one) => one.deref())).toEqual(seen.map(() => undefined));
   });
 
   it('does not change bytes that an earlier scrape still sends', async () => {
