@@ -35,7 +35,7 @@ export interface StepTime {
  * One condition, one step: rest → pending (holds, but not for `for` yet) → active → recovering (quiet, but not for
  * `recovery` yet) → rest. The five classes differ in their evidence and in what they mean to the verdict, not here.
  */
-export function stepCondition(
+function stepCondition(
   previous: ConditionState | undefined,
   evidence: Evidence,
   policy: Pick<ConditionPolicy, 'forMs' | 'recoveryMs'>,

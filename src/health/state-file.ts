@@ -13,7 +13,7 @@ export type StateRead =
 
 const FORMAT = 'device-agent-health';
 const VERSION = 1;
-export const MAX_STATE_BYTES = 16 * 1024 * 1024;
+const MAX_STATE_BYTES = 16 * 1024 * 1024;
 
 interface Header {
   readonly format: string;

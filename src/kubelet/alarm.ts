@@ -1,8 +1,5 @@
 import type { Clock } from '../host/clock.ts';
 
-/** Longer delays overflow a timer, which then fires at once. */
-const LONGEST_MS = 2_147_483_647;
-
 /** One thing to be done later; setting it again moves it. */
 export class Alarm {
   readonly #clock: Clock;
@@ -20,7 +17,7 @@ export class Alarm {
 
   set(delayMs: number): void {
     this.cancel();
-    this.#cancel = this.#clock.after(Math.min(LONGEST_MS, delayMs), () => {
+    this.#cancel = this.#clock.after(delayMs, () => {
       this.#cancel = undefined;
       this.#ring();
     });

@@ -50,7 +50,7 @@ export async function callFailure(path: string, method: string, error: CallError
 }
 
 /** Judges the status alone. */
-export function statusFailure(path: string, method: string, { code, details }: CallError): Failure {
+function statusFailure(path: string, method: string, { code, details }: CallError): Failure {
   const at = `${path}: ${method}: `;
   switch (code) {
     case status.DEADLINE_EXCEEDED:

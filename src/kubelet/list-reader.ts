@@ -37,14 +37,14 @@ export class ListReader {
   }
 
   /** Forgets what it was told: the next answer is read as if it were the first. */
-  forget(): void {
+  #forget(): void {
     this.#known = new Map();
     this.#parts = new Map();
     this.#count = -1;
   }
 
   #whole(bytes: Uint8Array): Attribution {
-    this.forget();
+    this.#forget();
     this.#latest = attributionFrom(ListPodResourcesResponse.decode(bytes));
     return this.#latest;
   }

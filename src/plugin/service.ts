@@ -3,7 +3,7 @@ import type { DevicePluginServer } from '../generated/deviceplugin/v1beta1/api.t
 import type { Clock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
 import { DurationTally } from '../model/duration-counts.ts';
-import { ListStream } from './list-stream.ts';
+import { type ListCall, ListStream } from './list-stream.ts';
 import { preferenceOf } from './preferred.ts';
 import { Refusal, type RefusalReason } from './refusal.ts';
 import type { Supply } from './supply.ts';
@@ -92,7 +92,7 @@ export class PluginService {
     for (const stream of [...this.#streams]) stream.drop();
   }
 
-  #open(call: ConstructorParameters<typeof ListStream>[0]): void {
+  #open(call: ListCall): void {
     const sending = (): (() => void) => {
       this.#lastUpdateMs = this.#parts.clock.now();
       return this.#timer('ListAndWatch');

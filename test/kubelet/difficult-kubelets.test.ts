@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { millis } from '../../src/model/duration.ts';
+import { hours, millis } from '../../src/model/duration.ts';
 import { KUBELET_RATE } from '../../src/simulator/kubelet/rate-limit.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { gpuPod, holders, makeNode } from './support/node.ts';
@@ -122,6 +122,21 @@ describe('a silent kubelet', () => {
     await kubelet.start();
     await poller.refresh();
     expect(holders(poller)).toEqual(['train/main=vendor.com/gpu:gpu-0']);
+  });
+
+  it('has it kept for a hold that is longer than a timer can be set', async () => {
+    const { kubelet, poller: makePoller } = makeNode();
+    await kubelet.start();
+    kubelet.admitPod(gpuPod('train', 'gpu-0'));
+    const clock = new ManualClock();
+    const poller = makePoller({ clock, options: { hold: hours(30 * 24) } });
+    await poller.refresh();
+    await kubelet.stop();
+    await poller.refresh();
+    clock.advance(hours(30 * 24) - 1);
+    expect(holders(poller)).toEqual(['train/main=vendor.com/gpu:gpu-0']);
+    clock.advance(1);
+    expect(holders(poller)).toEqual([]);
   });
 
   it('loses nothing when refreshes are rarer than the hold but succeed', async () => {
