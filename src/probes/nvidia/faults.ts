@@ -9,13 +9,14 @@ export function withFaults(
   problems: Problem[],
 ): readonly DeviceReport[] {
   for (const { pciAddress, fault, line, problem = 'gpu-unreadable' } of faults) {
+    if (fault === 'closed') problems.push({ code: 'no-permission', message: line });
     if (fault !== 'lost') continue;
     const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
     problems.push({ code: problem, message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
   }
   if (faults.length === 0) return reports;
   return reports.map((report) => {
-    const own = faults.filter(({ pciAddress }) => pciAddress === report.device.pciAddress);
+    const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
     if (own.length === 0) return report;
     const types = own.map(({ fault }) => (fault === 'lost' ? 'GpuLost' : 'InforomCorrupted'));
     const kept = report.findings.filter(({ type }) => !types.includes(type as 'GpuLost'));

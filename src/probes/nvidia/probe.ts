@@ -95,7 +95,7 @@ export class NvidiaProbe implements Probe {
     const { gpus, driver, cudaVersion } = this.#partsOf(log);
     this.#surroundings ??= new Surroundings(this.#host, gpus[0]?.memo && nativeFiles());
     if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
-    let isPartial = !isComplete;
+    let isPartial = !isComplete || faults.some(({ fault }) => fault === 'closed');
     const reports: DeviceReport[] = [];
     const round: RoundFacts = { isWhole, nowMs: this.#host.clock.monotonic(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
     for (const gpu of gpus) {

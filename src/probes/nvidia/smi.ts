@@ -34,6 +34,7 @@ const SENTENCES: readonly (readonly [RegExp, ProblemCode])[] = [
   [/Failed to initialize NVML/i, 'driver-unreachable'],
   [/couldn't find libnvidia-ml/i, 'library-not-found'],
   [/No devices were found/i, 'no-devices'],
+  [/Unable to determine the device handle.*Insufficient Permissions/i, 'no-permission'],
   [/Unable to determine the device handle/i, 'gpu-unreadable'],
 ];
 const STATUSES: Readonly<Record<number, ProblemCode>> = {
@@ -82,7 +83,8 @@ const firstLine = (text: string): string => (text.split('\n').find((line) => lin
 export interface SurplusFault {
   /** Normalized. */
   readonly pciAddress: string;
-  readonly fault: 'lost' | 'inforom';
+  /** `closed`: the command may not open it. */
+  readonly fault: 'lost' | 'inforom' | 'closed';
   readonly line: string;
   /** Default `gpu-unreadable`, of one that is lost. */
   readonly problem?: ProblemCode;
@@ -94,6 +96,7 @@ export function surplusFaults(surplus: string): readonly SurplusFault[] {
     const pciAddress = normalizePciAddress(/\b([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b/i.exec(line)?.[1] ?? '');
     if (pciAddress === undefined) return [];
     if (/infoROM is corrupted/i.test(line)) return [{ pciAddress, fault: 'inforom', line }];
-    return /Unable to determine the device handle/i.test(line) ? [{ pciAddress, fault: 'lost', line }] : [];
+    if (!/Unable to determine the device handle/i.test(line)) return [];
+    return [{ pciAddress, fault: /Insufficient Permissions/i.test(line) ? 'closed' : 'lost', line }];
   });
 }

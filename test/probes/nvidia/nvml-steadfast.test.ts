@@ -55,6 +55,14 @@ describe('a library that fails to count the GPUs', () => {
     expect(idsOf(await at(3_000))).toEqual(['01']);
   });
 
+  it('or to tell the version of the driver is asked again too', async () => {
+    const { node, at } = startedNode({ lines: ['fail.nvmlSystemGetDriverVersion = 999'], gpus: [hopper(0)] });
+    bind(node, 0);
+    expect(codesOf(await at(0))).toEqual(['driver-unreachable']);
+    node.write({ gpus: [hopper(0)] });
+    expect((await at(1_000)).reports[0]?.device.driver).toBe('590.44.01');
+  });
+
   it('gives no handle for a reason that concerns the node: that is said once', async () => {
     const { node, at } = startedNode({ gpus: [0, 1].map((index) => withLines(hopper(index), 'fail.nvmlDeviceGetHandleByIndex_v2 = 17')) });
     bind(node, 0);

@@ -207,6 +207,22 @@ describe('a GPU that is no longer shown', () => {
     expect(findingIn(reportOf(await machine.collect(), SECOND), 'GpuLost')).toMatchObject({ status: false });
   });
 
+  it('is neither lost nor missing when the line says that it may not be opened', async () => {
+    const machine = withHardware();
+    machine.show(TWO);
+    await machine.collect();
+    machine.show(documentText(gpuText()));
+    machine.smi(
+      `echo "Unable to determine the device handle for GPU1: 0000:11:00.0: Insufficient Permissions"; cat '${machine.root}/bin/document.xml'; exit 4`,
+    );
+    for (let read = 0; read < 2; read += 1) {
+      const collection = await machine.collect();
+      expect(collection.complete).toBe(false);
+      expect(collection.reports.map(({ device }) => device.id)).toEqual([FIRST]);
+      expect(collection.problems).toMatchObject([{ code: 'no-permission' }]);
+    }
+  });
+
   it('is lost when it stops the whole command, while the others are only not read', async () => {
     const machine = withHardware();
     machine.show(TWO);

@@ -90,6 +90,7 @@ describe('the lines around the document', () => {
     ],
     ['Unable to determine the device handle for GPU0: 0000:34:00.0: Unknown Error', '0000:34:00.0', 'lost'],
     ['Unable to determine the device handle for GPU0: 00000008:01:00.0: Unknown Error', '0008:01:00.0', 'lost'],
+    ['Unable to determine the device handle for GPU 0000:34:00.0: Insufficient Permissions', '0000:34:00.0', 'closed'],
     ['WARNING: infoROM is corrupted at gpu 0000:0B:00.0', '0000:0b:00.0', 'inforom'],
   ])('%s', (line, pciAddress, fault) => {
     expect(surplusFaults(`aside\n  ${line}  \n`)).toEqual([{ pciAddress, fault, line }]);

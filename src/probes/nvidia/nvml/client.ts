@@ -39,6 +39,9 @@ export interface Client {
   readonly elements: { readonly log: Element; readonly gpus: readonly Gpu[] };
 }
 
+const DRIVER_VERSION = 'nvmlSystemGetDriverVersion';
+const DRIVER_VERSION_LENGTH = 80;
+
 /** Starts the library and finds what it knows. */
 export class ClientStarter {
   readonly #library: Library;
@@ -72,7 +75,8 @@ export class ClientStarter {
   }
 
   #look(): Client | Refusal {
-    const driver = this.#systemText('nvmlSystemGetDriverVersion');
+    const driver = this.#driverVersion();
+    if (typeof driver === 'number') return { code: driver, symbol: DRIVER_VERSION };
     const bound = bindAll(this.#library, this.#scratch, driver ?? '', this.#isActivityWanted);
     const symbol = 'nvmlDeviceGetCount_v2';
     const code = this.#library.call(symbol, 'p', this.#scratch.address);
@@ -121,9 +125,11 @@ export class ClientStarter {
     return { '@id': busId, 'pci/pci_bus_id': busId, 'pci/pci_device_id': `0x${pciDevice}` };
   }
 
-  #systemText(symbol: string): string | undefined {
-    const code = this.#library.call(symbol, 'pu', this.#scratch.address, 80);
-    return code === CODE.success ? this.#scratch.text(0, 80) : undefined;
+  /** On it hangs what the rest means. The code, where the driver failed to tell; undefined where it does not tell. */
+  #driverVersion(): string | number | undefined {
+    const code = this.#library.call(DRIVER_VERSION, 'pu', this.#scratch.address, DRIVER_VERSION_LENGTH);
+    if (code === CODE.success) return this.#scratch.text(0, DRIVER_VERSION_LENGTH);
+    return kindOf(code) === 'absent' ? undefined : code;
   }
 
   /** The first form of the call: the second looks for another library, which may not be mounted. */
