@@ -41,4 +41,11 @@ ul.plain { list-style: none; margin: 0; padding: 0; }
 .unknown.state::before { background: none; border: 2px solid currentColor; }
 .condition { margin: .25rem 0 0; max-width: 30rem; overflow-wrap: anywhere; }
 code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  table, tbody { display: block; }
+  thead { display: none; }
+  tr { display: flex; flex-wrap: wrap; gap: .25rem 1rem; padding: .6rem .8rem; border-top: 1px solid var(--line); }
+  tr:first-child { border-top: 0; }
+  th, td { min-width: 0; padding: 0; border: 0; overflow-wrap: anywhere; }
+}
 `;

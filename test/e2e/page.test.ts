@@ -39,6 +39,12 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
       await page.getByRole('link', { name: 'mlx5_0', exact: true }).click();
       await page.waitForURL(/\/devices\/infiniband\/mlx5_0$/);
       expect(await page.getByText('0000:10:00.0').count()).toBeGreaterThan(0);
+      await page.setViewportSize({ width: 375, height: 800 });
+      for (const path of ['', '/devices/infiniband/mlx5_0', '/devices/fpga/0010%3A21%3A00.0']) {
+        await page.goto(demo.url + path);
+        const beyond = '[...document.querySelectorAll("html, .scroll")].filter((one) => one.scrollWidth > one.clientWidth).length';
+        expect(await page.evaluate(beyond), `nothing of "${path}" is to be looked for at the side on a phone`).toBe(0);
+      }
       expect(complaints, 'the content security policy blocks nothing of the page').toEqual([]);
     } finally {
       await browser.close();
