@@ -1,0 +1,77 @@
+import { readdirSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { ReadGuard } from '../../../src/host/read-guard.ts';
+import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import { hours, minutes } from '../../../src/model/duration.ts';
+import { seeded } from '../../agent/random-collections.ts';
+import { probeRoot } from './machines.ts';
+import { RandomTree } from './random-tree.ts';
+
+const TURNS = 7;
+/** Longer than any kernel's tick, of which the times of directories are made. */
+const TICK_MS = 12;
+const pass = (ms: number): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+const openFiles = (): number => readdirSync('/proc/self/fd').length;
+
+afterEach(() => void vi.restoreAllMocks());
+
+/** Everything but what a probe tells of a device only after it has watched it for a while. */
+function toldOf({ reports }: Collection) {
+  return reports.map(({ device, readings, findings }) => ({
+    device,
+    readings: [...readings],
+    findings: findings
+      .filter(({ type, instance }) => type !== 'RateDegraded' && instance?.endsWith('/observed') !== true)
+      .map((finding) => (finding.type === 'PortDown' ? { type: finding.type, instance: finding.instance } : finding)),
+  }));
+}
+
+const seriesOf = (report: DeviceReport) =>
+  new Map([...report.readings].map(({ metric, labels, value }) => [`${metric}${JSON.stringify(labels)}`, { value, port: labels?.port }]));
+
+/** What is read at every look: no value of another port or device, none of before. What was found missing may be looked for later. */
+function expectNothingOld(long: Collection, fresh: Collection, what: string): void {
+  expect(
+    long.reports.map(({ device }) => device.id),
+    what,
+  ).toEqual(fresh.reports.map(({ device }) => device.id));
+  for (const [at, report] of fresh.reports.entries()) {
+    const now = seriesOf(report);
+    const ports = new Set([...now.values()].map(({ port }) => port));
+    for (const [series, { value, port }] of seriesOf(long.reports[at] as DeviceReport)) {
+      // Another file of the same series stands in for one that is left alone for an hour.
+      const isSlow = /_info|pcie|unreadable|received_bytes/.test(series) || !ports.has(port);
+      if (!isSlow && value !== now.get(series)?.value) expect(value, `${what}: ${report.device.id} ${series}`).toBe(now.get(series)?.value);
+    }
+  }
+}
+
+describe('a probe that has read a tree for a while', () => {
+  it.each(Array.from({ length: 16 }, (_, seed) => seed + 1))('tells what one tells that just began (seed %i)', (seed) => {
+    const pick = seeded(seed);
+    const before = openFiles();
+    const tree = new RandomTree(pick);
+    // Half of the time nothing counts as made just now, of which all is looked up at each turn.
+    const isOld = seed % 2 === 0;
+    if (isOld) vi.spyOn(Date, 'now').mockImplementation(() => performance.timeOrigin + performance.now() + hours(1));
+    const options = { 'kept-files': ['-1', '-1', '6', '64'][pick(4)] as string };
+    const long = probeRoot(tree.root, options, pick(2) === 0 ? new ReadGuard() : undefined);
+    long.clock.nowMs = 1;
+    for (let turn = 0; turn < TURNS; turn += 1) {
+      if (isOld) pass(TICK_MS);
+      for (let changes = pick(6); changes > 0; changes -= 1) tree.change();
+      const isSlow = pick(2) === 0;
+      long.clock.nowMs += isSlow ? hours(1) + minutes(1) : 1_000;
+      const told = long.collect();
+      const probe = probeRoot(tree.root, { 'kept-files': '0' });
+      const fresh = probe.collect();
+      const what = `turn ${turn} after ${tree.done.slice(-12).join('; ')}`;
+      if (!isSlow) expectNothingOld(told, fresh, what);
+      else if (!isDeepStrictEqual(toldOf(told), toldOf(fresh))) expect(toldOf(told), what).toEqual(toldOf(fresh));
+    }
+    void long.probe.close?.();
+    tree.remove();
+    expect(openFiles()).toBe(before);
+  });
+});
