@@ -82,6 +82,22 @@ describe('a GPU that cannot be read at the start', () => {
     expect(idsOf(await at(300_000))).toEqual(['01', '02']);
   });
 
+  it('is looked for ever more rarely, since each look disturbs the others', async () => {
+    const dead = withLines(hopper(1), 'fail.nvmlDeviceGetHandleByIndex_v2 = 15');
+    const { node, at } = startedNode({ gpus: [hopper(0), dead] });
+    const minutes = (count: number): Promise<Collection> => at(count * 60_000);
+    for (const passed of [0, 5, 15]) expect(idsOf(await minutes(passed))).toEqual(['01']);
+    node.write({ gpus: [hopper(0), hopper(1)] });
+    expect(idsOf(await minutes(34))).toEqual(['01']);
+    expect(idsOf(await minutes(35))).toEqual(['01', '02']);
+    // What is sound for a while is looked for at once when it is lost again.
+    await minutes(41);
+    node.write({ gpus: [hopper(0), withLines(hopper(1), 'lost_after = 0')] });
+    await minutes(42);
+    node.write({ gpus: [hopper(0), dead] });
+    expect(codesOf(await minutes(43))).toEqual(['gpu-unreadable']);
+  });
+
   it.each([
     [15, 'gpu-unreadable'],
     [8, 'insufficient-power'],

@@ -30,6 +30,8 @@ export type NvmlResult = NvmlDocument | { readonly problem: { readonly code: Pro
 
 /** A GPU that is lost, or gave no handle, comes back only to a library that was started anew, which disturbs the others: rarely. */
 const RESTART_FOR_LOST_MS = 300_000;
+/** Each start that did not bring it back doubles the wait for the next, up to some three hours. */
+const MOST_DOUBLINGS = 5;
 /** The GPUs that the kernel's driver has. */
 const BOUND = 'driver/nvidia/gpus';
 
@@ -47,6 +49,8 @@ export class Machine {
   readonly #wanted: Wanted;
   readonly #starter: ClientStarter;
   readonly #addresses = new Set<string>();
+  /** Starts that did not bring back what was lost. */
+  #vainStarts = 0;
   #running: Running | undefined;
 
   constructor(library: Library, host: Host, wanted: Wanted) {
@@ -151,11 +155,19 @@ export class Machine {
   #isLostForLong(nowMs: number): boolean {
     const running = this.#running;
     if (running === undefined || nowMs - running.startedAtMs < RESTART_FOR_LOST_MS) return false;
-    // A GPU that the agent may not open stays closed to it.
-    if (running.unreadable.some(({ code }) => code !== CODE.noPermission)) return true;
-    return running.gpus.some(({ gpu }) => gpu.faults.has(CODE.gpuIsLost));
+    if (!isAnyLost(running)) {
+      this.#vainStarts = 0;
+      return false;
+    }
+    if (nowMs - running.startedAtMs < RESTART_FOR_LOST_MS * 2 ** this.#vainStarts) return false;
+    this.#vainStarts = Math.min(this.#vainStarts + 1, MOST_DOUBLINGS);
+    return true;
   }
 }
+
+/** A GPU that the agent may not open stays closed to it. */
+const isAnyLost = ({ gpus, unreadable }: Running): boolean =>
+  unreadable.some(({ code }) => code !== CODE.noPermission) || gpus.some(({ gpu }) => gpu.faults.has(CODE.gpuIsLost));
 
 interface Running extends Omit<Client, 'events'> {
   events: EventSet | undefined;
