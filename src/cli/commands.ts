@@ -20,7 +20,7 @@ export interface CommandSpec {
 export const commands: readonly CommandSpec[] = [
   {
     name: 'serve',
-    summary: 'Run the agent until SIGTERM or SIGINT.',
+    summary: 'Run the agent until SIGTERM, SIGINT or SIGHUP.',
     examples: ['device-agent serve', 'device-agent serve --refresh.interval=5s --no-probe.fpga --log.format=json'],
     load: async () => (await import('./serve.ts')).runServe,
   },
@@ -38,7 +38,8 @@ export const commands: readonly CommandSpec[] = [
     options: [{ flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' }],
     notes: `A running agent is asked at --web.listen-address: its verdicts have a history. Without one everything is read once, and one
 reading tells less: growth of a counter needs two, and what must hold for a while before it counts does not count yet.
-The line has 80 bytes at most, for that is where node-problem-detector cuts; -o text has the rest.`,
+The line has 80 bytes at most, for that is where node-problem-detector cuts; -o text has the rest.
+Wrong usage is status 2 here too, for then health is not known; nothing but sick hardware is 1.`,
     examples: ['device-agent health', 'device-agent health --device=mlx5_0', 'device-agent health -o text'],
     load: async () => (await import('./health.ts')).runHealth,
   },

@@ -8,7 +8,7 @@ import { readVersion } from './version.ts';
 /** The promise is to be gone within five seconds of the signal; the last part of it is for leaving. */
 const STOP_MS = 4_000;
 
-/** Runs the agent until SIGTERM or SIGINT. */
+/** Runs the agent until a signal asks it to stop. */
 export async function runServe({ configuration, families, logger }: CommandContext): Promise<Ending> {
   const { version, nodeVersion } = readVersion();
   const signal = stopSignal();

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckResult } from '../../../src/cli/doctor/check.ts';
 import { ListPodResourcesResponse, PodResourcesListerService } from '../../../src/generated/podresources/v1/api.ts';
 import { familyLoaders } from '../../../src/probes/families.ts';
+import { serve } from '../../support/serve.ts';
 import { run } from '../command-line.ts';
 
 const probesOff = Object.keys(familyLoaders).map((family) => `--no-probe.${family}`);
@@ -146,6 +147,16 @@ describe('doctor', () => {
     const { result } = await doctor(`--config.file=${config}`, `--plugin.dir=${folder}/kubelet`, ...absolute);
     const { status, detail } = result('plugin-directory') as CheckResult;
     expect({ status, detail }).toEqual({ status: expected.status, detail: expect.stringContaining(String(expected.detail)) });
+  });
+
+  it('takes an address for good that a running agent listens on', async () => {
+    const agent = await serve([`--path.sysfs=${folder}/sys`, '--state.file=', ...probesOff]);
+    try {
+      const { result } = await doctor(`--web.listen-address=${new URL(agent.url).host}`);
+      expect(result('listen-address')).toMatchObject({ status: 'ok', detail: expect.stringMatching(/is in use by a running agent$/) });
+    } finally {
+      await agent.stop();
+    }
   });
 
   it('finds an address that something else listens on', async () => {
