@@ -128,8 +128,8 @@ describe('a snapshot made of what changed', () => {
         inputs(({ plain }) => copied(plain)),
         nowMs,
       );
-      if (!isDeepStrictEqual(one, other)) expect(one, `turn ${turn}`).toEqual(other);
-      if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toEqual(others);
+      if (!isDeepStrictEqual(one, other)) expect(one, `turn ${turn}`).toStrictEqual(other);
+      if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toStrictEqual(others);
       shown = one;
       expect(await page.devices(), `turn ${turn}`).toBe(await exposition(() => other).devices());
     }

@@ -39,7 +39,7 @@ const isSame = (a: Collection, b: Collection): boolean =>
 
 /** Only what differs is worth the making of a list. */
 function same(arrived: Collection, told: Collection, what: string): void {
-  if (!isDeepStrictEqual(arrived, told)) expect(arrived, what).toEqual(told);
+  if (!isDeepStrictEqual(arrived, told)) expect(arrived, what).toStrictEqual(told);
 }
 
 describe('collections that follow each other in any order', () => {
