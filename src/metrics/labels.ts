@@ -20,7 +20,7 @@ export function joinLabels(first: LabelText, second: LabelText): LabelText {
 }
 
 /** Backslash, quote and line feed are the three characters that both text formats escape in a label value. */
-export function escapeLabelValue(value: string): string {
+function escapeLabelValue(value: string): string {
   return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`)) : value;
 }
 

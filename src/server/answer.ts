@@ -9,7 +9,7 @@ const compress = promisify(gzip);
 /** Below this a compressed answer saves nothing. */
 export const WORTH_COMPRESSING_BYTES = 1_024;
 
-export const JSON_TYPE = 'application/json; charset=utf-8';
+const JSON_TYPE = 'application/json; charset=utf-8';
 export const TEXT_TYPE = 'text/plain; charset=utf-8';
 export const HTML_TYPE = 'text/html; charset=utf-8';
 
