@@ -2,7 +2,7 @@ import type { Device } from '../model/device.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Verdict } from '../model/health.ts';
 import { createClockKeeper } from './clock-keeper.ts';
-import { conditionEvent } from './event-text.ts';
+import { endingEvents } from './event-text.ts';
 import { EventRing } from './events.ts';
 import { type JudgedDevice, judgeDevice } from './judge-device.ts';
 import { carriedOver, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
@@ -175,18 +175,13 @@ function isForgotten(memory: DeviceMemory, policy: HealthPolicy, nowMs: number):
 }
 
 /** Ends what was raised, so that a device that returns after all begins anew. */
-function forget(key: string, memory: DeviceMemory, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
-  const { device, conditions } = memory;
-  const context = {
-    key,
-    device,
-    holders: [],
-    policy,
-    nowMs,
-    policyOf: (name: { readonly type: string; readonly instance?: string }) =>
-      conditionPolicy(policy, device.family, name.type, name.instance),
-  };
-  return Object.values(conditions)
-    .filter((state) => state.phase !== 'pending')
-    .map((state) => conditionEvent(context, 'cleared', { ...state, message: 'the device is no longer listed' }));
+function forget(
+  key: string,
+  { device, conditions }: DeviceMemory,
+  policy: HealthPolicy,
+  nowMs: number,
+): readonly Omit<HealthEvent, 'id'>[] {
+  const policyOf = (name: { readonly type: string; readonly instance?: string }) =>
+    conditionPolicy(policy, device.family, name.type, name.instance);
+  return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device is no longer listed');
 }

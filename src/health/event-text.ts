@@ -36,6 +36,17 @@ export function conditionEvent(context: EventContext, transition: 'raised' | 'cl
   };
 }
 
+/** Ends whatever counts of a device that is not there any more. */
+export function endingEvents(
+  context: EventContext,
+  conditions: Readonly<Record<string, ConditionState>>,
+  message: string,
+): readonly Unnumbered[] {
+  return Object.values(conditions)
+    .filter((state) => state.phase !== 'pending')
+    .map((state) => conditionEvent(context, 'cleared', { ...state, message }));
+}
+
 /** A verdict that changes, told by the condition that leads the new one. */
 export function stateEvent(context: EventContext, from: HealthState, verdict: Verdict): Unnumbered {
   const base = { ...common(context), transition: 'state' as const, from, to: verdict.state };

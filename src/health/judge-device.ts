@@ -1,10 +1,11 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceReport } from '../model/collection.ts';
+import { type Device, isOtherDevice } from '../model/device.ts';
 import { formatDuration, millis } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { HealthState, Severity, Verdict } from '../model/health.ts';
 import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
-import { conditionEvent, stateEvent } from './event-text.ts';
+import { conditionEvent, endingEvents, stateEvent } from './event-text.ts';
 import { type EvidenceOutput, evidenceOf, mergeEvidence, nothingKnown } from './evidence.ts';
 import { type Activations, canFlap, flappingEvidence, flappingPolicy, nextActivations } from './flapping.ts';
 import { asKept, levelsOf } from './levels.ts';
@@ -41,12 +42,14 @@ type ConditionName = { readonly type: string; readonly instance?: string };
 
 /** Judges one device: what was remembered and what was read now, by the policy, at one time. Pure. */
 export function judgeDevice(
-  previous: DeviceMemory | undefined,
+  remembered: DeviceMemory | undefined,
   input: JudgedDevice,
   policy: HealthPolicy,
   time: StepTime,
 ): DeviceJudgement {
   const { device } = input.report;
+  const isOther = remembered !== undefined && isOtherDevice(remembered.device, device);
+  const previous = isOther ? ofNameAlone(remembered, device) : remembered;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
   const presence = presenceOf(input, previous, policy, time.nowMs);
   const facts = readFacts(previous, input, presence, policyOf, time.nowMs);
@@ -66,7 +69,8 @@ export function judgeDevice(
   const { transitions, from } = transition(previous, judged.verdict);
   const verdict = { ...judged.verdict, transitions };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
-  const events = changes.map(({ change, state }) => conditionEvent(context, change, state));
+  const ended = isOther ? endingEvents(context, remembered.conditions, 'its name stands for another device now') : [];
+  const events = [...ended, ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const memory: DeviceMemory = {
     device,
@@ -80,6 +84,12 @@ export function judgeDevice(
     activations: flaps.activations,
   };
   return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, presence.dueMs) };
+}
+
+/** What stays when the name has come to stand for another device: its history is its own. A card that moved to another slot keeps its levels. */
+function ofNameAlone({ device, listedAtMs, verdict, transitions, levels }: DeviceMemory, { uuid }: Device): DeviceMemory {
+  const kept = levels === undefined || uuid === undefined ? {} : { levels };
+  return { device, listedAtMs, verdict, transitions, conditions: {}, rates: {}, ...kept, activations: {} };
 }
 
 interface Presence {

@@ -1,5 +1,5 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { Device } from '../model/device.ts';
+import { type Device, isOtherDevice } from '../model/device.ts';
 import type { Value } from '../model/metric.ts';
 import type { Readings } from '../model/readings.ts';
 import type { ContainerReadings } from '../model/snapshot.ts';
@@ -50,7 +50,7 @@ export class HolderCounters {
   /** To be called before they are asked for: when the device's name has come to stand for another one, they begin anew. */
   countAt(device: Device): void {
     if (device === this.#device) return;
-    if (this.#device !== undefined && isAnother(this.#device, device)) {
+    if (this.#device !== undefined && isOtherDevice(this.#device, device)) {
       this.#counters.clear();
       this.told = undefined;
     }
@@ -112,11 +112,6 @@ export class ContainerCounters {
     return counters;
   }
 }
-
-/** By what stays with a device whatever it is called. */
-const isAnother = (a: Device, b: Device): boolean => areDifferent(a.pciAddress, b.pciAddress) || areDifferent(a.uuid, b.uuid);
-
-const areDifferent = (a: string | undefined, b: string | undefined): boolean => a !== undefined && b !== undefined && a !== b;
 
 const exact = (value: Value): boolean => typeof value === 'bigint' || Number.isInteger(value);
 

@@ -34,3 +34,11 @@ export interface Device {
 export function deviceKey(device: Pick<Device, 'family' | 'id'>): string {
   return `${device.family}/${device.id}`;
 }
+
+/** Whether a name has come to stand for another device, by what stays with a device whatever it is called. */
+export function isOtherDevice(before: Pick<Device, 'pciAddress' | 'uuid'>, now: Pick<Device, 'pciAddress' | 'uuid'>): boolean {
+  return areDifferent(before.pciAddress, now.pciAddress) || areDifferent(before.uuid, now.uuid);
+}
+
+/** What is not told now may be told later. */
+const areDifferent = (a: string | undefined, b: string | undefined): boolean => a !== undefined && b !== undefined && a !== b;
