@@ -49,6 +49,12 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
     expect(own).toEqual(expect.arrayContaining(['main.js', 'probe-worker.js', 'facts-process.js', 'node_modules', 'package.json']));
   });
 
+  it('has the program in its path, for whoever looks into a running container', ({ skip }) => {
+    skip(whyNot !== undefined);
+    const [program = '', ...words] = images.inContainer(IMAGE, ['device-agent', 'version']);
+    expect(execFileSync(program, words, { encoding: 'utf8' })).toMatch(/^device-agent \d+\.\d+\.\d+ /);
+  });
+
   it('reads the host by what is mounted, is scraped, and ends on SIGTERM', async ({ skip }) => {
     skip(whyNot !== undefined);
     for (const path of ['sys', 'proc']) mkdirSync(join(directory, path));

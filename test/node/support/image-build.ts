@@ -39,18 +39,19 @@ export class ImageBuild {
       [process.execPath, '/usr/bin/node'],
       ['/bin/sh', '/bin/sh'],
       ['/usr/bin/env', '/usr/bin/env'],
+      ['/bin/ln', '/bin/ln'],
     ] as const) {
       for (const library of execFileSync('ldd', [from], { encoding: 'utf8' }).match(/\/\S+/g) ?? []) place(library, join(files, library));
       place(from, join(files, to));
     }
     place(npm, join(files, 'usr/lib/npm'));
     if (existsSync(CERTIFICATES)) place(CERTIFICATES, join(files, CERTIFICATES));
-    mkdirSync(join(files, 'tmp'));
+    for (const folder of ['tmp', 'usr/local/bin']) mkdirSync(join(files, folder), { recursive: true });
     symlinkSync('../lib/npm/bin/npm-cli.js', join(files, 'usr/bin/npm'));
     const container = this.run('from', 'scratch').trim();
     this.run('copy', '--quiet', container, files, '/');
     const variables = [
-      'PATH=/usr/bin:/bin',
+      'PATH=/usr/local/bin:/usr/bin:/bin',
       'npm_config_cache=/npm',
       ...(existsSync(CERTIFICATES) ? [`NODE_EXTRA_CA_CERTS=${CERTIFICATES}`] : []),
     ];
