@@ -13,8 +13,9 @@ import type { HealthEvent } from '../../src/model/events.ts';
 import type { ConditionSpec, Verdict } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { type Choose, seeded } from '../support/seeded.ts';
 import { allocation, familyState, podResources } from '../support/snapshots.ts';
-import { type Choose, copied, RandomProbe, seeded } from './random-collections.ts';
+import { copied, RandomProbe } from './random-collections.ts';
 
 const FAMILIES = ['toy', 'wire'];
 const TURN_MS = 1_000;

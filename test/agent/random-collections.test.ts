@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { CollectionDecoder, type CollectionDelta, CollectionEncoder } from '../../src/agent/collection-delta.ts';
 import { SharedBoard } from '../../src/agent/shared-board.ts';
 import type { Collection } from '../../src/model/collection.ts';
-import { copied, RandomProbe, seeded } from './random-collections.ts';
+import { seeded } from '../support/seeded.ts';
+import { copied, RandomProbe } from './random-collections.ts';
 
 const TURNS = 200;
 /** So few that now and then more changes than fits. */

@@ -2,17 +2,7 @@ import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Finding } from '../../src/model/health.ts';
 import type { SeriesId, Value } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
-
-export type Choose = (below: number) => number;
-
-/** A small generator with a seed, so that a failure can be repeated. */
-export function seeded(seed: number): Choose {
-  let state = (seed * 2_654_435_761) >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
+import type { Choose } from '../support/seeded.ts';
 
 /**
  * What a probe could tell, one read after the other: most of it as before, now as the same objects, now made anew. Devices come, go and

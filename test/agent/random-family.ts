@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { Host } from '../../src/host/host.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { Probe } from '../../src/probes/family.ts';
-import { type Choose, RandomProbe, seeded } from './random-collections.ts';
+import { type Choose, seeded } from '../support/seeded.ts';
+import { RandomProbe } from './random-collections.ts';
 
 /** How one read ends. `hangs`: in the kernel, until somebody writes. */
 export type Way = 'at once' | 'later' | 'throws' | 'hangs';

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HealthState } from '../../src/model/health.ts';
+import { seededRandom } from '../support/seeded.ts';
 import { seriesValue } from '../support/serve.ts';
 import { HCA, NAMES, POLICIES, TroubledNode } from './troubled-node.ts';
 
@@ -102,7 +103,7 @@ async function anything(node: TroubledNode, random: () => number): Promise<strin
 
 describe('one verdict', () => {
   it('is what metrics, API, pages, events, log, command and kubelet tell, whatever happens and whatever is configured', async () => {
-    const random = seeded(2);
+    const random = seededRandom(2);
     troubled = new TroubledNode();
     const node = troubled;
     await node.node.start();
@@ -113,14 +114,3 @@ describe('one verdict', () => {
     }
   }, 180_000);
 });
-
-/** Mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

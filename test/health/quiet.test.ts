@@ -3,6 +3,7 @@ import { createHealthEngine } from '../../src/health/engine.ts';
 import type { JudgedDevice } from '../../src/health/judge-device.ts';
 import { deviceKey } from '../../src/model/device.ts';
 import type { ConditionSpec, Finding } from '../../src/model/health.ts';
+import { seededRandom } from '../support/seeded.ts';
 import { device, policyFor, START, spec } from './one-device.ts';
 
 const SPECS: readonly ConditionSpec[] = [
@@ -12,14 +13,6 @@ const SPECS: readonly ConditionSpec[] = [
   spec('Stuck', { class: 'rate', threshold: { growth: 3, windowMs: 600_000 } }),
 ];
 const POLICY = policyFor(SPECS, {});
-
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) | 0;
-    return (state >>> 0) / 2 ** 32;
-  };
-}
 
 /** Devices that mostly say what they said before, as sound hardware does. */
 class Devices {
@@ -61,7 +54,7 @@ class Devices {
 
 describe('a device that says what it said before', () => {
   it.each(Array.from({ length: 40 }, (_, seed) => seed))('is judged as if all was said anew (life %i)', (seed) => {
-    const random = randomOf(seed + 1);
+    const random = seededRandom(seed + 1);
     const devices = new Devices(random);
     const sparing = createHealthEngine({ policy: POLICY });
     const thorough = createHealthEngine({ policy: POLICY });

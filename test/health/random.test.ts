@@ -6,6 +6,7 @@ import { conditionKey, type HealthMemory } from '../../src/health/memory.ts';
 import { deviceKey } from '../../src/model/device.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
+import { seededRandom } from '../support/seeded.ts';
 import { device, policyFor, START, spec } from './one-device.ts';
 
 const SPECS: readonly ConditionSpec[] = [
@@ -24,17 +25,6 @@ const POLICY = policyFor(SPECS, {
 });
 const FATAL = new Set(['unhealthy']);
 
-/** Small, seeded, good enough to vary sequences. */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Three devices that live a random life; every step is checked. */
 class Life {
   readonly random: () => number;
@@ -50,7 +40,7 @@ class Life {
   lastId = 0;
 
   constructor(seed: number) {
-    this.random = randomOf(seed);
+    this.random = seededRandom(seed);
   }
 
   chance(share: number): boolean {
@@ -161,7 +151,7 @@ describe('whatever happens', () => {
 
   it('judging again at the moment it was asked for, and not before, changes nothing that a judgement in between would have', () => {
     for (let seed = 1; seed <= 20; seed += 1) {
-      const random = randomOf(seed);
+      const random = seededRandom(seed);
       const sparse = createHealthEngine({ policy: POLICY });
       const dense = createHealthEngine({ policy: POLICY });
       const stories: string[][] = [[], []];

@@ -8,8 +8,9 @@ import { type Format, renderPage } from '../../src/metrics/render.ts';
 import type { Reading } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
+import { seeded } from '../support/seeded.ts';
 import { device } from '../support/snapshots.ts';
-import { randomSnapshot, seeded } from './random-snapshot.ts';
+import { randomSnapshot } from './random-snapshot.ts';
 import { families, snapshot, state, stats } from './sample.ts';
 
 const FORMATS: readonly Format[] = ['text', 'openmetrics'];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { roomFor, writeValue } from '../../src/metrics/number-text.ts';
 import type { Value } from '../../src/model/metric.ts';
-import { seeded } from './random-snapshot.ts';
+import { seeded } from '../support/seeded.ts';
 
 function written(value: Value): string {
   const target = Buffer.alloc(roomFor(value) + 3, '.');

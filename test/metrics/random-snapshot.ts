@@ -3,15 +3,6 @@ import type { Snapshot } from '../../src/model/snapshot.ts';
 import { device } from '../support/snapshots.ts';
 import { snapshot, state } from './sample.ts';
 
-/** A small generator with a seed, so that a failure can be repeated. */
-export function seeded(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    return (state >>> 8) % below;
-  };
-}
-
 /** Devices that come, go and change places, with readings that do so too. */
 export function randomSnapshot(pick: (below: number) => number): Snapshot {
   const value = (): number | bigint => [0, pick(3), pick(1_000) / 8, BigInt(pick(99)) << 60n, Number.NaN, -1][pick(6)] as number | bigint;

@@ -3,6 +3,7 @@ import type { Preference } from '../../src/model/plugin-resource.ts';
 import { takeInventory, tellByState } from '../../src/plugin/inventory.ts';
 import { nearness, placementsOf } from '../../src/plugin/placement.ts';
 import { type PreferenceRequest, preferenceOf, preferredIds } from '../../src/plugin/preferred.ts';
+import { seededRandom } from '../support/seeded.ts';
 import { deviceState, TOY } from './support.ts';
 
 /**
@@ -193,7 +194,7 @@ describe('5,000 places', () => {
 
 describe('10,000 random requests', () => {
   it('are answered with a subset of the right size that has the fixed ones, and always alike', { timeout: 60_000 }, () => {
-    const random = seeded(20_260_131);
+    const random = seededRandom(20_260_131);
     const below = (limit: number): number => Math.floor(random() * limit);
     const preferences: readonly Preference[] = ['aligned', 'spread', 'packed', 'none'];
     for (let round = 0; round < 10_000; round += 1) {
@@ -230,14 +231,3 @@ describe('10,000 random requests', () => {
     }
   });
 });
-
-/** Mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let value = Math.imul(state ^ (state >>> 15), 1 | state);
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
-    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}

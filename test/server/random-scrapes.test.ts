@@ -5,8 +5,9 @@ import type { Clock } from '../../src/host/clock.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { randomSnapshot, seeded } from '../metrics/random-snapshot.ts';
+import { randomSnapshot } from '../metrics/random-snapshot.ts';
 import { families, snapshot as sample, stats } from '../metrics/sample.ts';
+import { seeded } from '../support/seeded.ts';
 import { type Started, start } from './start.ts';
 
 let started: Started | undefined;

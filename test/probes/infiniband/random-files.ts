@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Choose } from '../../agent/random-collections.ts';
+import type { Choose } from '../../support/seeded.ts';
 
 export const COUNTS = [
   '1\n',

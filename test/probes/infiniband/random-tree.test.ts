@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ReadGuard } from '../../../src/host/read-guard.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import { hours, minutes } from '../../../src/model/duration.ts';
-import { seeded } from '../../agent/random-collections.ts';
+import { seeded } from '../../support/seeded.ts';
 import { probeRoot } from './machines.ts';
 import { RandomTree } from './random-tree.ts';
 

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import type { Choose } from '../../agent/random-collections.ts';
+import type { Choose } from '../../support/seeded.ts';
 import { COUNTERS, COUNTS, DEVICE_FILES, ODD, PORT_FILES, writeSomehow } from './random-files.ts';
 
 const CLASS = 'sys/class/infiniband';

@@ -2,18 +2,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { createHost } from '../../../src/host/host.ts';
+import { seeded } from '../../support/seeded.ts';
 import { randomGpu, randomSupport, type Support } from './random-gpus.ts';
 import type { ScriptedNode } from './scripted-script.ts';
 import { byCommand, byLibrary, comparable, live, withoutPast } from './told-both-ways.ts';
-
-/** A small generator with a seed, so that a failure can be repeated. */
-function seeded(seed: number): (below: number) => number {
-  let state = Math.imul(seed, 2_654_435_761) >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    return (state >>> 8) % below;
-  };
-}
 
 const DRIVERS = ['580.105.08', '590.44.01', '615.71.01'];
 const ROUNDS = 4;
