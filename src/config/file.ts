@@ -1,6 +1,6 @@
-import { closeSync, openSync, readSync } from 'node:fs';
 import type { Document, LineCounter } from 'yaml';
 import { systemWords, UserError } from '../errors.ts';
+import { readStart } from '../host/file-start.ts';
 import { type Path, type Place, placeOf, placeOfKey } from './places.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';
@@ -39,19 +39,6 @@ function readText(file: string, origin: string): string {
     throw new UserError('config-file-unreadable', { file, origin, problem: systemWords(error) }, error);
   }
   throw new UserError('config-file-unreadable', { file, origin, problem: `larger than ${MAX_FILE_BYTES} bytes` });
-}
-
-/** So many bytes, or all that there are: of a file, a pipe or a device that never ends. */
-function readStart(file: string, most: number): Buffer {
-  const bytes = Buffer.alloc(most);
-  const descriptor = openSync(file, 'r');
-  try {
-    let length = 0;
-    for (let read = -1; read !== 0; length += read) read = readSync(descriptor, bytes, length, most - length, null);
-    return bytes.subarray(0, length);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 type CheckedText =

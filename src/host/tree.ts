@@ -1,5 +1,6 @@
 import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { readStart } from './file-start.ts';
 import type { ReadGuard } from './read-guard.ts';
 
 /** Outcome of reading one small file: its text, or the errno name (`ENOENT`, `EINVAL`, `EISDIR`, …). Two are ours: `ETOOLARGE`, and `EHUNG` where an earlier read still hangs. */
@@ -62,18 +63,12 @@ export class Tree {
   /** The first bytes of a binary file, at most `limit` of them; undefined when it cannot be read. */
   bytes(path: string, limit: number): Buffer | undefined {
     if (this.guard?.enter(this.path(path)) === false) return undefined;
-    let fd: number | undefined;
     try {
-      fd = openSync(this.path(path), 'r');
-      const bytes = Buffer.alloc(limit);
-      let length = 0;
-      for (let count = -1; count !== 0 && length < limit; length += count) count = readSync(fd, bytes, length, limit - length, null);
-      return bytes.subarray(0, length);
+      return readStart(this.path(path), limit);
     } catch (error) {
       this.#failure(error);
       return undefined;
     } finally {
-      if (fd !== undefined) closeSync(fd);
       this.guard?.leave();
     }
   }

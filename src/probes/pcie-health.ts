@@ -1,11 +1,13 @@
 import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../host/pcie.ts';
-import { hours, minutes, seconds } from '../model/duration.ts';
+import { hours, seconds } from '../model/duration.ts';
 import type { ConditionSpec, Finding } from '../model/health.ts';
+import { growthCondition } from './growth-condition.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
 
 /** What every family of PCIe devices judges alike. */
 
 const PCI = '/sys/bus/pci/devices/<address>';
+const AER = 'kernel ABI sysfs-bus-pci-devices-aer_stats';
 
 export const pcieLinkCondition: ConditionSpec = {
   type: 'PcieLinkDegraded',
@@ -19,7 +21,7 @@ export const pcieLinkCondition: ConditionSpec = {
   recoveryMs: seconds(60),
 };
 
-/** Presence on the bus, and Advanced Error Reporting (kernel ABI sysfs-bus-pci-devices-aer_stats). */
+/** Presence on the bus, and Advanced Error Reporting. */
 export const pcieErrorConditions: readonly ConditionSpec[] = [
   {
     type: 'PciFunctionGone',
@@ -30,45 +32,34 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
     remedy: 'reboot',
     source: `${PCI}: config, first 64 bytes, not of virtual functions`,
   },
-  aerRate('AerFatal', 'fatal', 'Uncorrectable fatal PCIe errors were reported.', 'TOTAL_ERR_FATAL', 0, hours(24)),
-  aerRate(
-    'AerNonfatal',
-    'degraded',
-    'Uncorrectable PCIe errors were reported, beyond the harmless ones of probing.',
-    'aer_dev_nonfatal without UnsupReq',
-    10,
-    hours(1),
-  ),
-  aerRate(
-    'AerCorrectable',
-    'info',
-    'The PCIe link corrects many errors: a worn contact or a marginal riser.',
-    'aer_dev_correctable without NonFatalErr',
-    100,
-    hours(1),
-  ),
-];
-
-function aerRate(
-  type: string,
-  severity: ConditionSpec['severity'],
-  meaning: string,
-  file: string,
-  growth: number,
-  windowMs: number,
-): ConditionSpec {
-  return {
-    type,
-    class: 'rate',
-    severity,
-    reasons: ['CounterGrows'],
-    meaning,
+  growthCondition({
+    type: 'AerFatal',
+    severity: 'fatal',
+    meaning: 'Uncorrectable fatal PCIe errors were reported.',
     remedy: 'reseat',
-    source: `${PCI}: ${file}; kernel ABI sysfs-bus-pci-devices-aer_stats`,
-    threshold: { growth, windowMs },
-    recoveryMs: minutes(10),
-  };
-}
+    source: `${PCI}: TOTAL_ERR_FATAL; ${AER}`,
+    growth: 0,
+    windowMs: hours(24),
+  }),
+  growthCondition({
+    type: 'AerNonfatal',
+    severity: 'degraded',
+    meaning: 'Uncorrectable PCIe errors were reported, beyond the harmless ones of probing.',
+    remedy: 'reseat',
+    source: `${PCI}: aer_dev_nonfatal without UnsupReq; ${AER}`,
+    growth: 10,
+    windowMs: hours(1),
+  }),
+  growthCondition({
+    type: 'AerCorrectable',
+    severity: 'info',
+    meaning: 'The PCIe link corrects many errors: a worn contact or a marginal riser.',
+    remedy: 'reseat',
+    source: `${PCI}: aer_dev_correctable without NonFatalErr; ${AER}`,
+    growth: 100,
+    windowMs: hours(1),
+  }),
+];
 
 /** All conditions of a device whose link the kernel tells. */
 export const pcieConditions: readonly ConditionSpec[] = [...pcieErrorConditions, pcieLinkCondition];

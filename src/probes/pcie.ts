@@ -49,6 +49,7 @@ export const pcieErrorMetric: MetricSpec = measured(
 
 /** All metrics of a device whose link the kernel tells. */
 export const pcieMetrics: readonly MetricSpec[] = [...Object.values(pcieLinkMetrics), pcieErrorMetric];
+
 function pcieLinkReadings({ link }: PcieSample): Reading[] {
   const levels: readonly (readonly [MetricSpec, number | undefined])[] = [
     [pcieLinkMetrics.width, link.width],

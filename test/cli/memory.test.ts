@@ -78,7 +78,7 @@ describe('the heap of a thread', () => {
             held = next;
           };
           const main = async () => {
-            for (let round = 0; round < 600; round += 1) {
+            for (let round = 0; round < 1200; round += 1) {
               replaceAll(round);
               if (round % 20 === 0) await new Promise(setImmediate);
             }

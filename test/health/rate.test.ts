@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addSample, growthWithin, judgeRate, type RateSeries } from '../../src/health/rate.ts';
+import { seededRandom } from '../support/seeded.ts';
 import { found, OneDevice, policyFor, spec } from './one-device.ts';
 
 const WINDOW = 60_000;
@@ -216,11 +217,7 @@ describe('growth of a counter', () => {
   });
 
   it('agrees with a plain count over all samples', () => {
-    let seed = 7;
-    const random = (): number => {
-      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
-      return seed / 2 ** 31;
-    };
+    const random = seededRandom(7);
     let sum: RateSeries | undefined;
     const all: (readonly [number, number])[] = [];
     let value = 0;

@@ -1,5 +1,6 @@
-import { hours, minutes, seconds } from '../../model/duration.ts';
+import { hours, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
+import { growthCondition } from '../growth-condition.ts';
 import { pcieErrorConditions, pcieLinkCondition } from '../pcie-health.ts';
 
 const PCI = 'Linux Documentation/ABI/testing/sysfs-bus-pci';
@@ -233,17 +234,15 @@ export const conditions = {
     remedy: 'reset',
     source: `${XRT}: mig.<n>/ecc_status bit 0, growth of ecc_ue_cnt`,
   },
-  EccCorrectable: {
+  EccCorrectable: growthCondition({
     type: 'EccCorrectable',
-    class: 'rate',
     severity: 'degraded',
-    reasons: ['CounterGrows'],
     meaning: 'Device memory corrects many errors.',
     remedy: 'inspect',
     source: `${XRT}: mig.<n>/ecc_ce_cnt; a hundred an hour, as for PCIe`,
-    threshold: { growth: 100, windowMs: hours(1) },
-    recoveryMs: minutes(10),
-  },
+    growth: 100,
+    windowMs: hours(1),
+  }),
   RecoveryImage: {
     type: 'RecoveryImage',
     class: 'latched',

@@ -1,5 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
+import { growthCondition } from '../growth-condition.ts';
 
 const ABI = 'Linux Documentation/ABI/stable/sysfs-class-infiniband';
 const NVSENTINEL = 'NVSentinel nic-health-monitor defaults';
@@ -62,42 +63,60 @@ export const conditions = {
     forMs: seconds(20),
     recoveryMs: seconds(60),
   },
-  SymbolErrors: counterRate('SymbolErrors', 'degraded', 'Bits arrive wrong more often than the link is built for.', {
+  SymbolErrors: growthCondition({
+    type: 'SymbolErrors',
+    severity: 'degraded',
+    meaning: 'Bits arrive wrong more often than the link is built for.',
+    remedy: 'check-cable',
     source: `${ABI}: counters/symbol_error, 16 bit; 120 an hour: ${NVSENTINEL}, from a bit error rate of 1e-12`,
     growth: 120,
     windowMs: hours(1),
   }),
-  LinkErrorRecovery: counterRate('LinkErrorRecovery', 'degraded', 'The link retrains itself again and again.', {
+  LinkErrorRecovery: growthCondition({
+    type: 'LinkErrorRecovery',
+    severity: 'degraded',
+    meaning: 'The link retrains itself again and again.',
+    remedy: 'check-cable',
     source: `${ABI}: counters/link_error_recovery, 8 bit; five a minute: ${NVSENTINEL}`,
     growth: 5,
     windowMs: minutes(1),
   }),
-  LocalLinkIntegrity: counterRate('LocalLinkIntegrity', 'degraded', 'Local physical errors passed the threshold that the port was given.', {
+  LocalLinkIntegrity: growthCondition({
+    type: 'LocalLinkIntegrity',
+    severity: 'degraded',
+    meaning: 'Local physical errors passed the threshold that the port was given.',
+    remedy: 'check-cable',
     source: `${ABI}: counters/local_link_integrity_errors, 4 bit; any growth: ${NVSENTINEL}`,
     growth: 0,
     windowMs: hours(1),
   }),
-  BufferOverrun: counterRate('BufferOverrun', 'degraded', 'Flow control failed: buffers overran in consecutive periods.', {
+  BufferOverrun: growthCondition({
+    type: 'BufferOverrun',
+    severity: 'degraded',
+    meaning: 'Flow control failed: buffers overran in consecutive periods.',
+    remedy: 'check-cable',
     source: `${ABI}: counters/excessive_buffer_overrun_errors, 4 bit; any growth: ${NVSENTINEL}`,
     growth: 0,
     windowMs: hours(1),
   }),
-  ReceiveErrors: counterRate('ReceiveErrors', 'info', 'Many packets arrive damaged.', {
+  ReceiveErrors: growthCondition({
+    type: 'ReceiveErrors',
+    severity: 'info',
+    meaning: 'Many packets arrive damaged.',
+    remedy: 'check-cable',
     source: `${ABI}: counters/port_rcv_errors, 16 bit; ten a second: ${NVSENTINEL}`,
     growth: 600,
     windowMs: minutes(1),
   }),
-  TransportRetriesExceeded: {
+  TransportRetriesExceeded: growthCondition({
     type: 'TransportRetriesExceeded',
-    class: 'rate',
     severity: 'info',
-    reasons: ['CounterGrows'],
     meaning: 'Connections died because the far side did not answer; the fault may lie there, in between or here.',
     remedy: 'inspect',
     source: 'mlx5 counters.c: hw_counters/req_transport_retries_exceeded; bnxt_re: max_retry_exceeded; rxe: retry_exceeded_err',
-    threshold: { growth: 0, windowMs: hours(1) },
-    recoveryMs: minutes(10),
-  },
+    growth: 0,
+    windowMs: hours(1),
+  }),
   CountersUnreadable: {
     type: 'CountersUnreadable',
     class: 'no-data',
@@ -130,24 +149,3 @@ export const conditions = {
     recoveryMs: seconds(20),
   },
 } as const satisfies Readonly<Record<string, ConditionSpec>>;
-
-function counterRate(
-  type: string,
-  severity: ConditionSpec['severity'],
-  meaning: string,
-  rule: { readonly source: string; readonly growth: number; readonly windowMs: number },
-): ConditionSpec {
-  const { source, growth, windowMs } = rule;
-  const threshold = { growth, windowMs };
-  return {
-    type,
-    class: 'rate',
-    severity,
-    reasons: ['CounterGrows'],
-    meaning,
-    remedy: 'check-cable',
-    source,
-    threshold,
-    recoveryMs: minutes(10),
-  };
-}

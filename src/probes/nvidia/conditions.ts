@@ -1,5 +1,6 @@
 import { hours, minutes, seconds } from '../../model/duration.ts';
 import type { ConditionSpec } from '../../model/health.ts';
+import { growthCondition } from '../growth-condition.ts';
 import { pcieErrorConditions } from '../pcie-health.ts';
 
 const SMI = 'nvidia-smi';
@@ -43,17 +44,15 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reset',
     source: `${SMI}: ecc_errors/volatile; DCGM and most node checks fail above 0`,
   },
-  {
+  growthCondition({
     type: 'CorrectableEccRate',
-    class: 'rate',
     severity: 'info',
-    reasons: ['CounterGrows'],
     meaning: 'Many memory errors were corrected.',
     remedy: 'inspect',
     source: `${SMI}: ecc_errors/volatile; the limit is the one that Azure's node checks use for SRAM`,
-    threshold: { growth: 10_000, windowMs: hours(1) },
-    recoveryMs: minutes(10),
-  },
+    growth: 10_000,
+    windowMs: hours(1),
+  }),
   {
     type: 'SramThresholdExceeded',
     class: 'latched',
