@@ -2,7 +2,9 @@
 // the same tree and a C program that only preads the same files. The traffic counters move before every turn; the three take turns, in an order
 // that goes round, since who is first finds the memory as the writer left it and who is last as the others did. An agent runs for weeks, so
 // what is measured is one that has run for a while. Where in memory the kernel puts the files of a tree decides how many of them stay in the
-// processor's caches, so the rounds are spread over several trees, each with processes of its own.
+// processor's caches, so the rounds are spread over several trees, each with processes of its own. A machine is faster in one minute than in
+// the next, so all sizes are measured on their first trees, then all on their second ones, and how the cost grows from one size to another is
+// taken between trees measured one after the other.
 // Two tables: turn after turn, where a small tree is still in the processor's caches when it is read again, and at a node's pace, each turn
 // after a pause. A third says how both grow with ten times the devices.
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -45,14 +47,14 @@ const SIZES = [
 
 const EXPORTERS = await nodeExporters();
 const HAS_FLOOR = hasCompiler('the bare reads are not compared with');
-const measured = [];
-for (const size of SIZES) measured.push(await measure(size));
-const paced = PACED_TURNS === 0 ? [] : measured.map((size) => rowOf(size, size.paced));
+const measured = SIZES.map((size) => ({ ...size, close: rounds(), paced: rounds() }));
+for (let n = 0; n < TREES; n += 1) for (const size of measured) Object.assign(size, await measureTree(size));
+const paced = PACED_TURNS === 0 ? [] : measured.map((size) => rowOf(size, size.paced.medians()));
 const growth = growthRows();
 console.log('turn after turn:');
 report(
   'refresh',
-  measured.map((size) => rowOf(size, size.close)),
+  measured.map((size) => rowOf(size, size.close.medians())),
   { pauseMs: PAUSE_MS, paced, growth },
 );
 if (paced.length > 0) {
@@ -64,16 +66,8 @@ if (growth.length > 0) {
   printTable(growth);
 }
 
-/** Medians of the rounds, each the median of its turns, of all who took part: `close`, turn after turn, and `paced`. */
-async function measure(size) {
-  const [close, slow] = [rounds(), rounds()];
-  let tree;
-  for (let n = 0; n < TREES; n += 1) tree = await measureTree(size, close, slow);
-  return { name: size.name, ...tree, close: close.medians(), paced: slow.medians() };
-}
-
-/** Adds the rounds of one tree. */
-async function measureTree({ hcas, vfs = 0 }, close, slow) {
+/** Adds the rounds of one more tree: turn after turn, and paced. Gives what there is on it. */
+async function measureTree({ hcas, vfs = 0, close, paced }) {
   const node = await makeNode({ hcas, vfs });
   const files = counterFiles(node.roots.sysfs);
   const ids = Array.from({ length: Math.min(PODS, hcas + vfs) }, (_, n) => `mlx5_${n}`);
@@ -90,7 +84,7 @@ async function measureTree({ hcas, vfs = 0 }, close, slow) {
     await warmUp(hcas + vfs, { node, core, exporters, floor });
     for (let round = 0; round < ROUNDS_PER_TREE; round += 1) {
       close.add(await turnAfterTurn({ node, core, exporters, floor }));
-      if (PACED_TURNS > 0) slow.add(await atPace({ node, core, exporters, floor }));
+      if (PACED_TURNS > 0) paced.add(await atPace({ node, core, exporters, floor }));
     }
     const snapshot = await core.ask('snapshot');
     if (snapshot.devices !== hcas + vfs || snapshot.healthy !== hcas + vfs) throw new Error(`not all devices: ${JSON.stringify(snapshot)}`);
@@ -167,7 +161,14 @@ function rounds() {
     add(took) {
       for (const [who, list] of Object.entries(took)) if (list.length > 0) lists[who] = [...(lists[who] ?? []), median(list)];
     },
+    /** Of all rounds, with their range. */
     medians: () => Object.fromEntries(Object.entries(lists).map(([who, list]) => [who, summary(list)])),
+    /** Of the rounds on each tree, in the order of the trees. */
+    ofTrees(who) {
+      const list = lists[who] ?? [];
+      const each = list.length / TREES;
+      return Array.from({ length: each === 0 ? 0 : TREES }, (_, n) => median(list.slice(n * each, (n + 1) * each)));
+    },
   };
 }
 
@@ -194,8 +195,15 @@ function growthRows() {
   return pairs
     .filter(([small, large]) => Math.round(large.devices / small.devices) === 10)
     .map(([small, large]) => {
-      const times = (pace, who) =>
-        small[pace][who] === undefined ? undefined : (large[pace][who].median / small[pace][who].median).toFixed(1);
+      const times = (pace, who) => {
+        const before = small[pace].ofTrees(who);
+        return before.length === 0
+          ? undefined
+          : summary(
+              large[pace].ofTrees(who).map((cpu, n) => cpu / before[n]),
+              1,
+            ).text;
+      };
       return {
         'HCAs from': small.name,
         to: large.name,

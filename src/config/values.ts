@@ -1,4 +1,5 @@
 import { formatDuration, type Millis, millis, parseDuration } from '../model/duration.ts';
+import { isExpression } from '../model/expression.ts';
 import type { OptionSpec } from '../model/options.ts';
 import { nearestHint } from './nearest.ts';
 
@@ -22,6 +23,7 @@ export function expectation(spec: OptionSpec): string {
     case 'list':
       return 'be a list of texts';
     case 'string':
+      if (spec.isExpression) return 'be a regular expression';
       return spec.choices === undefined ? 'be a text' : `be one of ${spec.choices.join(', ')}`;
   }
 }
@@ -38,7 +40,7 @@ export function parseText(spec: OptionSpec, text: string): Checked {
     case 'list':
       return { value: splitList(text) };
     case 'string':
-      return checkChoice(spec, text);
+      return checkString(spec, text);
   }
 }
 
@@ -54,7 +56,7 @@ export function checkFileValue(spec: OptionSpec, value: unknown): Checked {
     case 'list':
       return Array.isArray(value) && value.every((item) => typeof item === 'string') ? { value } : wrong(spec, value);
     case 'string':
-      return typeof value === 'string' ? checkChoice(spec, value) : wrong(spec, value);
+      return typeof value === 'string' ? checkString(spec, value) : wrong(spec, value);
   }
 }
 
@@ -95,7 +97,8 @@ function checkRange(spec: OptionSpec, value: number): Checked {
 
 const inWords = (spec: OptionSpec, value: number): string => (spec.kind === 'duration' ? formatDuration(millis(value)) : String(value));
 
-function checkChoice(spec: OptionSpec, text: string): Checked {
+function checkString(spec: OptionSpec, text: string): Checked {
+  if (spec.isExpression && !isExpression(text)) return wrong(spec, text);
   if (spec.choices === undefined || spec.choices.includes(text)) return { value: text };
   return { problem: `must ${expectation(spec)}, not ${show(text)}${nearestHint(text, spec.choices)}` };
 }

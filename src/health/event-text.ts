@@ -4,6 +4,7 @@ import type { EventHolder, HealthEvent } from '../model/events.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../model/health.ts';
 import { matchingIgnore } from './ignore.ts';
 import type { ConditionState } from './memory.ts';
+import { DEVICE_MISSING } from './own-conditions.ts';
 import type { ConditionPolicy, HealthPolicy } from './policy.ts';
 import { effectiveSeverity } from './verdict.ts';
 
@@ -53,7 +54,7 @@ export function stateEvent(context: EventContext, from: HealthState, verdict: Ve
   const leader = leadingCondition(context, verdict);
   if (leader === undefined) {
     return verdict.state === 'unknown'
-      ? { ...base, reason: 'NotRead', message: 'nothing was read from it lately', remedy: 'inspect' }
+      ? { ...base, reason: 'NotRead', message: 'it is not there, or nothing was read from it lately', remedy: 'inspect' }
       : { ...base, reason: 'NoConditionCounts', message: 'no condition takes anything from it any more', remedy: 'none' };
   }
   const { type, instance, severity, reason, message, remedy } = leader;
@@ -64,7 +65,7 @@ export function stateEvent(context: EventContext, from: HealthState, verdict: Ve
 function leadingCondition(context: EventContext, verdict: Verdict): ActiveCondition | undefined {
   if (verdict.state === 'healthy') return undefined;
   if (verdict.state !== 'unknown') return verdict.conditions[0];
-  return verdict.conditions.find((condition) => context.policyOf(condition).class === 'no-data');
+  return verdict.conditions.find((condition) => condition.type === DEVICE_MISSING || context.policyOf(condition).class === 'no-data');
 }
 
 function common({ key, device, holders, nowMs }: EventContext): Pick<HealthEvent, 'timeMs' | 'device' | 'family' | 'holders'> {

@@ -61,7 +61,7 @@ export function judgeDevice(
   const judged = judgeVerdict({
     device,
     states: Object.values(conditions),
-    unread: presence.unread,
+    blind: presence.blind,
     ...(previous === undefined ? {} : { previous: previous.verdict }),
     policy,
     nowMs: time.nowMs,
@@ -96,7 +96,8 @@ interface Presence {
   readonly evidence: readonly Evidence[];
   /** Nothing fresh to judge by: keep what is known. */
   readonly silent: boolean;
-  readonly unread: boolean;
+  /** Not there, or not read for so long that what was read says nothing about now. */
+  readonly blind: boolean;
   readonly dueMs?: number;
 }
 
@@ -114,7 +115,7 @@ function presenceOf(input: JudgedDevice, previous: DeviceMemory | undefined, pol
   const unseen = unread || input.readAtMs === undefined;
   const evidence = [missingEvidence(missing, unseen), notReadEvidence(unread && !missing, readAtMs, nowMs)];
   const silent = missing || unseen;
-  return { evidence, silent, unread, ...(unread || missing || staleAt === undefined ? {} : { dueMs: staleAt }) };
+  return { evidence, silent, blind: unread || missing, ...(unread || missing || staleAt === undefined ? {} : { dueMs: staleAt }) };
 }
 
 /** A device that nobody has seen is not back. */

@@ -12,7 +12,8 @@ export const OWN_CONDITIONS: readonly ConditionSpec[] = [
     class: 'latched',
     severity: 'fatal',
     reasons: ['NotListed'],
-    meaning: 'A device that was there is gone from a complete reading of its family. It stays listed for the retention time.',
+    meaning:
+      'A device that was there is gone from a complete reading of its family. It stays listed for the retention time. Where the policy has it count for less, the verdict is unknown.',
     remedy: 'inspect',
     source: 'Counts at once; back for three readings at the default interval before it is trusted again.',
     recoveryMs: seconds(30),

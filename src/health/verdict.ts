@@ -7,8 +7,8 @@ import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from './poli
 export interface VerdictInput {
   readonly device: Device;
   readonly states: readonly ConditionState[];
-  /** Nothing was read from it for longer than the stale age, or never. */
-  readonly unread: boolean;
+  /** It is not there, or was not read for longer than the stale age: without a known fault its state is unknown. */
+  readonly blind: boolean;
   readonly previous?: { readonly state: HealthState; readonly sinceMs: number };
   readonly policy: HealthPolicy;
   readonly nowMs: number;
@@ -26,7 +26,7 @@ const WEIGHT: Readonly<Record<Severity, number>> = { fatal: 0, degraded: 1, info
 export function judgeVerdict(input: VerdictInput): VerdictOutput {
   const counting: ActiveCondition[] = [];
   const ignored: IgnoredCondition[] = [];
-  let blind = input.unread;
+  let { blind } = input;
   for (const state of input.states) {
     if (state.phase === 'pending') continue;
     const policy = conditionPolicy(input.policy, input.device.family, state.type, state.instance);

@@ -1,3 +1,5 @@
+import { isExpression } from './expression.ts';
+
 /** Which form of a device's name the kubelet knows it by. `name` is `Device.id`, which also stands in where a device lacks the form. */
 export const ID_STRATEGIES = ['name', 'uuid', 'bdf', 'index'] as const;
 export type IdStrategy = (typeof ID_STRATEGIES)[number];
@@ -109,7 +111,7 @@ export function pluginResourceProblems(resources: readonly PluginResource[]): st
     if ((select === undefined) === (paths === undefined)) problems.push(`resource "${resource}" needs either "select" or "paths"`);
     if (pool !== undefined && replicas !== undefined) problems.push(`resource "${resource}" cannot have both "pool" and "replicas"`);
     for (const pattern of selectorsOf(select).flatMap(patternsOf)) {
-      if (!isPattern(pattern)) problems.push(`resource "${resource}": "${pattern}" is not a regular expression`);
+      if (!isExpression(pattern)) problems.push(`resource "${resource}": "${pattern}" is not a regular expression`);
     }
   }
   return problems;
@@ -122,12 +124,4 @@ export function selectorsOf(select: PluginResource['select']): readonly DeviceSe
 
 function patternsOf({ model, driver, pfName, migProfile, attributes }: DeviceSelector): string[] {
   return [model, driver, pfName, migProfile, ...Object.values(attributes ?? {})].filter((pattern) => pattern !== undefined);
-}
-
-function isPattern(text: string): boolean {
-  try {
-    return new RegExp(text) !== undefined;
-  } catch {
-    return false;
-  }
 }

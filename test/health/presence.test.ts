@@ -86,12 +86,26 @@ describe('a missing device', () => {
     expect(one.read(570).state).toBe('healthy');
   });
 
-  it('can be given time by the configuration', () => {
-    const one = new OneDevice(policyFor(specs, { conditions: { '*.DeviceMissing': { for: '20s', severity: 'degraded' } } }));
+  it('can be given time by the configuration, and is never called healthy meanwhile', () => {
+    const one = new OneDevice(policyFor(specs, { conditions: { '*.DeviceMissing': { for: '20s' } } }));
     one.read(0);
-    expect(one.missing(10).state).toBe('healthy');
+    expect(one.missing(10)).toMatchObject({ state: 'unknown', conditions: [] });
+    expect(one.events.at(-1)).toMatchObject({ from: 'healthy', to: 'unknown', reason: 'NotRead' });
     expect(one.nextCheck).toBe(30);
-    expect(one.missing(30).state).toBe('degraded');
+    expect(one.missing(30).state).toBe('unhealthy');
+  });
+
+  it('is unknown where its being missing counts for nothing, or for little', () => {
+    const rule = { device: '*', condition: 'DeviceMissing', reason: 'on its way to the vendor', until: '2999-01-01' };
+    const lighter = (severity: string) => ({ conditions: { '*.DeviceMissing': { severity } } });
+    const off = { conditions: { '*.DeviceMissing': { enabled: false } } };
+    for (const config of [off, { ignore: [rule] }, lighter('degraded'), lighter('info')]) {
+      const one = new OneDevice(policyFor(specs, config));
+      one.read(0);
+      expect(one.missing(10).state).toBe('unknown');
+      one.read(20);
+      expect(one.wait(50).state).toBe('healthy');
+    }
   });
 
   it('is forgotten when it was gone for the retention time, and its conditions end', () => {

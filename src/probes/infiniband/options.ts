@@ -1,9 +1,9 @@
 import { millis, seconds } from '../../model/duration.ts';
-import { booleanOption, durationOption, integerOption, listOption, type OptionValues, stringOption } from '../../model/options.ts';
+import { booleanOption, durationOption, expressionOption, integerOption, listOption, type OptionValues } from '../../model/options.ts';
 
 export const options = {
-  'device-include': stringOption('', 'Regular expression of the RDMA device names to read, anchored at both ends; empty means all'),
-  'device-exclude': stringOption(
+  'device-include': expressionOption('', 'Regular expression of the RDMA device names to read, anchored at both ends; empty means all'),
+  'device-exclude': expressionOption(
     '',
     'Regular expression of the RDMA device names to leave alone, anchored at both ends: no file of theirs is opened',
   ),
@@ -30,22 +30,14 @@ export type InfinibandOptions = OptionValues<typeof options>;
 /** Which devices may be touched at all. Judged on the name alone, so that not even a link of an excluded device is followed. */
 export type NameFilter = (name: string) => boolean;
 
-/** The filter that the options describe, or the expression that is none. */
-export function nameFilter(values: InfinibandOptions): NameFilter | { readonly invalid: string } {
+export function nameFilter(values: InfinibandOptions): NameFilter {
   const include = anchored(values['device-include']);
   const exclude = anchored(values['device-exclude']);
-  if (typeof include === 'string') return { invalid: include };
-  if (typeof exclude === 'string') return { invalid: exclude };
   return (name) => include?.test(name) !== false && exclude?.test(name) !== true;
 }
 
-function anchored(expression: string): RegExp | string | undefined {
-  if (expression === '') return undefined;
-  try {
-    return new RegExp(`^(?:${expression})$`);
-  } catch {
-    return expression;
-  }
+function anchored(expression: string): RegExp | undefined {
+  return expression === '' ? undefined : new RegExp(`^(?:${expression})$`);
 }
 
 /** Whether `device:port` is among the ports that must be up. */

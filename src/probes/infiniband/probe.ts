@@ -11,10 +11,7 @@ import type { ProblemCode } from './problems.ts';
 import { Reporter } from './report.ts';
 
 export function createInfinibandProbe(host: Host, options: InfinibandOptions): Probe {
-  const filter = nameFilter(options);
-  if (typeof filter === 'function') return new InfinibandProbe(host, options, filter);
-  const invalid = problem('filter-invalid', `"${filter.invalid}" is no regular expression`);
-  return { collect: () => ({ reports: [], problems: [invalid], complete: false }) };
+  return new InfinibandProbe(host, options);
 }
 
 class InfinibandProbe implements Probe {
@@ -28,10 +25,10 @@ class InfinibandProbe implements Probe {
   /** Names that were wanted of the last listing. */
   #wanted: { readonly listed: readonly string[]; readonly names: readonly string[] } | undefined;
 
-  constructor(host: Host, options: InfinibandOptions, filter: NameFilter) {
+  constructor(host: Host, options: InfinibandOptions) {
     this.#host = host;
     this.#areCountersWanted = options['hw-counters'];
-    this.#filter = filter;
+    this.#filter = nameFilter(options);
     this.#class = new DirectoryListing(host.sys, CLASS);
     this.#charNodes = new CharNodes(host.dev);
     this.#roster = new HcaRoster(host, options);

@@ -21,11 +21,6 @@ export const problems = [
     meaning: 'A read of the device did not come back, most often because its firmware does not answer; the device is left alone.',
     remedy: 'Look for command timeouts of the driver in the kernel log and reset the device, or the node.',
   },
-  {
-    code: 'filter-invalid',
-    meaning: 'The include or exclude option is no regular expression, so that no device may be touched.',
-    remedy: 'Correct --probe.infiniband.device-include or --probe.infiniband.device-exclude.',
-  },
 ] as const satisfies readonly ProblemSpec[];
 
 export type ProblemCode = (typeof problems)[number]['code'];

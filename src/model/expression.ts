@@ -1,0 +1,8 @@
+/** Whether the text is a regular expression. */
+export function isExpression(text: string): boolean {
+  try {
+    return new RegExp(text) !== undefined;
+  } catch {
+    return false;
+  }
+}
