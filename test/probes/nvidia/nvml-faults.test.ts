@@ -102,6 +102,35 @@ describe('a code in the place of the clocks', () => {
   });
 });
 
+const IDENTITY = ['Name', 'Serial', 'VbiosVersion', 'MinorNumber', 'Architecture'].map((what) => `nvmlDeviceGet${what}`);
+
+describe('what a board is', () => {
+  it.each([999, 10, 11])('is told late where it was refused with %i at first', async (code) => {
+    const whole = await byLibrary(live({ gpus: [hopper(0)] })).collect();
+    const refused = IDENTITY.map((symbol) => `fail.${symbol} = ${code}`);
+    const node = live({ gpus: [withLines(hopper(0), ...refused)] });
+    const probe = byLibrary(node, { 'nvml-facts-every': '0s' });
+    const { device } = reportOf(await probe.collect());
+    expect([device.model, device.serial, device.firmware]).toEqual([undefined, undefined, undefined]);
+    node.write({ gpus: [hopper(0)] });
+    const late = reportOf(await probe.collect());
+    expect(late.device).toEqual(reportOf(whole).device);
+    expect(late.readings.find(({ metric }) => metric === 'device_nvidia_info')).toEqual(
+      reportOf(whole).readings.find(({ metric }) => metric === 'device_nvidia_info'),
+    );
+  });
+
+  it('is not asked for again when it was told', async () => {
+    const node = live({ gpus: [hopper(0)] });
+    const probe = byLibrary(node, { 'nvml-facts-every': '0s' });
+    const before = reportOf(await probe.collect());
+    node.write({ gpus: [withLines(hopper(0), ...IDENTITY.map((symbol) => `fail.${symbol} = 999`))] });
+    const collection = await probe.collect();
+    expect(reportOf(collection).device).toEqual(before.device);
+    expect(collection.problems).toEqual([]);
+  });
+});
+
 describe.each(Object.entries(NODE))('the code %s, which concerns the node,', (code, problem) => {
   it('says what it is when the library is opened', async () => {
     const node = live({ lines: [`fail.nvmlInit_v2 = ${code}`], gpus: [hopper(0)] });

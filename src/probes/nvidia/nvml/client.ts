@@ -5,7 +5,7 @@ import { type Bound, bindAll } from './bound.ts';
 import { CODE, kindOf } from './codes.ts';
 import { EventSet } from './events.ts';
 import { BoundGetter } from './getter.ts';
-import { identityGetters, uuidGetter } from './getters-facts.ts';
+import { uuidGetter } from './getters-facts.ts';
 import { Gpu } from './gpu.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
@@ -49,16 +49,14 @@ export class ClientStarter {
   readonly #isActivityWanted: boolean;
   readonly #scratch: Memory;
   readonly #uuid: BoundGetter;
-  readonly #identity: readonly BoundGetter[];
-  readonly #identityForm = new Form();
+  readonly #uuidForm = new Form();
 
   constructor(library: Library, host: Pick<Host, 'sys'>, isActivityWanted: boolean) {
     this.#library = library;
     this.#host = host;
     this.#isActivityWanted = isActivityWanted;
     this.#scratch = library.memory(4_096);
-    this.#uuid = new BoundGetter(library, uuidGetter, this.#identityForm);
-    this.#identity = identityGetters.map((getter) => new BoundGetter(library, getter, this.#identityForm));
+    this.#uuid = new BoundGetter(library, uuidGetter, this.#uuidForm);
   }
 
   /** A library that refuses is ended again. */
@@ -109,11 +107,9 @@ export class ClientStarter {
     const pciAddress = normalizePciAddress(String(identity['@id'] ?? '')) ?? `index-${index}`;
     const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
     if (guard !== undefined && guard.name(place) === undefined) return undefined;
-    const sheet = new Sheet(handle, identity, this.#identityForm);
     // Under another name it would be another GPU.
-    const told = this.#uuid.read(sheet);
+    const told = this.#uuid.read(new Sheet(handle, identity, this.#uuidForm));
     if (told !== CODE.success && kindOf(told) !== 'absent') return { index, code: told };
-    for (const getter of this.#identity) getter.read(sheet);
     return { gpu: new Gpu(handle, identity, bound, place, guard), pciAddress };
   }
 

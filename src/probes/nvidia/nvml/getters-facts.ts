@@ -37,7 +37,7 @@ export const TEMPERATURE_MARGINS: readonly string[] = THRESHOLDS.map((limit) => 
 
 export const uuidGetter: Getter = one('uuid', text('nvmlDeviceGetUUID', 'uuid', 96));
 
-/** What else a board is: read once for each handle. */
+/** What else a board is, which stays as long as the handle. */
 export const identityGetters: readonly Getter[] = [
   one('product_name', text('nvmlDeviceGetName', 'product_name', 96)),
   one('serial', text('nvmlDeviceGetSerial', 'serial', 30)),

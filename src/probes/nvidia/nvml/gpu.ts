@@ -40,7 +40,6 @@ export class Gpu {
   readonly #bound: Bound;
   readonly #notes: CallNotes;
   readonly #respondent: Respondent;
-  readonly #eccForm: EccForm;
   readonly #activities: Activities;
   readonly #links: GpuLinks;
   readonly #instances: GpuInstances;
@@ -48,6 +47,7 @@ export class Gpu {
   readonly #trouble: TroubleWatch;
   #change: number = CHANGE.none;
   #isSplitAnew = false;
+  #isIdentified = false;
 
   constructor(handle: Handle, identity: Values, bound: Bound, place: string, guard: ReadGuard | undefined) {
     this.handle = handle;
@@ -62,8 +62,6 @@ export class Gpu {
     this.#instances = new GpuInstances(bound, handle, identity, this.#notes);
     this.#processes = new GpuProcesses(bound, handle, identity, this.#notes);
     this.#trouble = new TroubleWatch(identity);
-    const architecture = identity['nvml/architecture'];
-    this.#eccForm = typeof architecture === 'number' && architecture <= VOLTA ? 'byBits' : 'unified';
   }
 
   /** What changes quickly, and what else is due. Gives the code that concerns the node, at which the round ended. */
@@ -102,10 +100,16 @@ export class Gpu {
     return this.#instances.names();
   }
 
+  get #eccForm(): EccForm {
+    const architecture = this.values['nvml/architecture'];
+    return typeof architecture === 'number' && architecture <= VOLTA ? 'byBits' : 'unified';
+  }
+
   /** The code that ended it: of the node, or that the GPU is lost. */
   #round(due: Due): number | undefined {
     const { questions } = this.#bound;
-    let ended = this.#ask(questions.fast);
+    let ended = due.facts ? this.#identify() : undefined;
+    ended ??= this.#ask(questions.fast);
     if (due.slow) ended ??= this.#ask(questions.split);
     if (ended !== undefined) return ended;
     const isSplitAnew = this.#instances.refresh(due.slow);
@@ -119,6 +123,14 @@ export class Gpu {
     if (now.facts) ended = this.#ask(questions.facts) ?? this.#ask(questions.lifetime[this.#eccForm]);
     if (now.slow) ended ??= this.#askSlow(now.facts);
     if (ended === undefined) this.#refreshMore(now);
+    return ended;
+  }
+
+  #identify(): number | undefined {
+    if (this.#isIdentified) return undefined;
+    const { identity } = this.#bound.questions;
+    const ended = this.#ask(identity);
+    this.#isIdentified = this.#respondent.isAnswered(identity);
     return ended;
   }
 

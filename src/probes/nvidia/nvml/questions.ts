@@ -2,7 +2,7 @@ import type { DriverVersion } from './driver-version.ts';
 import { type FieldEntry, FieldPlan, factFields, fastFields, slowFields, throttleFields } from './field-plan.ts';
 import { BoundGetter, type Getter, type Question } from './getter.ts';
 import { eccGetters, instanceErrors, repairGetters } from './getters-errors.ts';
-import { factGetters, TEMPERATURE_MARGINS, thresholdGetters } from './getters-facts.ts';
+import { factGetters, identityGetters, TEMPERATURE_MARGINS, thresholdGetters } from './getters-facts.ts';
 import { fastGetters, memoryGetter, powerGetter, splitGetters } from './getters-fast.ts';
 import { bar1Getter, protectedMemory, slowGetters } from './getters-slow.ts';
 import type { Library } from './library.ts';
@@ -27,6 +27,8 @@ export interface Questions {
   /** Whether the GPU is split: with the slow ones, and before them. */
   readonly split: readonly Question[];
   readonly facts: readonly Question[];
+  /** With the facts until they are answered. */
+  readonly identity: readonly Question[];
   readonly lifetime: Readonly<Record<EccForm, readonly Question[]>>;
   readonly fastInstance: readonly Question[];
   /** With the errors of its GPU. */
@@ -57,6 +59,7 @@ export function bindQuestions(library: Library, driver: DriverVersion): Question
     slow: [...all(slowGetters), plan(slowFields)],
     // The same limit in degrees and as degrees left would be told twice.
     facts: [...all(factGetters), plan(factFields), ...all(thresholdGetters.map((getter) => ({ ...getter, unless: TEMPERATURE_MARGINS })))],
+    identity: all(identityGetters),
     lifetime: ecc('aggregate'),
     fastInstance: all([memoryGetter], instance),
     instanceErrors: all([instanceErrors], instance),

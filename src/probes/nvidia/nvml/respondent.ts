@@ -72,6 +72,14 @@ export class Respondent {
     return isUnknown ? UNKNOWN : SOUND;
   }
 
+  /** Whether asking again would change nothing: each was answered, or there is nothing to tell. */
+  isAnswered(questions: readonly Question[]): boolean {
+    return questions.every(({ index }) => {
+      const kind = kindOf(this.sheet.codes[index] as number);
+      return kind === 'ok' || kind === 'absent';
+    });
+  }
+
   #gatherFaults(): void {
     const faults = new Set<number>();
     for (const code of this.sheet.codes) if (kindOf(code) === 'device') faults.add(code);
