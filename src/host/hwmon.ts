@@ -16,6 +16,8 @@ export interface Sensor {
   readonly error?: string;
   /** Further attributes that were asked for (`max`, `crit_alarm`), those that could be read. Alarms are 0 or 1. */
   readonly attributes: Readonly<Record<string, number>>;
+  /** Of the other ones that are there: {@link error}, by attribute. */
+  readonly attributeErrors: Readonly<Record<string, string>>;
 }
 
 export interface HwmonRequest {
@@ -39,14 +41,14 @@ export function readHwmon(sys: Tree, directory: string, request: HwmonRequest): 
   const files = new Set(sys.list(directory));
   return channelsOf(files, request).map(({ kind, channel, file }) => {
     const result = sys.read(`${directory}/${file}`);
-    const raw = result.text === undefined ? undefined : parseInteger(result.text);
+    const raw = parseInteger(result.text);
     const label = files.has(`${channel}_label`) ? sys.text(`${directory}/${channel}_label`) : undefined;
     return {
       kind,
       channel,
       ...(label !== undefined && label !== '' && { label }),
       ...(raw === undefined ? { error: result.error ?? 'EINVAL' } : { value: raw / SCALES[kind] }),
-      attributes: readAttributes(sys, directory, files, { kind, channel }, request.attributes ?? []),
+      ...readAttributes(sys, directory, files, { kind, channel }, request.attributes ?? []),
     };
   });
 }
@@ -77,18 +79,21 @@ function readAttributes(
   files: ReadonlySet<string>,
   { kind, channel }: Pick<Channel, 'kind' | 'channel'>,
   wanted: readonly string[],
-): Readonly<Record<string, number>> {
-  const found: Record<string, number> = {};
+): Pick<Sensor, 'attributes' | 'attributeErrors'> {
+  const attributes: Record<string, number> = {};
+  const attributeErrors: Record<string, string> = {};
   for (const suffix of wanted) {
     if (!files.has(`${channel}_${suffix}`)) continue;
-    const raw = parseInteger(sys.text(`${directory}/${channel}_${suffix}`) ?? '');
-    if (raw !== undefined) found[suffix] = suffix.endsWith('_alarm') ? raw : raw / SCALES[kind];
+    const result = sys.read(`${directory}/${channel}_${suffix}`);
+    const raw = parseInteger(result.text);
+    if (raw === undefined) attributeErrors[suffix] = result.error ?? 'EINVAL';
+    else attributes[suffix] = suffix.endsWith('_alarm') ? raw : raw / SCALES[kind];
   }
-  return found;
+  return { attributes, attributeErrors };
 }
 
-/** A decimal integer as hardware monitors print it; undefined for other text, and beyond what a number holds exactly. */
-export function parseInteger(text: string): number | undefined {
+/** A decimal integer as hardware monitors print it; undefined for other text or none, and beyond what a number holds exactly. */
+export function parseInteger(text = ''): number | undefined {
   const trimmed = text.trim();
   if (!/^-?\d{1,16}$/.test(trimmed)) return undefined;
   const value = Number(trimmed);

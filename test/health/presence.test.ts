@@ -97,7 +97,7 @@ describe('a missing device', () => {
 
   it('is unknown where its being missing counts for nothing, or for little', () => {
     const rule = { device: '*', condition: 'DeviceMissing', reason: 'on its way to the vendor', until: '2999-01-01' };
-    const lighter = (severity: string) => ({ conditions: { '*.DeviceMissing': { severity } } });
+    const lighter = (severity: 'degraded' | 'info') => ({ conditions: { '*.DeviceMissing': { severity } } });
     const off = { conditions: { '*.DeviceMissing': { enabled: false } } };
     for (const config of [off, { ignore: [rule] }, lighter('degraded'), lighter('info')]) {
       const one = new OneDevice(policyFor(specs, config));

@@ -42,7 +42,7 @@ describe('a hardware monitor', () => {
       fifos: ['sys/hwmon0/power2_input', 'sys/hwmon0/power2_label', 'sys/hwmon0/in0_input', 'sys/hwmon0/power1_max'],
     });
     expect(readHwmon(sys, 'hwmon0', { kinds: ['power'], exclude: /^power2$/ })).toEqual([
-      { kind: 'power', channel: 'power1', value: 1, attributes: {} },
+      { kind: 'power', channel: 'power1', value: 1, attributes: {}, attributeErrors: {} },
     ]);
   });
 

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { readHwmon, type Sensor } from '../../host/hwmon.ts';
+import type { Sensor } from '../../host/hwmon.ts';
 import { hours } from '../../model/duration.ts';
 import { BoardFiles } from './board-files.ts';
 import { type DflBoard, onBoard } from './dfl-board.ts';
@@ -13,6 +13,7 @@ import {
   type NamedSensor,
   nameSensors,
   RAIL_KINDS,
+  readAttributes,
   readMonitor,
 } from './sensors.ts';
 import { atMostEvery, type Placed, type Survey } from './survey.ts';
@@ -92,7 +93,7 @@ function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: 
   const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
   addSensors(facts, sweep.sensors);
   addAbsentSensors(facts, sweep.sensors);
-  const limits = survey.memory.atMostEvery(`${key}/limits`, hours(1), () => readLimits(survey, monitors));
+  const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
   for (const sensor of sweep.sensors) if (sensor.kind === 'temp') addLimits(facts, survey, key, sensor, limits.get(sensor.place) ?? {});
   addControllerState(facts, sweep);
 }
@@ -111,11 +112,12 @@ function hasNoAnswer(sensors: readonly Sensor[]): boolean {
   return telling.length > 0 && telling.every(({ error }) => error !== undefined);
 }
 
-function readLimits(survey: Survey, monitors: readonly Placed[]): ReadonlyMap<string, Sensor['attributes']> {
+/** By the place of the sensor. */
+function readLimits(survey: Survey, board: DflBoard, monitors: readonly Placed[]): ReadonlyMap<string, Sensor['attributes']> {
   const limits = new Map<string, Sensor['attributes']>();
   for (const { path } of monitors) {
-    const sensors = readHwmon(survey.host.sys, path, { kinds: ['temp'], attributes: ['max', 'crit', 'emergency'] });
-    for (const { channel, attributes } of sensors) limits.set(`${path}/${channel}`, attributes);
+    const found = readAttributes(survey, board.address, path, { kinds: ['temp'], attributes: ['max', 'crit', 'emergency'] });
+    for (const [channel, attributes] of found) limits.set(`${path}/${channel}`, attributes);
   }
   return limits;
 }
@@ -146,8 +148,11 @@ export function readControllerVersion(survey: Survey, board: DflBoard): string |
   for (const monitor of onBoard(board, survey.monitors)) {
     for (let at = dirname(monitor.path); at.includes(`/${board.address}/`); at = dirname(at)) {
       const files = new BoardFiles(survey.host.sys, at, board.address, survey.problems);
-      const version = files.text('bmcfw_version') ?? files.text('bmc_version');
-      if (version !== undefined) return version;
+      for (const file of ['bmcfw_version', 'bmc_version']) {
+        const { value, isFailed } = files.fact(file, (text) => text.trim());
+        // The second is not the first one's stand-in when that fails: boards that have both tell different things.
+        if (value !== undefined || isFailed) return value;
+      }
     }
   }
   return undefined;

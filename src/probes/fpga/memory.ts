@@ -1,8 +1,9 @@
 import type { Clock } from '../../host/clock.ts';
+import type { Millis } from '../../model/duration.ts';
 
 interface Kept {
   readonly value: unknown;
-  readonly atMs: number;
+  readonly untilMs: number;
 }
 
 /**
@@ -20,13 +21,13 @@ export class ProbeMemory {
     this.#clock = clock;
   }
 
-  /** For reads that cost something: the last result while it is younger than `maxAgeMs`. */
-  atMostEvery<T>(key: string, maxAgeMs: number, read: () => T): T {
-    const now = this.#clock.monotonic();
+  /** For reads that cost something: the last result for as long as `keptFor` says of it. */
+  atMostEvery<T>(key: string, keptFor: (value: T) => Millis, read: () => T): T {
+    const nowMs = this.#clock.monotonic();
     const kept = this.#kept.get(key);
-    if (kept !== undefined && now - kept.atMs < maxAgeMs) return kept.value as T;
+    if (kept !== undefined && nowMs < kept.untilMs) return kept.value as T;
     const value = read();
-    this.#kept.set(key, { value, atMs: now });
+    this.#kept.set(key, { value, untilMs: nowMs + keptFor(value) });
     return value;
   }
 

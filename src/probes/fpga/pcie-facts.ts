@@ -16,7 +16,7 @@ export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address
   }
   const isAsleep = isAsleepState(sys.text(`bus/pci/devices/${address}/power_state`));
   const read = (): PcieSample => readPcie(sys, address);
-  const { link, aer } = isAsleep ? read() : memory.atMostEvery(`${address}/pcie`, PCIE_EVERY_MS, read);
+  const { link, aer } = isAsleep ? read() : memory.atMostEvery(`${address}/pcie`, () => PCIE_EVERY_MS, read);
   const sample = { link, aer, ...(answers !== undefined && { answers }) };
   facts.readings.push(...pcieReadings(sample));
   facts.findings.push(...pcieFindings(sample));

@@ -44,6 +44,17 @@ export function readSdm(sys: Tree, directory: string, kinds: readonly SensorKind
     });
     const label = text('label') ?? '';
     const name = sensorSlug(label) || channel;
-    return [{ kind, channel, label, name, value: scaleSdm(raw, exponent), attributes: {}, limits: Object.fromEntries(limits) }];
+    return [
+      {
+        kind,
+        channel,
+        label,
+        name,
+        value: scaleSdm(raw, exponent),
+        attributes: {},
+        attributeErrors: {},
+        limits: Object.fromEntries(limits),
+      },
+    ];
   });
 }

@@ -26,16 +26,37 @@ export interface NamedSensor extends Sensor {
   readonly name: string;
 }
 
-/** The channels of one monitor. Those that fail are told as problems of the device, one for each error. */
-export function readMonitor({ host: { sys }, problems }: Survey, device: string, path: string, request: HwmonRequest): readonly Sensor[] {
-  const sensors = readHwmon(sys, path, request);
-  const failed = sensors.filter(({ error }) => error !== undefined);
-  for (const error of new Set(failed.map((sensor) => sensor.error as string))) {
-    const code = problemOf(error);
-    const channels = failed.filter((sensor) => sensor.error === error).map(({ channel }) => channel);
-    if (code !== undefined) problems.push({ code, message: `/sys/${path}: ${error} of ${channels.join(', ')}`, device });
-  }
+/** The channels of one monitor. What fails of them is told as problems of the device, one for each error. */
+export function readMonitor(survey: Survey, device: string, path: string, request: HwmonRequest): readonly Sensor[] {
+  const sensors = readHwmon(survey.host.sys, path, request);
+  const failed = sensors.flatMap(({ channel, error }) => (error === undefined ? [] : [[channel, error] as const]));
+  tellFailures(survey, device, path, [...failed, ...sensors.flatMap(attributeFailures)]);
   return sensors;
+}
+
+/** Attributes of the channels of one monitor, of channel to attributes. What fails of them is told as of {@link readMonitor}; its values are not. */
+export function readAttributes(
+  survey: Survey,
+  device: string,
+  path: string,
+  request: HwmonRequest,
+): ReadonlyMap<string, Sensor['attributes']> {
+  const sensors = readHwmon(survey.host.sys, path, request);
+  tellFailures(survey, device, path, sensors.flatMap(attributeFailures));
+  return new Map(sensors.map(({ channel, attributes }) => [channel, attributes]));
+}
+
+type Failure = readonly [what: string, error: string];
+
+const attributeFailures = ({ channel, attributeErrors }: Sensor): Failure[] =>
+  Object.entries(attributeErrors).map(([attribute, error]) => [`${channel}_${attribute}`, error]);
+
+function tellFailures({ problems }: Survey, device: string, path: string, failures: readonly Failure[]): void {
+  for (const error of new Set(failures.map(([, each]) => each))) {
+    const code = problemOf(error);
+    const failed = failures.filter(([, each]) => each === error).map(([what]) => what);
+    if (code !== undefined) problems.push({ code, message: `/sys/${path}: ${error} of ${failed.join(', ')}`, device });
+  }
 }
 
 /**

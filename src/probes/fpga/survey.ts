@@ -3,6 +3,7 @@ import type { Host } from '../../host/host.ts';
 import { isPciAddress } from '../../host/pci.ts';
 import type { Tree } from '../../host/tree.ts';
 import type { Problem } from '../../model/collection.ts';
+import { type Millis, millis } from '../../model/duration.ts';
 import type { ProbeMemory } from './memory.ts';
 import { byNumbers } from './name-order.ts';
 import type { FpgaOptions } from './options.ts';
@@ -44,9 +45,21 @@ export function makeSurvey(host: Host, options: FpgaOptions, memory: ProbeMemory
   };
 }
 
-/** For reads that cost something: the last result while it is younger than `maxAgeMs`, and as long the problems that it met. */
-export function atMostEvery<T>(survey: Survey, key: string, maxAgeMs: number, read: (survey: Survey) => T): T {
-  const { value, problems } = survey.memory.atMostEvery(key, maxAgeMs, () => {
+interface Outcome<T> {
+  readonly value: T;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * For reads that cost something: the last result while it is younger than `maxAgeMs`, and as long the problems that it met. What gave
+ * nothing, or met problems, is tried again with the next sweep over the sensors.
+ */
+export function atMostEvery<T>(survey: Survey, key: string, maxAgeMs: Millis, read: (survey: Survey) => T): T {
+  const keptFor = ({ value, problems }: Outcome<T>): Millis => {
+    const isWhole = value !== undefined && problems.length === 0;
+    return isWhole ? maxAgeMs : millis(Math.min(maxAgeMs, survey.options['sensor-interval']));
+  };
+  const { value, problems } = survey.memory.atMostEvery(key, keptFor, () => {
     const met: Problem[] = [];
     return { value: read({ ...survey, problems: met }), problems: met };
   });

@@ -1,4 +1,4 @@
-import { cpSync, symlinkSync } from 'node:fs';
+import { cpSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ReadGuard } from '../../../src/host/read-guard.ts';
@@ -46,6 +46,46 @@ describe('a problem of a read that is made now and then', () => {
     const collection = collect();
     expect(messages(collection)).toEqual(told);
     expect(reportOf(collection, '0000:01:00.0').findings.find(({ type }) => type === 'BmcStalled')?.status).toBe(false);
+  });
+});
+
+describe('what is read once an hour', () => {
+  const crit = `${N6000_MONITOR}/temp1_crit`;
+  const version = `${N6000_ENGINE}/dfl_dev.3/bmcfw_version`;
+  const told = (collection: Collection): readonly unknown[] => {
+    const card = reportOf(collection, '0000:01:00.0');
+    const { labels } = card.readings.find(({ metric }) => metric === 'device_fpga_info') ?? {};
+    const limit = seriesValue(card, 'device_temperature_limit_celsius', { sensor: 'fpga_p_tile_temperature', limit: 'crit' });
+    return [limit, labels?.bmc_version];
+  };
+
+  it('is tried again with the next sweep when it failed', () => {
+    const { machine, collect, forward } = probe('n6000-thermal-not-wired');
+    for (const file of [crit, version]) breakFile(machine, file);
+    const first = collect();
+    expect(told(first)).toEqual([undefined, '']);
+    expect(messages(first).toSorted()).toEqual([
+      expect.stringMatching(/^read-failed .*bmcfw_version: EISDIR$/),
+      expect.stringMatching(/^read-failed .*hwmon1: EISDIR of temp1_crit$/),
+    ]);
+    for (const file of [crit, version]) rmSync(join(machine.root, file), { recursive: true });
+    write(machine, crit, '100000\n');
+    write(machine, version, '0x3020100\n');
+    expect(told(collect())).toEqual([undefined, '']);
+    forward(30_000);
+    const second = collect();
+    expect([told(second), messages(second)]).toEqual([[100, '0x3020100'], []]);
+  });
+
+  it('is left alone for the hour when it was told', () => {
+    const { machine, collect, forward } = probe('n6000-thermal-not-wired');
+    write(machine, crit, '100000\n');
+    expect(told(collect())).toEqual([100, '0x3020100']);
+    write(machine, crit, '90000\n');
+    forward(3_599_000);
+    expect(told(collect())[0]).toBe(100);
+    forward(1_000);
+    expect(told(collect())[0]).toBe(90);
   });
 });
 

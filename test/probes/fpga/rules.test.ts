@@ -135,7 +135,9 @@ describe('AMI states', () => {
 
 describe('a sensor without data', () => {
   it('is no fault, and has no reading', () => {
-    const sensors = nameSensors([{ kind: 'temp', channel: 'temp3', label: 'QSFP0 Temperature', error: 'ENODATA', attributes: {} }]);
+    const sensors = nameSensors([
+      { kind: 'temp', channel: 'temp3', label: 'QSFP0 Temperature', error: 'ENODATA', attributes: {}, attributeErrors: {} },
+    ]);
     expect(told((facts) => addAbsentSensors(facts, sensors))).toEqual([['SensorAbsent', true, 'NoData']]);
   });
 });
