@@ -16,8 +16,8 @@ import { counterFiles, startCore, startFloor, startNodeExporter } from './parts/
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '2' },
-    trees: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '1' },
+    trees: { type: 'string', default: '6' },
     only: { type: 'string' },
     turns: { type: 'string', default: '60' },
     'paced-turns': { type: 'string', default: '6' },
@@ -55,7 +55,7 @@ console.log('turn after turn:');
 report(
   'refresh',
   measured.map((size) => rowOf(size, size.close.medians())),
-  { pauseMs: PAUSE_MS, paced, growth },
+  { pauseMs: PAUSE_MS, paced, growth, trees: measured.map(ofTrees) },
 );
 if (paced.length > 0) {
   console.log(`\nat a node's pace, each turn after a pause of ${PAUSE_MS} ms:`);
@@ -187,6 +187,12 @@ function rowOf({ name, devices, files, series }, medians) {
     'agent / C floor': ratio('floor'),
     'µs per HCA': (medians.agent.median / devices).toFixed(1),
   };
+}
+
+/** CPU on each tree, microseconds. */
+function ofTrees({ name, close, paced: slow }) {
+  const of = (taken) => ({ agent: taken.ofTrees('agent'), floor: taken.ofTrees('floor') });
+  return { HCAs: name, turnAfterTurn: of(close), paced: of(slow) };
 }
 
 /** Pairs of sizes of which one has 9.7 or ten times the devices of the other. */
