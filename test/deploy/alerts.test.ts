@@ -16,7 +16,7 @@ describe('alert rules', () => {
   });
 
   it.skipIf(!installed)(`are accepted by Prometheus${skipped}`, () => {
-    expect(promtool('check', 'rules', 'deploy/alerts.yaml')).toContain('SUCCESS: 6 rules found');
+    expect(promtool('check', 'rules', 'deploy/alerts.yaml')).toContain('SUCCESS: 8 rules found');
   });
 
   it.skipIf(!installed)(`begin when they should, and not before${skipped}`, () => {
