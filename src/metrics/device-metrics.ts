@@ -78,10 +78,10 @@ function addVerdict(page: SeriesPage, verdict: Verdict, label: LabelText): void 
   if (verdict.state !== 'unknown') page.add(deviceMetrics.healthy, label, verdict.state === 'unhealthy' ? 0 : 1);
   for (const [state, own] of STATE_LABELS) page.add(deviceMetrics.health, label, state === verdict.state ? 1 : 0, own);
   if (verdict.sinceMs > 0) page.add(deviceMetrics.healthSince, label, verdict.sinceMs / 1_000);
-  for (const [state, own] of STATE_LABELS) {
-    const count = verdict.transitions?.[state];
-    if (count !== undefined) page.add(deviceMetrics.transitions, label, count, own);
-  }
+  // From 0 on: of a counter that comes into being at 1 nobody can see that it grew.
+  const { transitions } = verdict;
+  if (transitions !== undefined)
+    for (const [state, own] of STATE_LABELS) page.add(deviceMetrics.transitions, label, transitions[state] ?? 0, own);
   for (const condition of verdict.conditions) page.add(deviceMetrics.condition, label, 1, conditionLabels(condition));
   for (const condition of verdict.ignored ?? []) page.add(deviceMetrics.ignored, label, 1, conditionLabels(condition));
 }
