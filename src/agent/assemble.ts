@@ -46,6 +46,8 @@ export type Judge = (devices: readonly Judged[], nowMs: number) => ReadonlyMap<s
 export interface KnownDevice {
   readonly device: Device;
   readonly readAtMs: number;
+  /** Present when it was missing at the end of that run. */
+  readonly missingSinceMs?: number;
 }
 
 /**
@@ -68,14 +70,14 @@ export class Assembler {
     this.#settings = settings;
     this.#judge = judge;
     this.#resolvers = new ResolverKeeper(settings);
-    for (const { device, readAtMs } of known.filter((one) => !known.some((other) => isLaterName(other, one))))
-      this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, readAtMs, monotonicMs: undefined });
+    for (const { device, ...times } of known.filter((one) => !known.some((other) => isLaterName(other, one))))
+      this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, ...times, monotonicMs: undefined });
   }
 
   /** `monotonicMs`: the same moment by the monotonic clock. */
   assemble(inputs: Inputs, nowMs: number, monotonicMs: number = nowMs): Snapshot {
     if (!this.#seating.renew(inputs.families)) {
-      this.#known = this.#remember(inputs, nowMs);
+      this.#known = this.#remember(inputs, nowMs, monotonicMs);
       this.#seating.arrange(inputs.families, this.#known);
     }
     const owners = this.#currentOwners(inputs.podResources);
@@ -100,7 +102,7 @@ export class Assembler {
     };
   }
 
-  #remember(inputs: Inputs, nowMs: number): Map<string, Remembered> {
+  #remember(inputs: Inputs, nowMs: number, atMs: number): Map<string, Remembered> {
     const present = new Map<string, Remembered>();
     const complete = new Set<string>();
     for (const { state, latest } of inputs.families) {
@@ -114,8 +116,12 @@ export class Assembler {
       // Under another name it is not missing: udev renames HCAs when their driver is loaded anew.
       if (present.has(key) || (known.report.device.uuid !== undefined && came.has(bodyOf(known.report.device)))) continue;
       const missingSinceMs = known.missingSinceMs ?? (complete.has(known.report.device.family) ? nowMs : undefined);
-      if (missingSinceMs === undefined) present.set(key, known);
-      else if (nowMs - missingSinceMs < this.#settings.missingRetentionMs) present.set(key, { ...known, missingSinceMs });
+      if (missingSinceMs === undefined) {
+        present.set(key, known);
+        continue;
+      }
+      const missingFromMs = known.missingFromMs ?? atMs - Math.max(0, nowMs - missingSinceMs);
+      if (atMs - missingFromMs < this.#settings.missingRetentionMs) present.set(key, { ...known, missingSinceMs, missingFromMs });
     }
     return present;
   }

@@ -56,6 +56,7 @@ export class AgentCore {
         { family: family.name, options, roots: settings.roots, timeoutMs: settings.refresh.timeout },
         clock,
         {
+          renewed: (name) => health.renewed(name),
           changed,
           wake: () => this.#refreshSoon(runner),
           crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),

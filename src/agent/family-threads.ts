@@ -5,6 +5,8 @@ import { endThreads } from './thread-end.ts';
 import type { FromThread } from './worker-messages.ts';
 
 export interface ThreadEvents {
+  /** The current thread is about to tell its first collection. */
+  renewed(): void;
   /** From the current thread. */
   received(message: FromThread): void;
   /** A thread ended with an error; `isCurrent` is false for one that had been replaced. */
@@ -88,11 +90,15 @@ export class FamilyThreads {
   }
 
   #start(): ProbeThread {
+    let hasCollected = false;
     const thread: ProbeThread = new ProbeThread(
       this.#settings,
       this.places(),
       (message) => {
-        if (thread === this.#current) this.#events.received(message);
+        if (thread !== this.#current) return;
+        if (message.type === 'collected' && !hasCollected) this.#events.renewed();
+        hasCollected ||= message.type === 'collected';
+        this.#events.received(message);
       },
       (error) => this.#events.crashed(error.stack ?? error.message, thread === this.#current),
     );

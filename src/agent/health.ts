@@ -57,7 +57,12 @@ export class HealthKeeper {
   /** Devices that an earlier run knew, of the families that this one reads. */
   known(): readonly KnownDevice[] {
     const known = this.engine.knownDevices().filter(({ device }) => this.policy.specs.has(device.family));
-    return known.map(({ device, readAtMs }) => ({ device, readAtMs: readAtMs ?? 0 }));
+    return known.map(({ readAtMs = 0, ...device }) => ({ ...device, readAtMs }));
+  }
+
+  /** The probe of that family was started anew. */
+  renewed(family: string): void {
+    this.engine.renewed(family);
   }
 
   /** `look` is called when a verdict can change by time alone. */

@@ -25,6 +25,8 @@ export interface RunnerSettings extends ThreadSettings {
 export interface RunnerEvents {
   /** The state changed: new collection, failure, hang. */
   changed(): void;
+  /** The first collection of another thread is next: what the one before kept in mind is gone. */
+  renewed?(family: string): void;
   /** The probe saw something happen and wants to be read soon. */
   wake(): void;
   /** A bug in the probe, when it is another one than the last. */
@@ -71,6 +73,7 @@ export class ProbeRunner {
     this.#threads = new FamilyThreads(
       { family, options, roots },
       {
+        renewed: () => events.renewed?.(family),
         received: (message) => this.#received(message),
         crashed: (message, isCurrent) => this.#crashed(message, isCurrent),
         lost: () => this.#endRun(),

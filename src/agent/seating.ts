@@ -23,6 +23,8 @@ export interface Remembered {
   /** Monotonic clock of that read, by which it ages: the wall clock may be set. Undefined: an earlier run of the agent made it. */
   monotonicMs: number | undefined;
   readonly missingSinceMs?: number;
+  /** Monotonic clock of that moment. Absent: an earlier run of the agent missed it first. */
+  readonly missingFromMs?: number;
 }
 
 /**

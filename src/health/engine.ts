@@ -1,4 +1,3 @@
-import type { Device } from '../model/device.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Verdict } from '../model/health.ts';
 import { createClockKeeper } from './clock-keeper.ts';
@@ -6,7 +5,6 @@ import { endingEvents } from './event-text.ts';
 import { EventRing } from './events.ts';
 import { type JudgedDevice, judgeDevice } from './judge-device.ts';
 import { carriedOver, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
-import { DEVICE_MISSING } from './own-conditions.ts';
 import { conditionPolicy, type HealthPolicy } from './policy.ts';
 import { QuietDevices } from './quiet.ts';
 
@@ -34,9 +32,14 @@ export interface Judgement {
   readonly nextCheckMs?: number;
 }
 
+/** A device of which something is remembered. Times by the wall clock. */
+export type KnownDevice = Pick<DeviceMemory, 'device' | 'readAtMs' | 'missingSinceMs'>;
+
 /** Decides on the health of all devices. It alone remembers; everything it calls is a pure function. */
 export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
+  /** The probe of that family was started anew: its next reading lacks what only its predecessor's memory knew. */
+  renewed(family: string): void;
   /** All that has to survive a restart, events not yet announced included. Plain data that no later call changes. */
   state(): HealthMemory;
   /** Whether more is new since the last {@link state} than when devices that say the same were last read. */
@@ -46,7 +49,7 @@ export interface HealthEngine {
   /** Announced events younger than an id, oldest first. */
   eventsSince(id: number): readonly HealthEvent[];
   /** Devices seen in this boot, by this run or an earlier one: who restarts lists those that do not come back as missing. */
-  knownDevices(): readonly { readonly device: Device; readonly readAtMs?: number }[];
+  knownDevices(): readonly KnownDevice[];
 }
 
 /** Of the ring, as many events go into the state. */
@@ -138,6 +141,9 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
 
   return {
     judge,
+    renewed(family) {
+      memory = memory === NOTHING ? memory : carriedOver(memory, family);
+    },
     hasNews: () => hasNews,
     state: () => {
       hasNews = false;
@@ -157,8 +163,8 @@ function nextCheck(dueMs: number | undefined, nowMs: number): { readonly nextChe
   return dueMs === undefined ? {} : { nextCheckMs: Math.min(Math.max(nowMs + 1, Math.ceil(dueMs)), nowMs + LONGEST_WAIT_MS) };
 }
 
-function known({ device, readAtMs }: DeviceMemory): { readonly device: Device; readonly readAtMs?: number } {
-  return readAtMs === undefined ? { device } : { device, readAtMs };
+function known({ device, readAtMs, missingSinceMs }: DeviceMemory): KnownDevice {
+  return { device, ...(readAtMs === undefined ? {} : { readAtMs }), ...(missingSinceMs === undefined ? {} : { missingSinceMs }) };
 }
 
 /** The memory as of now, and how much of the time since the last judgement was watched: what nobody watched is neither holding nor quiet. */
@@ -169,9 +175,8 @@ function atTime(memory: HealthMemory, policy: HealthPolicy, nowMs: number): { re
   return gapMs < policy.staleAfterMs ? { memory, elapsedMs: gapMs } : { memory: resumed(memory, gapMs), elapsedMs: 0 };
 }
 
-function isForgotten(memory: DeviceMemory, policy: HealthPolicy, nowMs: number): boolean {
-  const goneMs = memory.conditions[DEVICE_MISSING]?.sinceMs ?? memory.listedAtMs;
-  return nowMs - goneMs >= policy.missingRetentionMs;
+function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: HealthPolicy, nowMs: number): boolean {
+  return nowMs - (missingSinceMs ?? listedAtMs) >= policy.missingRetentionMs;
 }
 
 /** Ends what was raised, so that a device that returns after all begins anew. */

@@ -76,6 +76,7 @@ export function judgeDevice(
     device,
     listedAtMs: time.nowMs,
     ...readAt(input, previous),
+    ...(input.missingSinceMs === undefined ? {} : { missingSinceMs: previous?.missingSinceMs ?? time.nowMs }),
     verdict: { state: verdict.state, sinceMs: verdict.sinceMs },
     transitions,
     conditions,

@@ -21,7 +21,7 @@ export interface ConditionState {
   /** Only where the finding itself told them. */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
-  /** From before a restart, and not seen by the present probe yet. */
+  /** From before the agent or the probe was started anew, and not seen by the present probe yet. */
   readonly carried?: true;
 }
 
@@ -32,6 +32,8 @@ export interface DeviceMemory {
   readonly listedAtMs: number;
   /** Wall clock of its last reading. */
   readonly readAtMs?: number;
+  /** Since when it is missing. */
+  readonly missingSinceMs?: number;
   readonly verdict: { readonly state: HealthState; readonly sinceMs: number };
   readonly transitions: Readonly<Partial<Record<HealthState, number>>>;
   /** Keyed by {@link conditionKey}. */
@@ -82,9 +84,13 @@ export function resumed(memory: HealthMemory, gapMs: number): HealthMemory {
   return mapConditions(memory, (state) => ({ ...state, countsFromMs: state.countsFromMs + gapMs }));
 }
 
-/** Marks every condition as known from before a restart. */
-export function carriedOver(memory: HealthMemory): HealthMemory {
-  return mapConditions(memory, (state) => ({ ...state, carried: true }));
+/** Marks every condition, or those of one family's devices, as known from before its probe was started. */
+export function carriedOver(memory: HealthMemory, family?: string): HealthMemory {
+  const devices = mapValues(memory.devices, (known) => {
+    const isConcerned = (family === undefined || known.device.family === family) && Object.keys(known.conditions).length > 0;
+    return isConcerned ? { ...known, conditions: mapValues(known.conditions, (state) => ({ ...state, carried: true as const })) } : known;
+  });
+  return { ...memory, devices };
 }
 
 function mapConditions(memory: HealthMemory, change: (state: ConditionState) => ConditionState): HealthMemory {
@@ -105,6 +111,7 @@ function mapDevice(memory: DeviceMemory, shift: Shift): DeviceMemory {
     ...memory,
     listedAtMs: shift(memory.listedAtMs),
     ...(memory.readAtMs === undefined ? {} : { readAtMs: shift(memory.readAtMs) }),
+    ...(memory.missingSinceMs === undefined ? {} : { missingSinceMs: shift(memory.missingSinceMs) }),
     verdict: { ...memory.verdict, sinceMs: shift(memory.verdict.sinceMs) },
     conditions: mapValues(memory.conditions, (state) => ({
       ...state,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler, type Inputs, type Judged } from '../../src/agent/assemble.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
-import type { Collection } from '../../src/model/collection.ts';
+import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import { Readings } from '../../src/model/readings.ts';
@@ -37,6 +37,43 @@ describe('assembling a snapshot', () => {
     expect(later.devices[0]?.missingSinceMs).toBe(10);
     const dropped = assembler.assemble(inputs({ reports: [b], problems: [] }, 600_010), 600_010);
     expect(dropped.devices.map(({ key }) => key)).toEqual(['toy/b']);
+  });
+
+  it('counts the retention by the monotonic clock, however the wall clock is set', () => {
+    const hour = 3_600_000;
+    const read = (reports: readonly DeviceReport[], readAtMs: number, monotonicMs: number): Inputs => ({
+      ...inputs(undefined, 0),
+      families: [{ state: familyState('toy'), latest: { collection: { reports, problems: [] }, readAtMs, monotonicMs } }],
+    });
+    const listed = (setMs: number, laterMs: number): string[] => {
+      const assembler = new Assembler(settings, allHealthy);
+      assembler.assemble(read([a, b], 10 * hour, 0), 10 * hour, 0);
+      assembler.assemble(read([b], 10 * hour, 10), 10 * hour, 10);
+      const nowMs = 10 * hour + setMs + laterMs;
+      return assembler.assemble(read([b], nowMs, laterMs), nowMs, laterMs).devices.map(({ key }) => key);
+    };
+    expect(listed(hour, 1_000), 'set forward').toEqual(['toy/a', 'toy/b']);
+    expect(listed(-hour, 600_010), 'set back').toEqual(['toy/b']);
+  });
+
+  it('goes on with the retention of a device that was missing before the agent was started anew', () => {
+    const known = [
+      { device: a.device, readAtMs: 0, missingSinceMs: 100 },
+      { device: b.device, readAtMs: 0 },
+    ];
+    const assembler = new Assembler(settings, allHealthy, known);
+    const first = assembler.assemble(inputs(undefined, 0), 500_000, 7);
+    expect(first.devices.map(({ missingSinceMs }) => missingSinceMs)).toEqual([100, undefined]);
+    const gone = { reports: [], problems: [] };
+    const missing = (nowMs: number): string[] =>
+      assembler.assemble(inputs(gone, nowMs), nowMs, nowMs - 499_993).devices.map(({ key }) => key);
+    expect(missing(600_099)).toEqual(['toy/a', 'toy/b']);
+    expect(missing(600_100)).toEqual(['toy/b']);
+    expect(
+      new Assembler(settings, allHealthy, known).assemble(inputs({ reports: [a], problems: [] }, 600_100), 500_000).devices[0],
+    ).toMatchObject({
+      readings: { values: [1] },
+    });
   });
 
   it('takes a missing device back as soon as it is seen again', () => {

@@ -8,6 +8,18 @@ const specs = [
   spec('Errors', { class: 'rate', threshold: { growth: 10, windowMs: 3_600_000 } }),
 ];
 
+it('what only the probe knew is kept when its thread is replaced, and only of its family', () => {
+  const one = new OneDevice(policyFor(specs));
+  one.read(0, found('Xid', { instance: '79' }), found('Latched'));
+  one.engine.renewed('test');
+  expect(types(one.read(10))).toEqual(['Latched', 'Xid/79']);
+  expect(types(one.read(30)), 'what the hardware still says is read again').toEqual(['Xid/79']);
+  expect(one.read(40, found('Xid', { instance: '79' })).state).toBe('unhealthy');
+  one.engine.renewed('other');
+  one.read(50);
+  expect(one.read(60).state).toBe('healthy');
+});
+
 describe('after a restart of the agent', () => {
   it('what was told once is known although the new probe has never heard of it', () => {
     const one = new OneDevice(policyFor(specs));
@@ -103,6 +115,23 @@ describe('after a restart of the agent', () => {
     one.restart();
     expect(one.engine.knownDevices()).toEqual([{ device: one.device, readAtMs: START }]);
     expect(types(one.missing(10))).toEqual(['DeviceMissing']);
+  });
+
+  it('a device that was missing is forgotten after the retention, not after one from the restart on, also where being missing does not count', () => {
+    for (const enabled of [true, false]) {
+      const one = new OneDevice(policyFor(specs, { conditions: { '*.DeviceMissing': { enabled } } }));
+      one.read(0);
+      one.missing(10);
+      one.missing(20);
+      one.restart();
+      expect(one.engine.knownDevices()).toEqual([{ device: one.device, readAtMs: START, missingSinceMs: START + 10_000 }]);
+      one.missing(80_000);
+      const left = (seconds: number): number => {
+        one.engine.judge({ devices: [] }, START + seconds * 1000);
+        return one.engine.knownDevices().length;
+      };
+      expect([left(86_409), left(86_410)]).toEqual([1, 0]);
+    }
   });
 
   it('a device that was missing stays so while nobody has looked for it', () => {

@@ -1,0 +1,41 @@
+import type { Host } from '../../src/host/host.ts';
+import type { Finding } from '../../src/model/health.ts';
+import { Readings } from '../../src/model/readings.ts';
+import type { Probe } from '../../src/probes/family.ts';
+
+/** One card. An error that was logged is known from then on to the thread that read the log, as those of GPUs are. */
+function createProbe({ sys }: Host): Probe {
+  const known = new Map<string, Finding>();
+  return {
+    collect() {
+      if (sys.exists('throw')) throw new Error('as told');
+      for (const instance of (sys.text('log') ?? '').split(' ').filter((word) => word !== ''))
+        known.set(instance, { type: 'Error', instance, status: true, reason: 'Logged', message: `error ${instance}` });
+      if (sys.exists('reset')) known.clear();
+      const over: Finding[] = sys.exists('reset') ? [{ type: 'Error', status: false, reason: 'Reset', message: 'reset' }] : [];
+      const device = { family: 'fpga', id: 'card', kind: 'card', aliases: [] };
+      return { reports: [{ device, readings: Readings.NONE, findings: [...known.values(), ...over] }], problems: [] };
+    },
+  };
+}
+
+export const family = {
+  name: 'fpga',
+  summary: 'Cards.',
+  metrics: [],
+  problems: [],
+  options: {},
+  conditions: [
+    {
+      type: 'Error',
+      class: 'latched',
+      severity: 'fatal',
+      reasons: ['Logged', 'Reset'],
+      meaning: 'An error was logged.',
+      remedy: 'reset',
+      source: 'log',
+      outlivesProbe: true,
+    },
+  ],
+  createProbe,
+} as const;

@@ -1,0 +1,58 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { AgentCore } from '../../src/agent/core.ts';
+import type { HealthKeeper } from '../../src/agent/health.ts';
+import type { AgentSettings } from '../../src/agent/settings.ts';
+import { systemClock } from '../../src/host/clock.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
+import { family } from './forgetful-family.ts';
+
+let build: OtherBuild;
+beforeAll(() => {
+  build = buildWithFamilies({ fpga: 'test/agent/forgetful-family.ts' });
+});
+afterAll(() => rmSync(build.root, { recursive: true, force: true }));
+
+it('an error that only the thread knew which was replaced is kept until its successor says that it is over', async () => {
+  const sysfs = join(build.root, 'sys');
+  mkdirSync(sysfs);
+  const { AgentCore: Core } = await build.import<{ AgentCore: typeof AgentCore }>('agent/core.js');
+  const { HealthKeeper: Keeper } = await build.import<{ HealthKeeper: typeof HealthKeeper }>('agent/health.js');
+  const logger = createLogger({ level: 'error', format: 'text' }, { write: () => true });
+  const settings = {
+    roots: { sysfs, procfs: sysfs, dev: sysfs },
+    refresh: { interval: 10_000, timeout: 10_000, 'stale-after': 60_000 },
+    device: { 'missing-retention': 60_000 },
+    podResources: { socket: join(build.root, 'no.sock'), checkpoint: '', timeout: 1_000, hold: 0, 'restart-grace': 0, 'min-interval': 0 },
+    families: [{ family, options: {} }],
+    pools: [],
+    health: {},
+    plugin: { options: {}, resources: [] },
+    state: { file: '' },
+  } as unknown as AgentSettings;
+  const health = await Keeper.open(settings, logger, systemClock, true);
+  const core = new Core(settings, health, logger, systemClock);
+  const read = async (): Promise<string | undefined> => {
+    await core.refresh();
+    core.assemble();
+    return core.store.snapshot()?.devices[0]?.verdict.state;
+  };
+  const inSys = (name: string): string => join(sysfs, name);
+
+  expect(await read()).toBe('healthy');
+  writeFileSync(inSys('log'), '79');
+  expect(await read()).toBe('unhealthy');
+  writeFileSync(inSys('log'), '');
+  expect(await read(), 'the thread remembers').toBe('unhealthy');
+  writeFileSync(inSys('throw'), '');
+  await read();
+  rmSync(inSys('throw'));
+  expect(await read(), 'its successor never heard of it').toBe('unhealthy');
+  expect(await read()).toBe('unhealthy');
+  writeFileSync(inSys('reset'), '');
+  expect(await read()).toBe('healthy');
+  expect(await core.close()).toBe(true);
+  await health.close();
+});
