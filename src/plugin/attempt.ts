@@ -5,6 +5,7 @@ import { socketAt, watchSocket } from '../host/socket-file.ts';
 import { type PluginServer, servePlugin } from './plugin-server.ts';
 import { callRegister, type PendingCall } from './register-call.ts';
 import type { PluginService } from './service.ts';
+import { Siblings, type SiblingsParts } from './siblings.ts';
 import type { AttemptEnd } from './trouble.ts';
 
 export interface AttemptParts {
@@ -19,6 +20,7 @@ export interface AttemptParts {
   readonly registerTimeoutMs: number;
   /** How long the plugin watcher may take before the socket is made anew. */
   readonly contactTimeoutMs: number;
+  readonly siblings: Pick<SiblingsParts, 'lookMs' | 'aloneMs'>;
   /** The first `ListAndWatch` is open. */
   onStream(): void;
   /** Still waiting, but longer than usual. */
@@ -75,7 +77,7 @@ export class Attempt {
   }
 
   async #serve(server: PluginServer): Promise<AttemptEnd> {
-    const { clock, kubeletSocket } = this.#parts;
+    const { clock, kubeletSocket, resource } = this.#parts;
     const born = socketAt(server.path);
     const lost = (): void => {
       const now = socketAt(server.path);
@@ -84,10 +86,13 @@ export class Attempt {
     };
     const watch = watchSocket(server.path, lost, clock);
     lost();
+    const onAlone = (): void => this.end({ reason: 'left-alone' });
+    const siblings = new Siblings({ ownSocket: server.path, resource, clock, ...this.#parts.siblings, onAlone });
     if (kubeletSocket === undefined) this.#awaitContact();
     else void this.#register(kubeletSocket, server.path);
     const end = await this.#over;
     watch.close();
+    siblings.close();
     this.#call?.cancel();
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();

@@ -3,10 +3,10 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../host/clock.ts';
 import { type SocketState, watchSocket } from '../host/socket-file.ts';
 import type { ChangeLog } from '../log/changes.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt, type AttemptParts } from './attempt.ts';
 import type { PluginOptions } from './options.ts';
 import type { PluginService } from './service.ts';
-import { removeDeadSockets, socketPath } from './socket-name.ts';
+import { otherSockets, removeDeadSockets, socketPath } from './socket-name.ts';
 import type { Supply } from './supply.ts';
 import { Tally } from './tally.ts';
 import { type AttemptEnd, isAbsence, REMEDIES } from './trouble.ts';
@@ -16,6 +16,7 @@ export interface Timings {
   /** The kubelet dials back for up to 10 s before `Register` answers. */
   readonly registerTimeoutMs: number;
   readonly contactTimeoutMs: number;
+  readonly siblings: AttemptParts['siblings'];
   /** First wait after a failure; it doubles with each. */
   readonly firstWaitMs: number;
   readonly longestWaitMs: number;
@@ -28,6 +29,7 @@ export interface Timings {
 export const TIMINGS: Timings = {
   registerTimeoutMs: 15_000,
   contactTimeoutMs: 60_000,
+  siblings: { lookMs: 15_000, aloneMs: 3_000 },
   firstWaitMs: 500,
   longestWaitMs: 30_000,
   absenceWaitMs: 1_000,
@@ -90,7 +92,7 @@ export class Lifecycle {
 
   async #run(): Promise<void> {
     const { supply, clock } = this.#parts;
-    await removeDeadSockets(this.#directory, supply.resource.resource);
+    await removeDeadSockets(otherSockets(this.#directory, supply.resource.resource));
     const watch = watchSocket(this.#kubeletSocket, (state) => this.#kubeletChanged(state), clock);
     await this.#untilReady();
     while (!this.#isStopped) {
@@ -117,6 +119,7 @@ export class Lifecycle {
       streamTimeoutMs: options['stream-timeout'],
       registerTimeoutMs: timings.registerTimeoutMs,
       contactTimeoutMs: timings.contactTimeoutMs,
+      siblings: timings.siblings,
       onStream: () => this.#registered(),
       onWaiting: (end) => this.#say(end),
     });

@@ -13,6 +13,7 @@ export const REMEDIES = {
   'no-stream': 'The kubelet took the registration and did not ask for the devices; look at its log.',
   'stream-ended': 'The kubelet restarted, or another plugin offers the same resource.',
   'socket-gone': 'Somebody removed the socket; a starting kubelet does that to all of them.',
+  'left-alone': 'None needed: another agent that offered the same resource is gone, and the kubelet may have dropped the resource with it.',
   'kubelet-restarted': 'None needed: a new kubelet is told of the resource.',
 } as const;
 

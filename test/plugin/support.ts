@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/host/clock.ts';
-import { createChangeLog } from '../../src/log/changes.ts';
+import { type ChangeLog, createChangeLog } from '../../src/log/changes.ts';
 import type { DeviceAccess } from '../../src/model/access.ts';
 import type { Device } from '../../src/model/device.ts';
 import { type Millis, millis } from '../../src/model/duration.ts';
@@ -81,6 +81,7 @@ export const toyAccess = (device: Device): DeviceAccess => ({
 export const QUICK = {
   registerTimeoutMs: 800,
   contactTimeoutMs: 1_500,
+  siblings: { lookMs: 50, aloneMs: 400 },
   firstWaitMs: 20,
   longestWaitMs: 100,
   absenceWaitMs: 20,
@@ -98,6 +99,7 @@ export interface Bench {
   /** Lines of the log: `begin` or `end` and the resource. */
   readonly lines: string[];
   readonly fields: Record<string, unknown>[];
+  readonly changes: ChangeLog;
   close(): Promise<void>;
 }
 
@@ -124,6 +126,21 @@ export function setUp(settings: BenchSettings = {}): Bench {
       fields.push(more);
     };
   const logger = { debug() {}, info: note('end'), warn: note('begin'), error: note('error') };
+  const bench = { directory, registry, manager, store, lines, fields, changes: createChangeLog(logger) };
+  const plugin = pluginAt(bench, settings);
+  const close = async (): Promise<void> => {
+    await plugin.stop();
+    await manager.stop();
+    rmSync(root, { recursive: true, force: true });
+  };
+  return { ...bench, plugin, close };
+}
+
+/** One more plugin on the same kubelet, as that of another agent. */
+export function pluginAt(
+  { directory, registry, store, changes }: Pick<Bench, 'directory' | 'registry' | 'store' | 'changes'>,
+  settings: BenchSettings = {},
+): DevicePlugin {
   const options: PluginOptions = {
     ...(defaultValues(pluginOptions) as PluginOptions),
     dir: directory,
@@ -131,22 +148,16 @@ export function setUp(settings: BenchSettings = {}): Bench {
     registration: settings.registration ?? 'direct',
     'stream-timeout': settings.streamTimeout ?? millis(800),
   };
-  const plugin = createDevicePlugin({
+  return createDevicePlugin({
     resources: settings.resources ?? [TOY],
     store,
     access: { toy: toyAccess },
     clock: systemClock,
-    changes: createChangeLog(logger),
+    changes,
     options,
     timings: QUICK,
     ...settings.parts,
   });
-  const close = async (): Promise<void> => {
-    await plugin.stop();
-    await manager.stop();
-    rmSync(root, { recursive: true, force: true });
-  };
-  return { directory, registry, manager, store, plugin, lines, fields, close };
 }
 
 export async function until(what: string, isTrue: () => boolean, limitMs = 10_000): Promise<void> {
