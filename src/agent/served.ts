@@ -1,9 +1,9 @@
-import type { ServedIds } from '../join/resolve.ts';
+import type { Served, ServedIds } from '../join/resolve.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import { Readings } from '../model/readings.ts';
-import { takeInventory } from '../plugin/inventory.ts';
+import { type Offer, takeInventory } from '../plugin/inventory.ts';
 
 /** A device as far as its names among the plugin's resources depend on it. */
 export interface ServedDevice {
@@ -17,12 +17,15 @@ export function servedIds(resources: readonly PluginResource[], devices: readonl
   return new Map(
     resources
       .filter(({ select }) => select !== undefined)
-      .map((resource): [string, ReadonlyMap<string, readonly string[]>] => {
+      .map((resource): readonly [string, Served] => {
         const offers = takeInventory(resource, states, () => 'Healthy');
-        return [resource.resource, new Map(offers.map((offer) => [offer.id, offer.devices.map(({ key }) => key)]))];
+        if (resource.pool !== undefined) return [resource.resource, { pool: keysOf(offers[0]) }];
+        return [resource.resource, { byId: new Map(offers.map((offer) => [offer.id, keysOf(offer)])) }];
       }),
   );
 }
+
+const keysOf = (offer: Offer | undefined): readonly string[] => offer?.devices.map(({ key }) => key) ?? [];
 
 const NO_VERDICT: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 /** Names depend on what a device is, not on how it does. */

@@ -7,11 +7,14 @@ export interface ResolveRules {
   readonly pools: readonly PoolRule[];
   /** Per family, where ids are more than an id or alias. */
   readonly families: ReadonlyMap<string, Resolve>;
-  /** Resources that this agent itself hands out: by resource, then device id, the keys of the devices behind it. */
+  /** Resources that this agent itself hands out. */
   readonly served?: ServedIds;
 }
 
-export type ServedIds = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
+/** What stands behind the ids of one resource, as keys of devices: by device id, or for all places of a pool alike. */
+export type Served = { readonly byId: ReadonlyMap<string, readonly string[]> } | { readonly pool: readonly string[] };
+/** By resource. */
+export type ServedIds = ReadonlyMap<string, Served>;
 
 /** Devices that an allocation names: keys, and whether more than one family claims the id. */
 export interface Resolution {
@@ -59,7 +62,7 @@ export class Resolver {
   #find(allocation: Allocation): Resolution {
     const pool = this.#rules.pools.find((rule) => rule.resource === allocation.resource);
     if (pool !== undefined) return { devices: this.#pool(pool), ambiguous: false };
-    const served = this.#rules.served?.get(allocation.resource)?.get(allocation.deviceId);
+    const served = this.#served(allocation);
     if (served !== undefined) return { devices: served, ambiguous: false };
     if (/^\d+$/.test(allocation.deviceId)) return NONE;
     const claims = new Map<string, readonly string[]>();
@@ -67,8 +70,20 @@ export class Resolver {
       const ids = this.#claimedBy(family, devices, allocation);
       if (ids.length > 0) claims.set(family, ids);
     }
+    // A replica of a resource that was served until the configuration was changed, or of somebody else's: pods keep what they were given.
+    const deviceId = withoutReplica(allocation.deviceId);
+    if (claims.size === 0 && deviceId !== allocation.deviceId) return this.#find({ ...allocation, deviceId });
     const devices = [...claims.values()].flat();
     return { devices, ambiguous: claims.size > 1 };
+  }
+
+  /** Pods may also hold places or replicas of which there were more, or none, before the configuration was changed. */
+  #served({ resource, deviceId }: Allocation): readonly string[] | undefined {
+    const served = this.#rules.served?.get(resource);
+    if (served === undefined) return undefined;
+    if ('pool' in served) return /^\d+$/.test(deviceId) ? served.pool : undefined;
+    const id = withoutReplica(deviceId);
+    return served.byId.get(deviceId) ?? served.byId.get(id) ?? served.byId.get(`${id}::0`);
   }
 
   #claimedBy(family: string, devices: readonly Device[], allocation: Allocation): readonly string[] {
@@ -85,6 +100,8 @@ export class Resolver {
     return this.#devices.filter(matches).map(deviceKey);
   }
 }
+
+const withoutReplica = (deviceId: string): string => deviceId.replace(/::\d+$/, '');
 
 function wildcard(pattern: string): RegExp {
   const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));

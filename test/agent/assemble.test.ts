@@ -184,4 +184,22 @@ describe('assembling a snapshot', () => {
     expect(now.allocations[0]).toMatchObject({ devices: ['toy/a'] });
     expect(now.devices[0]?.holders).toHaveLength(1);
   });
+
+  describe('after a resource of this agent was configured otherwise', () => {
+    const index = (at: string) => device({ id: `d${at}`, attributes: { index: at } });
+    const resource = { resource: 'example.com/toy', select: { family: 'toy' }, idStrategy: 'index' as const };
+    it.each([
+      ['with fewer replicas', { ...resource, replicas: 2 }, '1::3', ['toy/d1']],
+      ['without replicas', resource, '1::1', ['toy/d1']],
+      ['with replicas, which it had not', { ...resource, replicas: 2 }, '1', ['toy/d1']],
+      ['with fewer places', { resource: 'example.com/toy', select: { family: 'toy' }, pool: 2 }, '7', ['toy/d0', 'toy/d1']],
+      ['by number, of which there is none such', { ...resource, replicas: 2 }, '7::1', []],
+      ['as a pool, of which the id is no place', { resource: 'example.com/toy', select: { family: 'toy' }, pool: 2 }, 'd1::1', ['toy/d1']],
+    ])('a pod goes on with what it was given: %s', (_, now, deviceId, devices) => {
+      const assembler = new Assembler({ ...settings, served: (known) => servedIds([now], known) }, allHealthy);
+      const reports = ['0', '1'].map((at) => report({ device: index(at) }));
+      const held = podResources([allocation({ resource: 'example.com/toy', deviceId })]);
+      expect(assembler.assemble(inputs({ reports, problems: [] }, 0, held), 0).allocations[0]).toMatchObject({ devices });
+    });
+  });
 });

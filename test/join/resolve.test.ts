@@ -58,6 +58,14 @@ describe('resolving an allocation', () => {
     expect(resolver.resolve(allocation({ resource: 'rdma/other', deviceId: '0' })).devices).toEqual([]);
   });
 
+  it('finds the device behind a replica that nobody serves any more, in whatever form its id was', () => {
+    const resolver = new Resolver([gpu, hca0], none);
+    expect(resolver.resolve(allocation({ deviceId: 'mlx5_0::1' })).devices).toEqual(['ib/mlx5_0']);
+    expect(resolver.resolve(allocation({ deviceId: '0000:17:00.0::12' })).devices).toEqual(['ib/mlx5_0']);
+    expect(resolver.resolve(allocation({ deviceId: '0::1' })).devices).toEqual([]);
+    expect(resolver.resolve(allocation({ deviceId: 'mlx5_9::1' })).devices).toEqual([]);
+  });
+
   it('treats pattern characters other than the star as text', () => {
     const resolver = new Resolver([device({ id: 'a.b' }), device({ id: 'axb' })], {
       pools: [{ resource: 'r/x', devices: ['a.b'] }],
