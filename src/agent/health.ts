@@ -102,8 +102,9 @@ function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
     specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
     config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
     missingRetentionMs: settings.device['missing-retention'],
+    readEveryMs: settings.refresh.interval,
   });
-  for (const problem of problems) logger.warn('part of the health policy is not used', { problem });
+  for (const problem of problems) logger.warn('the health policy does not say what it seems to say', { problem });
   return policy;
 }
 

@@ -75,5 +75,6 @@ export function healthPolicy(settings: AgentSettings): ReturnType<typeof createP
     specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
     config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
     missingRetentionMs: settings.device['missing-retention'],
+    readEveryMs: settings.refresh.interval,
   });
 }

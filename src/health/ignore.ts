@@ -20,7 +20,15 @@ export function ignoreRule(config: IgnoreConfig): IgnoreRule | undefined {
   const dayOnly = /^\d{4}-\d{2}-\d{2}$/.test(text);
   const time = /T|\s/.test(text) && !/(Z|[+-]\d{2}:?\d{2})$/.test(text) ? `${text.replace(' ', 'T')}Z` : text.replace(' ', 'T');
   const parsed = Date.parse(dayOnly ? `${text}T00:00:00Z` : time);
-  return Number.isNaN(parsed) ? undefined : { device, condition, reason, untilMs: dayOnly ? parsed + DAY_MS : parsed };
+  return Number.isNaN(parsed) || !isDay(text.slice(0, 10))
+    ? undefined
+    : { device, condition, reason, untilMs: dayOnly ? parsed + DAY_MS : parsed };
+}
+
+/** There is no 31st of February, which the parser takes for a day in March. */
+function isDay(text: string): boolean {
+  const midnight = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(text);
 }
 
 /** The rule that covers a condition now, the longest-lived of several. */

@@ -27,9 +27,12 @@ export function overridesOf(config: HealthConfig, specs: SpecMaps, problems: str
   for (const [key, entry] of Object.entries(config.conditions ?? {})) {
     const [, family = '', type = ''] = KEY.exec(key) ?? [];
     const families = family === '*' ? [...specs.values()] : [specs.get(family)];
-    const known = families.some((types) => types?.has(type)) || (family === '*' && OWN_CONDITIONS.some((spec) => spec.type === type));
-    if (!known) problems.push(`health.conditions: no family has a condition '${key}'`);
+    const own = family === '*' ? OWN_CONDITIONS.filter((spec) => spec.type === type) : [];
+    const known = [...families.map((types) => types?.get(type)), ...own].filter((spec) => spec !== undefined);
+    if (known.length === 0) problems.push(`health.conditions: no enabled family has a condition '${key}'`);
     else overrides.set(key, parseOverride(key, entry, problems));
+    if (entry.threshold !== undefined && known.length > 0 && !known.some((spec) => spec.class === 'rate'))
+      problems.push(`health.conditions: '${key}' is not judged by growth, so that its threshold means nothing`);
   }
   return overrides;
 }
@@ -42,12 +45,14 @@ function parseOverride(key: string, entry: ConditionOverride, problems: string[]
     }
     return parsed;
   };
+  const windowMs = duration(entry.threshold?.window, 'threshold.window');
+  if (windowMs === 0) problems.push(`health.conditions: threshold.window of '${key}' must be longer than 0s`);
   return {
     ...optional('severity', entry.severity),
     ...optional('forMs', duration(entry.for, 'for')),
     ...optional('recoveryMs', duration(entry.recovery, 'recovery')),
     ...optional('growth', entry.threshold?.growth),
-    ...optional('windowMs', duration(entry.threshold?.window, 'threshold.window')),
+    ...optional('windowMs', windowMs === 0 ? undefined : windowMs),
     ...optional('enabled', entry.enabled),
   };
 }

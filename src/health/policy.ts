@@ -1,4 +1,4 @@
-import { hours, minutes, parseDuration } from '../model/duration.ts';
+import { formatDuration, hours, millis, minutes, parseDuration } from '../model/duration.ts';
 import type { ConditionClass, ConditionSpec, Remedy, Severity } from '../model/health.ts';
 import { type IgnoreRule, ignoreRule } from './ignore.ts';
 import { type Overrides, overrideFor, overridesOf, type SpecMaps } from './overrides.ts';
@@ -67,6 +67,8 @@ export interface PolicyInput {
   readonly specs: SpecsByFamily;
   readonly config?: HealthConfig;
   readonly missingRetentionMs?: number;
+  /** Time between two readings. */
+  readonly readEveryMs?: number;
 }
 
 /** Builds the policy. What cannot be understood or names no condition is left out and told in `problems`, one sentence each. */
@@ -84,18 +86,27 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
     windowMs: length(config.flapping?.window, POLICY_DEFAULTS.flapping.windowMs, 'flapping.window'),
     quietMs: length(config.flapping?.quiet, POLICY_DEFAULTS.flapping.quietMs, 'flapping.quiet'),
   };
+  const staleAfterMs = length(config['stale-after'], POLICY_DEFAULTS.staleAfterMs, 'stale-after');
+  if (staleAfterMs === 0) problems.push('health.stale-after: must be longer than 0s');
   const policy: HealthPolicy = {
     unknown: config.unknown ?? POLICY_DEFAULTS.unknown,
-    staleAfterMs: length(config['stale-after'], POLICY_DEFAULTS.staleAfterMs, 'stale-after'),
+    staleAfterMs: staleAfterMs === 0 ? POLICY_DEFAULTS.staleAfterMs : staleAfterMs,
     missingRetentionMs: input.missingRetentionMs ?? POLICY_DEFAULTS.missingRetentionMs,
     flapping,
-    ignore: ignoreRules(config, problems),
+    ignore: ignoreRules(config, specs, problems),
     specs,
     declared: new Map(
       [...specs].map(([family, types]) => [family, new Map([...types].map(([type, spec]) => [type, declaredPolicy(spec)]))]),
     ),
     overrides: overridesOf(config, specs, problems),
   };
+  const { readEveryMs = 0 } = input;
+  if (policy.staleAfterMs <= readEveryMs) {
+    const [age, interval] = [policy.staleAfterMs, readEveryMs].map((ms) => formatDuration(millis(ms)));
+    problems.push(
+      `health.stale-after: ${age} is not longer than refresh.interval, ${interval}: every device is unknown between two readings`,
+    );
+  }
   return { policy, problems };
 }
 
@@ -105,14 +116,25 @@ function specMaps(specs: SpecsByFamily): SpecMaps {
   return new Map(Object.entries(specs).map(([family, list]) => [family, byType(list)]));
 }
 
-function ignoreRules(config: HealthConfig, problems: string[]): readonly IgnoreRule[] {
+function ignoreRules(config: HealthConfig, specs: SpecMaps, problems: string[]): readonly IgnoreRule[] {
   const rules: IgnoreRule[] = [];
   for (const [index, entry] of (config.ignore ?? []).entries()) {
     const rule = ignoreRule(entry);
     if (rule === undefined) problems.push(`health.ignore[${index}].until: '${entry.until}' is not a date such as 2030-01-31`);
     else rules.push(rule);
+    if (rule !== undefined && !isConditionOf(specs, entry.condition)) {
+      const bare = entry.condition.slice(entry.condition.indexOf('.') + 1);
+      const hint = isConditionOf(specs, bare) ? `; write '${bare}'` : '';
+      problems.push(`health.ignore[${index}].condition: no enabled family has a condition '${entry.condition}'${hint}`);
+    }
   }
   return rules;
+}
+
+/** Whether any device can have what an ignore rule names: `*`, `Type` or `Type/instance`. */
+function isConditionOf(specs: SpecMaps, condition: string): boolean {
+  const [type = ''] = condition.split('/');
+  return condition === '*' || [new Map(OWN_CONDITIONS.map((own) => [own.type, own])), ...specs.values()].some((types) => types.has(type));
 }
 
 /** The effective policy of one condition. */

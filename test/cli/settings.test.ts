@@ -50,6 +50,14 @@ describe('settings of the agent', () => {
     expect(healthPolicy(agentSettings(withPolicy('infiniband.NoSuchThing'), families)).problems).toHaveLength(1);
   });
 
+  it('tell that readings are old before there are newer ones', async () => {
+    const settings = agentSettings(await load({ 'refresh.interval': '1m' }), families);
+    expect(healthPolicy(settings).problems).toEqual([
+      'health.stale-after: 1m is not longer than refresh.interval, 1m: every device is unknown between two readings',
+    ]);
+    expect(healthPolicy(agentSettings(await load({ 'refresh.interval': '59s' }), families)).problems).toEqual([]);
+  });
+
   it('have no option whose variable Kubernetes might set for a service', async () => {
     const { isServiceLink } = await import('../../src/config/environment.ts');
     expect(registry.entries.filter(({ environment }) => isServiceLink(environment))).toEqual([]);

@@ -13,6 +13,8 @@ const specs = [
   spec('SymbolErrors', { class: 'rate', severity: 'degraded', threshold: { growth: 120, windowMs: 3_600_000 } }),
 ];
 
+const ignoring = (condition: string, until = '2030-01-31'): HealthConfig => ({ ignore: [{ device: '*', condition, reason: 'r', until }] });
+
 describe('the policy', () => {
   it('is what the family declares when the configuration is silent', () => {
     expect(conditionPolicy(policyFor(specs), 'test', 'PortDown')).toEqual({
@@ -62,12 +64,50 @@ describe('the policy', () => {
     expect(problems).toEqual([
       "health.stale-after: 'soon' is not a duration such as 30s or 1m30s",
       "health.ignore[0].until: 'some day' is not a date such as 2030-01-31",
-      "health.conditions: no family has a condition 'test.NoSuch'",
-      "health.conditions: no family has a condition 'other.PortDown'",
+      "health.conditions: no enabled family has a condition 'test.NoSuch'",
+      "health.conditions: no enabled family has a condition 'other.PortDown'",
       "health.conditions: 'long' as for of 'test.PortDown' is not a duration such as 30s or 1m30s",
     ]);
     expect(conditionPolicy(policy, 'test', 'PortDown')).toMatchObject({ forMs: 30_000, recoveryMs: 5_000 });
     expect(conditionPolicy(policy, 'test', 'DeviceMissing').forMs).toBe(1_000);
+  });
+
+  it.each<[string, HealthConfig, string]>([
+    [
+      'a threshold of what is no counter',
+      { conditions: { 'test.PortDown': { threshold: { growth: 5 } } } },
+      "health.conditions: 'test.PortDown' is not judged by growth, so that its threshold means nothing",
+    ],
+    [
+      'growth within no time',
+      { conditions: { '*.SymbolErrors': { threshold: { window: '0s' } } } },
+      "health.conditions: threshold.window of '*.SymbolErrors' must be longer than 0s",
+    ],
+    ['readings that are old at once', { 'stale-after': '0' }, 'health.stale-after: must be longer than 0s'],
+    [
+      'an ignored condition that is none',
+      ignoring('PortDwon/1'),
+      "health.ignore[0].condition: no enabled family has a condition 'PortDwon/1'",
+    ],
+    [
+      'an ignored condition with its family',
+      ignoring('test.PortDown/1'),
+      "health.ignore[0].condition: no enabled family has a condition 'test.PortDown/1'; write 'PortDown/1'",
+    ],
+    [
+      'a day that no month has',
+      ignoring('PortDown', '2030-02-31'),
+      "health.ignore[0].until: '2030-02-31' is not a date such as 2030-01-31",
+    ],
+  ])('says what would have no effect: %s', (_, config, problem) => {
+    const { policy, problems } = createPolicy({ specs: { test: specs }, config });
+    expect(problems).toEqual([problem]);
+    expect(policy.staleAfterMs).toBe(60_000);
+    expect(conditionPolicy(policy, 'test', 'SymbolErrors').threshold.windowMs).toBe(3_600_000);
+  });
+
+  it.each(['*', 'PortDown', 'PortDown/1', 'DeviceMissing', 'Flapping/PortDown/1'])('finds nothing wrong with ignoring %s', (condition) => {
+    expect(createPolicy({ specs: { test: specs }, config: ignoring(condition) }).problems).toEqual([]);
   });
 
   it('explains every condition once, with what the configuration changed', () => {
@@ -104,7 +144,8 @@ describe('the schema of the configuration', () => {
       'stale-after': '2m',
       flapping: { count: 4, window: '1d', quiet: '30m' },
       conditions: {
-        'test.PortDown/1': { severity: 'degraded', for: '0', recovery: '1m30s', threshold: { growth: 0, window: '1h' }, enabled: true },
+        'test.PortDown/1': { severity: 'degraded', for: '0', recovery: '1m30s', enabled: true },
+        'test.SymbolErrors/1': { threshold: { growth: 0, window: '1h' } },
       },
       ignore: [{ device: 'mlx5_*', condition: 'PortDown/2', reason: 'not cabled', until: '2031-02-03T04:05:06Z' }],
     };
