@@ -1,4 +1,6 @@
+import { existsSync, renameSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { type ListResult, PodResourcesClient } from '../../src/kubelet/client.ts';
 import { millis } from '../../src/model/duration.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { gpuPod, heldPods, holders, makeNode } from './support/node.ts';
@@ -34,6 +36,34 @@ describe('a restart of the kubelet', () => {
     await poller.refresh();
     expect(holders(poller)).toEqual(BOTH);
     expect(heldPods(poller)).toEqual([]);
+  });
+
+  it('is seen when its new socket comes between the look at the old one and the question', async () => {
+    const { kubelet, options } = await nodeWithTwoPods();
+    const next = makeNode();
+    await next.kubelet.start();
+    let replace = (): void => {};
+    const clock = new ManualClock();
+    // The client looks at the clock just before it asks.
+    clock.monotonic = () => {
+      replace();
+      return 0;
+    };
+    const ask = async (): Promise<ListResult> => {
+      const client = new PodResourcesClient(options, clock);
+      const answer = await client.list();
+      client.close();
+      return answer;
+    };
+    const before = await ask();
+    await kubelet.stop();
+    replace = () => {
+      if (existsSync(next.kubelet.podResourcesSocket)) renameSync(next.kubelet.podResourcesSocket, options.socket);
+    };
+    const answer = await ask();
+    expect(before).toMatchObject({ ok: true, attribution: { allocations: [{}, {}] } });
+    expect(answer).toMatchObject({ ok: true, attribution: { allocations: [] } });
+    expect(answer).not.toMatchObject({ identity: before.ok && before.identity });
   });
 
   it('ends for a pod that did not come back when the grace is over, without a refresh from outside', async () => {
