@@ -27,6 +27,7 @@ export function createAgentPlugin(
     access: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.access?.bind(family)])),
     tell: (verdict) => kubeletHealth(verdict, policy),
     dev: new Tree(settings.roots.dev),
+    missingRetentionMs: settings.device['missing-retention'],
     // Only what the resource is made of: a family that hangs must not hold up the containers of another.
     refresh: (resource) => core.refreshFamilies((family) => isMadeOf(resource, family)),
     clock,

@@ -9,6 +9,8 @@ export interface PathState {
 export interface DeviceDirectory {
   list(path: string): readonly string[];
   exists(path: string): boolean;
+  /** Grows whenever something could not be looked into for want of descriptors. */
+  readonly shortages?: number;
 }
 
 /** Device nodes that match globs such as `/dev/ttyUSB*`, sorted. */

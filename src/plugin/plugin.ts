@@ -23,6 +23,8 @@ export interface DevicePluginParts {
   readonly tell?: Tell;
   /** `/dev`, for resources made of paths. */
   readonly dev?: DeviceDirectory;
+  /** How long a device node that went away is still offered, as unhealthy. */
+  readonly missingRetentionMs: number;
   /** Has the hardware read again, for resources that are checked before a container starts. */
   readonly refresh?: (resource: PluginResource) => Promise<unknown>;
   readonly random?: () => number;
@@ -68,6 +70,7 @@ function createPart(resource: PluginResource, parts: DevicePluginParts): Part {
     clock,
     access: (device) => parts.access[device.family]?.(device),
     tell: parts.tell ?? tellByState,
+    missingRetentionMs: parts.missingRetentionMs,
     ...(dev === undefined ? {} : { dev }),
   });
   const service = new PluginService({ supply, clock, ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }) });

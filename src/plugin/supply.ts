@@ -23,6 +23,8 @@ export interface SupplyParts {
   readonly clock: Clock;
   /** `/dev`; without it, resources made of paths have no devices. */
   readonly dev?: DeviceDirectory;
+  /** How long a device node that went away is still offered, as unhealthy. */
+  readonly missingRetentionMs: number;
 }
 
 const NO_PATHS: readonly PathState[] = [];
@@ -39,7 +41,8 @@ export class Supply {
   constructor(resource: PluginResource, parts: SupplyParts) {
     this.resource = resource;
     this.#parts = parts;
-    if (resource.paths !== undefined && parts.dev !== undefined) this.#watch = new PathWatch(resource.paths, parts.dev, parts.clock);
+    const { dev, clock, missingRetentionMs: retentionMs } = parts;
+    if (resource.paths !== undefined && dev !== undefined) this.#watch = new PathWatch({ globs: resource.paths, dev, clock, retentionMs });
   }
 
   start(): void {

@@ -5,8 +5,10 @@ import { pluginSchema } from '../../src/model/plugin-schema.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { findPaths, mergePaths } from '../../src/plugin/device-paths.ts';
 import { compareIds, kubeletDevices, takeInventory, tellByState } from '../../src/plugin/inventory.ts';
+import { PathWatch } from '../../src/plugin/path-watch.ts';
 import { selectDevices } from '../../src/plugin/select.ts';
 import { socketPath } from '../../src/plugin/socket-name.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { deviceState, TOY } from './support.ts';
 
 const ids = (resource: PluginResource, states: readonly DeviceState[]): string[] =>
@@ -154,6 +156,43 @@ describe('findPaths', () => {
       { path: '/dev/b', present: true },
       { path: '/dev/c', present: true },
     ]);
+  });
+});
+
+describe('PathWatch', () => {
+  const setting = () => {
+    const names = new Set(['ttyUSB0', 'ttyUSB1']);
+    const dev = { shortages: 0, list: () => [...names], exists: (path: string) => names.has(path) };
+    const clock = new ManualClock();
+    const watch = new PathWatch({ globs: ['/dev/ttyUSB*'], dev, clock, retentionMs: 10_000 });
+    watch.start(() => {});
+    return { names, dev, clock, told: () => watch.paths().map(({ path, present }) => `${path}=${present}`) };
+  };
+
+  it('forgets what has not come back for the retention, so that names that are made anew each time do not add up', () => {
+    const { names, clock, told } = setting();
+    names.delete('ttyUSB0');
+    names.add('ttyUSB2');
+    clock.advance(9_000);
+    expect(told()).toEqual(['/dev/ttyUSB0=false', '/dev/ttyUSB1=true', '/dev/ttyUSB2=true']);
+    clock.advance(1_000);
+    expect(told()).toEqual(['/dev/ttyUSB1=true', '/dev/ttyUSB2=true']);
+    names.add('ttyUSB0');
+    clock.advance(1_000);
+    expect(told()).toEqual(['/dev/ttyUSB0=true', '/dev/ttyUSB1=true', '/dev/ttyUSB2=true']);
+  });
+
+  it('takes nothing for gone for want of descriptors', () => {
+    const { dev, clock, told } = setting();
+    dev.list = () => {
+      dev.shortages += 1;
+      return [];
+    };
+    clock.advance(1_000);
+    expect(told()).toEqual(['/dev/ttyUSB0=true', '/dev/ttyUSB1=true']);
+    dev.list = () => [];
+    clock.advance(1_000);
+    expect(told()).toEqual(['/dev/ttyUSB0=false', '/dev/ttyUSB1=false']);
   });
 });
 

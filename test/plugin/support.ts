@@ -152,6 +152,7 @@ export function pluginAt(
     resources: settings.resources ?? [TOY],
     store,
     access: { toy: toyAccess },
+    missingRetentionMs: 60_000,
     clock: systemClock,
     changes,
     options,
