@@ -60,13 +60,14 @@ export class FamilyThreads {
     this.#current = undefined;
   }
 
-  /** The current one hangs: another one goes on without the device that it is reading. False when there is none. */
-  giveUp(): boolean {
-    if (this.#current === undefined) return false;
+  /** The current one hangs: another one goes on without the device that it is reading. Undefined when there is none. */
+  giveUp(): Problem | undefined {
+    if (this.#current === undefined) return undefined;
     const path = this.#current.underRead();
-    this.#hanging.set(this.#current, path === undefined ? undefined : deviceDirectory(path));
+    const place = path === undefined ? undefined : deviceDirectory(path);
+    this.#hanging.set(this.#current, place);
     this.discard();
-    return true;
+    return hungAt(place);
   }
 
   /** Directories in which reads hang. */
@@ -75,10 +76,7 @@ export class FamilyThreads {
   }
 
   problems(): readonly Problem[] {
-    return [...this.#hanging.values()].map((path) => ({
-      code: 'probe-hung',
-      message: path === undefined ? 'a run of the probe has not come back' : `a read below ${path} has not come back`,
-    }));
+    return [...this.#hanging.values()].map(hungAt);
   }
 
   /** Ends all. False when one is stuck in a system call and keeps the process from ending by itself. */
@@ -118,4 +116,11 @@ export class FamilyThreads {
       this.#events.returned();
     }
   }
+}
+
+function hungAt(place: string | undefined): Problem {
+  return {
+    code: 'probe-hung',
+    message: place === undefined ? 'a run of the probe has not come back' : `a read below ${place} has not come back`,
+  };
 }

@@ -56,7 +56,7 @@ export class ProbeRunner {
   #run: Run | undefined;
   #nextRun = 1;
   #latest: Latest | undefined;
-  /** Why the last run came to nothing, unless it hung. */
+  /** Why the last run came to nothing. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
   #closed = false;
@@ -76,7 +76,7 @@ export class ProbeRunner {
         renewed: () => events.renewed?.(family),
         received: (message) => this.#received(message),
         crashed: (message, isCurrent) => this.#crashed(message, isCurrent),
-        lost: () => this.#endRun(),
+        lost: () => (this.#closed ? this.#endRun() : this.#crashed('the thread of the probe ended by itself', true)),
         returned: () => this.#closed || events.changed(),
       },
     );
@@ -96,8 +96,9 @@ export class ProbeRunner {
     const read = this.#latest?.collection.problems ?? NO_PROBLEMS;
     const hung = this.#threads.hanging > 0;
     if (!hung && this.#fault === undefined) return this.#tally.state(this.family, read, hung);
-    const own = [...this.#threads.problems(), ...(this.#fault === undefined ? [] : [this.#fault])];
-    return this.#tally.state(this.family, [...read, ...own], hung);
+    const hanging = this.#threads.problems();
+    const isTold = this.#fault === undefined || hanging.some(({ message }) => message === this.#fault?.message);
+    return this.#tally.state(this.family, [...read, ...hanging, ...(isTold ? [] : [this.#fault as Problem])], hung);
   }
 
   /** One run; resolves when it ended in whatever way. Joins the run in progress, if any. */
@@ -183,12 +184,13 @@ export class ProbeRunner {
 
   /** `lateMs` after the deadline. */
   #overdue(lateMs: number): void {
-    if (lateMs >= STOOD_STILL_MS) {
-      this.#deadline.set(this.#settings.timeoutMs);
-    } else if (this.#run !== undefined && this.#threads.giveUp()) {
-      this.#tally.givenUp();
-      this.#endRun();
-    }
+    if (lateMs >= STOOD_STILL_MS) return this.#deadline.set(this.#settings.timeoutMs);
+    const hung = this.#run === undefined ? undefined : this.#threads.giveUp();
+    if (hung === undefined) return;
+    // Also when the thread is gone at once: what hung is not over before a run has come through.
+    this.#fault = hung;
+    this.#tally.givenUp();
+    this.#endRun();
   }
 
   #endRun(): void {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,7 +14,11 @@ const TURNS = 120;
 
 let build: OtherBuild;
 beforeAll(() => {
-  build = buildWithFamilies({ fpga: 'test/agent/random-family.ts', infiniband: 'test/agent/restless-family.ts' });
+  build = buildWithFamilies({
+    fpga: 'test/agent/random-family.ts',
+    infiniband: 'test/agent/restless-family.ts',
+    nvidia: 'test/agent/erring-family.ts',
+  });
 });
 afterAll(() => rmSync(build.root, { recursive: true, force: true }));
 
@@ -61,6 +65,11 @@ async function startScripted(seed: number) {
   return { ...(await start('fpga', sysfs)), fifo: join(sysfs, FIFO), nextScript };
 }
 
+async function startErring() {
+  const sysfs = mkdtempSync(join(build.root, 'sys-erring-'));
+  return { ...(await start('nvidia', sysfs)), setWay: (way: string): void => writeFileSync(join(sysfs, 'way'), way) };
+}
+
 /** Opens once the thread is in the kernel, waiting for a writer. */
 async function heldOpen(fifo: string): Promise<number> {
   for (;;) {
@@ -85,7 +94,10 @@ describe("a family's thread", () => {
       let latest: unknown;
       let writer: number | undefined;
       const ways = new Map<string, number>();
-      const hangs = (): number => runner.state().problems.filter(({ code }) => code === 'probe-hung').length;
+      const hangs = (): number => {
+        const { hung, problems } = runner.state();
+        return hung ? problems.filter(({ code }) => code === 'probe-hung').length : 0;
+      };
       let hung = 0;
       let failures = 0;
       for (let turn = 0; turn < TURNS; turn += 1) {
@@ -154,5 +166,38 @@ describe("a family's thread", () => {
     expect(crashes[0]).toContain('cannot close');
     expect(runner.state()).toMatchObject({ runs: 5, failures: 0, problems: [] });
     await runner.close(TIMEOUT_MS);
+  });
+
+  it('that never comes back is told without a break, though it can be ended, until a run comes through', async () => {
+    const { runner, pass, setWay } = await startErring();
+    await runner.refresh();
+    for (let turn = 1; turn <= 4; turn += 1) {
+      setWay('never');
+      const refreshed = runner.refresh();
+      await until(() => runner.isReading);
+      pass(TIMEOUT_MS);
+      await refreshed;
+      await until(() => !runner.state().hung);
+      expect(runner.state()).toMatchObject({ succeeded: false, abandoned: turn, problems: [{ code: 'probe-hung' }] });
+    }
+    setWay('');
+    await runner.refresh();
+    expect(runner.state()).toMatchObject({ succeeded: true, problems: [] });
+    expect(await runner.close(TIMEOUT_MS)).toBe(true);
+  });
+
+  it('that ends by itself has failed, which is said once', async () => {
+    const { runner, crashes, setWay } = await startErring();
+    await runner.refresh();
+    setWay('ends');
+    await runner.refresh();
+    await runner.refresh();
+    expect(runner.state()).toMatchObject({ succeeded: false, runs: 3, failures: 2, problems: [{ code: 'probe-crashed' }] });
+    expect(crashes).toEqual(['the thread of the probe ended by itself']);
+    setWay('');
+    await runner.refresh();
+    expect(runner.state()).toMatchObject({ succeeded: true, problems: [] });
+    expect(await runner.close(TIMEOUT_MS)).toBe(true);
+    expect(crashes).toHaveLength(1);
   });
 });

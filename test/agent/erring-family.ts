@@ -1,0 +1,19 @@
+import type { Host } from '../../src/host/host.ts';
+import { Readings } from '../../src/model/readings.ts';
+import type { Probe } from '../../src/probes/family.ts';
+
+const device = { family: 'nvidia', id: 'card', kind: 'card', aliases: [] };
+
+/** Errs in the way that a file names, which is read in each run. */
+function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
+  return {
+    collect() {
+      const way = sys.text('way');
+      if (way === 'ends') process.exit(0);
+      if (way === 'never') return new Promise(() => {});
+      return { reports: [{ device, readings: Readings.NONE, findings: [] }], problems: [] };
+    },
+  };
+}
+
+export const family = { name: 'nvidia', metrics: [], createProbe };
