@@ -21,10 +21,19 @@ export interface LogSettings {
 /** Takes finished lines, each ending in a newline. */
 export interface LogSink {
   write(line: string): unknown;
+  /** Length of what it was given and could not pass on yet. */
+  readonly writableLength?: number;
 }
 
-/** Logs to stderr, which Node writes synchronously to files, pipes and terminals alike: nothing is lost at exit. */
+/** What may wait for a reader that stands still: it must not use up memory. */
+const MOST_WAITING = 1_048_576;
+
+/**
+ * Logs to stderr, which Node writes at once to files, terminals, and pipes that have room: nothing is lost at exit then. For a pipe that is
+ * full lines wait in memory, and those for which there is no room there are counted.
+ */
 export function createLogger(settings: LogSettings, sink: LogSink = process.stderr): Logger {
+  let lost = 0;
   const destination = settings.format === 'json' ? sink : textSink(sink);
   const lines = pino(
     {
@@ -36,8 +45,19 @@ export function createLogger(settings: LogSettings, sink: LogSink = process.stde
       formatters: { level: (label) => ({ level: label }) },
       serializers: { error: stdSerializers.err },
     },
-    { write: (line: string) => destination.write(line) },
+    {
+      write: (line: string) => {
+        if ((sink.writableLength ?? 0) > MOST_WAITING) lost += 1;
+        else write(line);
+      },
+    },
   );
+  const write = (line: string): void => {
+    const count = lost;
+    lost = 0;
+    if (count > 0) lines.error({ lost: count }, 'log lines were lost, since nobody took them');
+    destination.write(line);
+  };
   return {
     debug: (message, fields = {}) => lines.debug(fields, message),
     info: (message, fields = {}) => lines.info(fields, message),

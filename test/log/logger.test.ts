@@ -1,3 +1,7 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createLogger, withFields } from '../../src/log/logger.ts';
 import type { LogFormat, LogLevel } from '../../src/log/options.ts';
@@ -51,6 +55,40 @@ describe('logger', () => {
     child.info('x');
     child.info('x', { code: 'b' });
     expect(lines.map((line) => line.replace(/^\S+ /, ''))).toEqual(['INFO  x family=nvidia code=a\n', 'INFO  x family=nvidia code=b\n']);
+  });
+});
+
+/** Logs as many lines as it is told in one go, and tells how many bytes wait then. */
+const LOGGING = `
+  import { createLogger } from ${JSON.stringify(pathToFileURL(resolve('dist/log/logger.js')).href)};
+  const logger = createLogger({ level: 'info', format: 'json' });
+  for (let n = 1; n <= 3_000; n += 1) logger.info('x'.repeat(1_000), { n });
+  process.stdout.write(process.stderr.writableLength + '\\n');
+  process.stdin.once('data', () => process.stderr.write('', () => {
+    logger.info('the last');
+    process.stdin.destroy();
+  }));
+`;
+
+describe('a log whose reader stands still', () => {
+  it('takes a bounded share of memory, and tells how many lines it lost', async () => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', LOGGING]);
+    const [waiting] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+    expect(Number(waiting)).toBeGreaterThan(1_000_000);
+    expect(Number(waiting)).toBeLessThan(1_100_000);
+    child.stdin.write('read now');
+    let text = '';
+    for await (const chunk of child.stderr.setEncoding('utf8')) text += chunk;
+    const lines = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { message: string; n?: number; lost?: number });
+    const told = lines.filter(({ n }) => n !== undefined).map(({ n }) => n as number);
+    expect(told).toEqual(told.map((_, at) => at + 1));
+    expect(lines.slice(told.length)).toMatchObject([
+      { message: 'log lines were lost, since nobody took them', lost: 3_000 - told.length },
+      { message: 'the last' },
+    ]);
   });
 });
 
