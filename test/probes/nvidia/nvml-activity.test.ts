@@ -51,6 +51,14 @@ describe('the activity of a GPU', () => {
     expect(activity(await at(100))).toEqual({ '01': 0.2 });
   });
 
+  it('of a whole GPU, which a split one refuses, is told once it is no longer split', async () => {
+    const { node, at } = started({ ...split({}), lines: ['fail.nvmlGpmSampleGet = 3'] });
+    expect(activity(await at(0))).toEqual({});
+    node.write({ gpus: [sampled(40)] });
+    await at(30_000);
+    expect(activity(await at(40_000))).toEqual({ '01': 0.2 });
+  });
+
   it('is not told by boards without it, nor where it is not wanted', async () => {
     for (const { at } of [started(hopper(0, { 'gpm.2': 50 })), started(sampled(40), { 'nvml-activity': 'off' })]) {
       await at(0);

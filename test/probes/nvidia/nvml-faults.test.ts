@@ -247,6 +247,20 @@ describe('processes', () => {
     expect(readingOf(report, 'device_nvidia_processes')).toBe(60);
   });
 
+  it('of programs that share the GPU by MPS are in a list of their own', async () => {
+    const sharing = (...processes: string[]): ScriptedNode => ({ gpus: [{ ...hopper(0), processes }] });
+    const node = live(sharing('C 10 1048576', 'M 11 2097152'));
+    const probe = byLibrary(node, { 'nvml-slow-every': '1h' });
+    const report = reportOf(await probe.collect());
+    expect(report.processes?.map(({ pid, memoryUsedBytes }) => [pid, memoryUsedBytes])).toEqual([
+      [10, 1_048_576],
+      [11, 2_097_152],
+    ]);
+    expect(readingOf(report, 'device_nvidia_processes')).toBe(2);
+    node.write(sharing('C 10 1048576', 'M 11 4194304', 'M 12 1048576'));
+    expect(reportOf(await probe.collect()).processes?.map(({ pid }) => pid)).toEqual([10, 11, 12]);
+  });
+
   it('whose memory the driver does not tell have none', async () => {
     const report = reportOf(await byLibrary(live({ gpus: [{ ...hopper(0), processes: ['C 4711 none'] }] })).collect());
     expect(report.processes).toEqual([{ pid: 4711 }]);

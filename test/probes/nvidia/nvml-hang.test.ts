@@ -53,3 +53,15 @@ describe('a GPU whose library call never comes back', () => {
     expect(temperature(after, 0)).toBe('51');
   });
 });
+
+describe('a question for events that never comes back', () => {
+  it('is not put again, and the GPUs are read on', { timeout: 60_000 }, async () => {
+    const { node, agent } = await start([hopper(0), hopper(1)]);
+    await agent.until('both GPUs', (page) => temperature(page, 0) === '41' && temperature(page, 1) === '42');
+    node.write({ lines: ['hang.nvmlEventSetWait_v2 = 1'], gpus: [hopper(0, { temperature: 50 }), hopper(1, { temperature: 51 })] });
+    const during = await agent.until('both, read on', (page) => temperature(page, 0) === '50' && temperature(page, 1) === '51');
+    expect(hung(during)).toBe(true);
+    writeFileSync(`${node.library}.script.released`, '');
+    await agent.until('nothing hangs', (page) => !hung(page));
+  });
+});

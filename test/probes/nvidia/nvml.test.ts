@@ -234,8 +234,6 @@ describe('errors and repairs', () => {
     const banks = ({ reports }: Collection): unknown =>
       reports[0]?.readings.find(({ metric, labels }) => metric === 'device_nvidia_row_remap_banks' && labels?.availability === 'none')
         ?.value;
-    // The first of these reads is told of the event, the second looks.
-    expect(banks(await probe.collect())).toBe(0);
     expect(banks(await probe.collect())).toBe(1);
     await probe.close?.();
   });
@@ -303,8 +301,6 @@ describe('an instance', () => {
     await probe.collect();
     node.write({ gpus: [{ ...gpu, values, instances, lines: ['event = 1 0x100'] }] });
     const instancesOf = ({ reports }: Collection): number => reports.filter(({ device }) => device.kind === 'mig').length;
-    // The first of these reads is told of the event, the second looks.
-    await probe.collect();
     expect(instancesOf(await probe.collect())).toBe(3);
     await probe.close?.();
   });

@@ -45,6 +45,11 @@ export class Activities {
     }
   }
 
+  /** The GPU was split, or is no longer. */
+  reconsider(): void {
+    this.#whole?.reconsider();
+  }
+
   whole(): readonly Reading[] {
     return this.#whole?.readings ?? NOTHING;
   }

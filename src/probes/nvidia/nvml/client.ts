@@ -3,7 +3,7 @@ import { normalizePciAddress } from '../../../host/pci.ts';
 import type { Element } from '../document.ts';
 import { type Bound, bindAll } from './bound.ts';
 import { CODE, kindOf } from './codes.ts';
-import { EventSet } from './events.ts';
+import { GpuEvents } from './events.ts';
 import { BoundGetter } from './getter.ts';
 import { uuidGetter } from './getters-facts.ts';
 import { Gpu } from './gpu.ts';
@@ -34,7 +34,7 @@ export interface Refusal {
 export interface Client {
   readonly gpus: readonly FoundGpu[];
   readonly unreadable: readonly UnreadableGpu[];
-  readonly events: EventSet | undefined;
+  readonly events: GpuEvents;
   /** The same as long as the library runs: what changes is in the GPUs' values. */
   readonly elements: { readonly log: Element; readonly gpus: readonly Gpu[] };
 }
@@ -85,11 +85,12 @@ export class ClientStarter {
     const [first] = unreadable;
     if (first !== undefined && gpus.length === 0 && unreadable.every((each) => kindOf(each.code) === 'node'))
       return { code: first.code, symbol: 'nvmlDeviceGetHandleByIndex_v2' };
-    const handles = gpus.map(({ gpu }) => gpu.handle);
+    const events = new GpuEvents(this.#library, this.#host.sys.guard);
+    events.ask(gpus.map(({ gpu }) => gpu.handle));
     return {
       gpus,
       unreadable,
-      events: EventSet.open(this.#library, handles, this.#host.sys.guard),
+      events,
       elements: {
         log: { kmd_version: driver, cuda_umd_version: this.#cudaVersion(), gpu: gpus.map(({ gpu }) => gpu.values as Element) },
         gpus: gpus.map(({ gpu }) => gpu),

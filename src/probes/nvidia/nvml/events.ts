@@ -1,5 +1,5 @@
 import type { ReadGuard } from '../../../host/read-guard.ts';
-import { CODE } from './codes.ts';
+import { CODE, kindOf } from './codes.ts';
 import { EVENT, NO_INSTANCE } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -36,65 +36,74 @@ export interface Taken {
   readonly happened: boolean;
   /** Something other than an Xid was among it. */
   readonly isStirred: boolean;
-  /** The set tells nothing any more. */
-  readonly isDead: boolean;
 }
+
+const WAIT = 'nvmlEventSetWait_v2';
 
 /**
  * The events of all GPUs. They are asked for without waiting: a wait would take one of the few threads that the process shares, for
  * ever if the driver hangs, and could not be ended before its time.
  */
-export class EventSet {
+export class GpuEvents {
   readonly #library: Library;
-  readonly #set: Handle;
   readonly #memory: Memory;
-  readonly #wait: NvmlFunction;
   readonly #guard: ReadGuard | undefined;
   readonly #note: number | undefined;
+  /** Undefined where the driver has no events, or an earlier call of it has not come back. */
+  readonly #wait: NvmlFunction | undefined;
+  /** Undefined while no GPU tells of any. */
+  #set: Handle | undefined;
+  /** How many GPUs do, or have none to tell. */
+  #settled = 0;
 
-  private constructor(library: Library, set: Handle, memory: Memory, wait: NvmlFunction, guard: ReadGuard | undefined) {
+  constructor(library: Library, guard: ReadGuard | undefined) {
     this.#library = library;
-    this.#set = set;
-    this.#memory = memory;
-    this.#wait = wait;
+    this.#memory = library.memory(EVENT.size);
     this.#guard = guard;
-    this.#note = guard?.name('nvml/nvmlEventSetWait_v2');
+    this.#note = guard?.name(`nvml/${WAIT}`);
+    this.#wait = guard !== undefined && this.#note === undefined ? undefined : library.bind(WAIT, 'hpu');
   }
 
-  /** Undefined where the driver has no events, or none of these GPUs has one of interest. */
-  static open(library: Library, gpus: readonly Handle[], guard: ReadGuard | undefined): EventSet | undefined {
-    const memory = library.memory(EVENT.size);
-    const wait = library.bind('nvmlEventSetWait_v2', 'hpu');
-    if (wait === undefined || library.call('nvmlEventSetCreate', 'p', memory.address) !== CODE.success) return undefined;
-    const set = memory.pointer(0);
-    const registered = gpus.filter((gpu) => register(library, gpu, set, memory));
-    if (registered.length > 0) return new EventSet(library, set, memory, wait, guard);
-    library.call('nvmlEventSetFree', 'h', set);
-    return undefined;
+  /** Wants to be told what happens to these GPUs: anew after a failure, and when there are more of them than before. */
+  ask(gpus: readonly Handle[]): void {
+    if (this.#wait === undefined || gpus.length <= this.#settled) return;
+    this.free();
+    if (this.#library.call('nvmlEventSetCreate', 'p', this.#memory.address) !== CODE.success) return;
+    const set = this.#memory.pointer(0);
+    const codes = gpus.map((gpu) => register(this.#library, gpu, set, this.#memory));
+    this.#settled = codes.filter((code) => code === CODE.success || kindOf(code) === 'absent').length;
+    if (codes.includes(CODE.success)) this.#set = set;
+    else this.#library.call('nvmlEventSetFree', 'h', set);
   }
 
   /** What has happened since the last call. */
   take(): Taken {
     const xids: XidEvent[] = [];
     let [happened, isStirred] = [false, false];
-    for (let count = 0; count < MOST_AT_ONCE; count += 1) {
-      const code = this.#next();
-      if (code !== CODE.success) return { xids, happened, isStirred, isDead: code !== CODE.timeout };
+    for (let count = 0; this.#set !== undefined && count < MOST_AT_ONCE; count += 1) {
+      const code = this.#next(this.#set);
+      if (code === CODE.timeout) break;
+      if (code !== CODE.success) {
+        this.free();
+        break;
+      }
       happened = true;
       const xid = this.#memory.u64(EVENT.data);
       if (this.#memory.u64(EVENT.type) !== TYPES.xid) isStirred = true;
       else if (xid !== UNKNOWN_XID) xids.push({ gpu: this.#memory.pointer(0), xid, ...this.#instance() });
     }
-    return { xids, happened, isStirred, isDead: false };
+    return { xids, happened, isStirred };
   }
 
   free(): void {
-    this.#library.call('nvmlEventSetFree', 'h', this.#set);
+    if (this.#set !== undefined) this.#library.call('nvmlEventSetFree', 'h', this.#set);
+    this.#set = undefined;
+    this.#settled = 0;
   }
 
-  #next(): number {
+  #next(set: Handle): number {
     if (this.#note !== undefined) this.#guard?.enterNamed(this.#note);
-    const code = this.#wait(this.#set, this.#memory.address, 0);
+    const code = this.#wait?.(set, this.#memory.address, 0) ?? CODE.functionNotFound;
     if (this.#note !== undefined) this.#guard?.leaveNamed();
     return code;
   }
@@ -107,9 +116,10 @@ export class EventSet {
   }
 }
 
-/** One bit too many is refused as a whole, so only what the GPU has is asked for. */
-function register(library: Library, gpu: Handle, set: Handle, memory: Memory): boolean {
-  if (library.call('nvmlDeviceGetSupportedEventTypes', 'hp', gpu, memory.address) !== CODE.success) return false;
+/** One bit too many is refused as a whole, so only what the GPU has is asked for. Gives the code, of not being supported where that is nothing. */
+function register(library: Library, gpu: Handle, set: Handle, memory: Memory): number {
+  const code = library.call('nvmlDeviceGetSupportedEventTypes', 'hp', gpu, memory.address);
+  if (code !== CODE.success) return code;
   const types = memory.u32(0) & WANTED;
-  return types !== 0 && library.call('nvmlDeviceRegisterEvents', 'hqh', gpu, types, set) === CODE.success;
+  return types === 0 ? CODE.notSupported : library.call('nvmlDeviceRegisterEvents', 'hqh', gpu, types, set);
 }

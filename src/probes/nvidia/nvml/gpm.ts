@@ -102,6 +102,11 @@ export class Activity {
     }
   }
 
+  /** What was refused may be told by now. */
+  reconsider(): void {
+    this.#isRefused = false;
+  }
+
   free(): void {
     if (this.#samples === undefined) return;
     for (const sample of Object.values(this.#samples)) this.#calls.free(sample);

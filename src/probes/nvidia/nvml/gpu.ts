@@ -139,6 +139,7 @@ export class Gpu {
     this.#change |= CHANGE.other;
     this.#respondent.forgetUnsupported();
     this.#links.forget();
+    this.#activities.reconsider();
     this.#trouble.forget();
     this.#isSplitAnew = true;
   }

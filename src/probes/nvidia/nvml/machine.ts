@@ -7,7 +7,7 @@ import type { SurplusFault } from '../smi.ts';
 import { type Client, ClientStarter, type Refusal } from './client.ts';
 import { CODE } from './codes.ts';
 import type { Due } from './due.ts';
-import type { EventSet, XidEvent } from './events.ts';
+import type { XidEvent } from './events.ts';
 import type { Gpu } from './gpu.ts';
 import type { Library } from './library.ts';
 import type { ElementMemo } from './memo.ts';
@@ -67,6 +67,7 @@ export class Machine {
     const started = this.#running ?? this.#start(nowMs);
     if ('symbol' in started) return { problem: problemOf(started.code, started.symbol) };
     const due = this.#due(started, nowMs);
+    if (due.slow) askForEvents(started);
     for (const gpu of started.elements.gpus) {
       const code = gpu.refresh(due);
       if (code === undefined) continue;
@@ -89,12 +90,8 @@ export class Machine {
   /** Xids since the last call, by the address of the GPU; `happened` also for other events. */
   events(): { readonly xids: readonly (XidEvent & { readonly pciAddress: string })[]; readonly happened: boolean } {
     const running = this.#running;
-    const taken = running?.events?.take();
-    if (running === undefined || taken === undefined) return { xids: [], happened: false };
-    if (taken.isDead) {
-      running.events?.free();
-      running.events = undefined;
-    }
+    if (running === undefined) return { xids: [], happened: false };
+    const taken = running.events.take();
     if (taken.isStirred) running.isStirred = true;
     if (taken.happened) running.isTroubled = true;
     const xids = taken.xids.flatMap((event) => {
@@ -107,7 +104,7 @@ export class Machine {
   /** Handles and sets end with the library's client. */
   close(): void {
     if (this.#running === undefined) return;
-    this.#running.events?.free();
+    this.#running.events.free();
     for (const { gpu } of this.#running.gpus) gpu.close();
     this.#running = undefined;
     this.library.call('nvmlShutdown', '');
@@ -169,8 +166,7 @@ export class Machine {
 const isAnyLost = ({ gpus, unreadable }: Running): boolean =>
   unreadable.some(({ code }) => code !== CODE.noPermission) || gpus.some(({ gpu }) => gpu.faults.has(CODE.gpuIsLost));
 
-interface Running extends Omit<Client, 'events'> {
-  events: EventSet | undefined;
+interface Running extends Client {
   /** As they were at the start. */
   readonly boundGpus: readonly string[];
   readonly startedAtMs: number;
@@ -183,6 +179,10 @@ interface Running extends Omit<Client, 'events'> {
   isToRestart?: true;
   names?: { readonly generation: number; readonly names: MigNames };
 }
+
+/** Where that failed before. A GPU that is lost is not asked. */
+const askForEvents = ({ events, gpus }: Running): void =>
+  events.ask(gpus.flatMap(({ gpu }) => (gpu.faults.has(CODE.gpuIsLost) ? [] : [gpu.handle])));
 
 /** Made anew when an instance came or went. */
 function namesOf(running: Running): MigNames {

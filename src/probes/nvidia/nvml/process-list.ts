@@ -11,10 +11,11 @@ const NOT_TOLD = 2 ** 64;
 const WORDS = PROCESS.size / 4;
 const FIRST = 8;
 
-/** Programs with a context, by kind, in the letters of `nvidia-smi`. Versions 2 and 3 share one struct. */
+/** Programs with a context, by kind, in the letters of `nvidia-smi`; clients of MPS are in no other list. Versions 2 and 3 share one struct. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
   C: ['nvmlDeviceGetComputeRunningProcesses_v3', 'nvmlDeviceGetComputeRunningProcesses_v2'],
   G: ['nvmlDeviceGetGraphicsRunningProcesses_v3', 'nvmlDeviceGetGraphicsRunningProcesses_v2'],
+  'M+C': ['nvmlDeviceGetMPSComputeRunningProcesses_v3', 'nvmlDeviceGetMPSComputeRunningProcesses_v2'],
 };
 
 const COMPUTE = 'C';
@@ -53,12 +54,12 @@ export class ProcessList {
     });
   }
 
-  /** `before` itself when nothing changed. `isDue`: also programs that draw, which a node for computing has none of. */
+  /** `before` itself when nothing changed. `isDue`: also kinds of which there was no program, as on most nodes of those that draw or use MPS. */
   read(handle: Handle, before: Listing, isDue: boolean): Listing {
     let answers: Answer[] | undefined;
     for (let index = 0; index < this.#calls.length; index += 1) {
       const { letter, call } = this.#calls[index] as Kind;
-      if (letter !== COMPUTE && !isDue && before !== NO_LISTING) continue;
+      if (letter !== COMPUTE && !isDue && before !== NO_LISTING && !before.answers[index]?.length) continue;
       const count = this.#count(handle, call);
       if (this.#isSame(count, before.answers[index])) continue;
       answers ??= [...before.answers];

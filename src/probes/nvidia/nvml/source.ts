@@ -40,12 +40,13 @@ export class NvmlSource {
   async read(): Promise<NvmlAnswer | undefined> {
     if (this.#machine === undefined && !this.#isWanted()) return undefined;
     const machine = await this.#open();
+    // Before the read, which then asks for all that an event may have changed.
+    this.#lookForEvents();
     const answer = machine?.read();
     // The driver was upgraded: its new library may be there already.
     if (answer?.problem?.code === 'driver-library-mismatch') this.letGo();
     if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
     for (const gpu of answer.gpus) gpu.remember();
-    this.#lookForEvents();
     return answer;
   }
 

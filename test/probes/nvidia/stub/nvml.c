@@ -529,6 +529,8 @@ PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, 'C')
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, 'C')
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, 'G')
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, 'G')
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, 'M')
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, 'M')
 
 /* What was spent on processes after a time; split GPUs do not tell. */
 static ret shares(struct device *d, const char *function, unsigned long long since, unsigned *count) {

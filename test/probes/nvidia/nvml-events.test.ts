@@ -1,0 +1,59 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Collection } from '../../../src/model/collection.ts';
+import { hopper } from './scripted-script.ts';
+import { startedNode } from './started.ts';
+
+const xids = ({ reports }: Collection): unknown[] =>
+  reports.flatMap(({ device, findings }) =>
+    findings.filter(({ type, status }) => type === 'Xid' && status === true).map(({ instance }) => [device.pciAddress, instance]),
+  );
+
+const withXid = (number: number, xid: number) => ({ gpus: [hopper(0), { ...hopper(1), lines: [`xid = ${number} ${xid}`] }] });
+/** Where the library alone tells. */
+const NO_LOG = { kmsg: join('/', 'none') };
+
+describe('what the library tells of events', () => {
+  it.each([999, 15])('is told again half a minute after it failed with %i', async (code) => {
+    const { node, at } = startedNode({ gpus: [hopper(0), hopper(1)] }, NO_LOG);
+    await at(0);
+    node.write({ lines: [`fail.nvmlEventSetWait_v2 = ${code}`], gpus: [hopper(0), hopper(1)] });
+    await at(10_000);
+    node.write({ gpus: [hopper(0), hopper(1)] });
+    expect(xids(await at(30_000))).toEqual([]);
+    node.write(withXid(1, 79));
+    expect(xids(await at(40_000))).toEqual([['0000:3c:00.0', '79']]);
+  });
+
+  it('is asked for again as long as the driver refuses that', async () => {
+    const { node, at } = startedNode({ gpus: [hopper(0), hopper(1)] }, NO_LOG);
+    await at(0);
+    const failing = { lines: ['fail.nvmlEventSetWait_v2 = 999'], gpus: [hopper(0), hopper(1)] };
+    node.write(failing);
+    await at(10_000);
+    node.write({ gpus: [0, 1].map((index) => ({ ...hopper(index), lines: ['fail.nvmlDeviceRegisterEvents = 999'] })) });
+    await at(30_000);
+    node.write({ gpus: [hopper(0), hopper(1)] });
+    await at(60_000);
+    node.write(withXid(1, 79));
+    expect(xids(await at(70_000))).toEqual([['0000:3c:00.0', '79']]);
+  });
+
+  it('comes from all GPUs where one could not be asked at first', async () => {
+    const mute = { ...hopper(1), lines: ['fail.nvmlDeviceRegisterEvents = 999'] };
+    const { node, at } = startedNode({ gpus: [hopper(0), mute] }, NO_LOG);
+    await at(0);
+    node.write({ gpus: [hopper(0), hopper(1)] });
+    await at(30_000);
+    node.write(withXid(1, 79));
+    expect(xids(await at(40_000))).toEqual([['0000:3c:00.0', '79']]);
+  });
+
+  it('is nothing from a library without events', async () => {
+    const { node, at } = startedNode({ gpus: [0, 1].map((index) => hopper(index, { event_types: 0 })) }, NO_LOG);
+    await at(0);
+    await at(30_000);
+    node.write(withXid(1, 79));
+    expect(xids(await at(40_000))).toEqual([]);
+  });
+});
