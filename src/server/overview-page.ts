@@ -12,6 +12,9 @@ const MOST_DEVICES = 1_000;
 const MOST_HOLDERS = 4;
 const MOST_UNRESOLVED = 100;
 
+/** Who needs attention comes first. */
+const NEED: readonly ReturnType<typeof shownState>[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
+
 /** All devices of the node on one page, what needs attention first. Before the first snapshot it says so. */
 export function overviewPage(snapshot: Snapshot | undefined, frame: PageFrame, remedyOf: RemedyOf): string {
   if (snapshot === undefined) {
@@ -68,8 +71,15 @@ function devices(snapshot: Snapshot, nowMs: number): Html {
   const left = snapshot.devices.length - MOST_DEVICES;
   return html`<h2>Devices</h2>
 <div class="scroll"><table><thead><tr><th scope="col">Device</th><th scope="col">Health</th><th scope="col">Held by</th><th scope="col">Readings</th></tr></thead><tbody>
-${snapshot.devices.slice(0, MOST_DEVICES).map((state) => deviceRow(state, nowMs))}
+${inOrderOfNeed(snapshot.devices)
+  .slice(0, MOST_DEVICES)
+  .map((state) => deviceRow(state, nowMs))}
 </tbody></table></div>${left > 0 ? html`<p>${left} more devices are listed by <a href="/api/v1/devices">the API</a>.</p>` : undefined}`;
+}
+
+/** A sick device among hundreds would not be found, nor be on the page at all behind a thousand. Those alike stay in their order. */
+function inOrderOfNeed(devices: readonly DeviceState[]): readonly DeviceState[] {
+  return devices.toSorted((a, b) => NEED.indexOf(shownState(a)) - NEED.indexOf(shownState(b)));
 }
 
 function deviceRow(state: DeviceState, nowMs: number): Html {

@@ -2,7 +2,7 @@
 type Write = (value: number) => string;
 
 const WRITERS: readonly (readonly [suffix: string, write: Write])[] = [
-  ['_bytes_per_second', (value) => `${rounded((value * 8) / 1e9)} Gbit/s`],
+  ['_bytes_per_second', (value) => scaled(value * 8, 'bit/s')],
   ['_bytes', binary],
   ['_celsius', (value) => `${rounded(value)} °C`],
   ['_ratio', (value) => `${rounded(value * 100)} %`],

@@ -6,7 +6,7 @@ import { Machine } from '../kubelet/real/support/machine.ts';
 import { VendorPlugin } from '../kubelet/real/support/vendor-plugin.ts';
 import { seriesOf } from '../kubelet/real/support/watched-node.ts';
 import { seriesValue } from '../support/serve.ts';
-import { daemonSetPod, entrypoint, layOutImage } from './support/agent-image.ts';
+import { type Container, daemonSetPod, entrypoint, layOutImage } from './support/agent-image.ts';
 import { type PodStatus, StockNode, whyNoNode } from './support/stock-node.ts';
 
 const why = whyNoNode();
@@ -41,11 +41,12 @@ describe.skipIf(why !== undefined)('the image, as the DaemonSet runs it, on a st
     return address === undefined ? '' : node.fetch(`http://${address}:9835/metrics`);
   };
 
+  const ready = async (name: string): Promise<string | undefined> =>
+    (await node.status(name))?.conditions?.find(({ type }) => type === 'Ready')?.status;
+
   it('becomes ready without any privilege, and tells which container has which device', async () => {
     node.addManifest('device-agent', daemonSetPod({ sys: `${machine.root}/sys` }));
-    const ready = async (): Promise<string | undefined> =>
-      (await node.status('device-agent'))?.conditions?.find(({ type }) => type === 'Ready')?.status;
-    await expect.poll(ready, WAIT).toBe('True');
+    await expect.poll(() => ready('device-agent'), WAIT).toBe('True');
     node.add({ name: 'train', containers: [{ name: 'main', limits: { [HCA]: 1 } }] });
     const holder = { pod: 'train-node-1', container: 'main', resource: HCA };
     await expect.poll(async () => seriesOf(await page(), 'container_device_allocation').length, WAIT).toBe(1);
@@ -55,5 +56,20 @@ describe.skipIf(why !== undefined)('the image, as the DaemonSet runs it, on a st
     expect(seriesValue(text, 'device_agent_probe_success', { family: 'infiniband' })).toBe(1);
     expect(seriesOf(text, 'device_info').map(({ device }) => device)).toEqual(['mlx5_0', 'mlx5_1']);
     expect((await node.status('device-agent'))?.containerStatuses?.map(({ restartCount }) => restartCount)).toEqual([0]);
+  });
+
+  it('comes up where it gets no more CPU than it requests, without being begun anew', async () => {
+    const pod = daemonSetPod({ sys: `${machine.root}/sys` });
+    const [container] = pod.spec.containers;
+    const { requests, limits } = (container as Container).resources;
+    const resources = { requests, limits: { ...limits, cpu: requests.cpu } };
+    const starved = {
+      ...pod,
+      metadata: { ...pod.metadata, name: 'starved' },
+      spec: { ...pod.spec, containers: [{ ...container, resources }] },
+    };
+    node.addManifest('starved', starved);
+    await expect.poll(() => ready('starved'), { timeout: 110_000, interval: 500 }).toBe('True');
+    expect((await node.status('starved'))?.containerStatuses?.map(({ restartCount }) => restartCount)).toEqual([0]);
   });
 });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { html } from '../../src/server/html.ts';
 import { mainReadings } from '../../src/server/page-readings.ts';
@@ -95,6 +96,18 @@ describe('the page of devices', () => {
     expect((await page({ ...snapshot, devices: [] })).text).toContain('No probe found a device on this node.');
   });
 
+  it('has the sick devices first, also where there are more than it shows', async () => {
+    const healthy = { state: 'healthy', sinceMs: 0, conditions: [] } as const;
+    const named = (id: string, verdict: Verdict = healthy) => ({ ...state(device({ id })), verdict });
+    const many = Array.from({ length: 1_100 }, (_, at) => named(`well-${String(at).padStart(4, '0')}`));
+    const devices = [...many, named('worn', { ...healthy, state: 'degraded' }), named('zapped', { ...healthy, state: 'unhealthy' })];
+    const { text } = await page({ ...snapshot, devices });
+    const shown = [...text.matchAll(/<a class="id"[^>]*>([^<]+)/g)].map(([, id]) => id);
+    expect(shown.slice(0, 4)).toEqual(['zapped', 'worn', 'well-0000', 'well-0001']);
+    expect(shown).toHaveLength(1_000);
+    expect(text).toContain('102 more devices are listed by');
+  });
+
   it('shows a device with all its readings', async () => {
     const { text } = await page(snapshot, '/devices/toy/toy-0');
     expect(text).toContain('18\u202f446\u202f744\u202f073\u202f709\u202f551\u202f615');
@@ -143,6 +156,8 @@ describe('texts for people', () => {
     ['device_errors_total', 1_234_567, '1\u202f234\u202f567'],
     ['device_errors_total', 1e21, '1e+21'],
     ['device_voltage_volts', 0.851, '0.85 V'],
+    ['device_link_speed_bytes_per_second', 25e9, '200 Gbit/s'],
+    ['device_nvidia_pcie_throughput_bytes_per_second', 12_345, '98.8 kbit/s'],
     ['device_toy_last_timestamp_seconds', 1_772_366_399.75, '2026-03-01T11:59:59.750Z'],
     ['device_toy_last_timestamp_seconds', 1e18, '1\u202f000\u202f000\u202f000\u202f000\u202f000\u202f000'],
   ])('%s %s is %s', (metric, value, text) => {

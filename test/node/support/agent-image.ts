@@ -25,9 +25,21 @@ export function layOutImage(directory: string): void {
   execFileSync(process.execPath, ['scripts/bundle.mjs', join(directory, dirname(program))], { stdio: 'pipe' });
 }
 
+export interface Container {
+  readonly resources: { readonly requests: { readonly cpu: string }; readonly limits: object };
+}
+
 interface Template {
   readonly metadata: object;
-  readonly spec: { readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[] };
+  readonly spec: {
+    readonly containers: readonly Container[];
+    readonly volumes: readonly { readonly name: string; readonly hostPath: { readonly path: string } }[];
+  };
+}
+
+interface Pod extends Template {
+  readonly apiVersion: string;
+  readonly kind: string;
 }
 
 interface DaemonSet {
@@ -36,7 +48,7 @@ interface DaemonSet {
 }
 
 /** The pod of the DaemonSet as a static one, word for word but for where its volumes lie on the machine. */
-export function daemonSetPod(hostPaths: Readonly<Record<string, string>>): object {
+export function daemonSetPod(hostPaths: Readonly<Record<string, string>>): Pod {
   const set = daemonSet<DaemonSet>();
   const { metadata, spec } = set.spec.template;
   const volumes = spec.volumes.map((volume) => ({ ...volume, hostPath: { path: hostPaths[volume.name] ?? volume.hostPath.path } }));
