@@ -65,8 +65,7 @@ export class NvidiaProbe implements Probe {
       return this.#blind({ code: 'driver-released', message: `${released} exists` });
     }
     const nvml = await this.#nvml.read();
-    if (nvml?.problem !== undefined) return this.#failed({ problem: nvml.problem, surplus: '' });
-    if (nvml === undefined) return await this.#collectBySmi();
+    if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml?.problem);
     const { log, names, faults, problems, isWhole, isComplete } = nvml;
     return this.#assembled({ log, names, faults, problems: [...problems], source: this.#nvml.name(), isWhole, isComplete });
   }
@@ -85,8 +84,13 @@ export class NvidiaProbe implements Probe {
     this.#reporter.close();
   }
 
-  async #collectBySmi(): Promise<Collection> {
+  /** Without the library's word there is still the command's. `problem`: why there is none, if it was asked. */
+  async #collectWithout(problem: SmiFailure['problem'] | undefined): Promise<Collection> {
+    if (problem !== undefined && this.#options.source === 'nvml') return this.#failed({ problem, surplus: '' });
     const read = await this.#smi.read();
+    // A library that is there knows more of what is wrong than that there is no command.
+    if (read.problem?.code === 'smi-not-found' && problem !== undefined && problem.code !== 'library-not-found')
+      return this.#failed({ problem, surplus: '' });
     if (read.problem !== undefined) return this.#failed(read);
     return this.#assembled({ ...read, source: this.#options['smi-path'], isWhole: true, isComplete: true });
   }

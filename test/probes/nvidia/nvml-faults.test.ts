@@ -345,6 +345,32 @@ describe('the source of values', () => {
     expect(readingOf(reportOf(await probe.collect()), 'device_energy_joules_total')).toBe(123_456.789);
   });
 
+  it.each([
+    [18, 'driver-library-mismatch', 'LibraryMismatch'],
+    [9, 'driver-not-loaded', 'DriverNotLoaded'],
+  ])('that answers %i has the last word where there is no command', async (code, problem, reason) => {
+    const node = live({ gpus: [hopper(0)] });
+    mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });
+    writeFileSync(join(node.root, 'proc/driver/nvidia/version'), 'NVRM version\n');
+    const probe = byLibrary(node, { source: 'auto', 'smi-path': join(node.root, 'none') });
+    await probe.collect();
+    node.write({ lines: [`fail.nvmlInit_v2 = ${code}`], gpus: [withLines(hopper(0), 'fail.nvmlDeviceGetClockInfo = 1')] });
+    await probe.collect();
+    const collection = await probe.collect();
+    expect(collection.problems.map((each) => each.code)).toEqual([problem]);
+    const held = reportOf(collection).findings.filter(({ status }) => status === true);
+    expect(held.map(({ type, reason: told }) => [type, told])).toEqual([['DriverUnusable', reason]]);
+  });
+
+  it('that is not there leaves the word to the command, also when that is not there either', async () => {
+    const node = live({ gpus: [] });
+    mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });
+    writeFileSync(join(node.root, 'proc/driver/nvidia/version'), 'NVRM version\n');
+    const none = join(node.root, 'none');
+    const probe = byLibrary(node, { source: 'auto', 'smi-path': none, 'nvml-library': `${none}.so` });
+    expect((await probe.collect()).problems.map(({ code }) => code)).toEqual(['smi-not-found']);
+  });
+
   it('is a problem where the library alone is wanted and is not there', async () => {
     const node = live({ gpus: [] });
     mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });

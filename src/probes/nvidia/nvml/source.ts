@@ -36,7 +36,7 @@ export class NvmlSource {
     this.#options = options;
   }
 
-  /** Undefined: `nvidia-smi` is the one to ask. */
+  /** Undefined: `nvidia-smi` is the one to ask; with a problem too, unless the library alone was asked for. */
   async read(): Promise<NvmlAnswer | undefined> {
     if (this.#machine === undefined && !this.#isWanted()) return undefined;
     const machine = await this.#open();
@@ -45,7 +45,8 @@ export class NvmlSource {
     const answer = machine?.read();
     // The driver was upgraded: its new library may be there already.
     if (answer?.problem?.code === 'driver-library-mismatch') this.letGo();
-    if (answer === undefined || answer.problem !== undefined) return this.#instead(answer?.problem ?? this.#failure);
+    if (answer === undefined) return this.#failure && { problem: this.#failure };
+    if (answer.problem !== undefined) return answer;
     for (const gpu of answer.gpus) gpu.remember();
     return answer;
   }
@@ -112,11 +113,6 @@ export class NvmlSource {
       isActivityWanted: this.#options['nvml-activity'] === 'auto',
     });
     return this.#machine;
-  }
-
-  /** Without the library's word there is still the command's, unless the library alone was asked for. */
-  #instead(problem: NvmlAnswer['problem']): NvmlAnswer | undefined {
-    return this.#options.source === 'auto' || problem === undefined ? undefined : { problem };
   }
 
   #lookForEvents(): boolean {
