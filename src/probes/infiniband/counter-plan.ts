@@ -1,6 +1,6 @@
 import type { KeptGroup } from '../../host/kept-group.ts';
 import type { Tree } from '../../host/tree.ts';
-import { hours, type Millis } from '../../model/duration.ts';
+import { hours, type Millis, minutes } from '../../model/duration.ts';
 import type { Labels, SeriesId, Value } from '../../model/metric.ts';
 import { Readings } from '../../model/readings.ts';
 import { Changes, type CounterPass, isSaturated, metricValue, type Slot } from './counter-pass.ts';
@@ -9,6 +9,8 @@ import { type Count, parseCountBytes } from './parse.ts';
 
 /** Some failing reads cost a firmware command and a line in the kernel log each; such files are left alone for so long. */
 const RETRY_MS: Millis = hours(1);
+/** One that had a value before fails with the same error while the firmware is busy: it is tried again so soon, and then ever more seldom. */
+const FIRST_RETRY_MS: Millis = minutes(1);
 
 /** Errors that say "never" rather than "not now". */
 const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
@@ -25,18 +27,20 @@ export class CounterPlan {
   #slots: readonly Slot[] = [];
   /** Per slot: monotonic time before which the file is not tried again; 0 when it may be. */
   #retryAtMs = new Float64Array(0);
+  /** Per slot how long the file is left alone when it fails for good. */
+  #retryAfterMs = new Float64Array(0);
   /** Whether there is any such file. */
   #isAnyBarred = false;
   /** Per slot the number of its file. */
   #indexes = new Int32Array(0);
   /** Per slot its count, where that is a plain number; else NaN. Together, since all of it is looked at in each pass. */
   #numbers = new Float64Array(0);
-  /** Per slot its count, where that is beyond 2^53. Else undefined: of a file without a value, or of which another one was preferred. */
+  /** Per slot its count, where that is beyond 2^53. Else undefined: of a file without a value, or whose series another one feeds. */
   #large: (bigint | undefined)[] = [];
   /** Per slot its series; undefined when each has one of its own. */
   #series: Int32Array | undefined;
-  /** Per series: 1 once it has a value in this pass. */
-  #served = new Uint8Array(0);
+  /** Per series the slot that feeds it, -1 while none does: the first that ever had a value. Another file counts other things, or fewer bits of them. */
+  #feeders = new Int32Array(0);
   /** Of each place the names in it. */
   #listed: readonly (readonly string[])[] = [];
   #latest: CounterPass | undefined;
@@ -54,16 +58,20 @@ export class CounterPlan {
     const found = this.#places.map(([set, directory]) => [set, directory, this.#sys.list(directory)] as const);
     if (found.every(([, , names], at) => areEqual(names, this.#listed[at]))) return;
     this.#listed = found.map(([, , names]) => names);
-    const known = new Map(this.#slots.map(({ file }, at) => [file.path, { file, retryAtMs: this.#retryAtMs[at] as number }]));
+    const isFeeder = ({ series }: Slot, at: number): boolean => this.#feeders[series] === at || this.#countOf(at) !== undefined;
+    const known = new Map(this.#slots.map((slot, at) => [slot.file.path, { file: slot.file, at, isFeeder: isFeeder(slot, at) }]));
+    const knownOf = (times: Float64Array, path: string): number | undefined => times[known.get(path)?.at ?? -1];
     this.#slots = makeSlots(found, this.#port, (path) => known.get(path)?.file ?? this.#files.file(path));
-    this.#retryAtMs = Float64Array.from(this.#slots, ({ file }) => known.get(file.path)?.retryAtMs ?? 0);
+    this.#retryAtMs = Float64Array.from(this.#slots, ({ file }) => knownOf(this.#retryAtMs, file.path) ?? 0);
+    this.#retryAfterMs = Float64Array.from(this.#slots, ({ file }) => knownOf(this.#retryAfterMs, file.path) ?? RETRY_MS);
     this.#numbers = new Float64Array(this.#slots.length).fill(Number.NaN);
     this.#large = this.#slots.map(() => undefined);
     this.#isAnyBarred = this.#retryAtMs.some((ms) => ms > 0);
     this.#indexes = Int32Array.from(this.#slots, ({ file }) => file.index);
     const series = Int32Array.from(this.#slots, (slot) => slot.series);
     this.#series = new Set(series).size === series.length ? undefined : series;
-    this.#served = new Uint8Array(this.#slots.length);
+    this.#feeders = new Int32Array(this.#slots.length).fill(-1);
+    for (const [at, slot] of this.#slots.entries()) if (known.get(slot.file.path)?.isFeeder === true) this.#feeders[slot.series] = at;
     this.#latest = undefined;
     for (const { file } of this.#slots) known.delete(file.path);
     for (const { file } of known.values()) this.#files.forget(file);
@@ -78,7 +86,6 @@ export class CounterPlan {
   read(nowMs: number): CounterPass {
     const changes = new Changes(this.#latest);
     const numbers = this.#numbers;
-    if (this.#series !== undefined) this.#served.fill(0);
     for (let at = 0; at < numbers.length; at += 1) {
       const count = this.#series === undefined ? this.#countAt(at, nowMs) : this.#countOfSeries(this.#series[at] as number, at, nowMs);
       if (count === numbers[at]) continue;
@@ -97,13 +104,13 @@ export class CounterPlan {
     const series: SeriesId[] = [];
     const values: Value[] = [];
     const saturated: string[] = [];
-    const served = this.#served.fill(0);
     let unreadable = 0;
     let classicFiles = 0;
     let classicUnreadable = 0;
     for (const [at, slot] of this.#slots.entries()) {
       slot.place = -1;
-      if (served[slot.series] === 1) continue;
+      const feeder = this.#feeders[slot.series] as number;
+      if (feeder !== -1 && feeder < at) continue;
       const count = this.#countOf(at);
       const isClassic = slot.row.set === 'counters';
       if (isClassic) classicFiles += 1;
@@ -112,7 +119,7 @@ export class CounterPlan {
         if (isClassic) classicUnreadable += 1;
         continue;
       }
-      served[slot.series] = 1;
+      this.#retryAfterMs[at] = FIRST_RETRY_MS;
       if (isSaturated(slot.row, count)) saturated.push(slot.row.file);
       slot.place = values.push(metricValue(slot.row, count)) - 1;
       series.push(slot.id);
@@ -144,8 +151,10 @@ export class CounterPlan {
   }
 
   #countOfSeries(series: number, at: number, nowMs: number): Count | undefined {
-    const count = this.#served[series] === 1 ? undefined : this.#countAt(at, nowMs);
-    if (count !== undefined) this.#served[series] = 1;
+    const feeder = this.#feeders[series] as number;
+    if (feeder !== -1 && feeder !== at) return undefined;
+    const count = this.#countAt(at, nowMs);
+    if (count !== undefined) this.#feeders[series] = at;
     return count;
   }
 
@@ -165,7 +174,9 @@ export class CounterPlan {
   }
 
   #bar(at: number, nowMs: number): void {
-    this.#retryAtMs[at] = nowMs + RETRY_MS;
+    const afterMs = this.#retryAfterMs[at] as number;
+    this.#retryAtMs[at] = nowMs + afterMs;
+    this.#retryAfterMs[at] = Math.min(2 * afterMs, RETRY_MS);
     this.#isAnyBarred = true;
   }
 }
