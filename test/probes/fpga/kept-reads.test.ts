@@ -77,6 +77,18 @@ describe('what is read once an hour', () => {
     expect([told(second), messages(second)]).toEqual([[100, '0x3020100'], []]);
   });
 
+  it('is read at once of a sensor that begins to answer', () => {
+    const { machine, collect, forward } = probe('n6000-thermal-not-wired');
+    breakFile(machine, `${N6000_MONITOR}/temp1_input`);
+    write(machine, crit, 'no module\n');
+    expect(told(collect())[0]).toBeUndefined();
+    rmSync(join(machine.root, N6000_MONITOR, 'temp1_input'), { recursive: true });
+    write(machine, `${N6000_MONITOR}/temp1_input`, '50000\n');
+    write(machine, crit, '100000\n');
+    forward(30_000);
+    expect(told(collect())[0]).toBe(100);
+  });
+
   it('is left alone for the hour when it was told', () => {
     const { machine, collect, forward } = probe('n6000-thermal-not-wired');
     write(machine, crit, '100000\n');
