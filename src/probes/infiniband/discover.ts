@@ -110,10 +110,25 @@ export function findNetdevs(sys: Tree, directory: string, ports: readonly string
   const names = sys.list(`${directory}/device/net`);
   const only = names.length === 0 ? sys.text(`${directory}/parent`) : names[0];
   if (ports.length === 1 && names.length <= 1 && only) return new Map([[ports[0] as string, only]]);
-  const found = new Map<string, string>();
+  const found = new Map<string, string[]>();
   for (const name of names) {
     const devPort = sys.text(`${directory}/device/net/${name}/dev_port`);
-    if (devPort !== undefined && /^\d{1,4}$/.test(devPort)) found.set(String(Number(devPort) + 1), name);
+    if (devPort === undefined || !/^\d{1,4}$/.test(devPort)) continue;
+    const port = String(Number(devPort) + 1);
+    found.set(port, [...(found.get(port) ?? []), name]);
   }
-  return found;
+  return new Map(
+    [...found].flatMap(([port, sharing]) => {
+      const [name, ...others] = sharing.length === 1 ? sharing : sharing.filter((each) => isUplink(sys, `${directory}/device/net/${each}`));
+      return name === undefined || others.length > 0 ? [] : [[port, name] as const];
+    }),
+  );
+}
+
+/**
+ * In switchdev mode the representors of virtual functions lie beside the interface that has the port, with its `dev_port`. They have
+ * names of their own in `phys_port_name`, as `pf0vf1`; a port is `p0` or has none. Source: Linux Documentation/networking/switchdev.rst.
+ */
+function isUplink(sys: Tree, netdev: string): boolean {
+  return /^(?:p\d+(?:s\d+)?)?$/.test(sys.text(`${netdev}/phys_port_name`) ?? '');
 }
