@@ -113,7 +113,8 @@ export const conditions = {
     severity: 'info',
     meaning: 'Connections died because the far side did not answer; the fault may lie there, in between or here.',
     remedy: 'inspect',
-    source: 'mlx5 counters.c: hw_counters/req_transport_retries_exceeded; bnxt_re: max_retry_exceeded; rxe: retry_exceeded_err',
+    source:
+      'mlx5 counters.c: hw_counters/req_transport_retries_exceeded; bnxt_re: max_retry_exceeded; rxe: retry_exceeded_err; mana: requester_retries_exceeded',
     growth: 0,
     windowMs: hours(1),
   }),

@@ -1,7 +1,7 @@
 import { classicCounters } from './classic-counters.ts';
 import type { CounterRow } from './counter-row.ts';
 import { deviceCounters } from './device-counters.ts';
-import { bnxtRe, efa, irdma, rxe } from './driver-counters.ts';
+import { bnxtRe, efa, erdma, irdma, mana, rxe } from './driver-counters.ts';
 import { mlx5 } from './mlx5-counters.ts';
 
 /** Files whose value is judged besides being exported. */
@@ -15,6 +15,7 @@ export const JUDGED_FILES = [
   'req_transport_retries_exceeded',
   'max_retry_exceeded',
   'retry_exceeded_err',
+  'requester_retries_exceeded',
 ] as const;
 export type JudgedFile = (typeof JUDGED_FILES)[number];
 
@@ -25,7 +26,7 @@ export type JudgedFile = (typeof JUDGED_FILES)[number];
  * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that
  * drivers/infiniband/core/sysfs.c decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended);
  * names of the hardware counters from the drivers mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma
- * (verbs.c), rxe (rxe_hw_counters.c) and hfi1 (verbs.c).
+ * (verbs.c), rxe (rxe_hw_counters.c), mana (counters.c), erdma (erdma_verbs.c) and hfi1 (verbs.c).
  */
 export const counterRows: readonly CounterRow[] = [
   ...classicCounters(),
@@ -34,5 +35,7 @@ export const counterRows: readonly CounterRow[] = [
   ...bnxtRe(),
   ...irdma(),
   ...rxe(),
+  ...mana(),
+  ...erdma(),
   ...deviceCounters(),
 ];

@@ -59,6 +59,7 @@ export function bnxtRe(): CounterRow[] {
       dup_req: 'duplicate_request',
       res_length_mismatch: 'response_local_length',
       oos_drop_count: 'out_of_sequence',
+      rx_out_of_buffer: 'out_of_buffer',
     }),
     ...['atomic', 'read', 'write', 'send'].flatMap((operation) => [
       hardware(`rx_${operation}_req`, metrics.receivedRequests, { operation }),
@@ -119,4 +120,38 @@ export function rxe(): CounterRow[] {
       link_downed: 'link_downed',
     }),
   ];
+}
+
+/** Microsoft: what mlx5 counts, for the most part in words of its own. */
+export function mana(): CounterRow[] {
+  return [
+    hardware('rx_packets', metrics.receivedPackets),
+    hardware('tx_packets', metrics.transmittedPackets),
+    hardware('rx_send_requests', metrics.receivedRequests, { operation: 'send' }),
+    ...hardwareErrors({
+      requester_timeout: 'local_ack_timeout',
+      requester_oos_nak: 'packet_sequence',
+      requester_rnr_nak: 'rnr_nak_retry',
+      requester_implicit_nak: 'implied_nak_sequence',
+      requester_retries_exceeded: 'transport_retries_exceeded',
+      requester_rnr_nak_retries_exceeded: 'rnr_retries_exceeded',
+      responder_rnr_nak: 'rnr_nak_sent',
+      responder_oos: 'out_of_sequence',
+      responder_dup_request: 'duplicate_request',
+      responder_local_len_error: 'response_local_length',
+      responder_rem_access_error: 'response_remote_access',
+      requestor_local_prot_error: 'local_protection',
+    }),
+  ];
+}
+
+/** Alibaba: iWARP. Before the driver came into the kernel the names began with `hw_`. */
+export function erdma(): CounterRow[] {
+  return ['', 'hw_'].flatMap((prefix) => [
+    hardware(`${prefix}rx_bytes_cnt`, metrics.receivedBytes),
+    hardware(`${prefix}tx_bytes_cnt`, metrics.transmittedBytes),
+    hardware(`${prefix}rx_packets_cnt`, metrics.receivedPackets),
+    hardware(`${prefix}tx_packets_cnt`, metrics.transmittedPackets),
+    ...hardwareErrors({ [`${prefix}rx_disable_drop_cnt`]: 'receive_discard' }),
+  ]);
 }

@@ -42,6 +42,7 @@ const VENDORS: Readonly<Record<string, string>> = {
   '0x1fc1': 'QLogic',
   '0x434e': 'Cornelis Networks',
   '0x19e5': 'Huawei',
+  '0x1ded': 'Alibaba',
 };
 
 const FILES = ['hca_type', 'board_id', 'fw_ver', 'hw_rev', 'node_guid', 'sys_image_guid', 'node_type'] as const;

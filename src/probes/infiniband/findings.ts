@@ -95,6 +95,7 @@ const JUDGED: readonly { readonly file: JudgedFile; readonly type: string; reado
   { file: 'req_transport_retries_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
   { file: 'max_retry_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
   { file: 'retry_exceeded_err', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
+  { file: 'requester_retries_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
 ];
 
 function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
