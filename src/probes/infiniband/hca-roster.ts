@@ -1,11 +1,11 @@
 import type { Host } from '../../host/host.ts';
 import { CharDeviceIndex, NO_CHAR_DEVICES } from './char-devices.ts';
 import { CLASS, isInOtherNamespace, locate, type Place } from './discover.ts';
+import { GonePorts } from './gone-ports.ts';
 import { Hca } from './hca.ts';
 import { type Keepers, makeKeepers } from './keepers.ts';
 import type { InfinibandOptions } from './options.ts';
 import { type Paces, pacesOf } from './paces.ts';
-import type { PortMemory } from './port-memory.ts';
 
 /** The devices that there are, from one look at the class directory to the next. */
 export class HcaRoster {
@@ -18,11 +18,8 @@ export class HcaRoster {
   #hcas = new Map<string, Hca>();
   /** Devices that a container has taken into its network namespace: not gone, and not to be read. */
   readonly #elsewhere = new Map<string, Hca>();
-  /**
-   * Name and place of a device to its port memories: a name may come to stand for another device. Kept when a device goes, since a reset
-   * brings it back; as many as there ever were.
-   */
-  readonly #memories = new Map<string, Map<string, PortMemory>>();
+  /** By name and place, since a name may come to stand for another device. */
+  readonly #gonePorts = new GonePorts();
   /** The names with which all known devices are in line; undefined: they have to be brought in line again. */
   #settled: readonly string[] | undefined;
   readonly #charDevices: CharDeviceIndex;
@@ -67,7 +64,7 @@ export class HcaRoster {
   /** The name is another's or nobody's now. False when a container has taken the device. */
   dismiss(name: string, hca: Hca): boolean {
     this.#settled = undefined;
-    hca.close();
+    this.#close(name, hca);
     this.#hcas.delete(name);
     if (!isInOtherNamespace(this.#host.sys, hca.place)) return true;
     this.#elsewhere.set(name, hca);
@@ -83,7 +80,7 @@ export class HcaRoster {
 
   /** There is none to be read any more. */
   clear(): void {
-    for (const hca of this.#hcas.values()) hca.close();
+    for (const [name, hca] of this.#hcas) this.#close(name, hca);
     this.#hcas.clear();
     this.#settled = undefined;
   }
@@ -135,18 +132,16 @@ export class HcaRoster {
         functions,
         withHardware: this.#options['hw-counters'],
         paces: this.#paces,
-        memories: this.#memoriesOf(name, place),
+        memories: this.#gonePorts.take(nameAndPlace(name, place)),
       };
       this.#hcas.set(name, new Hca(files, name, identity, found));
     }
     this.#hcas = new Map([...this.#hcas].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  #memoriesOf(name: string, { pciAddress, auxiliary }: Place): Map<string, PortMemory> {
-    const key = [name, pciAddress, auxiliary].join(' ');
-    const memories = this.#memories.get(key) ?? new Map<string, PortMemory>();
-    this.#memories.set(key, memories);
-    return memories;
+  #close(name: string, hca: Hca): void {
+    hca.close();
+    this.#gonePorts.keep(nameAndPlace(name, hca.place), hca.memories);
   }
 
   #isSweepDue(nowMs: number): boolean {
@@ -159,5 +154,7 @@ export class HcaRoster {
     for (const [name, hca] of this.#hcas) hca.refreshFacts(charDevices.get(name) ?? NO_CHAR_DEVICES);
   }
 }
+
+const nameAndPlace = (name: string, { pciAddress, auxiliary }: Place): string => [name, pciAddress, auxiliary].join(' ');
 
 const NO_NAMES: readonly string[] = [];

@@ -63,6 +63,11 @@ export class Hca {
     this.#facts = this.#readFacts(found.charDevices);
   }
 
+  /** Port number to memory. */
+  get memories(): Map<string, PortMemory> {
+    return this.#found.memories;
+  }
+
   /** True when its directory is the same as at the last look, with the same names in it; false when that has to be looked up. */
   isUntouched(): boolean {
     return !this.#mark.renew();

@@ -80,8 +80,8 @@ class InfinibandProbe implements Probe {
       const sample = hca.read(nowMs);
       // What came from descriptors that were open before was there while it was read.
       if (roster.keepers?.files.opened !== opened && !roster.isStillThere(name, hca)) {
-        // Gone while it was read: half a truth is none.
-        if (roster.dismiss(name, hca)) problems.push(vanished(name));
+        // Gone while it was read: half a truth is none. One that is not listed any more was removed, which is no trouble of reading.
+        if (roster.dismiss(name, hca) && this.#host.sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));
         continue;
       }
       if (doesHang(sample)) {
@@ -98,17 +98,17 @@ function doesHang({ ports }: HcaSample): boolean {
   return false;
 }
 
-/** PCI vendor whose driver (mana_ib) has no counters on many kernels: nothing is hidden there. */
-const WITHOUT_COUNTERS = '0x1414';
+/** PCI vendors whose drivers have counters on every kernel. Of others (siw, qedr, mana_ib of some kernels, …) none need be hidden where there are none. */
+const WITH_COUNTERS: ReadonlySet<string | undefined> = new Set(['0x15b3', '0x8086', '0x14e4', '0x1d0f', '0x434e']);
 
 /** The kernel gives a device's counters only to the network namespace that owns the device. */
 function areCountersHidden(samples: readonly HcaSample[]): boolean {
   let isAnyTold = false;
   for (const { facts, ports } of samples) {
-    if (facts.place.pciVendor === WITHOUT_COUNTERS) continue;
+    const hasCounters = WITH_COUNTERS.has(facts.place.pciVendor);
     for (const { level, counters } of ports) {
       if (counters.files > 0) return false;
-      isAnyTold ||= level.state !== undefined;
+      isAnyTold ||= hasCounters && level.state !== undefined;
     }
   }
   return isAnyTold;

@@ -263,6 +263,17 @@ describe('devices', () => {
     expect(machine.collect()).toEqual({ reports: [], problems: [] });
   });
 
+  it('that are removed while they are read are no problem', () => {
+    const guard = new WatchingGuard();
+    const machine = keep(probeMachine(smallMachine(), {}, guard));
+    guard.after = (path) => {
+      if (!path.endsWith('port_rcv_data')) return;
+      rmSync(join(machine.root, 'sys/class/infiniband/mlx5_0'), { force: true });
+      rmSync(join(machine.root, 'sys/devices'), { recursive: true, force: true });
+    };
+    expect(machine.collect()).toEqual({ reports: [], problems: [] });
+  });
+
   it('that come back under their name are read anew', () => {
     const machine = keep(probeMachine(smallMachine()));
     machine.collect();
