@@ -3,16 +3,16 @@ import type { DeviceReport } from '../model/collection.ts';
 import { type Device, isOtherDevice } from '../model/device.ts';
 import { formatDuration, millis } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
-import type { HealthState, Severity, Verdict } from '../model/health.ts';
+import type { HealthState, Verdict } from '../model/health.ts';
 import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
 import { conditionEvent, endingEvents, stateEvent } from './event-text.ts';
 import { type EvidenceOutput, evidenceOf, mergeEvidence, nothingKnown } from './evidence.ts';
-import { type Activations, canFlap, flappingEvidence, flappingPolicy, nextActivations } from './flapping.ts';
+import { stepFlapping } from './flapping.ts';
 import { asKept, levelsOf } from './levels.ts';
-import { type ConditionState, conditionKey, conditionName, type DeviceMemory } from './memory.ts';
+import type { ConditionState, DeviceMemory } from './memory.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from './own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from './policy.ts';
-import { effectiveSeverity, judgeVerdict } from './verdict.ts';
+import { judgeVerdict } from './verdict.ts';
 
 /** One device as it is brought before the engine. */
 export interface JudgedDevice {
@@ -55,7 +55,7 @@ export function judgeDevice(
   const facts = readFacts(previous, input, presence, policyOf, time.nowMs);
   const before = withoutFlapping(previous?.conditions ?? {});
   const step = stepConditions(before, mergeEvidence([...facts.evidence, ...presence.evidence]), policyOf, time);
-  const flaps = flappingStep(previous, step, presence.silent, policyOf, policy, time);
+  const flaps = stepFlapping(previous, step, presence.silent, policyOf, policy.flapping, time);
   const conditions = { ...step.states, ...flaps.states };
   const changes = [...step.changes, ...flaps.changes];
   const judged = judgeVerdict({
@@ -151,37 +151,9 @@ type States = Readonly<Record<string, ConditionState>>;
 const OWN: ReadonlySet<string> = new Set([DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING]);
 const withoutOwn = (states: States): States => filterStates(states, (state) => !OWN.has(state.type));
 const withoutFlapping = (states: States): States => filterStates(states, (state) => state.type !== FLAPPING);
-const onlyFlapping = (states: States): States => filterStates(states, (state) => state.type === FLAPPING);
 
 function filterStates(states: States, keep: (state: ConditionState) => boolean): States {
   return Object.fromEntries(Object.entries(states).filter(([, state]) => keep(state)));
-}
-
-type Step = ReturnType<typeof stepConditions>;
-
-function flappingStep(
-  previous: DeviceMemory | undefined,
-  step: Step,
-  silent: boolean,
-  policyOf: (name: ConditionName) => ConditionPolicy,
-  policy: HealthPolicy,
-  time: StepTime,
-): Step & { readonly activations: Activations } {
-  const raised = step.changes.filter(({ change, state }) => change === 'raised' && canFlap(state.type, policyOf(state).class));
-  const activations = nextActivations(
-    previous?.activations ?? {},
-    raised.map(({ state }) => conditionKey(state)),
-    policy.flapping,
-    time.nowMs,
-  );
-  const before = onlyFlapping(previous?.conditions ?? {});
-  // That of the condition while it lasts; between two spells the one with which it flaps.
-  const severityOf = (key: string): Severity =>
-    effectiveSeverity(step.states[key] ?? before[`${FLAPPING}/${key}`] ?? {}, policyOf(conditionName(key)));
-  const told = flappingEvidence(activations, severityOf, policy.flapping, time.nowMs);
-  const evidence = silent ? mergeEvidence([...told, ...nothingKnown(before)]) : told;
-  const flappingPolicyOf = (name: ConditionName) => flappingPolicy(policyOf(name), policyOf(conditionName(name.instance ?? '')));
-  return { ...stepConditions(before, evidence, flappingPolicyOf, time), activations };
 }
 
 /** The first sight of a device in good order is no transition. */

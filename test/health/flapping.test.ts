@@ -21,9 +21,9 @@ describe('flapping', () => {
       state: 'unhealthy',
       conditions: [{ type: 'Flapping', instance: 'Down/1', severity: 'fatal', message: 'Down/1 began 3 times within 3m20s' }],
     });
-    expect(one.nextCheck).toBe(500);
-    expect(one.wait(499).state).toBe('unhealthy');
-    expect(one.wait(500).state).toBe('healthy');
+    expect(one.nextCheck, 'quiet since the last spell ended').toBe(520);
+    expect(one.wait(519).state).toBe('unhealthy');
+    expect(one.wait(520).state).toBe('healthy');
     expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);
   });
 
@@ -43,8 +43,8 @@ describe('flapping', () => {
     const one = new OneDevice(policyFor(specs, { ...config, flapping: { count: 2, window: '3m', quiet: '30m' } }));
     spell(one, 0);
     spell(one, 100);
-    expect(one.read(1899).state).toBe('unhealthy');
-    expect(one.read(1900).state).toBe('healthy');
+    expect(one.read(1919).state).toBe('unhealthy');
+    expect(one.read(1920).state).toBe('healthy');
   });
 
   it('is as severe as what flaps, or as the configuration says', () => {
@@ -71,7 +71,23 @@ describe('flapping', () => {
     const one = new OneDevice(policyFor(specs, { ...config, 'stale-after': '1m' }));
     for (const at of [0, 100, 200]) spell(one, at);
     expect(one.wait(600).state).toBe('unhealthy');
-    expect(one.read(610).state).toBe('healthy');
+    for (let at = 610; at < 900; at += 10) expect(one.read(at).state).toBe('unhealthy');
+    expect(one.read(900).state).toBe('healthy');
+  });
+
+  it('goes on while the last spell does, and for the quiet time after it', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    spell(one, 0);
+    spell(one, 100);
+    for (let at = 200; at < 3_000; at += 10) {
+      expect(types(one.read(at, found('Down', { instance: '1' }))), `at ${at}`).toContain('Flapping/Down/1');
+      if (at === 2_000) one.restart();
+    }
+    one.read(3_000);
+    expect(types(one.read(3_010))).toEqual(['Flapping/Down/1']);
+    expect(one.read(3_309).state).toBe('unhealthy');
+    expect(one.read(3_310).state).toBe('healthy');
+    expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);
   });
 
   it('is ignored with the condition that flaps', () => {
