@@ -18,6 +18,7 @@ export class Capacity {
   readonly #clock: Clock;
   readonly #ask: () => Promise<AllocatableResult>;
   #current: Allocatable | undefined;
+  #currentAskedMs: number | undefined;
   /** What was there before the last question that was answered, and when that was. */
   #asked: { readonly mark: string; readonly atMs: number } | undefined;
 
@@ -32,15 +33,21 @@ export class Capacity {
     return this.#current;
   }
 
+  /** Wall clock of the question that was answered by what is current. */
+  get askedMs(): number | undefined {
+    return this.#currentAskedMs;
+  }
+
   /** Asks the kubelet of this identity unless its last answer stands. */
   async refresh(identity: string): Promise<void> {
     const mark = this.#mark(identity);
     const atMs = this.#clock.monotonic();
     if (mark !== undefined && mark === this.#asked?.mark && atMs - this.#asked.atMs < STANDS_MS) return;
+    const askedMs = this.#clock.now();
     const result = await this.#ask();
     this.#asked = result.kind === 'failed' || mark === undefined ? undefined : { mark, atMs };
     // The last capacity stands only while the rate limit is in the way; after any other failure it is not known.
-    if (result.kind === 'answer') this.#current = result.allocatable;
+    if (result.kind === 'answer') [this.#current, this.#currentAskedMs] = [result.allocatable, askedMs];
     else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#current = undefined;
   }
 

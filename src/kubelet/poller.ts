@@ -179,12 +179,12 @@ class Poller implements PodResourcesPoller {
 
   #publish(answer: Pick<PodResources, 'api' | 'answeredAtMs'>, problem?: Failure): void {
     const { api, answeredAtMs } = { ...this.#current, ...answer };
-    const allocatable = this.#capacity.current;
+    const { current: allocatable, askedMs: allocatableAskedMs } = this.#capacity;
     this.#current = {
       ...this.#ledger.known,
       ...(api === undefined ? {} : { api }),
       ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
-      ...(allocatable === undefined ? {} : { allocatable }),
+      ...(allocatable === undefined || allocatableAskedMs === undefined ? {} : { allocatable, allocatableAskedMs }),
       ...(problem === undefined ? {} : { problem }),
     };
   }

@@ -47,6 +47,8 @@ export interface PodResources {
   readonly held: ReadonlySet<string>;
   readonly exclusive: readonly ExclusiveResources[];
   readonly allocatable?: Allocatable;
+  /** Wall clock of the question that `allocatable` answers. */
+  readonly allocatableAskedMs?: number;
   /** Wall clock of the last good `List`; absent before the first. */
   readonly answeredAtMs?: number;
   /** Present while the kubelet cannot be asked. */

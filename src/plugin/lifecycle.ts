@@ -4,6 +4,7 @@ import type { Clock } from '../host/clock.ts';
 import { type SocketState, watchSocket } from '../host/socket-file.ts';
 import type { ChangeLog } from '../log/changes.ts';
 import { Attempt, type AttemptParts } from './attempt.ts';
+import { Following } from './following.ts';
 import type { PluginOptions } from './options.ts';
 import type { PluginService } from './service.ts';
 import { otherSockets, removeDeadSockets, socketPath } from './socket-name.ts';
@@ -55,6 +56,7 @@ export class Lifecycle {
   #attempts = 0;
   #failures = 0;
   #isStopped = false;
+  readonly #following: Following;
   #attempt: Attempt | undefined;
   #wake = (): void => {};
   #cancelStable = (): void => {};
@@ -62,6 +64,7 @@ export class Lifecycle {
 
   constructor(parts: LifecycleParts) {
     this.#parts = parts;
+    this.#following = new Following(parts.supply, parts.service, parts.clock);
   }
 
   start(): void {
@@ -94,6 +97,7 @@ export class Lifecycle {
     const { supply, clock } = this.#parts;
     await removeDeadSockets(otherSockets(this.#directory, supply.resource.resource));
     const watch = watchSocket(this.#kubeletSocket, (state) => this.#kubeletChanged(state), clock);
+    const unsubscribe = supply.onChange(() => this.#following.isDropped() && this.#attempt?.end({ reason: 'dropped' }));
     await this.#untilReady();
     while (!this.#isStopped) {
       const end = await this.#try();
@@ -103,6 +107,7 @@ export class Lifecycle {
       this.#say(end);
       if (end.reason !== 'kubelet-restarted') await this.#sleep(this.#waitAfter(end));
     }
+    unsubscribe();
     watch.close();
   }
 

@@ -12,7 +12,7 @@ export type ListCall = ServerWritableStream<Empty, ListAndWatchResponse>;
 export class ListStream {
   readonly #call: ListCall;
   readonly #supply: Supply;
-  readonly #onSending: () => () => void;
+  readonly #onSending: (devices: readonly Device[]) => () => void;
   readonly #unsubscribe: () => void;
   readonly #onEnd: (stream: ListStream) => void;
   #sent: readonly Device[] | undefined;
@@ -20,7 +20,7 @@ export class ListStream {
   #isOver = false;
 
   /** `onSending` is told of each list; what it returns is called when the list was taken up. */
-  constructor(call: ListCall, supply: Supply, onSending: () => () => void, onEnd: (stream: ListStream) => void) {
+  constructor(call: ListCall, supply: Supply, onSending: (devices: readonly Device[]) => () => void, onEnd: (stream: ListStream) => void) {
     this.#call = call;
     this.#supply = supply;
     this.#onSending = onSending;
@@ -49,7 +49,7 @@ export class ListStream {
     if (this.#sent !== undefined && isSameList(this.#sent, devices)) return;
     this.#sent = devices;
     this.#isBlocked = true;
-    const taken = this.#onSending();
+    const taken = this.#onSending(devices);
     // The stream itself would take up sixteen lists before it said that nobody reads.
     this.#call.write({ devices }, (error?: Error | null) => {
       this.#isBlocked = false;

@@ -89,7 +89,7 @@ function statsOf({ supply, service, lifecycle }: Part): PluginResourceStats {
     healthy,
     unhealthy: offers.length - healthy,
     registrations: lifecycle.registrations.counts(),
-    ...(service.lastUpdateMs === undefined ? {} : { lastUpdateMs: service.lastUpdateMs }),
+    ...(service.told === undefined ? {} : { lastUpdateMs: service.told.atMs }),
     allocations: service.allocations.counts(),
     calls: service.times.list(),
   };

@@ -1,5 +1,5 @@
 import { type handleUnaryCall, status } from '@grpc/grpc-js';
-import type { DevicePluginServer } from '../generated/deviceplugin/v1beta1/api.ts';
+import type { Device, DevicePluginServer } from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
 import { DurationTally } from '../model/duration-counts.ts';
@@ -29,6 +29,12 @@ export interface StreamListener {
   ended(): void;
 }
 
+export interface ToldList {
+  /** Wall clock. */
+  readonly atMs: number;
+  readonly isAnyHealthy: boolean;
+}
+
 const NOBODY: StreamListener = { opened() {}, ended() {} };
 
 type Method = 'GetDevicePluginOptions' | 'ListAndWatch' | 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
@@ -44,7 +50,7 @@ export class PluginService {
   readonly #parts: ServiceParts;
   readonly #streams = new Set<ListStream>();
   #listener: StreamListener = NOBODY;
-  #lastUpdateMs: number | undefined;
+  #told: ToldList | undefined;
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
@@ -73,9 +79,9 @@ export class PluginService {
     return this.#streams.size;
   }
 
-  /** Wall clock of the last list that was sent. */
-  get lastUpdateMs(): number | undefined {
-    return this.#lastUpdateMs;
+  /** The last list that was sent. */
+  get told(): ToldList | undefined {
+    return this.#told;
   }
 
   listen(listener: StreamListener): void {
@@ -93,8 +99,8 @@ export class PluginService {
   }
 
   #open(call: ListCall): void {
-    const sending = (): (() => void) => {
-      this.#lastUpdateMs = this.#parts.clock.now();
+    const sending = (devices: readonly Device[]): (() => void) => {
+      this.#told = { atMs: this.#parts.clock.now(), isAnyHealthy: devices.some(({ health }) => health === 'Healthy') };
       return this.#timer('ListAndWatch');
     };
     const ended = (stream: ListStream): void => {

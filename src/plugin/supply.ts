@@ -49,7 +49,7 @@ export class Supply {
     const tellAll = (): void => {
       for (const listener of [...this.#listeners]) listener();
     };
-    this.#unsubscribe = this.resource.paths === undefined ? this.#parts.store.subscribe(tellAll) : () => {};
+    this.#unsubscribe = this.#parts.store.subscribe(tellAll);
     this.#watch?.start(tellAll);
   }
 
@@ -84,6 +84,14 @@ export class Supply {
       this.#taken = { snapshot, paths, offers };
     }
     return this.#taken?.offers ?? [];
+  }
+
+  /** How many of its ids the kubelet can hand out, and when it was asked; undefined when it does not tell. */
+  listed(): { readonly count: number; readonly askedMs: number } | undefined {
+    const podResources = this.#parts.store.snapshot()?.podResources;
+    if (podResources?.allocatable === undefined || podResources.allocatableAskedMs === undefined) return undefined;
+    const own = podResources.allocatable.devices.find(({ resource }) => resource === this.resource.resource);
+    return { count: own?.deviceIds.length ?? 0, askedMs: podResources.allocatableAskedMs };
   }
 
   allocate(ids: readonly string[]): ContainerAllocateResponse {

@@ -14,6 +14,8 @@ export const REMEDIES = {
   'stream-ended': 'The kubelet restarted, or another plugin offers the same resource.',
   'socket-gone': 'Somebody removed the socket; a starting kubelet does that to all of them.',
   'left-alone': 'None needed: another agent that offered the same resource is gone, and the kubelet may have dropped the resource with it.',
+  dropped:
+    'The kubelet reads the list and has no device of it: another plugin of the same resource has ended, or this is not the kubelet of --podresources.socket.',
   'kubelet-restarted': 'None needed: a new kubelet is told of the resource.',
 } as const;
 

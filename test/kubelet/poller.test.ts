@@ -26,6 +26,7 @@ describe('asking the kubelet', () => {
       held: new Set(),
       exclusive: [{ namespace: 'ml', pod: 'train', container: 'main', cpus: [2], memory: [] }],
       allocatable: { devices: [{ resource: 'vendor.com/gpu', deviceIds: ['gpu-0'] }], cpus: [1, 2], memory: [] },
+      allocatableAskedMs: clock.now(),
       answeredAtMs: clock.now(),
     });
   });

@@ -9,6 +9,7 @@ import { type Millis, millis } from '../../src/model/duration.ts';
 import type { HealthState, Verdict } from '../../src/model/health.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
+import type { PodResources } from '../../src/model/pod-resources.ts';
 import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { type PluginOptions, pluginOptions, type RegistrationChoice } from '../../src/plugin/options.ts';
@@ -54,7 +55,11 @@ export class TestStore {
     return this.#looks.size;
   }
 
-  publish(devices: readonly DeviceState[], families: readonly FamilyState[] = [familyState('toy')]): void {
+  publish(
+    devices: readonly DeviceState[],
+    families: readonly FamilyState[] = [familyState('toy')],
+    told: Partial<PodResources> = {},
+  ): void {
     this.#sequence += 1;
     this.#snapshot = {
       sequence: this.#sequence,
@@ -63,7 +68,7 @@ export class TestStore {
       allocations: [],
       containerReadings: [],
       families,
-      podResources: podResources([]),
+      podResources: podResources([], told),
     };
     for (const look of [...this.#looks]) look();
   }
