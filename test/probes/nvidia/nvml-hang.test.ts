@@ -54,6 +54,22 @@ describe('a GPU whose library call never comes back', () => {
   });
 });
 
+describe('a GPU that hangs whoever looks for it', () => {
+  it.each(['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetUUID', 'nvmlDeviceRegisterEvents'])(
+    'in %s is left out from the start on',
+    { timeout: 60_000 },
+    async (symbol) => {
+      const { node, agent } = await start([hopper(0), { ...hopper(1), lines: [`hang.${symbol} = 1`] }]);
+      const during = await agent.until('the sound GPU', (page) => temperature(page, 0) === '41');
+      expect(temperature(during, 1)).toBeUndefined();
+      expect(hung(during)).toBe(true);
+      node.write({ gpus: [hopper(0), hopper(1)] });
+      writeFileSync(`${node.library}.script.released`, '');
+      await agent.until('both', (page) => temperature(page, 0) === '41' && temperature(page, 1) === '42' && !hung(page));
+    },
+  );
+});
+
 describe('a question for events that never comes back', () => {
   it('is not put again, and the GPUs are read on', { timeout: 60_000 }, async () => {
     const { node, agent } = await start([hopper(0), hopper(1)]);

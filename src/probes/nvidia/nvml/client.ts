@@ -2,6 +2,7 @@ import type { Host } from '../../../host/host.ts';
 import { normalizePciAddress } from '../../../host/pci.ts';
 import type { Element } from '../document.ts';
 import { type Bound, bindAll } from './bound.ts';
+import { CallNotes } from './call-notes.ts';
 import { CODE, kindOf } from './codes.ts';
 import { GpuEvents } from './events.ts';
 import { BoundGetter } from './getter.ts';
@@ -41,6 +42,7 @@ export interface Client {
 
 const DRIVER_VERSION = 'nvmlSystemGetDriverVersion';
 const DRIVER_VERSION_LENGTH = 80;
+const HANDLE_BY_INDEX = 'nvmlDeviceGetHandleByIndex_v2';
 
 /** Starts the library and finds what it knows. */
 export class ClientStarter {
@@ -84,9 +86,9 @@ export class ClientStarter {
     const unreadable = found.flatMap((each) => (each !== undefined && 'code' in each ? [each] : []));
     const [first] = unreadable;
     if (first !== undefined && gpus.length === 0 && unreadable.every((each) => kindOf(each.code) === 'node'))
-      return { code: first.code, symbol: 'nvmlDeviceGetHandleByIndex_v2' };
+      return { code: first.code, symbol: HANDLE_BY_INDEX };
     const events = new GpuEvents(this.#library, this.#host.sys.guard);
-    events.ask(gpus.map(({ gpu }) => gpu.handle));
+    events.ask(gpus.map(({ gpu }) => gpu));
     return {
       gpus,
       unreadable,
@@ -98,20 +100,30 @@ export class ClientStarter {
     };
   }
 
-  /** Undefined for a GPU of which an earlier call has not come back. */
+  /** Undefined for a GPU of which an earlier call has not come back; where that was before its address was known, it gives no handle. */
   #find(index: number, bound: Bound): FoundGpu | UnreadableGpu | undefined {
     const { guard } = this.#host.sys;
-    const code = this.#library.call('nvmlDeviceGetHandleByIndex_v2', 'up', index, this.#scratch.address);
-    if (code !== CODE.success) return { index, code };
-    const handle = this.#scratch.pointer(0);
-    const identity: Values = this.#pciInfo(handle);
+    if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`) === false) return { index, code: CODE.unknown };
+    const opened = this.#open(index);
+    guard?.leave();
+    if (typeof opened === 'number') return { index, code: opened };
+    const { handle, identity } = opened;
     const pciAddress = normalizePciAddress(String(identity['@id'] ?? '')) ?? `index-${index}`;
     const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
     if (guard !== undefined && guard.name(place) === undefined) return undefined;
+    const notes = new CallNotes(guard, place);
+    const told = notes.during('nvmlDeviceGetUUID', () => this.#uuid.read(new Sheet(handle, identity, this.#uuidForm)));
     // Under another name it would be another GPU.
-    const told = this.#uuid.read(new Sheet(handle, identity, this.#uuidForm));
     if (told !== CODE.success && kindOf(told) !== 'absent') return { index, code: told };
-    return { gpu: new Gpu(handle, identity, bound, place, guard), pciAddress };
+    return { gpu: new Gpu(handle, identity, bound, notes), pciAddress };
+  }
+
+  /** The code, where it gives no handle. */
+  #open(index: number): { readonly handle: Handle; readonly identity: Values } | number {
+    const code = this.#library.call(HANDLE_BY_INDEX, 'up', index, this.#scratch.address);
+    if (code !== CODE.success) return code;
+    const handle = this.#scratch.pointer(0);
+    return { handle, identity: this.#pciInfo(handle) };
   }
 
   #pciInfo(handle: Handle): Values {

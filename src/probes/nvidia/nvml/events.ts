@@ -1,5 +1,6 @@
 import type { ReadGuard } from '../../../host/read-guard.ts';
 import { CODE, kindOf } from './codes.ts';
+import type { Gpu } from './gpu.ts';
 import { EVENT, NO_INSTANCE } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
 import type { Memory } from './memory.ts';
@@ -65,12 +66,14 @@ export class GpuEvents {
   }
 
   /** Wants to be told what happens to these GPUs: anew after a failure, and when there are more of them than before. */
-  ask(gpus: readonly Handle[]): void {
+  ask(gpus: readonly Gpu[]): void {
     if (this.#wait === undefined || gpus.length <= this.#settled) return;
     this.free();
     if (this.#library.call('nvmlEventSetCreate', 'p', this.#memory.address) !== CODE.success) return;
     const set = this.#memory.pointer(0);
-    const codes = gpus.map((gpu) => register(this.#library, gpu, set, this.#memory));
+    const codes = gpus.map(({ handle, notes }) =>
+      notes.during('nvmlDeviceRegisterEvents', () => register(this.#library, handle, set, this.#memory)),
+    );
     this.#settled = codes.filter((code) => code === CODE.success || kindOf(code) === 'absent').length;
     if (codes.includes(CODE.success)) this.#set = set;
     else this.#library.call('nvmlEventSetFree', 'h', set);

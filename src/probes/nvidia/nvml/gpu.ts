@@ -1,11 +1,10 @@
-import type { ReadGuard } from '../../../host/read-guard.ts';
 import type { Reading } from '../../../model/metric.ts';
 import type { Element } from '../document.ts';
 import { gpuFields } from '../fields.ts';
 import type { MigName } from '../listing.ts';
 import { Activities } from './activities.ts';
 import type { Bound } from './bound.ts';
-import { CallNotes } from './call-notes.ts';
+import type { CallNotes } from './call-notes.ts';
 import { CHANGE } from './changes.ts';
 import { CODE } from './codes.ts';
 import type { Due } from './due.ts';
@@ -31,6 +30,7 @@ const PROTECTED = 'cc_protected_memory_usage/total';
 export class Gpu {
   readonly handle: Handle;
   readonly values: Values;
+  readonly notes: CallNotes;
   /** Grows with each change of what there is: split, instances. */
   generation = 0;
   /** Readings of its own that have no path: links, activity. */
@@ -38,7 +38,6 @@ export class Gpu {
   faults = NO_FAULTS;
   readonly #memo: ElementMemo;
   readonly #bound: Bound;
-  readonly #notes: CallNotes;
   readonly #respondent: Respondent;
   readonly #activities: Activities;
   readonly #links: GpuLinks;
@@ -49,18 +48,18 @@ export class Gpu {
   #isSplitAnew = false;
   #isIdentified = false;
 
-  constructor(handle: Handle, identity: Values, bound: Bound, place: string, guard: ReadGuard | undefined) {
+  constructor(handle: Handle, identity: Values, bound: Bound, notes: CallNotes) {
     this.handle = handle;
     this.values = identity;
     this.#bound = bound;
-    this.#notes = new CallNotes(guard, place);
+    this.notes = notes;
     const sheet = new Sheet(handle, identity, bound.questions.gpu);
-    this.#respondent = new Respondent(sheet, this.#notes);
+    this.#respondent = new Respondent(sheet, this.notes);
     this.#memo = new ElementMemo(sheet, gpuFields);
-    this.#activities = this.#notes.during('nvmlGpmQueryDeviceSupport', () => new Activities(bound.gpm, handle));
+    this.#activities = this.notes.during('nvmlGpmQueryDeviceSupport', () => new Activities(bound.gpm, handle));
     this.#links = new GpuLinks(bound.links, handle);
-    this.#instances = new GpuInstances(bound, handle, identity, this.#notes);
-    this.#processes = new GpuProcesses(bound, handle, identity, this.#notes);
+    this.#instances = new GpuInstances(bound, handle, identity, this.notes);
+    this.#processes = new GpuProcesses(bound, handle, identity, this.notes);
     this.#trouble = new TroubleWatch(identity);
   }
 
@@ -154,7 +153,7 @@ export class Gpu {
   /** The same list as long as its parts are. */
   #refreshMore({ nowMs, slow }: Due): void {
     const [linksBefore, wholeBefore] = [this.#links.readings, this.#activities.whole()];
-    if (slow) this.#notes.during('nvmlDeviceGetNvLinkState', () => this.#links.refresh());
+    if (slow) this.notes.during('nvmlDeviceGetNvLinkState', () => this.#links.refresh());
     if (this.#isActive(nowMs, slow)) for (const instance of this.#instances.all) instance.more = this.#activities.of(instance);
     const [links, whole] = [this.#links.readings, this.#activities.whole()];
     if (links !== linksBefore || whole !== wholeBefore || this.#isSplitAnew) this.more = [...links, ...whole];
@@ -164,7 +163,7 @@ export class Gpu {
   #isActive(nowMs: number, isDue: boolean): boolean {
     if (!this.#activities.isDue(isDue)) return false;
     const isBusyTold = typeof this.values['utilization/gpu_util'] === 'number';
-    this.#notes.during('nvmlGpmSampleGet', () => this.#activities.refresh(nowMs, isBusyTold, this.#instances.all));
+    this.notes.during('nvmlGpmSampleGet', () => this.#activities.refresh(nowMs, isBusyTold, this.#instances.all));
     return true;
   }
 

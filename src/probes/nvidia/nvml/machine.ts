@@ -182,7 +182,7 @@ interface Running extends Client {
 
 /** Where that failed before. A GPU that is lost is not asked. */
 const askForEvents = ({ events, gpus }: Running): void =>
-  events.ask(gpus.flatMap(({ gpu }) => (gpu.faults.has(CODE.gpuIsLost) ? [] : [gpu.handle])));
+  events.ask(gpus.flatMap(({ gpu }) => (gpu.faults.has(CODE.gpuIsLost) ? [] : [gpu])));
 
 /** Made anew when an instance came or went. */
 function namesOf(running: Running): MigNames {
