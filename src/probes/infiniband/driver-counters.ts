@@ -65,7 +65,10 @@ export function bnxtRe(): CounterRow[] {
       hardware(`rx_${operation}_req`, metrics.receivedRequests, { operation }),
       hardware(`tx_${operation}_req`, metrics.transmittedRequests, { operation }),
     ]),
+    hardware('tx_cnp_pkts', metrics.congestionNotifications, { event: 'sent' }),
     hardware('np_cnp_pkts', metrics.congestionNotifications, { event: 'sent' }),
+    hardware('rx_cnp_pkts', metrics.congestionNotifications, { event: 'handled' }),
+    hardware('rx_ecn_marked_pkts', metrics.ecnMarkedPackets),
     ...active.map((resource) => hardware(`active_${resource}`, metrics.activeResources, { resource })),
   ];
 }

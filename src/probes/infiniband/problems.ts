@@ -13,7 +13,7 @@ export const problems = [
   },
   {
     code: 'device-vanished',
-    meaning: 'A device went away between being listed and being read, as in a driver reload, a reset or a hot removal.',
+    meaning: 'A device is listed and was gone when it was to be read, as in a driver reload, a reset or a hot removal.',
     remedy: 'Nothing when it comes back by itself; otherwise look for the driver and the PCI function in the kernel log.',
   },
   {
