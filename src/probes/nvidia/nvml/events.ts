@@ -43,7 +43,7 @@ const WAIT = 'nvmlEventSetWait_v2';
 
 /**
  * The events of all GPUs. They are asked for without waiting: a wait would take one of the few threads that the process shares, for
- * ever if the driver hangs, and could not be ended before its time.
+ * ever if the driver hangs, and could not be ended before its time (docs/decisions/0005-driver-events.md).
  */
 export class GpuEvents {
   readonly #library: Library;
