@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { HostFacts } from '../model/host-facts.ts';
 import type { Tree } from './tree.ts';
 
@@ -16,17 +17,22 @@ export async function readHostFacts(sys: Tree): Promise<HostFacts> {
       cpuModel: told([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
       cpus: cpu.cores || undefined,
       memoryBytes: memory.total || undefined,
-      operatingSystem: told([os.distro, os.release].filter(Boolean).join(' ')),
+      operatingSystem: isOnImage(sys) ? undefined : told([os.distro, os.release].flatMap((text) => told(text) ?? []).join(' ')),
       kernel: told(os.kernel),
       numaNodes: nodes || undefined,
     }).filter(([, value]) => value !== undefined),
   ) as HostFacts;
 }
 
-/** Platforms fill unknown fields with filler text. */
+/** Whether the root file system is that of a container's image, whose name and version are not the machine's. */
+function isOnImage(sys: Tree): boolean {
+  return sys.root !== '/sys' || process.env.KUBERNETES_SERVICE_HOST !== undefined || ['/.dockerenv', '/run/.containerenv'].some(existsSync);
+}
+
+/** Platforms fill unknown fields with filler text, and the library puts its own in a container. */
 function told(text: string): string | undefined {
   const trimmed = text.trim();
-  return trimmed === '' || /^(?:unknown|none|default string|to be filled by o\.e\.m\.|not specified|-)$/i.test(trimmed)
+  return trimmed === '' || /^(?:unknown|none|default string|to be filled by o\.e\.m\.|not specified|docker container|-)$/i.test(trimmed)
     ? undefined
     : trimmed;
 }

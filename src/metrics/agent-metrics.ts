@@ -29,7 +29,7 @@ export const agentMetrics = {
     'device_agent_host_info',
     'The machine; always 1.',
     ['manufacturer', 'model', 'cpu_model', 'operating_system', 'kernel'],
-    FACTS,
+    `${FACTS} \`operating_system\` is left out in a container, which sees that of its image.`,
   ),
   hostCpus: gauge('device_agent_host_cpus', 'Logical CPUs of the machine.', [], FACTS),
   hostMemory: gauge('device_agent_host_memory_bytes', 'Memory of the machine.', [], FACTS),
