@@ -12,7 +12,7 @@ import { Readings } from '../model/readings.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import { arePlainEqual } from './plain-equal.ts';
 import { ResolverKeeper, type ResolverSettings } from './resolver-keeper.ts';
-import { type FamilyInput, type Remembered, Seating } from './seating.ts';
+import { type FamilyInput, type Remembered, Seating, whileRetained } from './seating.ts';
 
 export interface AssembleSettings extends ResolverSettings {
   /** Declared metrics of all families by name. */
@@ -34,6 +34,8 @@ export interface Judged {
   readonly report: DeviceReport;
   /** Wall clock of the read that the report comes from. */
   readonly readAtMs: number;
+  /** The same moment by the monotonic clock; undefined when an earlier run of the agent read it. */
+  readonly readMonotonicMs: number | undefined;
   readonly stale: boolean;
   readonly missingSinceMs?: number;
   /** Known from an earlier run of the agent and not read yet by this one, which began then: what it had is neither seen nor over. */
@@ -115,13 +117,9 @@ export class Assembler {
     for (const [key, known] of this.#known) {
       // Under another name it is not missing: udev renames HCAs when their driver is loaded anew.
       if (present.has(key) || (known.report.device.uuid !== undefined && came.has(bodyOf(known.report.device)))) continue;
-      const missingSinceMs = known.missingSinceMs ?? (complete.has(known.report.device.family) ? nowMs : undefined);
-      if (missingSinceMs === undefined) {
-        present.set(key, known);
-        continue;
-      }
-      const missingFromMs = known.missingFromMs ?? atMs - Math.max(0, nowMs - missingSinceMs);
-      if (atMs - missingFromMs < this.#settings.missingRetentionMs) present.set(key, { ...known, missingSinceMs, missingFromMs });
+      const unlisted = complete.has(known.report.device.family) ? { ...known, missingSinceMs: known.missingSinceMs ?? nowMs } : known;
+      const kept = whileRetained(unlisted, this.#settings.missingRetentionMs, nowMs, atMs);
+      if (kept !== undefined) present.set(key, kept);
     }
     return present;
   }
@@ -164,12 +162,12 @@ const NOBODY: readonly Allocation[] = [];
 /** Most devices are there and read, so the object has one shape for them. */
 function toJudged(
   key: string,
-  { report, readAtMs, missingSinceMs }: Remembered,
+  { report, readAtMs, monotonicMs, missingSinceMs }: Remembered,
   stale: boolean,
   awaitedSinceMs: number | undefined,
   holders: Judged['holders'],
 ): Judged {
-  const judged = { key, report, readAtMs, stale, holders };
+  const judged = { key, report, readAtMs, readMonotonicMs: monotonicMs, stale, holders };
   if (missingSinceMs === undefined && awaitedSinceMs === undefined) return judged;
   const marks = {
     ...(missingSinceMs === undefined ? {} : { missingSinceMs }),

@@ -27,6 +27,14 @@ export interface Remembered {
   readonly missingFromMs?: number;
 }
 
+/** A device that was not told of: as it is when it is not missing, and undefined once the retention is over. Both clocks tell now. */
+export function whileRetained(known: Remembered, retentionMs: number, nowMs: number, monotonicMs: number): Remembered | undefined {
+  const { missingSinceMs } = known;
+  if (missingSinceMs === undefined) return known;
+  const missingFromMs = known.missingFromMs ?? monotonicMs - Math.max(0, nowMs - missingSinceMs);
+  return monotonicMs - missingFromMs < retentionMs ? { ...known, missingFromMs } : undefined;
+}
+
 /**
  * Where the reports of each family's devices are remembered, in the order of its collection: as long as the same devices come, which
  * is nearly always, what is remembered of them is brought up to date in its place.

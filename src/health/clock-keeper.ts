@@ -14,7 +14,7 @@ interface Given {
 export interface ClockKeeper {
   /** Moves what is remembered when the wall clock was set since the last judgement. */
   adjust(memory: HealthMemory, nowMs: number, given: Given): HealthMemory;
-  /** A reading judged before the clock was set keeps its age, and so does the wait for one. */
+  /** A reading made before the clock was set keeps its age, judged before or not, and so does the wait for one. */
   withTimes(device: JudgedDevice, knownReadAtMs: () => number | undefined): JudgedDevice;
   /** Whether time passed otherwise than from one judgement to the next: backwards, by a step, or unwatched for long. */
   isIrregular(memory: HealthMemory, nowMs: number, monotonicMs: number | undefined, longMs: number): boolean;
@@ -22,6 +22,7 @@ export interface ClockKeeper {
 
 export function createClockKeeper(): ClockKeeper {
   let monotonic: number | undefined;
+  let wallMs = 0;
   let stepped = false;
   /** By how much it was set since the first judgement, all in all. */
   let stepsMs = 0;
@@ -35,6 +36,12 @@ export function createClockKeeper(): ClockKeeper {
     previouslySeen ??= new Map(givenBefore.map((device) => [device.key, device.readAtMs]));
     return previouslySeen.get(key);
   };
+  /** Of a reading that was not judged yet. */
+  const nowKnownAs = (readAtMs: number, readMonotonicMs: number | undefined): number => {
+    if (monotonic === undefined || readMonotonicMs === undefined) return readAtMs;
+    const atMs = wallMs - (monotonic - readMonotonicMs);
+    return Math.abs(atMs - readAtMs) > CLOCK_STEP_MS ? atMs : readAtMs;
+  };
   return {
     adjust(memory, nowMs, { devices, monotonicMs }) {
       givenBefore = given;
@@ -42,6 +49,7 @@ export function createClockKeeper(): ClockKeeper {
       previouslySeen = undefined;
       const stepMs = stepOf(memory, nowMs, monotonicMs);
       monotonic = monotonicMs;
+      wallMs = nowMs;
       const isStep = memory !== NOTHING && Math.abs(stepMs) > CLOCK_STEP_MS;
       if (!isStep) return memory;
       stepped = true;
@@ -53,11 +61,11 @@ export function createClockKeeper(): ClockKeeper {
       return gapMs < 0 || gapMs >= longMs || Math.abs(stepOf(memory, nowMs, monotonicMs)) > CLOCK_STEP_MS;
     },
     withTimes(device, knownReadAtMs) {
-      const { key, readAtMs, awaitedSinceMs } = device;
+      const { key, readAtMs, readMonotonicMs, awaitedSinceMs } = device;
       if (stepped && awaitedSinceMs !== undefined) return { ...device, awaitedSinceMs: awaitedSinceMs + stepsMs };
-      if (!stepped || readAtMs === undefined || seenBefore(key) !== readAtMs) return device;
-      const known = knownReadAtMs();
-      return known === undefined ? device : { ...device, readAtMs: known };
+      if (!stepped || readAtMs === undefined) return device;
+      const atMs = seenBefore(key) === readAtMs ? knownReadAtMs() : nowKnownAs(readAtMs, readMonotonicMs);
+      return atMs === undefined ? device : { ...device, readAtMs: atMs };
     },
   };
 }

@@ -22,6 +22,8 @@ export interface JudgedDevice {
   readonly report: Pick<DeviceReport, 'device' | 'findings'>;
   /** Wall clock of the read that the report comes from; absent when it was never read. */
   readonly readAtMs?: number;
+  /** Monotonic clock of that read, which tells its age when the wall clock was set since. */
+  readonly readMonotonicMs?: number | undefined;
   /** Present when this run of the agent, which began then, has not read it yet: what an earlier run read is no older than that. */
   readonly awaitedSinceMs?: number;
   /** Present when a complete reading of its family no longer had it. */
