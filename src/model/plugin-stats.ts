@@ -7,7 +7,7 @@ export interface PluginStats {
 
 export interface PluginResourceStats {
   readonly resource: string;
-  /** The kubelet has the resource: a `ListAndWatch` stream is open. */
+  /** The kubelet has the resource: a `ListAndWatch` stream is open, and what it can hand out, where it tells, has devices of it if any is healthy. */
   readonly registered: boolean;
   /** Open `ListAndWatch` streams. */
   readonly streams: number;

@@ -28,20 +28,27 @@ export class Following {
     this.#clock = clock;
   }
 
+  get isDropped(): boolean {
+    return this.#listed() === 0;
+  }
+
   /** True when it is time to register anew. */
-  isDropped(): boolean {
-    const listed = this.#supply.listed();
-    const { streams, told } = this.#service;
-    if (listed === undefined || streams === 0 || told === undefined || !told.isAnyHealthy) return false;
-    if (listed.askedMs - told.atMs < TAKEN_UP_MS) return false;
-    if (listed.count > 0) {
-      this.#restMs = REST_MS.first;
-      return false;
-    }
+  look(): boolean {
+    const listed = this.#listed();
+    if (listed !== undefined && listed > 0) this.#restMs = REST_MS.first;
+    if (listed !== 0) return false;
     const now = this.#clock.monotonic();
     if (now < this.#notBeforeMs) return false;
     this.#notBeforeMs = now + this.#restMs;
     this.#restMs = Math.min(2 * this.#restMs, REST_MS.longest);
     return true;
+  }
+
+  /** How many ids the kubelet can hand out; undefined where it does not tell, or need not have any of the list that it reads. */
+  #listed(): number | undefined {
+    const listed = this.#supply.listed();
+    const { streams, told } = this.#service;
+    if (listed === undefined || streams === 0 || told?.isAnyHealthy !== true) return undefined;
+    return listed.askedMs - told.atMs >= TAKEN_UP_MS ? listed.count : undefined;
   }
 }

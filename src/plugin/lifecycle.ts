@@ -51,12 +51,12 @@ export interface LifecycleParts {
 /** Keeps one resource registered: tries, waits, tries again, until stopped. Shares nothing with other resources. */
 export class Lifecycle {
   readonly registrations = new Tally();
+  readonly following: Following;
   readonly #parts: LifecycleParts;
   readonly #token = randomBytes(4).toString('hex');
   #attempts = 0;
   #failures = 0;
   #isStopped = false;
-  readonly #following: Following;
   #attempt: Attempt | undefined;
   #wake = (): void => {};
   #cancelStable = (): void => {};
@@ -64,7 +64,7 @@ export class Lifecycle {
 
   constructor(parts: LifecycleParts) {
     this.#parts = parts;
-    this.#following = new Following(parts.supply, parts.service, parts.clock);
+    this.following = new Following(parts.supply, parts.service, parts.clock);
   }
 
   start(): void {
@@ -97,7 +97,7 @@ export class Lifecycle {
     const { supply, clock } = this.#parts;
     await removeDeadSockets(otherSockets(this.#directory, supply.resource.resource));
     const watch = watchSocket(this.#kubeletSocket, (state) => this.#kubeletChanged(state), clock);
-    const unsubscribe = supply.onChange(() => this.#following.isDropped() && this.#attempt?.end({ reason: 'dropped' }));
+    const unsubscribe = supply.onChange(() => this.following.look() && this.#attempt?.end({ reason: 'dropped' }));
     await this.#untilReady();
     while (!this.#isStopped) {
       const end = await this.#try();

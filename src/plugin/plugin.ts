@@ -84,7 +84,7 @@ function statsOf({ supply, service, lifecycle }: Part): PluginResourceStats {
   const healthy = offers.filter(({ told }) => told === 'Healthy').length;
   return {
     resource: supply.resource.resource,
-    registered: service.streams > 0,
+    registered: service.streams > 0 && !lifecycle.following.isDropped,
     streams: service.streams,
     healthy,
     unhealthy: offers.length - healthy,

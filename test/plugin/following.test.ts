@@ -50,6 +50,9 @@ it("a resource is registered again when the kubelet dropped it with another vend
   answer(bench, 5_000, []);
   await pause(100);
   expect(dropped(bench)).toBe(1);
+  expect(bench.plugin.stats().resources[0]).toMatchObject({ streams: 1, registered: false });
+  answer(bench, 5_000, ['t0']);
+  expect(bench.plugin.stats().resources[0]).toMatchObject({ streams: 1, registered: true });
 });
 
 it.each([
