@@ -1,7 +1,8 @@
+import type * as Yaml from 'yaml';
 import type { Document, LineCounter } from 'yaml';
 import { systemWords, UserError } from '../errors.ts';
 import { readStart } from '../host/file-start.ts';
-import { type Path, type Place, placeOf, placeOfKey } from './places.ts';
+import { type Path, type Place, placeOf, placeOfKey, placeOfNode } from './places.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';
 import { checkFileValue, type OptionValue, show } from './values.ts';
@@ -56,11 +57,25 @@ export async function checkConfigText(file: string, text: string, registry: Regi
     return { line: Math.max(1, line), column: Math.max(1, col), message };
   });
   if (syntax.length > 0) return { problems: inOrder(syntax) };
+  const unresolved = unresolvedAliases(yaml, document, lines);
+  if (unresolved.length > 0) return { problems: unresolved };
   const value = plainValue(document);
   if ('message' in value) return { problems: [{ line: 1, column: 1, message: value.message }] };
   const problems = await findProblems(document, lines, value.plain, registry);
   if (problems.length > 0) return { problems: inOrder(problems) };
   return { content: extract(file, document, lines, value.plain, registry), problems: [] };
+}
+
+/** Which `toJS` would throw for, without their place. */
+function unresolvedAliases({ visit }: Pick<typeof Yaml, 'visit'>, document: Document, lines: LineCounter): FileProblem[] {
+  const problems: FileProblem[] = [];
+  visit(document, {
+    Alias(_, alias) {
+      if (alias.resolve(document) !== undefined) return;
+      problems.push({ ...placeOfNode(alias, lines), message: `no anchor &${alias.source} stands before this alias` });
+    },
+  });
+  return problems;
 }
 
 /** `toJS` throws for aliases that would grow without bound. */

@@ -43,7 +43,7 @@ function child(document: Document, parent: Node | null | undefined, step: string
   return pair === undefined ? undefined : { key: pair.key as Node, value: pair.value as Node | null };
 }
 
-function placeOfNode(node: Node, lines: LineCounter): Place {
+export function placeOfNode(node: Node, lines: LineCounter): Place {
   const range = (node as ParsedNode).range;
   const { line, col } = lines.linePos(range?.[0] ?? 0);
   return { line: Math.max(1, line), column: Math.max(1, col) };

@@ -1,4 +1,5 @@
 import type { ActiveCondition, HealthState, Verdict } from '../model/health.ts';
+import { DEVICE_MISSING, DEVICE_NOT_READ } from './own-conditions.ts';
 
 /** Answer of a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown; and one line for the node's condition. */
 export interface NodeProblem {
@@ -29,7 +30,10 @@ export function nodeProblem(devices: readonly JudgedState[]): NodeProblem {
 
 function summary(devices: readonly JudgedState[], state: HealthState): string {
   const [first] = devices as readonly [JudgedState];
-  const [condition] = first.verdict.conditions;
+  const { conditions } = first.verdict;
+  // What is degraded besides is not why nothing is known.
+  const why = conditions.find(({ type, severity }) => severity === 'fatal' || type === DEVICE_MISSING || type === DEVICE_NOT_READ);
+  const condition = state === 'unknown' ? why : conditions[0];
   const what = condition === undefined ? state : `${state}, ${describe(condition)}`;
   return `${first.key} ${what}${devices.length > 1 ? ` (and ${devices.length - 1} more)` : ''}`;
 }

@@ -62,6 +62,11 @@ describe('a file with mistakes', () => {
     ['unknown tag', ['log: !secret {level: info}'], ['1:6: Unresolved tag: !secret']],
     ['a key that is no text', ['1: x'], ['1:1: unknown key "1"']],
     ['a key of the prototype', ['__proto__: {level: x}'], ['1:1: unknown key "__proto__"']],
+    [
+      'aliases of nothing',
+      ['log: {level: info}', 'web:', '  listen-address: *nowhere', 'refresh: *later', 'path: &later {}'],
+      ['3:19: no anchor &nowhere stands before this alias', '4:10: no anchor &later stands before this alias'],
+    ],
     ['an option without a place in the file', ['config: {file: y}'], ['1:1: unknown key "config"']],
     [
       'a value through an alias',

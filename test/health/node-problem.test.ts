@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { nodeProblem } from '../../src/health/node-problem.ts';
+import type { HealthConfig } from '../../src/health/policy-config.ts';
+import type { Verdict } from '../../src/model/health.ts';
 import { found, OneDevice, policyFor, spec } from './one-device.ts';
 
 const judged = (key: string, ...finding: Parameters<OneDevice['read']>[1][]) => {
@@ -11,12 +13,30 @@ const degraded = judged('test/b', found('Hot'));
 const unknown = judged('test/c', found('Blind'));
 const unhealthy = judged('test/d', found('Down', { instance: '1' }), found('Hot'));
 
+/** Degraded for some time, and then nothing is known of it. */
+const lostSight = (key: string, config: HealthConfig, lose: (one: OneDevice) => Verdict) => {
+  const one = new OneDevice(policyFor([spec('Hot', { severity: 'degraded' })], config));
+  one.read(0, found('Hot'));
+  return { key, verdict: lose(one) };
+};
+const stale = lostSight('test/e', {}, (one) => one.wait(60));
+const gone = lostSight('test/f', { conditions: { '*.DeviceMissing': { severity: 'degraded' } } }, (one) => one.missing(10));
+const unsaid = lostSight('test/g', { conditions: { '*.DeviceMissing': { enabled: false } } }, (one) => one.missing(10));
+
 describe('the answer for node-problem-detector', () => {
   it.each([
     ['nothing', [], 2, 'no device is known'],
     ['all healthy', [healthy, healthy], 0, '2 of 2 devices healthy'],
     ['one degraded', [healthy, degraded], 0, 'test/b degraded, Hot: Hot at 42; reset'],
     ['one unknown', [healthy, degraded, unknown], 2, 'test/c unknown, Blind: Blind at 42; reset'],
+    ['one that was degraded and is not read', [stale], 2, 'test/e unknown, DeviceNotRead: last reading is 1m old; inspect'],
+    [
+      'one that was degraded and is gone',
+      [gone],
+      2,
+      'test/f unknown, DeviceMissing: was there before, and a complete reading of its family no longer has it; inspect',
+    ],
+    ['one that was degraded and is gone, which does not count', [unsaid], 2, 'test/g unknown'],
     ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset'],
     ['several unhealthy', [unhealthy, unhealthy, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset (and 2 more)'],
   ])('with %s', (_, devices, exitCode, message) => {
