@@ -7,7 +7,7 @@ import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import type { ToldXid } from './nvml/source.ts';
 import { type XidReport, xidReports, xidReportsHoldUntil } from './xid-findings.ts';
-import { EMPTY_MEMORY, endFaults, isQuiet, rememberRecord, type XidMemory } from './xid-memory.ts';
+import { EMPTY_MEMORY, endFaults, isQuiet, NUMBER_ALONE, rememberRecord, type XidMemory } from './xid-memory.ts';
 
 /** The driver's word is as old as the read that brought it; log lines of these last seconds may be younger. */
 const WORD_AGE_MS = 10_000;
@@ -179,7 +179,7 @@ type ToldXids = Quiet & { readonly untilMs: number; readonly reports: ReadonlyMa
 function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: ToldXid, seq: number, timeMs: number): KmsgMessage {
   const instance =
     gpuInstance === undefined ? '' : ` GPU-I:${gpuInstance}${computeInstance === undefined ? '' : ` GPU-CI:${computeInstance}`}`;
-  const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, told by the driver's library`;
+  const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, ${NUMBER_ALONE}`;
   return { level: 3, facility: 0, seq, timeUsec: 0, text, timeMs, live: true };
 }
 

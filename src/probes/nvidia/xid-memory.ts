@@ -56,6 +56,9 @@ export interface XidTally {
 export const EMPTY_MEMORY: XidMemory = { gpus: new Map(), switches: new Map() };
 const EMPTY_GPU: GpuMemory = { tallies: [], hasRecovered: false, recent: [] };
 
+/** In the place of the line that the driver logged, of which its library tells the number alone. */
+export const NUMBER_ALONE = "told by the driver's library";
+
 const SAME_EVENT_MS = 60_000;
 /** Per GPU: as many records in a row can be told from new ones when a log is read again. */
 const RECENT_RECORDS = 256;
@@ -120,7 +123,8 @@ function rememberXid(gpu: GpuMemory, line: XidLine, message: KmsgMessage, severi
   const before = gpu.tallies.find((tally) => isSamePart(tally, line) && tally.xid === line.xid);
   const tally = addLine(before, line, message, severityOfUnknown);
   const tallies = [...gpu.tallies.filter((other) => other !== before), tally];
-  if (line.xid !== 154) return { ...gpu, tallies };
+  // Which action is asked for, the library tells among the values of the GPU.
+  if (line.xid !== 154 || line.text === NUMBER_ALONE) return { ...gpu, tallies };
   if (line.recoveryAction?.action !== 0) return { ...gpu, tallies, recovery: tally };
   return withoutFaults({ ...gpu, tallies }, () => true);
 }

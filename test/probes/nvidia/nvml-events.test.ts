@@ -56,4 +56,19 @@ describe('what the library tells of events', () => {
     node.write(withXid(1, 79));
     expect(xids(await at(40_000))).toEqual([]);
   });
+
+  it.each([
+    [0, []],
+    [3, [['RecoveryAction', 'DrainP2p']]],
+  ])('of another recovery action counts, and the GPU itself says which: %i', async (action, expected) => {
+    const { fields, ...gpu } = hopper(0);
+    const changed = { ...gpu, fields: { ...fields, '230 0': action } };
+    const { node, at } = startedNode({ gpus: [gpu] }, NO_LOG);
+    await at(0);
+    node.write({ gpus: [{ ...changed, lines: ['xid = 1 154'] }] });
+    const [report] = (await at(10_000)).reports;
+    expect(report?.findings.filter(({ status }) => status === true).map(({ type, reason }) => [type, reason])).toEqual(expected);
+    const count = report?.readings.find(({ metric, labels }) => metric === 'device_nvidia_xid_errors_total' && labels?.xid === '154');
+    expect(count?.value).toBe(1);
+  });
 });
