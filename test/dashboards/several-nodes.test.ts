@@ -57,10 +57,10 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Has promtool ask the panel of the series above; fails with what it got instead. */
-function expectSamples(title: string, samples: readonly { readonly labels: string; readonly value: number }[]): void {
+/** Has promtool ask the panel of the given series; fails with what it got instead. */
+function expectSamples(title: string, samples: readonly { readonly labels: string; readonly value: number }[], given = SERIES): void {
   const question = { expr: queryOf(title), eval_time: '1m', exp_samples: samples };
-  const input = Object.entries(SERIES).map(([series, value]) => ({ series, values: `${value}x4` }));
+  const input = Object.entries(given).map(([series, value]) => ({ series, values: `${value}x4` }));
   const file = join(directory, 'panel.yaml');
   writeFileSync(file, JSON.stringify({ rule_files: [], tests: [{ interval: '30s', input_series: input, promql_expr_test: [question] }] }));
   expect(execFileSync('promtool', ['test', 'rules', file], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })).toContain('SUCCESS');
@@ -82,6 +82,10 @@ describe.skipIf(!installed)(`the workload dashboard over several nodes${skipped}
   it('counts devices of the same name on different nodes apart, and a shared one once', () => {
     expectSamples('Devices held', [{ labels: '{}', value: 2 }]);
     expectSamples('Not healthy', [{ labels: '{}', value: 2 }]);
+  });
+
+  it('says 0 where nobody holds anything', () => {
+    for (const title of ['Containers with devices', 'Devices held', 'Not healthy']) expectSamples(title, [{ labels: '{}', value: 0 }], {});
   });
 
   it('adds up the power of whole boards, of each once', () => {
