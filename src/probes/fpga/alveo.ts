@@ -8,7 +8,7 @@ import { type PciFacts, pciIdentity, readPciFacts } from './board.ts';
 import { BoardFiles } from './board-files.ts';
 import { Facts } from './facts.ts';
 import { addInfo } from './manager.ts';
-import { addPcie, type PciPresence } from './pcie-facts.ts';
+import { addDriver, addPcie, type PciPresence } from './pcie-facts.ts';
 import type { Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 
@@ -48,13 +48,19 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   const facts = new Facts();
   const pci = readPciFacts(host.sys, user ?? (management as string));
   const presence: PciPresence = addPcie(facts, survey, pci.address);
-  if (user === undefined && id !== management) facts.find('FunctionLost', true, 'UserFunctionGone', `the user function ${id} is gone`);
+  if (user === undefined && id !== management) addLostUser(facts, survey, id);
   const filesOf = (address: string): BoardFiles => new BoardFiles(host.sys, `bus/pci/devices/${address}`, id, survey.problems);
   const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(facts, survey, id, filesOf(user)) : { pids: [] };
   const instance = presence === 'readable' && management !== undefined ? addManagement(facts, survey, id, filesOf(management)) : undefined;
   if (presence === 'readable') addBoardFacts(facts, survey, id, { user, management }, read);
   const processes = read.pids.map((pid) => ({ pid, ...parseCgroup(host.proc.text(`${pid}/cgroup`) ?? '') }));
   return facts.report(describe(survey, { id, pci, management, instance, read }), processes);
+}
+
+/** Its driver's flag is away: it is off the bus, or on it without that driver. */
+function addLostUser(facts: Facts, { host: { sys } }: Survey, id: string): void {
+  if (sys.exists(`bus/pci/devices/${id}`)) addDriver(facts, readPciFacts(sys, id).driver);
+  else facts.find('FunctionLost', true, 'UserFunctionGone', `the user function ${id} is gone`);
 }
 
 function addBoardFacts(

@@ -22,3 +22,10 @@ export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address
   facts.findings.push(...pcieFindings(sample));
   return isAsleep ? 'asleep' : 'readable';
 }
+
+/** Whether a board has a driver, where the one that tells of it is not bound. One given to another driver on purpose, as to vfio-pci, is no fault. */
+export function addDriver(facts: Facts, driver: string | undefined): void {
+  const isUnbound = driver === undefined;
+  const message = isUnbound ? 'no driver is bound' : `bound to ${driver}`;
+  facts.find('DriverUnbound', isUnbound, isUnbound ? 'NoDriver' : 'Bound', message);
+}

@@ -9,7 +9,7 @@ import { Facts } from './facts.ts';
 import { readManagedBoards } from './manager.ts';
 import { ProbeMemory } from './memory.ts';
 import type { FpgaOptions } from './options.ts';
-import { addPcie } from './pcie-facts.ts';
+import { addDriver, addPcie } from './pcie-facts.ts';
 import { makeSurvey, type Survey } from './survey.ts';
 
 export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
@@ -62,9 +62,7 @@ function readBareBoard(survey: Survey, address: string): readonly DeviceReport[]
   if (!isFpgaBoard(pci)) return [];
   const facts = new Facts();
   addPcie(facts, survey, address);
-  const isUnbound = pci.driver === undefined;
-  const message = isUnbound ? 'no driver is bound' : `bound to ${pci.driver}`;
-  facts.find('DriverUnbound', isUnbound, isUnbound ? 'NoDriver' : 'Bound', message);
+  addDriver(facts, pci.driver);
   const { attributes, ...identity } = pciIdentity(pci);
   return [
     facts.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...identity, attributes: { ...attributes, stack: 'none' } }),

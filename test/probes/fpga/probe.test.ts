@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ReadGuard } from '../../../src/host/read-guard.ts';
@@ -360,6 +360,21 @@ describe('Alveo boards', () => {
     const { reports } = collect();
     expect(reports.map(({ device }) => device.id)).toEqual(['0000:b3:00.1']);
     expect(holding(reports[0] as never)).toEqual({ FunctionLost: 'UserFunctionGone' });
+  });
+
+  it.each([
+    ['was given to a virtual machine', '../../../../bus/pci/drivers/vfio-pci', {}],
+    ['has no driver any more', undefined, { DriverUnbound: 'NoDriver' }],
+  ])('have not lost a user function that %s', (_, driver, held) => {
+    const { machine, collect } = probe('alveo-u250-in-use');
+    collect();
+    const user = join(machine.root, USER);
+    rmSync(user, { recursive: true });
+    write(machine, `${USER}/vendor`, '0x10ee\n');
+    if (driver !== undefined) symlinkSync(driver, join(user, 'driver'));
+    const { reports } = collect();
+    expect(reports.map(({ device }) => device.id)).toEqual(['0000:b3:00.1']);
+    expect(holding(reports[0] as never)).toEqual(held);
   });
 
   it('lose data when the uncorrectable count grows', () => {
