@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { seriesValue, serve } from '../../support/serve.ts';
 import { describeReal } from './support/real-kubelet.ts';
 import { VendorPlugin } from './support/vendor-plugin.ts';
 import { closeAfterEach, closing, podNamed, watchedNode } from './support/watched-node.ts';
@@ -20,6 +21,25 @@ describeReal("another vendor's plugin of the same resource", () => {
     await expect.poll(() => kubelet.amounts(HCA), WAIT).toBe('1/1');
     rival.close();
     await expect.poll(() => kubelet.amounts(HCA), WAIT).toBe('1/0');
+    await expect.poll(() => kubelet.amounts(HCA), WAIT).toBe('2/2');
+    const given = await kubelet.run({ ...podNamed('after'), containers: [{ name: 'main', wants: { [HCA]: 2 } }] });
+    expect(given.main?.devices[HCA]).toHaveLength(2);
+  });
+});
+
+describeReal('two agents of one node', () => {
+  it.each(['SIGTERM', 'SIGKILL'] as const)('leave the resource in service when the second ends by %s', async (signal) => {
+    const { kubelet, machine } = await watchedNode({
+      scenario: { hcas: 2 },
+      resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }],
+    });
+    await expect.poll(() => kubelet.amounts(HCA), WAIT).toBe('2/2');
+    const flags = machine.flags().filter((flag) => !flag.startsWith('--state.file'));
+    const second = await serve([...flags, ...kubelet.flags(), `--config.file=${machine.root}/config.json`, '--state.file=']);
+    closing({ close: () => second.child.kill('SIGKILL') });
+    await second.until('it is registered', (page) => seriesValue(page, `device_agent_plugin_registered{resource="${HCA}"}`) === 1);
+    await second.stop(signal);
+    await expect.poll(() => kubelet.amounts(HCA), WAIT).toBe('2/0');
     await expect.poll(() => kubelet.amounts(HCA), WAIT).toBe('2/2');
     const given = await kubelet.run({ ...podNamed('after'), containers: [{ name: 'main', wants: { [HCA]: 2 } }] });
     expect(given.main?.devices[HCA]).toHaveLength(2);
