@@ -261,6 +261,27 @@ describe('processes', () => {
     expect(reportOf(await probe.collect()).processes?.map(({ pid }) => pid)).toEqual([10, 11, 12]);
   });
 
+  it.each([
+    ['Compute', undefined],
+    ['Graphics', [4711]],
+    ['MPSCompute', [4711]],
+  ])('are not counted while the driver fails to list them all: %s', async (kind, pids) => {
+    const processes = [`C 4711 ${MIB}`];
+    const node = live({ gpus: [{ ...hopper(0), processes, lines: [`fail.nvmlDeviceGet${kind}RunningProcesses_v3 = 999`] }] });
+    const probe = byLibrary(node, { 'nvml-slow-every': '0s' });
+    const failing = reportOf(await probe.collect());
+    expect(readingOf(failing, 'device_nvidia_processes')).toBeUndefined();
+    expect(failing.processes?.map(({ pid }) => pid)).toEqual(pids);
+    node.write({ gpus: [{ ...hopper(0), processes }] });
+    expect(readingOf(reportOf(await probe.collect()), 'device_nvidia_processes')).toBe(1);
+  });
+
+  it('are counted where the driver does not tell of those that draw', async () => {
+    const lines = ['fail.nvmlDeviceGetGraphicsRunningProcesses_v3 = 3'];
+    const report = reportOf(await byLibrary(live({ gpus: [{ ...hopper(0), processes: [`C 4711 ${MIB}`], lines }] })).collect());
+    expect(readingOf(report, 'device_nvidia_processes')).toBe(1);
+  });
+
   it('whose memory the driver does not tell have none', async () => {
     const report = reportOf(await byLibrary(live({ gpus: [{ ...hopper(0), processes: ['C 4711 none'] }] })).collect());
     expect(report.processes).toEqual([{ pid: 4711 }]);

@@ -28,13 +28,14 @@ export class GpuProcesses {
     this.#listing = this.#notes.during('nvmlDeviceGetComputeRunningProcesses', () =>
       this.#bound.processes.read(this.#handle, listing, isDue),
     );
-    const { processes } = this.#listing;
+    const { processes, isWhole } = this.#listing;
     if (processes === undefined || processes.length === 0) this.#shares = undefined;
     else if (isDue) this.#shares = this.#askShares(processes, shares);
     if (this.#listing === listing && this.#shares === shares) return CHANGE.none;
     this.#values['processes/process_info'] = withShares(processes, this.#shares);
-    this.#values.processes = processes === undefined ? undefined : '';
-    return arePids(listing.processes, processes) ? CHANGE.processes : CHANGE.other;
+    // Without it they are not counted.
+    this.#values.processes = processes !== undefined && isWhole ? '' : undefined;
+    return isWhole === listing.isWhole && arePids(listing.processes, processes) ? CHANGE.processes : CHANGE.other;
   }
 
   /** Nothing is known of them any more. */

@@ -1,4 +1,4 @@
-import { CODE } from './codes.ts';
+import { CODE, printedFor } from './codes.ts';
 import type { DriverVersion } from './driver-version.ts';
 import { NO_INSTANCE, PROCESS } from './layouts.ts';
 import type { Handle, Library, NvmlFunction } from './library.ts';
@@ -26,17 +26,19 @@ interface Kind {
   readonly call: NvmlFunction;
 }
 
-/** The processes of one kind as the library wrote them; undefined where it does not tell. */
-type Answer = Int32Array | undefined;
+/** The processes of one kind as the library wrote them; undefined where it does not tell, null where it failed to. */
+type Answer = Int32Array | undefined | null;
 
 /** The processes of a GPU: what was made of the answers, and the answers. */
 export interface Listing {
   /** Undefined when the driver tells of no kind. */
   readonly processes: readonly Values[] | undefined;
+  /** False where it failed to tell of a kind, so that there may be more. */
+  readonly isWhole: boolean;
   readonly answers: readonly Answer[];
 }
 
-export const NO_LISTING: Listing = { processes: undefined, answers: [] };
+export const NO_LISTING: Listing = { processes: undefined, isWhole: false, answers: [] };
 
 /** Lists the processes of a GPU, those inside its instances included. */
 export class ProcessList {
@@ -63,34 +65,34 @@ export class ProcessList {
       const count = this.#count(handle, call);
       if (this.#isSame(count, before.answers[index])) continue;
       answers ??= [...before.answers];
-      answers[index] = count === undefined ? undefined : this.#memory.words.slice(FIRST / 4, FIRST / 4 + count * WORDS);
+      answers[index] = typeof count !== 'number' ? count : this.#memory.words.slice(FIRST / 4, FIRST / 4 + count * WORDS);
     }
-    return answers === undefined ? before : { processes: this.#told(answers), answers };
+    return answers === undefined ? before : { processes: this.#told(answers), isWhole: !answers.includes(null), answers };
   }
 
-  #isSame(count: number | undefined, before: Answer): boolean {
-    if (count === undefined || before === undefined) return count === before;
+  #isSame(count: number | undefined | null, before: Answer): boolean {
+    if (typeof count !== 'number' || !before) return count === before;
     if (before.length !== count * WORDS) return false;
     const { words } = this.#memory;
     for (let at = 0; at < before.length; at += 1) if (words[FIRST / 4 + at] !== before[at]) return false;
     return true;
   }
 
-  #count(handle: Handle, call: NvmlFunction): number | undefined {
+  #count(handle: Handle, call: NvmlFunction): number | undefined | null {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const capacity = Math.floor((this.#memory.size - FIRST) / PROCESS.size);
       this.#memory.setU32(0, capacity);
       const code = call(handle, this.#memory.address, this.#memory.address + FIRST);
       if (code === CODE.success) return Math.min(this.#memory.u32(0), capacity);
-      if (code !== CODE.insufficientSize) return undefined;
+      if (code !== CODE.insufficientSize) return printedFor(code) === undefined ? undefined : null;
       // Processes come and go between two calls: some room to spare.
       this.#memory = this.#library.memory(FIRST + (Math.min(this.#memory.u32(0), 100_000) + FIRST_CAPACITY) * PROCESS.size);
     }
-    return undefined;
+    return null;
   }
 
   #told(answers: readonly Answer[]): readonly Values[] | undefined {
-    if (answers.every((answer) => answer === undefined)) return undefined;
+    if (!answers.some(Boolean)) return undefined;
     return answers.flatMap((answer, index) => {
       const kind = this.#calls[index]?.letter;
       return Array.from({ length: (answer?.length ?? 0) / WORDS }, (_, at) => processAt(answer as Int32Array, at * PROCESS.size, kind));
