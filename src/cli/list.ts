@@ -3,11 +3,14 @@ import type { Snapshot } from '../model/snapshot.ts';
 import { allocationsView, devicesView } from '../server/views.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { agentSettings } from './settings.ts';
+import { warnOfSysfs } from './sysfs-warning.ts';
 import { snapshotTable } from './table.ts';
 import { readVersion } from './version.ts';
 
 /** Reads everything once and prints it. */
-export async function runList({ configuration, families, logger, output, options }: CommandContext): Promise<Ending> {
+export async function runList(context: CommandContext): Promise<Ending> {
+  const { configuration, families, logger, output, options } = context;
+  warnOfSysfs(context);
   const { version } = readVersion();
   const { snapshot, page, ended } = await collectOnce(agentSettings(configuration, families), { logger, version });
   await output.write(options.output === 'prom' ? page : options.output === 'json' ? snapshotJson(snapshot) : snapshotTable(snapshot));

@@ -3,16 +3,19 @@ import type { Logger } from '../log/logger.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { agentSettings } from './settings.ts';
 import { stopSignal } from './signals.ts';
+import { warnOfSysfs } from './sysfs-warning.ts';
 import { readVersion } from './version.ts';
 
 /** The promise is to be gone within five seconds of the signal; the last part of it is for leaving. */
 const STOP_MS = 4_000;
 
 /** Runs the agent until a signal asks it to stop. */
-export async function runServe({ configuration, families, logger }: CommandContext): Promise<Ending> {
+export async function runServe(context: CommandContext): Promise<Ending> {
+  const { configuration, families, logger } = context;
   const { version, nodeVersion } = readVersion();
   const signal = stopSignal();
   logger.info('starting', { version, nodeVersion, pid: process.pid });
+  warnOfSysfs(context);
   const agent = await startAgent(agentSettings(configuration, families), { logger, version });
   logger.info('serving', { address: agent.address });
   logger.info('stopping', { signal: await signal });

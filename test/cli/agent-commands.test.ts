@@ -121,6 +121,14 @@ describe('serve', () => {
 });
 
 describe('list', () => {
+  it('says where no device can be found for want of a sysfs', async () => {
+    const { status, stderr } = await run(['list', ...nodeFlags(), ...only(), `--path.sysfs=${folder}/not-mounted`]);
+    expect(status).toBe(0);
+    expect(stderr).toMatch(
+      /WARN +no device can be found detail="[^"]*\/not-mounted cannot be read \(ENOENT\)" remedy="Mount the host's directory/,
+    );
+  });
+
   it('prints devices, allocations and problems as JSON under the names of the API', async () => {
     const { status, stdout, stderr } = await run(['list', '-o', 'json', ...nodeFlags(), ...only()]);
     expect(JSON.parse(stdout)).toMatchObject({ devices: [], allocations: [], problems: [] });

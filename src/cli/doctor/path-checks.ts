@@ -10,7 +10,7 @@ const ROOTS = [
   { name: 'dev', option: 'dev', entries: [], loss: 'Device nodes cannot be seen without it.' },
 ] as const;
 
-export function checkRoots({ configuration }: CheckContext): CheckResult[] {
+export function checkRoots({ configuration }: Pick<CheckContext, 'configuration'>): CheckResult[] {
   const paths = configuration.section('path', pathOptions);
   return ROOTS.map(({ name, option, entries, loss }) => checkRoot(name, paths[option], entries, loss));
 }
