@@ -36,7 +36,13 @@ async function measure(interval, times) {
   writeFileSync(join(root, 'config.yaml'), configuration());
   const kubelet = new SimulatedKubelet({ directory: join(root, 'kubelet') });
   let listChanged = () => {};
-  const manager = new SimulatedDeviceManager({ directory: plugins, onChange: () => listChanged() });
+  const manager = new SimulatedDeviceManager({
+    directory: plugins,
+    onChange: () => {
+      listChanged();
+      kubelet.setStock(manager.stock());
+    },
+  });
   const health = () => manager.devices(RESOURCE).find(({ ID }) => ID === DEVICE)?.health;
   const until = (wanted) =>
     new Promise((resolve) => {

@@ -125,6 +125,7 @@ export class ServedNode {
   }
 
   #listChanged(): void {
+    this.kubelet.setStock(this.manager.stock());
     const devices = Object.fromEntries(this.manager.devices(this.#settings.resource).map(({ ID, health }) => [ID, health]));
     if (JSON.stringify(devices) !== JSON.stringify(this.list())) this.lists.push({ atMs: Date.now(), devices });
   }
