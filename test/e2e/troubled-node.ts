@@ -59,6 +59,8 @@ export class TroubledNode {
   readonly knownDown = new Set<string>();
   /** An agent that cannot look at all cards since its start does not call one missing that it has not seen. */
   #isUnsought = false;
+  /** Found missing before the agent was started anew, which it remembers. */
+  readonly #knownMissing = new Set<string>();
   readonly #links = new Map<string, string>();
   /** Of the agents that were stopped. */
   log = '';
@@ -73,6 +75,7 @@ export class TroubledNode {
     if (next === 'gone') this.#remove(name);
     if (next === 'hung') this.#hang(name);
     this.modes.set(name, next);
+    this.#knownMissing.delete(name);
     if (!this.#isHung) this.#isUnsought = false;
     return `${name} from ${mode} to ${next}`;
   }
@@ -81,6 +84,7 @@ export class TroubledNode {
     await this.node.agent?.stop();
     this.log += this.node.agent?.log() ?? '';
     this.policy = policy;
+    for (const name of NAMES) if (!this.expected(name).isPresent) this.#knownMissing.add(name);
     this.#isUnsought = this.#isHung;
     if (policy.down === 'forgotten') this.knownDown.clear();
     writeFileSync(join(this.node.root, 'config.yaml'), stringify(configFor(policy)));
@@ -89,7 +93,7 @@ export class TroubledNode {
 
   expected(name: string): Told {
     const mode = this.modes.get(name);
-    if (mode === 'gone') return { state: 'unhealthy', isPresent: this.#isUnsought, kubelet: 'Unhealthy' };
+    if (mode === 'gone') return { state: 'unhealthy', isPresent: this.#isUnsought && !this.#knownMissing.has(name), kubelet: 'Unhealthy' };
     const { down, unknown } = this.policy;
     const last = this.knownDown.has(name) && down !== 'forgotten' ? down : 'healthy';
     if (mode === 'hung' && last !== 'unhealthy') return { state: 'unknown', isPresent: true, kubelet: unknown };
