@@ -3,13 +3,13 @@ import { containerReadings } from '../join/container-readings.ts';
 import { findOwners, type Owners } from '../join/owners.ts';
 import type { Resolver } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
-import type { DeviceReport } from '../model/collection.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import { Readings } from '../model/readings.ts';
-import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { deviceStates, type Judged, toJudged } from './judged.ts';
 import { arePlainEqual } from './plain-equal.ts';
 import { ResolverKeeper, type ResolverSettings } from './resolver-keeper.ts';
 import { type FamilyInput, type Remembered, Seating, whileRetained } from './seating.ts';
@@ -26,21 +26,6 @@ export interface Inputs {
   readonly families: readonly FamilyInput[];
   readonly podResources: PodResources;
   readonly checkpoint: readonly CheckpointEntry[];
-}
-
-/** One device as the judge sees it. */
-export interface Judged {
-  readonly key: string;
-  readonly report: DeviceReport;
-  /** Wall clock of the read that the report comes from. */
-  readonly readAtMs: number;
-  /** The same moment by the monotonic clock; undefined when an earlier run of the agent read it. */
-  readonly readMonotonicMs: number | undefined;
-  readonly stale: boolean;
-  readonly missingSinceMs?: number;
-  /** Known from an earlier run of the agent and not read yet by this one, which began then: what it had is neither seen nor over. */
-  readonly awaitedSinceMs?: number;
-  readonly holders: readonly Allocation[];
 }
 
 export type Judge = (devices: readonly Judged[], nowMs: number) => ReadonlyMap<string, Verdict>;
@@ -92,7 +77,7 @@ export class Assembler {
       judged.push(toJudged(key, known, stale, awaitedSinceMs, owners.holders.get(key) ?? NOBODY));
     }
     const verdicts = this.#judge(judged, nowMs);
-    const devices = inOrder(judged.map((device) => toState(device, verdicts.get(device.key) ?? UNJUDGED)));
+    const devices = deviceStates(judged, verdicts);
     return {
       sequence: ++this.#sequence,
       takenAtMs: nowMs,
@@ -158,46 +143,3 @@ function bodyOf({ family, kind, uuid, pciAddress }: Device): string {
 }
 
 const NOBODY: readonly Allocation[] = [];
-
-/** Most devices are there and read, so the object has one shape for them. */
-function toJudged(
-  key: string,
-  { report, readAtMs, monotonicMs, missingSinceMs }: Remembered,
-  stale: boolean,
-  awaitedSinceMs: number | undefined,
-  holders: Judged['holders'],
-): Judged {
-  const judged = { key, report, readAtMs, readMonotonicMs: monotonicMs, stale, holders };
-  if (missingSinceMs === undefined && awaitedSinceMs === undefined) return judged;
-  const marks = {
-    ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
-    ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs }),
-  };
-  return { ...judged, ...marks };
-}
-
-const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
-
-function toState(device: Judged, verdict: Verdict): DeviceState {
-  const current = !device.stale && device.missingSinceMs === undefined;
-  const state = {
-    key: device.key,
-    device: device.report.device,
-    readings: current ? device.report.readings : Readings.NONE,
-    processes: current ? (device.report.processes ?? []) : [],
-    verdict,
-    holders: device.holders,
-    readAtMs: device.readAtMs,
-    stale: device.stale,
-  };
-  return device.missingSinceMs === undefined ? state : { ...state, missingSinceMs: device.missingSinceMs };
-}
-
-/** By their keys, as they mostly come already. */
-function inOrder(devices: DeviceState[]): DeviceState[] {
-  for (let at = 1; at < devices.length; at += 1)
-    if ((devices[at - 1] as DeviceState).key > (devices[at] as DeviceState).key) return devices.sort(byKey);
-  return devices;
-}
-
-const byKey = (a: DeviceState, b: DeviceState): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);

@@ -11,7 +11,8 @@ import type { Logger } from '../log/logger.ts';
 import { formatDuration } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Verdict } from '../model/health.ts';
-import type { Judge, Judged, KnownDevice } from './assemble.ts';
+import type { Judge, KnownDevice } from './assemble.ts';
+import type { Judged } from './judged.ts';
 import { PatientAlarm } from './patient-alarm.ts';
 import type { AgentSettings } from './settings.ts';
 

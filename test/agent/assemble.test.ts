@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Assembler, type Inputs, type Judged } from '../../src/agent/assemble.ts';
+import { Assembler, type Inputs } from '../../src/agent/assemble.ts';
+import type { Judged } from '../../src/agent/judged.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { Assembler, type Inputs, type Judged } from '../../src/agent/assemble.ts';
+import { Assembler, type Inputs } from '../../src/agent/assemble.ts';
 import { CollectionDecoder, CollectionEncoder } from '../../src/agent/collection-delta.ts';
+import type { Judged } from '../../src/agent/judged.ts';
 import { servedIds } from '../../src/agent/served.ts';
 import { SharedBoard } from '../../src/agent/shared-board.ts';
 import { createHealthEngine } from '../../src/health/engine.ts';
