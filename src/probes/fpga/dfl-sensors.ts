@@ -95,7 +95,8 @@ function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: 
   addAbsentSensors(facts, sweep.sensors);
   // A sensor that begins to answer, as when a module is plugged in or an update ended, has limits that it had not before.
   const silent = sweep.sensors.filter(({ error }) => error !== undefined).map(({ place }) => place);
-  const limits = atMostEvery(survey, `${key}/limits/${silent.join()}`, hours(1), (each) => readLimits(each, board, monitors));
+  if (survey.memory.isOther(`${key}/silent`, silent.join())) survey.memory.forget(`${key}/limits`);
+  const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
   for (const sensor of sweep.sensors) if (sensor.kind === 'temp') addLimits(facts, survey, key, sensor, limits.get(sensor.place) ?? {});
   addControllerState(facts, sweep);
 }

@@ -31,6 +31,18 @@ export class ProbeMemory {
     return value;
   }
 
+  /** The next {@link atMostEvery} of that key reads. */
+  forget(key: string): void {
+    this.#kept.delete(key);
+  }
+
+  /** Whether a name is another than it was at the last call. */
+  isOther(key: string, name: string): boolean {
+    const before = this.#names.get(key);
+    this.#names.set(key, name);
+    return before !== undefined && before !== name;
+  }
+
   /** Counts how often a level rose while it was watched. What was up at first sight rose before that. */
   rises(key: string, isUp: boolean): number {
     const before = this.#levels.get(key);

@@ -2,10 +2,7 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { hours, minutes } from '../../../src/model/duration.ts';
-import { PORT, type Probed, probeMachine, reportOf, smallMachine, valueIn, WatchingGuard } from './machines.ts';
-
-/** An attribute that the kernel always fails to show, with EINVAL. */
-const EINVAL = '/sys/class/net/lo/speed';
+import { EINVAL, PORT, type Probed, probeMachine, reportOf, smallMachine, valueIn, WatchingGuard } from './machines.ts';
 
 const machines: Probed[] = [];
 

@@ -26,6 +26,9 @@ export class HandClock implements Clock {
   }
 }
 
+/** An attribute that the kernel always fails to show, with EINVAL. */
+export const EINVAL = '/sys/class/net/lo/speed';
+
 /** A machine with the family's probe on it. */
 export interface Probed {
   readonly root: string;

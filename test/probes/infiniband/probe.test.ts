@@ -9,6 +9,7 @@ import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import {
   DEVICE,
+  EINVAL,
   findingIn,
   HandClock,
   PORT,
@@ -21,7 +22,6 @@ import {
   WatchingGuard,
 } from './machines.ts';
 
-const EINVAL = '/sys/class/net/lo/speed';
 const machines: Probed[] = [];
 
 function keep(machine: Probed): Probed {
