@@ -24,7 +24,7 @@ export async function createSnapshots(hcas) {
     numaNodes: [],
   }));
   const specs = new Map(family.metrics.map((spec) => [spec.name, spec]));
-  const verdict = { state: 'healthy', sinceMs: Date.now(), conditions: [] };
+  const verdict = { state: 'healthy', sinceMs: Date.now(), conditions: [], transitions: {} };
   const assembler = new Assembler(
     { rules: { pools: [], families: new Map() }, specs, staleAfterMs: 1e9, missingRetentionMs: 1e9 },
     (devices) => new Map(devices.map(({ key }) => [key, verdict])),
