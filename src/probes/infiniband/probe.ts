@@ -105,9 +105,11 @@ const WITH_COUNTERS: ReadonlySet<string | undefined> = new Set(['0x15b3', '0x808
 function areCountersHidden(samples: readonly HcaSample[]): boolean {
   let isAnyTold = false;
   for (const { facts, ports } of samples) {
-    const hasCounters = WITH_COUNTERS.has(facts.place.pciVendor);
-    for (const { level, counters } of ports) {
+    const { pciAddress, pciVendor } = facts.place;
+    for (const { level, counters, facts: port } of ports) {
       if (counters.files > 0) return false;
+      // Soft RoCE has counters everywhere too, and is alone in telling its interface without being a PCI function.
+      const hasCounters = WITH_COUNTERS.has(pciVendor) || (pciAddress === undefined && port.netdev !== undefined);
       isAnyTold ||= hasCounters && level.state !== undefined;
     }
   }

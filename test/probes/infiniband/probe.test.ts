@@ -411,6 +411,10 @@ describe('devices', () => {
 
   it('in another network namespace show no counters, which is told', () => {
     expect(keep(probeCase('counters-hidden-by-network-namespace')).collect().problems).toMatchObject([{ code: 'counters-hidden' }]);
+    const soft = keep(probeCase('soft-roce-counts-in-software'));
+    for (const name of readdirSync(join(soft.root, 'sys/class/infiniband')))
+      rmSync(join(soft.root, 'sys/class/infiniband', name, 'ports/1/hw_counters'), { recursive: true });
+    expect(soft.collect().problems).toMatchObject([{ code: 'counters-hidden' }]);
     expect(keep(probeCase('rate-einval')).collect().problems).toEqual([]);
     expect(keep(probeCase('efa-traffic-in-hw-counters', { 'hw-counters': 'false' })).collect().problems).toEqual([]);
   });
