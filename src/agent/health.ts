@@ -2,16 +2,16 @@ import { createHealthEngine, type HealthEngine } from '../health/engine.ts';
 import { createJournal, type Journal } from '../health/journal.ts';
 import type { JudgedDevice } from '../health/judge-device.ts';
 import type { HealthMemory } from '../health/memory.ts';
-import { createPolicy, type HealthPolicy } from '../health/policy.ts';
+import type { HealthPolicy } from '../health/policy.ts';
 import { createStateFile, type StateFile } from '../health/state-file.ts';
 import type { Clock } from '../host/clock.ts';
 import { Tree } from '../host/tree.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
-import { formatDuration } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Verdict } from '../model/health.ts';
 import type { Judge, KnownDevice } from './assemble.ts';
+import { healthPolicy } from './health-policy.ts';
 import type { Judged } from './judged.ts';
 import { PatientAlarm } from './patient-alarm.ts';
 import type { AgentSettings } from './settings.ts';
@@ -99,12 +99,7 @@ function brought(judged: Judged): JudgedDevice {
 }
 
 function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
-  const { policy, problems } = createPolicy({
-    specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
-    config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
-    missingRetentionMs: settings.device['missing-retention'],
-    readEveryMs: settings.refresh.interval,
-  });
+  const { policy, problems } = healthPolicy(settings);
   for (const problem of problems) logger.warn('the health policy does not say what it seems to say', { problem });
   return policy;
 }

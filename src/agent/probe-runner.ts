@@ -184,8 +184,11 @@ export class ProbeRunner {
 
   /** `lateMs` after the deadline. */
   #overdue(lateMs: number): void {
-    if (lateMs >= STOOD_STILL_MS) this.#deadline.set(this.#settings.timeoutMs);
-    const hung = lateMs >= STOOD_STILL_MS || this.#run === undefined ? undefined : this.#threads.giveUp();
+    if (lateMs >= STOOD_STILL_MS) {
+      this.#deadline.set(this.#settings.timeoutMs);
+      return;
+    }
+    const hung = this.#run === undefined ? undefined : this.#threads.giveUp();
     if (hung === undefined) return;
     // Also when the thread is gone at once: what hung is not over before a run has come through.
     this.#fault = hung;

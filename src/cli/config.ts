@@ -1,9 +1,10 @@
+import { healthPolicy } from '../agent/health-policy.ts';
 import { resourcesWithoutEffect } from '../agent/plugin.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { policyComment, policyJson, policyTable } from './policy-text.ts';
-import { agentSettings, healthPolicy } from './settings.ts';
+import { agentSettings } from './settings.ts';
 import { textTable } from './text-table.ts';
 
 /**

@@ -4,11 +4,9 @@ import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
 import { healthPart, pluginResources, poolRules } from '../config/structured.ts';
 import { UserError } from '../errors.ts';
-import { createPolicy } from '../health/policy.ts';
 import { pathOptions } from '../host/options.ts';
 import { LONGEST_SOCKET_PATH } from '../host/socket-file.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
-import { formatDuration } from '../model/duration.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -66,15 +64,5 @@ function invalid({ entry, value, origin }: ReturnType<Configuration['setting']>,
     option: entry.key,
     origin: describeOrigin(origin),
     problem: `${problem}, not ${JSON.stringify(value)}`,
-  });
-}
-
-/** What the health policy makes of the configuration: `problems` are the parts of it that have no effect. */
-export function healthPolicy(settings: AgentSettings): ReturnType<typeof createPolicy> {
-  return createPolicy({
-    specs: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.conditions])),
-    config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
-    missingRetentionMs: settings.device['missing-retention'],
-    readEveryMs: settings.refresh.interval,
   });
 }

@@ -118,7 +118,8 @@ function presenceOf(input: JudgedDevice, previous: DeviceMemory | undefined, pol
   const unseen = unread || input.readAtMs === undefined;
   const evidence = [missingEvidence(missing, unseen), notReadEvidence(unread && !missing, readAtMs, nowMs)];
   const silent = missing || unseen;
-  return { evidence, silent, blind: unread || missing, ...(unread || missing || staleAt === undefined ? {} : { dueMs: staleAt }) };
+  const blind = missing || unread;
+  return { evidence, silent, blind, ...(blind || staleAt === undefined ? {} : { dueMs: staleAt }) };
 }
 
 /** A device that nobody has seen is not back. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { healthPolicy } from '../../src/agent/health-policy.ts';
 import { resourcesWithoutEffect } from '../../src/agent/plugin.ts';
-import { agentSettings, checkMeaning, healthPolicy } from '../../src/cli/settings.ts';
+import { agentSettings, checkMeaning } from '../../src/cli/settings.ts';
 import { Configuration, loadConfiguration } from '../../src/config/configuration.ts';
 import { createRegistry } from '../../src/config/registry.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';

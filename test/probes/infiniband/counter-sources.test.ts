@@ -1,19 +1,10 @@
 import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hours, minutes } from '../../../src/model/duration.ts';
-import { EINVAL, PORT, type Probed, probeMachine, reportOf, smallMachine, valueIn, WatchingGuard } from './machines.ts';
+import { EINVAL, machineKeeper, PORT, type Probed, probeMachine, reportOf, smallMachine, valueIn, WatchingGuard } from './machines.ts';
 
-const machines: Probed[] = [];
-
-function keep(machine: Probed): Probed {
-  machines.push(machine);
-  return machine;
-}
-
-afterEach(() => {
-  for (const machine of machines.splice(0)) machine.remove();
-});
+const keep = machineKeeper();
 
 /** Puts another file in the place of one. */
 function put({ root }: Probed, path: string, file: { readonly text: string } | { readonly link: string }): void {

@@ -1,20 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/model/health.ts';
-import { DEVICE, findingIn, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine } from './machines.ts';
+import { DEVICE, findingIn, machineKeeper, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine } from './machines.ts';
 
 const FUNCTION = 'sys/devices/pci0000:17/0000:18:00.0';
-const machines: Probed[] = [];
-
-function keep(machine: Probed): Probed {
-  machines.push(machine);
-  return machine;
-}
-
-afterEach(() => {
-  for (const machine of machines.splice(0)) machine.remove();
-});
+const keep = machineKeeper();
 
 function write(machine: Probed, path: string, text: string): void {
   writeFileSync(join(machine.root, path), text);

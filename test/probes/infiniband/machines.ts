@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { afterEach } from 'vitest';
 import type { Clock } from '../../../src/host/clock.ts';
 import { createHost, type Host, noChildRegistry } from '../../../src/host/host.ts';
 import { ReadGuard } from '../../../src/host/read-guard.ts';
@@ -37,6 +38,18 @@ export interface Probed {
   readonly probe: Probe;
   collect(): Collection;
   remove(): void;
+}
+
+/** Of one test file: takes machines that are removed after the test that made them. */
+export function machineKeeper(): (machine: Probed) => Probed {
+  const machines: Probed[] = [];
+  afterEach(() => {
+    for (const machine of machines.splice(0)) machine.remove();
+  });
+  return (machine) => {
+    machines.push(machine);
+    return machine;
+  };
 }
 
 /** Sees every read of the probe before and after it happens. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createHost } from '../../../src/host/host.ts';
 import { ReadGuard } from '../../../src/host/read-guard.ts';
 import { hours } from '../../../src/model/duration.ts';
@@ -12,6 +12,7 @@ import {
   EINVAL,
   findingIn,
   HandClock,
+  machineKeeper,
   PORT,
   type Probed,
   probeCase,
@@ -22,16 +23,7 @@ import {
   WatchingGuard,
 } from './machines.ts';
 
-const machines: Probed[] = [];
-
-function keep(machine: Probed): Probed {
-  machines.push(machine);
-  return machine;
-}
-
-afterEach(() => {
-  for (const machine of machines.splice(0)) machine.remove();
-});
+const keep = machineKeeper();
 
 const ids = (machine: Probed): string[] => machine.collect().reports.map(({ device }) => device.id);
 const unreadable = (machine: Probed) => valueIn(reportOf(machine.collect(), 'mlx5_0'), 'device_infiniband_unreadable_files');
