@@ -7,33 +7,34 @@ export interface Evidence {
   readonly type: string;
   readonly instance?: string;
   readonly status: boolean | 'unknown';
+  /** Wall clock of the look that told it. */
+  readonly atMs: number;
   readonly reason: string;
   readonly message: string;
   readonly severity?: Severity;
   readonly remedy?: Remedy;
-  /** When the status will change by time alone. */
-  readonly changesAtMs?: number;
-  /** Nobody said so: it follows from silence. */
-  readonly silent?: true;
 }
 
 export interface ConditionStep {
   /** Undefined when the condition rests. */
   readonly state?: ConditionState;
   readonly change?: 'raised' | 'cleared';
-  /** When the state will change if the evidence stays as it is. */
+  /** When the state changes by time alone. */
   readonly dueMs?: number;
 }
 
 export interface StepTime {
   readonly nowMs: number;
-  /** Time since the last judgement: does not count for a condition of which nothing is known. */
+  /** Time since the last judgement. It does not count for a condition of which nothing is known. */
   readonly elapsedMs: number;
 }
 
 /**
- * One condition, one step: rest → pending (holds, but not for `for` yet) → active → recovering (quiet, but not for
- * `recovery` yet) → rest. The five classes differ in their evidence and in what they mean to the verdict, not here.
+ * One condition, one step: rest → pending (holds, but not for `for` yet) → active → recovering (quiet, but not for `recovery` yet) →
+ * rest. The five classes differ in their evidence and in what they mean to the verdict, not here.
+ *
+ * A condition may begin to count by time alone, since what holds goes on until a look says otherwise. It is withdrawn only by a look
+ * that comes after the quiet time.
  */
 function stepCondition(
   previous: ConditionState | undefined,
@@ -42,13 +43,15 @@ function stepCondition(
   time: StepTime,
 ): ConditionStep {
   if (evidence.status === 'unknown') return stepUnknown(previous, time);
-  return evidence.status ? stepTrue(previous, evidence, policy, time) : stepFalse(previous, policy, time);
+  return evidence.status ? stepTrue(previous, evidence, policy, time) : stepFalse(previous, evidence, policy);
 }
 
-function stepUnknown(previous: ConditionState | undefined, time: StepTime): ConditionStep {
+/** Nothing gets better by not looking, and nothing begins to count either. */
+function stepUnknown(previous: ConditionState | undefined, { nowMs, elapsedMs }: StepTime): ConditionStep {
   if (previous === undefined) return {};
-  if (previous.phase === 'active') return { state: previous };
-  return { state: { ...previous, countsFromMs: Math.min(time.nowMs, previous.countsFromMs + time.elapsedMs) } };
+  const unverifiedSinceMs = previous.unverifiedSinceMs ?? nowMs;
+  if (previous.phase === 'active') return { state: { ...previous, unverifiedSinceMs } };
+  return { state: { ...previous, unverifiedSinceMs, countsFromMs: Math.min(nowMs, previous.countsFromMs + elapsedMs) } };
 }
 
 function stepTrue(
@@ -66,13 +69,12 @@ function stepTrue(
   return counts ? { state } : { state, change: 'raised' };
 }
 
-function stepFalse(previous: ConditionState | undefined, policy: Pick<ConditionPolicy, 'recoveryMs'>, { nowMs }: StepTime): ConditionStep {
+function stepFalse(previous: ConditionState | undefined, { atMs }: Evidence, policy: Pick<ConditionPolicy, 'recoveryMs'>): ConditionStep {
   if (previous === undefined || previous.phase === 'pending') return {};
-  const { carried: _, ...seen } = previous;
-  const countsFromMs = previous.phase === 'recovering' ? previous.countsFromMs : nowMs;
-  const due = countsFromMs + policy.recoveryMs;
-  if (nowMs >= due) return { change: 'cleared' };
-  return { state: { ...seen, phase: 'recovering', countsFromMs }, dueMs: due };
+  const { unverifiedSinceMs: _, ...verified } = previous;
+  const countsFromMs = previous.phase === 'recovering' ? previous.countsFromMs : atMs;
+  if (atMs >= countsFromMs + policy.recoveryMs) return { change: 'cleared' };
+  return { state: { ...verified, phase: 'recovering', countsFromMs } };
 }
 
 function describe(evidence: Evidence, phase: ConditionState['phase'], sinceMs: number, countsFromMs: number): ConditionState {
@@ -97,10 +99,7 @@ export interface ConditionsStep {
   readonly dueMs?: number;
 }
 
-/**
- * Takes every condition of one device a step further. A remembered condition without evidence is one that nobody reports
- * any more: false. A disabled condition rests.
- */
+/** Takes every condition of one device a step further. One without evidence is not known. One that is disabled rests. */
 export function stepConditions(
   previous: Readonly<Record<string, ConditionState>>,
   evidence: readonly Evidence[],
@@ -110,27 +109,31 @@ export function stepConditions(
   const states: Record<string, ConditionState> = {};
   const changes: { change: 'raised' | 'cleared'; state: ConditionState }[] = [];
   const dues: number[] = [];
-  for (const item of withSilent(previous, evidence)) {
+  for (const item of withUnknown(previous, evidence, time.nowMs)) {
     const key = conditionKey(item);
     const before = Object.hasOwn(previous, key) ? previous[key] : undefined;
     const policy = policyOf(item);
-    const step = policy.enabled ? stepCondition(before, item, policy, time) : stepFalse(before, { recoveryMs: 0 }, time);
+    const step = policy.enabled ? stepCondition(before, item, policy, time) : stepFalse(before, item, { recoveryMs: 0 });
     if (step.state !== undefined) states[key] = step.state;
     const changed = step.state ?? before;
     if (step.change !== undefined && changed !== undefined) changes.push({ change: step.change, state: changed });
-    for (const due of [step.dueMs, policy.enabled ? item.changesAtMs : undefined]) if (due !== undefined) dues.push(due);
+    if (step.dueMs !== undefined) dues.push(step.dueMs);
   }
   return { states, changes, ...(dues.length === 0 ? {} : { dueMs: Math.min(...dues) }) };
 }
 
-function withSilent(previous: Readonly<Record<string, ConditionState>>, evidence: readonly Evidence[]): readonly Evidence[] {
+function withUnknown(
+  previous: Readonly<Record<string, ConditionState>>,
+  evidence: readonly Evidence[],
+  nowMs: number,
+): readonly Evidence[] {
   const told = new Set(evidence.map(conditionKey));
-  const silent = Object.entries(previous).filter(([key]) => !told.has(key));
-  return [...evidence, ...silent.map(([, state]): Evidence => silence(state, false))];
+  const untold = Object.entries(previous).filter(([key]) => !told.has(key));
+  return [...evidence, ...untold.map(([, state]) => evidenceFor(state, 'unknown', nowMs))];
 }
 
-/** Evidence for a condition of which the present reading says nothing. */
-export function silence(state: ConditionState, status: false | 'unknown'): Evidence {
+/** Evidence on a condition in the words that were last told of it. */
+export function evidenceFor(state: ConditionState, status: Evidence['status'], atMs: number): Evidence {
   const { type, instance, reason, message } = state;
-  return { type, ...(instance === undefined ? {} : { instance }), status, reason, message, silent: true };
+  return { type, ...(instance === undefined ? {} : { instance }), status, atMs, reason, message };
 }

@@ -4,9 +4,8 @@ import { createClockKeeper } from './clock-keeper.ts';
 import { endingEvents } from './event-text.ts';
 import { EventRing } from './events.ts';
 import { type JudgedDevice, judgeDevice } from './judge-device.ts';
-import { carriedOver, type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
+import { type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
 import { conditionPolicy, type HealthPolicy } from './policy.ts';
-import { QuietDevices } from './quiet.ts';
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
@@ -28,6 +27,8 @@ export interface Judgement {
   readonly verdicts: ReadonlyMap<string, Verdict>;
   /** What changed. Not visible through `eventsSince` before it is announced. */
   readonly events: readonly HealthEvent[];
+  /** Devices came, went or came back. */
+  readonly isOtherSet: boolean;
   /** When to judge again, with the same readings if there are no newer: then a verdict can change by time alone. */
   readonly nextCheckMs?: number;
 }
@@ -38,11 +39,9 @@ export type KnownDevice = Pick<DeviceMemory, 'device' | 'readAtMs' | 'missingSin
 /** Decides on the health of all devices. It alone remembers; everything it calls is a pure function. */
 export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
-  /** The probe of that family was started anew: its next reading lacks what only its predecessor's memory knew. */
-  renewed(family: string): void;
   /** All that has to survive a restart, events not yet announced included. Plain data that no later call changes. */
   state(): HealthMemory;
-  /** Whether more is new since the last {@link state} than when devices that say the same were last read. */
+  /** Whether more changed since the last {@link state} than the times of readings. */
   hasNews(): boolean;
   /** Makes events up to that id visible, all by default; returns those that were not before. */
   announce(throughId?: number): readonly HealthEvent[];
@@ -61,106 +60,66 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   const { policy, state } = options;
   const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
   const clock = createClockKeeper();
-  const quiet = new QuietDevices(policy);
-  let memory: HealthMemory = state === undefined ? NOTHING : carriedOver(state);
-  /** How many devices are in the memory. */
-  let remembered = Object.keys(memory.devices).length;
+  let memory: HealthMemory = state ?? NOTHING;
   let hasNews = true;
-  /** Those of the last time that all devices were quiet. */
-  let standingVerdicts: ReadonlyMap<string, Verdict> = new Map();
 
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
-    if (clock.isIrregular(memory, nowMs, input.monotonicMs, policy.staleAfterMs)) catchUp();
     const present = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
-    memory = present.memory;
-    const standing = allStanding(input.devices, nowMs);
-    if (standing !== undefined) {
-      memory = { judgedAtMs: nowMs, devices: memory.devices, lastEventId: memory.lastEventId, events: memory.events };
-      return { verdicts: standing.verdicts, events: [], ...nextCheck(standing.dueMs, nowMs) };
-    }
-    hasNews = true;
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
     const events: Omit<HealthEvent, 'id'>[] = [];
-    let nextCheckMs: number | undefined;
+    const dues: number[] = [];
     for (const given of input.devices) {
-      const { key } = given;
-      const before = memory.devices[key];
-      const device = clock.withTimes(given, () => quiet.readAtMs(key, before));
-      const standing = quiet.verdictOn(device, before, nowMs);
-      if (standing !== undefined && before !== undefined) {
-        devices[key] = before;
-        verdicts.set(key, standing.verdict);
-        nextCheckMs = Math.min(nextCheckMs ?? Number.POSITIVE_INFINITY, standing.dueMs);
-        continue;
-      }
-      const judged = judgeDevice(quiet.caughtUp(key, before), device, policy, { nowMs, elapsedMs: present.elapsedMs });
-      quiet.judged(device, judged);
-      devices[key] = judged.memory;
-      verdicts.set(key, judged.verdict);
+      const before = present.memory.devices[given.key];
+      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs });
+      devices[given.key] = judged.memory;
+      verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);
-      if (judged.dueMs !== undefined) nextCheckMs = Math.min(nextCheckMs ?? Number.POSITIVE_INFINITY, judged.dueMs);
+      if (judged.dueMs !== undefined) dues.push(judged.dueMs);
+      hasNews ||= isNews(before, judged.memory);
     }
-    for (const [key, left] of Object.entries(memory.devices)) {
+    for (const [key, left] of Object.entries(present.memory.devices)) {
       if (devices[key] !== undefined) continue;
-      const unlisted = quiet.caughtUp(key, left) as DeviceMemory;
-      if (isForgotten(unlisted, policy, nowMs)) events.push(...forget(key, unlisted, policy, nowMs));
-      else devices[key] = unlisted;
+      if (isForgotten(left, policy, nowMs)) events.push(...forget(key, left, policy, nowMs));
+      else devices[key] = left;
     }
-    memory = { ...memory, judgedAtMs: nowMs, devices };
-    remembered = Object.keys(devices).length;
-    return { verdicts, events: ring.append(events), ...nextCheck(nextCheckMs, nowMs) };
-  };
-
-  /** The verdicts when every device is quiet and none left the list; else undefined. Nothing is remembered anew then. */
-  const allStanding = (
-    devices: readonly JudgedDevice[],
-    nowMs: number,
-  ): { verdicts: ReadonlyMap<string, Verdict>; dueMs?: number } | undefined => {
-    if (devices.length !== remembered) return undefined;
-    let isAsBefore = standingVerdicts.size === devices.length;
-    const verdicts = new Array<Verdict>(devices.length);
-    let dueMs: number | undefined;
-    for (let at = 0; at < devices.length; at += 1) {
-      const given = devices[at] as JudgedDevice;
-      const before = memory.devices[given.key];
-      const device = clock.withTimes(given, () => quiet.readAtMs(given.key, before));
-      const standing = quiet.verdictOn(device, before, nowMs);
-      if (standing === undefined) return undefined;
-      verdicts[at] = standing.verdict;
-      isAsBefore &&= standingVerdicts.get(given.key) === standing.verdict;
-      if (dueMs === undefined || standing.dueMs < dueMs) dueMs = standing.dueMs;
-    }
-    if (!isAsBefore) standingVerdicts = new Map(devices.map(({ key }, at) => [key, verdicts[at] as Verdict]));
-    return dueMs === undefined ? { verdicts: standingVerdicts } : { verdicts: standingVerdicts, dueMs };
-  };
-
-  const catchUp = (): void => {
-    memory = memory === NOTHING ? memory : { ...memory, devices: quiet.allCaughtUp(memory.devices) };
+    const isOtherSet = isOther(devices, present.memory.devices);
+    hasNews ||= events.length > 0 || isOtherSet;
+    memory = { ...present.memory, judgedAtMs: nowMs, devices };
+    return { verdicts, events: ring.append(events), isOtherSet, ...nextCheck(dues, nowMs) };
   };
 
   return {
     judge,
-    renewed(family) {
-      memory = memory === NOTHING ? memory : carriedOver(memory, family);
-    },
     hasNews: () => hasNews,
     state: () => {
       hasNews = false;
-      catchUp();
       return { ...memory, lastEventId: ring.lastId, events: ring.tail(STATE_EVENTS) };
     },
     announce: (throughId) => ring.announce(throughId),
     eventsSince: (id) => ring.since(id),
-    knownDevices: () => {
-      catchUp();
-      return Object.values(memory.devices).map(known);
-    },
+    knownDevices: () => Object.values(memory.devices).map(known),
   };
 }
 
-function nextCheck(dueMs: number | undefined, nowMs: number): { readonly nextCheckMs?: number } {
-  return dueMs === undefined ? {} : { nextCheckMs: Math.min(Math.max(nowMs + 1, Math.ceil(dueMs)), nowMs + LONGEST_WAIT_MS) };
+/** Whether one names devices that the other does not, or that it has as missing. */
+function isOther(a: HealthMemory['devices'], b: HealthMemory['devices']): boolean {
+  const isSame = (key: string): boolean =>
+    b[key] !== undefined && (a[key]?.missingSinceMs === undefined) === (b[key].missingSinceMs === undefined);
+  return Object.keys(a).length !== Object.keys(b).length || !Object.keys(a).every(isSame);
+}
+
+/** Whether a device's memory differs by more than the times at which counters that stand still were read. */
+function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
+  if (before === undefined || before.missingSinceMs !== now.missingSinceMs) return true;
+  if (Object.keys(now.conditions).length + Object.keys(before.conditions).length > 0) return true;
+  if (JSON.stringify(before.levels) !== JSON.stringify(now.levels)) return true;
+  return Object.entries(now.rates).some(([key, { value }]) => before.rates[key]?.value !== value);
+}
+
+function nextCheck(dues: readonly number[], nowMs: number): { readonly nextCheckMs?: number } {
+  if (dues.length === 0) return {};
+  return { nextCheckMs: Math.min(Math.max(nowMs + 1, Math.ceil(Math.min(...dues))), nowMs + LONGEST_WAIT_MS) };
 }
 
 function known({ device, readAtMs, missingSinceMs }: DeviceMemory): KnownDevice {

@@ -1,6 +1,6 @@
 import { formatDuration, millis } from '../model/duration.ts';
-import type { Finding, Severity } from '../model/health.ts';
-import { type Evidence, silence } from './conditions.ts';
+import type { CountFinding, Finding, LevelFinding, Severity } from '../model/health.ts';
+import { type Evidence, evidenceFor } from './conditions.ts';
 import { type Levels, withLevels } from './levels.ts';
 import { type ConditionState, conditionKey, conditionName } from './memory.ts';
 import type { ConditionPolicy, RateThreshold } from './policy.ts';
@@ -12,9 +12,8 @@ export interface EvidenceInput {
   readonly conditions: Readonly<Record<string, ConditionState>>;
   readonly rates: Readonly<Record<string, RateSeries>>;
   readonly levels: Levels;
-  /** When the findings were read. */
-  readonly readAtMs: number;
-  readonly nowMs: number;
+  /** Wall clock of the look that gave the findings. */
+  readonly atMs: number;
   policyOf(condition: { readonly type: string; readonly instance?: string }): ConditionPolicy;
 }
 
@@ -24,21 +23,23 @@ export interface EvidenceOutput {
   readonly levels: Levels;
 }
 
-/** Turns the findings of one reading into evidence: counters by their growth, levels by the highest, silence by what it means for the class. */
+/**
+ * Turns the findings of one look into evidence: counters by their growth, levels by the highest. A remembered instance that the look
+ * does not name is withdrawn where the look says that no instance holds; else nothing is known of it.
+ */
 export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   const rates: Record<string, RateSeries> = {};
   const found = new Map<string, Evidence>();
   const levels = new Map<string, number>();
-  const withdrawn = new Set<string>();
+  const withdrawn = new Map<string, Evidence>();
   for (const finding of input.findings) {
-    const key = conditionKey(finding);
-    const item = fromFinding(finding, key, input, rates, levels);
-    if (item.status === false && item.instance === undefined) withdrawn.add(item.type);
-    found.set(key, worse(found.get(key), item));
+    const item = fromFinding(finding, input, rates, levels);
+    if (item.status === false && item.instance === undefined) withdrawn.set(item.type, item);
+    found.set(conditionKey(finding), worse(found.get(conditionKey(finding)), item));
   }
   keepUnreadCounters(input, rates);
   for (const [key, state] of Object.entries(input.conditions)) {
-    if (!found.has(key)) found.set(key, fromSilence(key, state, input, rates, withdrawn.has(state.type)));
+    if (!found.has(key) && withdrawn.has(state.type)) found.set(key, evidenceFor(state, false, input.atMs));
   }
   return { evidence: [...found.values()], rates, levels: withLevels(input.levels, levels) };
 }
@@ -50,32 +51,17 @@ export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[
   return [...merged.values()];
 }
 
-/** Evidence when nothing could be read: what was known stays. */
-export function nothingKnown(conditions: Readonly<Record<string, ConditionState>>): readonly Evidence[] {
-  return Object.values(conditions).map((state) => silence(state, 'unknown'));
+function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Evidence {
+  if (finding.count !== undefined) return fromCounter(finding, input, rates);
+  if (finding.level !== undefined) return fromLevel(finding, input, levels);
+  return { ...told(finding, input.atMs), status: finding.status };
 }
 
-function fromFinding(
-  finding: Finding,
-  key: string,
-  input: EvidenceInput,
-  rates: Record<string, RateSeries>,
-  levels: Map<string, number>,
-): Evidence {
-  if (finding.status === undefined && finding.count !== undefined) return fromCounter(finding, key, input, rates);
-  if (finding.status === undefined && finding.level !== undefined) return fromLevel(finding, finding.level, key, input, levels);
-  return fromStatus(finding);
-}
-
-function fromStatus(finding: Finding): Evidence {
-  return { ...told(finding), status: finding.status ?? 'unknown' };
-}
-
-function told(finding: Finding): Omit<Evidence, 'status'> {
-  const { type, instance, reason, message, severity, remedy } = finding;
+function told({ type, instance, reason, message, severity, remedy }: Finding, atMs: number): Omit<Evidence, 'status'> {
   return {
     type,
     ...(instance === undefined ? {} : { instance }),
+    atMs,
     reason,
     message,
     ...(severity === undefined ? {} : { severity }),
@@ -83,66 +69,42 @@ function told(finding: Finding): Omit<Evidence, 'status'> {
   };
 }
 
-function fromCounter(finding: Finding, key: string, input: EvidenceInput, rates: Record<string, RateSeries>): Evidence {
+function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Evidence {
+  const key = conditionKey(finding);
   const { threshold } = input.policyOf(finding);
   const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
-  const sample = { value: finding.count as number, atMs: input.readAtMs };
-  const ceiling = finding.ceiling === undefined ? {} : { ceiling: finding.ceiling };
-  const series = addSample(before, { ...sample, ...ceiling }, threshold.windowMs);
+  const { count: value, ceiling } = finding;
+  const series = addSample(before, { value, atMs: input.atMs, ...(ceiling === undefined ? {} : { ceiling }) }, threshold.windowMs);
   if (series !== undefined) rates[key] = series;
-  const usable = Number.isFinite(sample.value) && sample.value >= 0;
-  return judged(told(finding), usable ? judgeRate(series, threshold, input.nowMs) : { status: 'unknown' }, threshold);
+  const isUsable = Number.isFinite(value) && value >= 0;
+  return judged(told(finding, input.atMs), isUsable ? judgeRate(series, threshold, input.atMs) : { status: 'unknown' }, threshold);
 }
 
-function fromLevel(finding: Finding, level: number, key: string, input: EvidenceInput, levels: Map<string, number>): Evidence {
-  if (!Number.isFinite(level)) return { ...told(finding), status: 'unknown' };
+function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Evidence {
+  const key = conditionKey(finding);
+  const base = told(finding, input.atMs);
+  const level = Number(finding.level);
+  if (!Number.isFinite(level)) return { ...base, status: 'unknown' };
   const before = levels.get(key) ?? (Object.hasOwn(input.levels.highest, key) ? input.levels.highest[key] : undefined);
-  const highest = Math.max(before ?? level, level);
+  const highest = Math.max(before ?? level, Number(finding.atLeast ?? level), level);
   levels.set(key, highest);
-  const base = told(finding);
   if (level === highest) return { ...base, status: false };
-  return { ...base, status: true, message: `${base.message} (highest seen: ${highest})` };
+  return { ...base, status: true, ...(finding.tellsHighest ? { message: `${base.message} (highest seen: ${highest})` } : {}) };
 }
 
-function judged(base: Omit<Evidence, 'status'>, judgement: RateJudgement, threshold: RateThreshold): Evidence {
-  const { status, growth, fallsAtMs } = judgement;
+function judged(base: Omit<Evidence, 'status'>, { status, growth }: RateJudgement, threshold: RateThreshold): Evidence {
   if (status !== true || growth === undefined) return { ...base, status };
   const figure = `grew by ${Number(growth.toFixed(1))} within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
-  return { ...base, status, message: `${base.message} (${figure})`, ...(fallsAtMs === undefined ? {} : { changesAtMs: fallsAtMs }) };
+  return { ...base, status, message: `${base.message} (${figure})` };
 }
 
-/** A counter that this reading lacks keeps its history while that can still tell something. */
+/** A counter that this look lacks keeps its history while that can still tell something. */
 function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeries>): void {
   for (const [key, series] of Object.entries(input.rates)) {
     if (rates[key] !== undefined) continue;
     const { windowMs } = input.policyOf(conditionName(key)).threshold;
-    if (input.nowMs - series.atMs < 2 * windowMs) rates[key] = series;
+    if (input.atMs - series.atMs < 2 * windowMs) rates[key] = series;
   }
-}
-
-function fromSilence(
-  key: string,
-  state: ConditionState,
-  input: EvidenceInput,
-  rates: Readonly<Record<string, RateSeries>>,
-  withdrawn: boolean,
-): Evidence {
-  if (withdrawn) return silence(state, false);
-  const policy = input.policyOf(state);
-  if (state.carried === true && policy.outlivesProbe) return silence(state, 'unknown');
-  const series = rates[key];
-  if (policy.class !== 'rate' || series === undefined) return silence(state, false);
-  const { status, fallsAtMs } = judgeRate(series, policy.threshold, input.nowMs);
-  const base = silence(state, false);
-  if (status !== true) return base;
-  const { severity, remedy } = state;
-  return {
-    ...base,
-    status,
-    ...(severity === undefined ? {} : { severity }),
-    ...(remedy === undefined ? {} : { remedy }),
-    ...(fallsAtMs === undefined ? {} : { changesAtMs: fallsAtMs }),
-  };
 }
 
 const RANK: Readonly<Record<Severity, number>> = { fatal: 3, degraded: 2, info: 1 };

@@ -1,7 +1,6 @@
 import { formatDuration, millis } from '../model/duration.ts';
 import type { ConditionClass, Severity } from '../model/health.ts';
-import { type ConditionsStep, type Evidence, type StepTime, stepConditions } from './conditions.ts';
-import { mergeEvidence, nothingKnown } from './evidence.ts';
+import { type ConditionsStep, type Evidence, evidenceFor, type StepTime, stepConditions } from './conditions.ts';
 import { type ConditionState, conditionKey, conditionName, type DeviceMemory } from './memory.ts';
 import { DEVICE_NOT_READ, FLAPPING } from './own-conditions.ts';
 import type { ConditionPolicy, FlappingPolicy } from './policy.ts';
@@ -12,13 +11,13 @@ type Activations = DeviceMemory['activations'];
 type States = Readonly<Record<string, ConditionState>>;
 
 /**
- * Takes what flaps of one device a step further, after its other conditions. `silent`: nothing fresh is known of the device, so that
- * no quiet time passes.
+ * Takes what flaps of one device a step further, after its other conditions. `readAtMs`: wall clock of the look that read the device;
+ * undefined when the latest look did not read it, so that no quiet time passes.
  */
 export function stepFlapping(
   previous: Pick<DeviceMemory, 'conditions' | 'activations'> | undefined,
   step: ConditionsStep,
-  silent: boolean,
+  readAtMs: number | undefined,
   policyOf: (name: { readonly type: string; readonly instance?: string }) => ConditionPolicy,
   policy: FlappingPolicy,
   time: StepTime,
@@ -28,8 +27,10 @@ export function stepFlapping(
   const activations = nextActivations(previous?.activations ?? {}, raised, policy, time.nowMs);
   const before = Object.fromEntries(Object.entries(previous?.conditions ?? {}).filter(([, { type }]) => type === FLAPPING));
   const counting = Object.values(step.states).filter((state) => state.phase !== 'pending' && flaps(state));
-  const told = flappingEvidence(counting.map(conditionKey), activations, before, policy);
-  const evidence = silent ? mergeEvidence([...told, ...nothingKnown(before)]) : told;
+  const told = flappingEvidence(counting.map(conditionKey), activations, before, policy, time.nowMs);
+  const repeated = new Set(told.map(conditionKey));
+  const quiet = Object.entries(before).filter(([key]) => readAtMs !== undefined && !repeated.has(key));
+  const evidence = [...told, ...quiet.map(([, state]) => evidenceFor(state, false, readAtMs as number))];
   const whatFlaps = ({ instance = '' }: { readonly instance?: string }): ConditionPolicy => policyOf(conditionName(instance));
   const stepped = stepConditions(before, evidence, (name) => flappingPolicy(policyOf(name), whatFlaps(name), policy), time);
   // That of the condition while it lasts; between two spells the one with which it flaps.
@@ -74,9 +75,10 @@ function flappingEvidence(
   activations: Activations,
   before: States,
   policy: FlappingPolicy,
+  atMs: number,
 ): readonly Evidence[] {
   return counting.flatMap((key): Evidence[] => {
-    const base = { type: FLAPPING, instance: key, status: true, reason: 'Repeated' };
+    const base = { type: FLAPPING, instance: key, status: true, atMs, reason: 'Repeated' };
     const times = (Object.hasOwn(activations, key) ? activations[key] : undefined) ?? [];
     const spanMs = (times.at(-1) ?? 0) - (times[0] ?? 0);
     if (times.length >= policy.count) {

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
 import type { HealthEvent } from '../model/events.ts';
-import type { HealthEngine } from './engine.ts';
+import type { HealthEngine, Judgement } from './engine.ts';
 import type { HealthMemory } from './memory.ts';
 import type { StateFile } from './state-file.ts';
 
@@ -25,7 +25,9 @@ const QUIET_MS = 300_000;
 
 export interface Journal {
   /** To be called after each judgement; does not throw. Judging goes on meanwhile: a verdict never waits for the disk. */
-  record(judgement: { readonly events: readonly HealthEvent[] }, nowMs: number): Promise<void>;
+  record(judgement: Pick<Judgement, 'events' | 'isOtherSet'>, nowMs: number): Promise<void>;
+  /** Writes now, for what is no judgement and has to survive a restart all the same. */
+  save(): Promise<void>;
   /** Last write, for an orderly end. */
   close(): Promise<void>;
 }
@@ -75,11 +77,12 @@ export function createJournal(options: JournalOptions): Journal {
   };
 
   return {
-    record({ events }, nowMs) {
-      if (events.length === 0 && !isDue(nowMs)) return queue;
+    record({ events, isOtherSet }, nowMs) {
+      if (events.length === 0 && !isOtherSet && !isDue(nowMs)) return queue;
       writtenAtMs = nowMs;
       return enqueue();
     },
+    save: enqueue,
     close: enqueue,
   };
 }

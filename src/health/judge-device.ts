@@ -1,12 +1,11 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { DeviceReport } from '../model/collection.ts';
 import { type Device, isOtherDevice } from '../model/device.ts';
 import { formatDuration, millis } from '../model/duration.ts';
 import type { HealthEvent } from '../model/events.ts';
-import type { HealthState, Verdict } from '../model/health.ts';
+import type { Finding, HealthState, Verdict } from '../model/health.ts';
 import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
 import { conditionEvent, endingEvents, stateEvent } from './event-text.ts';
-import { type EvidenceOutput, evidenceOf, mergeEvidence, nothingKnown } from './evidence.ts';
+import { type EvidenceOutput, evidenceOf, mergeEvidence } from './evidence.ts';
 import { stepFlapping } from './flapping.ts';
 import { asKept, levelsOf } from './levels.ts';
 import type { ConditionState, DeviceMemory } from './memory.ts';
@@ -14,19 +13,29 @@ import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from './own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from './policy.ts';
 import { judgeVerdict } from './verdict.ts';
 
+/** What one source told of a device, and when. */
+export interface Told {
+  readonly findings: readonly Finding[];
+  /** Wall clock of the look that told it. */
+  readonly atMs: number;
+  /** Monotonic clock of that look, which tells its age when the wall clock was set since. */
+  readonly monotonicMs?: number;
+}
+
 /** One device as it is brought before the engine. */
 export interface JudgedDevice {
   /** `family/id`. */
   readonly key: string;
-  /** The last report there is, however old. */
-  readonly report: Pick<DeviceReport, 'device' | 'findings'>;
-  /** Wall clock of the read that the report comes from; absent when it was never read. */
-  readonly readAtMs?: number;
-  /** Monotonic clock of that read, which tells its age when the wall clock was set since. */
-  readonly readMonotonicMs?: number | undefined;
-  /** Present when this run of the agent, which began then, has not read it yet: what an earlier run read is no older than that. */
+  readonly device: Device;
+  /** The last read of the device itself by this run of the agent, however old; absent before the first. */
+  readonly read?: Told;
+  /** What other sources told last. */
+  readonly aside?: Told;
+  /** The latest look at the family did not read the device: what was read before says nothing about now. */
+  readonly isUnread?: boolean;
+  /** Wall clock of the start of this run of the agent. A device that an earlier run read is given time from then on. */
   readonly awaitedSinceMs?: number;
-  /** Present when a complete reading of its family no longer had it. */
+  /** Present when a complete look at its family no longer had it. */
   readonly missingSinceMs?: number;
   readonly holders: readonly Allocation[];
 }
@@ -41,29 +50,30 @@ export interface DeviceJudgement {
 }
 
 type ConditionName = { readonly type: string; readonly instance?: string };
+type States = Readonly<Record<string, ConditionState>>;
 
-/** Judges one device: what was remembered and what was read now, by the policy, at one time. Pure. */
+/** Judges one device: what was remembered and what was told now, by the policy, at one time. Pure. */
 export function judgeDevice(
   remembered: DeviceMemory | undefined,
   input: JudgedDevice,
   policy: HealthPolicy,
   time: StepTime,
 ): DeviceJudgement {
-  const { device } = input.report;
+  const { device } = input;
   const isOther = remembered !== undefined && isOtherDevice(remembered.device, device);
   const previous = isOther ? ofNameAlone(remembered, device) : remembered;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
-  const presence = presenceOf(input, previous, policy, time.nowMs);
-  const facts = readFacts(previous, input, presence, policyOf, time.nowMs);
-  const before = withoutFlapping(previous?.conditions ?? {});
-  const step = stepConditions(before, mergeEvidence([...facts.evidence, ...presence.evidence]), policyOf, time);
-  const flaps = stepFlapping(previous, step, presence.silent, policyOf, policy.flapping, time);
+  const sight = sightOf(input, previous, policy, time.nowMs);
+  const facts = factsOf(input, previous, sight, policy, policyOf, time.nowMs);
+  const before = withoutFlapping(known(previous?.conditions ?? {}, device, policy));
+  const step = stepConditions(before, mergeEvidence([...facts.evidence, ...sight.evidence]), policyOf, time);
+  const flaps = stepFlapping(previous, step, sight.isRead ? (input.read as Told).atMs : undefined, policyOf, policy.flapping, time);
   const conditions = { ...step.states, ...flaps.states };
   const changes = [...step.changes, ...flaps.changes];
   const judged = judgeVerdict({
     device,
     states: Object.values(conditions),
-    blind: presence.blind,
+    isBlind: sight.isBlind,
     ...(previous === undefined ? {} : { previous: previous.verdict }),
     policy,
     nowMs: time.nowMs,
@@ -74,10 +84,11 @@ export function judgeDevice(
   const ended = isOther ? endingEvents(context, remembered.conditions, 'its name stands for another device now') : [];
   const events = [...ended, ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
+  const readAtMs = input.read?.atMs ?? previous?.readAtMs;
   const memory: DeviceMemory = {
     device,
     listedAtMs: time.nowMs,
-    ...readAt(input, previous),
+    ...(readAtMs === undefined ? {} : { readAtMs }),
     ...(input.missingSinceMs === undefined ? {} : { missingSinceMs: previous?.missingSinceMs ?? time.nowMs }),
     verdict: { state: verdict.state, sinceMs: verdict.sinceMs },
     transitions,
@@ -86,7 +97,7 @@ export function judgeDevice(
     ...asKept(facts.levels),
     activations: flaps.activations,
   };
-  return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, presence.dueMs) };
+  return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, sight.dueMs) };
 }
 
 /** What stays when the name has come to stand for another device: its history is its own. A card that moved to another slot keeps its levels. */
@@ -95,64 +106,84 @@ function ofNameAlone({ device, listedAtMs, verdict, transitions, levels }: Devic
   return { device, listedAtMs, verdict, transitions, conditions: {}, rates: {}, ...kept, activations: {} };
 }
 
-interface Presence {
+/** Conditions that are declared. What an older version of the agent remembered under another name ends without a word. */
+function known(states: States, { family }: Device, policy: HealthPolicy): States {
+  const declared = policy.specs.get(family);
+  return declared === undefined ? states : filterStates(states, ({ type }) => declared.has(type));
+}
+
+/** Whether the device is there and was read lately, and the evidence on the conditions that say so. */
+interface Sight {
   readonly evidence: readonly Evidence[];
-  /** Nothing fresh to judge by: keep what is known. */
-  readonly silent: boolean;
+  /** The latest look read the device, not long ago. */
+  readonly isRead: boolean;
   /** Not there, or not read for so long that what was read says nothing about now. */
-  readonly blind: boolean;
+  readonly isBlind: boolean;
   readonly dueMs?: number;
 }
 
-function readAt(input: JudgedDevice, previous: DeviceMemory | undefined): { readonly readAtMs?: number } {
-  const readAtMs = input.readAtMs ?? previous?.readAtMs;
-  return readAtMs === undefined ? {} : { readAtMs };
-}
-
-/** Whether the device is there and was read lately, as evidence for the conditions that say so. */
-function presenceOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): Presence {
-  const { readAtMs } = readAt(input, previous);
-  const missing = input.missingSinceMs !== undefined;
-  const staleAt = readAtMs === undefined ? undefined : Math.max(readAtMs, input.awaitedSinceMs ?? readAtMs) + policy.staleAfterMs;
-  const unread = staleAt === undefined || nowMs >= staleAt;
-  const unseen = unread || input.readAtMs === undefined;
-  const evidence = [missingEvidence(missing, unseen), notReadEvidence(unread && !missing, readAtMs, nowMs)];
-  const silent = missing || unseen;
-  const blind = missing || unread;
-  return { evidence, silent, blind, ...(blind || staleAt === undefined ? {} : { dueMs: staleAt }) };
+function sightOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): Sight {
+  const isMissing = input.missingSinceMs !== undefined;
+  const readAtMs = input.read?.atMs ?? previous?.readAtMs;
+  // Before its first read a device is as blind as the run of the agent before left it.
+  const wasBlind = input.read === undefined && previous?.conditions[DEVICE_NOT_READ] !== undefined;
+  const freshFromMs = input.read?.atMs ?? (readAtMs === undefined ? undefined : Math.max(readAtMs, input.awaitedSinceMs ?? readAtMs));
+  const staleAtMs = freshFromMs === undefined ? undefined : freshFromMs + policy.staleAfterMs;
+  const isStale = wasBlind || staleAtMs === undefined || nowMs >= staleAtMs;
+  const isRead = input.read !== undefined && !isStale && !isMissing && input.isUnread !== true;
+  const atMs = input.read?.atMs ?? nowMs;
+  return {
+    evidence: [missingEvidence(isMissing ? true : isRead ? false : 'unknown', atMs), notReadEvidence(input, isStale, readAtMs, nowMs)],
+    isRead,
+    isBlind: isMissing || isStale,
+    ...(isMissing || isStale ? {} : { dueMs: staleAtMs as number }),
+  };
 }
 
 /** A device that nobody has seen is not back. */
-function missingEvidence(missing: boolean, unseen: boolean): Evidence {
-  const message = 'was there before, and a complete reading of its family no longer has it';
-  return { type: DEVICE_MISSING, status: missing ? true : unseen ? 'unknown' : false, reason: 'NotListed', message };
+function missingEvidence(status: Evidence['status'], atMs: number): Evidence {
+  const message = 'was there before, and a complete look at its family no longer has it';
+  return { type: DEVICE_MISSING, status, atMs, reason: 'NotListed', message };
 }
 
-function notReadEvidence(status: boolean, readAtMs: number | undefined, nowMs: number): Evidence {
-  const never = { type: DEVICE_NOT_READ, status, reason: 'NeverRead', message: 'was never read' };
+/** A missing device is not there to be read. */
+function notReadEvidence(input: JudgedDevice, isStale: boolean, readAtMs: number | undefined, nowMs: number): Evidence {
+  const isMissing = input.missingSinceMs !== undefined;
+  const isUnsettled = input.read === undefined && !isMissing;
+  const status: Evidence['status'] = isStale && !isMissing ? true : isUnsettled ? 'unknown' : false;
+  const never = { type: DEVICE_NOT_READ, status, atMs: nowMs, reason: 'NeverRead', message: 'was never read' };
   if (readAtMs === undefined) return never;
   const age = formatDuration(millis(Math.max(0, Math.floor((nowMs - readAtMs) / 1000)) * 1000));
   return { ...never, reason: 'Stale', message: `last reading is ${age} old` };
 }
 
-function readFacts(
-  previous: DeviceMemory | undefined,
+/** What the device and other sources say of its conditions, each of its own. */
+function factsOf(
   input: JudgedDevice,
-  presence: Presence,
+  previous: DeviceMemory | undefined,
+  { isRead }: Sight,
+  policy: HealthPolicy,
   policyOf: (name: ConditionName) => ConditionPolicy,
   nowMs: number,
 ): EvidenceOutput {
-  const conditions = withoutOwn(previous?.conditions ?? {});
-  const rates = previous?.rates ?? {};
-  const levels = levelsOf(previous?.levels, input.report.device);
-  if (presence.silent || input.readAtMs === undefined) return { evidence: nothingKnown(conditions), rates, levels };
-  return evidenceOf({ findings: input.report.findings, conditions, rates, levels, readAtMs: input.readAtMs, nowMs, policyOf });
+  const remembered = filterStates(previous?.conditions ?? {}, (state) => !OWN.has(state.type));
+  let facts: EvidenceOutput = {
+    evidence: [],
+    rates: previous?.rates ?? {},
+    levels: levelsOf(previous?.levels, input.device),
+  };
+  const take = ({ findings, atMs }: Told, isAside: boolean): void => {
+    const isTold = ({ type }: ConditionName): boolean => policyOf({ type }).isAside === isAside;
+    const conditions = filterStates(remembered, isTold);
+    const next = evidenceOf({ ...facts, findings: findings.filter(isTold), conditions, atMs, policyOf });
+    facts = { ...next, evidence: [...facts.evidence, ...next.evidence] };
+  };
+  if (isRead && input.read !== undefined) take(input.read, false);
+  if (input.aside !== undefined && nowMs < input.aside.atMs + policy.staleAfterMs) take(input.aside, true);
+  return facts;
 }
 
-type States = Readonly<Record<string, ConditionState>>;
-
 const OWN: ReadonlySet<string> = new Set([DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING]);
-const withoutOwn = (states: States): States => filterStates(states, (state) => !OWN.has(state.type));
 const withoutFlapping = (states: States): States => filterStates(states, (state) => state.type !== FLAPPING);
 
 function filterStates(states: States, keep: (state: ConditionState) => boolean): States {

@@ -1,3 +1,4 @@
+import type { HungStep } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { HealthState, Remedy, Severity } from '../model/health.ts';
@@ -21,8 +22,8 @@ export interface ConditionState {
   /** Only where the finding itself told them. */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
-  /** From before the agent or the probe was started anew, and not seen by the present probe yet. */
-  readonly carried?: true;
+  /** Since when no look could tell whether it still holds; absent while looks tell. */
+  readonly unverifiedSinceMs?: number;
 }
 
 /** What is remembered of one device. Plain data, replaced as a whole. */
@@ -53,6 +54,8 @@ export interface HealthMemory {
   readonly lastEventId: number;
   /** Youngest events, oldest first. */
   readonly events: readonly HealthEvent[];
+  /** Steps that hang, by family, as those who read the devices tell them. */
+  readonly hung?: Readonly<Record<string, readonly HungStep[]>>;
 }
 
 /** Before the first judgement. */
@@ -84,15 +87,6 @@ export function resumed(memory: HealthMemory, gapMs: number): HealthMemory {
   return mapConditions(memory, (state) => ({ ...state, countsFromMs: state.countsFromMs + gapMs }));
 }
 
-/** Marks every condition, or those of one family's devices, as known from before its probe was started. */
-export function carriedOver(memory: HealthMemory, family?: string): HealthMemory {
-  const devices = mapValues(memory.devices, (known) => {
-    const isConcerned = (family === undefined || known.device.family === family) && Object.keys(known.conditions).length > 0;
-    return isConcerned ? { ...known, conditions: mapValues(known.conditions, (state) => ({ ...state, carried: true as const })) } : known;
-  });
-  return { ...memory, devices };
-}
-
 function mapConditions(memory: HealthMemory, change: (state: ConditionState) => ConditionState): HealthMemory {
   return {
     ...memory,
@@ -117,6 +111,7 @@ function mapDevice(memory: DeviceMemory, shift: Shift): DeviceMemory {
       ...state,
       sinceMs: shift(state.sinceMs),
       countsFromMs: shift(state.countsFromMs),
+      ...(state.unverifiedSinceMs === undefined ? {} : { unverifiedSinceMs: shift(state.unverifiedSinceMs) }),
     })),
     rates: mapValues(memory.rates, (series) => ({
       ...series,

@@ -24,7 +24,8 @@ export interface ConditionPolicy {
   readonly threshold: RateThreshold;
   readonly enabled: boolean;
   readonly remedy: Remedy;
-  readonly outlivesProbe: boolean;
+  /** Told by another source than the device. */
+  readonly isAside: boolean;
 }
 
 export interface FlappingPolicy {
@@ -163,7 +164,7 @@ function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
     threshold: spec.threshold ?? POLICY_DEFAULTS.threshold,
     enabled: true,
     remedy: spec.remedy,
-    outlivesProbe: spec.outlivesProbe ?? false,
+    isAside: spec.aside ?? false,
   };
 }
 

@@ -23,21 +23,21 @@ export interface Sample {
 const MAX_POINTS = 64;
 
 /**
- * Adds one reading. A smaller value than before is a reset: the series starts anew from it. A reading of the same time is
- * the same reading. A value that is no count leaves the series as it is.
+ * Adds one reading. A smaller value than before is a reset: the counter has grown from 0 since, and what it grew before stays grown.
+ * A reading of the same time is the same reading. A value that is no count leaves the series as it is.
  */
 export function addSample(series: RateSeries | undefined, sample: Sample, windowMs: number): RateSeries | undefined {
   const { value, ceiling } = sample;
   if (!Number.isFinite(value) || value < 0) return series;
   const saturated = ceiling !== undefined && value >= ceiling;
-  if (series === undefined || value < series.value || sample.atMs < series.atMs - windowMs) {
+  if (series === undefined || sample.atMs < series.atMs - windowMs) {
     return { value, atMs: sample.atMs, saturated, points: [[sample.atMs, 0]] };
   }
   if (sample.atMs === series.atMs) return series;
   const atMs = Math.max(sample.atMs, series.atMs);
   const points = [...series.points];
   const last = points.at(-1) as readonly [number, number];
-  const growth = last[1] + (value - series.value);
+  const growth = last[1] + (value < series.value ? value : value - series.value);
   const flat = growth === last[1] && points.at(-2)?.[1] === growth;
   if (flat || (last[0] === atMs && points.length > 1)) points.pop();
   points.push([atMs, growth]);
@@ -81,32 +81,15 @@ function growthAt(points: Points, atMs: number): number {
 export interface RateJudgement {
   readonly status: boolean | 'unknown';
   readonly growth?: number;
-  /** When the growth within the window will have fallen to the threshold if nothing is added; only while above it. */
-  readonly fallsAtMs?: number;
 }
 
 /**
  * Judges growth, never an absolute value: the first reading says nothing. A counter that sticks at its ceiling says nothing
  * either, unless its growth up to there was too much already.
  */
-export function judgeRate(series: RateSeries | undefined, threshold: RateThreshold, nowMs: number): RateJudgement {
-  const growth = series === undefined ? undefined : growthWithin(series, threshold.windowMs, nowMs);
+export function judgeRate(series: RateSeries | undefined, threshold: RateThreshold, atMs: number): RateJudgement {
+  const growth = series === undefined ? undefined : growthWithin(series, threshold.windowMs, atMs);
   if (series === undefined || growth === undefined) return { status: 'unknown' };
-  if (growth > threshold.growth) return { status: true, growth, fallsAtMs: fallsAt(series, threshold, nowMs) };
+  if (growth > threshold.growth) return { status: true, growth };
   return { status: series.saturated ? 'unknown' : false, growth };
-}
-
-function fallsAt(series: RateSeries, threshold: RateThreshold, nowMs: number): number {
-  const last = series.points.at(-1) as readonly [number, number];
-  const target = last[1] - threshold.growth;
-  let before = series.points[0] as readonly [number, number];
-  for (const point of series.points) {
-    if (point[1] >= target) {
-      const rise = point[1] - before[1];
-      const at = rise === 0 ? point[0] : before[0] + ((point[0] - before[0]) * (target - before[1])) / rise;
-      return Math.max(nowMs + 1, Math.ceil(at + threshold.windowMs));
-    }
-    before = point;
-  }
-  return Math.max(nowMs + 1, last[0] + threshold.windowMs);
 }

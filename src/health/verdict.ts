@@ -1,14 +1,15 @@
 import type { Device } from '../model/device.ts';
-import type { ActiveCondition, HealthState, IgnoredCondition, Severity, Verdict } from '../model/health.ts';
+import type { ActiveCondition, HealthState, IgnoredCondition, PendingCondition, Severity, Verdict } from '../model/health.ts';
 import { matchingIgnore } from './ignore.ts';
 import type { ConditionState } from './memory.ts';
+import { FLAPPING } from './own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from './policy.ts';
 
 export interface VerdictInput {
   readonly device: Device;
   readonly states: readonly ConditionState[];
   /** It is not there, or was not read for longer than the stale age: without a known fault its state is unknown. */
-  readonly blind: boolean;
+  readonly isBlind: boolean;
   readonly previous?: { readonly state: HealthState; readonly sinceMs: number };
   readonly policy: HealthPolicy;
   readonly nowMs: number;
@@ -26,19 +27,25 @@ const WEIGHT: Readonly<Record<Severity, number>> = { fatal: 0, degraded: 1, info
 export function judgeVerdict(input: VerdictInput): VerdictOutput {
   const counting: ActiveCondition[] = [];
   const ignored: IgnoredCondition[] = [];
-  let { blind } = input;
+  const pending: PendingCondition[] = [];
+  let { isBlind } = input;
   for (const state of input.states) {
-    if (state.phase === 'pending') continue;
     const policy = conditionPolicy(input.policy, input.device.family, state.type, state.instance);
-    const active = activeCondition(state, policy);
+    const recoveryMs = state.type === FLAPPING ? input.policy.flapping.quietMs : policy.recoveryMs;
+    const active = activeCondition(state, policy, recoveryMs);
     const rule = matchingIgnore(input.policy.ignore, input.device, state.type, state.instance, input.nowMs);
+    if (state.phase === 'pending') {
+      if (rule === undefined) pending.push({ ...active, countsAtMs: state.countsFromMs + policy.forMs });
+      continue;
+    }
     if (rule !== undefined) ignored.push({ ...active, ignoreReason: rule.reason, ignoredUntilMs: rule.untilMs });
     else counting.push(active);
-    if (rule === undefined && policy.class === 'no-data' && active.severity === 'fatal') blind = true;
+    if (rule === undefined && policy.class === 'no-data' && active.severity === 'fatal') isBlind = true;
   }
-  const state = stateOf(counting, blind, input);
+  const state = stateOf(counting, isBlind, input);
   const sinceMs = input.previous?.state === state ? input.previous.sinceMs : input.nowMs;
-  const verdict = { state, sinceMs, conditions: counting.sort(worstFirst) };
+  const waiting = pending.length === 0 ? {} : { pending: pending.sort((a, b) => a.countsAtMs - b.countsAtMs || worstFirst(a, b)) };
+  const verdict = { state, sinceMs, conditions: counting.sort(worstFirst), ...waiting };
   if (ignored.length === 0) return { verdict };
   return { verdict: { ...verdict, ignored: ignored.sort(worstFirst) }, dueMs: Math.min(...ignored.map((item) => item.ignoredUntilMs)) };
 }
@@ -47,11 +54,11 @@ export function judgeVerdict(input: VerdictInput): VerdictOutput {
  * A known fatal fault outranks not knowing: a device that was broken when it was last read is not given the benefit of the
  * doubt. A fatal condition of class `no-data` says that the device cannot be judged, not that it is broken.
  */
-function stateOf(counting: readonly ActiveCondition[], blind: boolean, { policy, device }: VerdictInput): HealthState {
+function stateOf(counting: readonly ActiveCondition[], isBlind: boolean, { policy, device }: VerdictInput): HealthState {
   const isFault = (condition: ActiveCondition): boolean =>
     conditionPolicy(policy, device.family, condition.type, condition.instance).class !== 'no-data';
   if (counting.some((condition) => condition.severity === 'fatal' && isFault(condition))) return 'unhealthy';
-  if (blind) return 'unknown';
+  if (isBlind) return 'unknown';
   return counting.some((condition) => condition.severity === 'degraded') ? 'degraded' : 'healthy';
 }
 
@@ -60,7 +67,7 @@ export function effectiveSeverity(state: { readonly severity?: Severity }, polic
   return policy.severityConfigured ? policy.severity : (state.severity ?? policy.severity);
 }
 
-function activeCondition(state: ConditionState, policy: ConditionPolicy): ActiveCondition {
+function activeCondition(state: ConditionState, policy: ConditionPolicy, recoveryMs: number): ActiveCondition {
   const { type, instance, reason, message, sinceMs } = state;
   return {
     type,
@@ -70,6 +77,8 @@ function activeCondition(state: ConditionState, policy: ConditionPolicy): Active
     message,
     remedy: state.remedy ?? policy.remedy,
     sinceMs,
+    ...(state.unverifiedSinceMs === undefined ? {} : { unverifiedSinceMs: state.unverifiedSinceMs }),
+    ...(state.phase === 'recovering' ? { recovering: { sinceMs: state.countsFromMs, untilMs: state.countsFromMs + recoveryMs } } : {}),
   };
 }
 

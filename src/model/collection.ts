@@ -14,12 +14,25 @@ export interface DeviceProcess {
   readonly containerId?: string;
 }
 
-/** All that one read told about one device. */
-export interface DeviceReport {
-  readonly device: Device;
+/** What a device itself told in one look. Nothing but this makes its readings younger. */
+export interface DeviceRead {
   readonly readings: Readings;
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
+}
+
+/** What others tell of a device: the kernel log, the state of its driver. Its findings are of conditions declared with `aside`. */
+export interface SideReport {
+  readonly readings: Readings;
+  readonly findings: readonly Finding[];
+}
+
+/** All that one look told about one device. */
+export interface DeviceReport {
+  readonly device: Device;
+  /** Absent when nothing was read from the device: its readings and its verdict grow older. */
+  readonly read?: DeviceRead;
+  readonly aside?: SideReport;
 }
 
 /** Declaration of one thing that can keep a family from reading, with the way out. */
@@ -40,15 +53,26 @@ export interface Problem {
   readonly device?: string;
 }
 
-/** The whole truth of one family at one time: a device that is not in it was not there. Plain data. */
+/** A read of a file, or a call of a vendor's library, that does not come back. Plain data, kept over restarts. */
+export interface HungStep {
+  readonly kind: 'file' | 'call';
+  /** Of the file; for a call the place of the device and the name of the function. */
+  readonly path: string;
+}
+
+/**
+ * How much one look says about which devices there are.
+ *
+ * `complete`: what is not listed is not there. `partial`: the look could not reach everything, so what is not listed may be there.
+ * `absent`: the machine shows no trace of the family (no class directory, no driver), so that there was nothing to look at.
+ */
+export type Listing = 'complete' | 'partial' | 'absent';
+
+/** What one look at one family told. Plain data. */
 export interface Collection {
   readonly reports: readonly DeviceReport[];
   readonly problems: readonly Problem[];
-  /**
-   * False when the probe could not look (driver gone, command hung): devices that it reported earlier are then stale,
-   * not missing. Default true.
-   */
-  readonly complete?: boolean;
+  readonly listing: Listing;
   /** By which of several ways it was read, in a few words for people: `nvidia-smi`. Absent where there is one way. */
   readonly source?: string;
 }

@@ -41,48 +41,67 @@ export interface ConditionSpec {
   /** For class `rate`: growth above which it holds, per `windowMs`. */
   readonly threshold?: { readonly growth: number; readonly windowMs: number };
   /**
-   * For what a probe knows only from its own memory (a log line it read, a port that was up before): one that was started
-   * anew is silent about it. The condition from before is then kept until a finding says `status: false` or the machine
-   * boots, however long the silence.
+   * Told by another source than the device itself: the kernel log, the state of the driver as a whole. Such a condition is told in
+   * the part `aside` of a report, and that part can tell no other condition.
    */
-  readonly outlivesProbe?: true;
+  readonly aside?: true;
 }
 
-/**
- * What a probe saw regarding one condition in one read. Facts only: when it counts, and whether it takes the device out,
- * is the policy's business.
- */
-export interface Finding {
+/** What every finding says, however it is judged. */
+interface FindingBase {
   /** `type` of a declared {@link ConditionSpec}. */
   readonly type: string;
-  /** Which part of the device, when several can have it: a port number, an Xid. */
+  /** Which part of the device, when several can have the condition: a port number, an Xid. */
   readonly instance?: string;
   readonly reason: string;
   /** With the figure that led to it. */
   readonly message: string;
-  /**
-   * Judged by the family. Absent for a counter, which the policy judges, and for a level. A finding left out of a report means false;
-   * `false` without `instance` withdraws every instance of the type; `unknown` keeps what was known.
-   */
-  readonly status?: boolean | 'unknown';
-  /** Absolute counter value, for class `rate`. */
-  readonly count?: number;
-  /** Value at which that counter sticks: from there on its growth says nothing. */
-  readonly ceiling?: number;
-  /**
-   * What a sound part keeps once it has had it, such as the rate of a link: the condition holds while it is below the highest
-   * seen of this device since the machine booted.
-   */
-  readonly level?: number;
   /** Replaces the declared severity where the finding itself decides it (Xid tables, the driver's own word). */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
 }
 
+/** The family judges: the condition holds, does not hold, or could not be told. */
+export interface StatusFinding extends FindingBase {
+  /** `false` without `instance` withdraws every instance that the report does not name otherwise. */
+  readonly status: boolean | 'unknown';
+  readonly count?: undefined;
+  readonly level?: undefined;
+}
+
+/** For class `rate`: the policy judges how much an absolute counter grows. */
+export interface CountFinding extends FindingBase {
+  readonly count: number;
+  /** Value at which the counter sticks: from there on its growth says nothing. */
+  readonly ceiling?: number;
+  readonly status?: undefined;
+  readonly level?: undefined;
+}
+
+/**
+ * What a sound part keeps once it has had it: the rate of a link, or that the link is up. The condition holds while the level is below
+ * the highest that was seen of this device since the machine booted.
+ */
+export interface LevelFinding extends FindingBase {
+  readonly level: number | boolean;
+  /** A level that the part should have although nobody has seen it there. */
+  readonly atLeast?: number | boolean;
+  /** The message is to name the highest level while the condition holds. */
+  readonly tellsHighest?: true;
+  readonly status?: undefined;
+  readonly count?: undefined;
+}
+
+/**
+ * What one look told of one condition. Facts only: when the condition counts, and whether it takes the device out, is the policy's
+ * business. A condition of which a look tells nothing is not known after that look: what was raised before stays raised.
+ */
+export type Finding = StatusFinding | CountFinding | LevelFinding;
+
 export type HealthState = 'healthy' | 'degraded' | 'unhealthy' | 'unknown';
 export const HEALTH_STATES: readonly HealthState[] = ['healthy', 'degraded', 'unhealthy', 'unknown'];
 
-/** A condition that holds now. */
+/** A condition that counts now. */
 export interface ActiveCondition {
   readonly type: string;
   readonly instance?: string;
@@ -91,6 +110,24 @@ export interface ActiveCondition {
   readonly message: string;
   readonly remedy: Remedy;
   readonly sinceMs: number;
+  /** Wall clock since when no look could tell whether it still holds; absent while looks tell. */
+  readonly unverifiedSinceMs?: number;
+  /** Present while the source is quiet and the condition waits to be withdrawn. */
+  readonly recovering?: Recovering;
+}
+
+/** A condition that no longer holds and still counts, until it was quiet for long enough. */
+export interface Recovering {
+  /** Wall clock of the first look that found it quiet. */
+  readonly sinceMs: number;
+  /** Wall clock at which it is withdrawn if looks go on to find it quiet. */
+  readonly untilMs: number;
+}
+
+/** A condition that holds and does not count yet. */
+export interface PendingCondition extends Omit<ActiveCondition, 'recovering'> {
+  /** Wall clock at which it counts if it goes on. */
+  readonly countsAtMs: number;
 }
 
 /** A condition that holds and that the operator chose not to count on this device. */
@@ -107,6 +144,8 @@ export interface Verdict {
   readonly sinceMs: number;
   /** Those that count, worst first. */
   readonly conditions: readonly ActiveCondition[];
+  /** Those that hold and do not count yet, first the one that counts first; absent when there are none. */
+  readonly pending?: readonly PendingCondition[];
   /** Those that do not count by the operator's word; absent when there are none. */
   readonly ignored?: readonly IgnoredCondition[];
   /** How often each state was entered since the machine booted; a state never entered is absent. */
