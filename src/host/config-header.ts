@@ -30,7 +30,11 @@ export class ConfigHeader {
   /** False when all bytes are ones; undefined when the header cannot be read. */
   answers(): boolean | undefined {
     const { guard } = this.#tree;
-    if (guard?.enter(this.#path) === false) return undefined;
+    if (guard?.foreign !== undefined) {
+      const bytes = guard.foreign.read(this.#path, HEADER);
+      return typeof bytes === 'string' || bytes.length < HEADER ? undefined : bytes.some((byte) => byte !== ONES);
+    }
+    guard?.enter(this.#path);
     try {
       if (!this.#isRead()) return undefined;
       return this.#bytes.some((byte) => byte !== ONES);

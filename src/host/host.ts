@@ -1,3 +1,4 @@
+import type { Device } from '../model/device.ts';
 import type { Clock } from './clock.ts';
 import type { ReadGuard } from './read-guard.ts';
 import { Tree } from './tree.ts';
@@ -15,6 +16,8 @@ export interface Host {
   readonly proc: Tree;
   readonly dev: Tree;
   readonly clock: Clock;
+  /** Devices of the family that were known before this probe was made, by an earlier thread or run of the agent. */
+  readonly known: readonly Device[];
   /** Tells whoever supervises the probe about a child process, so that it dies with its probe. */
   readonly children: ChildRegistry;
 }
@@ -27,7 +30,13 @@ export interface ChildRegistry {
 
 export const noChildRegistry: ChildRegistry = { started() {}, ended() {} };
 
-export function createHost(roots: Roots, clock: Clock, children: ChildRegistry = noChildRegistry, guard?: ReadGuard): Host {
+export interface HostParts {
+  readonly children?: ChildRegistry;
+  readonly guard?: ReadGuard;
+  readonly known?: readonly Device[];
+}
+
+export function createHost(roots: Roots, clock: Clock, { children = noChildRegistry, guard, known = [] }: HostParts = {}): Host {
   const tree = (root: string): Tree => new Tree(root, guard);
-  return { sys: tree(roots.sysfs), proc: tree(roots.procfs), dev: tree(roots.dev), clock, children };
+  return { sys: tree(roots.sysfs), proc: tree(roots.procfs), dev: tree(roots.dev), clock, children, known };
 }

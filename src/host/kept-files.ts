@@ -3,7 +3,7 @@ import { closeQuietly } from './descriptors.ts';
 import { type GroupReader, type KeptFile, KeptGroup } from './kept-group.ts';
 import { KeptRoom } from './kept-room.ts';
 import { type NativeFiles, type NativeMemory, nativeFiles } from './native-files.ts';
-import type { ReadGuard } from './read-guard.ts';
+import type { ForeignReads, ReadGuard } from './read-guard.ts';
 import { isSysfs } from './sysfs.ts';
 import { errnoName, isShortage, type Tree } from './tree.ts';
 
@@ -50,7 +50,7 @@ export class KeptFiles implements GroupReader {
    * they lie in and that lead to them.
    */
   group(directory: string, directories: readonly string[]): KeptGroup {
-    const group = new KeptGroup(this, this.#guard?.name(this.tree.path(directory)), directories);
+    const group = new KeptGroup(this, this.tree.path(directory), directories);
     this.#room.moveIn(group);
     return group;
   }
@@ -80,7 +80,7 @@ export class KeptFiles implements GroupReader {
 
   /** To be called when a round of reads has ended: nothing is under read any more. */
   rest(): void {
-    if (this.#noted !== undefined) this.#guard?.leaveNamed();
+    if (this.#noted !== undefined) this.#guard?.leave();
     this.#noted = undefined;
   }
 
@@ -88,12 +88,12 @@ export class KeptFiles implements GroupReader {
   note(group: KeptGroup): void {
     if (this.#noted === group) return;
     this.#noted = group;
-    if (group.name === undefined) this.#guard?.leaveNamed();
-    else this.#guard?.enterNamed(group.name);
+    this.#guard?.enter(group.directory);
   }
 
   /** Bytes read from an open file; -1: gone, failing for good or too large, of which the path tells which. */
   readKept(group: KeptGroup, fd: number): number {
+    if (this.#guard?.foreign !== undefined) return -1;
     this.note(group);
     const count = this.native === undefined ? this.#readByNode(fd) : this.native.read(fd, this.#memory as NativeMemory, LENGTH);
     return count < LENGTH ? count : -1;
@@ -108,7 +108,9 @@ export class KeptFiles implements GroupReader {
   }
 
   readAnew(group: KeptGroup, file: KeptFile): number {
-    if (this.#guard?.enter(file.fullPath) === false) return this.#failed('EHUNG');
+    if (this.#guard?.foreign !== undefined) return this.#readForeign(this.#guard.foreign, file.fullPath);
+    this.#noted = undefined;
+    this.#guard?.enter(file.fullPath);
     let fd = CLOSED;
     let isKept = false;
     this.opened += 1;
@@ -116,7 +118,7 @@ export class KeptFiles implements GroupReader {
       fd = this.#open(file.fullPath);
       const count = readSync(fd, this.bytes, 0, LENGTH, null);
       if (count === LENGTH) return this.#failed('ETOOLARGE');
-      isKept = (this.#guard === undefined || group.name !== undefined) && this.#room.hasPlaceFor(group);
+      isKept = this.#room.hasPlaceFor(group);
       return count;
     } catch (error) {
       return this.#failed(errnoName(error));
@@ -127,6 +129,14 @@ export class KeptFiles implements GroupReader {
       } else if (fd !== CLOSED) closeQuietly(fd);
       this.#guard?.leave();
     }
+  }
+
+  #readForeign(foreign: ForeignReads, path: string): number {
+    const bytes = foreign.read(path, LENGTH);
+    if (typeof bytes === 'string') return this.#failed(bytes);
+    if (bytes.length === LENGTH) return this.#failed('ETOOLARGE');
+    bytes.copy(this.bytes);
+    return bytes.length;
   }
 
   #open(path: string): number {

@@ -48,8 +48,8 @@ export class KeptGroup implements Tenant {
   kept = 0;
   /** Per file its descriptor, -1 while it is not kept open. Together, since all of them are looked at in each round. */
   fds = new Int32Array(64).fill(CLOSED);
-  /** The guard's number of its directory; undefined: there is no guard, it has no room for one more, or nothing of it may be read. */
-  readonly name: number | undefined;
+  /** Full path of the directory that all its files lie below. */
+  readonly directory: string;
   readonly #reader: GroupReader;
   /** Undefined where a descriptor of a removed file fails by itself. */
   readonly #marks: DirectoryMarks | undefined;
@@ -57,9 +57,9 @@ export class KeptGroup implements Tenant {
   /** Numbers of files that were forgotten. */
   readonly #free: number[] = [];
 
-  constructor(reader: GroupReader, name: number | undefined, directories: readonly string[]) {
+  constructor(reader: GroupReader, directory: string, directories: readonly string[]) {
     this.#reader = reader;
-    this.name = name;
+    this.directory = directory;
     this.#marks = reader.invalidates ? undefined : new DirectoryMarks(reader.tree, directories);
     this.#look();
   }

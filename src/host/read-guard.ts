@@ -1,73 +1,71 @@
 const CAPACITY = 4_096;
-/** Room for the names of some ten thousand files that are read again and again; more are noted the slow way. */
-const NAMES = 1_048_576;
-const HEADER = 8;
+const HEADER = 12;
+/** Words of the note: how many steps were noted so far, length of the note, kind of the step. */
+const [COUNT, LENGTH, KIND] = [0, 1, 2];
+const KINDS = ['file', 'call'] as const;
+
+/** A step that can hang: a read of a file, or a call of a vendor's library. */
+export type StepKind = (typeof KINDS)[number];
+
+/** The step that a thread is in. */
+export interface Step {
+  /** Grows with each step, so that a step that lasts differs from one that is repeated. */
+  readonly number: number;
+  readonly kind: StepKind;
+  /** Path of the file; for a call the place of the device and the name of the function. */
+  readonly path: string;
+}
+
+/** Reads files by another way than the calling thread's own system calls. Never takes long. */
+export interface ForeignReads {
+  /** At most `limit` bytes from the beginning of a file, or the errno name; `EHUNG` where a read does not come back. */
+  read(path: string, limit: number): Buffer | string;
+}
 
 /**
- * Shared note between a probe's thread and its supervisor: which path is being read right now. A read that hangs in the
- * kernel cannot report itself; the supervisor finds the path here, and the thread's successor is told to stay away from it.
- *
- * A file that is read at every turn gets a number once ({@link name}); noting the number costs nanoseconds.
+ * Shared note between a probe's thread and its supervisor: which step the thread is in. A step that hangs in the kernel cannot report
+ * itself. The supervisor finds it here, and keeps the thread's successor away from it.
  */
 export class ReadGuard {
   readonly shared: SharedArrayBuffer;
-  /** Length of the path under read, and number of the named file under read; 0 each when there is none. */
+  /** When present, files are read through it and not by the thread itself. */
+  foreign: ForeignReads | undefined;
   readonly #note: Int32Array;
   readonly #bytes: Buffer;
-  readonly #names: Buffer;
   readonly #quarantined: readonly string[];
-  readonly #named = new Map<string, number>();
-  #nextName = 0;
 
-  constructor(quarantined: readonly string[] = [], shared: SharedArrayBuffer = new SharedArrayBuffer(HEADER + CAPACITY + NAMES)) {
+  /** `quarantined`: places whose calls must not be made, since an earlier one still hangs. */
+  constructor(quarantined: readonly string[] = [], shared: SharedArrayBuffer = new SharedArrayBuffer(HEADER + CAPACITY)) {
     this.shared = shared;
-    this.#note = new Int32Array(shared, 0, 2);
+    this.#note = new Int32Array(shared, 0, 3);
     this.#bytes = Buffer.from(shared, HEADER, CAPACITY);
-    this.#names = Buffer.from(shared, HEADER + CAPACITY, NAMES);
     this.#quarantined = quarantined;
   }
 
-  /** False when the path lies where an earlier read still hangs. */
-  enter(path: string): boolean {
+  /** Begins a step. False, and no step has begun, when the path lies in a place where an earlier step hangs. */
+  enter(path: string, kind: StepKind = 'file'): boolean {
     if (this.#isQuarantined(path)) return false;
-    const length = this.#bytes.write(path, 0, CAPACITY, 'utf8');
-    Atomics.store(this.#note, 0, length);
+    Atomics.store(this.#note, KIND, KINDS.indexOf(kind));
+    Atomics.add(this.#note, COUNT, 1);
+    Atomics.store(this.#note, LENGTH, this.#bytes.write(path, 0, CAPACITY, 'utf8'));
     return true;
   }
 
   leave(): void {
-    Atomics.store(this.#note, 0, 0);
+    Atomics.store(this.#note, LENGTH, 0);
   }
 
-  /** A number for {@link enterNamed}; undefined when there is no room for the name, or the path must not be read. */
-  name(path: string): number | undefined {
-    const known = this.#named.get(path);
-    if (known !== undefined) return known;
-    const start = this.#nextName;
-    const length = Buffer.byteLength(path);
-    if (start + 2 + length > NAMES || length > CAPACITY || this.#isQuarantined(path)) return undefined;
-    this.#names.writeUInt16LE(length, start);
-    this.#names.write(path, start + 2, 'utf8');
-    this.#nextName = start + 2 + length;
-    this.#named.set(path, start + 1);
-    return start + 1;
+  /** Whether a path lies in a place where an earlier step hangs. */
+  isClosed(path: string): boolean {
+    return this.#isQuarantined(path);
   }
 
-  enterNamed(name: number): void {
-    Atomics.store(this.#note, 1, name);
-  }
-
-  leaveNamed(): void {
-    Atomics.store(this.#note, 1, 0);
-  }
-
-  /** The path under read at this moment, as seen from another thread. */
-  underRead(): string | undefined {
-    const length = Atomics.load(this.#note, 0);
-    if (length > 0) return this.#bytes.toString('utf8', 0, length);
-    const name = Atomics.load(this.#note, 1);
-    if (name === 0) return undefined;
-    return this.#names.toString('utf8', name + 1, name + 1 + this.#names.readUInt16LE(name - 1));
+  /** The step that the thread is in, as seen from another thread. */
+  current(): Step | undefined {
+    const length = Atomics.load(this.#note, LENGTH);
+    if (length === 0) return undefined;
+    const kind = KINDS[Atomics.load(this.#note, KIND)] ?? 'file';
+    return { number: Atomics.load(this.#note, COUNT), kind, path: this.#bytes.toString('utf8', 0, length) };
   }
 
   #isQuarantined(path: string): boolean {

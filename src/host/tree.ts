@@ -36,10 +36,12 @@ export class Tree {
 
   /** Reads up to 64 KiB. `stat` is not asked, since pseudo files lie about their size. */
   read(path: string): ReadResult {
-    if (this.guard?.enter(this.path(path)) === false) return { error: 'EHUNG' };
+    const full = this.path(path);
+    if (this.guard?.foreign !== undefined) return this.#told(this.guard.foreign.read(full, buffer.length));
+    this.guard?.enter(full);
     let fd: number | undefined;
     try {
-      fd = openSync(this.path(path), 'r');
+      fd = openSync(full, 'r');
       let length = 0;
       for (;;) {
         const count = readSync(fd, buffer, length, buffer.length - length, null);
@@ -48,11 +50,16 @@ export class Tree {
         if (length === buffer.length) return { error: 'ETOOLARGE' };
       }
     } catch (error) {
-      return { error: this.#failure(error) };
+      return { error: this.#failure(errnoName(error)) };
     } finally {
       if (fd !== undefined) closeSync(fd);
       this.guard?.leave();
     }
+  }
+
+  #told(bytes: Buffer | string): ReadResult {
+    if (typeof bytes === 'string') return { error: this.#failure(bytes) };
+    return bytes.length === buffer.length ? { error: 'ETOOLARGE' } : { text: bytes.toString('utf8') };
   }
 
   /** Trimmed text, or undefined for whatever reason: for facts whose absence needs no explanation. */
@@ -62,11 +69,18 @@ export class Tree {
 
   /** The first bytes of a binary file, at most `limit` of them; undefined when it cannot be read. */
   bytes(path: string, limit: number): Buffer | undefined {
-    if (this.guard?.enter(this.path(path)) === false) return undefined;
+    const full = this.path(path);
+    if (this.guard?.foreign !== undefined) {
+      const bytes = this.guard.foreign.read(full, limit);
+      if (typeof bytes !== 'string') return bytes;
+      this.#failure(bytes);
+      return undefined;
+    }
+    this.guard?.enter(full);
     try {
-      return readStart(this.path(path), limit);
+      return readStart(full, limit);
     } catch (error) {
-      this.#failure(error);
+      this.#failure(errnoName(error));
       return undefined;
     } finally {
       this.guard?.leave();
@@ -85,7 +99,7 @@ export class Tree {
     try {
       return { names: readdirSync(this.path(path)).sort() };
     } catch (error) {
-      return { error: this.#failure(error) };
+      return { error: this.#failure(errnoName(error)) };
     }
   }
 
@@ -121,8 +135,7 @@ export class Tree {
     }
   }
 
-  #failure(error: unknown): string {
-    const name = errnoName(error);
+  #failure(name: string): string {
     if (isShortage(name)) this.shortages += 1;
     return name;
   }

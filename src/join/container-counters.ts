@@ -1,23 +1,9 @@
 import type { Allocation } from '../model/allocation.ts';
 import { type Device, isOtherDevice } from '../model/device.ts';
 import type { Value } from '../model/metric.ts';
-import type { Readings } from '../model/readings.ts';
-import type { ContainerReadings } from '../model/snapshot.ts';
-
-/** What a container was told of a device last. */
-export interface Told {
-  readonly holder: Allocation;
-  /** Those of the device. */
-  readonly readings: Readings;
-  readonly result: ContainerReadings;
-  /** For each reading of the result its place among those of the device, of which some are not the container's business. */
-  readonly places: readonly number[];
-  /** For each reading of the result its counter; undefined where it is none. */
-  readonly counters: readonly (HolderCounter | undefined)[];
-}
 
 /** One counter of one container: where it stood when the container was first seen, and what came before a reset. */
-export class HolderCounter {
+class HolderCounter {
   #base: Value;
   #last: Value;
   #carried: Value = 0;
@@ -27,8 +13,8 @@ export class HolderCounter {
     this.#last = value;
   }
 
-  /** Growth since it was first asked for. */
-  sinceFirstSeen(value: Value): Value {
+  /** Growth since the base. A counter that falls was reset, and has grown from 0 since. */
+  grownTo(value: Value): Value {
     if (value < this.#last) {
       this.#carried = add(this.#carried, subtract(this.#last, this.#base));
       this.#base = 0;
@@ -40,76 +26,73 @@ export class HolderCounter {
 
 /** The counters of one container on one device. They start at 0 and go on over a reset of the hardware's counter. */
 export class HolderCounters {
-  /** Absent before the first time. */
-  told: Told | undefined;
-  /** Number of the refresh in which it was last asked for. */
-  seenIn = 0;
+  /** Monotonic clock of the moment at which the container was first seen with the device. What came before is nobody's. */
+  readonly seenFromMs: number;
   readonly #counters = new Map<string, HolderCounter>();
   #device: Device | undefined;
+  #isCounting = false;
 
-  /** To be called before they are asked for: when the device's name has come to stand for another one, they begin anew. */
-  countAt(device: Device): void {
-    if (device === this.#device) return;
-    if (this.#device !== undefined && isOtherDevice(this.#device, device)) {
-      this.#counters.clear();
-      this.told = undefined;
-    }
-    this.#device = device;
+  constructor(seenFromMs: number) {
+    this.seenFromMs = seenFromMs;
   }
 
-  /** The counter of a series; `value` is where a new one begins. */
-  counter(series: string, value: Value): HolderCounter {
+  /** False until there was a look that began when the container was there: a look from before would give it what others moved. */
+  get isCounting(): boolean {
+    return this.#isCounting;
+  }
+
+  /**
+   * To be called before each {@link grownTo}. `readFromMs`: monotonic clock of the begin of the look that gave the values. When the device's name
+   * has come to stand for another device, the counters begin anew.
+   */
+  look(device: Device, readFromMs: number | undefined): void {
+    if (this.#device !== undefined && isOtherDevice(this.#device, device)) this.#counters.clear();
+    this.#device = device;
+    if (readFromMs !== undefined && readFromMs >= this.seenFromMs) this.#isCounting = true;
+  }
+
+  /** Growth of a series since it was first asked for. */
+  grownTo(series: string, value: Value): Value {
     let counter = this.#counters.get(series);
     if (counter === undefined) {
       counter = new HolderCounter(value);
       this.#counters.set(series, counter);
     }
-    return counter;
-  }
-
-  /** Growth of the series since it was first asked for. */
-  sinceFirstSeen(series: string, value: Value): Value {
-    return this.counter(series, value).sinceFirstSeen(value);
+    return counter.grownTo(value);
   }
 }
 
 /** {@link HolderCounters} of all holders; those of containers that are gone end with {@link sweep}. */
 export class ContainerCounters {
-  readonly #holders = new Map<string, HolderCounters>();
-  /** The one that was asked for last, by device: mostly it is asked for again. */
-  readonly #latest = new Map<string, { readonly holder: Allocation; readonly counters: HolderCounters }>();
-  #refresh = 1;
-  #seen = 0;
+  #holders = new Map<string, HolderCounters>();
+  #asked = new Map<string, HolderCounters>();
+  #awaited: ReadonlyMap<string, number> = new Map();
 
-  /** Of a container on a device. */
-  of(holder: Allocation, deviceKey: string): HolderCounters {
-    const latest = this.#latest.get(deviceKey);
-    const counters = latest?.holder === holder ? latest.counters : this.#find(holder, deviceKey);
-    if (counters.seenIn !== this.#refresh) this.#seen += 1;
-    counters.seenIn = this.#refresh;
+  /**
+   * Families with a device whose container has no base for its counters yet, as of the last {@link sweep}, and the monotonic clock from
+   * which on a look would give one.
+   */
+  get awaited(): ReadonlyMap<string, number> {
+    return this.#awaited;
+  }
+
+  /** Of a container on a device; `nowMs`: monotonic clock. */
+  of({ namespace, pod, container }: Allocation, deviceKey: string, nowMs: number): HolderCounters {
+    const key = `${namespace}/${pod}/${container}/${deviceKey}`;
+    const counters = this.#asked.get(key) ?? this.#holders.get(key) ?? new HolderCounters(nowMs);
+    this.#asked.set(key, counters);
     return counters;
   }
 
-  /** Ends one refresh: holders that were not asked for in it are forgotten. */
-  sweep(): void {
-    if (this.#seen < this.#holders.size) {
-      for (const [key, { seenIn }] of this.#holders) if (seenIn !== this.#refresh) this.#holders.delete(key);
-      for (const [key, { counters }] of this.#latest) if (counters.seenIn !== this.#refresh) this.#latest.delete(key);
-    }
-    this.#refresh += 1;
-    this.#seen = 0;
+  /** Ends one turn: holders that were not asked for in it are forgotten. */
+  sweep(awaited: ReadonlyMap<string, number>): void {
+    this.#holders = this.#asked;
+    this.#asked = new Map();
+    this.#awaited = awaited;
   }
 
   get size(): number {
     return this.#holders.size;
-  }
-
-  #find(holder: Allocation, deviceKey: string): HolderCounters {
-    const key = `${holder.namespace}/${holder.pod}/${holder.container}/${deviceKey}`;
-    const counters = this.#holders.get(key) ?? new HolderCounters();
-    this.#holders.set(key, counters);
-    this.#latest.set(deviceKey, { holder, counters });
-    return counters;
   }
 }
 

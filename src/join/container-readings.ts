@@ -1,35 +1,56 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { MetricSpec, SeriesId, Value } from '../model/metric.ts';
+import type { MetricSpec, Reading, SeriesId } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 import { Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
-import type { ContainerCounters, HolderCounters, Told } from './container-counters.ts';
+import type { ContainerCounters } from './container-counters.ts';
 import { useByHolder } from './processes.ts';
+
+/** A device, and when the look that gave its readings began. */
+export interface SeenDevice {
+  readonly state: DeviceState;
+  /** Monotonic clock; absent before the first read. */
+  readonly readFromMs: number | undefined;
+}
 
 /**
  * What each container sees of its devices. A device held by one container gives that container its readings; of a device
  * shared by several only what can be told apart: memory and utilization of their processes. A number is never given to two owners, so
- * sums over containers stay true.
+ * sums over containers stay true. `nowMs`: monotonic clock.
  */
 export function containerReadings(
-  devices: readonly DeviceState[],
+  devices: readonly SeenDevice[],
   specs: ReadonlyMap<string, MetricSpec>,
   checkpoint: readonly CheckpointEntry[],
   counters: ContainerCounters,
+  nowMs: number,
 ): readonly ContainerReadings[] {
   const result: ContainerReadings[] = [];
-  for (const state of devices) {
-    const containers = oneAllocationPerContainer(state.holders);
-    if (containers.length === 1) add(result, ownReadings(state, containers[0] as Allocation, specs, counters));
-    else if (containers.length > 1) for (const shared of sharedReadings(state, checkpoint)) add(result, shared);
+  const awaited = new Map<string, number>();
+  for (const { state, readFromMs } of devices) {
+    const [holder, ...others] = oneAllocationPerContainer(state.holders);
+    if (holder === undefined) continue;
+    if (others.length > 0) {
+      result.push(...sharedReadings(state, checkpoint));
+      continue;
+    }
+    const own = counters.of(holder, state.key, nowMs);
+    own.look(state.device, readFromMs);
+    const { family } = state.device;
+    if (!own.isCounting) awaited.set(family, Math.max(own.seenFromMs, awaited.get(family) ?? 0));
+    const readings = [...state.readings].flatMap((reading) => ownReading(reading, specs.get(reading.metric), own));
+    result.push(owned(holder, state, Readings.of(readings)));
   }
-  counters.sweep();
-  return result;
+  counters.sweep(awaited);
+  return result.filter(({ readings }) => readings.length > 0);
 }
 
-function add(result: ContainerReadings[], one: ContainerReadings): void {
-  if (one.readings.length > 0) result.push(one);
+/** A counter counts from when the container was first seen; until there is a base for it, the container has none. */
+function ownReading(reading: Reading, spec: MetricSpec | undefined, own: ReturnType<ContainerCounters['of']>): Reading[] {
+  if (spec?.container !== true) return [];
+  if (spec.type !== 'counter') return [reading];
+  return own.isCounting ? [{ ...reading, value: own.grownTo(seriesText(reading), reading.value) }] : [];
 }
 
 /** A container may hold a device by several ids (replicas) or resources: one of them names it, the same at each refresh. */
@@ -45,55 +66,6 @@ function oneAllocationPerContainer(holders: readonly Allocation[]): readonly All
 }
 
 const order = (allocation: Allocation): string => `${allocation.resource}\u0000${allocation.deviceId}`;
-
-/** What was told before, where the readings are still the same object. */
-function ownReadings(
-  state: DeviceState,
-  holder: Allocation,
-  specs: ReadonlyMap<string, MetricSpec>,
-  counters: ContainerCounters,
-): ContainerReadings {
-  const own = counters.of(holder, state.key);
-  own.countAt(state.device);
-  const before = own.told?.holder === holder ? own.told : undefined;
-  if (before?.readings === state.readings) return before.result;
-  const isSame = before?.readings.series === state.readings.series;
-  own.told = isSame ? toldAgain(before as Told, state.readings) : toldAnew(state, holder, specs, own);
-  return own.told.result;
-}
-
-/** What was told before with the values that changed. */
-function toldAgain({ holder, readings, result, places, counters }: Told, now: Readings): Told {
-  const [before, after] = [readings.values, now.values];
-  let copy: Value[] | undefined;
-  for (let at = 0; at < places.length; at += 1) {
-    const value = after[places[at] as number] as Value;
-    if (value === before[places[at] as number]) continue;
-    copy ??= result.readings.values.slice();
-    const counter = counters[at];
-    copy[at] = counter === undefined ? value : counter.sinceFirstSeen(value);
-  }
-  return { holder, readings: now, result: copy === undefined ? result : withValues(result, copy), places, counters };
-}
-
-function withValues(
-  { namespace, pod, container, resource, device, readings }: ContainerReadings,
-  values: readonly Value[],
-): ContainerReadings {
-  return { namespace, pod, container, resource, device, readings: new Readings(readings.series, values) };
-}
-
-function toldAnew(state: DeviceState, holder: Allocation, specs: ReadonlyMap<string, MetricSpec>, own: HolderCounters): Told {
-  const { readings } = state;
-  const places = readings.series.flatMap(({ metric }, at) => (specs.get(metric)?.container === true ? [at] : []));
-  const series = places.map((at) => readings.series[at] as SeriesId);
-  const given = places.map((at) => readings.values[at] as Value);
-  const counters = series.map((id, at) =>
-    specs.get(id.metric)?.type === 'counter' ? own.counter(seriesText(id), given[at] as Value) : undefined,
-  );
-  const values = given.map((value, at) => counters[at]?.sinceFirstSeen(value) ?? value);
-  return { holder, readings, result: owned(holder, state, new Readings(series, values)), places, counters };
-}
 
 function seriesText({ metric, labels }: SeriesId): string {
   return labels === undefined ? metric : `${metric}${JSON.stringify(labels)}`;

@@ -1,0 +1,47 @@
+import type { ForeignReads } from './read-guard.ts';
+
+const HEADER = 8;
+/** As much as a read of a tree asks for at most. */
+const CAPACITY = 65_536;
+const [STATE, LENGTH] = [0, 1];
+const [WAITING, DATA, ERROR] = [1, 2, 3];
+/** The owner answers within seconds. Longer than that it is gone, or the machine stood still. */
+const LONGEST_WAIT_MS = 30_000;
+
+/** Sends a request to the owner of the thread, which gives its answer with {@link answerRead} into the memory of the request. */
+export type AskRead = (path: string, limit: number, memory: SharedArrayBuffer) => void;
+
+/** A probe's thread has files read by its owner, and waits for each answer without an event loop. */
+export class IsolatedChannel implements ForeignReads {
+  readonly #ask: AskRead;
+  readonly #longestWaitMs: number;
+  #memory = new SharedArrayBuffer(HEADER + CAPACITY);
+
+  constructor(ask: AskRead, longestWaitMs = LONGEST_WAIT_MS) {
+    this.#ask = ask;
+    this.#longestWaitMs = longestWaitMs;
+  }
+
+  read(path: string, limit: number): Buffer | string {
+    const words = new Int32Array(this.#memory, 0, 2);
+    Atomics.store(words, STATE, WAITING);
+    this.#ask(path, Math.min(limit, CAPACITY), this.#memory);
+    if (Atomics.wait(words, STATE, WAITING, this.#longestWaitMs) === 'timed-out') {
+      // An answer that comes after all must not be taken for that of the next read.
+      this.#memory = new SharedArrayBuffer(HEADER + CAPACITY);
+      return 'EHUNG';
+    }
+    const answer = Buffer.from(Buffer.from(this.#memory, HEADER, Atomics.load(words, LENGTH)));
+    return Atomics.load(words, STATE) === ERROR ? answer.toString('utf8') : answer;
+  }
+}
+
+/** By the owner: bytes, or an errno name. */
+export function answerRead(memory: SharedArrayBuffer, answer: Uint8Array | string): void {
+  const words = new Int32Array(memory, 0, 2);
+  const bytes = (typeof answer === 'string' ? Buffer.from(answer) : answer).subarray(0, CAPACITY);
+  Buffer.from(memory, HEADER, CAPACITY).set(bytes);
+  Atomics.store(words, LENGTH, bytes.length);
+  Atomics.store(words, STATE, typeof answer === 'string' ? ERROR : DATA);
+  Atomics.notify(words, STATE);
+}
