@@ -78,7 +78,8 @@ rmSync(target, { recursive: true, force: true });
 // Threads and processes share no code in memory: each is built for itself.
 for (const [name, entry, plugins] of [
   ['main', 'src/cli/main.ts', [withoutBodies, lateCommonJs, withoutProbes]],
-  ['probe-worker', 'src/agent/probe-worker.ts', []],
+  ['probe-worker', 'src/supervisor/probe-worker.ts', []],
+  ['read-process', 'src/supervisor/read-process.ts', []],
   ['facts-process', 'src/agent/facts-process.ts', [lateCommonJs]],
 ]) {
   const { metafile } = await build({ ...settings, entryPoints: { [name]: entry }, plugins });

@@ -5,11 +5,11 @@ import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { createServer } from '../server/server.ts';
+import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
 import { createAgentPlugin } from './plugin.ts';
-import { supervisorProblems } from './probe-problems.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
 

@@ -1,20 +1,23 @@
+import type { JudgedDevice } from '../health/judge-device.ts';
 import { ContainerCounters } from '../join/container-counters.ts';
-import { containerReadings } from '../join/container-readings.ts';
-import { findOwners, type Owners } from '../join/owners.ts';
-import type { Resolver } from '../join/resolve.ts';
+import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
+import { findOwners } from '../join/owners.ts';
+import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
-import { type Device, deviceKey } from '../model/device.ts';
+import type { Device } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import { Readings } from '../model/readings.ts';
-import type { Snapshot } from '../model/snapshot.ts';
-import { deviceStates, type Judged, toJudged } from './judged.ts';
-import { arePlainEqual } from './plain-equal.ts';
-import { ResolverKeeper, type ResolverSettings } from './resolver-keeper.ts';
-import { type FamilyInput, type Remembered, Seating, whileRetained } from './seating.ts';
+import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { Look } from '../supervisor/family-runner.ts';
+import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
+import type { ServedDevice } from './served.ts';
 
-export interface AssembleSettings extends ResolverSettings {
+export interface AssembleSettings {
+  readonly rules: ResolveRules;
+  /** What stands behind the ids of the resources that this agent hands out. */
+  readonly served?: (known: readonly ServedDevice[]) => ServedIds;
   /** Declared metrics of all families by name. */
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
@@ -28,118 +31,143 @@ export interface Inputs {
   readonly checkpoint: readonly CheckpointEntry[];
 }
 
-export type Judge = (devices: readonly Judged[], nowMs: number) => ReadonlyMap<string, Verdict>;
+export type Judge = (devices: readonly JudgedDevice[], now: Moment) => ReadonlyMap<string, Verdict>;
 
-export interface KnownDevice {
-  readonly device: Device;
-  readonly readAtMs: number;
-  /** Present when it was missing at the end of that run. */
-  readonly missingSinceMs?: number;
-}
+const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
+const NOBODY: readonly Allocation[] = [];
 
 /**
- * Makes the snapshot: joins the latest collections with the latest allocations and has each device judged. It remembers
- * only what a single read cannot tell: which devices there were, and where the containers' counters began.
+ * Makes the snapshot: joins the latest looks with the latest allocations and has each device judged. It remembers only what a single
+ * look cannot tell: which devices there were, and where the containers' counters began.
  */
 export class Assembler {
   readonly #settings: AssembleSettings;
   readonly #judge: Judge;
   readonly #counters = new ContainerCounters();
-  readonly #seating = new Seating();
-  readonly #resolvers: ResolverKeeper;
-  #known = new Map<string, Remembered>();
-  #joined: (Pick<PodResources, 'allocations' | 'held'> & { readonly resolver: Resolver; readonly owners: Owners }) | undefined;
+  #known: ReadonlyMap<string, KnownDevice>;
+  #begunAt: Moment | undefined;
   #sequence = 0;
-  #begun: { readonly atMs: number; readonly monotonicMs: number } | undefined;
 
-  /** `known`: devices that an earlier run of the agent had; those that do not come back are missing. */
-  constructor(settings: AssembleSettings, judge: Judge, known: readonly KnownDevice[] = []) {
+  /** `before`: devices that an earlier run of the agent had; those that do not come back are missing. */
+  constructor(settings: AssembleSettings, judge: Judge, before: readonly RestoredDevice[] = []) {
     this.#settings = settings;
     this.#judge = judge;
-    this.#resolvers = new ResolverKeeper(settings);
-    for (const { device, ...times } of known.filter((one) => !known.some((other) => isLaterName(other, one))))
-      this.#known.set(deviceKey(device), { report: { device, readings: Readings.NONE, findings: [] }, ...times, monotonicMs: undefined });
+    this.#known = restored(before);
   }
 
-  /** `monotonicMs`: the same moment by the monotonic clock. */
-  assemble(inputs: Inputs, nowMs: number, monotonicMs: number = nowMs): Snapshot {
-    if (!this.#seating.renew(inputs.families)) {
-      this.#known = this.#remember(inputs, nowMs, monotonicMs);
-      this.#seating.arrange(inputs.families, this.#known);
-    }
-    const owners = this.#currentOwners(inputs.podResources);
-    this.#begun ??= { atMs: nowMs, monotonicMs };
-    const judged: Judged[] = [];
-    for (const [key, known] of this.#known) {
+  /** Families of which a container got a device and has no base for its counters yet, and from when on a look would give one. */
+  get awaited(): ReadonlyMap<string, number> {
+    return this.#counters.awaited;
+  }
+
+  /** Devices of a family that are known, missing ones included. */
+  known(family: string): readonly Device[] {
+    return [...this.#known.values()].map(({ device }) => device).filter((device) => device.family === family);
+  }
+
+  assemble({ families, podResources, checkpoint }: Inputs, now: Moment): Snapshot {
+    this.#begunAt ??= now;
+    const { specs, staleAfterMs, missingRetentionMs } = this.#settings;
+    this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
+    const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
+    const { allocations, holders } = findOwners(
+      podResources,
+      this.#resolver(),
+      (key) => this.#known.get(key)?.missingSinceMs !== undefined,
+    );
+    const holdersOf = (key: string): readonly Allocation[] => holders.get(key) ?? NOBODY;
+    const verdicts = this.#judge(
+      known.map(([key, device]) => this.#judged(key, device, holdersOf(key))),
+      now,
+    );
+    const devices = known.map(([key, device]): DeviceState => {
       // What an earlier run read is as old as it is because no agent ran: this one is given the time to read it.
-      const awaitedSinceMs = known.monotonicMs === undefined ? this.#begun.atMs : undefined;
-      const stale = monotonicMs - (known.monotonicMs ?? this.#begun.monotonicMs) >= this.#settings.staleAfterMs;
-      judged.push(toJudged(key, known, stale, awaitedSinceMs, owners.holders.get(key) ?? NOBODY));
-    }
-    const verdicts = this.#judge(judged, nowMs);
-    const devices = deviceStates(judged, verdicts);
+      const begun = this.#begunAt as Moment;
+      const isStale = (look: { readonly monotonicMs: number } | undefined): boolean =>
+        now.monotonicMs - (look ?? begun).monotonicMs >= staleAfterMs;
+      const readAtMs = wallClockOf(device.read ?? readBefore(device, begun), now);
+      const age = { isStale: isStale(device.read), isAsideStale: isStale(device.aside) };
+      return toState(key, device, verdicts.get(key) ?? UNJUDGED, holdersOf(key), age, readAtMs);
+    });
+    const seen = devices.map((state): SeenDevice => ({ state, readFromMs: this.#known.get(state.key)?.read?.startedMs }));
     return {
       sequence: ++this.#sequence,
-      takenAtMs: nowMs,
+      takenAtMs: now.nowMs,
       devices,
-      allocations: owners.allocations,
-      containerReadings: containerReadings(devices, this.#settings.specs, inputs.checkpoint, this.#counters),
-      families: inputs.families.map((family) => family.state),
-      podResources: inputs.podResources,
+      allocations,
+      containerReadings: containerReadings(seen, specs, checkpoint, this.#counters, now.monotonicMs),
+      families: families.map(({ state }) => state),
+      podResources,
     };
   }
 
-  #remember(inputs: Inputs, nowMs: number, atMs: number): Map<string, Remembered> {
-    const present = new Map<string, Remembered>();
-    const complete = new Set<string>();
-    for (const { state, latest } of inputs.families) {
-      if (latest === undefined) continue;
-      if (latest.collection.complete !== false) complete.add(state.family);
-      const { readAtMs, monotonicMs = readAtMs } = latest;
-      for (const report of latest.collection.reports) present.set(deviceKey(report.device), { report, readAtMs, monotonicMs });
-    }
-    const came = new Set([...present].filter(([key]) => !this.#known.has(key)).map(([, { report }]) => bodyOf(report.device)));
-    for (const [key, known] of this.#known) {
-      // Under another name it is not missing: udev renames HCAs when their driver is loaded anew.
-      if (present.has(key) || (known.report.device.uuid !== undefined && came.has(bodyOf(known.report.device)))) continue;
-      const unlisted = complete.has(known.report.device.family) ? { ...known, missingSinceMs: known.missingSinceMs ?? nowMs } : known;
-      const kept = whileRetained(unlisted, this.#settings.missingRetentionMs, nowMs, atMs);
-      if (kept !== undefined) present.set(key, kept);
-    }
-    return present;
+  #resolver(): Resolver {
+    const { rules, served } = this.#settings;
+    const known = [...this.#known.values()];
+    const devices = known.map(({ device }) => device);
+    return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known.map(asServed)) });
   }
 
-  /** Joined anew only when devices or allocations changed. */
-  #currentOwners(podResources: PodResources): Owners {
-    const resolver = this.#resolvers.of(this.#known);
-    const { allocations, held } = podResources;
-    const before = this.#joined;
-    const isSame = before?.resolver === resolver && arePlainEqual(before.allocations, allocations) && areEqualSets(before.held, held);
-    if (isSame) {
-      // The same lists again are then told at a glance.
-      this.#joined = { resolver, allocations, held, owners: before.owners };
-      return before.owners;
-    }
-    const isMissing = (key: string): boolean => this.#known.get(key)?.missingSinceMs !== undefined;
-    this.#joined = { resolver, allocations, held, owners: findOwners(podResources, resolver, isMissing) };
-    return this.#joined.owners;
+  #judged(
+    key: string,
+    { device, read, aside, isUnread, missingSinceMs, readBeforeMs }: KnownDevice,
+    holders: readonly Allocation[],
+  ): JudgedDevice {
+    const isAwaited = read === undefined && readBeforeMs !== undefined;
+    return {
+      key,
+      device,
+      ...(read === undefined ? {} : { read: { findings: read.findings, atMs: read.readAtMs, monotonicMs: read.monotonicMs } }),
+      ...(aside === undefined ? {} : { aside: { findings: aside.findings, atMs: aside.readAtMs, monotonicMs: aside.monotonicMs } }),
+      isUnread,
+      ...(isAwaited ? { awaitedSinceMs: (this.#begunAt as Moment).nowMs } : {}),
+      ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
+      holders,
+    };
   }
 }
 
-function areEqualSets(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
-  if (a === b) return true;
-  if (a.size !== b.size) return false;
-  for (const item of a) if (!b.has(item)) return false;
-  return true;
+const asServed = ({ device, missingSinceMs }: KnownDevice): ServedDevice =>
+  missingSinceMs === undefined ? { device } : { device, missingSinceMs };
+
+/** Smaller differences between the clocks are drift. */
+const CLOCK_STEP_MS = 1_000;
+
+/** When a look was made, by the wall clock as it is set now. */
+function wallClockOf({ readAtMs, monotonicMs }: Pick<Look, 'readAtMs' | 'monotonicMs'>, now: Moment): number {
+  const atMs = now.nowMs - (now.monotonicMs - monotonicMs);
+  return Math.abs(atMs - readAtMs) > CLOCK_STEP_MS ? atMs : readAtMs;
 }
 
-function isLaterName(a: KnownDevice, b: KnownDevice): boolean {
-  return a.readAtMs > b.readAtMs && b.device.uuid !== undefined && bodyOf(a.device) === bodyOf(b.device);
+/**
+ * The monotonic clock of an earlier run of the agent is not known; at the start of this one the wall clock told the age. A time to come is
+ * one of a clock that was set back since.
+ */
+function readBefore({ readBeforeMs: beforeMs = 0 }: KnownDevice, begun: Moment): Pick<Look, 'readAtMs' | 'monotonicMs'> {
+  const readBeforeMs = Math.min(beforeMs, begun.nowMs);
+  return { readAtMs: readBeforeMs, monotonicMs: begun.monotonicMs - (begun.nowMs - readBeforeMs) };
 }
 
-/** What stays of a device when it gets another name. */
-function bodyOf({ family, kind, uuid, pciAddress }: Device): string {
-  return [family, kind, uuid, pciAddress].join('\u0003');
+function toState(
+  key: string,
+  { device, read, aside, missingSinceMs }: KnownDevice,
+  verdict: Verdict,
+  holders: readonly Allocation[],
+  { isStale, isAsideStale }: { readonly isStale: boolean; readonly isAsideStale: boolean },
+  readAtMs: number,
+): DeviceState {
+  const isPresent = missingSinceMs === undefined;
+  const isCurrent = !isStale && isPresent;
+  const own = isCurrent && read !== undefined ? read.readings : Readings.NONE;
+  return {
+    key,
+    device,
+    readings: aside === undefined || isAsideStale || !isPresent ? own : Readings.of([...own, ...aside.readings]),
+    processes: isCurrent ? (read?.processes ?? []) : [],
+    verdict,
+    holders,
+    readAtMs,
+    ...(isPresent ? {} : { missingSinceMs }),
+    stale: isStale,
+  };
 }
-
-const NOBODY: readonly Allocation[] = [];

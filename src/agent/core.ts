@@ -7,14 +7,16 @@ import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import { FamilyRunner } from '../supervisor/family-runner.ts';
+import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
+import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
+import { Surroundings } from '../supervisor/surroundings.ts';
 import { Assembler } from './assemble.ts';
 import type { HealthKeeper } from './health.ts';
-import { ProbeRunner } from './probe-runner.ts';
 import { ProblemLog } from './problem-log.ts';
 import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
-import { Surroundings } from './surroundings.ts';
 
 /** While something else is being read, inputs that arrive within this time go into one snapshot. */
 const SETTLE_MS = 20;
@@ -22,15 +24,25 @@ const SETTLE_MS = 20;
 const WAKE_SPACING_MS = 100;
 const CLOSE_GRACE_MS = 1_000;
 
+/** What stands between the core and the operating system's threads and processes. */
+export interface CoreParts {
+  readonly start: StartThread;
+  readonly isolated: ReadProcess;
+}
+
 /** Probes, kubelet and store, without the clockwork that drives them and the outputs that read them. */
 export class AgentCore {
   readonly store = new Store();
   readonly poller: PodResourcesPoller;
-  readonly runners: readonly ProbeRunner[];
+  readonly runners: readonly FamilyRunner[];
   readonly #clock: Clock;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
-  readonly #wakes = new Map<ProbeRunner, () => void>();
+  readonly #wakes = new Map<FamilyRunner, () => void>();
+  readonly #isolated: ReadProcess;
+  /** For containers seen since when each family was read last outside of its interval. */
+  readonly #readFor = new Map<FamilyRunner, number>();
+  readonly #health: HealthKeeper;
   readonly #checkpointReader: CheckpointReader;
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
@@ -39,8 +51,11 @@ export class AgentCore {
   /** Questions to the kubelet that are part of a refresh under way. */
   #asking = 0;
 
-  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock) {
+  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts) {
     this.#clock = clock;
+    this.#health = health;
+    const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
+    this.#isolated = isolated;
     this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
@@ -51,17 +66,29 @@ export class AgentCore {
       families.flatMap(({ traces = [] }) => traces),
     );
     this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
-    this.runners = settings.families.map(({ family, options }): ProbeRunner => {
-      const runner: ProbeRunner = new ProbeRunner(
-        { family: family.name, options, roots: settings.roots, timeoutMs: settings.refresh.timeout },
-        clock,
+    const known = health.known();
+    this.runners = settings.families.map(({ family, options }): FamilyRunner => {
+      const runner: FamilyRunner = new FamilyRunner(
         {
-          renewed: (name) => health.renewed(name),
-          changed,
-          wake: () => this.#refreshSoon(runner),
-          crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
+          family: family.name,
+          options,
+          roots: settings.roots,
+          timeoutMs: settings.refresh.timeout,
+          hung: health.hung(family.name),
+          isExpected: known.some(({ device }) => device.family === family.name),
         },
-        () => surroundings.look(),
+        {
+          clock,
+          isolated,
+          start,
+          events: {
+            changed,
+            wake: () => this.#refreshSoon(runner),
+            crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
+          },
+          look: () => surroundings.look(),
+          known: () => this.#assembler.known(family.name),
+        },
       );
       return runner;
     });
@@ -74,9 +101,11 @@ export class AgentCore {
         missingRetentionMs: settings.device['missing-retention'],
       },
       health.judge,
-      health.known(),
+      known,
     );
     health.onDue(() => this.assemble());
+    // What an earlier run knew holds until it is read again, and is served at once.
+    if (known.length > 0) this.assemble();
   }
 
   /** Reads everything once; resolves when each part has answered or was given up. */
@@ -97,15 +126,17 @@ export class AgentCore {
     this.#isBehind = false;
     const snapshot = this.#assembler.assemble(
       {
-        families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest() })),
+        families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest(), isBlind: runner.isBlind })),
         podResources: this.poller.current(),
         checkpoint: this.#checkpoint,
       },
-      this.#clock.now(),
-      this.#clock.monotonic(),
+      { nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() },
     );
+    this.#health.hangs(Object.fromEntries(this.runners.map(({ family, hung }) => [family, hung])));
     this.#problems.update(snapshot);
     this.store.publish(snapshot);
+    // A container's counters begin at a look that began after it was seen: the sooner that is, the less is lost.
+    for (const runner of this.runners) this.#readForHolders(runner);
   }
 
   /** False when a thread is stuck in the kernel, so that the process cannot end by itself. */
@@ -114,6 +145,7 @@ export class AgentCore {
     for (const cancel of this.#wakes.values()) cancel();
     this.poller.close();
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
+    this.#isolated.close();
     this.#cancelAssembly?.();
     return ended.every(Boolean);
   }
@@ -140,7 +172,15 @@ export class AgentCore {
     return this.#asking > 0 || this.runners.some((runner) => runner.isReading);
   }
 
-  #refreshSoon(runner: ProbeRunner): void {
+  /** Once for each moment at which containers were first seen, whatever comes of it. */
+  #readForHolders(runner: FamilyRunner): void {
+    const seenFromMs = this.#assembler.awaited.get(runner.family) ?? Number.NEGATIVE_INFINITY;
+    if (seenFromMs <= (this.#readFor.get(runner) ?? Number.NEGATIVE_INFINITY)) return;
+    if (!runner.isReading) this.#readFor.set(runner, seenFromMs);
+    this.#refreshSoon(runner);
+  }
+
+  #refreshSoon(runner: FamilyRunner): void {
     if (this.#wakes.has(runner)) return;
     const cancel = this.#clock.after(WAKE_SPACING_MS, () => {
       this.#wakes.delete(runner);

@@ -1,6 +1,5 @@
 import { createHealthEngine, type HealthEngine } from '../health/engine.ts';
 import { createJournal, type Journal } from '../health/journal.ts';
-import type { JudgedDevice } from '../health/judge-device.ts';
 import type { HealthMemory } from '../health/memory.ts';
 import type { HealthPolicy } from '../health/policy.ts';
 import { createStateFile, type StateFile } from '../health/state-file.ts';
@@ -8,12 +7,11 @@ import type { Clock } from '../host/clock.ts';
 import { Tree } from '../host/tree.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { HungStep } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
-import type { Verdict } from '../model/health.ts';
-import type { Judge, KnownDevice } from './assemble.ts';
+import type { Judge } from './assemble.ts';
 import { healthPolicy } from './health-policy.ts';
-import type { Judged } from './judged.ts';
-import { PatientAlarm } from './patient-alarm.ts';
+import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
 
 /** The health engine with its policy, its memory on disk, its log lines and its sense of time. */
@@ -23,26 +21,32 @@ export class HealthKeeper {
   readonly #journal: Journal;
   readonly #clock: Clock;
   #lookAgain = (): void => {};
-  readonly #check: PatientAlarm;
+  #cancelCheck = (): void => {};
+  #isClosed = false;
+  #written: Promise<void> = Promise.resolve();
+  /** Steps that hang, by family. */
+  #hung: Hangs;
 
-  private constructor(policy: HealthPolicy, engine: HealthEngine, journal: Journal, clock: Clock) {
+  private constructor(
+    policy: HealthPolicy,
+    engine: HealthEngine,
+    file: StateFile | undefined,
+    hung: Hangs,
+    clock: Clock,
+    logger: Logger,
+    path: string,
+  ) {
     this.policy = policy;
     this.engine = engine;
-    this.#journal = journal;
+    this.#hung = hung;
     this.#clock = clock;
-    this.#check = new PatientAlarm(clock, () => this.#lookAgain());
-  }
-
-  /** Reads what an earlier run of this boot left. `isLasting` is false for one reading, which leaves nothing behind. */
-  static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthKeeper> {
-    const policy = policyOf(settings, logger);
-    const path = isLasting ? settings.state.file : '';
-    const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings) });
-    const state = await rememberedState(file, path, logger);
-    const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
     const changes = createChangeLog(logger);
-    const journal = createJournal({
-      engine,
+    this.#journal = createJournal({
+      engine: {
+        hasNews: () => engine.hasNews(),
+        announce: (throughId) => engine.announce(throughId),
+        state: () => ({ ...engine.state(), hung: this.#hung }),
+      },
       clock,
       announced: (event) => tell(logger, event),
       ...(file === undefined ? {} : { file }),
@@ -52,18 +56,34 @@ export class HealthKeeper {
           error === undefined ? [] : [{ key: path, message: 'the health state cannot be kept over a restart', fields: { path, error } }],
         ),
     });
-    return new HealthKeeper(policy, engine, journal, clock);
+  }
+
+  /** Reads what an earlier run of this boot left. `isLasting` is false for one reading, which leaves nothing behind. */
+  static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthKeeper> {
+    const policy = policyOf(settings, logger);
+    const path = isLasting ? settings.state.file : '';
+    const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings) });
+    const state = await rememberedState(file, path, logger);
+    const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
+    return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path);
   }
 
   /** Devices that an earlier run knew, of the families that this one reads. */
-  known(): readonly KnownDevice[] {
+  known(): readonly RestoredDevice[] {
     const known = this.engine.knownDevices().filter(({ device }) => this.policy.specs.has(device.family));
     return known.map(({ readAtMs = 0, ...device }) => ({ ...device, readAtMs }));
   }
 
-  /** The probe of that family was started anew. */
-  renewed(family: string): void {
-    this.engine.renewed(family);
+  /** Steps of a family that hung when an earlier run of the agent ended. */
+  hung(family: string): readonly HungStep[] {
+    return this.#hung[family] ?? [];
+  }
+
+  /** Takes note of the steps that hang now, so that a later run of the agent tries them last. */
+  hangs(hung: Hangs): void {
+    const isSame = JSON.stringify(hung) === JSON.stringify(this.#hung);
+    this.#hung = hung;
+    if (!isSame) this.#written = this.#journal.save();
   }
 
   /** `look` is called when a verdict can change by time alone. */
@@ -71,32 +91,29 @@ export class HealthKeeper {
     this.#lookAgain = look;
   }
 
-  readonly judge: Judge = (devices: readonly Judged[], nowMs: number): ReadonlyMap<string, Verdict> => {
-    const judgement = this.engine.judge(
-      {
-        devices: devices.some(({ awaitedSinceMs }) => awaitedSinceMs !== undefined) ? devices.map(brought) : devices,
-        monotonicMs: this.#clock.monotonic(),
-      },
-      nowMs,
-    );
-    void this.#journal.record(judgement, nowMs);
-    if (judgement.nextCheckMs === undefined) this.#check.unset();
-    else this.#check.set(judgement.nextCheckMs - nowMs);
+  readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
+    const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
+    this.#written = this.#journal.record(judgement, nowMs);
+    this.#cancelCheck();
+    if (judgement.nextCheckMs !== undefined && !this.#isClosed) {
+      this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#lookAgain());
+    }
     return judgement.verdicts;
   };
 
+  /** Resolves when all that was judged is on disk, or could not be put there. */
+  written(): Promise<void> {
+    return this.#written;
+  }
+
   async close(): Promise<void> {
-    this.#check.close();
+    this.#isClosed = true;
+    this.#cancelCheck();
     await this.#journal.close();
   }
 }
 
-/** Without the time of a reading there is nothing to judge by, and everything that was known is kept. */
-function brought(judged: Judged): JudgedDevice {
-  if (judged.awaitedSinceMs === undefined) return judged;
-  const { readAtMs: _, ...device } = judged;
-  return device;
-}
+type Hangs = Readonly<Record<string, readonly HungStep[]>>;
 
 function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   const { policy, problems } = healthPolicy(settings);

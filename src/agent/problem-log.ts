@@ -2,7 +2,7 @@ import type { ChangeLog, Trouble } from '../log/changes.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { supervisorProblems } from './probe-problems.ts';
+import { supervisorProblems } from '../supervisor/problems.ts';
 
 /** Says each problem of a snapshot once when it begins and once when it ends, with its remedy. */
 export class ProblemLog {

@@ -1,5 +1,4 @@
 import { stringify } from 'yaml';
-import { supervisorProblems } from '../agent/probe-problems.ts';
 import { renderConfiguration, renderErrors } from '../config/reference.ts';
 import { createRegistry } from '../config/registry.ts';
 import { optionSections } from '../config/sections.ts';
@@ -8,6 +7,7 @@ import { OWN_CONDITIONS } from '../health/own-conditions.ts';
 import { createPolicy, type HealthPolicy } from '../health/policy.ts';
 import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../metrics/reference.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import { supervisorProblems } from '../supervisor/problems.ts';
 import { policyReference } from './policy-text.ts';
 
 /** The pages below `docs/` that are written from declarations, by path. */

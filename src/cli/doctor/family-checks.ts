@@ -1,11 +1,12 @@
 import { refreshOptions } from '../../agent/options.ts';
-import { supervisorProblems } from '../../agent/probe-problems.ts';
-import { ProbeRunner } from '../../agent/probe-runner.ts';
 import { systemClock } from '../../host/clock.ts';
 import { pathOptions } from '../../host/options.ts';
 import { Tree } from '../../host/tree.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
+import { FamilyRunner } from '../../supervisor/family-runner.ts';
+import { IsolatedReads } from '../../supervisor/isolated-reads.ts';
+import { supervisorProblems } from '../../supervisor/problems.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 import { hardwareOnBus } from './hardware.ts';
 
@@ -23,15 +24,15 @@ async function checkFamily(family: DeviceFamily, { configuration, stuck }: Check
   const options = configuration.section(section, family.options);
   const { timeout } = configuration.section('refresh', refreshOptions);
   const crashes: string[] = [];
-  const runner = new ProbeRunner({ family: family.name, options, roots, timeoutMs: timeout }, systemClock, {
-    changed: () => {},
-    wake: () => {},
-    crashed: (_family, message) => crashes.push(message),
-  });
+  const isolated = new IsolatedReads(systemClock);
+  const events = { changed() {}, wake() {}, crashed: (_family: string, message: string) => void crashes.push(message) };
+  const settings = { family: family.name, options, roots, timeoutMs: timeout };
+  const runner = new FamilyRunner(settings, { clock: systemClock, isolated, events });
   await runner.refresh();
   const collection = runner.latest()?.collection;
   const { problems } = runner.state();
   if (!(await runner.close(CLOSE_GRACE_MS))) stuck();
+  isolated.close();
   return judgeFamily(family, collection, problems, hardwareOnBus(new Tree(roots.sysfs), family.signs ?? []));
 }
 

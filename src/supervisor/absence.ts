@@ -19,17 +19,23 @@ export class Absence {
   readonly #clock: Clock;
   readonly #look: () => string;
   #emptyRuns = 0;
-  #isKnown = false;
+  #isKnown: boolean;
   #restMs = REST_MS.first;
   #restUntilMs = 0;
   /** What the surroundings were before the last run. */
   #surroundings = '';
   #before = '';
 
-  /** `look` tells what a driver or hardware that comes would change. */
-  constructor(clock: Clock, look: () => string) {
+  /** `look` tells what a driver or hardware that comes would change. `isKnown`: the family had devices before. */
+  constructor(clock: Clock, look: () => string, isKnown: boolean) {
     this.#clock = clock;
     this.#look = look;
+    this.#isKnown = isKnown;
+  }
+
+  /** Whether the family has, or ever had, devices on this node. */
+  get isKnown(): boolean {
+    return this.#isKnown;
   }
 
   /** To be called when a run begins: what comes during the run, and may not be seen by it, then ends the rest. */
@@ -38,14 +44,14 @@ export class Absence {
   }
 
   /** Takes note of what a run found. True when the thread is not needed for a while. */
-  saw({ reports, problems, complete }: Collection): boolean {
+  saw({ reports, problems, listing }: Collection): boolean {
     if (reports.length > 0) this.#isKnown = true;
     if (this.#before !== this.#surroundings) {
       this.#emptyRuns = 0;
       this.#restMs = REST_MS.first;
     }
     this.#surroundings = this.#before;
-    this.#emptyRuns = this.#isKnown || problems.length > 0 || complete === false ? 0 : this.#emptyRuns + 1;
+    this.#emptyRuns = this.#isKnown || problems.length > 0 || listing === 'partial' ? 0 : this.#emptyRuns + 1;
     const isAbsent = this.#emptyRuns >= EMPTY_RUNS;
     this.#restUntilMs = isAbsent ? this.#clock.monotonic() + this.#restMs : 0;
     if (isAbsent) this.#restMs = Math.min(REST_GROWTH * this.#restMs, REST_MS.longest);

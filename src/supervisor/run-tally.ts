@@ -25,13 +25,13 @@ export class RunTally {
     this.#lastSuccessMs = atMs;
   }
 
-  crashed(): void {
+  /** A run came to nothing. */
+  failed(): void {
     this.#count(false);
   }
 
-  /** Passed its deadline. */
-  givenUp(): void {
-    this.#count(false);
+  /** A run was given up. Another one may have begun in its place. */
+  abandoned(): void {
     this.#abandoned += 1;
   }
 

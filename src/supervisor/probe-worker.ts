@@ -1,0 +1,52 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../host/clock.ts';
+import { createHost } from '../host/host.ts';
+import { IsolatedChannel } from '../host/isolated-channel.ts';
+import { ReadGuard } from '../host/read-guard.ts';
+import { familyLoaders } from '../probes/families.ts';
+import type { Probe } from '../probes/family.ts';
+import { CollectionEncoder } from './collection-codec.ts';
+import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
+import { lookOf } from './probe-look.ts';
+
+/** The thread of one family: builds its probe once and reads when told to. */
+async function run(start: WorkerStart): Promise<void> {
+  const port = parentPort;
+  const load = familyLoaders[start.family];
+  if (port === null || load === undefined) throw new Error(`no such device family: ${start.family}`);
+  const tell = (message: FromWorker): void => port.postMessage(message);
+  const guard = new ReadGuard(start.quarantined, start.guard);
+  if (start.isIsolated) guard.foreign = new IsolatedChannel((path, limit, memory) => tell({ type: 'read', path, limit, memory }));
+  const children = {
+    started: (pid: number): void => tell({ type: 'child-started', pid }),
+    ended: (pid: number): void => tell({ type: 'child-ended', pid }),
+  };
+  const family = await load();
+  const host = createHost(start.roots, systemClock, { children, guard, known: start.known });
+  const probe = family.createProbe(host, start.options as never);
+  const encoder = new CollectionEncoder();
+  const unwatch = probe.watch?.(() => tell({ type: 'wake' }));
+
+  port.on('message', (message: ToWorker) => {
+    if (message.type === 'read-directly') guard.foreign = undefined;
+    else if (message.type === 'collect') void collect(message.run);
+    else void close(probe, unwatch).finally(() => port.close());
+  });
+
+  async function collect(run: number): Promise<void> {
+    const startedMs = performance.now();
+    try {
+      const collection = encoder.encode(await lookOf(probe, host));
+      tell({ type: 'collected', run, collection, durationMs: performance.now() - startedMs });
+    } catch (error) {
+      tell({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+    }
+  }
+}
+
+async function close(probe: Probe, unwatch: (() => void) | undefined): Promise<void> {
+  unwatch?.();
+  await probe.close?.();
+}
+
+await run(workerData as WorkerStart);

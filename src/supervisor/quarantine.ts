@@ -1,0 +1,32 @@
+import { basename } from 'node:path';
+import { pciAddressOf } from '../host/pci.ts';
+import type { Tree } from '../host/tree.ts';
+import type { Collection } from '../model/collection.ts';
+import type { Device } from '../model/device.ts';
+
+/**
+ * A collection without what was read of devices in whose directories a step hangs: what little could be read of them is no basis for a
+ * judgement. What other sources told of them stays. The collection is then not complete, so that they grow stale instead of missing.
+ */
+export function leaveOut(collection: Collection, directories: Iterable<string>, sys: Tree): Collection {
+  const names = new Set<string>();
+  for (const directory of directories) names.add(nameIn(directory, collection, sys));
+  if (names.size === 0) return collection;
+  const reports = collection.reports.flatMap((report) => {
+    if (!namesOf(report.device).some((name) => names.has(name))) return [report];
+    const { read: _, ...rest } = report;
+    return [rest];
+  });
+  return { ...collection, reports, listing: 'partial' };
+}
+
+/** A directory that has no device's name, such as that of a hardware monitor, belongs to the PCI function that it lies below. */
+function nameIn(directory: string, { reports }: Collection, sys: Tree): string {
+  const name = basename(directory);
+  if (reports.some(({ device }) => namesOf(device).includes(name)) || !directory.startsWith(`${sys.root}/`)) return name;
+  return pciAddressOf(sys, directory.slice(sys.root.length + 1)) ?? name;
+}
+
+function namesOf(device: Device): readonly string[] {
+  return device.pciAddress === undefined ? [device.id, ...device.aliases] : [device.id, device.pciAddress, ...device.aliases];
+}
