@@ -3,7 +3,6 @@ import { addMemoryBanks } from './alveo-memory.ts';
 import type { BoardFiles } from './board-files.ts';
 import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
-import type { Survey } from './survey.ts';
 import { parseCount, parseFlag } from './values.ts';
 
 /** `level` of a firewall that has not tripped: minus one, printed unsigned. */
@@ -13,19 +12,21 @@ const NO_LEVEL = 18_446_744_073_709_551_615n;
  * Files of the management function; gives the number of its device node. Never opened: `error`, which a read clears, and the
  * files that send a command to the controller.
  */
-export function addManagement(facts: Facts, survey: Survey, id: string, files: BoardFiles): number | undefined {
+export function addManagement(facts: Facts, id: string, files: BoardFiles): number | undefined {
   addFirewall(facts, files);
   const isRecovery = files.value('recovery', parseFlag);
   if (isRecovery !== undefined) {
     const message = isRecovery ? 'the board booted its recovery image' : 'the board booted its own image';
     facts.find('RecoveryImage', isRecovery, isRecovery ? 'RecoveryBooted' : 'DefaultBooted', message, { instance: 'management' });
   }
-  const isOffline = files.value('dev_offline', (text) => parseInteger(text)) === 1;
-  facts.find('Reconfiguring', isOffline, isOffline ? 'Offline' : 'Idle', `the management function is ${isOffline ? 'offline' : 'online'}`, {
-    instance: 'management',
-  });
+  const offline = files.value('dev_offline', (text) => parseInteger(text));
+  if (offline !== undefined) {
+    const [isOffline, word] = offline === 1 ? [true, 'offline'] : [false, 'online'];
+    const message = `the management function is ${word}`;
+    facts.find('Reconfiguring', isOffline, isOffline ? 'Offline' : 'Idle', message, { instance: 'management' });
+  }
   // The user function tells the same counters where there is one.
-  if (id === files.directory.split('/').at(-1)) addMemoryBanks(facts, survey, id, files, 'm');
+  if (id === files.directory.split('/').at(-1)) addMemoryBanks(facts, files, 'm');
   return files.value('instance', parseInteger);
 }
 

@@ -53,7 +53,7 @@ function judgeFpga(facts: Facts, memory: ProbeMemory, id: string, value: number)
   const instance = 'fpga_temp';
   if (isCritical) facts.find('OverTemperature', true, 'AboveCritical', message, { instance });
   else if (isWarm) facts.find('OverTemperature', true, 'AboveWarning', message, { instance, severity: 'degraded' });
-  else facts.find('OverTemperature', false, 'Normal', message, { instance });
+  else facts.find('OverTemperature', isCritical === false && isWarm === false ? false : 'unknown', 'Normal', message, { instance });
 }
 
 function addHeartbeat(facts: Facts, files: BoardFiles): void {

@@ -31,7 +31,8 @@ export function addUserFunction(facts: Facts, survey: Survey, id: string, files:
   const isResetting = ready.error === 'ENOENT' && offline === undefined;
   const isOffline = offline === 1;
   const reason = isResetting ? 'ResetRunning' : isOffline ? 'Offline' : 'Idle';
-  facts.find('Reconfiguring', isResetting || isOffline, reason, offlineMessage(isResetting, isOffline), { instance: 'user' });
+  if (isResetting || offline !== undefined)
+    facts.find('Reconfiguring', isResetting || isOffline, reason, offlineMessage(isResetting, isOffline), { instance: 'user' });
   if (isResetting) return { pids: [], isResetting };
   const loaded = files.value('xclbinuuid', (text) => ({ id: parseLoaded(text) }))?.id;
   facts.add(metrics.reconfigurations, survey.memory.changes(`${id}/loaded`, loaded));
@@ -39,7 +40,7 @@ export function addUserFunction(facts: Facts, survey: Survey, id: string, files:
   const kds = files.value('kdsstat', parseKdsStat) ?? { pids: [] };
   addUse(facts, kds, files);
   addClocks(facts, survey, id, files);
-  addMemoryBanks(facts, survey, id, files, 'u');
+  addMemoryBanks(facts, files, 'u');
   return { ...readIdentity(files), pids: kds.pids, ...(loaded !== undefined && { loaded }) };
 }
 

@@ -48,10 +48,11 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   const facts = new Facts();
   const pci = readPciFacts(host.sys, user ?? (management as string));
   const presence: PciPresence = addPcie(facts, survey, pci.address);
-  if (user === undefined && id !== management) addLostUser(facts, survey, id);
+  if (user !== undefined) facts.find('FunctionLost', false, 'UserFunctionThere', `the user function ${user} is there`);
+  else if (id !== management) addLostUser(facts, survey, id);
   const filesOf = (address: string): BoardFiles => new BoardFiles(host.sys, `bus/pci/devices/${address}`, id, survey.problems);
   const read: UserRead = presence === 'readable' && user !== undefined ? addUserFunction(facts, survey, id, filesOf(user)) : { pids: [] };
-  const instance = presence === 'readable' && management !== undefined ? addManagement(facts, survey, id, filesOf(management)) : undefined;
+  const instance = presence === 'readable' && management !== undefined ? addManagement(facts, id, filesOf(management)) : undefined;
   if (presence === 'readable') addBoardFacts(facts, survey, id, { user, management }, read);
   const processes = read.pids.map((pid) => ({ pid, ...parseCgroup(host.proc.text(`${pid}/cgroup`) ?? '') }));
   return facts.report(describe(survey, { id, pci, management, instance, read }), processes);

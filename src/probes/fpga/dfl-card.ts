@@ -48,7 +48,8 @@ export function readDflCard(survey: Survey, board: DflBoard): CardRead {
     attributes: { ...attributes, stack: board.layout.stack, nodes: board.ports.map(({ name }) => `/dev/${name}`).join(',') },
   };
   const faults = facts.outOfService(true);
-  const isDoubtful = presence === 'asleep' || facts.outOfService('unknown').length > 0;
+  const isCleared = facts.findings.some(({ type, status }) => type === 'FatalError' && status === false);
+  const isDoubtful = presence === 'asleep' || facts.outOfService('unknown').length > 0 || (board.engines.length > 0 && !isCleared);
   const { compatId, isDead } = loaded;
   return { report: facts.report(device), presence, faults, isDoubtful, isDead, ...(compatId !== undefined && { compatId }) };
 }

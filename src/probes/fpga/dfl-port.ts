@@ -138,7 +138,9 @@ function addSetPortErrors(facts: Facts, mask: bigint, revision: number | undefin
 }
 
 /** What takes the board out takes its ports out, and stays known while the board cannot tell. */
-function addCardFault(facts: Facts, { faults, isDoubtful }: CardRead): void {
+function addCardFault(facts: Facts, { faults, isDoubtful, report }: CardRead): void {
+  // The policy judges counters: it is given them for the port, too.
+  facts.findings.push(...(report.read?.findings ?? []).filter(({ type }) => type === 'AerFatal'));
   if (faults.length > 0) facts.find('CardFault', true, 'CardHasFatalCondition', `the board has ${faults.join(', ')}`);
   else if (isDoubtful) facts.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not tell whether it has a fault');
   else facts.find('CardFault', false, 'CardGood', 'the board has no fault that takes it out');

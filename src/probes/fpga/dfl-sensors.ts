@@ -139,11 +139,11 @@ function addControllerState(facts: Facts, { sensors, failuresInARow }: Sweep): v
   const status = isStalled ? true : failuresInARow > 0 ? 'unknown' : false;
   const message = failuresInARow === 0 ? 'the sensors of the board controller answer' : 'no sensor of the board controller answers';
   if (sensors.length > 0) facts.find('BmcStalled', status, failuresInARow === 0 ? 'Alive' : 'NoSensorAnswers', message);
-  if (sensors.some(({ error }) => error === 'EBUSY')) {
-    facts.find('UpdateRunning', true, 'SensorsLocked', 'the board controller refuses its sensors while it is updated', {
-      instance: 'sensors',
-    });
-  }
+  const instance = { instance: 'sensors' };
+  if (sensors.some(({ error }) => error === 'EBUSY'))
+    facts.find('UpdateRunning', true, 'SensorsLocked', 'the board controller refuses its sensors while it is updated', instance);
+  else if (sensors.some(({ value }) => value !== undefined))
+    facts.find('UpdateRunning', false, 'Idle', 'the sensors are not locked', instance);
 }
 
 /** Firmware version of the board controller, from a directory above its monitor. */

@@ -1,6 +1,6 @@
 import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
-import type { Finding } from '../../model/health.ts';
+import type { Finding, StatusFinding } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
 import { Readings } from '../../model/readings.ts';
 import { allConditions, type ConditionName, type conditions } from './conditions.ts';
@@ -26,12 +26,12 @@ export class Facts {
 
   find<T extends ConditionName>(
     type: T,
-    status: Finding['status'],
+    status: StatusFinding['status'],
     reason: ReasonOf<T>,
     message: string,
-    more: Omit<Finding, 'type' | 'status' | 'reason' | 'message'> = {},
+    more: Pick<StatusFinding, 'instance' | 'severity' | 'remedy'> = {},
   ): void {
-    this.findings.push({ type, reason, message, ...more, ...(status !== undefined && { status }) });
+    this.findings.push({ type, status, reason, message, ...more });
   }
 
   /** For class `rate`: the policy judges the growth. */
@@ -51,6 +51,6 @@ export class Facts {
   report(device: Device, processes?: readonly DeviceProcess[]): DeviceReport {
     const readings = Readings.of(this.readings);
     const { findings } = this;
-    return processes === undefined ? { device, readings, findings } : { device, readings, findings, processes };
+    return { device, read: processes === undefined ? { readings, findings } : { readings, findings, processes } };
   }
 }

@@ -57,18 +57,11 @@ export class ProbeMemory {
     return this.#count(key, before !== undefined && name !== undefined && before !== name);
   }
 
-  /** A level with hysteresis: on from `on`, off below `off`, in between as it was. */
-  isAbove(key: string, value: number, on: number, off: number): boolean {
-    const isOn = value >= on || (value >= off && this.#levels.get(key) === true);
-    this.#levels.set(key, isOn);
+  /** A level with hysteresis: on from `on`, off below `off`, in between as it was; undefined where that is not known. */
+  isAbove(key: string, value: number, on: number, off: number): boolean | undefined {
+    const isOn = value >= on ? true : value < off ? false : this.#levels.get(key);
+    if (isOn !== undefined) this.#levels.set(key, isOn);
     return isOn;
-  }
-
-  /** Whether a counter stands above where it stood at first sight; one that shrank was reset, and begins anew. */
-  hasGrown(key: string, value: number): boolean {
-    const base = this.#counts.get(key);
-    if (base === undefined || value < base) this.#counts.set(key, value);
-    return base !== undefined && value > base;
   }
 
   /** How often in a row something failed, this time included. */

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { doesPciFunctionAnswer, isAsleepState } from '../../host/pcie.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
 import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
@@ -10,6 +11,8 @@ export type PciPresence = 'readable' | 'asleep' | 'gone';
 /** Everything about the PCIe side of one physical function, and whether its driver's files may be read. */
 export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address: string): PciPresence {
   const answers = doesPciFunctionAnswer(sys, address);
+  const driver = sys.link(`bus/pci/devices/${address}/driver`);
+  if (driver !== undefined) addDriver(facts, basename(driver));
   if (answers === false) {
     facts.findings.push(...pcieErrorFindings({ link: { isAsleep: false }, aer: { errors: [], totals: {} }, answers }));
     return 'gone';

@@ -14,11 +14,25 @@ import { makeSurvey, type Survey } from './survey.ts';
 
 export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
   const memory = new ProbeMemory(host.clock);
-  return { collect: () => collect(makeSurvey(host, options, memory)) };
+  return {
+    collect() {
+      const { shortages } = host.sys;
+      const collection = collect(makeSurvey(host, options, memory));
+      if (host.sys.shortages === shortages) return collection;
+      // Without descriptors it is not known which values are missing.
+      return { ...collection, reports: collection.reports.map(({ device }) => ({ device })) };
+    },
+  };
 }
+
+const BUS = 'bus/pci/devices';
 
 /** Each stack finds its own boards; what is left over on the bus has no driver that tells anything. */
 function collect(survey: Survey): Collection {
+  const { error } = survey.host.sys.listing(BUS);
+  // A platform without PCI has no such directory. One that is there and cannot be listed hides which board a file belongs to.
+  if (error !== undefined && error !== 'ENOENT')
+    return { reports: [], problems: [{ code: 'bus-unreadable', message: `listing /sys/${BUS} fails with ${error}` }], listing: 'partial' };
   const reports = [...readDflBoards(survey), ...readAlveoBoards(survey)];
   const { sys } = survey.host;
   const { amd, known } = scanBus(survey, addressesOf(reports));
@@ -31,7 +45,8 @@ function collect(survey: Survey): Collection {
   reports.push(...readManagedBoards(survey, addressesOf(reports)));
   const taken = addressesOf(reports);
   reports.push(...known.filter((address) => !taken.has(address)).flatMap((address) => readBareBoard(survey, address)));
-  return { reports, problems: survey.problems };
+  // Without a bus, and without managers of FPGAs that are on none, there was nothing to look at.
+  return { reports, problems: survey.problems, listing: error === undefined || survey.managers.length > 0 ? 'complete' : 'absent' };
 }
 
 function addressesOf(reports: readonly DeviceReport[]): ReadonlySet<string> {
@@ -62,7 +77,7 @@ function readBareBoard(survey: Survey, address: string): readonly DeviceReport[]
   if (!isFpgaBoard(pci)) return [];
   const facts = new Facts();
   addPcie(facts, survey, address);
-  addDriver(facts, pci.driver);
+  if (pci.driver === undefined) addDriver(facts, pci.driver);
   const { attributes, ...identity } = pciIdentity(pci);
   return [
     facts.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...identity, attributes: { ...attributes, stack: 'none' } }),

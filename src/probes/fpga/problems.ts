@@ -2,6 +2,11 @@ import type { ProblemSpec } from '../../model/collection.ts';
 
 export const problems = [
   {
+    code: 'bus-unreadable',
+    meaning: 'The directory of PCI functions is there and cannot be listed, so that nothing is known about any board.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/bus/pci/devices.",
+  },
+  {
     code: 'permission-denied',
     meaning: 'A file of a board exists and may not be read.',
     remedy: "Let the agent read /sys of the host; no file that it needs there is closed to others by the kernel's own modes.",

@@ -60,14 +60,16 @@ function tellFailures({ problems }: Survey, device: string, path: string, failur
 }
 
 /**
- * Names for all sensors of one board: the slug of the label, else the channel. Of two with the same name the second also
- * gets its channel, so that no two series are alike.
+ * Names for all sensors of one board: the slug of the label, else the channel. Of two with the same name the second also gets its
+ * channel, and a number where that is taken too, so that no two series are alike.
  */
 export function nameSensors<T extends Sensor>(sensors: readonly T[]): readonly (T & NamedSensor)[] {
   const taken = new Set<string>();
   return sensors.map((sensor) => {
     const slug = sensorSlug(sensor.label ?? '') || sensor.channel;
-    const name = taken.has(`${sensor.kind}/${slug}`) ? `${slug}_${sensor.channel}` : slug;
+    const isTaken = (name: string): boolean => taken.has(`${sensor.kind}/${name}`);
+    let name = isTaken(slug) ? `${slug}_${sensor.channel}` : slug;
+    for (let count = 2; isTaken(name); count += 1) name = `${slug}_${sensor.channel}_${count}`;
     taken.add(`${sensor.kind}/${name}`);
     return { ...sensor, name };
   });
@@ -87,8 +89,10 @@ export function addSensors(facts: Facts, sensors: readonly NamedSensor[]): void 
 
 /** The unfitted ones, for the record. */
 export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]): void {
-  for (const { name, error, kind } of sensors) {
-    if (error === 'ENODATA') facts.find('SensorAbsent', true, 'NoData', `${name} has no data`, { instance: `${kind}/${name}` });
+  for (const { name, error, kind, value } of sensors) {
+    const instance = { instance: `${kind}/${name}` };
+    if (error === 'ENODATA') facts.find('SensorAbsent', true, 'NoData', `${name} has no data`, instance);
+    else if (value !== undefined) facts.find('SensorAbsent', false, 'HasData', `${name} has a value`, instance);
   }
 }
 
@@ -102,5 +106,5 @@ export function judgeCritical(
   const { name, value, critical } = sensor;
   const isOver = memory.isAbove(`${key}/critical/${name}`, value, critical, critical - HYSTERESIS);
   const message = `${name} at ${value} °C, critical at ${critical} °C`;
-  facts.find('OverTemperature', isOver, isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
+  facts.find('OverTemperature', isOver ?? 'unknown', isOver ? 'AboveCritical' : 'Normal', message, { instance: name });
 }

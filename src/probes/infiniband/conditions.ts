@@ -10,7 +10,7 @@ export const conditions = {
     type: 'PortDown',
     class: 'self-clearing',
     severity: 'fatal',
-    reasons: ['LinkDown', 'LinkPolling', 'PortDisabled', 'ParentPortDown', 'NeverSeenUp', 'StateUnreadable'],
+    reasons: ['LinkDown', 'LinkPolling', 'PortDisabled', 'ParentPortDown', 'LinkUp', 'StateUnreadable'],
     meaning:
       'A port that was up before, or is expected to be, has no link. Virtual and scalable functions follow the port of their physical function; one that is down by itself is merely not configured.',
     remedy: 'check-cable',
@@ -44,7 +44,7 @@ export const conditions = {
     type: 'LinkFlapping',
     class: 'rate',
     severity: 'fatal',
-    reasons: ['LinkDownedGrows', 'PortLost'],
+    reasons: ['LinkDownedGrows', 'PortLost', 'CounterTells'],
     meaning: 'The link was lost three times or more in half a day.',
     remedy: 'check-cable',
     source: `${ABI}: counters/link_downed, 8 bit; three in twelve hours as GPUd judges. Own observations where that counter is absent or stuck`,

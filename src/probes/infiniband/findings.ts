@@ -22,44 +22,56 @@ export function findingsOf(sample: HcaSample, around: Surroundings): Finding[] {
     if (isPartOfAnother) return around.parent === undefined ? [] : parentPortFindings(port, sample, around.parent, around);
     return ownPortFindings(port, around);
   });
+  const own = sample.pcie === undefined ? [] : pcieFindings(sample.pcie);
   return [
     ...reachability(sample),
     ...ports,
     ...unreadableCounters(sample),
     ...charDevices(sample, around),
-    ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
+    ...own,
+    ...(isPartOfAnother ? wholeFindings(around.parent, own) : []),
   ];
 }
 
-function ownPortFindings(sample: PortSample, around: Surroundings): Finding[] {
-  return [...portDown(sample, around.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
+/** What takes a card out takes out every function of it. One that counts for itself as well has both counts, each under its own name. */
+function wholeFindings(parent: HcaSample | undefined, own: readonly Finding[]): Finding[] {
+  if (parent?.pcie === undefined) return [];
+  const findings = pcieFindings(parent.pcie).filter(({ type }) => type === 'AerFatal' || type === 'PciFunctionGone');
+  return findings.map((finding) => (own.some(({ type }) => type === finding.type) ? { ...finding, instance: parent.facts.name } : finding));
 }
 
-function portDown(sample: PortSample, isExpected: boolean): Finding[] {
-  const { port, level, memory } = sample;
+function ownPortFindings(sample: PortSample, around: Surroundings): Finding[] {
+  return [portDown(sample, around.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
+}
+
+/** A port that is not cabled was never up, and is no fault. Who has seen it up since the machine booted remembers that. */
+function portDown({ port, level, memory }: PortSample, isExpected: boolean): Finding {
   const base = { type: conditions.PortDown.type, instance: port };
   if (level.state === undefined) {
-    return [{ ...base, status: 'unknown', reason: 'StateUnreadable', message: `port ${port}: state cannot be read` }];
+    return { ...base, status: 'unknown', reason: 'StateUnreadable', message: `port ${port}: state cannot be read` };
   }
   const physical = level.physicalState;
   const isDown = level.state === 'down' || level.state === 'nop' || (physical !== undefined && physical !== 'link_up');
   const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}`;
-  // Not cabled, or down since before the agent began: who remembers the fault keeps it, nobody begins one.
-  if (isDown && !memory.wasEverActive && !isExpected) return [{ ...base, status: 'unknown', reason: 'NeverSeenUp', message }];
-  const reason = physical === 'polling' ? 'LinkPolling' : physical === 'disabled' ? 'PortDisabled' : 'LinkDown';
-  return [{ ...base, status: isDown, reason, message }];
+  const isDisabled = physical === 'disabled';
+  const reason = !isDown ? 'LinkUp' : physical === 'polling' ? 'LinkPolling' : isDisabled ? 'PortDisabled' : 'LinkDown';
+  const remedy = isDown && isDisabled ? ({ remedy: 'inspect' } as const) : {};
+  return { ...base, reason, message, ...remedy, level: !isDown, atLeast: isExpected || memory.wasEverActive };
 }
 
 /** A port fault is the fault of every function behind it; what a virtual function says of its own port is configuration. */
 function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSample, around: Surroundings): Finding[] {
   const above = parent.ports.find(({ port }) => port === sample.port) ?? parent.ports[0];
   if (above === undefined) return [];
-  return portDown(above, around.isExpected(above.port)).map((finding) => ({
-    ...finding,
-    instance: sample.port,
-    reason: finding.status === 'unknown' ? finding.reason : 'ParentPortDown',
-    message: `${finding.message} at ${parent.facts.name}, the physical function of ${own.facts.name}`,
-  }));
+  const finding = portDown(above, around.isExpected(above.port));
+  return [
+    {
+      ...finding,
+      instance: sample.port,
+      reason: finding.reason === 'LinkUp' || finding.status === 'unknown' ? finding.reason : 'ParentPortDown',
+      message: `${finding.message} at ${parent.facts.name}, the physical function of ${own.facts.name}`,
+    },
+  ];
 }
 
 function initializing({ port, level, facts }: PortSample): Finding[] {
@@ -81,7 +93,7 @@ function rateDegraded({ port, level, memory }: PortSample): Finding[] {
   if (!memory.isActive || level.rate === undefined) return [];
   const { gigabits } = level.rate;
   const message = `port ${port} runs at ${gigabits} Gb/s (${rateWord(level.rate)})`;
-  return [{ type: conditions.RateDegraded.type, instance: port, reason: 'BelowHighestSeen', message, level: gigabits }];
+  return [{ type: conditions.RateDegraded.type, instance: port, reason: 'BelowHighestSeen', message, level: gigabits, tellsHighest: true }];
 }
 
 /** Counters that the policy judges by their growth. A ceiling tells it from where on growth says nothing. */
@@ -106,10 +118,12 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
     // Soft RoCE counts lost links too, and beyond what the classic counter can.
     return [ceiling === undefined || count > ceiling ? base : { ...base, ceiling }];
   });
-  if (raw.has('link_downed') && !saturated.includes('link_downed')) return findings;
+  const observed = { type: conditions.LinkFlapping.type, instance: `${port}/observed` };
+  if (raw.has('link_downed') && !saturated.includes('link_downed')) {
+    return [...findings, { ...observed, status: false, reason: 'CounterTells', message: `port ${port}: link_downed counts` }];
+  }
   const message = `port ${port} was seen to go down ${memory.losses} times`;
-  const instance = `${port}/observed`;
-  return [...findings, { type: conditions.LinkFlapping.type, instance, reason: 'PortLost', message, count: memory.losses }];
+  return [...findings, { ...observed, reason: 'PortLost', message, count: memory.losses }];
 }
 
 const asNumber = (count: Count): number => Number(count);

@@ -20,7 +20,7 @@ export interface PortLevel {
   readonly state: PortState | undefined;
   readonly physicalState: PhysicalState | undefined;
   readonly rate: Rate | undefined;
-  /** Errno name when `state` could not be read. */
+  /** Errno name when `state` could not be read; `EBADMSG` when it reads as text that is no state. */
   readonly error: string | undefined;
 }
 
@@ -58,19 +58,21 @@ export class PortLevelReader {
   read(): PortLevel {
     const state = this.#files.text(this.#state);
     if (state.error !== undefined) {
+      this.#said = [];
       if (this.#level.error !== state.error) this.#level = { ...NOTHING_SAID, error: state.error };
       return this.#level;
     }
     const physical = this.#files.text(this.#physicalState);
     const rate = this.#files.text(this.#rate);
     const [stateBefore, physicalBefore, rateBefore] = this.#said;
-    if (this.#level.error === undefined && state === stateBefore && physical === physicalBefore && rate === rateBefore) return this.#level;
+    if (state === stateBefore && physical === physicalBefore && rate === rateBefore) return this.#level;
     this.#said = [state, physical, rate];
+    const parsed = parsePortState(state.text);
     const level = {
-      state: parsePortState(state.text),
+      state: parsed,
       physicalState: parsePhysicalState(physical.text ?? ''),
       rate: parseRate(rate.text ?? ''),
-      error: undefined,
+      error: parsed === undefined ? 'EBADMSG' : undefined,
     };
     if (!isSameLevel(level, this.#level)) this.#level = level;
     return this.#level;

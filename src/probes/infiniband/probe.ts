@@ -53,18 +53,25 @@ class InfinibandProbe implements Probe {
     const listing = this.#class.list(this.#roster.keepers?.files.native);
     if (listing.error !== undefined) {
       this.#roster.clear();
-      if (listing.error === 'ENOENT') return { reports: [], problems: [] };
+      if (listing.error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
       const unreadable = problem('class-unreadable', `listing /sys/${CLASS} fails with ${listing.error}`);
-      return { reports: [], problems: [unreadable], complete: false };
+      return { reports: [], problems: [unreadable], listing: 'partial' };
     }
     const nowMs = this.#host.clock.monotonic();
     const problems = this.#roster.bringInLine(this.#wantedOf(listing.names), nowMs).map(vanished);
-    const samples = this.#readAll(nowMs, problems);
+    const unread = new Set<string>();
+    const samples = this.#readAll(nowMs, problems, unread);
     for (const hca of this.#roster.elsewhere) samples.push(hca.elsewhere());
     if (this.#areCountersWanted && areCountersHidden(samples)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
-    return { reports: this.#reporter.reports(samples, this.#charNodes.names(this.#roster.keepers?.files.native)), problems };
+    problems.push(...samples.flatMap(statesOfNoKind));
+    const reports = this.#reporter.reports(samples, this.#charNodes.names(this.#roster.keepers?.files.native));
+    return {
+      reports: reports.map((report) => (unread.has(report.device.id) ? { device: report.device } : report)),
+      problems,
+      listing: 'complete',
+    };
   }
 
   #wantedOf(listed: readonly string[]): readonly string[] {
@@ -72,12 +79,15 @@ class InfinibandProbe implements Probe {
     return this.#wanted.names;
   }
 
-  #readAll(nowMs: number, problems: Problem[]): HcaSample[] {
+  /** `unread` gets the names of those of which something could not be opened for want of descriptors. */
+  #readAll(nowMs: number, problems: Problem[], unread: Set<string>): HcaSample[] {
     const roster = this.#roster;
     const samples: HcaSample[] = [];
     for (const [name, hca] of roster.present) {
       const opened = roster.keepers?.files.opened;
+      const { shortages } = this.#host.sys;
       const sample = hca.read(nowMs);
+      if (this.#host.sys.shortages !== shortages) unread.add(name);
       // What came from descriptors that were open before was there while it was read.
       if (roster.keepers?.files.opened !== opened && !roster.isStillThere(name, hca)) {
         // Gone while it was read: half a truth is none. One that is not listed any more was removed, which is no trouble of reading.
@@ -91,6 +101,15 @@ class InfinibandProbe implements Probe {
     }
     return samples;
   }
+}
+
+/** Text that no driver is known to print says nothing: told, so that the port does not look as if it had nothing to say. */
+function statesOfNoKind({ facts, ports }: HcaSample): Problem[] {
+  return ports.flatMap(({ port, level: { error } }) =>
+    error === 'EBADMSG'
+      ? [{ ...problem('state-unreadable', `the state of port ${port} of ${facts.name} is no state of a port`), device: facts.name }]
+      : [],
+  );
 }
 
 function doesHang({ ports }: HcaSample): boolean {

@@ -17,6 +17,11 @@ export const problems = [
     remedy: 'Nothing when it comes back by itself; otherwise look for the driver and the PCI function in the kernel log.',
   },
   {
+    code: 'state-unreadable',
+    meaning: 'The state of a port reads as text that is no state of a port, so that it is not known whether the link is up.',
+    remedy: 'Read the file by hand; reload the driver. If the kernel is newer than this agent, report the text.',
+  },
+  {
     code: 'device-hangs',
     meaning: 'A read of the device did not come back, most often because its firmware does not answer; the device is left alone.',
     remedy: 'Look for command timeouts of the driver in the kernel log and reset the device, or the node.',

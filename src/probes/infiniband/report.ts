@@ -60,11 +60,11 @@ export class Reporter {
       before !== undefined && before.charNodes === charNodes && isAlike(before.sample, sample) && isAlike(before.parent, parent);
     if (isAsHealthy && before.sample === sample) return before.parent === parent ? before : { ...before, parent };
     const device = isAsHealthy ? before.report.device : deviceOf(sample.facts, parent?.facts.name, charNodes?.has('rdma_cm') === true);
-    const findings = isAsHealthy ? before.report.findings : this.#findings(sample, parent, charNodes);
+    const findings = isAsHealthy ? (before.report.read?.findings ?? []) : this.#findings(sample, parent, charNodes);
     const isSlowSame = isAsHealthy || (before !== undefined && isSlowAlike(before.sample, sample));
     const slow = isSlowSame ? before.slow : slowReadings(sample);
     const readings = joinReadings(this.#parts(sample, slow), before?.readings);
-    return { sample, parent, charNodes, slow, readings, report: { device, readings: readings.whole, findings } };
+    return { sample, parent, charNodes, slow, readings, report: { device, read: { readings: readings.whole, findings } } };
   }
 
   #findings(sample: HcaSample, parent: HcaSample | undefined, charNodes: ReadonlySet<string> | undefined): readonly Finding[] {

@@ -1,8 +1,15 @@
 import type { DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
+import { Readings } from '../../model/readings.ts';
 import type { SurplusFault } from './smi.ts';
 
-/** Reports with what the lines around the document say of their GPUs; of each GPU that could not be opened also a problem. */
+const LOST = { type: 'GpuLost', reason: 'GpuIsLost' } as const;
+const INFOROM = { type: 'InforomCorrupted', reason: 'InforomCorrupted' } as const;
+
+/**
+ * Reports with what the lines around the document say of their GPUs; of each GPU that could not be opened also a problem. A document
+ * without a line on the infoROM of a GPU says that it is sound, unless a line is missing that tells of which GPU it is.
+ */
 export function withFaults(
   reports: readonly DeviceReport[],
   faults: readonly SurplusFault[],
@@ -14,20 +21,23 @@ export function withFaults(
     const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
     problems.push({ code: problem, message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
   }
-  if (faults.length === 0) return reports;
+  const isInforomKnown = !problems.some(({ code }) => code === 'inforom-corrupted');
   return reports.map((report) => {
     const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
-    if (own.length === 0) return report;
-    const types = own.map(({ fault }) => (fault === 'lost' ? 'GpuLost' : 'InforomCorrupted'));
-    const kept = report.findings.filter(({ type }) => !types.includes(type as 'GpuLost'));
-    const found = own.map(
-      ({ fault, line }): Finding => ({
-        type: fault === 'lost' ? 'GpuLost' : 'InforomCorrupted',
-        status: true,
-        reason: fault === 'lost' ? 'GpuIsLost' : 'InforomCorrupted',
-        message: line,
-      }),
-    );
-    return { ...report, findings: [...kept, ...found] };
+    const found = own.map(({ fault, line }): Finding => ({ ...(fault === 'lost' ? LOST : INFOROM), status: true, message: line }));
+    const before = report.read ?? { readings: Readings.NONE, findings: [] };
+    const isLost = [...found, ...before.findings].some(({ type, status }) => type === LOST.type && status !== false);
+    const isAsked = isInforomKnown && report.device.kind === 'gpu' && report.read !== undefined && !isLost;
+    const isSound = isAsked && !found.some(isOf(INFOROM.type));
+    if (isSound)
+      found.push({ type: INFOROM.type, status: false, reason: 'Sound', message: 'the driver does not say that the infoROM is damaged' });
+    if (found.length === 0) return report;
+    const kept = before.findings.filter(({ type }) => !found.some(isOf(type)));
+    return { ...report, read: { ...before, findings: [...kept, ...found] } };
   });
 }
+
+const isOf =
+  (wanted: string) =>
+  ({ type }: Finding): boolean =>
+    type === wanted;

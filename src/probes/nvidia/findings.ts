@@ -8,7 +8,7 @@ import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, stateOf } from './state
 /** What one `<gpu>` element says of the GPU's health. */
 export function gpuFindings(gpu: Element): readonly Finding[] {
   return [
-    lost(gpu),
+    ...lost(gpu),
     ...recovery(gpu),
     ...memoryFindings(gpu),
     ...throttling(gpu),
@@ -21,15 +21,14 @@ export function gpuFindings(gpu: Element): readonly Finding[] {
 /** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
 const LIVE = ['temperature/gpu_temp', 'utilization/gpu_util', 'fb_memory_usage/used', 'remapped_rows', 'clocks/sm_clock', 'fan_speed'];
 
-function lost(gpu: Element): Finding {
+function lost(gpu: Element): readonly Finding[] {
   const find = (kind: Cell['kind']): string | undefined => LIVE.find((live) => cellAt(gpu, live).kind === kind);
   const said = (path: string): string => `${path}: ${textAt(gpu, path)?.trim()}`;
   const path = find('lost');
-  if (path !== undefined) return { type: 'GpuLost', status: true, reason: 'GpuIsLost', message: said(path) };
-  const failed = find('number') === undefined ? find('error') : undefined;
-  return failed === undefined
-    ? { type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }
-    : { type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: said(failed) };
+  if (path !== undefined) return [{ type: 'GpuLost', status: true, reason: 'GpuIsLost', message: said(path) }];
+  if (find('number') !== undefined) return [{ type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }];
+  const failed = find('error');
+  return failed === undefined ? [] : [{ type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: said(failed) }];
 }
 
 const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly severity: Severity; readonly remedy: Remedy }>> = {
@@ -42,10 +41,14 @@ const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly sever
   system_reboot: { reason: 'SystemReboot', severity: 'fatal', remedy: 'reboot' },
 };
 
+/** Instance of a `RecoveryAction` that no word of the driver's own asks for. */
+const IN_PLACE_OF_VALUES = 'values';
+
 function recovery(gpu: Element): readonly Finding[] {
   const cell = recoveryAction(gpu);
+  if (cell.kind === 'absent') return needsReset(gpu);
   const action = stateOf(RECOVERY_ACTIONS, cell);
-  if (action === undefined || cell.kind !== 'text') return needsReset(gpu);
+  if (action === undefined || cell.kind !== 'text') return [];
   const asked = ACTIONS[action];
   const message = `the driver asks for: ${cell.value}`;
   return [
@@ -55,12 +58,13 @@ function recovery(gpu: Element): readonly Finding[] {
   ];
 }
 
-/** Drivers without a word of their own say it in place of values. */
+/** Drivers without a word of their own say it in place of values. Values that are told take back only what was said in their place. */
 function needsReset(gpu: Element): readonly Finding[] {
+  const base = { type: 'RecoveryAction', instance: IN_PLACE_OF_VALUES };
   const path = LIVE.find((live) => /^\[?gpu requires reset\]?$/i.test(textAt(gpu, live)?.trim() ?? ''));
-  return path === undefined
-    ? []
-    : [{ type: 'RecoveryAction', status: true, reason: 'GpuReset', message: `${path}: ${textAt(gpu, path)?.trim()}` }];
+  if (path !== undefined) return [{ ...base, status: true, reason: 'GpuReset', message: `${path}: ${textAt(gpu, path)?.trim()}` }];
+  if (!LIVE.some((live) => cellAt(gpu, live).kind === 'number')) return [];
+  return [{ ...base, status: false, reason: 'None', message: 'values are told, and no reset is asked for' }];
 }
 
 function throttling(gpu: Element): readonly Finding[] {
@@ -140,7 +144,9 @@ function fabricState(gpu: Element, state: string): Finding {
 function linkWidth(gpu: Element): readonly Finding[] {
   const cell = cellAt(gpu, 'pci/pci_gpu_link_info/link_widths/current_link_width');
   if (cell.kind !== 'number' || cell.value <= 0) return [];
-  return [{ type: 'PcieLinkDegraded', reason: 'NarrowerThanBefore', message: `PCIe link x${cell.value}`, level: cell.value }];
+  return [
+    { type: 'PcieLinkDegraded', reason: 'NarrowerThanBefore', message: `PCIe link x${cell.value}`, level: cell.value, tellsHighest: true },
+  ];
 }
 
 const degreesAt = (gpu: Element, path: string): number | undefined => {

@@ -6,7 +6,7 @@ import type { Device } from '../../model/device.ts';
 import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import type { ToldXid } from './nvml/source.ts';
-import { type XidReport, xidReports, xidReportsHoldUntil } from './xid-findings.ts';
+import { type XidReport, xidReports } from './xid-findings.ts';
 import { EMPTY_MEMORY, endFaults, isQuiet, NUMBER_ALONE, rememberRecord, type XidMemory } from './xid-memory.ts';
 
 /** The driver's word is as old as the read that brought it; log lines of these last seconds may be younger. */
@@ -27,12 +27,9 @@ export class KernelLogProbe implements Probe {
   #memory: XidMemory = EMPTY_MEMORY;
   #wake: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
-  #devices: readonly Device[] = [];
+  #devices: readonly Device[];
   /** Of these nothing is left to end. */
   #quiet: Quiet | undefined;
-  #told: ToldXids | undefined;
-  /** At the place of the report. */
-  #mergedReports: Merged[] = [];
   /** Xids that stand for lines of the log. */
   #heard = 0;
 
@@ -41,6 +38,7 @@ export class KernelLogProbe implements Probe {
     this.#gpus = gpus;
     this.#host = host;
     this.#path = path;
+    this.#devices = host.known;
   }
 
   async collect(): Promise<Collection> {
@@ -53,9 +51,12 @@ export class KernelLogProbe implements Probe {
     this.#endFaults(collection, askedAtMs - WORD_AGE_MS);
     const problem = this.#reader?.status().problem;
     this.#hear(this.#gpus.takeXids?.() ?? [], problem !== undefined);
+    const xids = xidReports(this.#memory, this.#devices, this.#host.clock.now(), problem === undefined);
+    const told = new Map(collection.reports.map((report) => [report.device.id, report]));
     return {
       ...collection,
-      reports: this.#withXids(collection),
+      // A device that was not read has a report too: what the log says of it needs no answer of the driver.
+      reports: this.#devices.map((device) => withXids(told.get(device.id) ?? { device }, xids.get(device.id))),
       problems: problem === undefined ? collection.problems : [...collection.problems, problem],
     };
   }
@@ -75,13 +76,10 @@ export class KernelLogProbe implements Probe {
     await this.#gpus.close?.();
   }
 
-  #remember({ reports, complete }: Collection): void {
-    if (complete !== false && reports.length === this.#devices.length && reports.every(({ device }, at) => device === this.#devices[at]))
-      return;
-    this.#mergedReports = [];
+  #remember({ reports, listing }: Collection): void {
     const devices = reports.map(({ device }) => device);
-    if (complete !== false) this.#devices = devices;
-    else this.#devices = [...devices, ...this.#devices.filter(({ id }) => !devices.some((device) => device.id === id))];
+    const isKnown = (id: string): boolean => devices.some((device) => device.id === id);
+    this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !isKnown(id))];
   }
 
   #endFaults(collection: Collection, atMs: number): void {
@@ -118,62 +116,19 @@ export class KernelLogProbe implements Probe {
       });
     } else this.#reader.poll();
   }
-
-  /** Known devices that were not read get a report when the log has something on them. */
-  #withXids({ reports }: Collection): readonly DeviceReport[] {
-    const xids = this.#xids(this.#host.clock.now());
-    const merged = reports.map((report, at) => this.#mergedAt(at, report, xids));
-    if (reports.length === this.#devices.length) return merged;
-    const read = new Set(reports.map(({ device }) => device.id));
-    const unread = this.#devices.flatMap((device): DeviceReport[] => {
-      const own = xids.get(device.id);
-      return read.has(device.id) || own === undefined ? [] : [{ device, readings: Readings.of(own.readings), findings: own.findings }];
-    });
-    return [...merged, ...unread];
-  }
-
-  /** Made anew when the log or the devices changed, or something has passed. */
-  #xids(nowMs: number): ReadonlyMap<string, XidReport> {
-    const known = this.#told;
-    if (known?.memory === this.#memory && known.devices === this.#devices && nowMs < known.untilMs) return known.reports;
-    const reports = xidReports(this.#memory, this.#devices, nowMs);
-    this.#told = { memory: this.#memory, devices: this.#devices, untilMs: xidReportsHoldUntil(this.#memory, nowMs), reports };
-    return reports;
-  }
-
-  /** The same lists and the same report as long as their parts are the same. */
-  #mergedAt(at: number, report: DeviceReport, xids: ReadonlyMap<string, XidReport>): DeviceReport {
-    const known = this.#mergedReports[at];
-    const isOfDevice = known?.xids === xids && known.report.device === report.device;
-    if (isOfDevice && known.report === report) return known.merged;
-    const own = isOfDevice ? known.own : xids.get(report.device.id);
-    const merged = own === undefined ? report : mergedOf(report, own, known);
-    this.#mergedReports[at] = { xids, own, report, merged };
-    return merged;
-  }
 }
 
-function mergedOf(report: DeviceReport, own: XidReport, known: Merged | undefined): DeviceReport {
-  const findings =
-    known?.own === own && known.report.findings === report.findings ? known.merged.findings : [...report.findings, ...own.findings];
-  const readings = own.readings.length === 0 ? report.readings : Readings.of([...report.readings, ...own.readings], known?.merged.readings);
-  return { ...report, readings, findings };
-}
-
-/** A report as it came, what the log says of its device, and both together. */
-interface Merged {
-  readonly xids: ReadonlyMap<string, XidReport>;
-  readonly own: XidReport | undefined;
-  readonly report: DeviceReport;
-  readonly merged: DeviceReport;
+/** The log is another source than the device: it tells its own conditions, and makes no reading younger. */
+function withXids(report: DeviceReport, own: XidReport | undefined): DeviceReport {
+  if (own === undefined) return report;
+  const { readings, findings } = report.aside ?? { readings: Readings.NONE, findings: [] };
+  return { ...report, aside: { readings: Readings.of([...readings, ...own.readings]), findings: [...findings, ...own.findings] } };
 }
 
 interface Quiet {
   readonly memory: XidMemory;
   readonly devices: readonly Device[];
 }
-
-type ToldXids = Quiet & { readonly untilMs: number; readonly reports: ReadonlyMap<string, XidReport> };
 
 /** The line that the driver would have logged. */
 function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: ToldXid, seq: number, timeMs: number): KmsgMessage {
@@ -183,10 +138,12 @@ function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: ToldXid, se
   return { level: 3, facility: 0, seq, timeUsec: 0, text, timeMs, live: true };
 }
 
-/** GPUs of which the driver says that they need nothing: its word outranks any table. */
+/** GPUs of which the driver says, in a word of its own, that they need nothing: it outranks any table. */
 function askingNothing({ reports }: Collection): readonly string[] {
-  return reports.flatMap(({ device, findings }) => {
-    const answered = findings.some(({ type, status }) => type === 'RecoveryAction' && status === false);
-    return device.kind === 'gpu' && device.pciAddress !== undefined && answered ? [device.pciAddress] : [];
+  return reports.flatMap(({ device, read }) => {
+    const answered = read?.findings.some(
+      ({ type, instance, status }) => type === 'RecoveryAction' && instance === undefined && status === false,
+    );
+    return device.kind === 'gpu' && device.pciAddress !== undefined && answered === true ? [device.pciAddress] : [];
   });
 }

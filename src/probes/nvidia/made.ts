@@ -31,7 +31,7 @@ export function madeOf(device: Device, parts: Parts, pcie: PcieTold | undefined,
   const { told, processes, findings } = before.parts;
   const isJudged = findings === parts.findings && before.pcie === pcie;
   if (isJudged && before.device === device && told === parts.told && processes === parts.processes) return before;
-  const judged = isJudged ? before.report.findings : findingsOf(device, parts, pcie);
+  const judged = isJudged ? findingsIn(before.report) : findingsOf(device, parts, pcie);
   return { device, parts, pcie, report: reportOf(device, parts, judged) };
 }
 
@@ -40,7 +40,7 @@ export function withReadings(made: Made, told: Reported): Made {
   const { device, parts, pcie, report } = made;
   if (told === parts.told) return made;
   const { processes, findings } = parts;
-  return { device, parts: { told, processes, findings }, pcie, report: reportOf(device, { told, processes }, report.findings) };
+  return { device, parts: { told, processes, findings }, pcie, report: reportOf(device, { told, processes }, findingsIn(report)) };
 }
 
 function reportOf(
@@ -48,8 +48,10 @@ function reportOf(
   { told: { readings }, processes }: Pick<Parts, 'told' | 'processes'>,
   findings: readonly Finding[],
 ): DeviceReport {
-  return processes.length === 0 ? { device, readings, findings } : { device, readings, findings, processes };
+  return { device, read: processes.length === 0 ? { readings, findings } : { readings, findings, processes } };
 }
+
+const findingsIn = ({ read }: DeviceReport): readonly Finding[] => read?.findings ?? NO_FINDINGS;
 
 function findingsOf({ kind }: Device, { findings }: Parts, pcie: PcieTold | undefined): readonly Finding[] {
   const onBus = kind === 'gpu' ? (pcie?.findings ?? NO_FINDINGS) : concerningInstances(pcie?.findings ?? NO_FINDINGS);
@@ -57,6 +59,6 @@ function findingsOf({ kind }: Device, { findings }: Parts, pcie: PcieTold | unde
 }
 
 /** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
-const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone']);
+const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone', 'AerFatal']);
 export const concerningInstances = (findings: readonly Finding[]): readonly Finding[] =>
   findings.filter(({ type }) => CONCERNS_INSTANCES.has(type));

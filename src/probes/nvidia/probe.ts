@@ -35,6 +35,8 @@ interface LogParts {
   readonly gpus: readonly WholeGpu[];
   readonly driver: string | undefined;
   readonly cudaVersion: string | undefined;
+  /** How many GPUs the driver has, by its own word; 0 where it does not say. */
+  readonly attached: number;
 }
 
 /** One read of NVML or `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown, links that became narrower. */
@@ -48,7 +50,7 @@ export class NvidiaProbe implements Probe {
   /** As last looked at. */
   #around = '';
   #parts: LogParts | undefined;
-  #known: readonly DeviceReport[] = [];
+  #known: readonly DeviceReport[];
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
@@ -56,6 +58,7 @@ export class NvidiaProbe implements Probe {
     this.#nvml = new NvmlSource(host, options);
     this.#smi = new SmiSource(host, options);
     this.#reporter = new Reporter(host);
+    this.#known = host.known.map((device) => ({ device }));
   }
 
   async collect(): Promise<Collection> {
@@ -96,10 +99,12 @@ export class NvidiaProbe implements Probe {
   }
 
   #assembled({ log, names, faults, problems, source, isWhole, isComplete }: Read): Collection {
-    const { gpus, driver, cudaVersion } = this.#partsOf(log);
+    const { gpus, driver, cudaVersion, attached } = this.#partsOf(log);
     this.#surroundings ??= new Surroundings(this.#host, gpus[0]?.memo && nativeFiles());
     if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
-    let isPartial = !isComplete || faults.some(({ fault }) => fault === 'closed');
+    const unshown = attached - gpus.length - faults.filter(({ fault }) => fault !== 'inforom').length;
+    if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${attached} GPUs are announced, ${gpus.length} shown` });
+    let isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed');
     const reports: DeviceReport[] = [];
     const round: RoundFacts = { isWhole, nowMs: this.#host.clock.monotonic(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
     for (const gpu of gpus) {
@@ -111,11 +116,13 @@ export class NvidiaProbe implements Probe {
       this.#reporter.report(shown.located, gpu, round, reports, problems);
     }
     if (reports.length < this.#known.length) reports.push(...this.#instancesOfLost(reports));
-    this.#known = faults.length === 0 ? reports : withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
+    this.#known = withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
-    return { reports: this.#known, problems, source, ...(isPartial ? { complete: false } : {}) };
+    const answers: Finding = { type: DRIVER_UNUSABLE, status: false, reason: 'Answers', message: 'the driver answers' };
+    const told = this.#known.map((report) => ({ ...report, aside: { readings: Readings.NONE, findings: [answers] } }));
+    return { reports: told, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 
   /** Instances of a lost GPU are not told any more; those known from before are lost with it. */
@@ -123,10 +130,10 @@ export class NvidiaProbe implements Probe {
     const shown = new Set(reports.map(({ device }) => device.id));
     return reports
       .filter(isLost)
-      .flatMap(({ device: { id }, findings }) =>
+      .flatMap(({ device: { id }, read }) =>
         this.#known
           .filter(({ device }) => device.parent === id && !shown.has(device.id))
-          .map(({ device }) => ({ device, readings: Readings.NONE, findings: concerningInstances(findings) })),
+          .map(({ device }) => ({ device, read: { readings: Readings.NONE, findings: concerningInstances(read?.findings ?? []) } })),
       );
   }
 
@@ -142,7 +149,8 @@ export class NvidiaProbe implements Probe {
     if (this.#parts?.log === log) return this.#parts;
     const gpus = childrenOf(log, 'gpu').map((element, index) => ({ element, index, memo: this.#nvml.memoOf(element) }));
     const driver = textOf(log, ['kmd_version', 'driver_version']);
-    this.#parts = { log, gpus, driver, cudaVersion: textOf(log, ['cuda_umd_version', 'cuda_version']) };
+    const attached = Number(textOf(log, ['attached_gpus']) ?? 0) || 0;
+    this.#parts = { log, gpus, driver, cudaVersion: textOf(log, ['cuda_umd_version', 'cuda_version']), attached };
     return this.#parts;
   }
 
@@ -153,47 +161,44 @@ export class NvidiaProbe implements Probe {
     const known = this.#known.map(({ device }) => device).filter(({ pciAddress }) => pciAddress !== undefined && lost.has(pciAddress));
     const unseen = [...lost].filter((address) => !known.some(({ pciAddress }) => pciAddress === address));
     const devices = [...known, ...unseen.flatMap((address) => deviceFromProc(this.#host, address) ?? [])];
-    return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device, readings: Readings.NONE, findings: [] }));
+    return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device }));
   }
 
   /** Nothing could be read: without hardware that is as it should be. */
   #failed({ problem, surplus }: SmiFailure): Collection {
     const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded', 'library-not-found'];
     if (needsHardware.includes(problem.code) && this.#known.length === 0 && !hardwareOnBus(this.#host))
-      return { reports: [], problems: [] };
+      return { reports: [], problems: [], listing: 'absent' };
     if (problem.code === 'no-devices') {
       // The driver was asked and has none: what it had before is missing.
       this.#known = [];
-      return { reports: [], problems: [problem] };
+      return { reports: [], problems: [problem], listing: 'complete' };
     }
     if (problem.code === 'gpu-unreadable') {
       const faults = surplusFaults(surplus);
-      const known = this.#known.map(({ device }) => ({ device, readings: Readings.NONE, findings: [] }));
+      const known = this.#known.map(({ device }) => ({ device }));
       this.#known = withFaults([...known, ...this.#unshown(known, faults)], faults, []);
     }
     return this.#blind(problem);
   }
 
-  /** The GPUs known from earlier reads, without readings; of a driver that is of no use, that is a fault of each of them. */
+  /** The GPUs known from earlier reads, unread. Of a driver that is of no use, that is a fault of each of them. */
   #blind(problem: Problem): Collection {
     const reason = { 'driver-not-loaded': 'DriverNotLoaded', 'driver-library-mismatch': 'LibraryMismatch' }[problem.code];
     if (reason === undefined) {
-      const lost = this.#known.filter(
-        ({ findings }) => problem.code === 'gpu-unreadable' && findings.some(({ type }) => type === 'GpuLost'),
-      );
-      return { reports: lost, problems: [problem], complete: false };
+      const lost = problem.code === 'gpu-unreadable' ? this.#known.filter(isLost) : [];
+      return { reports: lost, problems: [problem], listing: 'partial' };
     }
-    const finding: Finding = { type: 'DriverUnusable', status: true, reason, message: problem.message };
-    return {
-      reports: this.#known.map(({ device }) => ({ device, readings: Readings.NONE, findings: [finding] })),
-      problems: [problem],
-      complete: false,
-    };
+    const finding: Finding = { type: DRIVER_UNUSABLE, status: true, reason, message: problem.message };
+    const aside = { readings: Readings.NONE, findings: [finding] };
+    return { reports: this.#known.map(({ device }) => ({ device, aside })), problems: [problem], listing: 'partial' };
   }
 }
 
-const isLost = ({ device, findings }: DeviceReport): boolean =>
-  device.kind === 'gpu' && findings.some(({ type, status }) => type === 'GpuLost' && status === true);
+const DRIVER_UNUSABLE = 'DriverUnusable';
+
+const isLost = ({ device, read }: DeviceReport): boolean =>
+  device.kind === 'gpu' && read?.findings.some(({ type, status }) => type === 'GpuLost' && status === true) === true;
 
 function textOf(log: Element, paths: readonly string[]): string | undefined {
   return paths.map((path) => wordAt(log, path)).find((text) => text !== undefined);

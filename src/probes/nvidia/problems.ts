@@ -49,6 +49,11 @@ export const problems = [
     remedy: 'Look in the kernel log for the reason why the driver did not take the GPUs; GPUs passed to virtual machines are not shown.',
   },
   {
+    code: 'gpus-unshown',
+    meaning: 'The driver announces more GPUs than it shows, and does not say why. Those that are not shown are unknown, not missing.',
+    remedy: 'Run nvidia-smi on the node and look for Xids in the kernel log.',
+  },
+  {
     code: 'gpu-unreadable',
     meaning: 'The driver lists this GPU and cannot read it.',
     remedy: 'Look for Xids of this GPU in the kernel log; mostly a reboot is needed.',

@@ -15,7 +15,7 @@ export const xidConditions = [
       "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is its number; severity and remedy are those of the table of Xids, or the driver's own word where it gives one (154).",
     remedy: 'reset',
     source: `${LOG}: NVRM: Xid; severities by the table of Xids`,
-    outlivesProbe: true,
+    aside: true,
   },
   {
     type: 'XidPassing',
@@ -27,6 +27,7 @@ export const xidConditions = [
     remedy: 'restart-workload',
     source: `${LOG}: NVRM: Xid; withdrawn when it was quiet for ten minutes`,
     recoveryMs: minutes(10),
+    aside: true,
   },
   {
     type: 'GpuFallenOffBus',
@@ -36,7 +37,7 @@ export const xidConditions = [
     meaning: 'The driver reported without an Xid that the GPU no longer answers on the PCIe bus.',
     remedy: 'reboot',
     source: `${LOG}: NVRM: fallen off the bus`,
-    outlivesProbe: true,
+    aside: true,
   },
   {
     type: 'NvSwitchFault',
@@ -46,6 +47,7 @@ export const xidConditions = [
     meaning: 'An NVSwitch of the node reported a fatal error. It may cut the NVLink of any GPU; one that is cut reports it by itself.',
     remedy: 'inspect',
     source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded anew`,
+    aside: true,
   },
 ] as const satisfies readonly ConditionSpec[];
 

@@ -22,23 +22,24 @@ const PASSING_SEEN_MS = 60_000;
 /** Of the driver's own words. */
 const MESSAGE_LENGTH = 200;
 
-/** The next time at which {@link xidReports} says something else of the same memory, milliseconds since 1970. */
-export function xidReportsHoldUntil(memory: XidMemory, nowMs: number): number {
-  const ends = [...memory.gpus.values()].flatMap(({ tallies }) =>
-    tallies.flatMap((tally) => (isPassing(tally, nowMs) ? [(tally.lastMs as number) + PASSING_SEEN_MS] : [])),
-  );
-  return Math.min(Infinity, ...ends);
-}
-
-/** What the log says of each device, by device id; devices of which it says nothing are left out. Pure. */
-export function xidReports(memory: XidMemory, devices: readonly Device[], nowMs: number): ReadonlyMap<string, XidReport> {
+/** What the log says of each device, by device id. `isReadable`: the log can be read, so that its silence says something. Pure. */
+export function xidReports(
+  memory: XidMemory,
+  devices: readonly Device[],
+  nowMs: number,
+  isReadable: boolean,
+): ReadonlyMap<string, XidReport> {
   const reports = new Map<string, XidReport>();
   const instances = byParent(devices);
   for (const device of devices) {
     const gpu = gpuOf(memory, device);
     const siblings = instances.get(device.parent ?? device.id) ?? [];
     const concerning = gpu?.tallies.filter((tally) => concerns(tally, device, siblings)) ?? [];
-    const findings = [...(gpu === undefined ? [] : gpuFindings(gpu, concerning, nowMs)), ...switchFindings(memory, device)];
+    const findings = [
+      ...(gpu === undefined ? [] : gpuFindings(gpu, concerning, nowMs)),
+      ...switchFindings(memory, device),
+      ...(isReadable ? quietFindings(memory, device) : []),
+    ];
     const readings = readingsOf(concerning.filter((tally) => isNamed(tally, device, siblings)));
     if (findings.length > 0 || readings.length > 0) reports.set(device.id, { findings, readings });
   }
@@ -137,6 +138,14 @@ function switchFindings(memory: XidMemory, device: Device): readonly Finding[] {
     reason: 'FatalSwitchError',
     message: `SXid ${sxid} of the NVSwitch at ${pciAddress}: ${text.slice(0, MESSAGE_LENGTH)}`,
   }));
+}
+
+/** What is over when the log has no line on it. */
+function quietFindings({ driverLoadedAtMs }: XidMemory, device: Device): readonly Finding[] {
+  const passing: Finding = { type: 'XidPassing', status: false, reason: 'Recovered', message: 'no other error was reported lately' };
+  if (driverLoadedAtMs === undefined || device.parent !== undefined) return [passing];
+  const message = 'no other NVSwitch has reported a fatal error since the driver was loaded';
+  return [passing, { type: 'NvSwitchFault', status: false, reason: 'Recovered', message }];
 }
 
 /** One GPU's error counts on that GPU alone and not again on its instances. */

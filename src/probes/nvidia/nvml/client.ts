@@ -65,7 +65,7 @@ export class ClientStarter {
   start(): Client | Refusal {
     const { guard } = this.#host.sys;
     const symbol = 'nvmlInit_v2';
-    if (guard?.enter(`nvml/${symbol}`) === false) return { code: CODE.unknown, symbol };
+    if (guard?.enter(`nvml/${symbol}`, 'call') === false) return { code: CODE.unknown, symbol };
     const code = this.#library.call(symbol, '');
     guard?.leave();
     if (code !== CODE.success) return { code, symbol };
@@ -103,14 +103,14 @@ export class ClientStarter {
   /** Undefined for a GPU of which an earlier call has not come back; where that was before its address was known, it gives no handle. */
   #find(index: number, bound: Bound): FoundGpu | UnreadableGpu | undefined {
     const { guard } = this.#host.sys;
-    if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`) === false) return { index, code: CODE.unknown };
+    if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`, 'call') === false) return { index, code: CODE.unknown };
     const opened = this.#open(index);
     guard?.leave();
     if (typeof opened === 'number') return { index, code: opened };
     const { handle, identity } = opened;
     const pciAddress = normalizePciAddress(String(identity['@id'] ?? '')) ?? `index-${index}`;
     const place = this.#host.sys.path(`bus/pci/devices/${pciAddress}/nvml`);
-    if (guard !== undefined && guard.name(place) === undefined) return undefined;
+    if (guard?.isClosed(place) === true) return undefined;
     const notes = new CallNotes(guard, place);
     const told = notes.during('nvmlDeviceGetUUID', () => this.#uuid.read(new Sheet(handle, identity, this.#uuidForm)));
     // Under another name it would be another GPU.

@@ -49,7 +49,6 @@ export class GpuEvents {
   readonly #library: Library;
   readonly #memory: Memory;
   readonly #guard: ReadGuard | undefined;
-  readonly #note: number | undefined;
   /** Undefined where the driver has no events, or an earlier call of it has not come back. */
   readonly #wait: NvmlFunction | undefined;
   /** Undefined while no GPU tells of any. */
@@ -61,8 +60,7 @@ export class GpuEvents {
     this.#library = library;
     this.#memory = library.memory(EVENT.size);
     this.#guard = guard;
-    this.#note = guard?.name(`nvml/${WAIT}`);
-    this.#wait = guard !== undefined && this.#note === undefined ? undefined : library.bind(WAIT, 'hpu');
+    this.#wait = guard?.isClosed(`nvml/${WAIT}`) === true ? undefined : library.bind(WAIT, 'hpu');
   }
 
   /** Wants to be told what happens to these GPUs: anew after a failure, and when there are more of them than before. */
@@ -105,9 +103,9 @@ export class GpuEvents {
   }
 
   #next(set: Handle): number {
-    if (this.#note !== undefined) this.#guard?.enterNamed(this.#note);
+    this.#guard?.enter(`nvml/${WAIT}`, 'call');
     const code = this.#wait?.(set, this.#memory.address, 0) ?? CODE.functionNotFound;
-    if (this.#note !== undefined) this.#guard?.leaveNamed();
+    this.#guard?.leave();
     return code;
   }
 

@@ -27,7 +27,6 @@ export class Respondent {
   faults = NO_FAULTS;
   readonly #place: string;
   readonly #guard: ReadGuard | undefined;
-  readonly #notes: (number | undefined)[] = [];
 
   constructor(sheet: Sheet, { place, guard }: CallNotes) {
     this.sheet = sheet;
@@ -67,7 +66,7 @@ export class Respondent {
       ended = code;
       break;
     }
-    this.#guard?.leaveNamed();
+    this.#guard?.leave();
     if (ended !== undefined) return { ended };
     return isUnknown ? UNKNOWN : SOUND;
   }
@@ -92,7 +91,7 @@ export class Respondent {
     const { index } = question;
     const before = sheet.codes[index] as number;
     if (isForGood(before)) return NOT_ASKED;
-    if (this.#guard !== undefined) this.#note(this.#guard, question);
+    this.#guard?.enter(`${this.#place}/${question.name}`, 'call');
     const isLeftOut = question.unless !== undefined && haveNumber(question.unless, sheet.values);
     const code = isLeftOut ? NOT_ASKED : question.read(sheet);
     if (code !== CODE.success && code !== before && !question.hasOwnCodes) {
@@ -102,12 +101,6 @@ export class Respondent {
     sheet.codes[index] = code;
     if (code !== before && (kindOf(code) === 'device' || kindOf(before) === 'device')) this.#gatherFaults();
     return code;
-  }
-
-  #note(guard: ReadGuard, { index, name }: Question): void {
-    const note = this.#notes[index] ?? guard.name(`${this.#place}/${name}`);
-    this.#notes[index] = note;
-    if (note !== undefined) guard.enterNamed(note);
   }
 }
 
