@@ -1,6 +1,8 @@
 import { defineConfig } from 'vitest/config';
+import { mutation } from './test/oracle/mutation.ts';
 
 export default defineConfig({
+  plugins: [mutation(process.env.ORACLE_MUTANT)],
   test: {
     testTimeout: 20_000,
     hookTimeout: 20_000,

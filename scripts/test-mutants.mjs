@@ -1,0 +1,23 @@
+// Puts each mistake back and runs histories until one fails: node scripts/test-mutants.mjs [histories] [name ...]
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { stripVTControlCharacters } from 'node:util';
+
+const mutants = JSON.parse(readFileSync(new URL('../test/oracle/mutants.json', import.meta.url), 'utf8'));
+const [histories = '1000', ...names] = process.argv.slice(2);
+let missed = 0;
+for (const { name, family } of mutants.filter((one) => names.length === 0 || names.includes(one.name))) {
+  const env = { ...process.env, ORACLE_MUTANT: name, ORACLE_HISTORIES: histories, ORACLE_FAMILIES: family };
+  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--project', 'tests', 'test/oracle/oracle.test.ts'], {
+    env,
+    encoding: 'utf8',
+  });
+  const [, seed, what, how] = /seed (\d+): ([^\n]*)\n((?:.|\n)*?)(?=\n ❯)/.exec(stripVTControlCharacters(stdout + stderr)) ?? [];
+  if (seed === undefined) missed += 1;
+  console.log(
+    seed === undefined
+      ? `${name}: NOT FOUND in ${histories} histories`
+      : `${name}: seed ${seed}: ${what}\n    ${how.replaceAll('\n', '\n    ')}`,
+  );
+}
+process.exitCode = missed === 0 ? 0 : 1;

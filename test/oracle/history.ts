@@ -1,0 +1,258 @@
+import type { Choose } from '../support/seeded.ts';
+import { seeded } from '../support/seeded.ts';
+import type { OracleFamily } from './family.ts';
+import { Knowledge } from './knowledge.ts';
+import { INTERVAL_MS, OracleNode, RESOURCE } from './node.ts';
+
+/** One thing that happens. A fault or a loss of sight that is there ends, one that is not begins. */
+export type Action =
+  | { readonly kind: 'tick'; readonly times: number }
+  | { readonly kind: 'fault'; readonly fault: number; readonly device: number }
+  | { readonly kind: 'blinding'; readonly blinding: number; readonly device: number }
+  | { readonly kind: 'kill'; readonly downMs: number }
+  | { readonly kind: 'crash' }
+  | { readonly kind: 'descriptors' }
+  | { readonly kind: 'clock'; readonly byMs: number }
+  | { readonly kind: 'pod'; readonly device: number }
+  | { readonly kind: 'traffic'; readonly device: number; readonly by: number }
+  | { readonly kind: 'kubelet' };
+
+/** Actions in each history, besides the ticks between them. */
+const LENGTH = 12;
+const HOUR_MS = 3_600_000;
+
+/** What happens in the history of one seed. Half of it concerns one device. Histories with a kubelet are rarer: its sockets take real time. */
+export function makeHistory(family: OracleFamily, seed: number): readonly Action[] {
+  const choose = seeded(seed);
+  const first = choose(family.devices.length);
+  const actions: Action[] = [{ kind: 'tick', times: 1 + choose(2) }];
+  for (let count = 0; count < LENGTH; count += 1) {
+    const device = choose(2) === 0 ? first : choose(family.devices.length);
+    actions.push(anyEnd(actions, choose) ?? anyAction(family, choose, device, isWithKubelet(family, seed)));
+    if (choose(4) > 0) actions.push({ kind: 'tick', times: choose(5) === 0 ? 8 + choose(6) : 1 + choose(3) });
+  }
+  actions.push({ kind: 'tick', times: 1 + choose(12) });
+  return actions;
+}
+
+export const isWithKubelet = (family: OracleFamily, seed: number): boolean => family.counter !== undefined && seed % 6 === 0;
+
+/** Often what began before ends, or begins once more. */
+function anyEnd(actions: readonly Action[], choose: Choose): Action | undefined {
+  const lasting = actions.filter(({ kind }) => kind === 'fault' || kind === 'blinding' || kind === 'descriptors');
+  return lasting.length > 0 && choose(4) === 0 ? lasting[choose(lasting.length)] : undefined;
+}
+
+function anyAction(family: OracleFamily, choose: Choose, device: number, hasKubelet: boolean): Action {
+  if (hasKubelet && choose(5) < 2) return anyUse(choose, device);
+  const kind = choose(100);
+  if (kind < 40) return { kind: 'fault', fault: choose(family.faults.length), device };
+  if (kind < 80) {
+    const blinding = choose(family.blindings.length);
+    // Real commands that hang take real time.
+    if (family.blindings[blinding]?.isSlow !== true || choose(4) === 0) return { kind: 'blinding', blinding, device };
+    return { kind: 'blinding', blinding: choose(family.blindings.length), device };
+  }
+  if (kind < 91) return { kind: 'kill', downMs: choose(3) === 0 ? choose(200) * 1_000 : choose(5) * 1_000 };
+  if (kind < 94) return { kind: 'crash' };
+  if (kind < 98) return { kind: 'descriptors' };
+  return { kind: 'clock', byMs: (choose(2) === 0 ? 1 : -1) * choose(48) * HOUR_MS };
+}
+
+/** What pods do. */
+function anyUse(choose: Choose, device: number): Action {
+  const kind = choose(10);
+  if (kind < 5) return { kind: 'traffic', device, by: 1 + choose(1_000_000) };
+  return kind < 9 ? { kind: 'pod', device } : { kind: 'kubelet' };
+}
+
+/** Runs a history and gives what was wrong, with the action after which it was; undefined when nothing was. */
+export async function runHistory(
+  family: OracleFamily,
+  actions: readonly Action[],
+  hasKubelet: boolean,
+): Promise<{ readonly after: number; readonly violations: readonly string[] } | undefined> {
+  const life = new Life(family, hasKubelet);
+  await life.begin();
+  try {
+    for (const [at, action] of actions.entries()) {
+      const violations = await life.live(action);
+      if (violations.length > 0) return { after: at, violations };
+    }
+    return undefined;
+  } finally {
+    await life.end();
+  }
+}
+
+/** The shortest history that can be made of a failing one by leaving out actions. */
+export async function shrink(family: OracleFamily, actions: readonly Action[], hasKubelet: boolean): Promise<readonly Action[]> {
+  let shortest = actions;
+  for (let size = Math.ceil(actions.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
+    for (let from = 0; from < shortest.length; ) {
+      const candidate = [...shortest.slice(0, from), ...shortest.slice(from + size)];
+      if ((await runHistory(family, candidate, hasKubelet)) === undefined) from += size;
+      else shortest = candidate;
+    }
+  }
+  return shortest;
+}
+
+/** For people. */
+export function describeActions(family: OracleFamily, actions: readonly Action[]): string {
+  const nameOf = (device: number): string => family.devices[device % family.devices.length]?.id ?? '';
+  return actions
+    .map((action) => {
+      if (action.kind === 'fault') return `fault ${family.faults[action.fault]?.name} on ${nameOf(action.device)}`;
+      if (action.kind === 'blinding') return `blinding ${family.blindings[action.blinding]?.name} on ${nameOf(action.device)}`;
+      if (action.kind === 'pod') return `pod on ${nameOf(action.device)}`;
+      if (action.kind === 'traffic') return `${action.by} units move on ${nameOf(action.device)}`;
+      return JSON.stringify(action);
+    })
+    .join('\n');
+}
+
+class Life {
+  readonly #family: OracleFamily;
+  readonly #node: OracleNode;
+  readonly #known: Knowledge;
+  readonly #present = new Set<string>();
+  readonly #pods = new Map<string, string>();
+  readonly #hasKubelet: boolean;
+  #podNumber = 0;
+
+  constructor(family: OracleFamily, hasKubelet: boolean) {
+    this.#family = family;
+    this.#hasKubelet = hasKubelet;
+    this.#node = new OracleNode(family, hasKubelet);
+    this.#known = new Knowledge(family, this.#node);
+  }
+
+  async begin(): Promise<void> {
+    await this.#node.start();
+  }
+
+  async end(): Promise<void> {
+    await this.#node.stop();
+  }
+
+  async live(action: Action): Promise<readonly string[]> {
+    switch (action.kind) {
+      case 'tick':
+        return await this.#tick(action.times);
+      case 'fault':
+        this.#toggleFault(action.fault, action.device);
+        break;
+      case 'blinding':
+        this.#toggleBlinding(action.blinding, action.device);
+        break;
+      case 'kill':
+        this.#node.kill();
+        this.#known.restarted();
+        await this.#node.clock.advance(action.downMs, () => this.#node.settle());
+        await this.#node.startAgent();
+        await this.#node.settle();
+        this.#known.restarted();
+        // What is said before the first read must be no better than what is known.
+        return this.#known.violations();
+      case 'crash':
+        this.#node.threads.weather.isToCrash = true;
+        break;
+      case 'descriptors':
+        this.#node.threads.weather.isOutOfDescriptors = !this.#node.threads.weather.isOutOfDescriptors;
+        break;
+      case 'clock':
+        this.#node.clock.setWall(action.byMs);
+        break;
+      case 'pod':
+        this.#togglePod(action.device);
+        break;
+      case 'traffic':
+        this.#move(action.device, action.by);
+        break;
+      default:
+        if (this.#hasKubelet) await this.#node.kubelet.restart();
+    }
+    return [];
+  }
+
+  async #tick(times: number): Promise<readonly string[]> {
+    const { weather } = this.#node.threads;
+    for (let count = 0; count < times; count += 1) {
+      const isFailed = weather.isToCrash;
+      this.#known.isWithoutDescriptors = weather.isOutOfDescriptors;
+      await this.#node.refresh(0);
+      this.#known.looked(isFailed && !weather.isToCrash);
+      await this.#node.clock.advance(INTERVAL_MS, () => this.#node.settle());
+      const violations = this.#known.violations();
+      if (violations.length > 0) return violations;
+    }
+    return [];
+  }
+
+  #toggleFault(index: number, deviceIndex: number): void {
+    const fault = this.#family.faults[index];
+    const allowed = this.#family.devices.filter(({ id }) => fault?.devices?.includes(id) ?? true);
+    const device = allowed[deviceIndex % allowed.length]?.id;
+    if (fault === undefined || device === undefined) return;
+    const layer = `${fault.name} ${device}`;
+    const isPresent = this.#present.has(layer);
+    const rivals = this.#family.faults.filter(({ name, group }) => group !== undefined && group === fault.group && name !== fault.name);
+    if (!isPresent && rivals.some(({ name }) => this.#present.has(`${name} ${device}`))) return;
+    if (isPresent && fault.end === undefined) return;
+    if (isPresent) {
+      this.#present.delete(layer);
+      fault.end?.(this.#node.tree, device, layer);
+    } else {
+      this.#present.add(layer);
+      fault.begin(this.#node.tree, device, layer, this.#node.clock.now());
+    }
+    this.#known.faultBegan(device, fault.name, !isPresent);
+  }
+
+  #toggleBlinding(index: number, deviceIndex: number): void {
+    const blinding = this.#family.blindings[index];
+    const device = this.#family.devices[deviceIndex % this.#family.devices.length]?.id;
+    if (blinding === undefined || device === undefined) return;
+    const layer = blinding.scope === 'family' ? blinding.name : `${blinding.name} ${device}`;
+    if (this.#known.blindings.has(layer)) {
+      this.#node.tree.take(layer);
+      this.#known.blindingEnded(layer);
+      this.#node.threads.release();
+    } else {
+      const covers = Object.entries(blinding.covers(this.#node.tree, device));
+      // Two things cannot stand at one place.
+      if (covers.some(([path]) => this.#node.tree.isCovered(path))) return;
+      for (const [path, overlay] of covers) this.#node.tree.hide(layer, path, overlay);
+      const nowMs = this.#node.clock.monotonic();
+      this.#known.blindingBegan({ layer, blinding, device, blindFromMs: nowMs, fromMs: nowMs });
+    }
+  }
+
+  #togglePod(deviceIndex: number): void {
+    const { counter, devices } = this.#family;
+    const device = devices.find(({ id }) => id === counter?.devices[deviceIndex % (counter?.devices.length ?? 1)]);
+    if (device === undefined) return;
+    const present = this.#pods.get(device.id);
+    if (present !== undefined) {
+      this.#node.kubelet.removePod('oracle', present);
+      this.#pods.delete(device.id);
+      this.#known.podEnded(present);
+      return;
+    }
+    this.#podNumber += 1;
+    const name = `pod-${this.#podNumber}`;
+    const held = [{ resource: RESOURCE, id: device.deviceId }];
+    this.#node.kubelet.admitPod({ namespace: 'oracle', name, uid: name, containers: [{ name: 'main', devices: held }] });
+    this.#pods.set(device.id, name);
+    this.#known.podStarted(name, device.id);
+  }
+
+  #move(deviceIndex: number, by: number): void {
+    const { counter } = this.#family;
+    const device = counter?.devices[deviceIndex % counter.devices.length];
+    if (counter === undefined || device === undefined) return;
+    counter.move(this.#node.tree, device, by);
+    this.#known.moved(device, by);
+  }
+}

@@ -1,0 +1,257 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import type { Clock } from '../../src/host/clock.ts';
+import { createHost } from '../../src/host/host.ts';
+import { deviceDirectory, ReadGuard, type Step } from '../../src/host/read-guard.ts';
+import type { Collection } from '../../src/model/collection.ts';
+import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
+import type { ReadProcess } from '../../src/supervisor/isolated-reads.ts';
+import type { ToWorker } from '../../src/supervisor/messages.ts';
+import { lookOf } from '../../src/supervisor/probe-look.ts';
+import type { ProbeThread, StartThread, ThreadCare, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
+import type { OverlaidTree } from './overlaid-tree.ts';
+
+/** Thrown out of a read that would never come back: the thread stays in that step. */
+class Hang extends Error {
+  readonly step: Step;
+  constructor(step: Step) {
+    super('hangs');
+    this.step = step;
+  }
+}
+
+/** What the operating system does to all threads. */
+export interface Weather {
+  /** No descriptor is left: no file can be opened. */
+  isOutOfDescriptors: boolean;
+  /** The next run of a probe ends with an error of its own. */
+  isToCrash: boolean;
+}
+
+/**
+ * Threads and the reading process in one thread, so that thousands of histories can be run: the supervisor, the probes, the trees and
+ * the commands are the real ones. A read of a FIFO does not block; it stays in the step that would.
+ */
+export class InlineThreads {
+  readonly weather: Weather = { isOutOfDescriptors: false, isToCrash: false };
+  readonly isolated: InlineReads;
+  readonly start: StartThread;
+  readonly #tree: OverlaidTree;
+  readonly #threads = new Set<InlineThread>();
+  readonly #runs = new Set<Promise<void>>();
+
+  constructor(tree: OverlaidTree, clock: Clock, families: readonly DeviceFamily[]) {
+    this.#tree = tree;
+    this.isolated = new InlineReads(tree);
+    this.start = (settings, care, listener) => {
+      const family = families.find(({ name }) => name === settings.family) as DeviceFamily;
+      const thread = new InlineThread(
+        settings,
+        care,
+        listener,
+        { family, clock, tree, weather: this.weather, isolated: this.isolated },
+        (run) => {
+          this.#runs.add(run);
+          void run.finally(() => this.#runs.delete(run));
+        },
+      );
+      this.#threads.add(thread);
+      return thread;
+    };
+  }
+
+  /** Runs that are on their way and do not hang. */
+  get running(): readonly Promise<void>[] {
+    return [...this.#runs];
+  }
+
+  /** Steps that hung and can go on since the tree changed do so. */
+  release(): void {
+    for (const thread of this.#threads) thread.release(this.#tree);
+    this.isolated.releaseAll();
+  }
+}
+
+/** The reading process: it finds a FIFO where a real one would wait. */
+export class InlineReads implements ReadProcess {
+  readonly #tree: OverlaidTree;
+  readonly #hung = new Map<string, string>();
+  readonly #listeners = new Set<() => void>();
+
+  constructor(tree: OverlaidTree) {
+    this.#tree = tree;
+  }
+
+  get hungPaths(): readonly string[] {
+    return [...this.#hung.values()];
+  }
+
+  isHung(directory: string): boolean {
+    return this.#hung.has(directory);
+  }
+
+  use(): void {}
+  release(): void {}
+  close(): void {}
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  markHung(path: string): void {
+    if (!this.#tree.isHung(path)) return;
+    this.#hung.set(deviceDirectory(path), path);
+    this.#tell();
+  }
+
+  async read(path: string, limit: number): Promise<Uint8Array | string> {
+    return this.readNow(path, limit);
+  }
+
+  readNow(path: string, limit: number): Uint8Array | string {
+    if (this.#hung.has(deviceDirectory(path))) return 'EHUNG';
+    if (!this.#tree.isHung(path)) return readFile(path, limit);
+    this.markHung(path);
+    return 'EHUNG';
+  }
+
+  /** As a new reading process knows nothing. */
+  forget(): void {
+    this.#hung.clear();
+    this.#listeners.clear();
+  }
+
+  /** Reads that can come back do so. */
+  releaseAll(): void {
+    const before = this.#hung.size;
+    for (const [directory, path] of this.#hung) if (!this.#tree.isHung(path)) this.#hung.delete(directory);
+    if (this.#hung.size !== before) this.#tell();
+  }
+
+  #tell(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+interface Surroundings {
+  readonly family: DeviceFamily;
+  readonly clock: Clock;
+  readonly tree: OverlaidTree;
+  readonly weather: Weather;
+  readonly isolated: InlineReads;
+}
+
+class InlineThread implements ProbeThread {
+  hasExited = false;
+  readonly exited: Promise<void>;
+  readonly #listener: ThreadListener;
+  readonly #around: Surroundings;
+  readonly #onRun: (run: Promise<void>) => void;
+  readonly #guard: ReadGuard;
+  readonly #probe: Probe;
+  readonly #host: ReturnType<typeof createHost>;
+  readonly #unwatch: (() => void) | undefined;
+  #isIsolated: boolean;
+  #exit = (): void => {};
+  #step: Step | undefined;
+  #steps = 0;
+  #isEnding = false;
+
+  constructor(
+    settings: ThreadSettings,
+    care: ThreadCare,
+    listener: ThreadListener,
+    around: Surroundings,
+    onRun: (run: Promise<void>) => void,
+  ) {
+    this.#listener = listener;
+    this.#around = around;
+    this.#onRun = onRun;
+    this.#isIsolated = care.isIsolated;
+    this.exited = new Promise((resolve) => {
+      this.#exit = () => {
+        this.hasExited = true;
+        resolve();
+      };
+    });
+    this.#guard = new ReadGuard(care.quarantined);
+    this.#guard.foreign = { read: (path, limit) => this.#read(path, limit) };
+    this.#host = createHost(settings.roots, around.clock, { guard: this.#guard, known: care.known });
+    this.#probe = around.family.createProbe(this.#host, settings.options as never);
+    this.#unwatch = this.#probe.watch?.(() => this.#listener.said({ type: 'wake' }));
+  }
+
+  tell(message: ToWorker): void {
+    if (message.type === 'read-directly') this.#isIsolated = false;
+    else if (message.type === 'close') this.#end();
+    else this.#onRun(this.#collect(message.run));
+  }
+
+  step(): Step | undefined {
+    return this.#step;
+  }
+
+  terminate(): void {
+    this.#isEnding = true;
+    if (this.#step === undefined) this.#end();
+  }
+
+  release(tree: OverlaidTree): void {
+    if (this.#step === undefined || tree.isHung(this.#step.path)) return;
+    this.#step = undefined;
+    if (this.#isEnding) this.#end();
+  }
+
+  #end(): void {
+    if (this.hasExited) return;
+    this.#unwatch?.();
+    void this.#probe.close?.();
+    this.#exit();
+  }
+
+  async #collect(run: number): Promise<void> {
+    const { weather } = this.#around;
+    try {
+      if (weather.isToCrash) {
+        weather.isToCrash = false;
+        throw new Error('a bug of the probe');
+      }
+      const collection: Collection = await lookOf(this.#probe, this.#host);
+      if (this.#step === undefined) this.#listener.said({ type: 'collected', run, collection: collection, durationMs: 1 });
+    } catch (error) {
+      if (error instanceof Hang || this.#step !== undefined) return;
+      this.#listener.said({ type: 'failed', run, message: String((error as Error).stack) });
+    }
+  }
+
+  #read(path: string, limit: number): Buffer | string {
+    if (this.#step !== undefined) throw new Hang(this.#step);
+    if (this.#around.weather.isOutOfDescriptors) return 'EMFILE';
+    if (this.#isIsolated) {
+      const answer = this.#around.isolated.readNow(path, limit);
+      // The supervisor hears of it as of any request.
+      if (answer === 'EHUNG') void this.#listener.read(path, limit);
+      return typeof answer === 'string' ? answer : Buffer.from(answer);
+    }
+    if (!this.#around.tree.isHung(path)) return readFile(path, limit);
+    this.#steps += 1;
+    this.#step = { number: this.#steps, kind: 'file', path };
+    throw new Hang(this.#step);
+  }
+}
+
+function readFile(path: string, limit: number): Buffer | string {
+  try {
+    const fd = openSync(path, 'r');
+    try {
+      const bytes = Buffer.alloc(limit);
+      let length = 0;
+      for (let count = -1; count !== 0 && length < limit; length += count) count = readSync(fd, bytes, length, limit - length, null);
+      return bytes.subarray(0, length);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'EUNKNOWN';
+  }
+}

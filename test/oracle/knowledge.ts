@@ -1,0 +1,402 @@
+import type { ConditionSpec } from '../../src/model/health.ts';
+import type { Fault, OracleFamily } from './family.ts';
+import type { OracleNode } from './node.ts';
+import { INTERVAL_MS, STALE_MS } from './node.ts';
+
+/** How much later than at once something may be: a refresh, and the time that a hang takes until it is found. */
+const SLACK_MS = 2_000;
+/** A device whose read came back is read again within a minute. */
+const RELEASE_MS = 60_000;
+/** Two deadlines: so long others may be unread after something began to hang. */
+const HANG_MS = 30_000;
+
+/** Of the conditions that losses of sight may raise. */
+const LONGEST_RECOVERY_MS = 60_000;
+/** What is no event is on disk by then. */
+const WRITTEN_MS = 45_000;
+
+/** What can be said of one fault at one look: it was surely seen to hold, surely seen not to, or neither. */
+type Sight = 'true' | 'false' | 'unsure' | 'hidden';
+
+/** What the agent must know, or may know, of one fault of one device. */
+class FaultKnowledge {
+  readonly fault: Fault;
+  readonly spec: ConditionSpec;
+  isPresent = false;
+  wasEverPresent = false;
+  /** Wall-independent time of the last change of the truth. */
+  changedMs = Number.NEGATIVE_INFINITY;
+  /** From then on each look could have seen it. */
+  visibleFromMs: number | undefined;
+  /** The condition must count: it was seen for long enough, and not surely withdrawn since. */
+  isRaised = false;
+  #trueFromMs: number | undefined;
+  #maybeFalseFromMs: number | undefined;
+  #falseFromMs: number | undefined;
+  /** When it was first surely seen not to hold. */
+  #soundFromMs: number | undefined;
+  /** The condition must not count: it was surely seen to be over for long enough. */
+  isCleared = true;
+
+  constructor(fault: Fault, spec: ConditionSpec) {
+    this.fault = fault;
+    this.spec = spec;
+  }
+
+  look(sight: Sight, nowMs: number): void {
+    const { forMs = 0, recoveryMs = 0 } = this.spec;
+    // Who sees more than can be expected is not wrong.
+    if (this.isPresent) this.isCleared = false;
+    if (sight === 'false') this.#soundFromMs ??= nowMs;
+    if (sight === 'true') {
+      this.isCleared = false;
+      if (this.fault.isFromPast && this.#soundFromMs === undefined) return;
+      this.#trueFromMs ??= nowMs;
+      this.#falseFromMs = this.#maybeFalseFromMs = undefined;
+      this.isCleared = false;
+      if (nowMs - this.#trueFromMs >= (forMs === 0 ? 0 : forMs + INTERVAL_MS + SLACK_MS)) this.isRaised = true;
+      return;
+    }
+    this.#trueFromMs = undefined;
+    if (sight === 'hidden') {
+      this.#falseFromMs = undefined;
+      return;
+    }
+    this.isCleared &&= sight === 'false' || !this.wasEverPresent;
+    if (sight === 'unsure') {
+      this.#falseFromMs = undefined;
+      this.#maybeFalseFromMs ??= nowMs;
+    } else {
+      this.#falseFromMs ??= nowMs;
+      this.#maybeFalseFromMs ??= nowMs;
+    }
+    if (this.fault.recovery === 'never') return;
+    if (nowMs - this.#maybeFalseFromMs >= recoveryMs - SLACK_MS) this.isRaised = false;
+    if (this.#falseFromMs !== undefined && nowMs - this.#falseFromMs >= recoveryMs + 2 * INTERVAL_MS) this.isCleared = true;
+  }
+
+  /** What was not written to disk is lost: a wait begins anew, and so does a past that is young. */
+  restarted(nowMs: number): void {
+    if (this.#soundFromMs !== undefined && nowMs - this.#soundFromMs < WRITTEN_MS) this.#soundFromMs = undefined;
+    this.#trueFromMs = undefined;
+    this.#falseFromMs = undefined;
+    // A log that is read anew tells of it again, and that it was over has to be seen again.
+    if (this.fault.endShownBy !== undefined && this.wasEverPresent) this.isCleared = false;
+  }
+}
+
+const raises = ({ condition, alsoRaises = [] }: Fault, type: string): boolean => condition === type || alsoRaises.includes(type);
+
+/** What is true of one device, and what of it the agent could see. */
+class DeviceKnowledge {
+  readonly id: string;
+  readonly faults: readonly FaultKnowledge[];
+  /** Last time at which a look may have read it, and surely read it. */
+  maybeReadMs = Number.NEGATIVE_INFINITY;
+  surelyReadMs = Number.NEGATIVE_INFINITY;
+  /** From then on each look read it. */
+  surelyReadFromMs: number | undefined;
+  /** From then on each look read it whole, and nothing was wrong. */
+  soundFromMs: number | undefined;
+  isGone = false;
+  /** A look may have seen that it is gone. */
+  wasMaybeSeenGone = false;
+  /** It was unread for so long that it is unknown, and no look may have read it since: a restart is no look. */
+  isBlind = false;
+
+  constructor(id: string, faults: readonly FaultKnowledge[]) {
+    this.id = id;
+    this.faults = faults;
+  }
+}
+
+/** One loss of sight that lasts. */
+export interface ActiveBlinding {
+  readonly layer: string;
+  readonly blinding: OracleFamily['blindings'][number];
+  readonly device: string;
+  readonly blindFromMs: number;
+  /** From then on a look could come across it. */
+  fromMs: number;
+}
+
+/** Who holds what, and how much of it moved meanwhile. */
+interface Holding {
+  readonly pod: string;
+  readonly device: string;
+  readonly fromMs: number;
+  moved: number;
+  /** Moved before the first look that surely began after the agent had seen the pod. */
+  beforeBase: number;
+  hasBase: boolean;
+  /** Moved up to the last look that surely read the device. */
+  movedAtRead: number;
+}
+
+/**
+ * The truth, and a plain model of what the agent can know of it. It knows nothing of how the agent works: only which facts hold, which of
+ * them could be seen at each look, and the policy's times.
+ */
+export class Knowledge {
+  readonly devices: readonly DeviceKnowledge[];
+  readonly blindings = new Map<string, ActiveBlinding>();
+  readonly holdings: Holding[] = [];
+  readonly #family: OracleFamily;
+  readonly #node: OracleNode;
+  /** Hangs that ended lately: device or all. */
+  #releasedMs = new Map<string, number>();
+  #hangFromMs = Number.NEGATIVE_INFINITY;
+  #startedMs = 0;
+  /** No file can be opened. What is read all the same, and from what, is not modelled. */
+  isWithoutDescriptors = false;
+
+  constructor(family: OracleFamily, node: OracleNode) {
+    this.#family = family;
+    this.#node = node;
+    const specs = new Map(family.family.conditions.map((spec) => [spec.type, spec]));
+    this.devices = family.devices.map(({ id }) => {
+      const own = family.faults.filter(({ devices = [id] }) => devices.includes(id));
+      const cast = family.faults.flatMap((fault) =>
+        (fault.shadows ?? []).filter(({ device }) => device === id).map(({ condition }): Fault => ({ ...fault, condition })),
+      );
+      const faults = [...own, ...cast];
+      return new DeviceKnowledge(
+        id,
+        faults.map((fault) => new FaultKnowledge(fault, specs.get(fault.condition) as ConditionSpec)),
+      );
+    });
+  }
+
+  get #nowMs(): number {
+    return this.#node.clock.monotonic();
+  }
+
+  device(id: string): DeviceKnowledge {
+    return this.devices.find((device) => device.id === id) as DeviceKnowledge;
+  }
+
+  faultBegan(id: string, name: string, isPresent: boolean): void {
+    for (const device of this.devices) {
+      const isConcerned = (fault: Fault): boolean =>
+        fault.name === name && (device.id === id || (fault.shadows ?? []).some((shadow) => shadow.device === device.id));
+      for (const known of device.faults.filter(({ fault }) => isConcerned(fault))) {
+        known.isPresent = isPresent;
+        known.wasEverPresent ||= isPresent;
+        known.changedMs = this.#nowMs;
+        // A log tells of what is over already, too.
+        if (isPresent && known.fault.endShownBy !== undefined) known.isCleared = false;
+      }
+    }
+  }
+
+  blindingBegan(active: ActiveBlinding): void {
+    this.blindings.set(active.layer, active);
+    if (active.blinding.hangs) this.#hangFromMs = this.#nowMs;
+    if (active.blinding.leaves === 'gone') this.device(active.device).isGone = true;
+  }
+
+  blindingEnded(layer: string): void {
+    const active = this.blindings.get(layer) as ActiveBlinding;
+    this.blindings.delete(layer);
+    if (active.blinding.hangs) for (const { id } of this.#concerned(active)) this.#releasedMs.set(id, this.#nowMs);
+    if (active.blinding.leaves === 'gone') {
+      const device = this.device(active.device);
+      device.isGone = [...this.blindings.values()].some((other) => other.blinding.leaves === 'gone' && other.device === device.id);
+    }
+  }
+
+  restarted(): void {
+    this.#startedMs = this.#nowMs;
+    for (const device of this.devices) {
+      device.soundFromMs = undefined;
+      for (const fault of device.faults) fault.visibleFromMs = undefined;
+    }
+    for (const { faults } of this.devices) for (const fault of faults) fault.restarted(this.#nowMs);
+    // Counters of holders begin anew with the agent.
+    for (const holding of this.holdings) {
+      holding.moved = 0;
+      holding.beforeBase = 0;
+      holding.movedAtRead = 0;
+      holding.hasBase = false;
+    }
+  }
+
+  podStarted(pod: string, device: string): void {
+    this.holdings.push({ pod, device, fromMs: this.#nowMs, moved: 0, beforeBase: 0, movedAtRead: 0, hasBase: false });
+  }
+
+  podEnded(pod: string): void {
+    const at = this.holdings.findIndex((holding) => holding.pod === pod);
+    if (at >= 0) this.holdings.splice(at, 1);
+  }
+
+  moved(device: string, by: number): void {
+    for (const holding of this.holdings) if (holding.device === device) holding.moved += by;
+  }
+
+  #concerned({ blinding, device }: ActiveBlinding): readonly { readonly id: string }[] {
+    if (blinding.concerns !== undefined) return blinding.concerns.map((id) => ({ id }));
+    return blinding.scope === 'family' ? this.devices : [{ id: device }];
+  }
+
+  /** Whether something may keep a sound device from being read: the agent finds its way around a hang, or a released device is tried again. */
+  #isUnsettled(id: string): boolean {
+    return this.#nowMs - this.#hangFromMs < HANG_MS || this.#nowMs - (this.#releasedMs.get(id) ?? Number.NEGATIVE_INFINITY) < RELEASE_MS;
+  }
+
+  /** Whether looks have surely come across it by now. */
+  #isFound({ blinding: { paceMs = 0 }, fromMs }: ActiveBlinding): boolean {
+    return this.#nowMs - fromMs >= paceMs;
+  }
+
+  #blindingsOf(id: string): readonly ActiveBlinding[] {
+    return [...this.blindings.values()].filter(({ blinding, device }) => blinding.scope === 'family' || device === id);
+  }
+
+  #sightOf(id: string, known: FaultKnowledge): Sight {
+    const sight = this.#visibilityOf(id, known);
+    known.visibleFromMs = sight === undefined ? (known.visibleFromMs ?? this.#nowMs) : undefined;
+    if (sight !== undefined) return sight;
+    const settledFromMs = Math.max(known.changedMs, known.visibleFromMs as number);
+    if (this.#nowMs - settledFromMs < (known.fault.paceMs ?? 0)) return 'unsure';
+    return known.isPresent ? 'true' : 'false';
+  }
+
+  #isUnreadForLong({ maybeReadMs }: DeviceKnowledge): boolean {
+    return this.#nowMs - Math.max(maybeReadMs, this.#startedMs) >= STALE_MS + INTERVAL_MS + SLACK_MS;
+  }
+
+  /** Undefined when the fault, or its absence, shows. */
+  #visibilityOf(id: string, { fault, isPresent }: FaultKnowledge): 'hidden' | 'unsure' | undefined {
+    const files = (isPresent ? fault.shownBy : (fault.endShownBy ?? fault.shownBy)).call(fault, id);
+    const hiding = this.#blindingsOf(id).filter(({ blinding }) => blinding.hides(id).some((file) => files.includes(file)));
+    if (hiding.some((active) => this.#isFound(active))) return 'hidden';
+    if (hiding.length > 0) return 'unsure';
+    return this.isWithoutDescriptors || this.#isUnsettled(id) ? 'unsure' : undefined;
+  }
+
+  /** To be called after each refresh that came to its end or could not. `failed`: the run came to nothing for a reason of its own. */
+  looked(failed: boolean): void {
+    const nowMs = this.#nowMs;
+    // Without descriptors nobody comes across a file that hangs.
+    if (this.isWithoutDescriptors)
+      for (const active of this.blindings.values()) if (active.blinding.paceMs !== undefined) active.fromMs = nowMs;
+    for (const device of this.devices) {
+      const own = this.#blindingsOf(device.id);
+      const unread = own.filter(
+        (active) => active.blinding.leaves === 'unread' && this.#concerned(active).some(({ id }) => id === device.id),
+      );
+      const isUnread = failed || device.isGone || unread.some((active) => this.#isFound(active));
+      const isUnsure = this.isWithoutDescriptors || unread.length > 0 || this.#isUnsettled(device.id);
+      if (!isUnread) {
+        device.maybeReadMs = nowMs;
+        device.isBlind = false;
+      }
+      if (!isUnread && !isUnsure) {
+        device.surelyReadMs = nowMs;
+        device.surelyReadFromMs ??= nowMs;
+        device.wasMaybeSeenGone = false;
+      } else device.surelyReadFromMs = undefined;
+      const isSound = own.length === 0 && device.faults.every(({ isPresent }) => !isPresent);
+      device.soundFromMs = isSound && device.surelyReadFromMs !== undefined ? (device.soundFromMs ?? nowMs) : undefined;
+      device.isBlind ||= this.#isUnreadForLong(device);
+      if (device.isGone) device.wasMaybeSeenGone = true;
+      for (const fault of device.faults) fault.look(failed ? 'hidden' : this.#sightOf(device.id, fault), nowMs);
+    }
+    for (const holding of this.holdings) {
+      const device = this.device(holding.device);
+      const path = this.#family.counter?.path(device.id) ?? '';
+      if (this.#blindingsOf(device.id).some(({ blinding }) => blinding.hides(device.id).includes(path))) continue;
+      if (device.surelyReadFromMs !== undefined && device.surelyReadMs === nowMs && nowMs > holding.fromMs) {
+        if (!holding.hasBase) holding.beforeBase = holding.moved;
+        holding.hasBase = true;
+        holding.movedAtRead = holding.moved;
+      }
+    }
+  }
+
+  /** What is wrong with what the agent says, one sentence each. */
+  violations(): readonly string[] {
+    const { snapshot, offered } = this.#node;
+    if (snapshot === undefined) return [];
+    const found: string[] = [];
+    for (const device of this.devices) found.push(...this.#violationsOf(device, snapshot));
+    found.push(...this.#offerViolations(snapshot, offered));
+    found.push(...this.#counterViolations(snapshot));
+    return found;
+  }
+
+  #violationsOf(device: DeviceKnowledge, snapshot: NonNullable<OracleNode['snapshot']>): readonly string[] {
+    const nowMs = this.#nowMs;
+    const state = snapshot.devices.find((one) => one.device.id === device.id);
+    const raised = device.faults.filter(({ isRaised }) => isRaised);
+    if (state === undefined) {
+      const wasRead = device.surelyReadMs > Number.NEGATIVE_INFINITY;
+      return wasRead ? [`${device.id} was read, and is not listed any more`] : [];
+    }
+    const { verdict, missingSinceMs, readAtMs } = state;
+    const found: string[] = [];
+    const says = `${device.id} is ${verdict.state} (${verdict.conditions.map(({ type, instance }) => [type, instance].filter(Boolean).join('/')).join(', ')})`;
+    const fatal = raised.filter(({ spec }) => spec.severity === 'fatal');
+    const degraded = raised.filter(({ spec }) => spec.severity === 'degraded');
+    if (fatal.length > 0 && verdict.state !== 'unhealthy') found.push(`${says} although ${fatal[0]?.fault.name} was seen last`);
+    if (degraded.length > 0 && verdict.state === 'healthy') found.push(`${says} although ${degraded[0]?.fault.name} was seen last`);
+    for (const { fault } of raised) {
+      if (!verdict.conditions.some(({ type }) => type === fault.condition))
+        found.push(`${says}: ${fault.condition} was seen last, and does not count`);
+    }
+    const isBlind = device.isBlind || this.#isUnreadForLong(device);
+    if (isBlind && (verdict.state === 'healthy' || verdict.state === 'degraded'))
+      found.push(`${says} although nothing was read of it since ${device.maybeReadMs} ms`);
+    for (const { fault, isCleared, spec } of device.faults) {
+      const counts = verdict.conditions.some(({ type }) => type === fault.condition);
+      const isAlone = device.faults
+        .filter((other) => raises(other.fault, fault.condition))
+        .every((other) => (other.fault.condition === fault.condition ? other.isCleared : !other.wasEverPresent));
+      if (isCleared && isAlone && counts && spec.class !== 'rate')
+        found.push(`${says}: ${fault.condition} counts although it was seen to be over`);
+    }
+    const isSound = device.soundFromMs !== undefined && nowMs - device.soundFromMs >= LONGEST_RECOVERY_MS + 2 * INTERVAL_MS;
+    if (isSound && device.faults.every(({ isCleared }) => isCleared) && verdict.state !== 'healthy')
+      found.push(`${says} although it is sound and was read for a minute and a half`);
+    for (const { blinding, blindFromMs } of this.#blindingsOf(device.id)) {
+      const isGood = verdict.state === 'healthy' || verdict.state === 'degraded';
+      const isLate = nowMs - Math.max(blindFromMs, this.#startedMs) >= (blinding.unknownAfterMs ?? Number.POSITIVE_INFINITY);
+      const isRead = device.surelyReadFromMs !== undefined && device.surelyReadFromMs <= blindFromMs;
+      if (isGood && isLate && isRead) found.push(`${says} although ${blinding.name}`);
+    }
+    if (missingSinceMs !== undefined && !device.isGone && !device.wasMaybeSeenGone)
+      found.push(`${says} and missing although it was never gone`);
+    const lastReadMs = readAtMs - (this.#node.clock.now() - nowMs);
+    // A clock that is set back right before a restart leaves times to come, of which the start is the latest that can be.
+    if (lastReadMs > Math.max(device.maybeReadMs, this.#startedMs) + SLACK_MS + INTERVAL_MS)
+      found.push(`${says}: last read at ${lastReadMs} ms although nothing was read since ${device.maybeReadMs} ms`);
+    return found;
+  }
+
+  #offerViolations(snapshot: NonNullable<OracleNode['snapshot']>, offered: ReadonlyMap<string, string> | undefined): readonly string[] {
+    if (offered === undefined) return [];
+    return snapshot.devices.flatMap(({ device, verdict, missingSinceMs }) => {
+      const isGood = missingSinceMs === undefined && (verdict.state === 'healthy' || verdict.state === 'degraded');
+      const told = offered.get(device.id);
+      const wanted = isGood ? 'Healthy' : 'Unhealthy';
+      return told === wanted ? [] : [`the kubelet hears that ${device.id} is ${told}, the verdict is ${verdict.state}`];
+    });
+  }
+
+  #counterViolations(snapshot: NonNullable<OracleNode['snapshot']>): readonly string[] {
+    const { counter } = this.#family;
+    if (counter === undefined) return [];
+    return this.holdings.flatMap((holding) => {
+      const readings = snapshot.containerReadings.find(({ pod, device }) => pod === holding.pod && device === holding.device)?.readings;
+      const told = readings?.find(({ metric }) => metric === counter.metric)?.value;
+      const value = told === undefined ? undefined : Number(told) / counter.scale;
+      const least = holding.hasBase ? holding.movedAtRead - holding.beforeBase : 0;
+      if (value === undefined) return [];
+      if (value > holding.moved + 1e-6)
+        return [`${holding.pod} is told ${value} of ${holding.device} where ${holding.moved} moved while it held it`];
+      if (value < least - 1e-6) return [`${holding.pod} is told ${value} of ${holding.device} where at least ${least} moved and were read`];
+      return [];
+    });
+  }
+}

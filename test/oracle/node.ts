@@ -1,0 +1,226 @@
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AgentCore } from '../../src/agent/core.ts';
+import { HealthKeeper } from '../../src/agent/health.ts';
+import { deviceOptions, refreshOptions } from '../../src/agent/options.ts';
+import type { AgentSettings } from '../../src/agent/settings.ts';
+import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
+import { kubeletHealth } from '../../src/health/kubelet-health.ts';
+import { podResourcesOptions } from '../../src/kubelet/options.ts';
+import type { Logger } from '../../src/log/logger.ts';
+import { millis } from '../../src/model/duration.ts';
+import { defaultValues } from '../../src/model/options.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import { type ListCall, ListStream } from '../../src/plugin/list-stream.ts';
+import { pluginOptions } from '../../src/plugin/options.ts';
+import { Supply } from '../../src/plugin/supply.ts';
+import { webOptions } from '../../src/server/options.ts';
+import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
+import { probeOptions } from '../support/probe-options.ts';
+import type { OracleFamily } from './family.ts';
+import { InlineThreads } from './inline-threads.ts';
+import { OverlaidTree } from './overlaid-tree.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** Time between two refreshes, and the age at which a device is unknown: the defaults. */
+export const INTERVAL_MS = 10_000;
+export const STALE_MS = 60_000;
+
+export const RESOURCE = 'example.com/device';
+
+const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Rounds of the event loop in which what was sent over a socket arrives. */
+const QUIET_ROUNDS = 3;
+
+/** State files are written through to the disk, which takes most of the time of a history elsewhere. */
+const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
+/** Of each family, built once: hundreds of files take longer than a history. */
+const machines = new Map<OracleFamily, OverlaidTree>();
+
+function machineOf(family: OracleFamily): OverlaidTree {
+  const known = machines.get(family);
+  if (known !== undefined) return known;
+  const tree = new OverlaidTree(mkdtempSync(join(MEMORY, 'device-agent-oracle-')));
+  const { files, links } = family.machine();
+  tree.build(files, links);
+  for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(tree.root, folder), { recursive: true });
+  process.once('exit', () => rmSync(tree.root, { recursive: true, force: true }));
+  machines.set(family, tree);
+  return tree;
+}
+
+/** A whole node: hardware as files, a kubelet, and the agent on them, all by one clock. */
+export class OracleNode {
+  readonly clock = new VirtualClock();
+  readonly tree: OverlaidTree;
+  readonly threads: InlineThreads;
+  readonly kubelet: SimulatedKubelet;
+  readonly #family: OracleFamily;
+  readonly #isWithKubelet: boolean;
+  readonly #pending = new Set<Promise<unknown>>();
+  readonly #ended: Promise<unknown>[] = [];
+  #agents = 0;
+  #core: AgentCore | undefined;
+  #health: HealthKeeper | undefined;
+  #supply: Supply | undefined;
+  #sent: readonly KubeletDevice[] | undefined;
+
+  constructor(family: OracleFamily, isWithKubelet: boolean) {
+    this.#family = family;
+    this.#isWithKubelet = isWithKubelet;
+    this.tree = machineOf(family);
+    this.threads = new InlineThreads(this.tree, this.clock, [family.family]);
+    this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet'), clock: this.clock, rate: { perSecond: 1e6, burst: 1e6 } });
+  }
+
+  get snapshot(): Snapshot | undefined {
+    return this.#core?.store.snapshot();
+  }
+
+  /** What the kubelet was sent last by the running agent, id to health; undefined before the first list. */
+  get offered(): ReadonlyMap<string, string> | undefined {
+    return this.#sent && new Map(this.#sent.map(({ ID, health }) => [ID, health]));
+  }
+
+  async start(): Promise<void> {
+    if (this.#isWithKubelet) await this.kubelet.start();
+    await this.startAgent();
+  }
+
+  async startAgent(): Promise<void> {
+    const settings = this.#settings();
+    this.#health = await HealthKeeper.open(settings, SILENT, this.clock, true);
+    const { start, isolated } = this.threads;
+    const core = new AgentCore(settings, this.#health, SILENT, this.clock, { start, isolated });
+    const ask = core.poller.refresh.bind(core.poller);
+    core.poller.refresh = () => (this.#isWithKubelet ? this.#track(ask()) : Promise.resolve());
+    this.#core = core;
+    this.#offer(core);
+  }
+
+  /** The agent is gone as after SIGKILL: nothing is closed, and what it writes from now on nobody reads. */
+  kill(): void {
+    const core = this.#core;
+    if (core === undefined) return;
+    const state = this.#statePath;
+    this.#agents += 1;
+    if (existsSync(state)) copyFileSync(state, this.#statePath);
+    this.#supply?.stop();
+    core.store.publish = () => {};
+    const health = this.#health;
+    this.#ended.push(core.close().then(() => health?.close()));
+    this.#core = undefined;
+    this.#sent = undefined;
+    this.threads.isolated.forget();
+  }
+
+  /** One refresh, to its end or until it hangs, and then so much time. */
+  async refresh(thenMs: number): Promise<void> {
+    void this.#core?.refresh();
+    await this.settle();
+    await this.clock.advance(thenMs, () => this.settle());
+  }
+
+  /** Waits for everything that is under way and does not hang. */
+  async settle(): Promise<void> {
+    for (let round = 0; round < QUIET_ROUNDS; round += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const busy = [...this.threads.running, ...this.#pending];
+      if (busy.length > 0) {
+        await Promise.race([Promise.all(busy), new Promise((resolve) => setTimeout(resolve, 5_000))]);
+        round = -1;
+      }
+    }
+    await this.#health?.written();
+  }
+
+  async stop(): Promise<void> {
+    this.kill();
+    this.tree.reset();
+    this.threads.release();
+    await Promise.all(this.#ended);
+    await this.kubelet.stop();
+    rmSync(join(this.root, 'state'), { recursive: true, force: true });
+  }
+
+  get root(): string {
+    return this.tree.root;
+  }
+
+  get #statePath(): string {
+    return join(this.root, 'state', `health-${this.#agents}.json`);
+  }
+
+  #track<T>(promise: Promise<T>): Promise<T> {
+    this.#pending.add(promise);
+    void promise.finally(() => this.#pending.delete(promise));
+    return promise;
+  }
+
+  /** The plugin's own list, as it is sent over a stream. */
+  #offer(core: AgentCore): void {
+    const policy = (this.#health as HealthKeeper).policy;
+    const supply = new Supply(
+      { resource: RESOURCE, select: { family: this.#family.family.name } },
+      {
+        store: core.store,
+        access: () => undefined,
+        tell: (verdict) => kubeletHealth(verdict, policy),
+        clock: this.clock,
+        missingRetentionMs: 86_400_000,
+      },
+    );
+    supply.start();
+    this.#supply = supply;
+    const call = {
+      on: () => call,
+      end() {},
+      write: (response: { readonly devices: readonly KubeletDevice[] }, done: () => void) => {
+        this.#sent = response.devices;
+        done();
+        return true;
+      },
+    };
+    const open = (): boolean =>
+      supply.isReady() &&
+      new ListStream(
+        call as unknown as ListCall,
+        supply,
+        () => () => {},
+        () => {},
+      ) !== undefined;
+    if (open()) return;
+    const cancel = supply.onChange(() => {
+      if (supply.isReady()) {
+        cancel();
+        open();
+      }
+    });
+  }
+
+  #settings(): AgentSettings {
+    const { family, options } = this.#family;
+    const texts = Object.fromEntries(Object.entries(options).map(([name, text]) => [name, text.replaceAll('{root}', this.root)]));
+    return {
+      roots: { sysfs: join(this.root, 'sys'), procfs: join(this.root, 'proc'), dev: join(this.root, 'dev') },
+      refresh: { ...defaultValues(refreshOptions), interval: millis(INTERVAL_MS), 'stale-after': millis(STALE_MS) },
+      device: defaultValues(deviceOptions),
+      podResources: {
+        ...defaultValues(podResourcesOptions),
+        socket: this.kubelet.podResourcesSocket,
+        checkpoint: '',
+        timeout: millis(500),
+      },
+      families: [{ family, options: probeOptions(family, texts) as Readonly<Record<string, unknown>> }],
+      pools: [],
+      health: { flapping: { count: 100 } },
+      plugin: { options: defaultValues(pluginOptions), resources: [] },
+      state: { file: this.#statePath },
+      web: defaultValues(webOptions),
+      node: 'oracle',
+    };
+  }
+}

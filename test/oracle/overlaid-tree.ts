@@ -1,0 +1,198 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** What stands at a path instead of what the machine has there. `hang`: a FIFO, whose reader waits for ever. */
+export type Overlay =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'hang' }
+  | { readonly kind: 'directory' };
+
+/** A fault: how it changes what a file says. */
+interface Edit {
+  readonly name: string;
+  change(text: string): string;
+}
+
+/** A loss of sight. */
+interface Cover {
+  readonly name: string;
+  readonly overlay: Overlay;
+}
+
+/**
+ * A directory tree made of what a machine has, and of layers over it: faults change what files say, losses of sight keep it from being
+ * read. Each layer can be taken away again, in any order.
+ */
+export class OverlaidTree {
+  readonly root: string;
+  readonly #files = new Map<string, string>();
+  readonly #links = new Map<string, string>();
+  /** What was in files that were written since. */
+  readonly #originals = new Map<string, string>();
+  readonly #directories = new Set<string>();
+  /** Directories that something else stands in for: they lie beside it meanwhile. */
+  readonly #aside = new Set<string>();
+  /** By path, in the order in which they began. */
+  readonly #edits = new Map<string, readonly Edit[]>();
+  /** By path, the last one on top. */
+  readonly #covers = new Map<string, readonly Cover[]>();
+
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  build(files: Readonly<Record<string, string>>, links: Readonly<Record<string, string>>): void {
+    for (const [path, text] of Object.entries(files)) this.#files.set(path, text);
+    for (const [path, target] of Object.entries(links)) this.#links.set(path, target);
+    for (const path of [...this.#files.keys(), ...this.#links.keys()]) this.#show(path);
+  }
+
+  /** The machine as it was built. */
+  reset(): void {
+    const touched = [...new Set([...this.#edits.keys(), ...this.#covers.keys()])];
+    this.#edits.clear();
+    this.#covers.clear();
+    // What lies deeper first: a directory that lies aside is found by its name.
+    for (const path of touched.sort((a, b) => b.length - a.length)) this.#show(path);
+    for (const [path, text] of this.#originals) {
+      this.#files.set(path, text);
+      this.#show(path);
+    }
+    this.#originals.clear();
+  }
+
+  /** What the machine has at a path, faults counted and losses of sight not. */
+  text(path: string): string {
+    return (this.#edits.get(path) ?? []).reduce((text, { change }) => change(text), this.#files.get(path) ?? '');
+  }
+
+  /** Changes what the machine has: a counter that moves, a log that grows. */
+  write(path: string, change: (text: string) => string): void {
+    const before = this.#files.get(path) ?? '';
+    if (!this.#originals.has(path)) this.#originals.set(path, before);
+    this.#files.set(path, change(before));
+    this.#show(path);
+  }
+
+  /** A fault: what the file says. */
+  put(name: string, path: string, text: string): void {
+    this.edit(name, path, () => text);
+  }
+
+  /** A fault that changes a part of what the file says. */
+  edit(name: string, path: string, change: (text: string) => string): void {
+    this.#edits.set(path, [...(this.#edits.get(path) ?? []), { name, change }]);
+    this.#show(path);
+  }
+
+  /** A loss of sight: what stands there instead. */
+  hide(name: string, path: string, overlay: Overlay): void {
+    this.#covers.set(path, [...(this.#covers.get(path) ?? []), { name, overlay }]);
+    this.#show(path);
+  }
+
+  /** Something else stands at the path, above it or below it. */
+  isCovered(path: string): boolean {
+    const isWithin = (inner: string, outer: string): boolean => inner === outer || inner.startsWith(`${outer}/`);
+    return [...this.#covers.keys()].some((other) => isWithin(path, other) || isWithin(other, path));
+  }
+
+  /** Takes a fault or a loss of sight away, wherever it lies. */
+  take(name: string): void {
+    for (const layers of [this.#edits, this.#covers] as Map<string, readonly { readonly name: string }[]>[]) {
+      for (const [path, own] of layers) {
+        const left = own.filter((layer) => layer.name !== name);
+        if (left.length === own.length) continue;
+        if (left.length === 0) layers.delete(path);
+        else layers.set(path, left);
+        this.#show(path);
+      }
+    }
+  }
+
+  isHung(fullPath: string): boolean {
+    return existsSync(fullPath) && lstatSync(fullPath).isFIFO();
+  }
+
+  #show(path: string): void {
+    const overlay = this.#covers.get(path)?.at(-1)?.overlay;
+    const [file, link] = [this.#files.has(path) ? this.text(path) : undefined, this.#links.get(path)];
+    if (file === undefined && link === undefined && this.#isDirectory(path)) {
+      this.#showDirectory(path, overlay);
+      return;
+    }
+    const full = this.#place(path);
+    if (overlay === undefined && file !== undefined && this.#overwrite(full, file, path)) return;
+    rmSync(full, { recursive: true, force: true });
+    mkdirSync(dirname(full), { recursive: true });
+    if (overlay !== undefined) this.#substitute(full, overlay);
+    else if (file !== undefined) writeFileSync(full, file);
+    else if (link !== undefined) symlinkSync(link, full);
+    if (path.startsWith('bin/') && existsSync(full) && lstatSync(full).isFile()) chmodSync(full, 0o755);
+  }
+
+  #isDirectory(path: string): boolean {
+    if (this.#directories.size === 0) {
+      for (const other of [...this.#files.keys(), ...this.#links.keys()]) {
+        for (let at = dirname(other); at !== '.'; at = dirname(at)) this.#directories.add(at);
+      }
+    }
+    return this.#directories.has(path);
+  }
+
+  #showDirectory(path: string, overlay: Overlay | undefined): void {
+    const full = this.#place(path);
+    if (this.#aside.has(path)) rmSync(full, { recursive: true, force: true });
+    else if (overlay !== undefined) renameSync(full, `${full}${ASIDE}`);
+    if (overlay === undefined) {
+      renameSync(`${full}${ASIDE}`, full);
+      this.#aside.delete(path);
+      return;
+    }
+    this.#aside.add(path);
+    this.#substitute(full, overlay);
+  }
+
+  #substitute(full: string, overlay: Overlay): void {
+    if (overlay.kind === 'hang') execFileSync('mkfifo', [full]);
+    else if (overlay.kind === 'directory') mkdirSync(full);
+    else if (overlay.kind === 'text') writeFileSync(full, overlay.text);
+  }
+
+  /** Where a path lies while directories above it lie aside. */
+  #place(path: string): string {
+    const names = path.split('/');
+    const shown = names.map((name, at) =>
+      at < names.length - 1 && this.#aside.has(names.slice(0, at + 1).join('/')) ? `${name}${ASIDE}` : name,
+    );
+    return join(this.root, ...shown);
+  }
+
+  /** In place, as the kernel's files change: a log that is followed goes on. */
+  #overwrite(full: string, text: string, path: string): boolean {
+    if (path.startsWith('bin/') || !existsSync(full) || !lstatSync(full).isFile()) return false;
+    const fd = openSync(full, 'w');
+    try {
+      writeSync(fd, text);
+    } finally {
+      closeSync(fd);
+    }
+    return true;
+  }
+}
+
+const ASIDE = '.aside';

@@ -1,0 +1,53 @@
+import type { Clock } from '../../src/host/clock.ts';
+
+/** Some moment; nothing may depend on which. */
+const START_MS = Date.parse('2030-01-01T00:00:00Z');
+
+interface Timer {
+  readonly dueMs: number;
+  readonly order: number;
+  readonly run: () => void;
+}
+
+/** A clock that only the test moves. Timers go off in order while it is moved. */
+export class VirtualClock implements Clock {
+  #nowMs = 0;
+  #wallOffsetMs = START_MS;
+  #timers: Timer[] = [];
+  #orders = 0;
+
+  now(): number {
+    return this.#wallOffsetMs + this.#nowMs;
+  }
+
+  monotonic(): number {
+    return this.#nowMs;
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    const timer = { dueMs: this.#nowMs + Math.max(0, delayMs), order: ++this.#orders, run };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  /** Sets the wall clock by so much, as an administrator does. Time does not pass. */
+  setWall(byMs: number): void {
+    this.#wallOffsetMs += byMs;
+  }
+
+  /** Lets time pass. `settle` is awaited after each moment at which timers went off. */
+  async advance(byMs: number, settle: () => Promise<void>): Promise<void> {
+    const endMs = this.#nowMs + byMs;
+    for (;;) {
+      const next = this.#timers.filter(({ dueMs }) => dueMs <= endMs).sort((a, b) => a.dueMs - b.dueMs || a.order - b.order)[0];
+      if (next === undefined) break;
+      this.#timers = this.#timers.filter((timer) => timer !== next);
+      this.#nowMs = Math.max(this.#nowMs, next.dueMs);
+      next.run();
+      await settle();
+    }
+    this.#nowMs = endMs;
+  }
+}

@@ -1,0 +1,181 @@
+import { family } from '../../../src/probes/infiniband/index.ts';
+import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
+import type { Overlay } from '../../oracle/overlaid-tree.ts';
+
+const HCAS = 3;
+const { files, links, resources } = family.simulate?.({ gpus: 0, hcas: HCAS, vfs: 0, fpgas: 0, elapsedMs: 30_000 }) ?? {
+  files: {},
+  links: {},
+  resources: [],
+};
+
+const CLASS = 'sys/class/infiniband';
+const names = Array.from({ length: HCAS }, (_, index) => `mlx5_${index}`);
+const addresses = new Map(
+  names.map((name, index) => [name, (resources.find(({ resource }) => /pf/.test(resource))?.deviceIds[index] ?? '') as string]),
+);
+
+/** Where a file of a device really lies: its name in the class directory is a link. */
+const realPaths = new Map(Object.keys(files).map((path) => [path.replace(/^.*\/infiniband\//, ''), path]));
+const pciPaths = new Map(Object.keys(files).map((path) => [path.split('/').slice(-2).join('/'), path]));
+const pathOf = (device: string, file: string): string => realPaths.get(`${device}/${file}`) ?? '';
+const pciPathOf = (device: string, file: string): string => pciPaths.get(`${addresses.get(device)}/${file}`) ?? '';
+
+const STATE = 'ports/1/state';
+const PHYSICAL = 'ports/1/phys_state';
+const RATE = 'ports/1/rate';
+const RECEIVED = 'ports/1/counters/port_rcv_data';
+
+const line = (content: string): string => `${content}\n`;
+const text = (content: string) => ({ kind: 'text', text: line(content) }) as const;
+
+const faults: readonly Fault[] = [
+  {
+    name: 'port down',
+    condition: 'PortDown',
+    group: 'state',
+    isFromPast: true,
+    shownBy: (device) => [pathOf(device, STATE)],
+    begin(tree, device, layer) {
+      tree.put(layer, pathOf(device, STATE), line('1: DOWN'));
+      tree.put(layer, pathOf(device, PHYSICAL), line('2: Polling'));
+      tree.put(layer, pathOf(device, RATE), line('10 Gb/sec (4X SDR)'));
+    },
+    end: (tree, _device, layer) => tree.take(layer),
+  },
+  {
+    name: 'port waits for a subnet manager',
+    condition: 'PortInitializing',
+    group: 'state',
+    shownBy: (device) => [pathOf(device, STATE)],
+    begin: (tree, device, layer) => tree.put(layer, pathOf(device, STATE), line('2: INIT')),
+    end: (tree, _device, layer) => tree.take(layer),
+  },
+  {
+    name: 'fatal PCIe error',
+    condition: 'AerFatal',
+    recovery: 'never',
+    isFromPast: true,
+    paceMs: 40_000,
+    shownBy: (device) => [pciPathOf(device, 'aer_dev_fatal')],
+    begin: (tree, device, layer) => tree.put(layer, pciPathOf(device, 'aer_dev_fatal'), line('DLP 1\nTLP 0\nTOTAL_ERR_FATAL 1')),
+  },
+  {
+    name: 'integrity errors',
+    condition: 'LocalLinkIntegrity',
+    recovery: 'never',
+    isFromPast: true,
+    shownBy: (device) => [pathOf(device, 'ports/1/counters/local_link_integrity_errors')],
+    begin: (tree, device, layer) => tree.put(layer, pathOf(device, 'ports/1/counters/local_link_integrity_errors'), line('7')),
+  },
+];
+
+const all = (device: string): readonly string[] => [STATE, PHYSICAL, RATE, RECEIVED].map((file) => pathOf(device, file));
+const everything = (device: string): readonly string[] => [
+  ...all(device),
+  pathOf(device, 'ports/1/counters/local_link_integrity_errors'),
+  pciPathOf(device, 'aer_dev_fatal'),
+];
+
+function hanging(name: string, path: (device: string) => string): Blinding {
+  return {
+    name,
+    scope: 'device',
+    leaves: 'unread',
+    hangs: true,
+    hides: everything,
+    covers: (_tree, device) => ({ [path(device)]: { kind: 'hang' } }),
+  };
+}
+
+/** The state of the only port cannot be told, so that the device counts as unreachable. */
+function stateless(name: string, overlay: Overlay): Blinding {
+  return {
+    name,
+    scope: 'device',
+    leaves: 'read',
+    unknownAfterMs: 60_000,
+    hides: (device) => [pathOf(device, STATE)],
+    covers: (_tree, device) => ({ [pathOf(device, STATE)]: overlay }),
+  };
+}
+
+const blindings: readonly Blinding[] = [
+  hanging('a counter hangs', (device) => pathOf(device, RECEIVED)),
+  hanging('the state hangs', (device) => pathOf(device, STATE)),
+  stateless('the state is garbage', text('4: ACTIV\u0000')),
+  stateless('the state is cut off', { kind: 'text', text: '' }),
+  stateless('the state is absent', { kind: 'absent' }),
+  stateless('the state is a directory', { kind: 'directory' }),
+  {
+    name: 'counters are garbage',
+    scope: 'device',
+    leaves: 'read',
+    hides: (device) => [RECEIVED, 'ports/1/counters/local_link_integrity_errors'].map((file) => pathOf(device, file)),
+    covers: (_tree, device) => ({
+      [pathOf(device, RECEIVED)]: text('many'),
+      [pathOf(device, 'ports/1/counters/local_link_integrity_errors')]: text('many'),
+    }),
+  },
+  {
+    name: 'PCIe errors are absent',
+    scope: 'device',
+    leaves: 'read',
+    hides: (device) => [pciPathOf(device, 'aer_dev_fatal')],
+    covers: (_tree, device) => ({ [pciPathOf(device, 'aer_dev_fatal')]: { kind: 'absent' } }),
+  },
+  {
+    name: 'the device is gone',
+    scope: 'device',
+    leaves: 'gone',
+    hides: everything,
+    covers: (_tree, device) => ({ [`${CLASS}/${device}`]: { kind: 'absent' } }),
+  },
+  {
+    name: 'the class directory is gone',
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: (_tree, _device) => ({ [CLASS]: { kind: 'absent' } }),
+  },
+  {
+    name: 'the class directory is a file',
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: (_tree, _device) => ({ [CLASS]: text('') }),
+  },
+  {
+    name: 'sysfs is not mounted',
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: (_tree, _device) => ({ sys: { kind: 'directory' } }),
+  },
+  {
+    name: 'there is no sysfs',
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: (_tree, _device) => ({ sys: { kind: 'absent' } }),
+  },
+];
+
+export const oracle: OracleFamily = {
+  family,
+  options: {},
+  machine: () => ({ files, links }),
+  devices: names.map((id) => ({ id, deviceId: addresses.get(id) as string })),
+  faults,
+  blindings,
+  counter: {
+    metric: 'device_received_bytes_total',
+    scale: 4,
+    devices: names,
+    path: (device) => pathOf(device, RECEIVED),
+    move(tree, device, by) {
+      const path = pathOf(device, RECEIVED);
+      tree.write(path, (text) => `${BigInt(text.trim()) + BigInt(by)}\n`);
+    },
+  },
+};

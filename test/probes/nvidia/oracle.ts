@@ -1,0 +1,181 @@
+import { family } from '../../../src/probes/nvidia/index.ts';
+import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
+
+const GPUS = 2;
+const { files, links, resources } = family.simulate?.({ gpus: GPUS, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 30_000 }) ?? {
+  files: {},
+  links: {},
+  resources: [],
+};
+
+const SMI = 'bin/nvidia-smi';
+const XML = 'bin/nvidia-smi.xml';
+const LOG = 'dev/kmsg';
+const uuids = resources.find(({ resource }) => resource === 'nvidia.com/gpu')?.deviceIds ?? [];
+const addressOf = (uuid: string): string => `0008:${(uuids.indexOf(uuid) + 1).toString(16).padStart(2, '0')}:00.0`;
+const aerPathOf = (uuid: string): string => Object.keys(files).find((path) => path.endsWith(`/${addressOf(uuid)}/aer_dev_fatal`)) ?? '';
+
+/** Changes the text of one element of one GPU. */
+function setElement(uuid: string, element: string, text: string): (document: string) => string {
+  return (document) =>
+    document
+      .split(/(?=\t<gpu id=)/)
+      .map((part) =>
+        part.includes(uuid) ? part.replace(new RegExp(`<${element}>[^<]*</${element}>`), `<${element}>${text}</${element}>`) : part,
+      )
+      .join('');
+}
+
+function inDocument(name: string, condition: string, element: string, text: string): Fault {
+  return {
+    name,
+    condition,
+    shownBy: () => [XML],
+    begin: (tree, uuid, layer) => tree.edit(layer, XML, setElement(uuid, element, text)),
+    end: (tree, _uuid, layer) => tree.take(layer),
+  };
+}
+
+let lines = 0;
+
+const faults: readonly Fault[] = [
+  inDocument('row remapping failed', 'RowRemapFailure', 'remapped_row_failure', 'Yes'),
+  inDocument('row remapping is pending', 'RowRemapPending', 'remapped_row_pending', 'Yes'),
+  { ...inDocument('the driver asks for a reset', 'RecoveryAction', 'gpu_recovery_action', 'Reset'), group: 'recovery' },
+  inDocument('uncorrectable errors', 'UncorrectableEcc', 'dram_uncorrectable', '2'),
+  inDocument('slowed down by heat', 'ThermalSlowdown', 'clocks_event_reason_hw_thermal_slowdown', 'Active'),
+  inDocument('the fabric is sick', 'FabricUnhealthy', 'summary', 'Unhealthy'),
+  {
+    // The driver logs the error and asks for a reset; that it asks for nothing any more ends both.
+    name: 'fallen off the bus',
+    condition: 'Xid',
+    alsoRaises: ['RecoveryAction'],
+    group: 'recovery',
+    shownBy: () => [LOG],
+    endShownBy: () => [XML],
+    paceMs: 20_000,
+    begin(tree, uuid, layer) {
+      lines += 1;
+      const line = `3,${1_000 + lines},${60_000_000 + lines},-;NVRM: Xid (PCI:${addressOf(uuid).slice(0, -2)}): 79, pid=1, GPU has fallen off the bus. (${lines})\n`;
+      tree.write(LOG, (text) => `${text}${line}`);
+      tree.edit(layer, XML, setElement(uuid, 'gpu_recovery_action', 'Reset'));
+    },
+    end: (tree, _uuid, layer) => tree.take(layer),
+  },
+  {
+    name: 'fatal PCIe error',
+    condition: 'AerFatal',
+    recovery: 'never',
+    isFromPast: true,
+    paceMs: 40_000,
+    shownBy: (uuid) => [XML, aerPathOf(uuid)],
+    begin: (tree, uuid, layer) => tree.put(layer, aerPathOf(uuid), 'MalfTLP 1\nTOTAL_ERR_FATAL 1\n'),
+  },
+];
+
+const everything = (uuid: string): readonly string[] => [XML, aerPathOf(uuid)];
+
+/** What stands in the place of the command. */
+function command(name: string, text: string, more: Partial<Blinding> = {}): Blinding {
+  return {
+    name,
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: () => ({ [SMI]: { kind: 'text', text: `#!/bin/sh\n${text}\n` } }),
+    ...more,
+  };
+}
+
+const printing =
+  (change: (document: string) => string): Blinding['covers'] =>
+  (tree) => ({ [XML]: { kind: 'text', text: change(tree.text(XML)) } });
+
+const blindings: readonly Blinding[] = [
+  command('nvidia-smi hangs', 'exec sleep 1000', { isSlow: true }),
+  command('nvidia-smi prints nothing', 'exit 0'),
+  command('nvidia-smi fails', 'echo "Failed to initialize NVML: Unknown Error"; exit 255'),
+  command('nvidia-smi prints garbage', 'echo "<nvidia_smi_log><gpu>"'),
+  command('nvidia-smi is cut off', 'head -c 4000 "$(dirname "$0")/nvidia-smi.xml"'),
+  command('nvidia-smi is killed', 'kill -9 $$'),
+  { ...command('nvidia-smi is gone', ''), covers: (_tree, _uuid) => ({ [SMI]: { kind: 'absent' } }) },
+  { ...command('nvidia-smi is a directory', ''), covers: (_tree, _uuid) => ({ [SMI]: { kind: 'directory' } }) },
+  {
+    ...command('the document announces more GPUs than it shows', ''),
+    covers: printing((document) => document.replace(/\t<gpu id=[\s\S]*<\/gpu>\n/, '')),
+  },
+  {
+    name: 'values are unknown errors',
+    scope: 'family',
+    leaves: 'read',
+    hides: () => [XML],
+    covers: printing((document) =>
+      document.replaceAll(
+        /<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary)>[^<]*</g,
+        (_all, name) => `<${name}>[Unknown Error]<`,
+      ),
+    ),
+  },
+  {
+    name: 'values are not there',
+    scope: 'family',
+    leaves: 'read',
+    hides: () => [XML],
+    covers: printing((document) =>
+      document.replaceAll(
+        /\t\t<(remapped_row_\w+|dram_\w+|sram_\w+|gpu_recovery_action|clocks_event_reason_\w+|summary)>[^<]*<\/\1>\n/g,
+        (_all, name) => (name === 'gpu_recovery_action' ? '\t\t<gpu_recovery_action>N/A</gpu_recovery_action>\n' : ''),
+      ),
+    ),
+  },
+  {
+    name: 'the kernel log is closed',
+    scope: 'family',
+    leaves: 'read',
+    hides: () => [LOG],
+    covers: (_tree, _uuid) => ({ [LOG]: { kind: 'directory' } }),
+  },
+  {
+    name: 'the kernel log is gone',
+    scope: 'family',
+    leaves: 'read',
+    hides: () => [LOG],
+    covers: (_tree, _uuid) => ({ [LOG]: { kind: 'absent' } }),
+  },
+  {
+    name: 'PCIe errors hang',
+    paceMs: 40_000,
+    scope: 'device',
+    leaves: 'unread',
+    hangs: true,
+    hides: everything,
+    covers: (_tree, uuid) => ({ [aerPathOf(uuid)]: { kind: 'hang' } }),
+  },
+  {
+    name: 'there is no sysfs',
+    scope: 'family',
+    leaves: 'read',
+    hides: (uuid) => [aerPathOf(uuid)],
+    covers: (_tree, _uuid) => ({ sys: { kind: 'absent' } }),
+  },
+];
+
+export const oracle: OracleFamily = {
+  family,
+  options: { 'smi-path': '{root}/bin/nvidia-smi', timeout: '150ms' },
+  machine: () => ({ files, links }),
+  devices: uuids.map((id) => ({ id, deviceId: id })),
+  faults,
+  blindings,
+  counter: {
+    metric: 'device_pcie_replays_total',
+    scale: 1,
+    devices: uuids,
+    path: () => XML,
+    move: (tree, uuid, by) =>
+      tree.write(XML, (document) => {
+        const before = Number(/<replay_counter>(\d+)</.exec(document.slice(document.indexOf(uuid)))?.[1] ?? 0);
+        return setElement(uuid, 'replay_counter', `${before + by}`)(document);
+      }),
+  },
+};
