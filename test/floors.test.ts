@@ -16,10 +16,11 @@ const FLOORS: Readonly<Record<string, number>> = {
   metrics: 2,
   plugin: 2,
   server: 2,
-  agent: 3,
-  config: 4,
-  simulator: 4,
-  cli: 5,
+  supervisor: 3,
+  agent: 4,
+  config: 5,
+  simulator: 5,
+  cli: 6,
 };
 
 const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));

@@ -1,22 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler, type Inputs } from '../../src/agent/assemble.ts';
-import type { Judged } from '../../src/agent/judged.ts';
+import type { Moment } from '../../src/agent/known-devices.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
+import type { JudgedDevice } from '../../src/health/judge-device.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';
+import type { MetricSpec } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
-import { allocation, device, familyState, podResources, report } from '../support/snapshots.ts';
+import { allocation, aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
 
 const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
 const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
-const allHealthy = (devices: readonly Judged[]): ReadonlyMap<string, Verdict> => new Map(devices.map(({ key }) => [key, healthy]));
+const allHealthy = (devices: readonly JudgedDevice[]): ReadonlyMap<string, Verdict> => new Map(devices.map(({ key }) => [key, healthy]));
 
 const a = report({ device: device({ id: 'a' }), readings: Readings.of([{ metric: 'm', value: 1 }]) });
 const b = report({ device: device({ id: 'b' }) });
 
+const at = (nowMs: number, monotonicMs = nowMs): Moment => ({ nowMs, monotonicMs });
 const inputs = (collection: Collection | undefined, readAtMs: number, allocations = podResources([])): Inputs => ({
-  families: [{ state: familyState('toy'), latest: collection === undefined ? undefined : { collection, readAtMs } }],
+  families: [{ state: familyState('toy'), latest: collection && lookAt(collection, readAtMs) }],
   podResources: allocations,
   checkpoint: [],
 });
@@ -24,19 +27,19 @@ const inputs = (collection: Collection | undefined, readAtMs: number, allocation
 describe('assembling a snapshot', () => {
   it('numbers snapshots and sorts devices by key', () => {
     const assembler = new Assembler(settings, allHealthy);
-    const first = assembler.assemble(inputs({ reports: [b, a], problems: [] }, 0), 0);
+    const first = assembler.assemble(inputs(listed([b, a]), 0), at(0));
     expect(first.devices.map(({ key }) => key)).toEqual(['toy/a', 'toy/b']);
-    expect(assembler.assemble(inputs(undefined, 0), 1).sequence).toBe(first.sequence + 1);
+    expect(assembler.assemble(inputs(undefined, 0), at(1)).sequence).toBe(first.sequence + 1);
   });
 
   it('keeps a device that a complete collection no longer has, as missing, until the retention ends', () => {
     const assembler = new Assembler(settings, allHealthy);
-    assembler.assemble(inputs({ reports: [a, b], problems: [] }, 0), 0);
-    const gone = assembler.assemble(inputs({ reports: [b], problems: [] }, 10), 10);
+    assembler.assemble(inputs(listed([a, b]), 0), at(0));
+    const gone = assembler.assemble(inputs(listed([b]), 10), at(10));
     expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: Readings.NONE });
-    const later = assembler.assemble(inputs({ reports: [b], problems: [] }, 500), 500);
+    const later = assembler.assemble(inputs(listed([b]), 500), at(500));
     expect(later.devices[0]?.missingSinceMs).toBe(10);
-    const dropped = assembler.assemble(inputs({ reports: [b], problems: [] }, 600_010), 600_010);
+    const dropped = assembler.assemble(inputs(listed([b]), 600_010), at(600_010));
     expect(dropped.devices.map(({ key }) => key)).toEqual(['toy/b']);
   });
 
@@ -44,17 +47,17 @@ describe('assembling a snapshot', () => {
     const hour = 3_600_000;
     const read = (reports: readonly DeviceReport[], readAtMs: number, monotonicMs: number): Inputs => ({
       ...inputs(undefined, 0),
-      families: [{ state: familyState('toy'), latest: { collection: { reports, problems: [] }, readAtMs, monotonicMs } }],
+      families: [{ state: familyState('toy'), latest: lookAt(listed(reports), readAtMs, monotonicMs) }],
     });
-    const listed = (setMs: number, laterMs: number): string[] => {
+    const left = (setMs: number, laterMs: number): string[] => {
       const assembler = new Assembler(settings, allHealthy);
-      assembler.assemble(read([a, b], 10 * hour, 0), 10 * hour, 0);
-      assembler.assemble(read([b], 10 * hour, 10), 10 * hour, 10);
+      assembler.assemble(read([a, b], 10 * hour, 0), at(10 * hour, 0));
+      assembler.assemble(read([b], 10 * hour, 10), at(10 * hour, 10));
       const nowMs = 10 * hour + setMs + laterMs;
-      return assembler.assemble(read([b], nowMs, laterMs), nowMs, laterMs).devices.map(({ key }) => key);
+      return assembler.assemble(read([b], nowMs, laterMs), at(nowMs, laterMs)).devices.map(({ key }) => key);
     };
-    expect(listed(hour, 1_000), 'set forward').toEqual(['toy/a', 'toy/b']);
-    expect(listed(-hour, 600_010), 'set back').toEqual(['toy/b']);
+    expect(left(hour, 1_000), 'set forward').toEqual(['toy/a', 'toy/b']);
+    expect(left(-hour, 600_010), 'set back').toEqual(['toy/b']);
   });
 
   it('goes on with the retention of a device that was missing before the agent was started anew', () => {
@@ -63,45 +66,41 @@ describe('assembling a snapshot', () => {
       { device: b.device, readAtMs: 0 },
     ];
     const assembler = new Assembler(settings, allHealthy, known);
-    const first = assembler.assemble(inputs(undefined, 0), 500_000, 7);
+    const first = assembler.assemble(inputs(undefined, 0), at(500_000, 7));
     expect(first.devices.map(({ missingSinceMs }) => missingSinceMs)).toEqual([100, undefined]);
-    const gone = { reports: [], problems: [] };
+    const gone = listed([]);
     const missing = (nowMs: number): string[] =>
-      assembler.assemble(inputs(gone, nowMs), nowMs, nowMs - 499_993).devices.map(({ key }) => key);
+      assembler.assemble(inputs(gone, nowMs), at(nowMs, nowMs - 499_993)).devices.map(({ key }) => key);
     expect(missing(600_099)).toEqual(['toy/a', 'toy/b']);
     expect(missing(600_100)).toEqual(['toy/b']);
-    expect(
-      new Assembler(settings, allHealthy, known).assemble(inputs({ reports: [a], problems: [] }, 600_100), 500_000).devices[0],
-    ).toMatchObject({
+    expect(new Assembler(settings, allHealthy, known).assemble(inputs(listed([a]), 600_100), at(500_000)).devices[0]).toMatchObject({
       readings: { values: [1] },
     });
   });
 
   it('takes a missing device back as soon as it is seen again', () => {
     const assembler = new Assembler(settings, allHealthy);
-    assembler.assemble(inputs({ reports: [a], problems: [] }, 0), 0);
-    assembler.assemble(inputs({ reports: [], problems: [] }, 10), 10);
-    const back = assembler.assemble(inputs({ reports: [a], problems: [] }, 20), 20);
+    assembler.assemble(inputs(listed([a]), 0), at(0));
+    assembler.assemble(inputs(listed([]), 10), at(10));
+    const back = assembler.assemble(inputs(listed([a]), 20), at(20));
     expect(back.devices[0]?.missingSinceMs).toBeUndefined();
     expect(back.devices[0]?.readings).toHaveLength(1);
   });
 
   it('calls no device missing that came back under another name, the same function with the same UUID', () => {
-    const named = (id: string, more: Partial<Device> = {}): Collection => ({
-      reports: [report({ device: device({ id, uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0', ...more }) })],
-      problems: [],
-    });
+    const named = (id: string, more: Partial<Device> = {}): Collection =>
+      listed([report({ device: device({ id, uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0', ...more }) })]);
     const keys = (...collections: readonly Collection[]): string[] => {
       const assembler = new Assembler(settings, allHealthy);
-      const [last] = collections.map((collection, at) => assembler.assemble(inputs(collection, at), at)).slice(-1);
+      const [last] = collections.map((collection, turn) => assembler.assemble(inputs(collection, turn), at(turn))).slice(-1);
       return (last?.devices ?? []).map(({ key, missingSinceMs }) => (missingSinceMs === undefined ? key : `${key} missing`));
     };
     expect(keys(named('a'), named('b'))).toEqual(['toy/b']);
-    expect(keys(named('a'), { reports: [], problems: [] }, named('b')), 'after it was missing').toEqual(['toy/b']);
+    expect(keys(named('a'), listed([]), named('b')), 'after it was missing').toEqual(['toy/b']);
     expect(keys(named('a'), named('b'), named('a')), 'there and back').toEqual(['toy/a']);
     expect(keys(named('a'), named('b', { pciAddress: '0000:11:00.0' })), 'in another slot').toEqual(['toy/a missing', 'toy/b']);
     expect(keys(named('a'), named('b', { uuid: 'e41d:2d03:0050:5b3d' })), 'another card').toEqual(['toy/a missing', 'toy/b']);
-    const both: Collection = { reports: [...named('a').reports, ...named('b').reports], problems: [] };
+    const both: Collection = listed([...named('a').reports, ...named('b').reports]);
     expect(keys(both, named('b')), 'one of two that were there').toEqual(['toy/a missing', 'toy/b']);
   });
 
@@ -112,61 +111,129 @@ describe('assembling a snapshot', () => {
       { device: device({ id: 'b', ...one }), readAtMs: 7 },
       { device: device({ id: 'c' }), readAtMs: 5 },
     ];
-    const { devices } = new Assembler(settings, allHealthy, known).assemble(inputs(undefined, 0), 10);
+    const { devices } = new Assembler(settings, allHealthy, known).assemble(inputs(undefined, 0), at(10));
     expect(devices.map(({ key }) => key)).toEqual(['toy/b', 'toy/c']);
   });
 
   it('calls no device missing when the probe could not look, but lets its readings grow stale', () => {
     const assembler = new Assembler(settings, allHealthy);
-    assembler.assemble(inputs({ reports: [a], problems: [] }, 0), 0);
-    const blind: Collection = { reports: [], problems: [{ code: 'x', message: 'y' }], complete: false };
-    expect(assembler.assemble(inputs(blind, 30_000), 30_000).devices[0]).toMatchObject({ stale: false, readings: { values: [1] } });
-    const stale = assembler.assemble(inputs(blind, 61_000), 61_000).devices[0];
+    assembler.assemble(inputs(listed([a]), 0), at(0));
+    const blind: Collection = listed([], { problems: [{ code: 'x', message: 'y' }], listing: 'partial' });
+    expect(assembler.assemble(inputs(blind, 30_000), at(30_000)).devices[0]).toMatchObject({ stale: false, readings: { values: [1] } });
+    const stale = assembler.assemble(inputs(blind, 61_000), at(61_000)).devices[0];
     expect(stale).toMatchObject({ stale: true, readings: Readings.NONE });
     expect(stale?.missingSinceMs).toBeUndefined();
   });
 
   it('lets readings age by the monotonic clock, however the wall clock is set', () => {
     const hour = 3_600_000;
-    const read = { state: familyState('toy'), latest: { collection: { reports: [a], problems: [] }, readAtMs: 10 * hour, monotonicMs: 0 } };
+    const read = { state: familyState('toy'), latest: lookAt(listed([a]), 10 * hour, 0) };
     const isStale = (nowMs: number, monotonicMs: number): boolean | undefined => {
       const assembler = new Assembler(settings, allHealthy);
-      return assembler.assemble({ ...inputs(undefined, 0), families: [read] }, nowMs, monotonicMs).devices[0]?.stale;
+      return assembler.assemble({ ...inputs(undefined, 0), families: [read] }, at(nowMs, monotonicMs)).devices[0]?.stale;
     };
     expect(isStale(11 * hour, 59_999), 'set forward').toBe(false);
     expect(isStale(9 * hour, 60_000), 'set back').toBe(true);
   });
 
+  it('calls no device missing where the machine shows no trace of the family', () => {
+    const assembler = new Assembler(settings, allHealthy);
+    assembler.assemble(inputs(listed([a]), 0), at(0));
+    const { devices } = assembler.assemble(inputs(listed([], { listing: 'absent' }), 61_000), at(61_000));
+    expect(devices).toMatchObject([{ key: 'toy/a', stale: true }]);
+    expect(devices[0]?.missingSinceMs).toBeUndefined();
+  });
+
+  it('takes no device for younger of which others tell, and shows what they tell', () => {
+    let seen: readonly JudgedDevice[] = [];
+    const assembler = new Assembler(settings, (devices) => {
+      seen = devices;
+      return allHealthy(devices);
+    });
+    const finding = { type: 'Xid', status: true, reason: 'Logged', message: 'Xid 79' };
+    const log = aside({ readings: Readings.of([{ metric: 'xids', value: 1 }]), findings: [finding] });
+    const unread = listed([{ device: a.device, aside: log }], { listing: 'partial' });
+    assembler.assemble(inputs(listed([a]), 0), at(0));
+    const told = assembler.assemble(inputs(unread, 50_000), at(50_000));
+    expect(told.devices[0]).toMatchObject({ readAtMs: 0, stale: false, readings: { values: [1, 1] } });
+    expect(seen[0]).toMatchObject({ isUnread: true, read: { atMs: 0 }, aside: { findings: [finding], atMs: 50_000 } });
+    const old = assembler.assemble(inputs(unread, 60_000), at(60_000));
+    expect(old.devices[0]).toMatchObject({ stale: true, readings: { series: [{ metric: 'xids' }] } });
+    assembler.assemble(inputs(listed([a]), 70_000), at(70_000));
+    expect(seen[0], 'who tells nothing takes nothing back').toMatchObject({ isUnread: false, aside: { atMs: 60_000 } });
+  });
+
+  it('calls a device missing that a complete look knows from others alone', () => {
+    const assembler = new Assembler(settings, allHealthy);
+    assembler.assemble(inputs(listed([a]), 0), at(0));
+    const told = listed([{ device: a.device, aside: aside({}) }]);
+    expect(assembler.assemble(inputs(told, 10), at(10)).devices[0]).toMatchObject({ missingSinceMs: 10, readings: Readings.NONE });
+    expect(assembler.assemble(inputs(told, 20), at(20)).devices[0]).toMatchObject({ missingSinceMs: 10 });
+    expect(assembler.assemble(inputs(listed([a]), 30), at(30)).devices[0]).not.toHaveProperty('missingSinceMs');
+  });
+
+  it('tells the judge that nothing was read since a run came to nothing', () => {
+    let seen: readonly JudgedDevice[] = [];
+    const assembler = new Assembler(settings, (devices) => {
+      seen = devices;
+      return allHealthy(devices);
+    });
+    const look = inputs(listed([a]), 0);
+    assembler.assemble(look, at(0));
+    expect(seen[0]).toMatchObject({ isUnread: false });
+    assembler.assemble({ ...look, families: look.families.map((family) => ({ ...family, isBlind: true })) }, at(10));
+    expect(seen[0]).toMatchObject({ isUnread: true, read: { atMs: 0 } });
+    assembler.assemble(inputs(listed([b], { listing: 'partial' }), 20), at(20));
+    expect(seen).toMatchObject([{ key: 'toy/a', isUnread: true }, { isUnread: false }]);
+  });
+
+  it('begins the counters of a container with a look that began when it was there', () => {
+    const spec: MetricSpec = { name: 'm', type: 'counter', help: '', labels: [], source: '', container: true };
+    const assembler = new Assembler({ ...settings, specs: new Map([['m', spec]]) }, allHealthy);
+    const counted = (value: number): Collection => listed([report({ device: a.device, readings: Readings.of([{ metric: 'm', value }]) })]);
+    const held = podResources([allocation({ deviceId: 'a' })]);
+    const read = (value: number, nowMs: number, startedMs: number): unknown => {
+      const families = [{ state: familyState('toy'), latest: lookAt(counted(value), nowMs, nowMs, startedMs) }];
+      return assembler.assemble({ families, podResources: held, checkpoint: [] }, at(nowMs)).containerReadings[0]?.readings.values[0];
+    };
+    expect(read(100, 1_000, 900)).toBeUndefined();
+    expect(assembler.awaited).toEqual(new Map([['toy', 1_000]]));
+    expect(read(150, 1_100, 999)).toBeUndefined();
+    expect(read(170, 1_200, 1_100)).toBe(0);
+    expect(assembler.awaited.size).toBe(0);
+    expect(read(200, 1_300, 1_250)).toBe(30);
+  });
+
   it('lets no judge take a device from an earlier run for one that was read', () => {
-    let seen: readonly Judged[] = [];
-    const look = (devices: readonly Judged[]): ReadonlyMap<string, Verdict> => {
+    let seen: readonly JudgedDevice[] = [];
+    const look = (devices: readonly JudgedDevice[]): ReadonlyMap<string, Verdict> => {
       seen = devices;
       return allHealthy(devices);
     };
     const assembler = new Assembler(settings, look, [{ device: a.device, readAtMs: 5 }]);
-    assembler.assemble(inputs(undefined, 0), 10);
+    assembler.assemble(inputs(undefined, 0), at(10));
     expect(seen).toMatchObject([{ key: 'toy/a', awaitedSinceMs: 10 }]);
-    assembler.assemble(inputs({ reports: [a], problems: [] }, 20), 20);
+    assembler.assemble(inputs(listed([a]), 20), at(20));
     expect(seen[0]).not.toHaveProperty('awaitedSinceMs');
   });
 
   it('gives a device from an earlier run the stale age to be read in, however old its last reading', () => {
     const assembler = new Assembler(settings, allHealthy, [{ device: a.device, readAtMs: 0 }]);
-    expect(assembler.assemble(inputs(undefined, 0), 500_000).devices[0]).toMatchObject({ stale: false, readings: Readings.NONE });
-    expect(assembler.assemble(inputs(undefined, 0), 559_999).devices[0]?.stale).toBe(false);
-    expect(assembler.assemble(inputs(undefined, 0), 560_000).devices[0]?.stale).toBe(true);
+    expect(assembler.assemble(inputs(undefined, 0), at(500_000)).devices[0]).toMatchObject({ stale: false, readings: Readings.NONE });
+    expect(assembler.assemble(inputs(undefined, 0), at(559_999)).devices[0]?.stale).toBe(false);
+    expect(assembler.assemble(inputs(undefined, 0), at(560_000)).devices[0]?.stale).toBe(true);
   });
 
   it('gives the judge holders and marks, and the snapshot what the judge says', () => {
-    let seen: readonly Judged[] = [];
+    let seen: readonly JudgedDevice[] = [];
     const verdict: Verdict = { state: 'unhealthy', sinceMs: 5, conditions: [] };
     const assembler = new Assembler(settings, (devices) => {
       seen = devices;
       return new Map([['toy/a', verdict]]);
     });
     const held = allocation({ deviceId: 'a' });
-    const snapshot = assembler.assemble(inputs({ reports: [a], problems: [] }, 0, podResources([held])), 0);
-    expect(seen[0]).toMatchObject({ key: 'toy/a', stale: false, holders: [held] });
+    const snapshot = assembler.assemble(inputs(listed([a]), 0, podResources([held])), at(0));
+    expect(seen[0]).toMatchObject({ key: 'toy/a', device: a.device, read: { findings: [], atMs: 0 }, isUnread: false, holders: [held] });
     expect(snapshot.devices[0]).toMatchObject({ verdict, holders: [held] });
   });
 
@@ -175,13 +242,11 @@ describe('assembling a snapshot', () => {
     const served = (known: readonly ServedDevice[]) => servedIds([resource], known);
     const assembler = new Assembler({ ...settings, served }, allHealthy);
     const held = podResources([allocation({ resource: 'example.com/fast', deviceId: '1' })]);
-    const told = (model?: string): Collection => ({
-      reports: [report({ device: device({ id: 'a', ...(model === undefined ? {} : { model }) }) })],
-      problems: [],
-    });
-    const before = assembler.assemble(inputs(told(), 0, held), 0);
+    const told = (model?: string): Collection =>
+      listed([report({ device: device({ id: 'a', ...(model === undefined ? {} : { model }) }) })]);
+    const before = assembler.assemble(inputs(told(), 0, held), at(0));
     expect(before.allocations[0]).toMatchObject({ devices: [], unresolved: 'no-device' });
-    const now = assembler.assemble(inputs(told('fast'), 1, held), 1);
+    const now = assembler.assemble(inputs(told('fast'), 1, held), at(1));
     expect(now.allocations[0]).toMatchObject({ devices: ['toy/a'] });
     expect(now.devices[0]?.holders).toHaveLength(1);
   });
@@ -200,7 +265,7 @@ describe('assembling a snapshot', () => {
       const assembler = new Assembler({ ...settings, served: (known) => servedIds([now], known) }, allHealthy);
       const reports = ['0', '1'].map((at) => report({ device: index(at) }));
       const held = podResources([allocation({ resource: 'example.com/toy', deviceId })]);
-      expect(assembler.assemble(inputs({ reports, problems: [] }, 0, held), 0).allocations[0]).toMatchObject({ devices });
+      expect(assembler.assemble(inputs(listed(reports), 0, held), at(0)).allocations[0]).toMatchObject({ devices });
     });
   });
 });

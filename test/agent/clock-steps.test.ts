@@ -1,13 +1,12 @@
 import { expect, it } from 'vitest';
 import { Assembler, type Judge } from '../../src/agent/assemble.ts';
-import type { Latest } from '../../src/agent/seating.ts';
 import { createHealthEngine } from '../../src/health/engine.ts';
 import { createPolicy } from '../../src/health/policy.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { ConditionSpec, Finding } from '../../src/model/health.ts';
-import { Readings } from '../../src/model/readings.ts';
+import type { Look } from '../../src/supervisor/family-runner.ts';
 import { seededRandom } from '../support/seeded.ts';
-import { device, familyState, podResources } from '../support/snapshots.ts';
+import { aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
 
 const spec = (type: string, rest: Partial<ConditionSpec>): ConditionSpec => ({
   ...{ type, class: 'self-clearing', severity: 'fatal', reasons: ['R'], meaning: 'For a test.', remedy: 'reset', source: 'this test' },
@@ -16,6 +15,7 @@ const spec = (type: string, rest: Partial<ConditionSpec>): ConditionSpec => ({
 const SPECS = [
   spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
   spec('Latched', { class: 'latched', recoveryMs: 5_000 }),
+  spec('Logged', { recoveryMs: 20_000, aside: true }),
   spec('Errors', { class: 'rate', threshold: { growth: 5, windowMs: 60_000 } }),
 ];
 const TIMES = { staleAfterMs: 60_000, missingRetentionMs: 300_000 };
@@ -33,11 +33,17 @@ function life(seed: number, isSet: boolean): readonly string[] {
     const [isNow, by] = [setting() < 0.03, (setting() - 0.5) * (setting() < 0.5 ? 80 * HOUR : 200_000)];
     if (isSet && isNow && Math.abs(by) > 2_000) offsetMs += Math.round(by);
   };
-  const judge: Judge = (devices, nowMs) => {
+  const judge: Judge = (devices, { nowMs }) => {
     const { verdicts, events } = engine.judge({ devices, monotonicMs }, nowMs);
     for (const { device: key, transition, condition, to } of events) story.push(`${monotonicMs} ${key} ${transition} ${condition} ${to}`);
-    for (const [key, { state, conditions }] of verdicts)
-      story.push(`${monotonicMs} ${key} ${state} ${conditions.map(({ type, sinceMs }) => `${type} for ${nowMs - sinceMs}`)}`);
+    const since = (timeMs: number | undefined): string => `${timeMs && nowMs - timeMs}`;
+    for (const [key, { state, conditions, pending = [] }] of verdicts) {
+      const told = conditions.map(
+        ({ type, sinceMs, unverifiedSinceMs, recovering }) =>
+          `${type} for ${since(sinceMs)} ${since(unverifiedSinceMs)} ${since(recovering?.untilMs)}`,
+      );
+      story.push(`${monotonicMs} ${key} ${state} ${told} ${pending.map(({ type, countsAtMs }) => `${type} at ${since(countsAtMs)}`)}`);
+    }
     return verdicts;
   };
   const assembler = new Assembler({ rules: { pools: [], families: new Map() }, specs: new Map(), ...TIMES }, judge);
@@ -47,25 +53,30 @@ function life(seed: number, isSet: boolean): readonly string[] {
     const before = known.get(id);
     if (before !== undefined && random() < 0.7) return before;
     counts.set(id, (counts.get(id) ?? 0) + (random() < 0.3 ? Math.floor(random() * 8) : 0));
-    const holds = [random() < 0.3 ? ['Level'] : [], random() < 0.1 ? ['Latched'] : []].flat();
-    const findings: Finding[] = holds.map((type) => ({ type, reason: 'R', message: 'm', status: true }));
-    findings.push({ type: 'Errors', reason: 'R', message: 'm', count: counts.get(id) as number });
-    const report = { device: device({ id }), readings: Readings.NONE, findings };
-    known.set(id, report);
-    return report;
+    const tell = (type: string, holds: number, isTold: number): Finding[] => {
+      const status = random() < holds;
+      return random() < isTold ? [{ type, reason: 'R', message: 'm', status }] : [];
+    };
+    const count: Finding = { type: 'Errors', reason: 'R', message: 'm', count: counts.get(id) as number };
+    const read = report({ device: device({ id }), findings: [...tell('Level', 0.3, 0.9), ...tell('Latched', 0.1, 0.9), count] });
+    const logged = { aside: aside({ findings: tell('Logged', 0.2, 1) }) };
+    const told = { ...(random() < 0.05 ? { device: read.device } : read), ...(random() < 0.5 ? logged : {}) };
+    known.set(id, told);
+    return told;
   };
-  let latest: Latest | undefined;
+  let latest: Look | undefined;
   for (let turn = 0; turn < 300; turn += 1) {
     monotonicMs += Math.round(random() * (random() < 0.03 ? 120_000 : 15_000)) + 10;
     set();
     if (random() < 0.85) {
       const reports = ['a', 'b', 'c'].filter(() => random() > 0.06).map(reportOf);
-      latest = { collection: { reports, problems: [], complete: random() > 0.1 }, readAtMs: offsetMs + monotonicMs, monotonicMs };
+      const listing = random() > 0.1 ? 'complete' : 'partial';
+      latest = lookAt(listed(reports, { listing }), offsetMs + monotonicMs, monotonicMs);
     }
     monotonicMs += 20;
     set();
     const inputs = { families: [{ state: familyState('toy'), latest }], podResources: podResources([]), checkpoint: [] };
-    const { devices } = assembler.assemble(inputs, offsetMs + monotonicMs, monotonicMs);
+    const { devices } = assembler.assemble(inputs, { nowMs: offsetMs + monotonicMs, monotonicMs });
     story.push(`${monotonicMs} ${devices.map(({ key, missingSinceMs, stale }) => `${key} ${missingSinceMs !== undefined} ${stale}`)}`);
   }
   return story;

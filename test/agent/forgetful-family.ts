@@ -4,7 +4,7 @@ import { Readings } from '../../src/model/readings.ts';
 import type { Probe } from '../../src/probes/family.ts';
 
 /** One card. An error that was logged is known from then on to the thread that read the log, as those of GPUs are. */
-function createProbe({ sys }: Host): Probe {
+function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
   const known = new Map<string, Finding>();
   return {
     collect() {
@@ -14,7 +14,9 @@ function createProbe({ sys }: Host): Probe {
       if (sys.exists('reset')) known.clear();
       const over: Finding[] = sys.exists('reset') ? [{ type: 'Error', status: false, reason: 'Reset', message: 'reset' }] : [];
       const device = { family: 'fpga', id: 'card', kind: 'card', aliases: [] };
-      return { reports: [{ device, readings: Readings.NONE, findings: [...known.values(), ...over] }], problems: [] };
+      const read = { readings: Readings.NONE, findings: [] };
+      const aside = { readings: Readings.NONE, findings: [...known.values(), ...over] };
+      return { reports: [{ device, read, aside }], problems: [], listing: 'complete' };
     },
   };
 }
@@ -34,7 +36,7 @@ export const family = {
       meaning: 'An error was logged.',
       remedy: 'reset',
       source: 'log',
-      outlivesProbe: true,
+      aside: true,
     },
   ],
   createProbe,

@@ -1,22 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { Assembler, type Inputs } from '../../src/agent/assemble.ts';
-import { CollectionDecoder, CollectionEncoder } from '../../src/agent/collection-delta.ts';
-import type { Judged } from '../../src/agent/judged.ts';
+import { Assembler, type Inputs, type Judge } from '../../src/agent/assemble.ts';
 import { servedIds } from '../../src/agent/served.ts';
-import { SharedBoard } from '../../src/agent/shared-board.ts';
 import { createHealthEngine } from '../../src/health/engine.ts';
 import { createPolicy } from '../../src/health/policy.ts';
 import { createExposition, type Exposition } from '../../src/metrics/exposition.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
-import type { ConditionSpec, Verdict } from '../../src/model/health.ts';
+import type { ConditionSpec } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { CollectionDecoder, CollectionEncoder } from '../../src/supervisor/collection-codec.ts';
+import { copied, RandomProbe } from '../support/random-collections.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
-import { allocation, familyState, podResources } from '../support/snapshots.ts';
-import { copied, RandomProbe } from './random-collections.ts';
+import { allocation, familyState, lookAt, podResources } from '../support/snapshots.ts';
 
 const FAMILIES = ['toy', 'wire'];
 const TURN_MS = 1_000;
@@ -45,6 +43,7 @@ const condition = (type: string, more: Partial<ConditionSpec>): ConditionSpec =>
 });
 const conditions = [
   condition('PortDown', {}),
+  condition('Xid', { class: 'latched', aside: true }),
   condition('Errors', { class: 'rate', severity: 'degraded', threshold: { growth: 3, windowMs: 5 * TURN_MS } }),
 ];
 
@@ -52,8 +51,8 @@ const conditions = [
 function assembler(events: HealthEvent[]): Assembler {
   const { policy } = createPolicy({ specs: Object.fromEntries(FAMILIES.map((family) => [family, conditions])) });
   const engine = createHealthEngine({ policy });
-  const judge = (devices: readonly Judged[], nowMs: number): ReadonlyMap<string, Verdict> => {
-    const judgement = engine.judge({ devices, monotonicMs: nowMs }, nowMs);
+  const judge: Judge = (devices, { nowMs, monotonicMs }) => {
+    const judgement = engine.judge({ devices, monotonicMs }, nowMs);
     events.push(...judgement.events);
     return judgement.verdicts;
   };
@@ -77,8 +76,7 @@ const exposition = (snapshot: () => Snapshot | undefined): Exposition =>
   });
 
 function link(): (collection: Collection) => Collection {
-  const board = new SharedBoard();
-  const [encoder, decoder] = [new CollectionEncoder(board), new CollectionDecoder(board)];
+  const [encoder, decoder] = [new CollectionEncoder(), new CollectionDecoder()];
   return (collection) => decoder.decode(structuredClone(encoder.encode(collection)));
 }
 
@@ -89,7 +87,7 @@ function allocations(pick: Choose): Allocation[] {
   });
 }
 
-describe('a snapshot made of what changed', () => {
+describe('a snapshot made of what came from a thread, which shares what did not change', () => {
   it.each(Array.from({ length: 15 }, (_, seed) => seed + 1))('is the one made of everything anew (seed %i)', async (seed) => {
     const pick = seeded(seed);
     const parts = FAMILIES.map((family) => ({
@@ -117,18 +115,20 @@ describe('a snapshot made of what changed', () => {
       const inputs = (of: (told: Told) => Collection): Inputs => ({
         families: parts.map(({ family, kept }) => ({
           state: familyState(family),
-          latest: kept && { collection: of(kept), readAtMs: kept.readAtMs },
+          latest: kept && lookAt(of(kept), kept.readAtMs),
+          isBlind: kept !== undefined && kept.readAtMs < nowMs,
         })),
         podResources: held,
         checkpoint: [],
       });
+      const now = { nowMs, monotonicMs: nowMs };
       const one = quick.assemble(
         inputs(({ quick }) => quick),
-        nowMs,
+        now,
       );
       const other = plain.assemble(
         inputs(({ plain }) => copied(plain)),
-        nowMs,
+        now,
       );
       if (!isDeepStrictEqual(one, other)) expect(one, `turn ${turn}`).toStrictEqual(other);
       if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toStrictEqual(others);

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Ajv } from 'ajv';
@@ -110,7 +110,9 @@ describe('the first process of a container', () => {
 
 describe('a working directory that is gone', () => {
   it('keeps no probe from starting', async () => {
-    const script = `cd ${folder} && mkdir gone && cd gone && rmdir ../gone && exec ${process.execPath} ${resolve(MAIN)} list -o json --path.sysfs=${folder}`;
+    const sysfs = join(folder, 'sys');
+    mkdirSync(join(sysfs, 'class/net'), { recursive: true });
+    const script = `cd ${folder} && mkdir gone && cd gone && rmdir ../gone && exec ${process.execPath} ${resolve(MAIN)} list -o json --path.sysfs=${sysfs}`;
     const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>((done) => {
       execFile('bash', ['-c', script], (_error, out, err) => done({ stdout: out, stderr: err }));
     });

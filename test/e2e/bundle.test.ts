@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -63,7 +63,7 @@ function childrenOf(pid: number): string[] {
 describe('the bundled program, in a place where nothing is installed', () => {
   it('has one file for each thing that is started, parts that these load, and koffi beside', () => {
     const files = readdirSync(join(root, 'program'));
-    expect(files).toEqual(expect.arrayContaining(['facts-process.js', 'main.js', 'probe-worker.js']));
+    expect(files).toEqual(expect.arrayContaining(['facts-process.js', 'main.js', 'probe-worker.js', 'read-process.js']));
     expect(readdirSync(join(root, 'program/node_modules')).toSorted()).toEqual(['@koromix', 'koffi']);
   });
 
@@ -124,5 +124,25 @@ describe('the bundled program, in a place where nothing is installed', () => {
     expect(runs(page, 'fpga')).toBe(3);
     expect(agent.log()).not.toMatch(/"level":"error"|probe-crashed/);
     expect(await agent.stop()).toBe(0);
+  });
+
+  it('reads on by a process of its own when a device hangs, which ends with it', async () => {
+    const counter = join(root, 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data');
+    rmSync(counter);
+    execFileSync('mkfifo', [counter]);
+    agent = await startAgent([process.execPath, program(), 'serve', ...flags], { cwd: elsewhere });
+    const page = await agent.until(
+      'the other HCA',
+      (text) =>
+        seriesValue(text, 'device_agent_probe_hung', { family: 'infiniband' }) === 1 &&
+        seriesValue(text, 'device_received_bytes_total', { device: 'mlx5_1' }) !== undefined,
+    );
+    expect(seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' })).toBeUndefined();
+    const readers = childrenOf(agent.child.pid as number).filter((pid) =>
+      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('read-process.js'),
+    );
+    expect(readers).toHaveLength(1);
+    expect(await agent.stop()).toBe(0);
+    await expect.poll(() => existsSync(`/proc/${readers[0]}`), { timeout: 15_000 }).toBe(false);
   });
 });

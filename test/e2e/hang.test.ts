@@ -12,7 +12,7 @@ const COUNTER = 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data';
 let root: string;
 let agent: ServedAgent | undefined;
 
-const flags = (): string[] => [
+const flags = (timeout = '500ms', staleAfter = '1500ms'): string[] => [
   `--path.sysfs=${root}/sys`,
   `--path.procfs=${root}/proc`,
   `--path.dev=${root}/dev`,
@@ -20,15 +20,21 @@ const flags = (): string[] => [
   '--podresources.checkpoint=',
   '--state.file=',
   '--refresh.interval=200ms',
-  '--refresh.timeout=500ms',
-  '--refresh.stale-after=1500ms',
+  `--refresh.timeout=${timeout}`,
+  `--refresh.stale-after=${staleAfter}`,
 ];
 
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'device-agent-hang-'));
-  const hardware = infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 });
-  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+  makeHcas(2);
 });
+
+/** In place of those that are there. */
+function makeHcas(hcas: number): void {
+  rmSync(join(root, 'sys'), { recursive: true, force: true });
+  const hardware = infiniband.simulate?.({ gpus: 0, hcas, vfs: 0, fpgas: 0, elapsedMs: 0 });
+  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+}
 
 afterEach(async () => {
   await agent?.stop('SIGKILL');
@@ -55,6 +61,26 @@ describe('a counter file that never answers', () => {
     // On a busy machine a thread may also need longer to start than it is given here, which is said too.
     expect(agent.log().match(/probe-hung.*mlx5_0/g), 'said once').toHaveLength(1);
     expect(await agent.stop(), 'exit status in spite of a thread stuck in the kernel').toBe(0);
+  });
+
+  it('costs one thread however many devices have one, and the others are read', async () => {
+    const hcas = 12;
+    makeHcas(hcas);
+    const counter = (n: number): string => join(root, COUNTER.replace('mlx5_0', `mlx5_${n}`));
+    const hung = [0, 3, 4, 5, 7, 9, 11];
+    for (const n of hung) unlinkSync(counter(n));
+    execFileSync('mkfifo', hung.map(counter));
+    // A whole second for each read, and enough for all that hang.
+    agent = await serve(flags('5s', '30s'));
+    const isRead = (page: string, n: number): boolean =>
+      seriesValue(page, 'device_received_bytes_total', { device: `mlx5_${n}` }) !== undefined;
+    const page = await agent.until(
+      'all that hang are told',
+      (text) => seriesValue(text, 'device_agent_problems', { family: 'infiniband', code: 'probe-hung' }) === hung.length,
+    );
+    expect(Array.from({ length: hcas }, (_, n) => n).filter((n) => !isRead(page, n))).toEqual(hung);
+    expect(seriesValue(page, 'device_agent_probe_abandoned_runs_total', { family: 'infiniband' })).toBe(1);
+    expect(await agent.stop()).toBe(0);
   });
 
   it('is read again once it answers', async () => {

@@ -38,7 +38,7 @@ const flags = (): string[] => [
 function makeRoot(): void {
   root = mkdtempSync(join(tmpdir(), 'device-agent-no-threads-'));
   chmodSync(root, 0o755);
-  for (const path of ['sys', 'proc', 'dev']) mkdirSync(join(root, path));
+  for (const path of ['sys/class/net', 'proc', 'dev']) mkdirSync(join(root, path), { recursive: true });
 }
 
 function plugIn(): void {

@@ -55,7 +55,7 @@ export class TroubledNode {
   });
   policy: Policy = POLICIES[0];
   readonly modes = new Map<string, 'up' | 'down' | 'gone' | 'hung'>(NAMES.map((name) => [name, 'up']));
-  /** Ports whose fault is remembered. One that an agent finds down at its start, with nothing remembered, is taken for one without a cable. */
+  /** Cards whose port was found down while that counted: they are remembered while nothing can be read. */
   readonly knownDown = new Set<string>();
   /** An agent that cannot look at all cards since its start does not call one missing that it has not seen. */
   #isUnsought = false;
@@ -87,6 +87,8 @@ export class TroubledNode {
     for (const name of NAMES) if (!this.expected(name).isPresent) this.#knownMissing.add(name);
     this.#isUnsought = this.#isHung;
     if (policy.down === 'forgotten') this.knownDown.clear();
+    // That a port was up once since the machine booted is remembered, whatever counts meanwhile.
+    else for (const [name, mode] of this.modes) if (mode === 'down') this.knownDown.add(name);
     writeFileSync(join(this.node.root, 'config.yaml'), stringify(configFor(policy)));
     await this.node.startAgent();
   }

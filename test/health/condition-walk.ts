@@ -11,6 +11,7 @@ import { device, OneDevice } from './one-device.ts';
 export function describeConditions(family: string, specs: readonly ConditionSpec[]): void {
   describe.each(specs.map((spec) => ({ spec, type: spec.type })))(`${family} condition $type`, ({ spec }) => {
     it('waits for its time, counts, and is withdrawn after its quiet time', () => walk(family, specs, spec));
+    it('is kept, and told to be unverified, while its source says nothing', () => walkSilent(family, specs, spec));
     it('is not raised when it goes away before its time', () => walkShort(family, specs, spec));
     it('does not count where the operator ignores it, and is told apart', () => walkIgnored(family, specs, spec));
     it('follows severity, time and quiet time of the configuration', () => walkOverridden(family, specs, spec));
@@ -54,10 +55,16 @@ class Row {
     return this.spec.class === 'rate';
   }
 
-  /** The source is quiet. */
+  /** The source is quiet, and says so. */
   quiet(afterS = 0): ReturnType<OneDevice['read']> {
     this.#now += afterS;
-    return this.subject.read(this.#now, ...(this.isRate ? [this.#counter()] : []));
+    return this.subject.read(this.#now, this.isRate ? this.#counter() : { ...this.#base(), status: false });
+  }
+
+  /** The source says nothing. */
+  silent(afterS = 0): ReturnType<OneDevice['read']> {
+    this.#now += afterS;
+    return this.subject.read(this.#now);
   }
 
   /** The source shows the fault; a counter grows by more than its limit. */
@@ -118,14 +125,25 @@ function walk(family: string, specs: readonly ConditionSpec[], spec: ConditionSp
   verdict = row.quiet(row.windowS + 1);
   if (row.recoveryS > 0) {
     expect(row.has(verdict), 'withdrawn without quiet time').toBe(true);
-    verdict = row.wait(row.recoveryS - 0.001);
+    verdict = row.quiet(row.recoveryS - 0.001);
     expect(row.has(verdict), 'withdrawn before its quiet time').toBe(true);
-    verdict = row.wait(0.001);
+    expect(row.has(row.wait(1_000)), 'withdrawn without a look after its quiet time').toBe(true);
+    verdict = row.quiet();
   }
   expect(row.has(verdict), 'still there after its quiet time').toBe(false);
   expect(verdict.state).toBe('healthy');
   const own = row.subject.events.filter((event) => event.condition === spec.type && event.transition !== 'state');
   expect(own.map((event) => event.transition)).toEqual(['raised', 'cleared']);
+}
+
+function walkSilent(family: string, specs: readonly ConditionSpec[], spec: ConditionSpec): void {
+  const row = new Row(family, specs, spec);
+  const { state } = row.untilActive();
+  for (const afterS of [1, row.recoveryS + row.windowS + 1, 100_000]) {
+    const verdict = row.silent(afterS);
+    expect(verdict.state).toBe(state);
+    expect(verdict.conditions).toMatchObject([{ type: spec.type, unverifiedSinceMs: expect.any(Number) }]);
+  }
 }
 
 function walkShort(family: string, specs: readonly ConditionSpec[], spec: ConditionSpec): void {
@@ -154,8 +172,8 @@ function walkOverridden(family: string, specs: readonly ConditionSpec[], spec: C
     expect(verdict.state).toBe(expectedState(spec, severity));
     expect(verdict.conditions[0]).toMatchObject({ type: spec.type, severity });
     expect(row.has(row.quiet(row.windowS + 1))).toBe(true);
-    expect(row.has(row.wait(8.9))).toBe(true);
-    expect(row.has(row.wait(0.1))).toBe(false);
+    expect(row.has(row.quiet(8.9))).toBe(true);
+    expect(row.has(row.quiet(0.1))).toBe(false);
   }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { OWN_CONDITIONS } from '../../src/health/own-conditions.ts';
 import type { ConditionSpec } from '../../src/model/health.ts';
 import { describeConditions } from './condition-walk.ts';
-import { found, holder, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+import { found, gone, holder, OneDevice, policyFor, START, spec, types } from './one-device.ts';
 
 const EVERY_CLASS: readonly ConditionSpec[] = [
   spec('LatchedNow', { class: 'latched' }),
@@ -27,11 +27,11 @@ const EVERY_CLASS: readonly ConditionSpec[] = [
 describeConditions('test', EVERY_CLASS);
 
 describe('one condition', () => {
-  it('is cut short by a reading without it, and its time begins anew', () => {
+  it('is cut short by a reading that finds it gone, and its time begins anew', () => {
     const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 })]));
-    one.read(0);
+    one.read(0, gone('Down'));
     one.read(10, found('Down'));
-    one.read(30);
+    one.read(30, gone('Down'));
     one.read(35, found('Down'));
     expect(one.read(64, found('Down')).state).toBe('healthy');
     expect(one.read(65, found('Down')).state).toBe('unhealthy');
@@ -44,19 +44,57 @@ describe('one condition', () => {
     expect(one.wait(39.999).state).toBe('healthy');
     expect(one.wait(40).state).toBe('unhealthy');
     expect(one.nextCheck, 'staleness comes next').toBe(70);
-    one.read(50);
-    expect(one.nextCheck).toBe(95);
-    expect(one.wait(95).state).toBe('healthy');
+    one.read(50, gone('Down'));
+    expect(one.nextCheck, 'it is not withdrawn by time').toBe(110);
+    expect(one.wait(95)).toMatchObject({
+      state: 'unhealthy',
+      conditions: [{ recovering: { sinceMs: START + 50_000, untilMs: START + 95_000 } }],
+    });
+    expect(one.read(95, gone('Down')).state).toBe('healthy');
+  });
+
+  it('is told while it waits to count, with the time at which it will', () => {
+    const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 }), spec('Hot', { forMs: 10_000, severity: 'degraded' })]));
+    const verdict = one.read(0, found('Down'), found('Hot', { instance: '1' }));
+    expect(verdict).toMatchObject({
+      state: 'healthy',
+      conditions: [],
+      pending: [
+        { type: 'Hot', instance: '1', severity: 'degraded', sinceMs: START, countsAtMs: START + 10_000 },
+        { type: 'Down', severity: 'fatal', sinceMs: START, countsAtMs: START + 30_000 },
+      ],
+    });
+    expect(one.wait(10)).toMatchObject({ conditions: [{ type: 'Hot' }], pending: [{ type: 'Down' }] });
+    expect(one.read(20, gone('Down'), found('Hot', { instance: '1' }))).not.toHaveProperty('pending');
+  });
+
+  it('stays, and is told to be unverified, while nothing is said of it', () => {
+    const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 30_000 })]));
+    one.read(0, found('Down'));
+    expect(one.read(10).conditions).toMatchObject([{ type: 'Down', sinceMs: START, unverifiedSinceMs: START + 10_000 }]);
+    expect(one.read(5_000).conditions).toMatchObject([{ type: 'Down', unverifiedSinceMs: START + 10_000 }]);
+    expect(one.read(5_010, found('Down')).conditions[0]).not.toHaveProperty('unverifiedSinceMs');
+    one.read(5_020, gone('Down'));
+    expect(one.read(5_030).conditions).toMatchObject([{ unverifiedSinceMs: START + 5_030_000, recovering: expect.anything() }]);
+    expect(one.read(5_055, gone('Down')).state, 'ten seconds of the quiet time were not seen').toBe('unhealthy');
+    expect(one.read(5_075, gone('Down')).state).toBe('healthy');
+    expect(one.story).toEqual(['raised Down', 'unknown>unhealthy', 'cleared Down', 'unhealthy>healthy']);
+  });
+
+  it('does not begin to count while nothing is said of it', () => {
+    const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 })]));
+    one.read(0, found('Down'));
+    for (let at = 10; at < 300; at += 10) expect(one.read(at)).toMatchObject({ state: 'healthy', pending: [{ type: 'Down' }] });
   });
 
   it('counts on through a relapse within the quiet time, in one spell with one event', () => {
     const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 60_000 })]));
     one.read(0, found('Down'));
-    one.read(10);
+    one.read(10, gone('Down'));
     expect(one.read(50, found('Down')).conditions[0]?.sinceMs).toBe(START);
-    one.read(60);
-    expect(one.read(119).state).toBe('unhealthy');
-    expect(one.read(120).state).toBe('healthy');
+    one.read(60, gone('Down'));
+    expect(one.read(119, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(120, gone('Down')).state).toBe('healthy');
     expect(one.story).toEqual(['raised Down', 'unknown>unhealthy', 'cleared Down', 'unhealthy>healthy']);
   });
 
@@ -72,11 +110,11 @@ describe('one condition', () => {
     expect(one.read(54, found('Down')).state).toBe('healthy');
     expect(one.read(55, found('Down')).state).toBe('unhealthy');
     expect(one.read(56, unknown).state).toBe('unhealthy');
-    one.read(60);
+    one.read(60, gone('Down'));
     one.read(70, unknown);
-    expect(one.read(95).state).toBe('unhealthy');
-    expect(one.read(99).state).toBe('unhealthy');
-    expect(one.read(100).state).toBe('healthy');
+    expect(one.read(95, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(99, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(100, gone('Down')).state).toBe('healthy');
   });
 
   it('does not begin with an unknown', () => {
@@ -88,8 +126,11 @@ describe('one condition', () => {
     const one = new OneDevice(policyFor([spec('Xid', { class: 'latched' })]));
     const both = [found('Xid', { instance: '79' }), found('Xid', { instance: '48' })];
     expect(types(one.read(0, ...both))).toEqual(['Xid/48', 'Xid/79']);
-    expect(types(one.read(1, found('Xid', { instance: '79' })))).toEqual(['Xid/79']);
-    expect(types(one.read(2, found('Xid', { status: false })))).toEqual([]);
+    expect(types(one.read(1, found('Xid', { instance: '79' })))).toEqual(['Xid/48', 'Xid/79']);
+    expect(types(one.read(2, found('Xid', { instance: '79' }), gone('Xid', '48')))).toEqual(['Xid/79']);
+    expect(types(one.read(3, ...both))).toEqual(['Xid/79', 'Xid/48']);
+    expect(types(one.read(4, found('Xid', { instance: '79' }), gone('Xid')))).toEqual(['Xid/79']);
+    expect(types(one.read(5, gone('Xid')))).toEqual([]);
   });
 
   it('takes the worse of two findings on itself', () => {
@@ -109,7 +150,7 @@ describe('one condition', () => {
     expect(one.read(0, finding)).toMatchObject({ state: 'healthy', conditions: [{ severity: 'info', remedy: 'restart-workload' }] });
     const strict = new OneDevice(policyFor([spec('Xid')], { conditions: { 'test.Xid/13': { severity: 'degraded' } } }));
     expect(strict.read(0, finding).state).toBe('degraded');
-    expect(strict.read(1, found('Xid', { instance: '14', severity: 'info' })).state).toBe('healthy');
+    expect(strict.read(1, found('Xid', { instance: '14', severity: 'info' }), gone('Xid', '13')).state).toBe('healthy');
   });
 
   it('is recorded and takes nothing out when no family declared it', () => {
@@ -117,11 +158,10 @@ describe('one condition', () => {
     expect(one.read(0, found('Invented'))).toMatchObject({ state: 'healthy', conditions: [{ type: 'Invented', severity: 'info' }] });
   });
 
-  it('says nothing when a finding has neither status nor count, or a count that is none', () => {
-    const one = new OneDevice(policyFor([spec('Down'), spec('Errors', { class: 'rate' })]));
-    const { status: _, ...bare } = found('Down');
+  it('says nothing when a finding has a count that is none', () => {
+    const one = new OneDevice(policyFor([spec('Errors', { class: 'rate' })]));
     const bad = [Number.NaN, -1, Number.POSITIVE_INFINITY].map((count) => found('Errors', { count }));
-    for (const [at, finding] of [bare, ...bad, ...bad].entries()) expect(one.read(at, finding).conditions).toEqual([]);
+    for (const [at, finding] of [...bad, ...bad].entries()) expect(one.read(at, finding).conditions).toEqual([]);
   });
 
   it('tells with each event when, what, why, what to do, and who held the device', () => {
@@ -140,6 +180,33 @@ describe('one condition', () => {
     const one = new OneDevice(policyFor(EVERY_CLASS));
     const verdict = one.read(0, found('LevelForTheRecord'), found('NoDataDegraded'), found('LevelNow'), found('LatchedNow'));
     expect(types(verdict)).toEqual(['LatchedNow', 'LevelNow', 'NoDataDegraded', 'LevelForTheRecord']);
+  });
+});
+
+describe('a condition that another source tells', () => {
+  const policy = policyFor([spec('Down', { recoveryMs: 10_000 }), spec('Xid', { class: 'latched', aside: true, recoveryMs: 10_000 })]);
+
+  it('is judged by that source alone, and what the device tells by the device', () => {
+    const one = new OneDevice(policy);
+    one.read(0, found('Down'), found('Xid'));
+    expect(types(one.unread(10, gone('Xid'), gone('Down')))).toEqual(['Down', 'Xid']);
+    expect(types(one.unread(20, gone('Xid'), gone('Down')))).toEqual(['Down']);
+    expect(one.last?.verdicts.get('test/one')?.conditions).toMatchObject([{ unverifiedSinceMs: START + 10_000 }]);
+  });
+
+  it('counts although the device is not read, which is no younger for it', () => {
+    const one = new OneDevice(policy);
+    one.read(0);
+    expect(one.unread(50, found('Xid')).state).toBe('unhealthy');
+    expect(types(one.unread(60, found('Xid')))).toEqual(['Xid', 'DeviceNotRead']);
+    expect(one.unread(60, found('Xid')).conditions[0]).not.toHaveProperty('unverifiedSinceMs');
+  });
+
+  it('is not known once its source has been silent for as long as makes a reading old', () => {
+    const one = new OneDevice(policy);
+    one.read(0, found('Xid'));
+    expect(one.wait(59.999).conditions[0]).not.toHaveProperty('unverifiedSinceMs');
+    expect(one.wait(60).conditions[0]).toMatchObject({ type: 'Xid', unverifiedSinceMs: START + 60_000 });
   });
 });
 

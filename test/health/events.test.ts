@@ -6,7 +6,7 @@ import type { HealthMemory } from '../../src/health/memory.ts';
 import { type Clock, systemClock } from '../../src/host/clock.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
-import { device, found, policyFor, START, spec } from './one-device.ts';
+import { device, found, gone, policyFor, readAt, START, spec } from './one-device.ts';
 
 const event = (): Omit<HealthEvent, 'id'> => ({
   timeMs: START,
@@ -69,9 +69,9 @@ describe('the ring of events', () => {
 });
 
 describe('the journal', () => {
-  const policy = policyFor([spec('Down')]);
-  const read = (at: number, down: boolean) => ({
-    devices: [{ key: 'test/one', report: { device: device(), findings: down ? [found('Down')] : [] }, readAtMs: at, holders: [] }],
+  const policy = policyFor([spec('Down'), spec('Errors', { class: 'rate', threshold: { growth: 1e9, windowMs: 3_600_000 } })]);
+  const read = (at: number, down: boolean, count = 0) => ({
+    devices: [readAt(device(), at, [down ? found('Down') : gone('Down'), found('Errors', { count })])],
   });
 
   function setup(write?: (state: HealthMemory) => Promise<string | undefined>, clock: Clock = systemClock) {
@@ -89,7 +89,8 @@ describe('the journal', () => {
       announced: (item) => log.push(`tell ${item.id}`),
       written: (error) => log.push(error === undefined ? 'written' : `failed: ${error}`),
     });
-    const judge = (at: number, down: boolean) => journal.record(engine.judge(read(START + at, down), START + at), START + at);
+    const judge = (at: number, down: boolean, count = 0) =>
+      journal.record(engine.judge(read(START + at, down, count), START + at), START + at);
     return { engine, journal, log, judge };
   }
 
@@ -104,19 +105,17 @@ describe('the journal', () => {
 
   it('writes baselines now and then, not at every judgement', async () => {
     const { log, judge } = setup();
-    for (let at = 0; at <= 60_000; at += 10_000) await judge(at, false);
+    for (let at = 0; at <= 60_000; at += 10_000) await judge(at, false, at);
     expect(log).toEqual(['write 0', 'written', 'write 0', 'written', 'write 0', 'written']);
   });
 
   it('writes seldom that devices were read which say the same, unless the last write failed', async () => {
-    const same = read(START, false);
     const answers = [undefined, 'ENOSPC', undefined, undefined];
     const { engine, journal, log } = setup(async () => answers.shift());
     const times: number[] = [];
     for (let at = 0; at <= 900_000; at += 10_000) {
-      const devices = same.devices.map((one) => ({ ...one, readAtMs: START + at }));
       const before = log.length;
-      await journal.record(engine.judge({ devices }, START + at), START + at);
+      await journal.record(engine.judge(read(START + at, false), START + at), START + at);
       if (log.length > before) times.push(at);
     }
     expect(times).toEqual([0, 300_000, 330_000, 630_000]);

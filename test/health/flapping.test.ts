@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { found, OneDevice, policyFor, spec, types } from './one-device.ts';
+import { found, gone, OneDevice, policyFor, START, spec, types } from './one-device.ts';
 
 const config = { flapping: { count: 3, window: '10m', quiet: '5m' }, 'stale-after': '1h' };
 const specs = [spec('Down', { recoveryMs: 10_000 }), spec('Hot', { severity: 'degraded' }), spec('Busy', { class: 'in-progress' })];
@@ -7,8 +7,8 @@ const specs = [spec('Down', { recoveryMs: 10_000 }), spec('Hot', { severity: 'de
 /** One spell of ten seconds. */
 function spell(one: OneDevice, at: number, type = 'Down') {
   one.read(at, found(type, { instance: '1' }));
-  one.read(at + 10);
-  return one.read(at + 20);
+  one.read(at + 10, gone(type));
+  return one.read(at + 20, gone(type));
 }
 
 describe('flapping', () => {
@@ -21,9 +21,13 @@ describe('flapping', () => {
       state: 'unhealthy',
       conditions: [{ type: 'Flapping', instance: 'Down/1', severity: 'fatal', message: 'Down/1 began 3 times within 3m20s' }],
     });
-    expect(one.nextCheck, 'quiet since the last spell ended').toBe(520);
-    expect(one.wait(519).state).toBe('unhealthy');
-    expect(one.wait(520).state).toBe('healthy');
+    expect(verdict.conditions[0]?.recovering, 'quiet since the last spell ended').toEqual({
+      sinceMs: START + 220_000,
+      untilMs: START + 520_000,
+    });
+    expect(one.read(519).state).toBe('unhealthy');
+    expect(one.wait(521).state, 'not by time alone').toBe('unhealthy');
+    expect(one.read(522).state).toBe('healthy');
     expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);
   });
 
@@ -63,8 +67,8 @@ describe('flapping', () => {
 
   it('does not count relapses within the quiet time of one spell', () => {
     const one = new OneDevice(policyFor(specs, config));
-    for (let at = 0; at < 100; at += 10) one.read(at, ...(at % 20 === 0 ? [found('Down')] : []));
-    expect(one.read(120).state).toBe('healthy');
+    for (let at = 0; at < 100; at += 10) one.read(at, at % 20 === 0 ? found('Down') : gone('Down'));
+    expect(one.read(120, gone('Down')).state).toBe('healthy');
   });
 
   it('is not withdrawn while nothing is read: what nobody sees is not quiet', () => {
@@ -75,6 +79,13 @@ describe('flapping', () => {
     expect(one.read(900).state).toBe('healthy');
   });
 
+  it('is not withdrawn while nothing is said of what flaps and still counts', () => {
+    const one = new OneDevice(policyFor(specs, config));
+    for (const at of [0, 100]) spell(one, at);
+    one.read(200, found('Down', { instance: '1' }));
+    for (let at = 210; at < 900; at += 10) expect(types(one.read(at))).toEqual(['Down/1', 'Flapping/Down/1']);
+  });
+
   it('goes on while the last spell does, and for the quiet time after it', () => {
     const one = new OneDevice(policyFor(specs, config));
     spell(one, 0);
@@ -83,8 +94,8 @@ describe('flapping', () => {
       expect(types(one.read(at, found('Down', { instance: '1' }))), `at ${at}`).toContain('Flapping/Down/1');
       if (at === 2_000) one.restart();
     }
-    one.read(3_000);
-    expect(types(one.read(3_010))).toEqual(['Flapping/Down/1']);
+    one.read(3_000, gone('Down'));
+    expect(types(one.read(3_010, gone('Down')))).toEqual(['Flapping/Down/1']);
     expect(one.read(3_309).state).toBe('unhealthy');
     expect(one.read(3_310).state).toBe('healthy');
     expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);

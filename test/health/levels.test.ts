@@ -7,14 +7,20 @@ import type { HealthMemory } from '../../src/health/memory.ts';
 import { createPolicy } from '../../src/health/policy.ts';
 import { createStateFile } from '../../src/health/state-file.ts';
 import type { Device } from '../../src/model/device.ts';
-import { deviceKey } from '../../src/model/device.ts';
-import type { Finding } from '../../src/model/health.ts';
+import type { Finding, LevelFinding } from '../../src/model/health.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { DEVICE, PORT, type Probed, probeMachine, probeRoot, smallMachine } from '../probes/infiniband/machines.ts';
-import { device, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+import { device, OneDevice, policyFor, readAt, START, spec, types } from './one-device.ts';
 
 const policy = policyFor([spec('Slow', { severity: 'degraded', forMs: 20_000, recoveryMs: 60_000 })]);
-const runsAt = (level: number, instance = '1'): Finding => ({ type: 'Slow', instance, reason: 'Because', message: `at ${level}`, level });
+const runsAt = (level: number, instance = '1'): Finding => ({
+  type: 'Slow',
+  instance,
+  reason: 'Because',
+  message: `at ${level}`,
+  level,
+  tellsHighest: true,
+});
 const card = (uuid?: string): Device => ({ ...device(), ...(uuid === undefined ? {} : { uuid }) });
 
 /** Another life of the agent, which finds what the last one left and perhaps another card. */
@@ -100,6 +106,42 @@ describe('a level that is to be kept', () => {
   });
 });
 
+describe('a part that was never seen at its level', () => {
+  const down = policyFor([spec('Down')]);
+  const link = (isUp: boolean, rest: Partial<LevelFinding> = {}): Finding => ({
+    type: 'Down',
+    instance: '1',
+    reason: 'Because',
+    message: 'down',
+    level: isUp,
+    ...rest,
+  });
+
+  it('has no fault while nothing says that it should be there, and has one once it was', () => {
+    const one = new OneDevice(down);
+    for (const at of [0, 10, 20]) expect(one.read(at, link(false)).state).toBe('healthy');
+    expect(one.read(30, link(true)).state).toBe('healthy');
+    expect(one.read(40, link(false)).conditions).toMatchObject([{ type: 'Down', message: 'down' }]);
+    one.restart();
+    expect(one.read(50, link(false)).state).toBe('unhealthy');
+    expect(one.read(60, link(true)).state).toBe('healthy');
+  });
+
+  it('has a fault where it should be there, and is expected to be there from then on', () => {
+    const one = new OneDevice(down);
+    expect(one.read(0, link(false, { atLeast: false })).state).toBe('healthy');
+    expect(one.read(10, link(false, { atLeast: true })).state).toBe('unhealthy');
+    expect(one.read(20, link(false, { atLeast: false })).state).toBe('unhealthy');
+    expect(one.read(30, link(true, { atLeast: true })).state).toBe('healthy');
+  });
+
+  it('names the highest level only where that says something', () => {
+    const one = new OneDevice(down);
+    one.read(0, link(true));
+    expect(one.read(10, link(false)).conditions[0]?.message).toBe('down');
+  });
+});
+
 describe('a port that came back slower', () => {
   const undo: (() => void)[] = [];
   afterEach(() => {
@@ -117,7 +159,7 @@ describe('a port that came back slower', () => {
     for (let at = from; at <= to; at += 10) {
       probe.clock.nowMs = at * 1_000;
       const { reports } = probe.collect();
-      const devices = reports.map((report) => ({ key: deviceKey(report.device), report, readAtMs: START + at * 1_000, holders: [] }));
+      const devices = reports.map((report) => readAt(report.device, START + at * 1_000, report.read?.findings));
       engine.judge({ devices }, START + at * 1_000);
     }
     expect(await file.write(engine.state())).toBeUndefined();

@@ -34,7 +34,7 @@ describe('the answer for node-problem-detector', () => {
       'one that was degraded and is gone',
       [gone],
       2,
-      'test/f unknown, DeviceMissing: was there before, and a complete reading of its family no longer has it; inspect',
+      'test/f unknown, DeviceMissing: was there before, and a complete look at its family no longer has it; inspect',
     ],
     ['one that was degraded and is gone, which does not count', [unsaid], 2, 'test/g unknown'],
     ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset'],

@@ -1,13 +1,13 @@
 import { createHealthEngine, type HealthEngine, type Judgement } from '../../src/health/engine.ts';
 import type { JudgedDevice } from '../../src/health/judge-device.ts';
 import type { HealthMemory } from '../../src/health/memory.ts';
-import { createPolicy, type HealthPolicy } from '../../src/health/policy.ts';
+import { conditionPolicy, createPolicy, type HealthPolicy } from '../../src/health/policy.ts';
 import type { HealthConfig } from '../../src/health/policy-config.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Device } from '../../src/model/device.ts';
 import { deviceKey } from '../../src/model/device.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
-import type { ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
+import type { ConditionSpec, CountFinding, Finding, StatusFinding, Verdict } from '../../src/model/health.ts';
 
 /** Some moment; nothing in the engine may depend on which. */
 export const START = Date.parse('2030-01-01T00:00:00Z');
@@ -42,22 +42,36 @@ export function policyFor(specs: readonly ConditionSpec[], config: HealthConfig 
   return policy;
 }
 
-export const found = (type: string, rest: Partial<Finding> = {}): Finding => ({
+/** What the rest of a finding may say. */
+type Said = Partial<Omit<StatusFinding, 'type' | 'count' | 'level'>> & Partial<Pick<CountFinding, 'count' | 'ceiling'>>;
+
+/** It holds, unless the rest says otherwise or gives a counter. */
+export function found(type: string, { status = true, count, ceiling, ...rest }: Said = {}): Finding {
+  const base = { type, reason: 'Because', message: `${type} at 42`, ...rest };
+  if (count === undefined) return { ...base, status };
+  return ceiling === undefined ? { ...base, count } : { ...base, count, ceiling };
+}
+
+/** It does not hold: of that instance, or of all that are not named. */
+export const gone = (type: string, instance?: string): Finding => ({
   type,
+  ...(instance === undefined ? {} : { instance }),
+  status: false,
   reason: 'Because',
-  message: `${type} at 42`,
-  ...(rest.count === undefined ? { status: true } : {}),
-  ...rest,
+  message: `${type} at 0`,
 });
 
-/** One device before an engine, with a clock that only the test moves. Each reading is as old as the step that gave it. */
+/**
+ * One device before an engine, with a clock that only the test moves. What a reading tells is as old as the step that gave it; findings of
+ * conditions that are told aside come from the other source.
+ */
 export class OneDevice {
   engine: HealthEngine;
   readonly policy: HealthPolicy;
   now = START;
   last: Judgement | undefined;
   readonly events: HealthEvent[] = [];
-  #report: { findings: readonly Finding[]; readAtMs?: number; missing?: true; awaitedSinceMs?: number } = { findings: [] };
+  #given: Omit<JudgedDevice, 'key' | 'device' | 'holders'> = {};
   readonly device: Device;
 
   constructor(policy: HealthPolicy, state?: HealthMemory, subject = device()) {
@@ -68,34 +82,33 @@ export class OneDevice {
 
   /** Moves the clock to so many seconds after the start and judges what was read then. */
   read(atSeconds: number, ...findings: readonly Finding[]): Verdict {
-    this.now = START + atSeconds * 1000;
-    this.#report = { findings, readAtMs: this.now };
-    return this.#judge();
+    return this.#judge(atSeconds, (nowMs) => {
+      const [read, aside] = [false, true].map((wanted) => findings.filter(({ type }) => this.#isAside(type) === wanted));
+      return { read: { findings: read as Finding[], atMs: nowMs }, aside: { findings: aside as Finding[], atMs: nowMs } };
+    });
   }
 
   /** Time passes and the last reading stays the last. */
   wait(atSeconds: number): Verdict {
-    this.now = START + atSeconds * 1000;
-    return this.#judge();
+    return this.#judge(atSeconds, () => this.#given);
+  }
+
+  /** A look does not read the device, and other sources tell that. */
+  unread(atSeconds: number, ...aside: readonly Finding[]): Verdict {
+    return this.#judge(atSeconds, (nowMs) => ({ ...this.#given, isUnread: true, aside: { findings: aside, atMs: nowMs } }));
   }
 
   missing(atSeconds: number): Verdict {
-    this.now = START + atSeconds * 1000;
-    this.#report = { ...this.#report, missing: true };
-    return this.#judge();
+    return this.#judge(atSeconds, (nowMs) => ({ ...this.#given, isUnread: true, missingSinceMs: nowMs }));
   }
 
   neverRead(atSeconds: number): Verdict {
-    this.now = START + atSeconds * 1000;
-    this.#report = { findings: [] };
-    return this.#judge();
+    return this.#judge(atSeconds, () => ({ isUnread: true }));
   }
 
   /** Not read yet by the run of the agent that began then. */
   awaited(atSeconds: number, sinceSeconds: number): Verdict {
-    this.now = START + atSeconds * 1000;
-    this.#report = { findings: [], awaitedSinceMs: START + sinceSeconds * 1000 };
-    return this.#judge();
+    return this.#judge(atSeconds, () => ({ isUnread: true, awaitedSinceMs: START + sinceSeconds * 1000 }));
   }
 
   /** Restarts the engine with what it would find on disk. */
@@ -117,20 +130,24 @@ export class OneDevice {
     });
   }
 
-  #judge(): Verdict {
-    const { findings, readAtMs, missing, awaitedSinceMs } = this.#report;
-    const judged: JudgedDevice = {
-      key: deviceKey(this.device),
-      report: { device: this.device, findings },
-      ...(readAtMs === undefined ? {} : { readAtMs }),
-      ...(missing === undefined ? {} : { missingSinceMs: this.now }),
-      ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs }),
-      holders: [holder],
-    };
+  #isAside(type: string): boolean {
+    return conditionPolicy(this.policy, this.device.family, type).isAside;
+  }
+
+  #judge(atSeconds: number, given: (nowMs: number) => Omit<JudgedDevice, 'key' | 'device' | 'holders'>): Verdict {
+    this.now = START + Math.round(atSeconds * 1000);
+    this.#given = given(this.now);
+    const judged: JudgedDevice = { key: deviceKey(this.device), device: this.device, holders: [holder], ...this.#given };
     this.last = this.engine.judge({ devices: [judged] }, this.now);
     this.events.push(...this.last.events);
     return this.last.verdicts.get(judged.key) as Verdict;
   }
+}
+
+/** A device as it is brought before an engine, read at that time of the wall clock and perhaps of the monotonic one. */
+export function readAt(subject: Device, atMs: number, findings: readonly Finding[] = [], monotonicMs?: number): JudgedDevice {
+  const read = { findings, atMs, ...(monotonicMs === undefined ? {} : { monotonicMs }) };
+  return { key: deviceKey(subject), device: subject, read, holders: [] };
 }
 
 export const types = (verdict: Verdict): readonly string[] =>

@@ -26,8 +26,9 @@ describe('the policy', () => {
       threshold: { growth: 0, windowMs: 3_600_000 },
       enabled: true,
       remedy: 'reset',
-      outlivesProbe: false,
+      isAside: false,
     });
+    expect(conditionPolicy(policyFor([spec('Xid', { aside: true })]), 'test', 'Xid').isAside).toBe(true);
   });
 
   it('lets the narrower key win, field by field', () => {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createHealthEngine } from '../../src/health/engine.ts';
+import type { Told } from '../../src/health/judge-device.ts';
 import { createPolicy } from '../../src/health/policy.ts';
-import { device, found, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+import { device, found, gone, OneDevice, policyFor, readAt, START, spec, types } from './one-device.ts';
 
 const specs = [spec('Down', { recoveryMs: 60_000 }), spec('Hot', { severity: 'degraded', forMs: 20_000 })];
 
@@ -39,10 +40,23 @@ describe('a device that is not read', () => {
   it('lets no hold time and no quiet time pass meanwhile', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Down'));
-    one.read(10, found('Hot'));
+    one.read(10, found('Hot'), gone('Down'));
     expect(types(one.wait(1000))).toEqual(['Down', 'DeviceNotRead']);
-    expect(types(one.read(1001, found('Hot')))).toEqual(['Down']);
-    expect(types(one.read(1059, found('Hot')))).toContain('Down');
+    expect(types(one.read(1001, found('Hot'), gone('Down')))).toEqual(['Down']);
+    expect(types(one.read(1059, found('Hot'), gone('Down')))).toContain('Down');
+  });
+
+  it('is not known to be as it was from the first look that does not read it, and grows no younger', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Down'), found('Hot'));
+    const verdict = one.unread(10);
+    expect(verdict.conditions).toMatchObject([{ type: 'Down', unverifiedSinceMs: START + 10_000 }]);
+    expect(verdict.pending).toMatchObject([{ type: 'Hot', unverifiedSinceMs: START + 10_000 }]);
+    expect(types(one.unread(59)), 'Hot was seen to hold for 10 s only').toEqual(['Down']);
+    expect(types(one.unread(60))).toEqual(['Down', 'DeviceNotRead']);
+    one.read(70, found('Down'), found('Hot'));
+    expect(types(one.read(79, found('Down'), found('Hot')))).toEqual(['Down']);
+    expect(types(one.read(80, found('Down'), found('Hot')))).toEqual(['Down', 'Hot']);
   });
 
   it('is unknown even if the operator ignores everything on it', () => {
@@ -56,8 +70,8 @@ describe('a device that is not read', () => {
   it('leaves the verdicts of others alone', () => {
     const policy = policyFor(specs);
     const engine = createHealthEngine({ policy });
-    const hung = { key: 'test/hung', report: { device: device('hung'), findings: [] }, readAtMs: START, holders: [] };
-    const well = (at: number) => ({ key: 'test/well', report: { device: device('well'), findings: [] }, readAtMs: at, holders: [] });
+    const hung = readAt(device('hung'), START);
+    const well = (at: number) => readAt(device('well'), at);
     engine.judge({ devices: [hung, well(START)] }, START);
     const { verdicts } = engine.judge({ devices: [hung, well(START + 60_000)] }, START + 60_000);
     expect([verdicts.get('test/hung')?.state, verdicts.get('test/well')?.state]).toEqual(['unknown', 'healthy']);
@@ -71,8 +85,8 @@ describe('a missing device', () => {
     expect(one.missing(10)).toMatchObject({ state: 'unhealthy', conditions: [{ type: 'DeviceMissing', severity: 'fatal' }] });
     expect(one.missing(5000).state).toBe('unhealthy');
     expect(one.read(5010).state).toBe('unhealthy');
-    expect(one.nextCheck).toBe(5040);
-    expect(one.wait(5040).state).toBe('healthy');
+    expect(one.read(5039).state).toBe('unhealthy');
+    expect(one.read(5040).state).toBe('healthy');
     expect(one.story).toEqual(['raised DeviceMissing', 'healthy>unhealthy', 'cleared DeviceMissing', 'unhealthy>healthy']);
   });
 
@@ -81,9 +95,9 @@ describe('a missing device', () => {
     one.read(0, found('Down'));
     one.missing(10);
     expect(types(one.missing(500))).toEqual(['Down', 'DeviceMissing']);
-    expect(types(one.read(510))).toEqual(['Down', 'DeviceMissing']);
-    expect(one.read(569).state).toBe('unhealthy');
-    expect(one.read(570).state).toBe('healthy');
+    expect(types(one.read(510, gone('Down')))).toEqual(['Down', 'DeviceMissing']);
+    expect(one.read(569, gone('Down')).state).toBe('unhealthy');
+    expect(one.read(570, gone('Down')).state).toBe('healthy');
   });
 
   it('can be given time by the configuration, and is never called healthy meanwhile', () => {
@@ -104,7 +118,7 @@ describe('a missing device', () => {
       one.read(0);
       expect(one.missing(10).state).toBe('unknown');
       one.read(20);
-      expect(one.wait(50).state).toBe('healthy');
+      expect(one.read(50).state).toBe('healthy');
     }
   });
 
@@ -118,8 +132,8 @@ describe('a missing device', () => {
     expect(one.engine.knownDevices()).toMatchObject([{ device: { id: 'one' }, readAtMs: START }]);
     const forgotten = one.engine.judge({ devices: [] }, START + 110_000);
     expect(forgotten.events.map((event) => [event.transition, event.condition, event.message])).toEqual([
-      ['cleared', 'Down', 'the device is no longer listed'],
       ['cleared', 'DeviceMissing', 'the device is no longer listed'],
+      ['cleared', 'Down', 'the device is no longer listed'],
     ]);
     expect(one.engine.knownDevices()).toEqual([]);
     expect(one.read(200).state).toBe('healthy');
@@ -144,7 +158,7 @@ describe('no data', () => {
     expect(one.read(0, found('Blind')).state).toBe('unknown');
     expect(one.story).toEqual(['raised Blind']);
     expect(one.read(1, found('Blind'), found('Down')).state).toBe('unhealthy');
-    expect(one.read(2).state).toBe('healthy');
+    expect(one.read(2, gone('Blind'), gone('Down')).state).toBe('healthy');
   });
 });
 
@@ -160,16 +174,16 @@ describe('the wall clock', () => {
 
   it.each([3_600, -3_600])('may be set by %i seconds without changing any duration when the monotonic clock is known', (stepS) => {
     const engine = createHealthEngine({ policy: policyFor(specs) });
-    const read = (readAtMs: number, ...findings: ReturnType<typeof found>[]) => [
-      { key: 'test/one', report: { device: device(), findings }, readAtMs, holders: [] },
+    const read = (atMs: number, monotonicMs: number, ...findings: ReturnType<typeof found>[]) => [
+      readAt(device(), atMs, findings, monotonicMs),
     ];
-    engine.judge({ devices: read(START), monotonicMs: 0 }, START);
-    engine.judge({ devices: read(START + 10_000, found('Hot')), monotonicMs: 10_000 }, START + 10_000);
+    engine.judge({ devices: read(START, 0), monotonicMs: 0 }, START);
+    engine.judge({ devices: read(START + 10_000, 10_000, found('Hot')), monotonicMs: 10_000 }, START + 10_000);
     const after = START + stepS * 1000;
-    const same = engine.judge({ devices: read(START + 10_000, found('Hot')), monotonicMs: 15_000 }, after + 15_000);
+    const same = engine.judge({ devices: read(START + 10_000, 10_000, found('Hot')), monotonicMs: 15_000 }, after + 15_000);
     expect(same.verdicts.get('test/one')?.state).toBe('healthy');
     expect(same.nextCheckMs).toBe(after + 30_000);
-    const due = engine.judge({ devices: read(after + 30_000, found('Hot')), monotonicMs: 30_000 }, after + 30_000);
+    const due = engine.judge({ devices: read(after + 30_000, 30_000, found('Hot')), monotonicMs: 30_000 }, after + 30_000);
     expect(due.verdicts.get('test/one')).toMatchObject({ state: 'degraded', conditions: [{ sinceMs: after + 10_000 }] });
   });
 
@@ -177,8 +191,8 @@ describe('the wall clock', () => {
     'may be set by %i seconds while an agent waits for its first reading, which is late no sooner and no later',
     (stepS) => {
       const before = createHealthEngine({ policy: policyFor(specs) });
-      const one = { key: 'test/one', report: { device: device(), findings: [] }, holders: [] };
-      before.judge({ devices: [{ ...one, readAtMs: START }], monotonicMs: 0 }, START);
+      const { read, ...one } = readAt(device(), START);
+      before.judge({ devices: [{ ...one, read: read as Told }], monotonicMs: 0 }, START);
       const engine = createHealthEngine({ policy: policyFor(specs), state: before.state() });
       const awaited = [{ ...one, awaitedSinceMs: START + 100_000 }];
       const stateAt = (atS: number, steppedS: number): string | undefined =>

@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { createHealthEngine, type HealthEngine } from '../../src/health/engine.ts';
-import type { JudgedDevice } from '../../src/health/judge-device.ts';
+import type { JudgedDevice, Told } from '../../src/health/judge-device.ts';
 import { kubeletHealth } from '../../src/health/kubelet-health.ts';
-import { conditionKey, type HealthMemory } from '../../src/health/memory.ts';
+import { type ConditionState, conditionKey, type HealthMemory } from '../../src/health/memory.ts';
 import { deviceKey } from '../../src/model/device.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
-import type { ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
+import type { ActiveCondition, ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
 import { seededRandom } from '../support/seeded.ts';
-import { device, policyFor, START, spec } from './one-device.ts';
+import { device, policyFor, readAt, START, spec } from './one-device.ts';
 
 const SPECS: readonly ConditionSpec[] = [
-  spec('Latched', { class: 'latched', recoveryMs: 20_000, outlivesProbe: true }),
+  spec('Latched', { class: 'latched', recoveryMs: 20_000 }),
+  spec('Told', { class: 'latched', recoveryMs: 10_000, aside: true }),
   spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
   spec('Slower', { severity: 'degraded', forMs: 5_000, recoveryMs: 10_000 }),
   spec('Warm', { severity: 'degraded' }),
@@ -55,7 +56,8 @@ class Life {
     const judgement = this.engine.judge({ devices }, this.now);
     this.nextCheckMs = judgement.nextCheckMs;
     if (judgement.nextCheckMs !== undefined) expect(judgement.nextCheckMs).toBeGreaterThan(this.now);
-    for (const event of judgement.events) this.checkEvent(event);
+    const given = new Map(devices.map((one) => [one.key, one]));
+    for (const event of judgement.events) this.checkEvent(event, given.get(event.device) as JudgedDevice);
     for (const given of devices) this.checkVerdict(given, judgement.verdicts.get(given.key) as Verdict);
     expect(judgement.verdicts.size, 'one verdict for each device given').toBe(devices.length);
   }
@@ -71,13 +73,17 @@ class Life {
     const previous = this.reports.get(key);
     if (previous !== undefined && this.chance(0.3)) return;
     if (previous !== undefined && this.chance(0.05)) {
-      this.reports.set(key, { ...previous, missingSinceMs: this.now });
+      this.reports.set(key, { ...previous, isUnread: true, missingSinceMs: this.now });
       return;
     }
     const findings = SPECS.flatMap((item) => this.findingsOf(id, item));
-    this.reports.set(key, { key, report: { device: device(id), findings }, readAtMs: this.now, holders: [] });
-    for (const finding of findings)
-      if (finding.status === true || (finding.level ?? 400) < 400) this.evidence.set(`${key} ${conditionKey(finding)}`, this.now);
+    const [own, aside] = [false, true].map(
+      (wanted): Told => ({ findings: findings.filter(({ type }) => (type === 'Told') === wanted), atMs: this.now }),
+    ) as [Told, Told];
+    const isUnread = previous !== undefined && this.chance(0.05);
+    const read = isUnread ? previous.read : own;
+    this.reports.set(key, { key, device: device(id), ...(read === undefined ? {} : { read }), aside, isUnread, holders: [] });
+    for (const finding of findings) if (holds(finding)) this.evidence.set(`${key} ${conditionKey(finding)}`, this.now);
   }
 
   findingsOf(id: string, item: ConditionSpec): readonly Finding[] {
@@ -96,7 +102,7 @@ class Life {
     return next;
   }
 
-  checkEvent(event: HealthEvent): void {
+  checkEvent(event: HealthEvent, given: JudgedDevice): void {
     expect(event.id).toBe(++this.lastId);
     expect(event.timeMs).toBe(this.now);
     if (event.transition === 'state') {
@@ -110,6 +116,28 @@ class Life {
     if (event.transition === 'raised') this.raised.add(name);
     else this.raised.delete(name);
     if (event.transition === 'raised') this.checkEvidence(event, name);
+    else this.checkWithdrawal(event, given);
+  }
+
+  /** Nothing is withdrawn but by a look that says so. */
+  checkWithdrawal({ condition: type = '', instance }: HealthEvent, given: JudgedDevice): void {
+    const named = { type, ...(instance === undefined ? {} : { instance }) };
+    if (BY_STATUS.has(type)) expect(this.told(given, named), conditionKey(named)).toBe(false);
+    else if (type !== 'DeviceMissing' && type !== 'DeviceNotRead') expect(this.isRead(given), conditionKey(named)).toBe(true);
+  }
+
+  isRead({ read, isUnread, missingSinceMs }: JudgedDevice): boolean {
+    return read !== undefined && isUnread !== true && missingSinceMs === undefined && this.now - read.atMs < POLICY.staleAfterMs;
+  }
+
+  /** What is known now of a condition that is told by status. */
+  told(given: JudgedDevice, { type, instance }: Pick<ConditionState, 'type' | 'instance'>): boolean | 'unknown' {
+    const { read, aside } = given;
+    const isFresh = type === 'Told' ? this.now - (aside as Told).atMs < POLICY.staleAfterMs : this.isRead(given);
+    const findings = isFresh ? ((type === 'Told' ? aside : read) as Told).findings.filter((finding) => finding.type === type) : [];
+    const named = findings.find((finding) => finding.instance === instance);
+    const all = findings.find((finding) => finding.instance === undefined && finding.status === false);
+    return (named ?? all)?.status ?? 'unknown';
   }
 
   /** Nothing is raised for which nobody had a reason. */
@@ -127,7 +155,10 @@ class Life {
     if (faults.length > 0) expect(FATAL.has(verdict.state), 'a fatal condition counts').toBe(true);
     else expect(verdict.state).not.toBe('unhealthy');
     if (given.missingSinceMs !== undefined) expect(verdict.state).toBe('unhealthy');
-    const age = this.now - (given.readAtMs as number);
+    const told = [...all, ...(verdict.pending ?? [])].filter(({ type }) => BY_STATUS.has(type));
+    const isWrong = (item: ActiveCondition): boolean => (item.unverifiedSinceMs !== undefined) !== (this.told(given, item) === 'unknown');
+    expect(told.filter(isWrong), 'what is not told is unverified').toEqual([]);
+    const age = this.now - (given.read as Told).atMs;
     if (age >= POLICY.staleAfterMs) expect(['unknown', 'unhealthy']).toContain(verdict.state);
     if (verdict.state === 'healthy') expect(verdict.conditions.every((condition) => condition.severity === 'info')).toBe(true);
     if (verdict.state === 'unhealthy') expect(kubeletHealth(verdict, POLICY)).toBe('Unhealthy');
@@ -136,6 +167,11 @@ class Life {
     this.states.set(key, verdict.state);
   }
 }
+
+/** Conditions of which findings say whether they hold. */
+const BY_STATUS = new Set(SPECS.filter(({ class: kind, type }) => kind !== 'rate' && type !== 'Slower').map(({ type }) => type));
+
+const holds = ({ status, level = 400 }: Finding): boolean => status === true || Number(level) < 400;
 
 const copy = (state: HealthMemory): HealthMemory => JSON.parse(JSON.stringify(state)) as HealthMemory;
 
@@ -164,14 +200,14 @@ describe('whatever happens', () => {
         const isRead = (at - START) % 10_000 === 0;
         if (isRead) {
           count += Math.floor(random() * 4);
-          const findings: Finding[] = SPECS.filter((item) => item.class !== 'rate' && random() < 0.4).map(({ type }) => ({
+          const findings: Finding[] = SPECS.filter((item) => BY_STATUS.has(item.type) && item.aside !== true).map(({ type }) => ({
             type,
             reason: 'r',
             message: 'm',
-            status: true,
+            status: random() < 0.4,
           }));
           findings.push({ type: 'Errors', reason: 'r', message: 'm', count });
-          devices = [{ key: 'test/d0', report: { device: device('d0'), findings }, readAtMs: at, holders: [] }];
+          devices = [readAt(device('d0'), at, findings)];
         }
         (stories[0] as string[]).push(...told(dense.judge({ devices }, at).events));
         if (!isRead && at < nextCheck) continue;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addSample, growthWithin, judgeRate, type RateSeries } from '../../src/health/rate.ts';
 import { seededRandom } from '../support/seeded.ts';
-import { found, OneDevice, policyFor, spec } from './one-device.ts';
+import { found, OneDevice, policyFor, START, spec } from './one-device.ts';
 
 const WINDOW = 60_000;
 const series = (samples: readonly (readonly [atMs: number, value: number])[], ceiling?: number): RateSeries => {
@@ -64,33 +64,51 @@ describe('growth of a counter', () => {
       false,
     ],
     [
-      'a reset is a new baseline',
+      'growth before a reset stays grown',
       [
         [0, 0],
         [10_000, 50],
         [20_000, 5],
       ],
       20_000,
-      'unknown',
+      true,
     ],
     [
-      'growth after a reset counts from there',
+      'growth before and after a reset adds up',
       [
-        [0, 1000],
-        [10_000, 5],
-        [20_000, 16],
+        [0, 100],
+        [10_000, 106],
+        [20_000, 5],
       ],
       20_000,
       true,
     ],
     [
-      'little growth after a reset',
+      'growth after a reset counts from 0',
       [
         [0, 1000],
-        [10_000, 5],
-        [20_000, 15],
+        [10_000, 11],
+      ],
+      10_000,
+      true,
+    ],
+    [
+      'little growth before and after a reset',
+      [
+        [0, 100],
+        [10_000, 105],
+        [20_000, 5],
       ],
       20_000,
+      false,
+    ],
+    [
+      'a reset without growth',
+      [
+        [0, 1000],
+        [10_000, 0],
+      ],
+      10_000,
       false,
     ],
     [
@@ -194,17 +212,35 @@ describe('growth of a counter', () => {
     expect(judge(samples, now, 10, 15)).toBe(expected);
   });
 
-  it('tells when it will have fallen to the limit', () => {
+  it('falls to the limit at the moment at which enough of it has left the window', () => {
     const steps = series([
       [0, 0],
       [10_000, 0],
       [20_000, 20],
     ]);
-    const { fallsAtMs } = judgeRate(steps, { growth: 10, windowMs: WINDOW }, 20_000);
-    expect(fallsAtMs).toBe(75_000);
     expect(judgeRate(steps, { growth: 10, windowMs: WINDOW }, 74_999).status).toBe(true);
     expect(judgeRate(steps, { growth: 10, windowMs: WINDOW }, 75_000).status).toBe(false);
-    expect(judgeRate(steps, { growth: 0, windowMs: WINDOW }, 20_000).fallsAtMs).toBe(80_000);
+    expect(judgeRate(steps, { growth: 0, windowMs: WINDOW }, 79_999).status).toBe(true);
+    expect(judgeRate(steps, { growth: 0, windowMs: WINDOW }, 80_000).status).toBe(false);
+  });
+
+  it('is the sum of what was added, however often the counter was reset', () => {
+    const random = seededRandom(11);
+    let sum: RateSeries | undefined;
+    let value = 0;
+    const added: (readonly [number, number])[] = [];
+    for (let atMs = 0; atMs < 600_000; atMs += 5_000) {
+      const isReset = random() < 0.1;
+      const growth = Math.floor(random() * 9);
+      const next = isReset ? growth : value + growth;
+      // A counter that is soon as high as before does not look reset.
+      if (atMs > 0) added.push([atMs, isReset && next >= value ? next - value : growth]);
+      value = next;
+      sum = addSample(sum, { atMs, value }, WINDOW);
+      if (atMs === 0) continue;
+      const expected = added.filter(([at]) => at > atMs - WINDOW).reduce((total, [, part]) => total + part, 0);
+      expect(growthWithin(sum as RateSeries, WINDOW, atMs)).toBeCloseTo(expected, 6);
+    }
   });
 
   it('takes two points for a counter that rests for days, and few for one that never does', () => {
@@ -242,15 +278,16 @@ describe('a condition judged by growth', () => {
     expect(one.read(10, errors(125)).conditions[0]?.message).toBe('errors is 125 (grew by 25 within 1m, limit 10)');
   });
 
-  it('ends by time alone when nothing is added, at the moment it said', () => {
+  it('ends with the first look that finds it at the limit again, and not by time alone', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0));
     one.read(10, errors(0));
     one.read(20, errors(20));
     one.read(60, errors(20));
-    expect(one.nextCheck).toBe(75);
-    expect(one.wait(74.999).state).toBe('unhealthy');
-    expect(one.wait(75).state).toBe('healthy');
+    expect(one.nextCheck).toBe(120);
+    expect(one.read(74.999, errors(20)).state).toBe('unhealthy');
+    expect(one.wait(76).state).toBe('unhealthy');
+    expect(one.read(77, errors(20)).state).toBe('healthy');
   });
 
   it('is kept while its counter sticks, and withdrawn once it moves again', () => {
@@ -258,8 +295,7 @@ describe('a condition judged by growth', () => {
     one.read(0, errors(0, { ceiling: 15 }));
     expect(one.read(10, errors(15, { ceiling: 15 })).state).toBe('unhealthy');
     for (let at = 20; at <= 300; at += 10) expect(one.read(at, errors(15, { ceiling: 15 })).state).toBe('unhealthy');
-    expect(one.read(310, errors(0, { ceiling: 15 })).state, 'a baseline says nothing yet').toBe('unhealthy');
-    expect(one.read(320, errors(0, { ceiling: 15 })).state).toBe('healthy');
+    expect(one.read(310, errors(0, { ceiling: 15 })).state, 'reset, and at 0 since').toBe('healthy');
   });
 
   it('goes on from its history when a reading lacks the counter', () => {
@@ -268,8 +304,10 @@ describe('a condition judged by growth', () => {
     one.read(10, errors(11));
     expect(one.read(20).state).toBe('unhealthy');
     expect(one.read(30, errors(11)).state).toBe('unhealthy');
-    expect(one.read(80).state).toBe('healthy');
-    expect(one.read(90, errors(30)).state).toBe('unhealthy');
+    expect(one.read(80).conditions, 'what is not told is not known').toMatchObject([{ unverifiedSinceMs: START + 80_000 }]);
+    expect(one.read(90, errors(11)).state).toBe('healthy');
+    expect(one.read(120).state).toBe('healthy');
+    expect(one.read(130, errors(30)).state).toBe('unhealthy');
   });
 
   it('forgets counters that nobody reports any more', () => {

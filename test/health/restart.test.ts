@@ -1,24 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { found, OneDevice, policyFor, START, spec, types } from './one-device.ts';
+import { found, gone, OneDevice, policyFor, START, spec, types } from './one-device.ts';
 
 const specs = [
-  spec('Xid', { class: 'latched', outlivesProbe: true, recoveryMs: 10_000 }),
+  spec('Xid', { class: 'latched', aside: true, recoveryMs: 10_000 }),
   spec('Latched', { class: 'latched', recoveryMs: 20_000 }),
   spec('Down', { forMs: 30_000, recoveryMs: 30_000 }),
   spec('Errors', { class: 'rate', threshold: { growth: 10, windowMs: 3_600_000 } }),
 ];
-
-it('what only the probe knew is kept when its thread is replaced, and only of its family', () => {
-  const one = new OneDevice(policyFor(specs));
-  one.read(0, found('Xid', { instance: '79' }), found('Latched'));
-  one.engine.renewed('test');
-  expect(types(one.read(10))).toEqual(['Latched', 'Xid/79']);
-  expect(types(one.read(30)), 'what the hardware still says is read again').toEqual(['Xid/79']);
-  expect(one.read(40, found('Xid', { instance: '79' })).state).toBe('unhealthy');
-  one.engine.renewed('other');
-  one.read(50);
-  expect(one.read(60).state).toBe('healthy');
-});
 
 describe('after a restart of the agent', () => {
   it('what was told once is known although the new probe has never heard of it', () => {
@@ -30,13 +18,14 @@ describe('after a restart of the agent', () => {
   });
 
   it('it ends when the new probe says so, with or without naming the instance', () => {
-    for (const gone of [found('Xid', { status: false }), found('Xid', { instance: '79', status: false })]) {
+    for (const over of [gone('Xid'), gone('Xid', '79')]) {
       const one = new OneDevice(policyFor(specs));
       one.read(0, found('Xid', { instance: '79' }));
       one.restart();
-      one.read(5, gone);
-      expect(one.wait(14.9).state).toBe('unhealthy');
-      expect(one.wait(15).state, 'the explicit false stands until the next reading').toBe('healthy');
+      one.read(5, over);
+      expect(one.read(14.9, over).state).toBe('unhealthy');
+      expect(one.wait(15).state).toBe('unhealthy');
+      expect(one.read(15, over).state).toBe('healthy');
     }
   });
 
@@ -45,16 +34,16 @@ describe('after a restart of the agent', () => {
     one.read(0, found('Xid', { instance: '79' }));
     one.restart();
     one.read(5, found('Xid', { instance: '79' }));
-    one.read(10);
-    expect(one.read(20).state).toBe('healthy');
+    one.read(10, gone('Xid'));
+    expect(one.read(20, gone('Xid')).state).toBe('healthy');
   });
 
   it('a register that has become clean meanwhile lets its condition end after the quiet time', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Latched'));
     one.restart();
-    expect(one.read(10).state).toBe('unhealthy');
-    expect(one.read(30).state).toBe('healthy');
+    expect(one.read(10, gone('Latched')).state).toBe('unhealthy');
+    expect(one.read(30, gone('Latched')).state).toBe('healthy');
   });
 
   it('nothing is told a second time', () => {
@@ -73,8 +62,8 @@ describe('after a restart of the agent', () => {
     one.restart();
     const verdict = one.read(10, found('Latched'));
     expect(verdict).toMatchObject({ sinceMs: START, transitions: { unhealthy: 1 }, conditions: [{ sinceMs: START }] });
-    one.read(20);
-    one.read(40);
+    one.read(20, gone('Latched'));
+    one.read(40, gone('Latched'));
     expect(one.events.map((event) => event.id)).toEqual([1, 2, 3, 4]);
   });
 
@@ -100,13 +89,53 @@ describe('after a restart of the agent', () => {
   it('a long absence takes nothing from a quiet time that had begun, though the first look finds nothing read', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Latched'));
-    one.read(10);
-    one.read(25);
+    one.read(10, gone('Latched'));
+    one.read(25, gone('Latched'));
     one.restart();
-    expect(one.neverRead(1000).state).toBe('unhealthy');
-    expect(one.read(1001).state).toBe('unhealthy');
-    expect(one.nextCheck).toBe(1005);
-    expect(one.read(1005).state).toBe('healthy');
+    expect(one.awaited(1000, 1000).state).toBe('unhealthy');
+    expect(one.read(1001, gone('Latched')).state).toBe('unhealthy');
+    expect(one.read(1004.9, gone('Latched')).state).toBe('unhealthy');
+    expect(one.read(1005, gone('Latched')).state).toBe('healthy');
+  });
+
+  it('a device that an earlier run read is given the stale age from the start on, with the verdict of before', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0);
+    one.restart();
+    expect(one.awaited(5000, 5000)).toMatchObject({ state: 'healthy', conditions: [] });
+    expect(one.nextCheck).toBe(5060);
+    expect(one.awaited(5059.999, 5000).state).toBe('healthy');
+    expect(one.awaited(5060, 5000)).toMatchObject({ state: 'unknown', conditions: [{ type: 'DeviceNotRead', reason: 'Stale' }] });
+    expect(one.read(5070).state).toBe('healthy');
+  });
+
+  it('a device that was not read before the restart is unknown until it is read', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0);
+    expect(one.wait(60).state).toBe('unknown');
+    one.restart();
+    expect(one.awaited(70, 70)).toMatchObject({ state: 'unknown', sinceMs: START + 60_000, conditions: [{ type: 'DeviceNotRead' }] });
+    expect(one.last?.events).toEqual([]);
+    expect(one.read(80).state).toBe('healthy');
+  });
+
+  it('a device that was never read is given no time', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.neverRead(0);
+    one.restart();
+    expect(one.awaited(10, 10)).toMatchObject({ state: 'unknown', conditions: [{ reason: 'NeverRead' }] });
+  });
+
+  it('conditions of before stand, unverified, until the device is read', () => {
+    const one = new OneDevice(policyFor(specs));
+    one.read(0, found('Latched'), found('Xid', { instance: '79' }));
+    one.restart();
+    const { conditions } = one.awaited(10, 10);
+    expect(conditions.map(({ unverifiedSinceMs }) => unverifiedSinceMs)).toEqual([START + 10_000, START + 10_000]);
+    expect(one.read(20, gone('Latched'), found('Xid', { instance: '79' })).conditions).toMatchObject([
+      { type: 'Latched', recovering: { sinceMs: START + 20_000, untilMs: START + 40_000 } },
+      { type: 'Xid' },
+    ]);
   });
 
   it('a device that did not come back is known, so that it can be listed as missing', () => {
@@ -173,8 +202,8 @@ function flapped(): OneDevice {
   const one = new OneDevice(policyFor(specs));
   for (const at of [0, 100, 200]) {
     one.read(at, found('Latched'));
-    one.read(at + 5);
-    one.read(at + 25);
+    one.read(at + 5, gone('Latched'));
+    one.read(at + 25, gone('Latched'));
   }
   return one;
 }

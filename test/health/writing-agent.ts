@@ -12,10 +12,10 @@ import type { ConditionSpec, Finding } from '../../src/model/health.ts';
 const [path = '', bootId = ''] = process.argv.slice(2);
 const base = { severity: 'fatal', reasons: ['Because'], meaning: '', remedy: 'reset', source: '' } as const;
 const specs: readonly ConditionSpec[] = [
-  { ...base, type: 'Latched', class: 'latched', outlivesProbe: true },
+  { ...base, type: 'Latched', class: 'latched' },
   { ...base, type: 'Comes', class: 'self-clearing', severity: 'degraded' },
 ];
-const finding = (type: string): Finding => ({ type, reason: 'Because', message: 'x'.repeat(2_000), status: true });
+const finding = (type: string, status = true): Finding => ({ type, reason: 'Because', message: 'x'.repeat(2_000), status });
 const device = { family: 'test', id: 'one', kind: 'card', aliases: [] };
 
 const file = createStateFile({ path, bootId });
@@ -29,9 +29,8 @@ const journal = createJournal({
 });
 for (let turn = 0; ; turn += 1) {
   const nowMs = Date.now();
-  const findings = [...(state === undefined && turn === 0 ? [finding('Latched')] : []), ...(turn % 2 === 0 ? [finding('Comes')] : [])];
   // The first run alone knows the latched fault, and keeps on knowing it.
-  if (state === undefined && turn > 0) findings.push(finding('Latched'));
-  const judgement = engine.judge({ devices: [{ key: 'test/one', report: { device, findings }, readAtMs: nowMs, holders: [] }] }, nowMs);
+  const findings = [...(state === undefined ? [finding('Latched')] : []), finding('Comes', turn % 2 === 0)];
+  const judgement = engine.judge({ devices: [{ key: 'test/one', device, read: { findings, atMs: nowMs }, holders: [] }] }, nowMs);
   await journal.record(judgement, nowMs);
 }

@@ -23,6 +23,7 @@ import { ReadGuard } from '../../src/host/read-guard.ts';
 import { isSysfs } from '../../src/host/sysfs.ts';
 import { Tree } from '../../src/host/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
+import { foreignReads } from '../support/foreign-reads.ts';
 import { unless } from '../support/skipped.ts';
 
 let root: string;
@@ -169,34 +170,42 @@ describe('a file that is kept open', () => {
   it('is told of while it is read', () => {
     put('port/a', '1\n');
     const guard = new ReadGuard();
-    const name = guard.name(join(root, 'port/a')) as number;
-    guard.enterNamed(name);
-    expect(new ReadGuard([], guard.shared).underRead()).toBe(join(root, 'port/a'));
-    guard.leaveNamed();
-    expect(guard.underRead()).toBeUndefined();
     const { keeper, group } = reader(100, guard);
     const file = group.file('port/a');
-    for (let n = 0; n < 2; n += 1) expect(group.text(file)).toEqual({ text: '1\n' });
-    expect(guard.underRead(), 'of files that are kept, the directory they share').toBe(join(root, 'port'));
+    expect(group.text(file)).toEqual({ text: '1\n' });
+    expect(guard.current(), 'opened, read, and done with').toBeUndefined();
+    expect(group.text(file)).toEqual({ text: '1\n' });
+    const step = guard.current();
+    expect(step, 'of files that are kept, the directory they share').toMatchObject({ kind: 'file', path: join(root, 'port') });
+    group.text(file);
+    expect(guard.current(), 'one step for all of them').toEqual(step);
     keeper.rest();
-    expect(guard.underRead()).toBeUndefined();
+    expect(guard.current()).toBeUndefined();
+    group.text(file);
+    expect(guard.current()?.number, 'another round').toBeGreaterThan(step?.number ?? 0);
+    keeper.rest();
   });
 
-  it('is left alone where an earlier read hangs', () => {
+  it('is read by another while something hangs, and kept open again afterwards', () => {
     put('port/a', '1\n');
-    const { group } = reader(100, new ReadGuard([join(root, 'port')]));
-    expect(group.text(group.file('port/a'))).toEqual({ error: 'EHUNG' });
-  });
-
-  it('is read though there is no room for its name', () => {
-    put('port/a', '1\n');
+    put('other', '2\n');
+    put('large', 'x'.repeat(5_000));
     const guard = new ReadGuard();
-    for (let n = 0; guard.name(`/${'x'.repeat(4_000)}/${n}`) !== undefined; ) n += 1;
-    for (let n = 0; guard.name(`/${n}`) !== undefined; ) n += 1;
     const { keeper, group } = reader(100, guard);
-    const file = group.file('port/a');
-    expect([group.text(file), group.text(file)]).toEqual([{ text: '1\n' }, { text: '1\n' }]);
-    expect(keeper.kept).toBe(0);
+    const elsewhere = keeper.group('.', []);
+    const [file, other, large, none] = [group.file('port/a'), elsewhere.file('other'), elsewhere.file('large'), elsewhere.file('none')];
+    const outcomes = (): readonly unknown[] => [group.text(file), ...[other, large, none].map((one) => elsewhere.text(one))];
+    const readAlone = outcomes();
+    expect(readAlone).toEqual([{ text: '1\n' }, { text: '2\n' }, { error: 'ETOOLARGE' }, { error: 'ENOENT' }]);
+    const opened = keeper.opened;
+    guard.foreign = foreignReads(join(root, 'port'));
+    expect(outcomes()).toEqual([{ error: 'EHUNG' }, ...readAlone.slice(1)]);
+    expect([keeper.opened, keeper.kept], 'nothing is opened here').toEqual([opened, 0]);
+    guard.foreign = undefined;
+    put('port/a', '3\n');
+    expect(outcomes()).toEqual([{ text: '3\n' }, ...readAlone.slice(1)]);
+    expect(keeper.kept).toBe(2);
+    for (const each of [group, elsewhere]) each.close();
   });
 });
 

@@ -7,6 +7,7 @@ import { PciFunctions } from '../../src/host/pci-functions.ts';
 import { ReadGuard } from '../../src/host/read-guard.ts';
 import { Tree } from '../../src/host/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
+import { foreignReads } from '../support/foreign-reads.ts';
 import { unless } from '../support/skipped.ts';
 
 const ADDRESS = '0000:18:00.0';
@@ -169,8 +170,12 @@ describe.each([
   });
 
   it('are left alone where an earlier read hangs', () => {
-    const read = reader(keepable, new ReadGuard([join(root, DEVICE)]), native);
+    const guard = new ReadGuard();
+    guard.foreign = foreignReads(join(root, DEVICE));
+    const read = reader(keepable, guard, native);
     expect(read()).toEqual([undefined, undefined]);
+    guard.foreign = undefined;
+    expect(read()).toEqual([1, true]);
   });
 });
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ReadGuard } from '../../src/host/read-guard.ts';
 import { Tree } from '../../src/host/tree.ts';
+import { foreignReads } from '../support/foreign-reads.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'device-agent-tree-'));
 const tree = new Tree(root);
@@ -59,8 +60,41 @@ describe('Tree', () => {
     expect(tree.identity('place')).not.toBe(first);
   });
 
-  it('keeps away from places where a read hangs', () => {
-    const guarded = new Tree(root, new ReadGuard([join(root, 'directory')]));
+  it('tells its guard of each read', () => {
+    const guard = new ReadGuard();
+    const entered: (string | undefined)[] = [];
+    guard.enter = (path, kind) => {
+      entered.push(path.slice(root.length + 1));
+      return ReadGuard.prototype.enter.call(guard, path, kind);
+    };
+    const guarded = new Tree(root, guard);
+    guarded.read('directory/b');
+    guarded.read('nowhere');
+    guarded.bytes('directory/a', 4);
+    guarded.bytes('nowhere', 4);
+    expect(entered).toEqual(['directory/b', 'nowhere', 'directory/a', 'nowhere']);
+    expect(guard.current(), 'ended, whatever came of it').toBeUndefined();
+  });
+
+  it('has everything read elsewhere where its guard says so, with the same outcome', () => {
+    const guard = new ReadGuard();
+    const guarded = new Tree(root, guard);
+    const foreign = foreignReads(join(root, 'none'));
+    guard.foreign = foreign;
+    for (const path of ['directory/b', 'link', 'empty', 'large', 'directory', 'nowhere', 'dangling', 'loop', 'empty/below']) {
+      expect(guarded.read(path), path).toEqual(tree.read(path));
+      expect(guarded.bytes(path, 3), path).toEqual(tree.bytes(path, 3));
+    }
+    expect(foreign.asked).toHaveLength(18);
+    guard.foreign = undefined;
+    expect(guarded.text('link')).toBe('text');
+    expect(foreign.asked).toHaveLength(18);
+  });
+
+  it('tells apart what hangs', () => {
+    const guard = new ReadGuard();
+    guard.foreign = foreignReads(join(root, 'directory'));
+    const guarded = new Tree(root, guard);
     expect(guarded.read('directory/b')).toEqual({ error: 'EHUNG' });
     expect(guarded.bytes('directory/a', 4)).toBeUndefined();
     expect(guarded.text('link'), 'another way to the same file is another path').toBe('text');

@@ -5,8 +5,9 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
+import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import { Readings } from '../../src/model/readings.ts';
-import type { DeviceState } from '../../src/model/snapshot.ts';
+import type { ContainerReadings, DeviceState } from '../../src/model/snapshot.ts';
 import { allocation, device } from '../support/snapshots.ts';
 
 const specs = new Map<string, MetricSpec>(
@@ -29,13 +30,33 @@ const state = (holders: readonly Allocation[], readings: readonly Reading[], pro
   stale: false,
 });
 
+/** What containers see after a look that began at `readFromMs` and is joined with the allocations at `nowMs`. */
+const seen = (devices: readonly DeviceState[], sight: Partial<Sight> = {}): readonly ContainerReadings[] => {
+  const { checkpoint = [], counters = new ContainerCounters(), nowMs = 0 } = sight;
+  const { readFromMs } = { readFromMs: nowMs, ...sight };
+  return containerReadings(
+    devices.map((one) => ({ state: one, readFromMs })),
+    specs,
+    checkpoint,
+    counters,
+    nowMs,
+  );
+};
+
+interface Sight {
+  readonly checkpoint: readonly CheckpointEntry[];
+  readonly counters: ContainerCounters;
+  readonly nowMs: number;
+  readonly readFromMs: number | undefined;
+}
+
 describe('readings of a container', () => {
   it('are those of the device that it alone holds, as far as the metric has a twin', () => {
     const readings = [
       { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value: 40 },
       { metric: 'device_toy_secret', value: 1 },
     ];
-    expect(containerReadings([state([allocation({ deviceId: 'd' })], readings)], specs, [], new ContainerCounters())).toEqual([
+    expect(seen([state([allocation({ deviceId: 'd' })], readings)])).toEqual([
       {
         namespace: 'ml',
         pod: 'train-0',
@@ -49,20 +70,12 @@ describe('readings of a container', () => {
 
   it('are told once when a container holds the device by several ids', () => {
     const holders = [allocation({ deviceId: 'd::1' }), allocation({ deviceId: 'd::0' })];
-    const result = containerReadings(
-      [state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])],
-      specs,
-      [],
-      new ContainerCounters(),
-    );
-    expect(result).toHaveLength(1);
+    expect(seen([state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])])).toHaveLength(1);
   });
 
   it('do not exist for a device that two containers share', () => {
     const holders = [allocation({ deviceId: 'd::0' }), allocation({ deviceId: 'd::1', pod: 'other' })];
-    expect(
-      containerReadings([state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])], specs, [], new ContainerCounters()),
-    ).toEqual([]);
+    expect(seen([state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])])).toEqual([]);
   });
 
   it('tell the memory of each sharer by its processes, the checkpoint tying UID to container', () => {
@@ -80,7 +93,7 @@ describe('readings of a container', () => {
       { podUid: 'uid-a', container: 'main', resource: 'example.com/toy', deviceIds: ['d::0'] },
       { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
-    const result = containerReadings([state([a, b], [], processes)], specs, checkpoint, new ContainerCounters());
+    const result = seen([state([a, b], [], processes)], { checkpoint });
     expect(result.flatMap(({ pod, readings }) => readings.map(({ metric, value }) => [pod, metric, value]))).toEqual([
       ['a', 'device_memory_used_bytes', 150],
       ['b', 'device_memory_used_bytes', 7],
@@ -99,7 +112,7 @@ describe('readings of a container', () => {
       { podUid: 'uid-a', container: 'main', resource: 'example.com/toy', deviceIds: ['d::0'] },
       { podUid: 'uid-b', container: 'main', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
-    const result = containerReadings([state([a, b], [], processes)], specs, checkpoint, new ContainerCounters());
+    const result = seen([state([a, b], [], processes)], { checkpoint });
     expect(
       result.flatMap(({ pod, readings }) => readings.map(({ metric, labels, value }) => [pod, metric, labels?.engine, value])),
     ).toEqual([
@@ -116,24 +129,15 @@ describe('readings of a container', () => {
       { podUid: 'u', container: 'x', resource: 'example.com/toy', deviceIds: ['d::0'] },
       { podUid: 'u', container: 'y', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
-    const result = containerReadings(
-      [state(holders, [], [{ pid: 1, podUid: 'u', memoryUsedBytes: 5 }])],
-      specs,
-      checkpoint,
-      new ContainerCounters(),
-    );
-    expect(result).toEqual([]);
+    expect(seen([state(holders, [], [{ pid: 1, podUid: 'u', memoryUsedBytes: 5 }])], { checkpoint })).toEqual([]);
   });
 
   it('count from the moment the container was first seen, and anew for the next container', () => {
     const counters = new ContainerCounters();
     const read = (holder: Allocation, value: number | bigint): (number | bigint)[] =>
-      containerReadings(
-        [state([holder], [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }])],
-        specs,
-        [],
-        counters,
-      ).flatMap(({ readings }) => readings.values);
+      seen([state([holder], [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }])], { counters }).flatMap(
+        ({ readings }) => readings.values,
+      );
     const first = allocation({ deviceId: 'd' });
     const second = allocation({ deviceId: 'd', pod: 'train-1' });
     expect([read(first, 1_000), read(first, 1_500), read(second, 1_600), read(second, 1_700)]).toEqual([[0], [500], [0], [100]]);
@@ -145,12 +149,8 @@ describe('readings of a container', () => {
     const holder = allocation({ deviceId: 'd' });
     const { series } = Readings.of([{ metric: 'device_received_bytes_total', value: 0 }]);
     const read = (one: Partial<Device>, value: number): unknown =>
-      containerReadings(
-        [{ ...state([holder], []), device: device({ id: 'd', ...one }), readings: new Readings(series, [value]) }],
-        specs,
-        [],
-        counters,
-      )[0]?.readings.values[0];
+      seen([{ ...state([holder], []), device: device({ id: 'd', ...one }), readings: new Readings(series, [value]) }], { counters })[0]
+        ?.readings.values[0];
     const [first, second] = [{ pciAddress: '0000:18:00.0' }, { pciAddress: '0000:19:00.0' }];
     expect([read(first, 100), read(first, 150), read(second, 9_000), read(second, 9_001)]).toEqual([0, 50, 0, 1]);
     expect([
@@ -163,28 +163,89 @@ describe('readings of a container', () => {
   it('keep counting when the readings were absent for a while', () => {
     const counters = new ContainerCounters();
     const read = (readings: Reading[]): unknown =>
-      containerReadings([state([allocation({ deviceId: 'd' })], readings)], specs, [], counters)[0]?.readings.values[0];
+      seen([state([allocation({ deviceId: 'd' })], readings)], { counters })[0]?.readings.values[0];
     const at = (value: number): Reading[] => [{ metric: 'device_received_bytes_total', value }];
     expect([read(at(10)), read([]), read(at(25))]).toEqual([0, undefined, 15]);
+  });
+
+  it('have no counter before a look that began when the container was there, and gauges from the first on', () => {
+    const counters = new ContainerCounters();
+    const read = (value: number, nowMs: number, readFromMs: number | undefined): unknown =>
+      seen(
+        [
+          state(
+            [allocation({ deviceId: 'd' })],
+            [
+              { metric: 'device_received_bytes_total', value },
+              { metric: 'device_temperature_celsius', value: 40 },
+            ],
+          ),
+        ],
+        { counters, nowMs, readFromMs },
+      )[0]?.readings.map(({ value: told }) => told);
+    expect(read(1_000, 500, 100), 'the look of before').toEqual([40]);
+    expect(counters.awaited).toEqual(new Map([['toy', 500]]));
+    expect(read(1_700, 600, 499), 'a look that was under way: whose bytes these are is not known').toEqual([40]);
+    expect(read(1_900, 700, 500)).toEqual([0, 40]);
+    expect(counters.awaited).toEqual(new Map());
+    expect(read(2_000, 800, 750)).toEqual([100, 40]);
+    expect(read(2_000, 900, undefined), 'a base stays a base').toEqual([100, 40]);
+  });
+
+  it('await the latest of the moments at which containers without a base were seen', () => {
+    const counters = new ContainerCounters();
+    const of = (id: string, pod?: string): DeviceState => ({
+      ...state([allocation({ deviceId: id, ...(pod === undefined ? {} : { pod }) })], []),
+      key: `toy/${id}`,
+      device: device({ id }),
+    });
+    seen([of('a')], { counters, nowMs: 100, readFromMs: undefined });
+    seen([of('a'), of('b')], { counters, nowMs: 200, readFromMs: 50 });
+    expect(counters.awaited).toEqual(new Map([['toy', 200]]));
+    seen([of('a'), of('b')], { counters, nowMs: 300, readFromMs: 150 });
+    expect(counters.awaited, 'a has its base').toEqual(new Map([['toy', 200]]));
+    seen([of('a'), of('b', 'other')], { counters, nowMs: 400, readFromMs: 250 });
+    expect(counters.awaited).toEqual(new Map([['toy', 400]]));
+    seen([of('a')], { counters, nowMs: 500, readFromMs: 250 });
+    expect(counters.awaited, 'nobody waits for what is gone').toEqual(new Map());
+  });
+
+  it('begin anew after a time in which others shared the device', () => {
+    const counters = new ContainerCounters();
+    const read = (value: number, nowMs: number, readFromMs: number, ...pods: string[]): unknown =>
+      seen(
+        [
+          state(
+            pods.map((pod) => allocation({ deviceId: 'd', pod })),
+            [{ metric: 'device_received_bytes_total', value }],
+          ),
+        ],
+        { counters, nowMs, readFromMs },
+      )[0]?.readings.values[0];
+    expect([read(10, 0, 0, 'a'), read(15, 1, 1, 'a'), read(90, 2, 2, 'a', 'b'), read(95, 3, 2, 'a'), read(97, 4, 3, 'a')]).toEqual([
+      0,
+      5,
+      undefined,
+      undefined,
+      0,
+    ]);
   });
 });
 
 describe('counters of a holder', () => {
   it('go on over a reset of the hardware', () => {
-    const counters = new HolderCounters();
-    expect([100, 160, 10, 30].map((value) => counters.sinceFirstSeen('x', value))).toEqual([0, 60, 70, 90]);
+    const counters = new HolderCounters(0);
+    expect([100, 160, 10, 30].map((value) => counters.grownTo('x', value))).toEqual([0, 60, 70, 90]);
   });
 
   it('lose no digit beyond 2^53', () => {
-    const counters = new HolderCounters();
+    const counters = new HolderCounters(0);
     const start = 2n ** 60n;
-    expect([start, start + 3n, start + 2n ** 55n + 1n].map((value) => counters.sinceFirstSeen('x', value))).toEqual([0, 3, 2n ** 55n + 1n]);
+    expect([start, start + 3n, start + 2n ** 55n + 1n].map((value) => counters.grownTo('x', value))).toEqual([0, 3, 2n ** 55n + 1n]);
   });
 
   it('take a counter that grows out of the exact numbers into big ones', () => {
-    const counters = new HolderCounters();
-    expect([Number.MAX_SAFE_INTEGER, BigInt(Number.MAX_SAFE_INTEGER) + 10n].map((value) => counters.sinceFirstSeen('x', value))).toEqual([
-      0, 10,
-    ]);
+    const counters = new HolderCounters(0);
+    expect([Number.MAX_SAFE_INTEGER, BigInt(Number.MAX_SAFE_INTEGER) + 10n].map((value) => counters.grownTo('x', value))).toEqual([0, 10]);
   });
 });

@@ -5,14 +5,14 @@ import { Assembler } from '../../src/agent/assemble.ts';
 import type { Clock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
-import type { Collection } from '../../src/model/collection.ts';
-import type { Verdict } from '../../src/model/health.ts';
+import type { Collection, DeviceReport } from '../../src/model/collection.ts';
+import type { Finding, Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import { buildMachine, readMachine } from '../support/machine.ts';
 import { probeOptions } from '../support/probe-options.ts';
-import { familyState, podResources } from '../support/snapshots.ts';
+import { familyState, lookAt, podResources } from '../support/snapshots.ts';
 
 /** A clock that stands: what a golden page shows may depend on the machine only. */
 const NOW_MS = Date.parse('2026-01-01T00:00:00Z');
@@ -28,6 +28,19 @@ const NO_STATS = { nowMs: NOW_MS, version: '0', podResourcesRequests: [], podRes
 
 /** Metrics seen on any golden page, per family. */
 const seen = new Map<string, Set<string>>();
+/** Conditions that any golden machine tells as holding and as not holding, per family. */
+const told = { true: new Map<string, Set<string>>(), false: new Map<string, Set<string>>() };
+
+/** Conditions that hold on some golden machine and of which none can tell the end, with the reason. */
+const WITHOUT_END: Readonly<Record<string, Readonly<Record<string, string>>>> = { fpga: {}, infiniband: {}, nvidia: {} };
+
+function note(family: string, { type, status }: Finding): void {
+  // Of a counter or a level the policy judges both.
+  for (const value of status === undefined ? [true, false] : status === 'unknown' ? [] : [status]) {
+    const types = told[`${value}`];
+    types.set(family, (types.get(family) ?? new Set()).add(type));
+  }
+}
 
 async function collect(
   family: DeviceFamily,
@@ -53,8 +66,19 @@ async function collect(
 function snapshotOf(family: DeviceFamily, collection: Collection): Snapshot {
   const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 60_000 };
   const unjudged = (): ReadonlyMap<string, Verdict> => new Map();
-  const families = [{ state: { ...familyState(family.name), problems: collection.problems }, latest: { collection, readAtMs: NOW_MS } }];
-  return new Assembler(settings, unjudged).assemble({ families, podResources: podResources([]), checkpoint: [] }, NOW_MS);
+  const families = [{ state: { ...familyState(family.name), problems: collection.problems }, latest: lookAt(collection, NOW_MS, 0) }];
+  const inputs = { families, podResources: podResources([]), checkpoint: [] };
+  return new Assembler(settings, unjudged).assemble(inputs, { nowMs: NOW_MS, monotonicMs: 0 });
+}
+
+/** By device, of those that have it. */
+function byDevice<T>({ reports }: Collection, of: (report: DeviceReport) => T | undefined): Readonly<Record<string, T>> {
+  return Object.fromEntries(
+    reports.flatMap((report): [string, T][] => {
+      const value = of(report);
+      return value === undefined ? [] : [[report.device.id, value]];
+    }),
+  );
 }
 
 describe.each(cases)('$family on the machine $name', ({ family: familyName, folder }) => {
@@ -67,21 +91,35 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
       const snapshot = snapshotOf(family, collection);
       const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
       const facts = {
-        complete: collection.complete ?? true,
+        listing: collection.listing,
         problems: collection.problems,
-        findings: Object.fromEntries(collection.reports.map(({ device, findings }) => [device.id, findings])),
-        processes: Object.fromEntries(
-          collection.reports.filter((report) => report.processes !== undefined).map(({ device, processes }) => [device.id, processes]),
-        ),
+        findings: byDevice(collection, ({ read }) => read?.findings),
+        ...(collection.reports.some(({ aside }) => aside !== undefined)
+          ? { aside: byDevice(collection, ({ aside }) => aside?.findings) }
+          : {}),
+        processes: byDevice(collection, ({ read }) => read?.processes),
       };
       const declared = new Set(family.metrics.map((metric) => metric.name));
-      for (const report of collection.reports) {
-        for (const reading of report.readings) {
+      for (const part of collection.reports.flatMap(({ read, aside }) => [read ?? [], aside ?? []].flat())) {
+        for (const reading of part.readings) {
           expect(declared, 'a reading of a metric that is not declared').toContain(reading.metric);
           seen.set(familyName, (seen.get(familyName) ?? new Set()).add(reading.metric));
         }
-        for (const finding of report.findings)
+        for (const finding of part.findings) {
           expect(family.conditions.find(({ type }) => type === finding.type)?.reasons, finding.type).toContain(finding.reason);
+          note(familyName, finding);
+        }
+      }
+      for (const { read, aside } of collection.reports) {
+        const isAside = (wanted: string): boolean => family.conditions.find(({ type }) => type === wanted)?.aside === true;
+        expect(
+          (read?.findings ?? []).filter(({ type }) => isAside(type)),
+          'told by the device, and declared aside',
+        ).toEqual([]);
+        expect(
+          (aside?.findings ?? []).filter(({ type }) => !isAside(type)),
+          'told aside, and not declared so',
+        ).toEqual([]);
       }
       for (const problem of collection.problems) expect(family.problems.map(({ code }) => code)).toContain(problem.code);
       await expect(page).toMatchFileSnapshot(join(process.cwd(), folder, 'expected.prom'));
@@ -109,6 +147,14 @@ describe.each(Object.keys(familyLoaders))('family %s', (name) => {
       expect(metric.labels).not.toContain('device');
     }
     expect(new Set(family.metrics.map((metric) => metric.name)).size).toBe(family.metrics.length);
+  });
+});
+
+describe('every condition that holds on a golden machine', () => {
+  it.each(Object.keys(familyLoaders))('of %s is told to be over by some golden machine', (name) => {
+    const types = (status: 'true' | 'false'): string[] => [...(told[status].get(name) ?? [])].sort();
+    const ends = new Set(types('false'));
+    expect(types('true').filter((type) => !ends.has(type))).toEqual(Object.keys(WITHOUT_END[name] ?? {}).sort());
   });
 });
 

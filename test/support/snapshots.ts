@@ -1,17 +1,36 @@
 import type { Allocation } from '../../src/model/allocation.ts';
-import type { DeviceReport } from '../../src/model/collection.ts';
+import type { Collection, DeviceRead, DeviceReport, SideReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
 import { Readings } from '../../src/model/readings.ts';
 import type { FamilyState } from '../../src/model/snapshot.ts';
+import type { Look } from '../../src/supervisor/family-runner.ts';
 
 /** Plain data with everything filled in, for tests that care about one field. */
 export const device = (part: Partial<Device> & Pick<Device, 'id'>): Device => ({ family: 'toy', kind: 'toy', aliases: [], ...part });
 
-export const report = (part: Partial<DeviceReport> & Pick<DeviceReport, 'device'>): DeviceReport => ({
-  readings: Readings.NONE,
-  findings: [],
+/** Of a device that was read. */
+export const report = ({ device, ...read }: Partial<DeviceRead> & Pick<DeviceReport, 'device'>): DeviceReport => ({
+  device,
+  read: { readings: Readings.NONE, findings: [], ...read },
+});
+
+export const aside = (part: Partial<SideReport>): SideReport => ({ readings: Readings.NONE, findings: [], ...part });
+
+/** What a look that reached everything told. */
+export const listed = (reports: readonly DeviceReport[], part: Partial<Collection> = {}): Collection => ({
+  reports,
+  problems: [],
+  listing: 'complete',
   ...part,
+});
+
+/** A look that ended at that time and took none. */
+export const lookAt = (collection: Collection, readAtMs: number, monotonicMs = readAtMs, startedMs = monotonicMs): Look => ({
+  collection,
+  startedMs,
+  readAtMs,
+  monotonicMs,
 });
 
 export const allocation = (part: Partial<Allocation> & Pick<Allocation, 'deviceId'>): Allocation => ({

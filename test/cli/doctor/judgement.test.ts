@@ -16,10 +16,10 @@ const family = { name: 'nvidia', problems: [{ code: 'driver-missing', meaning: '
 const collected = (...kinds: string[]): Collection => ({
   reports: kinds.map((kind, index) => ({
     device: { family: 'nvidia', id: `d${index}`, kind, aliases: [] },
-    readings: Readings.NONE,
-    findings: [],
+    read: { readings: Readings.NONE, findings: [] },
   })),
   problems: [],
+  listing: 'complete',
 });
 
 describe('judgement of a family', () => {

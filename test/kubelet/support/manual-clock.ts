@@ -23,6 +23,12 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
+  /** Time passes while the process stands still: what came due meanwhile rings late. */
+  standStill(forMs: number): void {
+    this.#nowMs += forMs;
+    this.advance(0);
+  }
+
   advance(byMs: number): void {
     const until = this.#nowMs + byMs;
     for (;;) {

@@ -1,13 +1,14 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
-import { createHost, noChildRegistry } from '../../../src/host/host.ts';
+import { createHost } from '../../../src/host/host.ts';
 import type { ReadGuard } from '../../../src/host/read-guard.ts';
-import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Collection } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/fpga/index.ts';
 import { buildMachine, type Machine, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
+import { type Told, toldOf } from '../../support/told.ts';
 
 /** A machine with a probe on it and a clock that moves by hand. */
 export interface ProbedMachine {
@@ -38,7 +39,7 @@ export function probeOn(
   let now = 0;
   const clock: Clock = { now: () => now, monotonic: () => now, after: () => () => {} };
   const root = (name: string): string => join(machine.root, name);
-  const host = createHost({ sysfs: root('sys'), procfs: root('proc'), dev: root('dev') }, clock, noChildRegistry, guard);
+  const host = createHost({ sysfs: root('sys'), procfs: root('proc'), dev: root('dev') }, clock, guard === undefined ? {} : { guard });
   const probe = family.createProbe(host, probeOptions(family, { ...machine.options, ...more }));
   return {
     machine,
@@ -63,18 +64,15 @@ export function breakFile({ root }: Machine, path: string): void {
   mkdirSync(join(root, path));
 }
 
-export function reportOf(collection: Collection, id: string): DeviceReport {
+/** What the board told in a look. */
+export function reportOf(collection: Collection, id: string): Told {
   const report = collection.reports.find(({ device }) => device.id === id);
   if (report === undefined) throw new Error(`no device ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
-  return report;
+  return toldOf(report);
 }
 
 /** The one value of a series; undefined when it is absent. */
-export function seriesValue(
-  report: DeviceReport,
-  metric: string,
-  labels: Readonly<Record<string, string>> = {},
-): number | bigint | undefined {
+export function seriesValue(report: Told, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
   const found = report.readings.filter(
     (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
   );
@@ -83,7 +81,7 @@ export function seriesValue(
 }
 
 /** Conditions that hold, as `Type` or `Type/instance`, with the reason. */
-export function holding(report: DeviceReport): Readonly<Record<string, string>> {
+export function holding(report: Told): Readonly<Record<string, string>> {
   return Object.fromEntries(
     report.findings
       .filter(({ status }) => status === true)

@@ -3,6 +3,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import { resolve } from '../../../src/probes/fpga/resolve.ts';
 import { simulate } from '../../../src/probes/fpga/simulate.ts';
 import { buildMachine } from '../../support/machine.ts';
+import { toldOf } from '../../support/told.ts';
 import { holding, probeOn, reportOf, seriesValue } from './machines.ts';
 
 const scenario = (fpgas: number, elapsedMs: number) => ({ gpus: 0, hcas: 0, vfs: 0, fpgas, elapsedMs });
@@ -31,7 +32,7 @@ describe('simulated boards', () => {
       ['fpga', 'u250'],
       ['fpga', 'u250'],
     ]);
-    for (const report of reports) expect(holding(report)).toEqual({});
+    for (const report of reports) expect(holding(toldOf(report))).toEqual({});
   });
 
   it('have ids that resolve, one per board', () => {
@@ -57,7 +58,7 @@ describe('simulated boards', () => {
   ])('at %i ms the first one has %j, the other none', (elapsedMs, expected) => {
     const { reports } = collectAt(3, elapsedMs);
     const cards = reports.filter(({ device }) => device.driver === 'dfl-pci' && device.kind === 'fpga');
-    expect(cards.map(holding)).toEqual([expected, {}]);
+    expect(cards.map((card) => holding(toldOf(card)))).toEqual([expected, {}]);
   });
 
   it('move: temperatures, power and executions', () => {

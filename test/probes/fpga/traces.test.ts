@@ -1,8 +1,8 @@
 import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Surroundings } from '../../../src/agent/surroundings.ts';
 import { family } from '../../../src/probes/fpga/index.ts';
+import { Surroundings } from '../../../src/supervisor/surroundings.ts';
 import { readMachine } from '../../support/machine.ts';
 import { folder, probeMachine } from './machines.ts';
 

@@ -18,15 +18,16 @@ function find(machine: Probed, type: string, instance?: string, id = 'mlx5_0'): 
 describe('a port that goes down', () => {
   it('is down once it was seen up, and up again', () => {
     const machine = keep(probeMachine(smallMachine()));
-    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: false });
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: true, reason: 'LinkUp' });
     write(machine, `${PORT}/state`, '1: DOWN\n');
     write(machine, `${PORT}/phys_state`, '2: Polling\n');
-    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: true, reason: 'LinkPolling' });
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: false, atLeast: true, reason: 'LinkPolling' });
     write(machine, `${PORT}/phys_state`, '3: Disabled\n');
-    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: true, reason: 'PortDisabled' });
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: false, atLeast: true, reason: 'PortDisabled', remedy: 'inspect' });
     write(machine, `${PORT}/state`, '4: ACTIVE\n');
     write(machine, `${PORT}/phys_state`, '5: LinkUp\n');
-    expect(find(machine, 'PortDown', '1')).toMatchObject({ status: false });
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: true, reason: 'LinkUp' });
+    expect(find(machine, 'PortDown', '1')).not.toHaveProperty('remedy');
   });
 
   it('is unknown, not well, while its state cannot be read', () => {
@@ -34,26 +35,31 @@ describe('a port that goes down', () => {
     machine.collect();
     write(machine, `${PORT}/state`, 'garbage\n');
     expect(find(machine, 'PortDown', '1')).toMatchObject({ status: 'unknown', reason: 'StateUnreadable' });
+    expect(machine.collect().problems).toMatchObject([{ code: 'state-unreadable', device: 'mlx5_0' }]);
+    write(machine, `${PORT}/state`, '4: ACTIVE\n');
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: true });
+    expect(machine.collect().problems).toEqual([]);
   });
 
   it('is no fault when it was never up, unless it is expected to be', () => {
     const down = smallMachine({ [`${PORT}/state`]: '1: DOWN\n', [`${PORT}/phys_state`]: '2: Polling\n' });
-    expect(find(keep(probeMachine(down)), 'PortDown', '1')).toMatchObject({ status: 'unknown', reason: 'NeverSeenUp' });
-    expect(find(keep(probeMachine(down, { 'expected-ports': 'mlx5_*:1' })), 'PortDown', '1')).toMatchObject({ status: true });
-    expect(find(keep(probeMachine(down, { 'expected-ports': 'mlx5_0:2,mlx4_*:1' })), 'PortDown', '1')).toMatchObject({ status: 'unknown' });
+    const told = (options: Readonly<Record<string, string>>) => find(keep(probeMachine(down, options)), 'PortDown', '1');
+    expect(told({})).toMatchObject({ level: false, atLeast: false, reason: 'LinkPolling' });
+    expect(told({ 'expected-ports': 'mlx5_*:1' })).toMatchObject({ level: false, atLeast: true });
+    expect(told({ 'expected-ports': 'mlx5_0:2,mlx4_*:1' })).toMatchObject({ level: false, atLeast: false });
   });
 
   it('takes its virtual functions with it, and nothing else does', () => {
     const machine = keep(probeCase('pf-with-four-vfs'));
     const pf = 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.0/infiniband/mlx5_0/ports/1';
     const vf = 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1/infiniband/mlx5_1/ports/1';
-    for (const id of ['mlx5_0', 'mlx5_1', 'mlx5_4']) expect(find(machine, 'PortDown', '1', id), id).toMatchObject({ status: false });
+    for (const id of ['mlx5_0', 'mlx5_1', 'mlx5_4']) expect(find(machine, 'PortDown', '1', id), id).toMatchObject({ level: true });
     write(machine, `${vf}/state`, '1: DOWN\n');
-    expect(find(machine, 'PortDown', '1', 'mlx5_1'), 'not configured').toMatchObject({ status: false });
+    expect(find(machine, 'PortDown', '1', 'mlx5_1'), 'not configured').toMatchObject({ level: true });
     write(machine, `${pf}/state`, '1: DOWN\n');
-    expect(find(machine, 'PortDown', '1', 'mlx5_0')).toMatchObject({ status: true, reason: 'LinkDown' });
+    expect(find(machine, 'PortDown', '1', 'mlx5_0')).toMatchObject({ level: false, atLeast: true, reason: 'LinkDown' });
     for (const id of ['mlx5_1', 'mlx5_2', 'mlx5_3', 'mlx5_4'])
-      expect(find(machine, 'PortDown', '1', id), id).toMatchObject({ status: true, reason: 'ParentPortDown' });
+      expect(find(machine, 'PortDown', '1', id), id).toMatchObject({ level: false, atLeast: true, reason: 'ParentPortDown' });
   });
 
   it('says nothing of a virtual function whose physical function is not visible', () => {
@@ -113,7 +119,7 @@ describe('counters', () => {
     expect(find(machine, 'LocalLinkIntegrity', '1')).toMatchObject({ count: 10, ceiling: 15 });
     expect(find(machine, 'BufferOverrun', '1')).toMatchObject({ count: 11, ceiling: 15 });
     expect(find(machine, 'TransportRetriesExceeded', '1')).toMatchObject({ count: 38 });
-    expect(find(machine, 'LinkFlapping', '1/observed')).toBeUndefined();
+    expect(find(machine, 'LinkFlapping', '1/observed')).toMatchObject({ status: false, reason: 'CounterTells' });
   });
 
   it('that stick give way to own observation of lost links', () => {

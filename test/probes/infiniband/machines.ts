@@ -3,15 +3,16 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach } from 'vitest';
 import type { Clock } from '../../../src/host/clock.ts';
-import { createHost, type Host, noChildRegistry } from '../../../src/host/host.ts';
+import { createHost, type Host } from '../../../src/host/host.ts';
 import { ReadGuard } from '../../../src/host/read-guard.ts';
-import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Collection } from '../../../src/model/collection.ts';
 import type { Finding } from '../../../src/model/health.ts';
 import type { SimulatedHardware } from '../../../src/model/simulated.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { buildMachine, type Machine, type MachineFile, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
+import { type Told, toldOf } from '../../support/told.ts';
 
 /** A clock that tests move. */
 export class HandClock implements Clock {
@@ -73,7 +74,7 @@ export class WatchingGuard extends ReadGuard {
 export function probeRoot(root: string, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): Omit<Probed, 'remove'> {
   const clock = new HandClock();
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
-  const host = createHost(roots, clock, noChildRegistry, guard);
+  const host = createHost(roots, clock, guard === undefined ? {} : { guard });
   const probe = family.createProbe(host, probeOptions(family, options));
   return { root, clock, host, probe, collect: () => probe.collect() as Collection };
 }
@@ -99,14 +100,15 @@ export function placeHardware(hardware: SimulatedHardware): { readonly root: str
   return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
 }
 
-export function reportOf(collection: Collection, id: string): DeviceReport {
+/** What a device told in a look. */
+export function reportOf(collection: Collection, id: string): Told {
   const report = collection.reports.find(({ device }) => device.id === id);
   if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
-  return report;
+  return toldOf(report);
 }
 
 /** Value of the one series with these labels, in any order; undefined when there is none. */
-export function valueIn(report: DeviceReport, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
+export function valueIn(report: Told, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
   const matches = report.readings.filter(
     (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
   );
@@ -114,7 +116,7 @@ export function valueIn(report: DeviceReport, metric: string, labels: Readonly<R
   return matches[0]?.value;
 }
 
-export function findingIn(report: DeviceReport, type: string, instance?: string): Finding | undefined {
+export function findingIn(report: Told, type: string, instance?: string): Finding | undefined {
   return report.findings.find((finding) => finding.type === type && finding.instance === instance);
 }
 

@@ -66,7 +66,7 @@ const put = (path: string, text: string): void => writeFileSync(path, `${text}\n
 
 function told({ collection }: Looked, device: number, metric: string): number | bigint | undefined {
   const report = collection.reports.find(({ device: { id } }) => id === `mlx5_${device}`);
-  return report?.readings.find((reading) => reading.metric === metric)?.value;
+  return report?.read?.readings.find((reading) => reading.metric === metric)?.value;
 }
 
 describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${unless(existsSync(IO), `${IO} is not there`)}`, () => {
@@ -153,7 +153,7 @@ describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${u
     const [report] = looks.map((ms) => probe.lookAfter(ms)).at(-1)?.collection.reports ?? [];
     expect(report?.device).toMatchObject({ firmware: '99.1.1' });
     expect(report?.device.model).toBeUndefined();
-    expect(report?.readings.find(({ metric }) => metric === 'device_infiniband_port_info')?.labels).toMatchObject({
+    expect(report?.read?.readings.find(({ metric }) => metric === 'device_infiniband_port_info')?.labels).toMatchObject({
       link_layer: 'Ethernet',
     });
   });

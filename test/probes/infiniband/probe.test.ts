@@ -7,6 +7,8 @@ import { ReadGuard } from '../../../src/host/read-guard.ts';
 import { hours } from '../../../src/model/duration.ts';
 import { defaultValues } from '../../../src/model/options.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
+import { foreignReads } from '../../support/foreign-reads.ts';
+import { toldOf } from '../../support/told.ts';
 import {
   DEVICE,
   EINVAL,
@@ -81,7 +83,7 @@ describe('counters', () => {
 
   it('never give two values for one series', () => {
     for (const name of readdirSync('test/probes/infiniband', { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
-      for (const { device, readings } of keep(probeCase(name.name)).collect().reports) {
+      for (const { device, readings } of keep(probeCase(name.name)).collect().reports.map(toldOf)) {
         const series = readings.map(({ metric, labels }) => `${metric}${JSON.stringify(labels ?? {})}`);
         expect(
           series.filter((each, at) => series.indexOf(each) !== at),
@@ -96,7 +98,7 @@ describe('counters', () => {
     for (const entry of readdirSync('test/probes/infiniband', { withFileTypes: true }).filter((each) => each.isDirectory())) {
       for (const { metric, labels } of keep(probeCase(entry.name))
         .collect()
-        .reports.flatMap(({ readings }) => [...readings])) {
+        .reports.flatMap((report) => [...toldOf(report).readings])) {
         expect(Object.keys(labels ?? {}).sort(), `${entry.name} ${metric}`).toEqual(declared.get(metric));
       }
     }
@@ -226,13 +228,13 @@ describe('devices', () => {
   });
 
   it('are none, without a problem, on a machine without RDMA', () => {
-    expect(keep(probeCase('no-hardware')).collect()).toEqual({ reports: [], problems: [] });
+    expect(keep(probeCase('no-hardware')).collect()).toEqual({ reports: [], problems: [], listing: 'absent' });
   });
 
   it('are unknown where the class directory cannot be read', () => {
     expect(keep(probeCase('class-directory-unreadable')).collect()).toMatchObject({
       reports: [],
-      complete: false,
+      listing: 'partial',
       problems: [{ code: 'class-unreadable' }],
     });
   });
@@ -240,7 +242,7 @@ describe('devices', () => {
   it('that are gone behind their link are a problem of their own only', () => {
     const collection = keep(probeCase('class-link-to-a-device-that-is-gone')).collect();
     expect(collection.problems).toMatchObject([{ code: 'device-vanished', device: 'mlx5_1' }]);
-    expect(collection.complete).not.toBe(false);
+    expect(collection.listing).toBe('complete');
     expect(collection.reports.map(({ device }) => device.id)).toEqual(['mlx5_0']);
   });
 
@@ -252,7 +254,7 @@ describe('devices', () => {
     };
     expect(machine.collect()).toMatchObject({ reports: [], problems: [{ code: 'device-vanished', device: 'mlx5_0' }] });
     rmSync(join(machine.root, 'sys/class/infiniband/mlx5_0'));
-    expect(machine.collect()).toEqual({ reports: [], problems: [] });
+    expect(machine.collect()).toEqual({ reports: [], problems: [], listing: 'complete' });
   });
 
   it('that are removed while they are read are no problem', () => {
@@ -263,7 +265,7 @@ describe('devices', () => {
       rmSync(join(machine.root, 'sys/class/infiniband/mlx5_0'), { force: true });
       rmSync(join(machine.root, 'sys/devices'), { recursive: true, force: true });
     };
-    expect(machine.collect()).toEqual({ reports: [], problems: [] });
+    expect(machine.collect()).toEqual({ reports: [], problems: [], listing: 'complete' });
   });
 
   it('that come back under their name are read anew', () => {
@@ -308,9 +310,9 @@ describe('devices', () => {
         ),
       ),
     );
-    const neverUp = { status: 'unknown', reason: 'NeverSeenUp' };
+    const neverUp = { level: false, atLeast: false };
     const down = (id: string) => findingIn(reportOf(machine.collect(), id), 'PortDown', '1');
-    expect(down('mlx5_0')).toMatchObject({ status: false });
+    expect(down('mlx5_0')).toMatchObject({ level: true });
     expect(down('mlx5_1')).toMatchObject(neverUp);
     for (const [from, to] of [
       ['18:00.0', 'mlx5_1'],
@@ -321,16 +323,17 @@ describe('devices', () => {
       rmSync(join(machine.root, `sys/class/infiniband/${to}`));
       symlinkSync(`../../devices/pci0000:17/0000:${from}/infiniband/${to}`, join(machine.root, `sys/class/infiniband/${to}`));
     }
-    expect(down('mlx5_1')).toMatchObject({ status: false });
+    expect(down('mlx5_1')).toMatchObject({ level: true });
     expect(down('mlx5_0')).toMatchObject(neverUp);
     expect(findingIn(reportOf(machine.collect(), 'mlx5_0'), 'LinkFlapping', '1/observed')).toMatchObject({ count: 0 });
   });
 
   it('that hung are told by name and left alone, the others are read', () => {
     const machine = keep(probeCase('pf-with-four-vfs'));
-    const guard = new ReadGuard([join(machine.root, 'sys/class/infiniband/mlx5_0')]);
+    const guard = new ReadGuard();
+    guard.foreign = foreignReads(join(machine.root, 'sys/class/infiniband/mlx5_0'));
     const roots = { sysfs: join(machine.root, 'sys'), procfs: '/proc', dev: join(machine.root, 'dev') };
-    const host = createHost(roots, new HandClock(), undefined, guard);
+    const host = createHost(roots, new HandClock(), { guard });
     const collection = family.createProbe(host, defaultValues(family.options)).collect() as ReturnType<Probed['collect']>;
     expect(collection.problems).toMatchObject([{ code: 'device-hangs', device: 'mlx5_0' }]);
     expect(findingIn(reportOf(collection, 'mlx5_0'), 'DeviceUnreachable')).toMatchObject({ status: true, reason: 'ReadsHang' });
@@ -380,7 +383,7 @@ describe('devices', () => {
     const report = reportOf(machine.collect(), 'mlx5_1');
     expect(report.device).toMatchObject({ kind: 'vf', parent: 'mlx5_0', pciAddress: '0000:3b:00.1' });
     expect(report.readings.map(({ metric }) => metric)).toEqual(['device_infiniband_info']);
-    expect(report.findings).toMatchObject([{ type: 'PortDown', status: false }]);
+    expect(report.findings).toMatchObject([{ type: 'PortDown', level: true }]);
     renameSync(join(machine.root, 'taken'), join(vf, 'infiniband'));
     symlinkSync('../../devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1/infiniband/mlx5_1', join(machine.root, 'sys/class/infiniband/mlx5_1'));
     expect(valueIn(reportOf(machine.collect(), 'mlx5_1'), 'device_received_bytes_total')).toBe(40);

@@ -5,6 +5,7 @@ import { ReadGuard } from '../../../src/host/read-guard.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import { hours, minutes } from '../../../src/model/duration.ts';
 import { seeded } from '../../support/seeded.ts';
+import { toldOf as toldBy } from '../../support/told.ts';
 import { probeRoot } from './machines.ts';
 import { RandomTree } from './random-tree.ts';
 
@@ -21,7 +22,7 @@ const BY_HISTORY = /received_bytes|unreadable_files|CountersUnreadable/;
 
 /** Everything but what a probe tells of a device only after it has watched it for a while. */
 function toldOf({ reports }: Collection) {
-  return reports.map(({ device, readings, findings }) => ({
+  return reports.map(toldBy).map(({ device, readings, findings }) => ({
     device,
     readings: [...readings].filter(({ metric }) => !BY_HISTORY.test(metric)),
     findings: findings
@@ -31,7 +32,9 @@ function toldOf({ reports }: Collection) {
 }
 
 const seriesOf = (report: DeviceReport) =>
-  new Map([...report.readings].map(({ metric, labels, value }) => [`${metric}${JSON.stringify(labels)}`, { value, port: labels?.port }]));
+  new Map(
+    [...toldBy(report).readings].map(({ metric, labels, value }) => [`${metric}${JSON.stringify(labels)}`, { value, port: labels?.port }]),
+  );
 
 /** What is read at every look: no value of another port or device, none of before. What was found missing may be looked for later. */
 function expectNothingOld(long: Collection, fresh: Collection, what: string): void {

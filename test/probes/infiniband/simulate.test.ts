@@ -21,7 +21,8 @@ afterEach(() => {
 
 describe('the simulated node', () => {
   it('shows physical and virtual functions with their parents', () => {
-    const { reports, problems } = collectSimulated();
+    const collection = collectSimulated();
+    const { reports, problems } = collection;
     expect(problems).toEqual([]);
     expect(reports.map(({ device }) => [device.id, device.kind, device.pciAddress, device.parent])).toEqual([
       ['mlx5_0', 'pf', '0000:10:00.0', undefined],
@@ -32,7 +33,7 @@ describe('the simulated node', () => {
       ['mlx5_5', 'vf', '0000:20:00.2', 'mlx5_1'],
       ['mlx5_6', 'vf', '0000:10:00.3', 'mlx5_0'],
     ]);
-    const { device } = reportOf({ reports, problems }, 'mlx5_0');
+    const { device } = reportOf(collection, 'mlx5_0');
     expect(device).toMatchObject({ model: 'MT4129', vendor: 'NVIDIA', driver: 'mlx5_core', firmware: '28.41.1000', numaNode: 0 });
     const pciPath = expect.stringMatching(/^pci[0-9a-f:]+\/[0-9a-f:.]+\/[0-9a-f:.]+$/);
     expect(device.attributes).toMatchObject({ uverbs: 'uverbs0', umad: 'umad0', issm: 'issm0', rdmaCm: 'rdma_cm', pciPath });
@@ -58,7 +59,7 @@ describe('the simulated node', () => {
     expect(valueIn(reportOf(down, 'mlx5_1'), 'device_link_up')).toBe(0);
     expect(valueIn(reportOf(down, 'mlx5_3'), 'device_link_up')).toBe(0);
     expect(valueIn(reportOf(down, 'mlx5_1'), 'device_errors_total', { port: '1', kind: 'link_downed' })).toBe(1);
-    expect(findingIn(reportOf(down, 'mlx5_1'), 'PortDown', '1')).toMatchObject({ status: 'unknown', reason: 'NeverSeenUp' });
+    expect(findingIn(reportOf(down, 'mlx5_1'), 'PortDown', '1')).toMatchObject({ level: false, atLeast: false, reason: 'LinkPolling' });
     expect(valueIn(reportOf(collectSimulated({ elapsedMs: 130_000 }), 'mlx5_1'), 'device_link_up')).toBe(1);
   });
 

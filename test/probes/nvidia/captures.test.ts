@@ -8,6 +8,7 @@ import type { Collection, DeviceReport } from '../../../src/model/collection.ts'
 import type { Reading } from '../../../src/model/metric.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
+import { toldOf } from '../../support/told.ts';
 
 const CAPTURES = '../shared/captures/nvidia-smi';
 const isThere = existsSync(CAPTURES);
@@ -355,7 +356,7 @@ describe.skipIf(!isThere).each(captures)(`the capture %s${isThere ? '' : ` (skip
 
   it('shows these devices and no others', () => {
     // No capture has the UUIDs of MIG instances, which may thus be known under other names from before.
-    expect(collection.complete ?? true).toBe(!expected.some(({ kind }) => kind === 'mig'));
+    expect(collection.listing).toBe(expected.some(({ kind }) => kind === 'mig') ? 'partial' : 'complete');
     expect(collection.reports.map(({ device }) => [device.id, device.kind])).toEqual(expected.map(({ id, kind }) => [id, kind]));
   });
 
@@ -364,7 +365,7 @@ describe.skipIf(!isThere).each(captures)(`the capture %s${isThere ? '' : ` (skip
   });
 
   it.each(expected)('gives $id the values of the file', ({ id, device, values, processes, holding }) => {
-    const report = collection.reports.find((each) => each.device.id === id) as DeviceReport;
+    const report = toldOf(collection.reports.find((each) => each.device.id === id) as DeviceReport);
     for (const [name, value] of Object.entries(device)) expect(report.device[name as keyof typeof report.device], name).toBe(value);
     const read = new Map(report.readings.map((reading) => [seriesName(reading), reading.value]));
     expect(read.size, 'no series twice').toBe(report.readings.length);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Finding } from '../../../src/model/health.ts';
+import type { CountFinding, Finding, LevelFinding, StatusFinding } from '../../../src/model/health.ts';
 import { conditions } from '../../../src/probes/nvidia/conditions.ts';
 import type { Element } from '../../../src/probes/nvidia/document.ts';
 import { gpuFindings } from '../../../src/probes/nvidia/findings.ts';
@@ -35,15 +35,15 @@ const ROWS = 'remapped_rows';
 const HISTOGRAM = `${ROWS}/row_remapper_histogram/row_remapper_histogram_`;
 const MANY: readonly (readonly [string, string])[] = [[`${HISTOGRAM}max`, '600 bank(s)']];
 
-type Row = readonly [string, Element, Partial<Finding>];
-const yes = (reason: string, more: Partial<Finding> = {}): Partial<Finding> => ({ status: true, reason, ...more });
-const no = (reason: string): Partial<Finding> => ({ status: false, reason });
+type Expected = Partial<StatusFinding> | Partial<CountFinding> | Partial<LevelFinding>;
+type Row = readonly [string, Element, Expected];
+const yes = (reason: string, more: Partial<StatusFinding> = {}): Expected => ({ status: true, reason, ...more });
+const no = (reason: string): Expected => ({ status: false, reason });
 
 const ROWS_OF_TABLE: readonly Row[] = [
   ['GpuLost', gpu(['temperature/gpu_temp', 'GPU is lost']), yes('GpuIsLost', { message: 'temperature/gpu_temp: GPU is lost' })],
   ['GpuLost', gpu(['remapped_rows', 'GPU is lost'], ['fan_speed', '30 %']), yes('GpuIsLost')],
   ['GpuLost', gpu(['temperature/gpu_temp', '40 C']), no('Answers')],
-  ['GpuLost', gpu(['product_name', 'anything']), no('Answers')],
   ['GpuLost', gpu(['temperature/gpu_temp', 'Unknown Error'], ['fan_speed', 'ERR!']), { status: 'unknown', reason: 'ValuesUnreadable' }],
   ['GpuLost', gpu(['temperature/gpu_temp', 'Unknown Error'], ['fan_speed', '30 %']), no('Answers')],
   ['RecoveryAction', gpu(['gpu_recovery_action', 'None']), no('None')],
@@ -59,7 +59,6 @@ const ROWS_OF_TABLE: readonly Row[] = [
   ['RecoveryAction', gpu(['gpu_reset_status/reset_required', 'No']), no('None')],
   ['RecoveryAction', gpu(['gpu_recovery_action', 'None'], ['gpu_reset_status/reset_required', 'Yes']), yes('GpuReset')],
   ['RecoveryAction', gpu(['gpu_recovery_action', 'Node Reboot'], ['gpu_reset_status/reset_required', 'Yes']), yes('NodeReboot')],
-  ['RecoveryAction', gpu(['temperature/gpu_temp', '[GPU requires reset]']), yes('GpuReset')],
   ['RetiredPages', gpu(['retired_pages/pending_retirement', '-1'], ['retired_pages/double_bit_retirement/retired_count', '0']), no('Few')],
   [
     'UncorrectableEcc',
@@ -134,6 +133,17 @@ const ROWS_OF_TABLE: readonly Row[] = [
 ];
 
 describe('what a GPU says of its health', () => {
+  it('asks for a reset in place of values, and values take back that alone', () => {
+    const asking = gpu(['gpu_recovery_action', 'N/A'], ['temperature/gpu_temp', '[GPU requires reset]']);
+    expect(find(asking, 'RecoveryAction', 'values')).toMatchObject(yes('GpuReset'));
+    expect(find(asking, 'RecoveryAction')).toBeUndefined();
+    const answering = gpu(['gpu_recovery_action', 'N/A'], ['temperature/gpu_temp', '40 C']);
+    expect(find(answering, 'RecoveryAction', 'values')).toMatchObject(no('None'));
+    expect(find(answering, 'RecoveryAction')).toBeUndefined();
+    const worded = gpu(['gpu_recovery_action', 'None'], ['temperature/gpu_temp', '40 C']);
+    expect(find(worded, 'RecoveryAction', 'values')).toBeUndefined();
+  });
+
   it.each(ROWS_OF_TABLE)('%s (row %#)', (type, element, expected) => {
     expect(find(element, type)).toMatchObject(expected);
   });
@@ -155,7 +165,7 @@ describe('what a GPU says of its health', () => {
 
   it('does not take an unknown word for an action, a fabric state or a health', () => {
     const element = gpu(['gpu_recovery_action', 'constructor'], ['fabric/state', 'toString'], ['fabric/health/summary', 'Splendid']);
-    expect(gpuFindings(element).map(({ type }) => type)).toEqual(['GpuLost']);
+    expect(gpuFindings(element)).toEqual([]);
   });
 
   it('makes no sum of counts of which one could not be read', () => {
@@ -206,6 +216,7 @@ describe('the width of a link', () => {
       reason: 'NarrowerThanBefore',
       message: 'PCIe link x8',
       level: 8,
+      tellsHighest: true,
     });
   });
 

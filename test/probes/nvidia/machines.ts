@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
-import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import type { Collection } from '../../../src/model/collection.ts';
 import type { Finding } from '../../../src/model/health.ts';
 import type { SimulatedHardware } from '../../../src/model/simulated.ts';
 import { childrenOf, type Element, parseDocument } from '../../../src/probes/nvidia/document.ts';
@@ -11,6 +11,7 @@ import { family } from '../../../src/probes/nvidia/index.ts';
 import { NvidiaProbe } from '../../../src/probes/nvidia/probe.ts';
 import { buildMachine, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
+import { type Told, toldOf } from '../../support/told.ts';
 
 /** A clock that tests move. */
 export class HandClock implements Clock {
@@ -39,7 +40,7 @@ export class Machine {
     this.root = root;
     const children = { started: (pid: number) => void this.running.add(pid), ended: (pid: number) => void this.running.delete(pid) };
     const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
-    this.host = createHost(roots, this.clock, children);
+    this.host = createHost(roots, this.clock, { children });
     const options = { 'smi-path': join(root, 'bin/nvidia-smi'), timeout: `${timeoutMs}ms` };
     this.probe = new NvidiaProbe(this.host, probeOptions(family, options));
   }
@@ -133,13 +134,14 @@ export function nested(path: string, text: string): string {
     .reduce((inner, name) => `<${name}>${inner}</${name}>`, text);
 }
 
-export function reportOf(collection: Collection, id: string): DeviceReport {
+/** What a look told of a device, by itself or by others. */
+export function reportOf(collection: Collection, id: string): Told {
   const report = collection.reports.find(({ device }) => device.id === id);
   if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
-  return report;
+  return toldOf(report);
 }
 
-export function valueIn(report: DeviceReport, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
+export function valueIn(report: Told, metric: string, labels: Readonly<Record<string, string>> = {}): number | bigint | undefined {
   const matches = report.readings.filter(
     (reading) => reading.metric === metric && Object.entries(labels).every(([name, value]) => reading.labels?.[name] === value),
   );
@@ -147,6 +149,6 @@ export function valueIn(report: DeviceReport, metric: string, labels: Readonly<R
   return matches[0]?.value;
 }
 
-export function findingIn(report: DeviceReport, type: string, instance?: string): Finding | undefined {
+export function findingIn(report: Told, type: string, instance?: string): Finding | undefined {
   return report.findings.find((finding) => finding.type === type && finding.instance === instance);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
+import { toldOf } from '../../support/told.ts';
 import { hopper, MIB, type ScriptedGpu } from './scripted-script.ts';
 import { started } from './started.ts';
 
@@ -27,11 +28,13 @@ const split = (instances: Readonly<Record<number, Record<string, string | number
 /** Activity of the multiprocessors, by the end of the device's id. */
 const activity = ({ reports }: Collection): Record<string, number> =>
   Object.fromEntries(
-    reports.flatMap(({ device, readings }) =>
-      readings
-        .filter(({ metric, labels }) => metric === 'device_nvidia_activity_ratio' && labels?.unit === 'sm')
-        .map(({ value }) => [device.id.slice(-2), Number(value)]),
-    ),
+    reports
+      .map(toldOf)
+      .flatMap(({ device, readings }) =>
+        readings
+          .filter(({ metric, labels }) => metric === 'device_nvidia_activity_ratio' && labels?.unit === 'sm')
+          .map(({ value }) => [device.id.slice(-2), Number(value)]),
+      ),
   );
 
 describe('the activity of a GPU', () => {
@@ -74,7 +77,7 @@ describe('the activity of a GPU', () => {
     const failed = await at(30_000);
     expect(activity(failed)).toEqual({});
     expect(failed.problems).toEqual([]);
-    expect(failed.reports[0]?.readings.find(({ metric }) => metric === 'device_temperature_celsius')?.value).toBe(41);
+    expect(failed.reports[0]?.read?.readings.find(({ metric }) => metric === 'device_temperature_celsius')?.value).toBe(41);
     node.write({ gpus: [sampled(60)] });
     expect(activity(await at(60_000))).toEqual({});
     expect(activity(await at(70_000))).toEqual({ '01': 0.3 });
@@ -92,9 +95,9 @@ describe('the activity of a GPU', () => {
     const { at } = started(sampled(40, ['gpm.2.code = 3', 'gpm.5 = nan', 'gpm.7 = -1']));
     await at(0);
     const { reports } = await at(10_000);
-    const units = reports[0]?.readings.filter(({ metric }) => metric === 'device_nvidia_activity_ratio');
+    const units = reports[0]?.read?.readings.filter(({ metric }) => metric === 'device_nvidia_activity_ratio');
     expect(units?.map(({ labels }) => labels?.unit)).toEqual(['graphics']);
-    expect(reports[0]?.readings.find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(3 * MIB);
+    expect(reports[0]?.read?.readings.find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(3 * MIB);
   });
 
   it('ends with the GPU, and begins anew when that is back', async () => {

@@ -50,7 +50,7 @@ describe('a GPU that the driver is bound to', () => {
     const after = await probe.at(60_000);
     expect(idsOf(after)).toEqual(['01']);
     expect(after.problems).toEqual([]);
-    expect(after.complete ?? true).toBe(true);
+    expect(after.listing).toBe('complete');
     await probe.close();
   });
 });

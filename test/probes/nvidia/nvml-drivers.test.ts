@@ -8,7 +8,7 @@ const readOf = (driver: string, gpu: ScriptedGpu, ...lines: string[]): Promise<C
   startedNode({ lines: [`driver = ${driver}`, ...lines], gpus: [gpu] }).at(0);
 
 const toldOf = ({ reports }: Collection, metric: string, label: string): number | bigint | undefined =>
-  reports[0]?.readings.find((reading) => reading.metric === metric && Object.values(reading.labels ?? {}).includes(label))?.value;
+  reports[0]?.read?.readings.find((reading) => reading.metric === metric && Object.values(reading.labels ?? {}).includes(label))?.value;
 
 describe('the time with lowered clocks', () => {
   /** Seconds by id: of heat by policy, and the first ids of both numberings. */
@@ -32,8 +32,8 @@ describe('processes', () => {
   it('are the same of early builds of the branch 535, which write more of each', async () => {
     const told = await readOf('535.54.03', { ...hopper(0), processes }, 'long_processes = 1');
     const expected = await readOf('550.54.14', { ...hopper(0), processes });
-    expect(told.reports[0]?.processes).toHaveLength(250);
-    expect(told.reports[0]?.processes).toEqual(expected.reports[0]?.processes);
+    expect(told.reports[0]?.read?.processes).toHaveLength(250);
+    expect(told.reports[0]?.read?.processes).toEqual(expected.reports[0]?.read?.processes);
   });
 });
 
@@ -54,7 +54,7 @@ describe('the action that the driver asks for', () => {
     const gpu = hopper(0);
     return await readOf('615.71.01', { ...gpu, fields: { ...gpu.fields, '230 0': action } });
   };
-  const found = ({ reports }: Collection): unknown => reports[0]?.findings.find(({ type }) => type === 'RecoveryAction');
+  const found = ({ reports }: Collection): unknown => reports[0]?.read?.findings.find(({ type }) => type === 'RecoveryAction');
 
   it.each([
     [6, 'bus_reset', { status: true, reason: 'BusReset', severity: 'fatal', remedy: 'reset' }],

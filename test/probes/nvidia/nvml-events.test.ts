@@ -1,13 +1,16 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
+import { toldOf } from '../../support/told.ts';
 import { hopper } from './scripted-script.ts';
 import { startedNode } from './started.ts';
 
 const xids = ({ reports }: Collection): unknown[] =>
-  reports.flatMap(({ device, findings }) =>
-    findings.filter(({ type, status }) => type === 'Xid' && status === true).map(({ instance }) => [device.pciAddress, instance]),
-  );
+  reports
+    .map(toldOf)
+    .flatMap(({ device, findings }) =>
+      findings.filter(({ type, status }) => type === 'Xid' && status === true).map(({ instance }) => [device.pciAddress, instance]),
+    );
 
 const withXid = (number: number, xid: number) => ({ gpus: [hopper(0), { ...hopper(1), lines: [`xid = ${number} ${xid}`] }] });
 /** Where the library alone tells. */
@@ -49,6 +52,17 @@ describe('what the library tells of events', () => {
     expect(xids(await at(40_000))).toEqual([['0000:3c:00.0', '79']]);
   });
 
+  it('stays where the driver has no word of its own on recovery, which takes nothing back', async () => {
+    const { fields, ...gpu } = hopper(0);
+    const { '230 0': _, ...wordless } = fields ?? {};
+    const { node, at } = startedNode({ gpus: [{ ...gpu, fields: wordless }] }, NO_LOG);
+    await at(0);
+    node.write({ gpus: [{ ...gpu, fields: wordless, lines: ['xid = 1 79'] }] });
+    expect(xids(await at(10_000))).toEqual([['0000:3b:00.0', '79']]);
+    node.write({ gpus: [{ ...gpu, fields: wordless }] });
+    for (const ms of [20_000, 40_000, 70_000, 600_000]) expect(xids(await at(ms)), `${ms} ms`).toEqual([['0000:3b:00.0', '79']]);
+  });
+
   it('is nothing from a library without events', async () => {
     const { node, at } = startedNode({ gpus: [0, 1].map((index) => hopper(index, { event_types: 0 })) }, NO_LOG);
     await at(0);
@@ -66,7 +80,7 @@ describe('what the library tells of events', () => {
     const { node, at } = startedNode({ gpus: [gpu] }, NO_LOG);
     await at(0);
     node.write({ gpus: [{ ...changed, lines: ['xid = 1 154'] }] });
-    const [report] = (await at(10_000)).reports;
+    const [report] = (await at(10_000)).reports.map(toldOf);
     expect(report?.findings.filter(({ status }) => status === true).map(({ type, reason }) => [type, reason])).toEqual(expected);
     const count = report?.readings.find(({ metric, labels }) => metric === 'device_nvidia_xid_errors_total' && labels?.xid === '154');
     expect(count?.value).toBe(1);

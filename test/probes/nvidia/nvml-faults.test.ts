@@ -9,6 +9,7 @@ import type { Collection, DeviceReport } from '../../../src/model/collection.ts'
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
+import { type Told, toldOf } from '../../support/told.ts';
 import { documentOf } from './scripted-document.ts';
 import { type LiveNode, liveNode, plainHost } from './scripted-machine.ts';
 import { hopper, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
@@ -34,11 +35,11 @@ function byLibrary(node: LiveNode, more: Readonly<Record<string, string>> = {}):
 }
 
 const withLines = (gpu: ScriptedGpu, ...lines: string[]): ScriptedGpu => ({ ...gpu, lines });
-const reportOf = ({ reports }: Collection, index = 0): DeviceReport =>
-  reports.find(({ device }) => device.id.endsWith(String(index + 1).padStart(12, '0'))) as DeviceReport;
-const readingOf = (report: DeviceReport, metric: string, label = ''): number | bigint | undefined =>
+const reportOf = ({ reports }: Collection, index = 0): Told =>
+  toldOf(reports.find(({ device }) => device.id.endsWith(String(index + 1).padStart(12, '0'))) as DeviceReport);
+const readingOf = (report: Told, metric: string, label = ''): number | bigint | undefined =>
   report.readings.find((reading) => reading.metric === metric && Object.values(reading.labels ?? {}).join() === label)?.value;
-const holding = ({ findings }: DeviceReport): string[] => findings.filter(({ status }) => status === true).map(({ type }) => type);
+const holding = ({ findings }: Told): string[] => findings.filter(({ status }) => status === true).map(({ type }) => type);
 
 const NO_VALUE = [2, 3, 4, 5, 6, 7, 10, 13, 19, 20, 21, 22, 23, 24, 25, 26, 27, 29, 30];
 const NODE: Readonly<Record<number, string>> = {
@@ -59,7 +60,7 @@ describe('a code in the place of the clocks', () => {
     expect(readingOf(report, 'device_temperature_celsius', 'gpu')).toBe(41);
     expect(holding(report)).toEqual([]);
     expect(collection.problems).toEqual([]);
-    expect(collection.complete ?? true).toBe(true);
+    expect(collection.listing).toBe('complete');
   });
 
   it.each([11, 999, 77])('%i is a failure of the driver, in the words of its command', async (code) => {
@@ -148,9 +149,10 @@ describe.each(Object.entries(NODE))('the code %s, which concerns the node,', (co
     node.write({ gpus: [hopper(0), withLines(hopper(1), `fail.nvmlDeviceGetClockInfo = ${code}`)] });
     const during = await probe.collect();
     expect(during.problems.map((each) => each.code)).toEqual([problem]);
-    expect(during.reports.every(({ readings }) => readings.length === 0)).toBe(true);
-    if (problem !== 'no-devices') expect(during.complete).toBe(false);
-    if (problem === 'driver-not-loaded') expect(during.reports.map(holding)).toEqual([['DriverUnusable'], ['DriverUnusable']]);
+    expect(during.reports.every(({ read }) => read === undefined)).toBe(true);
+    expect(during.listing).toBe(problem === 'no-devices' ? 'complete' : 'partial');
+    if (problem === 'driver-not-loaded')
+      expect(during.reports.map((report) => holding(toldOf(report)))).toEqual([['DriverUnusable'], ['DriverUnusable']]);
     node.write({ gpus: [hopper(0), hopper(1)] });
     const after = await probe.collect();
     expect(after.reports.map(({ device }) => device)).toEqual(before.reports.map(({ device }) => device));
@@ -406,11 +408,11 @@ describe('the source of values', () => {
 /** Functions of the second GPU in the order in which the guard noted them. */
 function noted(guard: ReadGuard): string[] {
   const entered: string[] = [];
-  const { enterNamed } = ReadGuard.prototype;
-  guard.enterNamed = (name) => {
-    enterNamed.call(guard, name);
-    const [, symbol] = /0000:3c:00\.0\/nvml\/(\w+)$/.exec(guard.underRead() ?? '') ?? [];
-    if (symbol !== undefined) entered.push(symbol);
+  const { enter } = ReadGuard.prototype;
+  guard.enter = (path, kind) => {
+    const [, symbol] = /0000:3c:00\.0\/nvml\/(\w+)$/.exec(path) ?? [];
+    if (symbol !== undefined) entered.push(`${symbol}${kind === 'call' ? '' : ' as a file'}`);
+    return enter.call(guard, path, kind);
   };
   return entered;
 }
@@ -420,7 +422,7 @@ describe('the note of what is being called', () => {
     const guard = new ReadGuard();
     const entered = noted(guard);
     const node = live({ gpus: [hopper(0), hopper(1)] }, (root) =>
-      createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, undefined, guard),
+      createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, { guard }),
     );
     const probe = byLibrary(node);
     await probe.collect();
@@ -434,12 +436,12 @@ describe('the note of what is being called', () => {
   it('names GPU and function of a call that takes its time, and keeps its successor away from that GPU', async () => {
     const shared = new ReadGuard();
     const hostOf = (guard: ReadGuard) => (root: string) =>
-      createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, undefined, guard);
+      createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, { guard });
     const node = live({ gpus: [hopper(0), hopper(1)] }, hostOf(shared));
     const entered = noted(shared);
     await byLibrary(node).collect();
     expect(entered).toContain('nvmlDeviceGetMemoryInfo_v2');
-    expect(shared.underRead()).toBeUndefined();
+    expect(shared.current()).toBeUndefined();
 
     const successor = new ReadGuard([`${node.root}/sys/bus/pci/devices/0000:3c:00.0`]);
     const other = family.createProbe(hostOf(successor)(node.root), probeOptions(family, { source: 'nvml', 'nvml-library': node.library }));

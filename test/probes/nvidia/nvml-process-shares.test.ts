@@ -11,13 +11,13 @@ const using = (shares: readonly string[], processes = ['C 11 1048576', 'C 12 104
 });
 
 const gpuShares = ({ reports }: Collection): Record<number, number | undefined> =>
-  Object.fromEntries((reports[0]?.processes ?? []).map(({ pid, utilization }) => [pid, utilization?.gpu]));
+  Object.fromEntries((reports[0]?.read?.processes ?? []).map(({ pid, utilization }) => [pid, utilization?.gpu]));
 
 describe('what a GPU spent on its processes', () => {
   it('is the mean of the samples of each, by engine, and zero for those without', async () => {
     const { at } = started(using(['11 100 40 10 0 6 2 0', '11 200 60 30 0 0 0 0', '99 200 5 0 0 0 0 0']));
     const { reports } = await at(0);
-    expect(reports[0]?.processes).toEqual([
+    expect(reports[0]?.read?.processes).toEqual([
       { pid: 11, memoryUsedBytes: 1_048_576, utilization: { gpu: 0.5, memory: 0.2, encoder: 0, decoder: 0.03, jpeg: 0.01, ofa: 0 } },
       { pid: 12, memoryUsedBytes: 1_048_576, utilization: { gpu: 0, memory: 0, encoder: 0, decoder: 0, jpeg: 0, ofa: 0 } },
     ]);
@@ -43,7 +43,7 @@ describe('what a GPU spent on its processes', () => {
   it('comes by the older function where the driver has no other, for four engines', async () => {
     const { at } = started(using(['11 100 40 10 5 6 7 8'], undefined, ['fail.nvmlDeviceGetProcessesUtilizationInfo = 13']));
     const { reports } = await at(0);
-    expect(reports[0]?.processes?.map(({ utilization }) => utilization)).toEqual([
+    expect(reports[0]?.read?.processes?.map(({ utilization }) => utilization)).toEqual([
       { gpu: 0.4, memory: 0.1, encoder: 0.05, decoder: 0.06 },
       { gpu: 0, memory: 0, encoder: 0, decoder: 0 },
     ]);
@@ -57,7 +57,7 @@ describe('what a GPU spent on its processes', () => {
   it.each([3, 4, 999])('is absent when the driver answers %i, and the processes stay', async (code) => {
     const { at } = started(using(['11 100 40 0 0 0 0 0'], undefined, [`fail.nvmlDeviceGetProcessesUtilizationInfo = ${code}`]));
     const { reports, problems } = await at(0);
-    expect(reports[0]?.processes).toEqual([
+    expect(reports[0]?.read?.processes).toEqual([
       { pid: 11, memoryUsedBytes: 1_048_576 },
       { pid: 12, memoryUsedBytes: 1_048_576 },
     ]);

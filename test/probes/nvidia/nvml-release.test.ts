@@ -38,8 +38,8 @@ const mapped = (): readonly (string | undefined)[] => [
 const idsOf = ({ reports }: Collection): string[] => reports.map(({ device }) => device.id);
 const temperatures = ({ reports }: Collection): unknown[] =>
   reports.flatMap(
-    ({ readings }) =>
-      readings.find(({ metric, labels }) => metric === 'device_temperature_celsius' && labels?.sensor === 'gpu')?.value ?? [],
+    ({ read }) =>
+      read?.readings.find(({ metric, labels }) => metric === 'device_temperature_celsius' && labels?.sensor === 'gpu')?.value ?? [],
   );
 const codesOf = ({ problems }: Collection): string[] => problems.map(({ code }) => code);
 
@@ -53,7 +53,7 @@ describe('while the file of the release is there', () => {
     writeFileSync(release, '');
     for (let n = 0; n < 2; n += 1) {
       const told = await probe.collect();
-      expect([temperatures(told), codesOf(told), told.complete]).toEqual([[], ['driver-released'], false]);
+      expect([temperatures(told), codesOf(told), told.listing]).toEqual([[], ['driver-released'], 'partial']);
       expect(mapped()).toEqual([]);
     }
   });
@@ -70,7 +70,7 @@ describe('while the file of the release is there', () => {
     rmSync(release);
     const after = await probe.collect();
     expect(idsOf(after)).toEqual(idsOf(before));
-    expect(after.complete ?? true).toBe(true);
+    expect(after.listing).toBe('complete');
     expect(mapped()).toHaveLength(1);
     expect(mapped()).not.toEqual([first]);
   });

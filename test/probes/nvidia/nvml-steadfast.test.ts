@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import { toldOf } from '../../support/told.ts';
 import type { LiveNode } from './scripted-machine.ts';
 import { hopper, MIB, type ScriptedGpu } from './scripted-script.ts';
 import { startedNode } from './started.ts';
@@ -9,8 +10,11 @@ import { startedNode } from './started.ts';
 const withLines = (gpu: ScriptedGpu, ...lines: string[]): ScriptedGpu => ({ ...gpu, lines });
 const idsOf = ({ reports }: Collection): string[] => reports.map(({ device }) => device.id.slice(-2));
 const codesOf = ({ problems }: Collection): string[] => problems.map(({ code }) => code);
-const holding = ({ findings }: DeviceReport): string[] => findings.filter(({ status }) => status === true).map(({ type }) => type);
-const isWhole = ({ complete }: Collection): boolean => complete !== false;
+const holding = (report: DeviceReport): string[] =>
+  toldOf(report)
+    .findings.filter(({ status }) => status === true)
+    .map(({ type }) => type);
+const isWhole = ({ listing }: Collection): boolean => listing === 'complete';
 
 /** The first GPU, and one in three instances. */
 const split = (more: Readonly<Record<string, string | number>> = {}): ScriptedGpu => ({

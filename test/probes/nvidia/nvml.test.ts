@@ -232,7 +232,7 @@ describe('errors and repairs', () => {
     await probe.collect();
     node.write({ gpus: [{ ...hopper(0, { banks_none: 1 }), lines: ['xid = 1 63'] }] });
     const banks = ({ reports }: Collection): unknown =>
-      reports[0]?.readings.find(({ metric, labels }) => metric === 'device_nvidia_row_remap_banks' && labels?.availability === 'none')
+      reports[0]?.read?.readings.find(({ metric, labels }) => metric === 'device_nvidia_row_remap_banks' && labels?.availability === 'none')
         ?.value;
     expect(banks(await probe.collect())).toBe(1);
     await probe.close?.();
@@ -312,11 +312,11 @@ describe('an instance', () => {
     node.write({ gpus: [{ ...split(), processes: ['C 4712 1048576 7 0'] }] });
     const instance = (collection: Collection): DeviceReport | undefined =>
       collection.reports.find(({ device }) => device.attributes?.gpuInstance === '7');
-    expect(instance(await probe.collect())?.processes?.map(({ pid }) => pid)).toEqual([4712]);
+    expect(instance(await probe.collect())?.read?.processes?.map(({ pid }) => pid)).toEqual([4712]);
     node.write({ gpus: [{ ...split(), lines: ['lost_after = 0'] }] });
     const lost = instance(await probe.collect());
-    expect(lost?.findings.find(({ type }) => type === 'GpuLost')?.status).toBe(true);
-    expect(lost?.readings.filter(({ metric }) => metric === 'device_memory_used_bytes')).toEqual([]);
+    expect(lost?.read?.findings.find(({ type }) => type === 'GpuLost')?.status).toBe(true);
+    expect(lost?.read?.readings.filter(({ metric }) => metric === 'device_memory_used_bytes')).toEqual([]);
     await probe.close?.();
   });
 });

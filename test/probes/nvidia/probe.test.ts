@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Assembler } from '../../../src/agent/assemble.ts';
 import type { Collection } from '../../../src/model/collection.ts';
+import { Readings } from '../../../src/model/readings.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
-import { familyState, podResources } from '../../support/snapshots.ts';
+import { familyState, lookAt, podResources } from '../../support/snapshots.ts';
 import { documentText, emptyMachine, findingIn, gpuText, type Machine, machineOf, nested, reportOf, UUIDS, valueIn } from './machines.ts';
 
 const machines: Machine[] = [];
@@ -39,10 +40,8 @@ function assembler(): (collection: Collection, nowMs: number) => Snapshot {
   const made = new Assembler(settings, () => new Map());
   return (collection, nowMs) => {
     const state = { ...familyState('nvidia'), problems: collection.problems };
-    return made.assemble(
-      { families: [{ state, latest: { collection, readAtMs: nowMs } }], podResources: podResources([]), checkpoint: [] },
-      nowMs,
-    );
+    const families = [{ state, latest: lookAt(collection, nowMs) }];
+    return made.assemble({ families, podResources: podResources([]), checkpoint: [] }, { nowMs, monotonicMs: nowMs });
   };
 }
 
@@ -69,7 +68,7 @@ describe('an nvidia-smi that hangs', () => {
     );
     const collection = await machine.collect();
     expect(codesOf(collection)).toEqual(['smi-timeout']);
-    expect(collection.complete).toBe(false);
+    expect(collection.listing).toBe('partial');
     const { devices } = remember(collection, 10_000);
     expect(devices.map(({ device, missingSinceMs }) => [device.id, missingSinceMs])).toEqual([
       [FIRST, undefined],
@@ -96,7 +95,7 @@ describe('an nvidia-smi that prints too much', () => {
     machine.smi(`cat '${machine.root}/bin/document.xml'; exec yes`);
     const collection = await machine.collect();
     expect(codesOf(collection)).toEqual(['smi-too-large']);
-    expect([collection.reports, collection.complete]).toEqual([[], false]);
+    expect([collection.reports, collection.listing]).toEqual([[], 'partial']);
   });
 });
 
@@ -106,7 +105,7 @@ describe('an nvidia-smi that is replaced', () => {
     machine.show(TWO);
     await machine.collect();
     rmSync(join(machine.root, 'bin/nvidia-smi'));
-    expect(await machine.collect()).toMatchObject({ reports: [], complete: false, problems: [{ code: 'smi-not-found' }] });
+    expect(await machine.collect()).toMatchObject({ reports: [], listing: 'partial', problems: [{ code: 'smi-not-found' }] });
     machine.show(documentText(gpuText({ temperature: '77 C' })));
     expect(valueIn(reportOf(await machine.collect(), FIRST), 'device_temperature_celsius')).toBe(77);
   });
@@ -131,15 +130,18 @@ describe('a driver that is of no use', () => {
     for (let read = 0; read < 2; read += 1) {
       const collection = await machine.collect();
       expect(codesOf(collection)).toEqual([code]);
-      expect(collection.complete).toBe(false);
+      expect(collection.listing).toBe('partial');
       for (const id of [FIRST, SECOND]) {
-        const report = reportOf(collection, id);
-        expect(report.readings).toHaveLength(0);
-        expect(report.findings).toEqual([{ type: 'DriverUnusable', status: true, reason, message: text }]);
+        const report = collection.reports.find(({ device }) => device.id === id);
+        expect(report).not.toHaveProperty('read');
+        expect(report?.aside).toEqual({
+          readings: Readings.NONE,
+          findings: [{ type: 'DriverUnusable', status: true, reason, message: text }],
+        });
       }
     }
     machine.show(TWO);
-    expect(findingIn(reportOf(await machine.collect(), FIRST), 'DriverUnusable')).toBeUndefined();
+    expect(findingIn(reportOf(await machine.collect(), FIRST), 'DriverUnusable')).toMatchObject({ status: false });
   });
 
   it.each(['Failed to initialize NVML: Unknown Error', 'Failed to initialize NVML: Insufficient Permissions'])(
@@ -149,14 +151,14 @@ describe('a driver that is of no use', () => {
       machine.show(TWO);
       await machine.collect();
       machine.smi(`echo "${text}"; exit 255`);
-      expect(await machine.collect()).toMatchObject({ reports: [], complete: false });
+      expect(await machine.collect()).toMatchObject({ reports: [], listing: 'partial' });
     },
   );
 
   it('without any GPU seen before is a problem alone', async () => {
     const machine = withHardware();
     machine.smi('echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18');
-    expect(await machine.collect()).toMatchObject({ reports: [], complete: false, problems: [{ code: 'driver-library-mismatch' }] });
+    expect(await machine.collect()).toMatchObject({ reports: [], listing: 'partial', problems: [{ code: 'driver-library-mismatch' }] });
   });
 });
 
@@ -198,7 +200,7 @@ describe('a GPU that is no longer shown', () => {
     );
     for (let read = 0; read < 3; read += 1) {
       const collection = await machine.collect();
-      expect(collection.complete ?? true).toBe(true);
+      expect(collection.listing).toBe('complete');
       expect(findingIn(reportOf(collection, SECOND), 'GpuLost')).toMatchObject({ status: true, reason: 'GpuIsLost' });
       expect(findingIn(reportOf(collection, FIRST), 'GpuLost')).toMatchObject({ status: false });
       expect(collection.problems).toMatchObject([{ code: 'gpu-unreadable', device: SECOND }]);
@@ -217,7 +219,7 @@ describe('a GPU that is no longer shown', () => {
     );
     for (let read = 0; read < 2; read += 1) {
       const collection = await machine.collect();
-      expect(collection.complete).toBe(false);
+      expect(collection.listing).toBe('partial');
       expect(collection.reports.map(({ device }) => device.id)).toEqual([FIRST]);
       expect(collection.problems).toMatchObject([{ code: 'no-permission' }]);
     }
@@ -232,7 +234,7 @@ describe('a GPU that is no longer shown', () => {
     );
     const collection = await machine.collect();
     expect(codesOf(collection)).toEqual(['gpu-unreadable']);
-    expect(collection.complete).toBe(false);
+    expect(collection.listing).toBe('partial');
     expect(idsOf(collection)).toEqual([SECOND]);
     expect(findingIn(reportOf(collection, SECOND), 'GpuLost')).toMatchObject({ status: true });
   });
@@ -263,7 +265,7 @@ describe('MIG instances', () => {
       '<mig_device><index>1</index><gpu_instance_id>N/A</gpu_instance_id><compute_instance_id>N/A</compute_instance_id></mig_device>';
     machine.show(documentText(split(0).replace('</mig_devices>', `${nameless}</mig_devices>`)), listing);
     const collection = await machine.collect();
-    expect([idsOf(collection), collection.problems, collection.complete ?? true]).toEqual([[FIRST, 'MIG-1'], [], true]);
+    expect([idsOf(collection), collection.problems, collection.listing]).toEqual([[FIRST, 'MIG-1'], [], 'complete']);
   });
 
   it('are asked for by no second command where there are none', async () => {
@@ -379,7 +381,7 @@ describe('a machine without NVIDIA hardware', () => {
   ])('and with %s is in order', async (_, script) => {
     const machine = keep(emptyMachine());
     if (script !== undefined) machine.smi(script);
-    expect(await machine.collect()).toEqual({ reports: [], problems: [] });
+    expect(await machine.collect()).toEqual({ reports: [], problems: [], listing: 'absent' });
   });
 
   it('is one with a loaded driver no more', async () => {

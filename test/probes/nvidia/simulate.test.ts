@@ -4,6 +4,7 @@ import type { Reading } from '../../../src/model/metric.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { resolve } from '../../../src/probes/nvidia/resolve.ts';
 import { simulate } from '../../../src/probes/nvidia/simulate.ts';
+import { toldOf } from '../../support/told.ts';
 import { findingIn, type Machine, placeHardware, reportOf, valueIn } from './machines.ts';
 
 const scenario = { gpus: 4, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 10_000 };
@@ -29,7 +30,7 @@ describe('the simulated node', () => {
   ])('of %d GPUs is read as %d GPUs and %d instances, each under the ids of its resources', async (gpus, whole, split) => {
     const collection = await collectSimulated({ gpus });
     expect(collection.problems).toEqual([]);
-    expect(collection.complete ?? true).toBe(true);
+    expect(collection.listing).toBe('complete');
     const kinds = collection.reports.map(({ device }) => device.kind);
     expect([kinds.filter((kind) => kind === 'gpu').length, kinds.filter((kind) => kind === 'mig').length]).toEqual([whole, split]);
     const devices = collection.reports.map(({ device }) => device);
@@ -71,7 +72,7 @@ describe('the simulated node', () => {
     const nameOf = ({ metric, labels }: Reading): string => `${metric}${JSON.stringify(labels ?? {})}`;
     for (let elapsedMs = 0; elapsedMs <= 400_000; elapsedMs += 25_000) {
       const { reports } = await collectSimulated({ gpus: 2, elapsedMs });
-      for (const { device, readings } of reports) {
+      for (const { device, readings } of reports.map(toldOf)) {
         for (const reading of readings.filter(({ metric }) => counters.has(metric))) {
           const name = `${device.id} ${nameOf(reading)}`;
           expect(reading.value, name).toBeGreaterThanOrEqual(before.get(name) ?? 0);

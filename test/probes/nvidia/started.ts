@@ -17,6 +17,9 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) node.remove();
 });
 
+/** By the wall clock. */
+const START_MS = Date.parse('2030-01-01T00:00:00Z');
+
 interface Started {
   readonly node: LiveNode;
   /** A read of it at a time. */
@@ -28,7 +31,7 @@ export const started = (gpu: ScriptedGpu, options: Readonly<Record<string, strin
 
 export function startedNode(machine: ScriptedNode, options: Readonly<Record<string, string>> = {}): Started {
   let nowMs = 0;
-  const clock: Clock = { ...systemClock, monotonic: () => nowMs };
+  const clock: Clock = { ...systemClock, now: () => START_MS + nowMs, monotonic: () => nowMs };
   const node = liveNode(machine, (root) =>
     createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
   );

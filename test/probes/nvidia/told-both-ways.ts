@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
+import { Readings } from '../../../src/model/readings.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
@@ -58,16 +59,18 @@ export function byCommand(node: LiveNode, machine: ScriptedNode): Probe {
 }
 
 /** Without order, and without what only one of the two can tell unless both are the library. */
-export function comparable({ reports, problems, complete }: Collection, isCompared: (reading: Reading) => boolean = isShared): object {
+export function comparable({ reports, problems, listing }: Collection, isCompared: (reading: Reading) => boolean = isShared): object {
   const text = (value: unknown): string => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
   return {
-    complete: complete ?? true,
+    listing,
     problems,
     reports: reports.map((report) => ({
       device: report.device,
-      readings: report.readings.filter(isCompared).map(text).sort(),
-      findings: report.findings.map(text).sort(),
-      processes: report.processes ?? [],
+      readings: (report.read?.readings ?? Readings.NONE).filter(isCompared).map(text).sort(),
+      findings: report.read?.findings.map(text).sort(),
+      asideReadings: report.aside?.readings.map(text).sort(),
+      aside: report.aside?.findings.map(text).sort(),
+      processes: report.read?.processes ?? [],
     })),
   };
 }
@@ -78,6 +81,7 @@ const PAST = new Set(['Xid', 'GpuFallenOffBus']);
 export const withoutPast = (collection: Collection): Collection => ({
   ...collection,
   reports: collection.reports.map(
-    (report): DeviceReport => ({ ...report, findings: report.findings.filter(({ type }) => !PAST.has(type)) }),
+    ({ aside, ...report }): DeviceReport =>
+      aside === undefined ? report : { ...report, aside: { ...aside, findings: aside.findings.filter(({ type }) => !PAST.has(type)) } },
   ),
 });

@@ -54,8 +54,9 @@ class Log {
     return T0 + this.#seq * 1_000;
   }
 
-  report(devices: readonly Device[] = eight, nowMs = this.nowMs): ReadonlyMap<string, XidReport> {
-    return xidReports(this.memory, devices, nowMs);
+  /** What lines say. What their absence says is told where the log is `isReadable`. */
+  report(devices: readonly Device[] = eight, nowMs = this.nowMs, isReadable = false): ReadonlyMap<string, XidReport> {
+    return xidReports(this.memory, devices, nowMs, isReadable);
   }
 
   /** `device: Type/instance severity remedy` of what holds. */
@@ -73,6 +74,41 @@ function words({ type, instance: part, severity, remedy }: Finding): string {
 const xid = (index: number, text: string, part = ''): string => `NVRM: Xid (PCI:0000:0${index}:00${part}): ${text}`;
 const to = (index: number, from: number, action: number): string =>
   xid(index, `154, GPU recovery action changed from 0x${from} (x) to 0x${action} (y)`);
+
+describe('a log without a line on a device', () => {
+  const told = (log: Log, isReadable: boolean, devices = eight): readonly (readonly [string, unknown])[] =>
+    [...log.report(devices, log.nowMs, isReadable)].flatMap(([id, { findings }]) =>
+      findings
+        .filter(({ instance: part }) => part === undefined)
+        .map(({ type, status }) => [`${id.replace(GPU, '')}: ${type}`, status] as const),
+    );
+
+  it('says that no error was reported lately, where it can be read', () => {
+    expect(told(new Log(), true)).toEqual(eight.map((_, index) => [`${index}: XidPassing`, false]));
+    expect(told(new Log(), false)).toEqual([]);
+  });
+
+  it('says nothing of an error that is passing, beside others that are over', () => {
+    const log = new Log().add(xid(1, '13, pid=1, name=a, text'));
+    const findings = log.report(eight, log.nowMs, true).get(`${GPU}1`)?.findings ?? [];
+    expect(findings.map(({ type, instance: part, status }) => [type, part, status])).toEqual([
+      ['XidPassing', '13', true],
+      ['XidPassing', undefined, false],
+    ]);
+  });
+
+  it('says nothing of what lasts, and of switches only since the driver was loaded', () => {
+    const log = new Log().add(
+      xid(1, '79, GPU has fallen off the bus.'),
+      'nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 x',
+    );
+    const before = told(log, true);
+    expect(before).not.toContainEqual(['1: Xid', false]);
+    expect(before.map(([name]) => name)).not.toContain('0: NvSwitchFault');
+    log.add('NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.65.06');
+    expect(told(log, true)).toContainEqual(['0: NvSwitchFault', false]);
+  });
+});
 
 describe('a fault', () => {
   it('of one GPU leaves its seven neighbours alone', () => {

@@ -12,6 +12,7 @@ import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
 import { xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
 import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
 import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
+import { readAt } from '../../health/one-device.ts';
 
 const BOOT_MS = Date.parse('2026-01-01T00:00:00Z');
 const devices: readonly Device[] = [0, 1].map((index) => ({
@@ -47,12 +48,10 @@ class Agent {
   states(): readonly string[] {
     this.#reader.poll();
     const { nowMs } = this.#time;
-    const reports = xidReports(this.memory, devices, nowMs);
+    const reports = xidReports(this.memory, devices, nowMs, true);
     const judged = devices.map((device) => ({
-      key: `nvidia/${device.id}`,
-      report: { device, findings: reports.get(device.id)?.findings ?? [] },
-      readAtMs: nowMs,
-      holders: [],
+      ...readAt(device, nowMs),
+      aside: { findings: reports.get(device.id)?.findings ?? [], atMs: nowMs },
     }));
     const { verdicts } = this.engine.judge({ devices: judged, monotonicMs: nowMs }, nowMs);
     this.engine.announce();

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { Host } from '../../src/host/host.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { Probe } from '../../src/probes/family.ts';
+import { RandomProbe } from '../support/random-collections.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
-import { RandomProbe } from './random-collections.ts';
 
 /** How one read ends. `hangs`: in the kernel, until somebody writes. */
 export type Way = 'at once' | 'later' | 'throws' | 'hangs';
@@ -45,7 +45,7 @@ class ScriptedProbe implements Probe {
 
   collect(): Collection | Promise<Collection> {
     const { way, collection } = this.#script.next();
-    if (way === 'hangs') readFileSync(this.#fifo);
+    if (way === 'hangs') readFileSync(this.#fifo, 'utf8');
     if (way === 'throws') throw new Error('as scripted');
     return way === 'later' ? new Promise((resolve) => setImmediate(resolve, collection)) : collection;
   }

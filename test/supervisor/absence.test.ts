@@ -1,16 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { Absence } from '../../src/agent/absence.ts';
 import type { Clock } from '../../src/host/clock.ts';
 import type { Collection } from '../../src/model/collection.ts';
+import { Absence } from '../../src/supervisor/absence.ts';
+import { device, listed, report } from '../support/snapshots.ts';
 
-const NOTHING: Collection = { reports: [], problems: [] };
-const SOMETHING = { reports: [{ device: { family: 'fpga', id: 'x' }, readings: [], findings: [] }], problems: [] } as unknown as Collection;
+const NOTHING = listed([]);
+const SOMETHING = listed([report({ device: device({ id: 'x' }) })]);
 
-function start(): { readonly absence: Absence; readonly wait: (ms: number) => void; readonly appear: (what: string) => void } {
+function start(isKnown = false): {
+  readonly absence: Absence;
+  readonly wait: (ms: number) => void;
+  readonly appear: (what: string) => void;
+} {
   let nowMs = 1_000;
   let there = '';
   const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => () => {} };
-  return { absence: new Absence(clock, () => there), wait: (ms) => (nowMs += ms), appear: (what) => (there += what) };
+  return { absence: new Absence(clock, () => there, isKnown), wait: (ms) => (nowMs += ms), appear: (what) => (there += what) };
 }
 
 function run(absence: Absence, collection: Collection): boolean {
@@ -73,9 +78,17 @@ describe('a family', () => {
     expect(thrice(absence, NOTHING)).toEqual([false, false, false]);
   });
 
+  it('that had devices before the agent was started never rests', () => {
+    expect(thrice(start(true).absence, NOTHING)).toEqual([false, false, false]);
+  });
+
+  it.each(['complete', 'absent'] as const)('rests where a look that is %s finds nothing', (listing) => {
+    expect(thrice(start().absence, listed([], { listing }))).toEqual([false, false, true]);
+  });
+
   it.each<[string, Collection]>([
-    ['could not read everything', { reports: [], problems: [], complete: false }],
-    ['has a problem', { reports: [], problems: [{ code: 'command-failed', message: 'x' }] }],
+    ['could not read everything', listed([], { listing: 'partial' })],
+    ['has a problem', listed([], { problems: [{ code: 'command-failed', message: 'x' }] })],
   ])('that %s does not rest, and begins to count anew', (_, collection) => {
     const { absence } = start();
     expect(thrice(absence, collection)).toEqual([false, false, false]);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Surroundings } from '../../src/agent/surroundings.ts';
+import { Surroundings } from '../../src/supervisor/surroundings.ts';
 
 let root: string;
 let nowMs = 0;

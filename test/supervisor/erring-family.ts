@@ -11,7 +11,7 @@ function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
       const way = sys.text('way');
       if (way === 'ends') process.exit(0);
       if (way === 'never') return new Promise(() => {});
-      return { reports: [{ device, readings: Readings.NONE, findings: [] }], problems: [] };
+      return { reports: [{ device, read: { readings: Readings.NONE, findings: [] } }], problems: [], listing: 'complete' };
     },
   };
 }

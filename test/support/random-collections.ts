@@ -1,8 +1,8 @@
-import type { Collection, DeviceReport } from '../../src/model/collection.ts';
+import type { Collection, DeviceRead, DeviceReport, Listing, SideReport } from '../../src/model/collection.ts';
 import type { Finding } from '../../src/model/health.ts';
 import type { SeriesId, Value } from '../../src/model/metric.ts';
 import { Readings } from '../../src/model/readings.ts';
-import type { Choose } from '../support/seeded.ts';
+import type { Choose } from './seeded.ts';
 
 /**
  * What a probe could tell, one read after the other: most of it as before, now as the same objects, now made anew. Devices come, go and
@@ -17,7 +17,7 @@ export class RandomProbe {
   constructor(pick: Choose, family = 'toy') {
     this.#pick = pick;
     this.#family = family;
-    this.#now = { reports: [this.#report()], problems: [] };
+    this.#now = { reports: [this.#report()], problems: [], listing: 'complete' };
   }
 
   collect(): Collection {
@@ -44,33 +44,43 @@ export class RandomProbe {
   }
 
   #rest(kind: number): Collection {
-    const { reports, problems, complete, source } = this.#now;
+    const { reports, problems, listing } = this.#now;
     if (kind === 4) return { ...this.#now, problems: problems.length > 0 ? [] : [{ code: 'x', message: `${this.#pick(2)}` }] };
-    if (kind === 5)
-      return { reports, problems, ...(source === undefined ? {} : { source }), ...(complete !== false && { complete: false }) };
-    return { reports, problems, ...(complete === undefined ? {} : { complete }), ...(this.#pick(2) > 0 && { source: `${this.#pick(2)}` }) };
+    if (kind === 5) return { ...this.#now, listing: (['complete', 'partial', 'absent'] as const)[this.#pick(3)] as Listing };
+    return { reports, problems, listing, ...(this.#pick(2) > 0 && { source: `${this.#pick(2)}` }) };
   }
 
   #other(report: DeviceReport, kind: number): DeviceReport {
-    const { device, readings, findings } = report;
-    const { series, values } = readings;
+    const { device, aside } = report;
+    const read = report.read ?? { readings: Readings.NONE, findings: [] };
     if (kind === 7) return { ...report, device: { ...device, [this.#pick(2) === 0 ? 'firmware' : 'driver']: `${this.#pick(3)}` } };
-    if (kind === 8) return { ...report, findings: [...findings.slice(1), this.#finding()] };
-    if (kind === 9) return { ...report, processes: [{ pid: this.#pick(3), memoryUsedBytes: this.#pick(3) }] };
-    if (kind === 10) return { device, readings, findings };
-    if (kind === 11) return { ...report, readings: this.#readings(series.length) };
-    if (kind === 12) return { ...report, readings: this.#readings(this.#pick(6)) };
-    if (kind === 13) return { ...report, readings: new Readings(series, values.slice()) };
-    if (kind === 14)
-      return {
-        ...report,
-        readings: new Readings(
-          series.map((one) => ({ ...one })),
-          values,
-        ),
-      };
+    if (kind === 8) return { device, ...(aside === undefined ? {} : { aside }) };
+    if (kind === 9) return { ...report, aside: this.#aside() };
+    if (kind === 10) return { device, ...(report.read === undefined ? {} : { read }) };
+    return { ...report, read: this.#otherRead(read, kind) };
+  }
+
+  #otherRead(read: DeviceRead, kind: number): DeviceRead {
+    const { readings, findings } = read;
+    const { series, values } = readings;
+    if (kind === 11) return { ...read, findings: [...findings.slice(1), this.#finding()] };
+    if (kind === 12) return { ...read, processes: [{ pid: this.#pick(3), memoryUsedBytes: this.#pick(3) }] };
+    if (kind === 13) return { readings, findings };
+    if (kind === 14) return { ...read, readings: this.#readings(series.length) };
+    if (kind === 15) return { ...read, readings: this.#readings(this.#pick(6)) };
+    if (kind === 16) return { ...read, readings: new Readings(series, values.slice()) };
+    if (kind === 17) {
+      const anew = series.map(({ metric, labels }) => ({ metric, ...(labels === undefined ? {} : { labels: { ...labels } }) }));
+      return { ...read, readings: new Readings(anew, values) };
+    }
     const moved = values.map((value) => (this.#pick(2) === 0 ? value : this.#value()));
-    return { ...report, readings: new Readings(series, moved), ...(kind === 15 && { findings: [this.#finding()] }) };
+    return { ...read, readings: new Readings(series, moved), ...(kind === 18 && { findings: [this.#finding()] }) };
+  }
+
+  #aside(): SideReport {
+    const status = this.#pick(2) === 0;
+    const finding: Finding = { type: 'Xid', instance: `${this.#pick(2)}`, reason: 'Logged', message: `${this.#pick(3)}`, status };
+    return { readings: this.#readings(this.#pick(3)), findings: this.#pick(3) === 0 ? [] : [finding] };
   }
 
   #report(): DeviceReport {
@@ -78,8 +88,7 @@ export class RandomProbe {
     const id = `d${this.#pick(3) === 0 ? this.#pick(this.#names + 1) : this.#names++}`;
     return {
       device: { family: this.#family, id, kind: 'toy', aliases: [] },
-      readings: this.#readings(this.#pick(6)),
-      findings: [this.#finding()],
+      read: { readings: this.#readings(this.#pick(6)), findings: [this.#finding()] },
     };
   }
 
@@ -119,10 +128,17 @@ export class RandomProbe {
 }
 
 /** Equal, with no object in common. */
-export function copied({ reports, ...rest }: Collection): Collection {
-  const plain = structuredClone({ ...rest, reports });
-  return { ...plain, reports: plain.reports.map((report) => ({ ...report, readings: asReadings(report.readings) })) };
+export function copied(collection: Collection): Collection {
+  const plain = structuredClone(collection);
+  return { ...plain, reports: plain.reports.map(withReadings) };
 }
 
 /** What is left of readings between threads is their members. */
-export const asReadings = ({ series, values }: Pick<Readings, 'series' | 'values'>): Readings => new Readings(series, values);
+function withReadings({ device, read, aside }: DeviceReport): DeviceReport {
+  const made = ({ series, values }: Pick<Readings, 'series' | 'values'>): Readings => new Readings(series, values);
+  return {
+    device,
+    ...(read === undefined ? {} : { read: { ...read, readings: made(read.readings) } }),
+    ...(aside === undefined ? {} : { aside: { ...aside, readings: made(aside.readings) } }),
+  };
+}

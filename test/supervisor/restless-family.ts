@@ -2,7 +2,7 @@ import type { Probe } from '../../src/probes/family.ts';
 
 /** Finds nothing, and ends with an error when it is told to close. */
 const probe: Probe = {
-  collect: () => ({ reports: [], problems: [] }),
+  collect: () => ({ reports: [], problems: [], listing: 'complete' }),
   close: () => {
     throw new Error('cannot close');
   },

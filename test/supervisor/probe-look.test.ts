@@ -1,0 +1,61 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/host/clock.ts';
+import { createHost, type Host } from '../../src/host/host.ts';
+import type { Collection } from '../../src/model/collection.ts';
+import { lookOf } from '../../src/supervisor/probe-look.ts';
+import { device, listed, report } from '../support/snapshots.ts';
+
+let root: string;
+let host: Host;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-look-'));
+  host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock);
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const look = (collection: Collection, meanwhile: () => void = () => {}): Promise<Collection> =>
+  lookOf(
+    {
+      collect: () => {
+        meanwhile();
+        return Promise.resolve(collection);
+      },
+    },
+    host,
+  );
+
+describe('a look of a probe', () => {
+  it.each(['class/net', 'bus/pci'])('that found no trace of its family counts where there is a sysfs: %s', async (path) => {
+    mkdirSync(join(root, 'sys', path), { recursive: true });
+    const nothing = listed([], { listing: 'absent' });
+    expect(await look(nothing)).toBe(nothing);
+  });
+
+  it('that found no trace of its family says nothing without a sysfs', async () => {
+    const blind = {
+      listing: 'partial',
+      problems: [{ code: 'sysfs-unusable', message: `${root}/sys is missing, empty or cannot be listed` }],
+    };
+    expect(await look(listed([], { listing: 'absent' }))).toEqual({ reports: [], ...blind });
+    mkdirSync(join(root, 'sys'));
+    expect(await look(listed([], { listing: 'absent' }))).toEqual({ reports: [], ...blind });
+  });
+
+  it('that found devices is what it is', async () => {
+    const found = listed([report({ device: device({ id: 'a' }) })]);
+    expect(await look(found)).toBe(found);
+  });
+
+  it.each(['sys', 'proc', 'dev'] as const)('that ran out of descriptors below /%s is not whole', async (tree) => {
+    const found = listed([report({ device: device({ id: 'a' }) })], { problems: [{ code: 'x', message: 'y' }] });
+    const short = await look(found, () => {
+      host[tree].shortages += 1;
+    });
+    expect(short).toMatchObject({ reports: [{ device: { id: 'a' } }], listing: 'partial' });
+    expect(short.problems.map(({ code }) => code)).toEqual(['x', 'descriptors-exhausted']);
+    expect((await look(found)).listing, 'it is over').toBe('complete');
+  });
+});
