@@ -7,7 +7,11 @@ import type { SeriesPage } from './series-page.ts';
 
 /** How the probes are doing, one set per family. */
 export const probeMetrics = {
-  success: metric('gauge', 'device_agent_probe_success', '1 if the latest run of the probe read its hardware, 0 if it could not.'),
+  success: metric(
+    'gauge',
+    'device_agent_probe_success',
+    '1 if the latest run of the probe read at least one device or found that there is none, 0 if it could read nothing.',
+  ),
   lastSuccess: metric(
     'gauge',
     'device_agent_probe_last_success_timestamp_seconds',
@@ -20,7 +24,7 @@ export const probeMetrics = {
     'How long the runs of the probe took that came to an end; those given up are counted elsewhere.',
   ),
   runs: metric('counter', 'device_agent_probe_runs_total', 'Runs of the probe.'),
-  failures: metric('counter', 'device_agent_probe_failures_total', 'Runs of the probe that could not read the hardware.'),
+  failures: metric('counter', 'device_agent_probe_failures_total', 'Runs of the probe that could read nothing.'),
   abandoned: metric(
     'counter',
     'device_agent_probe_abandoned_runs_total',

@@ -64,8 +64,9 @@ export class Supply {
   }
 
   /**
-   * False until the hardware was looked at once: a list sent before that would take every device out of service, and pods that the
-   * kubelet admits anew would be rejected for good.
+   * False until something is known of each family that is selected: a look at it ended, or devices are remembered from before a
+   * restart. A list sent before that would take every device out of service, and the kubelet would reject the pods that it admits
+   * anew for good.
    */
   isReady(): boolean {
     if (this.resource.paths !== undefined) return true;
@@ -73,7 +74,8 @@ export class Supply {
     if (snapshot === undefined) return false;
     const named = selectorsOf(this.resource.select).map(({ family }) => family);
     const relevant = snapshot.families.filter(({ family }) => named.includes(undefined) || named.includes(family));
-    return relevant.every(({ succeeded, abandoned, hung }) => succeeded !== undefined || abandoned > 0 || hung);
+    const remembered = new Set(snapshot.devices.map(({ device }) => device.family));
+    return relevant.every(({ family, ...run }) => remembered.has(family) || run.succeeded !== undefined || run.abandoned > 0 || run.hung);
   }
 
   offers(): readonly Offer[] {
