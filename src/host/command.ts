@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { LONGEST_TIMER_MS } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import { type ChildRegistry, noChildRegistry } from './host.ts';
 import { errnoName } from './tree.ts';
 
@@ -12,6 +12,8 @@ export interface CommandLimits {
   readonly maxOutputBytes?: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly children?: ChildRegistry;
+  /** By which the deadline passes. Default: the system's. */
+  readonly clock?: Clock;
 }
 
 /** Why a command gave no usable end. Closed set. */
@@ -43,7 +45,7 @@ const REAP_MS = 500;
  * the deadline the group gets SIGTERM, then SIGKILL, and a grandchild that keeps a pipe open is not waited for.
  */
 export function runCommand(file: string, args: readonly string[], limits: CommandLimits): Promise<CommandResult> {
-  const { deadlineMs, killAfterMs = 500, maxOutputBytes = 16 * 1_024 * 1_024, children = noChildRegistry } = limits;
+  const { deadlineMs, killAfterMs = 500, maxOutputBytes = 16 * 1_024 * 1_024, children = noChildRegistry, clock = systemClock } = limits;
   return new Promise((resolve) => {
     let child: ChildProcess;
     try {
@@ -55,15 +57,15 @@ export function runCommand(file: string, args: readonly string[], limits: Comman
     const { pid } = child;
     const output = { stdout: [] as Buffer[], stderr: [] as Buffer[], bytes: { stdout: 0, stderr: 0 } };
     let failure: CommandFailure | undefined;
-    const timers = new Set<NodeJS.Timeout>();
+    const timers = new Set<() => void>();
     const later = (ms: number, run: () => void): void => {
-      timers.add(setTimeout(run, Math.min(ms, LONGEST_TIMER_MS)));
+      timers.add(clock.after(ms, run));
     };
     let settled = false;
     const settle = (end: Pick<CommandResult, 'exitCode' | 'signal' | 'stillRunning'>): void => {
       if (settled) return;
       settled = true;
-      for (const timer of timers) clearTimeout(timer);
+      for (const cancel of timers) cancel();
       // What is left of the group outlived the program: nobody waits for it any more.
       signalGroup(pid, 'SIGKILL');
       child.stdout?.destroy();

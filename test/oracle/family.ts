@@ -71,8 +71,6 @@ export interface Blinding {
   readonly paceMs?: number;
   /** Something hangs: others may be unread until the agent has found its way around it. */
   readonly hangs?: true;
-  /** Real time that each refresh takes: such histories are rarer. */
-  readonly isSlow?: true;
 }
 
 export interface Counter {

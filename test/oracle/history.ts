@@ -47,12 +47,7 @@ function anyAction(family: OracleFamily, choose: Choose, device: number, hasKube
   if (hasKubelet && choose(5) < 2) return anyUse(choose, device);
   const kind = choose(100);
   if (kind < 40) return { kind: 'fault', fault: choose(family.faults.length), device };
-  if (kind < 80) {
-    const blinding = choose(family.blindings.length);
-    // Real commands that hang take real time.
-    if (family.blindings[blinding]?.isSlow !== true || choose(4) === 0) return { kind: 'blinding', blinding, device };
-    return { kind: 'blinding', blinding: choose(family.blindings.length), device };
-  }
+  if (kind < 80) return { kind: 'blinding', blinding: choose(family.blindings.length), device };
   if (kind < 91) return { kind: 'kill', downMs: choose(3) === 0 ? choose(200) * 1_000 : choose(5) * 1_000 };
   if (kind < 94) return { kind: 'crash' };
   if (kind < 98) return { kind: 'descriptors' };
@@ -166,7 +161,9 @@ class Life {
         break;
       case 'pod':
         this.#togglePod(action.device);
-        break;
+        // The kubelet's checkpoint changed, so the agent asks before it reads its devices again.
+        await this.#node.ask();
+        return await this.#tick(1);
       case 'traffic':
         this.#move(action.device, action.by);
         break;

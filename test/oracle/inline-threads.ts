@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { Clock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
 import { deviceDirectory, ReadGuard, type Step } from '../../src/host/read-guard.ts';
@@ -38,6 +38,7 @@ export class InlineThreads {
   readonly #tree: OverlaidTree;
   readonly #threads = new Set<InlineThread>();
   readonly #runs = new Set<Promise<void>>();
+  readonly #commands = new Set<number>();
 
   constructor(tree: OverlaidTree, clock: Clock, families: readonly DeviceFamily[]) {
     this.#tree = tree;
@@ -48,7 +49,7 @@ export class InlineThreads {
         settings,
         care,
         listener,
-        { family, clock, tree, weather: this.weather, isolated: this.isolated },
+        { family, clock, tree, weather: this.weather, isolated: this.isolated, commands: this.#commands },
         (run) => {
           this.#runs.add(run);
           void run.finally(() => this.#runs.delete(run));
@@ -62,6 +63,17 @@ export class InlineThreads {
   /** Runs that are on their way and do not hang. */
   get running(): readonly Promise<void>[] {
     return [...this.#runs];
+  }
+
+  /** True while a command only sleeps: what waits for it waits until its deadline has passed. */
+  get isCommandAsleep(): boolean {
+    return [...this.#commands].some((pid) => {
+      try {
+        return /\(sleep\) S/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+      } catch {
+        return false;
+      }
+    });
   }
 
   /** Steps that hung and can go on since the tree changed do so. */
@@ -139,6 +151,8 @@ interface Surroundings {
   readonly tree: OverlaidTree;
   readonly weather: Weather;
   readonly isolated: InlineReads;
+  /** Process ids of the commands that run. */
+  readonly commands: Set<number>;
 }
 
 class InlineThread implements ProbeThread {
@@ -176,7 +190,11 @@ class InlineThread implements ProbeThread {
     });
     this.#guard = new ReadGuard(care.quarantined);
     this.#guard.foreign = { read: (path, limit) => this.#read(path, limit) };
-    this.#host = createHost(settings.roots, around.clock, { guard: this.#guard, known: care.known });
+    const children = {
+      started: (pid: number) => void around.commands.add(pid),
+      ended: (pid: number) => void around.commands.delete(pid),
+    };
+    this.#host = createHost(settings.roots, around.clock, { guard: this.#guard, known: care.known, children });
     this.#probe = around.family.createProbe(this.#host, settings.options as never);
     this.#unwatch = this.#probe.watch?.(() => this.#listener.said({ type: 'wake' }));
   }

@@ -80,7 +80,11 @@ class FaultKnowledge {
     if (this.#soundFromMs !== undefined && nowMs - this.#soundFromMs < WRITTEN_MS) this.#soundFromMs = undefined;
     this.#trueFromMs = undefined;
     this.#falseFromMs = undefined;
-    // A log that is read anew tells of it again, and that it was over has to be seen again.
+    this.logIsReadAnew();
+  }
+
+  /** A log that is read anew tells of it again, and that it was over has to be seen again. */
+  logIsReadAnew(): void {
     if (this.fault.endShownBy !== undefined && this.wasEverPresent) this.isCleared = false;
   }
 }
@@ -278,6 +282,7 @@ export class Knowledge {
   /** To be called after each refresh that came to its end or could not. `failed`: the run came to nothing for a reason of its own. */
   looked(failed: boolean): void {
     const nowMs = this.#nowMs;
+    const isThreadReplaced = failed || [...this.blindings.values()].some(({ blinding }) => blinding.hangs);
     // Without descriptors nobody comes across a file that hangs.
     if (this.isWithoutDescriptors)
       for (const active of this.blindings.values()) if (active.blinding.paceMs !== undefined) active.fromMs = nowMs;
@@ -302,6 +307,7 @@ export class Knowledge {
       device.isBlind ||= this.#isUnreadForLong(device);
       if (device.isGone) device.wasMaybeSeenGone = true;
       for (const fault of device.faults) fault.look(failed ? 'hidden' : this.#sightOf(device.id, fault), nowMs);
+      if (isThreadReplaced) for (const fault of device.faults) fault.logIsReadAnew();
     }
     for (const holding of this.holdings) {
       const device = this.device(holding.device);

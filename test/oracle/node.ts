@@ -34,6 +34,9 @@ const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 /** Rounds of the event loop in which what was sent over a socket arrives. */
 const QUIET_ROUNDS = 3;
 
+/** So often, in real time, it is looked whether a command sleeps. Commands that do so hang. */
+const LOOK_MS = 2;
+
 /** State files are written through to the disk, which takes most of the time of a history elsewhere. */
 const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
@@ -124,15 +127,21 @@ export class OracleNode {
     await this.clock.advance(thenMs, () => this.settle());
   }
 
+  /** The agent asks the kubelet alone who holds what, outside of a refresh. */
+  async ask(): Promise<void> {
+    void this.#core?.poller.refresh();
+    await this.settle();
+  }
+
   /** Waits for everything that is under way and does not hang. */
   async settle(): Promise<void> {
     for (let round = 0; round < QUIET_ROUNDS; round += 1) {
       await new Promise((resolve) => setImmediate(resolve));
       const busy = [...this.threads.running, ...this.#pending];
-      if (busy.length > 0) {
-        await Promise.race([Promise.all(busy), new Promise((resolve) => setTimeout(resolve, 5_000))]);
-        round = -1;
-      }
+      if (busy.length === 0) continue;
+      if (this.threads.isCommandAsleep) break;
+      await Promise.race([Promise.all(busy), new Promise((resolve) => setTimeout(resolve, LOOK_MS))]);
+      round = -1;
     }
     await this.#health?.written();
   }

@@ -42,7 +42,11 @@ export class SmiSource {
   }
 
   async #run(args: readonly string[], deadlineMs: number): Promise<CommandResult> {
-    const result = await runCommand(this.#options['smi-path'], args, { deadlineMs, children: this.#host.children });
+    const result = await runCommand(this.#options['smi-path'], args, {
+      deadlineMs,
+      children: this.#host.children,
+      clock: this.#host.clock,
+    });
     if (result.stillRunning !== undefined) {
       this.#unreaped = result.stillRunning.then(() => {
         this.#unreaped = undefined;

@@ -92,7 +92,7 @@ const printing =
   (tree) => ({ [XML]: { kind: 'text', text: change(tree.text(XML)) } });
 
 const blindings: readonly Blinding[] = [
-  command('nvidia-smi hangs', 'exec sleep 1000', { isSlow: true }),
+  command('nvidia-smi hangs', 'exec sleep 1000'),
   command('nvidia-smi prints nothing', 'exit 0'),
   command('nvidia-smi fails', 'echo "Failed to initialize NVML: Unknown Error"; exit 255'),
   command('nvidia-smi prints garbage', 'echo "<nvidia_smi_log><gpu>"'),
@@ -162,7 +162,7 @@ const blindings: readonly Blinding[] = [
 
 export const oracle: OracleFamily = {
   family,
-  options: { 'smi-path': '{root}/bin/nvidia-smi', timeout: '150ms' },
+  options: { 'smi-path': '{root}/bin/nvidia-smi' },
   machine: () => ({ files, links }),
   devices: uuids.map((id) => ({ id, deviceId: id })),
   faults,
