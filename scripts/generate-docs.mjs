@@ -4,5 +4,5 @@ import { referencePages } from '../dist/cli/reference-pages.js';
 import { loadFamilies } from '../dist/config/sections.js';
 import { familyLoaders } from '../dist/probes/families.js';
 
-const pages = referencePages(await loadFamilies(familyLoaders));
+const pages = await referencePages(await loadFamilies(familyLoaders));
 for (const [path, text] of Object.entries(pages)) writeFileSync(new URL(`../${path}`, import.meta.url), text);

@@ -72,7 +72,7 @@ export async function collectOnce(settings: AgentSettings, parts: AgentParts): P
   await core.refresh();
   core.assemble();
   const snapshot = core.store.snapshot() as Snapshot;
-  const page = await exposition.devices();
+  const page = exposition.devices();
   const ended = await core.close();
   await health.close();
   return { snapshot, page, ended };

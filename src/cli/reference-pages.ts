@@ -11,7 +11,7 @@ import { supervisorProblems } from '../supervisor/problems.ts';
 import { policyReference } from './policy-text.ts';
 
 /** The pages below `docs/` that are written from declarations, by path. */
-export function referencePages(families: readonly DeviceFamily[]): Readonly<Record<string, string>> {
+export async function referencePages(families: readonly DeviceFamily[]): Promise<Readonly<Record<string, string>>> {
   const sorted = [...families].sort((a, b) => (a.name < b.name ? -1 : 1));
   const everyFamily: FamilyReference = {
     name: 'Every family',
@@ -21,7 +21,7 @@ export function referencePages(families: readonly DeviceFamily[]): Readonly<Reco
     problems: supervisorProblems,
   };
   return {
-    'docs/metrics.md': renderMetrics(sorted),
+    'docs/metrics.md': await renderMetrics(sorted),
     'docs/health.md': renderConditions([everyFamily, ...sorted], policyReference(defaultPolicy(sorted))),
     'docs/problems.md': renderProblems([everyFamily, ...sorted]),
     'docs/configuration.md': renderConfiguration(createRegistry(optionSections(sorted), structuredParts), stringify),

@@ -3,12 +3,9 @@ import type { MetricSpec } from '../model/metric.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { addKubelet, addRequests } from './kubelet-metrics.ts';
 import { known, labelText } from './labels.ts';
+import { DROP_REASONS, type FinishedPage, type Page } from './page.ts';
 import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
-import type { ProcessFiles } from './process-files.ts';
-import { addProcess } from './process-metrics.ts';
-import { DROP_REASONS, type DropReason } from './section.ts';
-import type { SeriesPage } from './series-page.ts';
 
 const AGENT = 'Agent.';
 const FACTS = 'systeminformation, at start and a few times a day.';
@@ -36,39 +33,27 @@ export const agentMetrics = {
   hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-const GROUP_LABELS = { device: labelText({ group: 'device' }), container: labelText({ group: 'container' }) };
-const REASON_LABELS = DROP_REASONS.map((reason) => [reason, labelText({ reason })] as const);
-
-/** What the page of devices and containers turned out to be. */
-export interface PageFacts {
-  readonly series: { readonly device: number; readonly container: number };
-  readonly dropped: ReadonlyMap<DropReason, number>;
-}
-
-/** Everything that may differ between two scrapes of the same snapshot. */
+/** What may differ between two scrapes of the same snapshot. `shown`: the snapshot that the page shows, and its part of the page. */
 export function addAgent(
-  page: SeriesPage,
+  page: Page,
   stats: AgentStats,
-  own: ProcessFiles,
-  shown: { snapshot: Snapshot; facts: PageFacts } | undefined,
+  shown: { readonly snapshot: Snapshot; readonly page: FinishedPage } | undefined,
 ): void {
   page.add(agentMetrics.build, labelText({ version: stats.version, revision: known(stats.revision), node_version: process.version }), 1);
   addHost(page, stats.host);
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
-  addProcess(page, own);
   if (shown === undefined) return;
-  const { snapshot, facts } = shown;
+  const { snapshot, page: hardware } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
   page.add(agentMetrics.snapshotAge, '', Math.max(0, stats.nowMs - snapshot.takenAtMs) / 1_000);
-  page.add(agentMetrics.series, GROUP_LABELS.device, facts.series.device);
-  page.add(agentMetrics.series, GROUP_LABELS.container, facts.series.container);
-  for (const [reason, label] of REASON_LABELS) page.add(agentMetrics.dropped, label, facts.dropped.get(reason) ?? 0);
+  for (const group of ['device', 'container'] as const) page.add(agentMetrics.series, labelText({ group }), hardware.count(`${group}_`));
+  for (const reason of DROP_REASONS) page.add(agentMetrics.dropped, labelText({ reason }), hardware.dropped.get(reason) ?? 0);
   addProbes(page, snapshot);
   addKubelet(page, snapshot.podResources, stats.nowMs);
 }
 
-function addHost(page: SeriesPage, host: AgentStats['host']): void {
+function addHost(page: Page, host: AgentStats['host']): void {
   if (host === undefined) return;
   const labels = labelText({
     manufacturer: known(host.manufacturer),

@@ -3,7 +3,7 @@ import type { MetricSpec } from '../model/metric.ts';
 import type { ExclusiveResources, MemoryBlock } from '../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
 import { joinLabels, known, type LabelText, labelText } from './labels.ts';
-import type { SeriesPage } from './series-page.ts';
+import type { Page } from './page.ts';
 
 const HOLDER = ['namespace', 'pod', 'container'] as const;
 const KUBELET = 'PodResources `List`';
@@ -57,7 +57,7 @@ export const containerMetrics = {
 
 type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => void;
 
-export function addContainers(page: SeriesPage, snapshot: Snapshot): void {
+export function addContainers(page: Page, snapshot: Snapshot): void {
   const add = adderOfFacts(page);
   const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
   for (const state of snapshot.allocations) addAllocation(add, state, ids);
@@ -71,7 +71,7 @@ export function holderLabels({ namespace, pod, container }: Pick<Allocation, 'na
 }
 
 /** Several allocations may state the same fact, as two parts of one DRA device in the same hands do: it is said once. */
-function adderOfFacts(page: SeriesPage): Add {
+function adderOfFacts(page: Page): Add {
   const said = new Set<string>();
   return (declared, labels, value) => {
     const series = `${declared.name}{${labels}`;

@@ -2,8 +2,8 @@ import type { Device } from '../model/device.ts';
 import { type ActiveCondition, HEALTH_STATES, type Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
-import { known, type LabelText, labelText } from './labels.ts';
-import type { SeriesPage } from './series-page.ts';
+import { joinLabels, known, type LabelText, labelText } from './labels.ts';
+import type { Page } from './page.ts';
 
 const CONDITION_LABELS = ['condition', 'part', 'reason', 'severity', 'remedy'];
 
@@ -56,41 +56,35 @@ export const deviceMetrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-const STATE_LABELS = HEALTH_STATES.map((state) => [state, labelText({ state })] as const);
-
-/** What the series of {@link addDevice} are made of, besides the labels. */
-export type DeviceStanding = Pick<DeviceState, 'missingSinceMs' | 'stale' | 'verdict'>;
-
-/** Series of one device that come from its identity, whose labels are given, and its verdict, not from its readings. */
-export function addDevice(page: SeriesPage, state: DeviceStanding, label: LabelText, identity: LabelText): void {
-  page.add(deviceMetrics.info, label, 1, identity);
-  if (state.missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
-  else if (!state.stale) page.add(deviceMetrics.present, label, 1);
-  addVerdict(page, state.verdict, label);
-}
-
-/** Apart from the others, since it differs each time. */
-export function addLastRead(page: SeriesPage, { readAtMs }: Pick<DeviceState, 'readAtMs'>, label: LabelText): void {
+/** Series of one device that come from its identity and its verdict, not from its readings. */
+export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, readAtMs }: DeviceState): void {
+  const label = labelText({ device: device.id });
+  page.add(deviceMetrics.info, joinLabels(label, identityLabels(device)), 1);
+  if (missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
+  else if (!stale) page.add(deviceMetrics.present, label, 1);
   page.add(deviceMetrics.lastRead, label, readAtMs / 1_000);
+  addVerdict(page, verdict, label);
 }
 
-function addVerdict(page: SeriesPage, verdict: Verdict, label: LabelText): void {
-  if (verdict.state !== 'unknown') page.add(deviceMetrics.healthy, label, verdict.state === 'unhealthy' ? 0 : 1);
-  for (const [state, own] of STATE_LABELS) page.add(deviceMetrics.health, label, state === verdict.state ? 1 : 0, own);
-  if (verdict.sinceMs > 0) page.add(deviceMetrics.healthSince, label, verdict.sinceMs / 1_000);
-  // From 0 on: of a counter that comes into being at 1 nobody can see that it grew.
-  const { transitions } = verdict;
-  if (transitions !== undefined)
-    for (const [state, own] of STATE_LABELS) page.add(deviceMetrics.transitions, label, transitions[state] ?? 0, own);
-  for (const condition of verdict.conditions) page.add(deviceMetrics.condition, label, 1, conditionLabels(condition));
-  for (const condition of verdict.ignored ?? []) page.add(deviceMetrics.ignored, label, 1, conditionLabels(condition));
+function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
+  const { state, sinceMs, transitions, conditions, ignored = [] } = verdict;
+  if (state !== 'unknown') page.add(deviceMetrics.healthy, label, state === 'unhealthy' ? 0 : 1);
+  if (sinceMs > 0) page.add(deviceMetrics.healthSince, label, sinceMs / 1_000);
+  for (const one of HEALTH_STATES) {
+    const labels = joinLabels(label, labelText({ state: one }));
+    page.add(deviceMetrics.health, labels, one === state ? 1 : 0);
+    // From 0 on: nobody can see that a counter grew which comes into being at 1.
+    if (transitions !== undefined) page.add(deviceMetrics.transitions, labels, transitions[one] ?? 0);
+  }
+  for (const condition of conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+  for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 
 function conditionLabels({ type, instance, reason, severity, remedy }: ActiveCondition): LabelText {
   return labelText({ condition: type, part: known(instance), reason, severity, remedy });
 }
 
-export function identityLabels(device: Device): LabelText {
+function identityLabels(device: Device): LabelText {
   return labelText({
     family: device.family,
     kind: device.kind,

@@ -1,10 +1,20 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { type Clock, systemClock } from '../host/clock.ts';
 import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { AgentPage } from './agent-page.ts';
-import { type HardwarePage, HardwarePages } from './hardware-pages.ts';
-import { createCatalogue, type FamilyMetrics } from './reading-metrics.ts';
-import { CONTENT_TYPES, type Format } from './render.ts';
+import { addAgent } from './agent-metrics.ts';
+import { addContainers, holderLabels } from './container-metrics.ts';
+import { addDevice } from './device-metrics.ts';
+import { joinLabels, labelText } from './labels.ts';
+import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page.ts';
+import { ProcessMetrics } from './process-metrics.ts';
+import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, metricsOfDevices } from './reading-metrics.ts';
+
+const compress = promisify(gzip);
+
+/** Scrapes within this time get the same page: several scrapers that come together cost one page. */
+const TOGETHER_MS = 1_000;
 
 export interface ExpositionSources {
   readonly families: readonly FamilyMetrics[];
@@ -13,54 +23,111 @@ export interface ExpositionSources {
   readonly clock?: Clock;
 }
 
-/** A page in parts, to be sent one after the other. */
-export interface PageParts {
-  /** Devices and containers in pieces: the same list for as long as the snapshot is the same. Empty before the first one. */
-  readonly kept: readonly Buffer[];
-  /** The agent itself, as it is now, and the end of the page: the same buffer for scrapes that come at the same time. */
-  readonly live: Buffer;
+/** One page in one format, as bytes. */
+export interface WrittenPage {
+  readonly plain: Buffer;
+  /** The same page compressed; made when it is first asked for. */
+  gzipped(): Promise<Buffer>;
 }
 
 /** The metrics page in all its forms. It reads the latest snapshot and touches no hardware. */
 export interface Exposition {
-  page(format: Format): Promise<PageParts>;
-  /** {@link PageParts.kept} alone, to have it written before it is asked for. */
-  kept(format: Format): readonly Buffer[];
+  page(format: Format): Promise<WrittenPage>;
   /** The whole page in Prometheus text format 0.0.4. */
   text(): Promise<string>;
   /** The whole page in OpenMetrics 1.0. */
   openMetrics(): Promise<string>;
-  /** The part of {@link Exposition.text} that is about devices and containers, to the letter. Empty before the first snapshot. */
-  devices(): Promise<string>;
+  /** The first part of {@link Exposition.text}: devices and containers. Empty before the first snapshot. */
+  devices(): string;
   readonly contentTypes: Readonly<Record<Format, string>>;
 }
 
-const NOTHING: readonly Buffer[] = [];
+/** Devices and containers of one snapshot, written at most once per format. */
+interface Hardware {
+  readonly snapshot: Snapshot;
+  readonly page: FinishedPage;
+  text(format: Format): string;
+}
+
+interface Latest {
+  readonly snapshot: Snapshot | undefined;
+  readonly atMs: number;
+  readonly page: Promise<WrittenPage>;
+}
 
 export function createExposition(sources: ExpositionSources): Exposition {
-  const pages = new HardwarePages(createCatalogue(sources.families));
-  const agent = new AgentPage(() => sources.agent(), sources.clock ?? systemClock);
-  let latest: HardwarePage | undefined;
+  const { clock = systemClock } = sources;
+  const catalogue = createCatalogue(sources.families);
+  const ofDevices = metricsOfDevices(catalogue);
+  const ofContainers = metricsOfContainers(catalogue);
+  const ownProcess = new ProcessMetrics();
+  const latest = new Map<Format, Latest>();
+  let written: Hardware | undefined;
 
-  const hardware = (): HardwarePage | undefined => {
-    const snapshot = sources.snapshot();
-    if (snapshot === undefined) return undefined;
-    if (latest?.snapshot !== snapshot) latest = pages.of(snapshot);
-    return latest;
+  const write = (snapshot: Snapshot): Hardware => {
+    const page = new Page();
+    for (const state of snapshot.devices) {
+      addDevice(page, state);
+      addReadings(page, ofDevices, labelText({ device: state.device.id }), state.readings);
+    }
+    addContainers(page, snapshot);
+    for (const one of snapshot.containerReadings) {
+      const labels = joinLabels(holderLabels(one), labelText({ resource: one.resource, device: one.device }));
+      addReadings(page, ofContainers, labels, one.readings);
+    }
+    const finished = page.finish();
+    const texts = new Map<Format, string>();
+    const text = (format: Format): string => {
+      const known = texts.get(format) ?? finished.text(format);
+      texts.set(format, known);
+      return known;
+    };
+    return { snapshot, page: finished, text };
   };
-  const kept = (format: Format): readonly Buffer[] => hardware()?.pieces(format) ?? NOTHING;
-  const page = async (format: Format): Promise<PageParts> => ({ kept: kept(format), live: await agent.after(hardware(), format) });
+
+  const hardware = (): Hardware | undefined => {
+    const snapshot = sources.snapshot();
+    if (snapshot !== undefined && written?.snapshot !== snapshot) written = write(snapshot);
+    return snapshot && written;
+  };
+
   const whole = async (format: Format): Promise<string> => {
-    const parts = await page(format);
-    return Buffer.concat([...parts.kept, parts.live]).toString();
+    const shown = hardware();
+    const page = new Page();
+    addAgent(page, sources.agent(), shown);
+    await ownProcess.addTo(page);
+    const parts = [shown?.text(format) ?? '', page.finish().text(format)].filter((part) => part !== '');
+    return format === 'text' ? parts.join('\n') : parts.join('') + END;
+  };
+
+  const asBytes = async (format: Format): Promise<WrittenPage> => {
+    const plain = Buffer.from(await whole(format));
+    let gzipped: Promise<Buffer> | undefined;
+    return {
+      plain,
+      gzipped() {
+        // Level 1 takes a third of the time of level 6 for 6 % more bytes.
+        gzipped ??= compress(plain, { level: 1 });
+        return gzipped;
+      },
+    };
   };
 
   return {
-    page,
-    kept,
+    page(format) {
+      const snapshot = sources.snapshot();
+      const atMs = clock.monotonic();
+      const known = latest.get(format);
+      if (known !== undefined && known.snapshot === snapshot && atMs - known.atMs < TOGETHER_MS) return known.page;
+      const page = asBytes(format);
+      latest.set(format, { snapshot, atMs, page });
+      // A page that failed is tried again by the next scrape.
+      page.catch(() => latest.delete(format));
+      return page;
+    },
     text: () => whole('text'),
     openMetrics: () => whole('openmetrics'),
-    devices: async () => Buffer.concat(kept('text')).toString(),
+    devices: () => hardware()?.text('text') ?? '',
     contentTypes: CONTENT_TYPES,
   };
 }

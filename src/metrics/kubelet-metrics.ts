@@ -2,9 +2,8 @@ import type { AgentStats } from '../model/agent-stats.ts';
 import type { AgentMetricSpec } from '../model/metric.ts';
 import { type Allocatable, POD_RESOURCES_REASONS, type PodResources } from '../model/pod-resources.ts';
 import { memoryByNode } from './container-metrics.ts';
-import { addHistogram, histogramSamples } from './histogram.ts';
 import { labelText } from './labels.ts';
-import type { SeriesPage } from './series-page.ts';
+import type { Page } from './page.ts';
 
 const AGENT = 'Agent.';
 const ALLOCATABLE =
@@ -61,15 +60,15 @@ export const kubeletMetrics = {
   ),
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 
-const durationSamples = histogramSamples(kubeletMetrics.duration);
 const REASON_LABELS = POD_RESOURCES_REASONS.map((reason) => [reason, labelText({ reason })] as const);
 
-export function addRequests(page: SeriesPage, stats: AgentStats): void {
+export function addRequests(page: Page, stats: AgentStats): void {
   for (const { method, code, count } of stats.podResourcesRequests) page.add(kubeletMetrics.requests, labelText({ method, code }), count);
-  for (const { method, durations } of stats.podResourcesDurations) addHistogram(page, durationSamples, labelText({ method }), durations);
+  for (const { method, durations } of stats.podResourcesDurations)
+    page.addHistogram(kubeletMetrics.duration, labelText({ method }), durations);
 }
 
-export function addKubelet(page: SeriesPage, podResources: PodResources, nowMs: number): void {
+export function addKubelet(page: Page, podResources: PodResources, nowMs: number): void {
   const { problem, answeredAtMs, held, allocatable } = podResources;
   if (problem !== undefined) page.add(kubeletMetrics.up, '', 0);
   else if (answeredAtMs !== undefined) page.add(kubeletMetrics.up, '', 1);
@@ -83,7 +82,7 @@ export function addKubelet(page: SeriesPage, podResources: PodResources, nowMs: 
   if (allocatable !== undefined) addAllocatable(page, allocatable);
 }
 
-function addAllocatable(page: SeriesPage, allocatable: Allocatable): void {
+function addAllocatable(page: Page, allocatable: Allocatable): void {
   const ids = new Map<string, Set<string>>();
   for (const { resource, deviceIds } of allocatable.devices) collect(ids, resource, deviceIds);
   for (const [resource, set] of ids) page.add(kubeletMetrics.devices, labelText({ resource }), set.size);

@@ -1,8 +1,7 @@
 import type { AgentMetricSpec } from '../model/metric.ts';
 import type { PluginResourceStats, PluginStats } from '../model/plugin-stats.ts';
-import { addHistogram, histogramSamples } from './histogram.ts';
 import { joinLabels, type LabelText, labelText } from './labels.ts';
-import type { SeriesPage } from './series-page.ts';
+import type { Page } from './page.ts';
 
 /** The device plugin, one set per resource that it serves. */
 export const pluginMetrics = {
@@ -30,13 +29,11 @@ export const pluginMetrics = {
   ),
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 
-const callSamples = histogramSamples(pluginMetrics.callDuration);
-
-export function addPlugin(page: SeriesPage, stats: PluginStats | undefined): void {
+export function addPlugin(page: Page, stats: PluginStats | undefined): void {
   for (const resource of stats?.resources ?? []) addResource(page, resource);
 }
 
-function addResource(page: SeriesPage, stats: PluginResourceStats): void {
+function addResource(page: Page, stats: PluginResourceStats): void {
   const label = labelText({ resource: stats.resource });
   page.add(pluginMetrics.registered, label, stats.registered ? 1 : 0);
   page.add(pluginMetrics.streams, label, stats.streams);
@@ -45,10 +42,11 @@ function addResource(page: SeriesPage, stats: PluginResourceStats): void {
   if (stats.lastUpdateMs !== undefined) page.add(pluginMetrics.lastUpdate, label, stats.lastUpdateMs / 1_000);
   addCounts(page, pluginMetrics.registrations, label, stats.registrations);
   addCounts(page, pluginMetrics.allocations, label, stats.allocations);
-  for (const { method, durations } of stats.calls) addHistogram(page, callSamples, joinLabels(label, labelText({ method })), durations);
+  for (const { method, durations } of stats.calls)
+    page.addHistogram(pluginMetrics.callDuration, joinLabels(label, labelText({ method })), durations);
 }
 
-function addCounts(page: SeriesPage, spec: AgentMetricSpec, label: LabelText, counts: Readonly<Record<string, number>>): void {
+function addCounts(page: Page, spec: AgentMetricSpec, label: LabelText, counts: Readonly<Record<string, number>>): void {
   for (const [result, count] of Object.entries(counts)) page.add(spec, joinLabels(label, labelText({ result })), count);
 }
 

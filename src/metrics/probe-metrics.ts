@@ -1,9 +1,8 @@
 import { HEALTH_STATES } from '../model/health.ts';
 import type { AgentMetricSpec } from '../model/metric.ts';
 import type { FamilyState, Snapshot } from '../model/snapshot.ts';
-import { addHistogram, histogramSamples } from './histogram.ts';
 import { joinLabels, type LabelText, labelText } from './labels.ts';
-import type { SeriesPage } from './series-page.ts';
+import type { Page } from './page.ts';
 
 /** How the probes are doing, one set per family. */
 export const probeMetrics = {
@@ -35,26 +34,25 @@ export const probeMetrics = {
   devices: metric('gauge', 'device_agent_devices', 'Devices by verdict; a missing device counts as missing only.', ['state']),
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 
-const runSamples = histogramSamples(probeMetrics.runDuration);
 const MISSING = 'missing';
 const STATE_LABELS = [...HEALTH_STATES, MISSING].map((state): readonly [string, LabelText] => [state, labelText({ state })]);
 
-export function addProbes(page: SeriesPage, snapshot: Snapshot): void {
+export function addProbes(page: Page, snapshot: Snapshot): void {
   const counts = countDevices(snapshot);
   for (const family of snapshot.families) {
     const label = labelText({ family: family.family });
     addRuns(page, family, label);
     for (const [code, count] of countCodes(family)) page.add(probeMetrics.problems, joinLabels(label, labelText({ code })), count);
     const own = counts.get(family.family);
-    for (const [state, stateLabel] of STATE_LABELS) page.add(probeMetrics.devices, label, own?.get(state) ?? 0, stateLabel);
+    for (const [state, stateLabel] of STATE_LABELS) page.add(probeMetrics.devices, joinLabels(label, stateLabel), own?.get(state) ?? 0);
   }
 }
 
-function addRuns(page: SeriesPage, family: FamilyState, label: LabelText): void {
+function addRuns(page: Page, family: FamilyState, label: LabelText): void {
   if (family.succeeded !== undefined) page.add(probeMetrics.success, label, family.succeeded ? 1 : 0);
   if (family.lastSuccessMs !== undefined) page.add(probeMetrics.lastSuccess, label, family.lastSuccessMs / 1_000);
   if (family.durationMs !== undefined) page.add(probeMetrics.duration, label, family.durationMs / 1_000);
-  if (family.durations !== undefined) addHistogram(page, runSamples, label, family.durations);
+  if (family.durations !== undefined) page.addHistogram(probeMetrics.runDuration, label, family.durations);
   page.add(probeMetrics.runs, label, family.runs);
   page.add(probeMetrics.failures, label, family.failures);
   page.add(probeMetrics.abandoned, label, family.abandoned);

@@ -9,7 +9,7 @@ import { deviceMetrics } from './device-metrics.ts';
 import { kubeletMetrics } from './kubelet-metrics.ts';
 import { pluginMetrics } from './plugin-metrics.ts';
 import { probeMetrics } from './probe-metrics.ts';
-import { processMetrics } from './process-metrics.ts';
+import { ProcessMetrics } from './process-metrics.ts';
 import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from './reading-metrics.ts';
 
 /** What the reference pages tell of a family, or of what all families have in common. */
@@ -20,7 +20,7 @@ export interface FamilyReference extends FamilyMetrics {
 }
 
 /** Reference page of all metrics. */
-export function renderMetrics(families: readonly FamilyReference[]): string {
+export async function renderMetrics(families: readonly FamilyReference[]): Promise<string> {
   const sharedNames = new Set<string>(Object.values(shared).map(({ name }) => name));
   const catalogue = createCatalogue(families);
   const used = [...catalogue.values()].filter(({ name }) => sharedNames.has(name)).sort(byName);
@@ -63,7 +63,7 @@ ${table(Object.values(kubeletMetrics))}
 ${table(Object.values(pluginMetrics))}
 ### Process
 
-${table(Object.values(processMetrics))}`;
+${table(await new ProcessMetrics().specs())}`;
 }
 
 /** Reference page of all conditions; `policy` is a section of its own in front of them. */

@@ -1,42 +1,45 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
-import type { Clock } from '../host/clock.ts';
+import { systemClock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
-import { isReading, sendError, sendFault, setCommonHeaders } from './answer.ts';
+import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
 import { createApi } from './api.ts';
-import type { Bound } from './bound.ts';
+import { limitAnswers } from './limit-answers.ts';
 import { createPages } from './pages.ts';
 import type { ServerParts } from './parts.ts';
-import type { VitalSigns } from './vital-signs.ts';
+import { scrapeHandler } from './scrape.ts';
 
-interface AppParts {
-  readonly signs: VitalSigns;
-  readonly bound: Bound;
-  readonly clock: Clock;
-}
-
-/** What people and programs ask besides the metrics page: the API and the pages. */
-export function createApp(parts: ServerParts, { signs, bound, clock }: AppParts): Express {
+/** Everything that the server answers. The order of the parts says which comes first: signs of life, metrics, API, pages. */
+export function createApp(parts: ServerParts, answerMs: number): Express {
+  const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use((_request, response, next) => {
-    setCommonHeaders(response);
-    next();
-  }, onlyReading);
+  app.use(commonHeaders, onlyReading);
+  // They are answered however many answers are under way.
+  app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
+  app.get(['/readyz', '/-/ready'], (request, response) =>
+    store.snapshot() === undefined
+      ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not there yet.\n', 503)
+      : sendText(request, response, TEXT_TYPE, 'ok\n'),
+  );
+  app.use(limitAnswers(options['max-requests'], answerMs));
+  const scrape = scrapeHandler(exposition);
+  // Compared as it is: in a configured path no character has a meaning of its own.
+  app.use((request, response, next) => (requestPath(request) === options['telemetry-path'] ? scrape(request, response, next) : next()));
   const remedyOf = (family: string, code: string): string | undefined =>
-    parts.families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
-  const sources = { snapshot: () => parts.store.snapshot(), remedyOf, now: () => clock.now(), version: parts.version, node: parts.node };
-  // As whoever spells them another way asks for them.
-  for (const [path, answer] of signs) app.get(path, answer);
-  app.use(async (request, response, next) => {
-    if (await bound(request, response)) next();
-  });
+    families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
+  const sources = { snapshot: () => store.snapshot(), remedyOf, now: () => clock.now(), version, node };
   app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
-  app.use(createPages({ ...sources, telemetryPath: parts.options['telemetry-path'] }));
+  app.use(createPages({ ...sources, telemetryPath: options['telemetry-path'] }));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
-  app.use(failure(parts.logger));
+  app.use(failure(logger));
   return app;
 }
+
+const commonHeaders: RequestHandler = (_request, response, next) => {
+  setCommonHeaders(response);
+  next();
+};
 
 const onlyReading: RequestHandler = (request, response, next) => {
   if (isReading(request)) return next();

@@ -1,19 +1,15 @@
 import type { Clock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
+import type { Exposition } from '../metrics/exposition.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { WebOptions } from './options.ts';
-import type { ScrapeSource } from './scrape.ts';
 
 /** What the server shows. It reads the latest snapshot and asks neither hardware nor kubelet. */
 export interface ServerParts {
-  readonly exposition: ScrapeSource;
-  readonly store: {
-    snapshot(): Snapshot | undefined;
-    /** Tells of new snapshots; returns the way to end that. Absent: no page is prepared before it is asked for. */
-    readonly subscribe?: (look: () => void) => () => void;
-  };
+  readonly exposition: Pick<Exposition, 'page' | 'contentTypes'>;
+  readonly store: { snapshot(): Snapshot | undefined };
   /** What the agent says of itself at `/api/v1/status`: plain data with stable names. */
   status(): object;
   /** Events younger than the one of this number, oldest first. Absent: `/api/v1/events` is empty. */

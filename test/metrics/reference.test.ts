@@ -6,7 +6,7 @@ import { renderConditions, renderMetrics, renderProblems, unitOf } from '../../s
 import { familyLoaders } from '../../src/probes/families.ts';
 import { families } from './sample.ts';
 
-const pages = referencePages(await loadFamilies(familyLoaders));
+const pages = await referencePages(await loadFamilies(familyLoaders));
 
 describe('reference pages', () => {
   it.each(Object.keys(pages))('%s is what the declarations say (else: npm run generate)', (path) => {
@@ -15,8 +15,8 @@ describe('reference pages', () => {
 
   const toys = families.map((family) => ({ summary: `All <${family.name}> devices.`, ...family }));
 
-  it('tell each metric with type, unit, labels, source and whether it has a twin', () => {
-    const page = renderMetrics(toys);
+  it('tell each metric with type, unit, labels, source and whether it has a twin', async () => {
+    const page = await renderMetrics(toys);
     expect(page).toContain('### `device_errors_total`\n\nErrors that the hardware counted, by kind. (counter, *twin*)');
     expect(page).toContain('| toy | `kind` | toy/errors |\n| wire | `port`, `kind` | wire/errors |');
     expect(page).toContain('(gauge, celsius, *twin*)');

@@ -71,11 +71,11 @@ export function bigExposition() {
   const asked = { count: 0 };
   const page = () => {
     asked.count += 1;
-    return Promise.resolve({ kept: [bigPage], live: Buffer.alloc(0) });
+    return Promise.resolve({ plain: bigPage, gzipped: () => Promise.resolve(bigPage) });
   };
   return {
     asked,
     bytes: bigPage.length,
-    exposition: { page, kept: () => [bigPage], contentTypes: { text: 'text/plain', openmetrics: '' } },
+    exposition: { page, contentTypes: { text: 'text/plain', openmetrics: '' } },
   };
 }
