@@ -10,15 +10,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { family } from '../dist/probes/infiniband/index.js';
-import { SimulatedDeviceManager } from '../dist/simulator/kubelet/device-manager.js';
-import { SimulatedKubelet } from '../dist/simulator/kubelet/kubelet.js';
-import { TreeWriter } from '../dist/simulator/tree-writer.js';
+import { DIST, dist } from './parts/dist.mjs';
 import { report, summary } from './parts/measure.mjs';
 import { startNotifyFloor } from './parts/notify-peer.mjs';
 
+const { family } = await dist('probes/infiniband/index.js');
+const { SimulatedDeviceManager } = await dist('simulator/kubelet/device-manager.js');
+const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
+const { TreeWriter } = await dist('simulator/tree-writer.js');
+
 const { values } = parseArgs({ options: { times: { type: 'string', default: '100' }, interval: { type: 'string', multiple: true } } });
-const MAIN = new URL('../dist/cli/main.js', import.meta.url).pathname;
+const MAIN = `${DIST}/cli/main.js`;
 const RESOURCE = 'example.com/hca';
 const DEVICE = 'mlx5_1';
 

@@ -1,106 +1,284 @@
-// What a hung probe costs the others: scrapes and refreshes of an agent on a sound node, and on one where a counter file of an HCA
-// and nvidia-smi never answer, in turns.
+// What a hang costs. Something stops answering while the agent runs, all at once: counter files of one to seven of eight HCAs, calls of
+// the driver's library for one and for seven of eight GPUs, nvidia-smi, a file of a hardware monitor of an FPGA. How long until all
+// others are read at each interval again, how often the family is read meanwhile, memory and threads of the agent and of the process that
+// reads for it, and how long until what hung is read again once it answers. The program ends with 1 when one of these goals is missed:
+// the others are read at each interval from two deadlines after the hang on, the memory stays, and all is back within a minute.
+// `--interval=10s --timeout=15s` are the agent's defaults; `--at-once` agents are measured at the same time.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, closeSync, constants, openSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { DIST, dist } from './parts/dist.mjs';
-import { quantile, report } from './parts/measure.mjs';
-import { startAgent } from './parts/serve.mjs';
+import { addDriver } from './parts/driver-library.mjs';
+import { hasCompiler, quantile, report, rssMiB, summary } from './parts/measure.mjs';
+import { makeNode } from './parts/node-tree.mjs';
+import { startServe } from './parts/serve.mjs';
+import { makeBundle } from './parts/shipped.mjs';
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '2' }, scrapes: { type: 'string', default: '600' } } });
-/** By then the hangs have been noticed. */
-const SETTLE_MS = 6_000;
-const { familyLoaders } = await dist('probes/families.js');
-const { TreeWriter } = await dist('simulator/tree-writer.js');
+const { values } = parseArgs({
+  options: {
+    interval: { type: 'string', default: '1s' },
+    timeout: { type: 'string', default: '2s' },
+    /** Seconds that it hangs, from two deadlines on. */
+    hold: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '3' },
+    'at-once': { type: 'string', default: '1' },
+    only: { type: 'string' },
+  },
+});
+const [INTERVAL_MS, TIMEOUT_MS] = [values.interval, values.timeout].map((text) => Number.parseFloat(text) * 1_000);
+const DEADLINES_MS = 2 * TIMEOUT_MS;
+const HOLD_MS = Number(values.hold) * 1_000;
+const POLL_MS = Math.min(250, INTERVAL_MS / 10);
+/** Two reads that lie farther apart are not at each interval. */
+const MOST_GAP_MS = INTERVAL_MS + Math.max(1_000, INTERVAL_MS / 2);
+const MOST_RECOVERY_MS = 60_000;
+/** Without pages of files, which Node's processes share: for the reader and a thread that is stuck, and for each call that hangs. */
+const MOST_MORE_MIB = { file: 48, call: 16 };
+const PATIENCE_MS = 120_000;
 
-async function makeNode(isHung) {
-  const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-hang-'));
-  const scenario = { gpus: 8, hcas: 8, vfs: 0, fpgas: 2, elapsedMs: 0 };
-  for (const load of Object.values(familyLoaders)) {
-    const hardware = (await load()).simulate?.(scenario);
-    if (hardware !== undefined) new TreeWriter(root).apply(hardware);
-  }
-  if (isHung) {
-    const counter = join(root, 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data');
-    unlinkSync(counter);
-    execFileSync('mkfifo', [counter]);
-    writeFileSync(join(root, 'bin/nvidia-smi'), '#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n');
-    chmodSync(join(root, 'bin/nvidia-smi'), 0o755);
-  }
-  return root;
-}
+const COUNTER = 'ports/1/counters/port_rcv_data';
+const CALL = 'nvmlDeviceGetUtilizationRates';
+const HCAS = 8;
+const GPUS = 8;
 
-function start(root) {
-  const flags = [
-    'serve',
-    '--web.listen-address=127.0.0.1:0',
-    '--log.format=json',
-    '--state.file=',
-    '--refresh.interval=1s',
-    '--refresh.timeout=2s',
-    `--path.sysfs=${root}/sys`,
-    `--path.procfs=${root}/proc`,
-    `--path.dev=${root}/dev`,
-    `--probe.nvidia.smi-path=${root}/bin/nvidia-smi`,
-    `--podresources.socket=${root}/none.sock`,
-    '--podresources.checkpoint=',
-  ];
-  return startAgent([`${DIST}/cli/main.js`, ...flags]);
-}
-
-const scrape = async (port) => {
-  const begun = performance.now();
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  return { ms: performance.now() - begun, text };
+const ofHcas = (count) => ({
+  name: `a counter file of ${count} of ${HCAS} HCAs`,
+  family: 'infiniband',
+  machine: { hcas: HCAS },
+  isHung: (device) => /^mlx5_(\d+)$/.exec(device)?.[1] < count,
+  hang: ({ root }) => hangFiles(Array.from({ length: count }, (_, n) => join(root, 'sys/class/infiniband', `mlx5_${n}`, COUNTER))),
+});
+const ofGpus = (count) => ({
+  name: `a library call for ${count} of ${GPUS} GPUs`,
+  family: 'nvidia',
+  machine: { hcas: HCAS, driverGpus: GPUS },
+  calls: count,
+  isHung: (device, { driver }) => driver.ids.indexOf(device) > -1 && driver.ids.indexOf(device) < count,
+  hang: ({ driver }) => driver.hang(CALL, count),
+});
+const ofSmi = {
+  name: 'nvidia-smi',
+  family: 'nvidia',
+  machine: { hcas: HCAS, gpus: GPUS },
+  isHung: (device) => /^(?:GPU|MIG)-/.test(device),
+  hang: ({ root }) => hangCommand(join(root, 'bin/nvidia-smi')),
 };
-const runs = (text, family) =>
-  Number(new RegExp(`^device_agent_probe_runs_total\\{family="${family}"\\} (\\d+)`, 'm').exec(text)?.[1] ?? 0);
+const ofMonitor = (make, address, monitor) => ({
+  name: `a file of a hardware monitor of 1 of 4 FPGAs, ${make}`,
+  family: 'fpga',
+  machine: { hcas: HCAS, fpgas: 4 },
+  // Else the sensors are read every 30 s, and nobody comes across the file before.
+  flags: ['--probe.fpga.sensor-interval=1s'],
+  isHung: (device) => device.startsWith(address),
+  hang: ({ root }) => hangFiles([join(root, 'sys/class/hwmon', monitor, 'temp1_input')]),
+});
+const CASES = [
+  ...[1, 2, 3, 4, 5, 6, 7].map(ofHcas),
+  ...(hasCompiler('calls of the library do not hang') ? [1, 7].map(ofGpus) : []),
+  ofSmi,
+  ofMonitor('DFL', '0010:21:00.0', 'hwmon101'),
+  ofMonitor('Alveo', '0010:22:00.1', 'hwmon301'),
+].filter(({ name }) => values.only === undefined || name.includes(values.only));
 
-async function measure(name, root) {
-  const { port, stop } = await start(root);
-  try {
-    await sleep(SETTLE_MS);
-    const before = await scrape(port);
-    const begun = performance.now();
-    const times = [];
-    for (let n = 0; n < Number(values.scrapes); n += 1) {
-      times.push((await scrape(port)).ms);
-      await sleep(10);
-    }
-    const seconds = (performance.now() - begun) / 1_000;
-    const after = await scrape(port);
-    const exitBegun = performance.now();
-    const status = await stop();
-    const exitMs = performance.now() - exitBegun;
-    const rate = (family) => ((runs(after.text, family) - runs(before.text, family)) / seconds).toFixed(2);
+const bundle = makeBundle();
+const missed = [];
+try {
+  const took = CASES.map(() => []);
+  const turns = CASES.flatMap((each, n) =>
+    Array.from({ length: Number(values.rounds) }, () => async () => took[n].push(await measure(each))),
+  );
+  const work = async () => {
+    for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) await turn();
+  };
+  await Promise.all(Array.from({ length: Number(values['at-once']) }, work));
+  report('hang', CASES.map(rowOf(took)), { interval: values.interval, timeout: values.timeout, holdMs: HOLD_MS, missed });
+} finally {
+  bundle.remove();
+}
+for (const text of missed) console.error(`missed: ${text}`);
+process.exitCode = missed.length === 0 ? 0 : 1;
+
+function rowOf(took) {
+  return ({ name }, n) => {
+    const all = (column) => took[n].map((figures) => figures[column]);
+    const text = (column, digits) => summary(all(column), digits).text;
     return {
-      node: name,
-      'scrape p50 ms': quantile(times, 0.5).toFixed(2),
-      'scrape p99 ms': quantile(times, 0.99).toFixed(2),
-      'fpga runs/s': rate('fpga'),
-      'infiniband runs/s': rate('infiniband'),
-      'nvidia runs/s': rate('nvidia'),
-      'HCAs read': new Set(after.text.match(/^device_received_bytes_total\{device="mlx5_\d+"/gm) ?? []).size,
-      'exit ms': exitMs.toFixed(0),
-      'exit status': status,
+      'what hangs': name,
+      'others read on after s': text('readOnS', 1),
+      'longest gap from two deadlines on, s': text('gapS', 1),
+      'runs of the family per minute': text('runsPerMinute', 1),
+      'scrape p99 ms': text('scrapeMs', 1),
+      'RSS before, MiB': text('beforeMiB', 0),
+      'RSS while it hangs, MiB': text('agentMiB', 0),
+      "the reader's, MiB": text('readerMiB', 0),
+      'of both more than before, not files, MiB': text('moreMiB', 0),
+      threads: text('threads', 0),
+      "the reader's threads": text('readerThreads', 0),
+      'read again after s': text('recoveryS', 1),
+      'RSS a while later, MiB': text('afterMiB', 0),
     };
+  };
+}
+
+async function measure(each) {
+  const { driverGpus, ...devices } = each.machine;
+  const node = await makeNode(devices);
+  if (driverGpus !== undefined) node.driver = await addDriver(node, driverGpus);
+  const kubelet = { podResourcesSocket: join(node.root, 'none.sock'), checkpoint: '' };
+  const flags = [`--refresh.timeout=${values.timeout}`, ...(each.flags ?? []), ...(node.driver?.flags ?? [])];
+  const agent = await startServe(node, kubelet, { interval: values.interval, flags, start: bundle.image });
+  const watch = watchReads(agent.port);
+  try {
+    return await measureHang(each, node, agent, watch);
   } finally {
-    await stop();
+    watch.stop();
+    await agent.stop();
+    node.remove();
   }
 }
 
-const rows = [];
-for (let round = 0; round < Number(values.rounds); round += 1) {
-  for (const isHung of [false, true]) {
-    const root = await makeNode(isHung);
-    try {
-      rows.push(await measure(isHung ? 'two hangs' : 'sound', root));
-    } finally {
-      rmSync(root, { recursive: true, force: true });
-    }
-  }
+async function measureHang(each, node, { pid }, watch) {
+  const { name, family, isHung, calls = 0 } = each;
+  // Everything is warm, and where in the interval it begins to hang is left to chance.
+  await until(() => watch.devices().length > 0 && watch.runs(family) >= 5, `${name}: nothing is read`);
+  await sleep(Math.random() * INTERVAL_MS);
+  const [hanging, others] = [true, false].map((is) => watch.devices().filter((device) => isHung(device, node) === is));
+  if (hanging.length === 0 || others.length === 0) throw new Error(`${name}: not all devices are there: ${watch.devices()}`);
+  const [beforeMiB, ownMiB] = [rssMiB(pid), anonymousMiB(pid)];
+  const release = each.hang(node);
+  const hungAtMs = Date.now();
+  await sleep(DEADLINES_MS);
+  const [steadyMs, runs] = [Date.now(), watch.runs(family)];
+  watch.forgetLatencies();
+  await sleep(HOLD_MS);
+  const heldMs = Date.now() - steadyMs;
+  const reader = readerOf(pid);
+  const figures = {
+    beforeMiB,
+    gapS: Math.max(...others.map((device) => longestGapMs(watch.reads(device), steadyMs))) / 1_000,
+    readOnS: Math.max(...others.map((device) => readOnMs(watch.reads(device), hungAtMs))) / 1_000,
+    runsPerMinute: ((watch.runs(family) - runs) * 60_000) / heldMs,
+    scrapeMs: quantile(watch.latencies(), 0.99),
+    agentMiB: rssMiB(pid),
+    readerMiB: reader === undefined ? 0 : rssMiB(reader),
+    moreMiB: anonymousMiB(pid) + (reader === undefined ? 0 : anonymousMiB(reader)) - ownMiB,
+    threads: threadsOf(pid),
+    readerThreads: reader === undefined ? 0 : threadsOf(reader),
+  };
+  const stillRead = hanging.filter((device) => watch.reads(device).at(-1) > steadyMs);
+  if (stillRead.length > 0) throw new Error(`${name}: ${stillRead} is read although it hangs`);
+  const releasedAtMs = Date.now();
+  release();
+  await until(() => hanging.every((device) => watch.reads(device).at(-1) > releasedAtMs), `${name}: does not come back`);
+  figures.recoveryS = Math.max(...hanging.map((device) => watch.reads(device).find((atMs) => atMs > releasedAtMs) - releasedAtMs)) / 1_000;
+  await sleep(DEADLINES_MS);
+  figures.afterMiB = rssMiB(pid);
+  judge(name, figures, calls);
+  return figures;
 }
-report('hang', rows);
+
+function judge(name, { gapS, moreMiB, recoveryS }, calls) {
+  const most = MOST_MORE_MIB.file + calls * MOST_MORE_MIB.call;
+  if (gapS * 1_000 > MOST_GAP_MS) missed.push(`${name}: others were not read for ${gapS.toFixed(1)} s after two deadlines`);
+  if (recoveryS * 1_000 > MOST_RECOVERY_MS) missed.push(`${name}: read again only after ${recoveryS.toFixed(1)} s`);
+  if (moreMiB > most) missed.push(`${name}: ${moreMiB.toFixed(0)} MiB more`);
+}
+
+/** From when on the reads of a device lie no farther apart than they should, from the hang on. */
+function readOnMs(reads, hungAtMs) {
+  const last = reads.findLastIndex((atMs, n) => n > 0 && atMs > hungAtMs && atMs - reads[n - 1] > MOST_GAP_MS);
+  const first = last < 0 ? reads.find((atMs) => atMs > hungAtMs) : reads[last];
+  return (first ?? Number.POSITIVE_INFINITY) - hungAtMs;
+}
+
+/** Of what lies between two reads, and between the last one and now, that which comes after a moment. */
+function longestGapMs(reads, fromMs) {
+  const after = [fromMs, ...reads.filter((atMs) => atMs > fromMs), Date.now()];
+  return Math.max(...after.slice(1).map((atMs, n) => atMs - after[n]));
+}
+
+/** Scrapes all the time, and remembers when each device was read. */
+function watchReads(port) {
+  const reads = new Map();
+  let [page, latencies, isStopped] = ['', [], false];
+  const scrape = async () => {
+    const begun = performance.now();
+    page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    latencies.push(performance.now() - begun);
+    for (const [, device, seconds] of page.matchAll(/^device_last_read_timestamp_seconds\{device="([^"]+)"\} (\S+)$/gm)) {
+      const known = reads.get(device) ?? reads.set(device, []).get(device);
+      const atMs = Math.round(Number(seconds) * 1_000);
+      if (known.at(-1) !== atMs) known.push(atMs);
+    }
+  };
+  const run = async () => {
+    while (!isStopped) {
+      await scrape().catch(() => {});
+      await sleep(POLL_MS);
+    }
+  };
+  void run();
+  return {
+    devices: () => [...reads.keys()],
+    reads: (device) => reads.get(device) ?? [],
+    runs: (family) => Number(new RegExp(`^device_agent_probe_runs_total\\{family="${family}"\\} (\\d+)$`, 'm').exec(page)?.[1] ?? 0),
+    latencies: () => latencies,
+    forgetLatencies() {
+      latencies = [];
+    },
+    stop() {
+      isStopped = true;
+    },
+  };
+}
+
+async function until(condition, otherwise) {
+  for (const ends = performance.now() + PATIENCE_MS; !condition(); await sleep(POLL_MS))
+    if (performance.now() > ends) throw new Error(otherwise);
+}
+
+/** Who opens one of the files waits. Gives the way to have them answer: a plain file is in each place before the waiting ends. */
+function hangFiles(paths) {
+  const before = paths.map((path) => readFileSync(path, 'utf8'));
+  const made = paths.map((path) => `${path}.fifo`);
+  execFileSync('mkfifo', made);
+  for (const [n, path] of paths.entries()) renameSync(made[n], path);
+  return () => {
+    for (const [n, path] of paths.entries()) {
+      // Whoever waits is let in, and reads nothing once the writer has gone.
+      const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+      writeFileSync(`${path}.new`, before[n]);
+      renameSync(`${path}.new`, path);
+      closeSync(writer);
+    }
+  };
+}
+
+/** A program that does not end when it is asked to. */
+function hangCommand(path) {
+  const before = readFileSync(path, 'utf8');
+  const put = (text) => {
+    writeFileSync(`${path}.new`, text);
+    chmodSync(`${path}.new`, 0o755);
+    renameSync(`${path}.new`, path);
+  };
+  put('#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n');
+  return () => put(before);
+}
+
+/** The process that reads files for the agent, if there is one. */
+function readerOf(pid) {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
+  );
+  return children.find((child) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('read-process'));
+}
+
+function anonymousMiB(pid) {
+  return Number(/^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
+}
+
+function threadsOf(pid) {
+  return readdirSync(`/proc/${pid}/task`).length;
+}

@@ -16,11 +16,12 @@ const DEVICES = 136;
 const collection = {
   reports: Array.from({ length: DEVICES }, (_, n) => ({
     device: { family: 'infiniband', id: `mlx5_${n}`, kind: 'vf', aliases: [`0000:18:${n}.0`], attributes: { vfIndex: String(n) } },
-    readings: Readings.NONE,
-    findings: [],
+    read: { readings: Readings.NONE, findings: [] },
   })),
   problems: [],
+  listing: 'complete',
 };
+const latest = { collection, startedMs: 0, readAtMs: 1, monotonicMs: 1 };
 const state = { family: 'infiniband', succeeded: true, problems: [], runs: 1, failures: 0, abandoned: 0, hung: false };
 const verdict = { state: 'healthy', sinceMs: 1, conditions: [] };
 const judge = (devices) => new Map(devices.map(({ key }) => [key, verdict]));
@@ -67,7 +68,7 @@ function measure(pods) {
 
 function join(assembler, attribution) {
   const podResources = { api: 'v1', held: new Set(), ...attribution };
-  return assembler.assemble({ families: [{ state, latest: { collection, readAtMs: 1 } }], podResources, checkpoint: [] }, 2);
+  return assembler.assemble({ families: [{ state, latest }], podResources, checkpoint: [] }, { nowMs: 2, monotonicMs: 2 });
 }
 
 function row(pods, bytes, took) {

@@ -29,7 +29,10 @@ const PROGRAMS = {
     quick: ['--interval=1', '--settle=3', '--seconds=5'],
   },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
-  hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--scrapes=50'] },
+  hang: {
+    question: 'what devices cost that do not answer, one to seven of eight: the others, memory, the way back',
+    quick: ['--rounds=1', '--hold=5', '--only=4 of 8 HCAs'],
+  },
 };
 
 const { values, positionals } = parseArgs({ options: { quick: { type: 'boolean', default: false } }, allowPositionals: true });

@@ -80,11 +80,11 @@ async function measureSize(size) {
   }
 }
 
-/** The page once all devices and their containers are on it. */
+/** The page once all devices and the counters of their containers are on it, which begin a look later. */
 async function settledPage({ port }, hcas) {
   for (let tries = 0; tries < 200; tries += 1) {
     const page = await fetchText({ host: '127.0.0.1', port, path: '/metrics' });
-    if ((page.match(/^container_device_healthy\{/gm) ?? []).length === hcas) return page;
+    if ((page.match(/^container_device_received_bytes_total\{/gm) ?? []).length === hcas) return page;
     await sleep(100);
   }
   throw new Error('the agent does not show all devices');

@@ -7,8 +7,8 @@ const mutants = JSON.parse(readFileSync(new URL('../test/oracle/mutants.json', i
 const [histories = '1000', ...names] = process.argv.slice(2);
 let missed = 0;
 for (const { name, family } of mutants.filter((one) => names.length === 0 || names.includes(one.name))) {
-  const env = { ...process.env, ORACLE_MUTANT: name, ORACLE_HISTORIES: histories, ORACLE_FAMILIES: family };
-  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--project', 'tests', 'test/oracle/oracle.test.ts'], {
+  const env = { ...process.env, ORACLE_MUTANT: name, ORACLE_HISTORIES: histories };
+  const { stdout, stderr } = spawnSync('npx', ['vitest', 'run', '--project', 'tests', `test/probes/${family}/oracle.test.ts`], {
     env,
     encoding: 'utf8',
   });

@@ -10,12 +10,14 @@ const PCI_FILES = { vendor: '0x10de', class: '0x030200', numa_node: '0', aer_dev
 
 /** Puts `count` GPUs on a node, none by default, and gives the flags by which an agent finds them through their driver's library. */
 export async function driverFlags(node, count) {
-  if (count === undefined) return [];
-  return ['--probe.nvidia.source=nvml', `--probe.nvidia.nvml-library=${await addDriverLibrary(node, count)}`];
+  return count === undefined ? [] : (await addDriver(node, count, ['frozen = 1'])).flags;
 }
 
-/** The PCI functions below the node's sysfs, and the library, whose path it gives back. */
-async function addDriverLibrary(node, count) {
+/**
+ * The PCI functions below the node's sysfs, and the library. Unless the script is frozen, a call of it can be made to hang for the first
+ * GPUs while an agent runs; `hang` gives the way to let it go on.
+ */
+export async function addDriver(node, count, lines = []) {
   const { hopper, scriptOf } = await scripted(node.root);
   const gpus = Array.from({ length: count }, (_, index) => ({ ...hopper(index), processes: [] }));
   for (const { values } of gpus) {
@@ -25,8 +27,16 @@ async function addDriverLibrary(node, count) {
   }
   const library = join(node.root, 'libnvidia-ml.so.1');
   execFileSync('cc', ['-O2', '-shared', '-fPIC', '-o', library, here('../../test/probes/nvidia/stub/nvml.c')]);
-  writeFileSync(`${library}.script`, scriptOf({ lines: ['frozen = 1', 'moves = 1'], gpus }));
-  return library;
+  const write = (machine) => writeFileSync(`${library}.script`, scriptOf({ lines: [...lines, 'moves = 1'], gpus: machine }));
+  write(gpus);
+  return {
+    flags: ['--probe.nvidia.source=nvml', `--probe.nvidia.nvml-library=${library}`],
+    ids: gpus.map(({ values }) => values.uuid),
+    hang(call, hanging) {
+      write(gpus.map((gpu, index) => (index < hanging ? { ...gpu, lines: [`hang.${call} = 1`] } : gpu)));
+      return () => writeFileSync(`${library}.script.released`, '');
+    },
+  };
 }
 
 /** The tests' machines, which are written in TypeScript. */

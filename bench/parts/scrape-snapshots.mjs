@@ -1,5 +1,5 @@
 // Snapshots for the scrape benchmark: one read of simulated HCAs by the real probe, joined by the real assembler with a pod for
-// each. `next()` is as after a refresh: the traffic counters have grown, and what did not change is the same object as before.
+// each. `next()` is as after a refresh: the traffic counters have grown, and the lists of series are the same objects as before.
 import { dist } from './dist.mjs';
 import { makeNode } from './node-tree.mjs';
 
@@ -7,8 +7,8 @@ const { family } = await dist('probes/infiniband/index.js');
 const { createHost } = await dist('host/host.js');
 const { systemClock } = await dist('host/clock.js');
 const { Assembler } = await dist('agent/assemble.js');
-const { CollectionDecoder, CollectionEncoder } = await dist('agent/collection-delta.js');
-const { SharedBoard } = await dist('agent/shared-board.js');
+const { CollectionDecoder, CollectionEncoder } = await dist('supervisor/collection-codec.js');
+const { defaultValues } = await dist('model/options.js');
 const { Readings } = await dist('model/readings.js');
 
 export const families = [family];
@@ -31,18 +31,22 @@ export async function createSnapshots(hcas) {
   );
   const podResources = { api: 'v1', allocations, held: new Set(), exclusive: [], answeredAtMs: Date.now() };
   const state = { family: family.name, succeeded: true, problems: [], runs: 1, failures: 0, abandoned: 0, hung: false };
-  const board = new SharedBoard();
-  const encoder = new CollectionEncoder(board);
-  const decoder = new CollectionDecoder(board);
-  return () => {
-    collection = { reports: collection.reports.map((one) => ({ ...one, readings: moved(one.readings) })), problems: [] };
-    const told = decoder.decode(encoder.encode(collection));
-    const nowMs = Date.now();
-    return assembler.assemble(
-      { families: [{ state, latest: { collection: told, readAtMs: nowMs } }], podResources, checkpoint: [] },
-      nowMs,
-    );
+  const encoder = new CollectionEncoder();
+  const decoder = new CollectionDecoder();
+  const next = () => {
+    const startedMs = systemClock.monotonic();
+    const reports = collection.reports.map(({ read, ...rest }) => ({ ...rest, read: { ...read, readings: moved(read.readings) } }));
+    collection = { ...collection, reports };
+    const now = { nowMs: systemClock.now(), monotonicMs: systemClock.monotonic() };
+    // A message between two threads is a copy.
+    const told = decoder.decode(structuredClone(encoder.encode(collection)));
+    const latest = { collection: told, startedMs, readAtMs: now.nowMs, monotonicMs: now.monotonicMs };
+    return assembler.assemble({ families: [{ state, latest }], podResources, checkpoint: [] }, now);
   };
+  // The counters of a container begin at a look that began after the container was seen.
+  next();
+  next();
+  return next;
 }
 
 function moved({ series, values }) {
@@ -58,8 +62,7 @@ async function readOnce(hcas) {
   const node = await makeNode({ hcas });
   try {
     const host = createHost(node.roots, systemClock);
-    const options = Object.fromEntries(Object.entries(family.options).map(([name, { default: value }]) => [name, value]));
-    const probe = family.createProbe(host, options);
+    const probe = family.createProbe(host, defaultValues(family.options));
     const collection = await probe.collect();
     await probe.close?.();
     return collection;

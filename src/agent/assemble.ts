@@ -110,10 +110,11 @@ export class Assembler {
 
   #judged(
     key: string,
-    { device, read, aside, isUnread, missingSinceMs, readBeforeMs }: KnownDevice,
+    { device, read, aside, isUnread, missingSinceMs, readBeforeMs, wasHung }: KnownDevice,
     holders: readonly Allocation[],
   ): JudgedDevice {
-    const isAwaited = read === undefined && readBeforeMs !== undefined;
+    // A device that hung gets no new time at each start: an agent that restarts often would call it healthy for ever.
+    const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
     return {
       key,
       device,

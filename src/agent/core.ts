@@ -1,4 +1,6 @@
 import type { Clock } from '../host/clock.ts';
+import { deviceDirectory } from '../host/read-guard.ts';
+import { Tree } from '../host/tree.ts';
 import { CheckpointReader } from '../kubelet/checkpoint.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
@@ -10,9 +12,11 @@ import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
 import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
+import { devicesIn } from '../supervisor/quarantine.ts';
 import { Surroundings } from '../supervisor/surroundings.ts';
 import { Assembler } from './assemble.ts';
 import type { HealthKeeper } from './health.ts';
+import type { RestoredDevice } from './known-devices.ts';
 import { ProblemLog } from './problem-log.ts';
 import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
@@ -101,7 +105,7 @@ export class AgentCore {
         missingRetentionMs: settings.device['missing-retention'],
       },
       health.judge,
-      known,
+      withHung(known, families, health, new Tree(settings.roots.sysfs)),
     );
     health.onDue(() => this.assemble());
     // What an earlier run knew holds until it is read again, and is served at once.
@@ -188,6 +192,21 @@ export class AgentCore {
     });
     this.#wakes.set(runner, cancel);
   }
+}
+
+/** Tells which of the remembered devices hung when the earlier run of the agent ended. */
+function withHung(
+  known: readonly RestoredDevice[],
+  families: readonly DeviceFamily[],
+  health: HealthKeeper,
+  sys: Tree,
+): readonly RestoredDevice[] {
+  const hung = families.flatMap(({ name }) => {
+    const directories = health.hung(name).map(({ path }) => deviceDirectory(path));
+    const devices = known.flatMap(({ device }) => (device.family === name ? [device] : []));
+    return devicesIn(directories, devices, sys);
+  });
+  return known.map((one) => (hung.includes(one.device) ? { ...one, wasHung: true } : one));
 }
 
 function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {

@@ -53,7 +53,17 @@ export class HealthKeeper {
       written: (error) =>
         changes.update(
           'state',
-          error === undefined ? [] : [{ key: path, message: 'the health state cannot be kept over a restart', fields: { path, error } }],
+          error === undefined
+            ? []
+            : [
+                {
+                  key: path,
+                  message: 'the health state cannot be kept over a restart',
+                  ended: 'the health state could not be kept over a restart; it is kept again',
+                  fields: { path },
+                  detail: error,
+                },
+              ],
         ),
     });
   }

@@ -25,6 +25,8 @@ export interface KnownDevice {
   readonly isUnread: boolean;
   /** Wall clock of the last read by an earlier run of the agent. */
   readonly readBeforeMs?: number;
+  /** A read of it hung when an earlier run of the agent ended. */
+  readonly wasHung?: true;
   /** Wall clock since when it is missing. */
   readonly missingSinceMs?: number;
   /** Monotonic clock of that moment, since the wall clock may be set. Before the start where an earlier run of the agent missed it. */
@@ -37,6 +39,8 @@ export interface RestoredDevice {
   readonly readAtMs: number;
   /** Present when it was missing at the end of that run. */
   readonly missingSinceMs?: number;
+  /** A read of it hung at the end of that run. */
+  readonly wasHung?: true;
 }
 
 export interface Moment {
@@ -50,9 +54,15 @@ export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string
   return new Map(
     devices
       .filter((one) => !isRenamed(one))
-      .map(({ device, readAtMs, missingSinceMs }): [string, KnownDevice] => [
+      .map(({ device, readAtMs, missingSinceMs, wasHung }): [string, KnownDevice] => [
         deviceKey(device),
-        { device, isUnread: true, readBeforeMs: readAtMs, ...(missingSinceMs === undefined ? {} : { missingSinceMs }) },
+        {
+          device,
+          isUnread: true,
+          readBeforeMs: readAtMs,
+          ...(wasHung === undefined ? {} : { wasHung }),
+          ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
+        },
       ]),
   );
 }
@@ -101,6 +111,7 @@ function told(before: KnownDevice | undefined, { device, read, aside }: DeviceRe
     ...(lastAside === undefined ? {} : { aside: lastAside }),
     isUnread: read === undefined || isBlind,
     ...(before?.readBeforeMs === undefined ? {} : { readBeforeMs: before.readBeforeMs }),
+    ...(before?.wasHung === undefined ? {} : { wasHung: before.wasHung }),
     ...(isMissing ? { missingSinceMs: before.missingSinceMs, missingFromMs: before.missingFromMs } : {}),
   } as KnownDevice;
 }

@@ -26,7 +26,16 @@ export class ProblemLog {
       'kubelet',
       kubelet === undefined
         ? []
-        : [{ key: kubelet.reason, message: 'the kubelet cannot be asked', fields: { reason: kubelet.reason, detail: kubelet.message } }],
+        : [
+            {
+              key: kubelet.reason,
+              message: 'the kubelet cannot be asked',
+              // Another reason may have taken its place: the line must not say that the kubelet answers.
+              ended: 'the kubelet could not be asked; this problem ended',
+              fields: { reason: kubelet.reason },
+              detail: kubelet.message,
+            },
+          ],
     );
     if (snapshot.allocations === this.#unambiguous) return;
     const troubles = snapshot.allocations.filter(({ unresolved }) => unresolved === 'ambiguous').map(ambiguous);
@@ -38,13 +47,10 @@ export class ProblemLog {
     return problems.map((problem) => ({
       key: `${problem.code} ${problem.device ?? ''} ${problem.message}`,
       message: 'a probe cannot read everything',
-      fields: {
-        family,
-        code: problem.code,
-        ...(problem.device === undefined ? {} : { device: problem.device }),
-        detail: problem.message,
-        remedy: this.#specs.get(family)?.get(problem.code)?.remedy,
-      },
+      ended: 'a probe could not read everything; this problem ended',
+      fields: { family, code: problem.code, ...(problem.device === undefined ? {} : { device: problem.device }) },
+      detail: problem.message,
+      remedy: this.#specs.get(family)?.get(problem.code)?.remedy,
     }));
   }
 }
@@ -54,6 +60,7 @@ function ambiguous({ allocation }: AllocationState): Trouble {
   return {
     key: `${resource} ${deviceId}`,
     message: 'two device families claim the same device id; the allocation is joined with neither',
+    ended: 'two device families claimed the same device id of an allocation; this problem ended',
     fields: { resource, deviceId, namespace, pod, container },
   };
 }

@@ -2,7 +2,7 @@ import { collectOnce } from '../agent/agent.ts';
 import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { nodeProblem } from '../health/node-problem.ts';
-import { type ActiveCondition, HEALTH_STATES, type HealthState } from '../model/health.ts';
+import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
 import { devicesView } from '../server/views.ts';
 import { askAgent } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -12,13 +12,34 @@ import { readVersion } from './version.ts';
 /** Where node-problem-detector cuts by default. */
 const LINE_BYTES = 80;
 
+/** One condition as the API tells it. */
+interface ToldCondition {
+  readonly type: string;
+  readonly instance?: string;
+  readonly severity: Severity;
+  readonly reason: string;
+  readonly message: string;
+  readonly remedy: Remedy;
+  readonly unverifiedSince?: string;
+  readonly recovering?: { readonly since: string; readonly until: string };
+}
+
+interface ToldPending extends ToldCondition {
+  readonly countsAt: string;
+}
+
 /** One device as the API tells it. */
 interface TellingDevice {
   readonly family: string;
   readonly id: string;
   readonly aliases: readonly string[];
   readonly uuid?: string;
-  readonly health: { readonly state: HealthState; readonly since?: string; readonly conditions: readonly ActiveCondition[] };
+  readonly health: {
+    readonly state: HealthState;
+    readonly since?: string;
+    readonly conditions: readonly ToldCondition[];
+    readonly pending?: readonly ToldPending[];
+  };
 }
 
 interface Judged {
@@ -110,13 +131,28 @@ function written({ status, message, devices }: Answer, source: Judged['source'],
 
 /** State of a device and below it each condition with its remedy. */
 function paragraph(device: TellingDevice): string {
-  const { state, since, conditions } = device.health;
-  const rows = conditions.map(({ type, instance, severity, reason, message, remedy }) => {
-    const name = instance === undefined ? type : `${type}/${instance}`;
-    return `    ${severity} ${name} (${reason}): ${message}; remedy: ${remedy}`;
-  });
+  const { state, since, conditions, pending = [] } = device.health;
+  const rows = [
+    ...conditions.map((condition) => conditionRow(condition, standingWords(condition))),
+    ...pending.map((condition) => conditionRow(condition, pendingWords(condition))),
+  ];
   const head = `  ${keyOf(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
   return [head, ...rows].map((row) => `${plain(row)}\n`).join('');
+}
+
+function conditionRow({ type, instance, severity, reason, message, remedy, recovering }: ToldCondition, standing: string): string {
+  const name = instance === undefined ? type : `${type}/${instance}`;
+  const told = recovering === undefined ? message : `it was '${message}'`;
+  return `    ${severity} ${name} (${reason})${standing}: ${told}; remedy: ${remedy}`;
+}
+
+function standingWords({ recovering, unverifiedSince }: ToldCondition): string {
+  const quiet = recovering === undefined ? '' : `, recovering since ${recovering.since}, withdrawn from ${recovering.until}`;
+  return unverifiedSince === undefined ? quiet : `${quiet}, unverified since ${unverifiedSince}`;
+}
+
+function pendingWords({ countsAt, unverifiedSince }: ToldPending): string {
+  return unverifiedSince === undefined ? `, pending, counts from ${countsAt}` : `, pending, unverified since ${unverifiedSince}`;
 }
 
 /** Fits into one line of so many bytes; what is left out shows as three dots. */

@@ -30,7 +30,7 @@ export function policyReference(policy: HealthPolicy): string {
 ${general.join('\n')}
 
 Conditions by the key that \`health.conditions\` in the configuration file knows them by, family \`*\` being every family. A finding may
-bring its own severity, as an Xid does; a severity in the configuration outranks it.
+bring its own severity, as an Xid does; a severity in the configuration outranks it. It may bring its own remedy too, as a disabled port does.
 
 | Condition | Class | Severity | For | Recovery | Threshold | Remedy | Source |
 |---|---|---|---|---|---|---|---|

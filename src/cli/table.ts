@@ -1,8 +1,10 @@
 import type { Allocation } from '../model/allocation.ts';
+import type { ActiveCondition, PendingCondition } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import type { Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
+import { pendingTrouble, standingOf } from '../model/standing.ts';
 import { textTable } from './text-table.ts';
 
 /**
@@ -43,10 +45,24 @@ function unresolvedRow({ allocation, unresolved }: AllocationState): string[] {
   return [holderName(allocation), allocation.resource, allocation.deviceId, unresolved ?? ''];
 }
 
-function healthCell({ verdict, missingSinceMs, stale }: DeviceState): string {
+function healthCell(state: DeviceState): string {
+  const { verdict } = state;
+  const [first, ...others] = pendingTrouble(verdict);
+  const waiting = first === undefined ? [] : [`${withStanding(first)}${others.length === 0 ? '' : ` +${others.length}`}`];
+  const reasons = [...leadingReason(state), ...waiting];
+  return reasons.length === 0 ? verdict.state : `${verdict.state} (${reasons.join(', ')})`;
+}
+
+function leadingReason({ verdict, missingSinceMs, stale }: DeviceState): readonly string[] {
+  if (missingSinceMs !== undefined) return ['missing'];
+  if (stale) return ['stale'];
   const [first] = verdict.conditions;
-  const reason = missingSinceMs !== undefined ? 'missing' : stale ? 'stale' : verdict.state === 'healthy' ? undefined : first?.type;
-  return reason === undefined ? verdict.state : `${verdict.state} (${reason})`;
+  return verdict.state === 'healthy' || first === undefined ? [] : [withStanding(first)];
+}
+
+/** `PortDown`, or `PortDown pending`. */
+function withStanding(condition: ActiveCondition | PendingCondition): string {
+  return [condition.type, ...standingOf(condition)].join(' ');
 }
 
 function memoryCell(readings: Readings): string {

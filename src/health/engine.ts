@@ -147,5 +147,5 @@ function forget(
 ): readonly Omit<HealthEvent, 'id'>[] {
   const policyOf = (name: { readonly type: string; readonly instance?: string }) =>
     conditionPolicy(policy, device.family, name.type, name.instance);
-  return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device is no longer listed');
+  return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device was taken off the list');
 }

@@ -1,7 +1,9 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { Device } from '../model/device.ts';
+import { formatDuration, millis } from '../model/duration.ts';
 import type { EventHolder, HealthEvent } from '../model/events.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../model/health.ts';
+import { remedyNow } from '../model/standing.ts';
 import { matchingIgnore } from './ignore.ts';
 import type { ConditionState } from './memory.ts';
 import { DEVICE_MISSING } from './own-conditions.ts';
@@ -20,8 +22,8 @@ export interface EventContext {
   policyOf(condition: { readonly type: string; readonly instance?: string }): ConditionPolicy;
 }
 
-/** A condition that begins or ends to count. */
-export function conditionEvent(context: EventContext, transition: 'raised' | 'cleared', state: ConditionState): Unnumbered {
+/** A condition that begins or ends to count. `cause`: why it ends, where no look found it over. */
+export function conditionEvent(context: EventContext, transition: 'raised' | 'cleared', state: ConditionState, cause?: string): Unnumbered {
   const policy = context.policyOf(state);
   const isIgnored = matchingIgnore(context.policy.ignore, context.device, state.type, state.instance, context.nowMs) !== undefined;
   return {
@@ -31,21 +33,28 @@ export function conditionEvent(context: EventContext, transition: 'raised' | 'cl
     ...(state.instance === undefined ? {} : { instance: state.instance }),
     severity: effectiveSeverity(state, policy),
     reason: state.reason,
-    message: state.message,
+    message: transition === 'cleared' ? withdrawn(state, context.nowMs, cause) : state.message,
     remedy: transition === 'cleared' ? 'none' : (state.remedy ?? policy.remedy),
     ...(isIgnored ? { ignored: true as const } : {}),
   };
+}
+
+/** The message of a condition was written while it held, in the present tense: it is quoted as what was. */
+function withdrawn({ sinceMs, message }: ConditionState, nowMs: number, cause: string | undefined): string {
+  const age = formatDuration(millis(Math.max(0, Math.floor((nowMs - sinceMs) / 1_000)) * 1_000));
+  const why = cause === undefined ? '' : `, because ${cause}`;
+  return `it was withdrawn ${age} after it began${why}; its last message was '${message}'`;
 }
 
 /** Ends whatever counts of a device that is not there any more. */
 export function endingEvents(
   context: EventContext,
   conditions: Readonly<Record<string, ConditionState>>,
-  message: string,
+  cause: string,
 ): readonly Unnumbered[] {
   return Object.values(conditions)
     .filter((state) => state.phase !== 'pending')
-    .map((state) => conditionEvent(context, 'cleared', { ...state, message }));
+    .map((state) => conditionEvent(context, 'cleared', state, cause));
 }
 
 /** A verdict that changes, told by the condition that leads the new one. */
@@ -57,8 +66,14 @@ export function stateEvent(context: EventContext, from: HealthState, verdict: Ve
       ? { ...base, reason: 'NotRead', message: 'it is not there, or nothing was read from it lately', remedy: 'inspect' }
       : { ...base, reason: 'NoConditionCounts', message: 'no condition takes anything from it any more', remedy: 'none' };
   }
-  const { type, instance, severity, reason, message, remedy } = leader;
-  return { ...base, condition: type, ...(instance === undefined ? {} : { instance }), severity, reason, message, remedy };
+  const { type, instance, severity, reason } = leader;
+  const remedy = remedyNow(leader);
+  return { ...base, condition: type, ...(instance === undefined ? {} : { instance }), severity, reason, message: toldOf(leader), remedy };
+}
+
+/** One that ended leads the verdict until it is withdrawn. */
+function toldOf({ message, recovering }: ActiveCondition): string {
+  return recovering === undefined ? message : `it ended and waits to be withdrawn; its last message was '${message}'`;
 }
 
 /** The worst one; for `unknown` the one that says why nothing is known. */

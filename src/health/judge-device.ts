@@ -81,7 +81,7 @@ export function judgeDevice(
   const { transitions, from } = transition(previous, judged.verdict);
   const verdict = { ...judged.verdict, transitions };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
-  const ended = isOther ? endingEvents(context, remembered.conditions, 'its name stands for another device now') : [];
+  const ended = isOther ? endingEvents(context, remembered.conditions, 'the name went to another device') : [];
   const events = [...ended, ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.atMs ?? previous?.readAtMs;

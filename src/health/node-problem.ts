@@ -1,4 +1,5 @@
 import type { ActiveCondition, HealthState, Verdict } from '../model/health.ts';
+import { pendingTrouble } from '../model/standing.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from './own-conditions.ts';
 
 /** Answer of a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown; and one line for the node's condition. */
@@ -7,9 +8,18 @@ export interface NodeProblem {
   readonly message: string;
 }
 
+/** What is told of one condition, by the engine or by the API. */
+export interface JudgedCondition extends Pick<ActiveCondition, 'type' | 'instance' | 'severity' | 'message' | 'remedy'> {
+  /** Present when it ended and still counts. */
+  readonly recovering?: object;
+}
+
 export interface JudgedState {
   readonly key: string;
-  readonly verdict: Pick<Verdict, 'state' | 'conditions'>;
+  readonly verdict: Pick<Verdict, 'state'> & {
+    readonly conditions: readonly JudgedCondition[];
+    readonly pending?: readonly JudgedCondition[];
+  };
 }
 
 /**
@@ -25,7 +35,7 @@ export function nodeProblem(devices: readonly JudgedState[]): NodeProblem {
   if (unknown.length > 0) return { exitCode: 2, message: summary(unknown, 'unknown') };
   const degraded = inState('degraded');
   if (degraded.length > 0) return { exitCode: 0, message: summary(degraded, 'degraded') };
-  return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy` };
+  return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy${waiting(devices)}` };
 }
 
 function summary(devices: readonly JudgedState[], state: HealthState): string {
@@ -38,7 +48,20 @@ function summary(devices: readonly JudgedState[], state: HealthState): string {
   return `${first.key} ${what}${devices.length > 1 ? ` (and ${devices.length - 1} more)` : ''}`;
 }
 
-function describe({ type, instance, message, remedy }: ActiveCondition): string {
-  const name = instance === undefined ? type : `${type}/${instance}`;
-  return `${name}: ${message}${remedy === 'none' ? '' : `; ${remedy}`}`;
+/** What is wrong and does not count yet: a device with it is not plainly healthy. */
+function waiting(devices: readonly JudgedState[]): string {
+  const found = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${nameOf(condition)}`));
+  const [first] = found;
+  return first === undefined ? '' : `, ${first} pending${found.length > 1 ? ` (and ${found.length - 1} more)` : ''}`;
+}
+
+/** A condition that ended asks for nothing, and its message tells what was. */
+function describe(condition: JudgedCondition): string {
+  const { message, remedy, recovering } = condition;
+  if (recovering !== undefined) return `${nameOf(condition)} recovering, it was '${message}'`;
+  return `${nameOf(condition)}: ${message}${remedy === 'none' ? '' : `; ${remedy}`}`;
+}
+
+function nameOf({ type, instance }: JudgedCondition): string {
+  return instance === undefined ? type : `${type}/${instance}`;
 }

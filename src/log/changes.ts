@@ -4,8 +4,16 @@ import type { LogFields, Logger } from './logger.ts';
 export interface Trouble {
   /** Identity: the same key is the same trouble. Text that changes at each sighting does not belong in it. */
   readonly key: string;
+  /** The line of its begin, in the present tense. */
   readonly message: string;
+  /** The line of its end, in the past tense. It holds for every way in which the trouble can end. */
+  readonly ended: string;
+  /** What the trouble is about. Both lines have them. */
   readonly fields?: LogFields;
+  /** What was wrong at the begin, in the present tense. The line of the end quotes it as `was`. */
+  readonly detail?: string | undefined;
+  /** What helps while the trouble lasts. The line of the end does not have it. */
+  readonly remedy?: string | undefined;
 }
 
 export interface ChangeLog {
@@ -35,15 +43,17 @@ export function createChangeLog(logger: Logger, now: () => number = () => perfor
       return;
     }
     open.set(key, { trouble, sinceMs: now(), sightings: 1 });
-    logger.warn(trouble.message, trouble.fields);
+    const { message, fields, detail, remedy } = trouble;
+    logger.warn(message, { ...fields, ...(detail === undefined ? {} : { detail }), ...(remedy === undefined ? {} : { remedy }) });
   };
 
   const end = (key: string): void => {
     const known = open.get(key);
     if (known === undefined) return;
     open.delete(key);
+    const { ended, fields, detail } = known.trouble;
     const durationSeconds = Math.round(now() - known.sinceMs) / 1_000;
-    logger.info(`over: ${known.trouble.message}`, { ...known.trouble.fields, sightings: known.sightings, durationSeconds });
+    logger.info(ended, { ...fields, ...(detail === undefined ? {} : { was: detail }), sightings: known.sightings, durationSeconds });
   };
 
   return {

@@ -84,6 +84,13 @@ listed here, each can be changed in the configuration, and \`device-agent config
   *in-progress* is normal until its time is over, *no-data* means that nothing could be read.
 - **For** is how long it must hold before it counts, **recovery** how long it must be quiet before it is withdrawn.
 
+API, page, \`device-agent list\` and \`device-agent health\` tell how a condition stands, each with these words:
+
+- **pending**: it holds and does not count yet. In the API it is in \`health.pending\`, and \`countsAt\` tells from when it counts if it goes on.
+- **recovering**: it ended and still counts. In the API it has \`recovering\`: it ended at \`since\`, and the first look after \`until\` withdraws it
+  if it stays so. Its message tells what was, and its remedy is \`none\`.
+- **unverified**: since \`unverifiedSince\` no look could tell whether it still holds. It stays as it was known then.
+
 ${policy === '' ? '' : `${policy}\n`}${sections.join('\n')}`;
 }
 

@@ -26,6 +26,7 @@ export interface HealthEvent {
   readonly from?: HealthState;
   readonly to?: HealthState;
   readonly reason: string;
+  /** For `cleared` in the past tense: what was last told of the condition. */
   readonly message: string;
   readonly remedy: Remedy;
   readonly holders: readonly EventHolder[];

@@ -15,6 +15,8 @@ export type Remedy =
   | 'reboot'
   | 'replace'
   | 'check-cable'
+  | 'enable-port'
+  | 'check-subnet-manager'
   | 'check-cooling'
   | 'check-power'
   | 'restart-workload'

@@ -158,8 +158,14 @@ export class Lifecycle {
   #say({ reason, detail }: AttemptEnd): void {
     if (reason === 'stopped') return;
     const { resource } = this.#parts.supply.resource;
-    const fields = { resource, reason, ...(detail === undefined ? {} : { detail }), remedy: REMEDIES[reason] };
-    this.#parts.changes.begin({ key: this.#key, message: 'the kubelet does not have a resource', fields });
+    this.#parts.changes.begin({
+      key: this.#key,
+      message: 'the kubelet does not have a resource',
+      ended: 'the kubelet did not have a resource; it has the resource now',
+      fields: { resource, reason },
+      detail,
+      remedy: REMEDIES[reason],
+    });
   }
 
   #waitAfter(end: AttemptEnd): number {

@@ -1,5 +1,6 @@
 import { HEALTH_STATES } from '../model/health.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import { pendingTrouble } from '../model/standing.ts';
 import { type Html, html } from './html.ts';
 import { devicePath, document, healthCell, holderList, type PageFrame, shownState } from './page-parts.ts';
 import { mainReadings } from './page-readings.ts';
@@ -32,9 +33,15 @@ function tiles(snapshot: Snapshot, nowMs: number): Html {
   const states = ([...HEALTH_STATES, 'missing'] as const).filter((state) => state === 'healthy' || count(state) > 0);
   return html`<ul class="tiles">
 <li><b>${snapshot.devices.length}</b> devices, ${held} held</li>
-${states.map((state) => html`<li><b>${count(state)}</b> <span class="state ${state}">${STATE_WORDS[state]}</span></li>`)}
+${states.map((state) => html`<li><b>${count(state)}</b> <span class="state ${state}">${STATE_WORDS[state]}</span>${state === 'healthy' ? waiting(snapshot) : undefined}</li>`)}
 ${kubeletTile(snapshot, nowMs)}
 </ul>`;
+}
+
+/** A tile that says `Healthy` must not hide that something is about to count. */
+function waiting({ devices }: Snapshot): Html | undefined {
+  const found = devices.filter((device) => shownState(device) === 'healthy' && pendingTrouble(device.verdict).length > 0);
+  return found.length === 0 ? undefined : html`<br><small>${found.length} with a condition pending</small>`;
 }
 
 function kubeletTile({ podResources }: Snapshot, nowMs: number): Html {
@@ -79,7 +86,8 @@ ${inOrderOfNeed(snapshot.devices)
 
 /** A sick device among hundreds would not be found, nor be on the page at all behind a thousand. Those alike stay in their order. */
 function inOrderOfNeed(devices: readonly DeviceState[]): readonly DeviceState[] {
-  return devices.toSorted((a, b) => NEED.indexOf(shownState(a)) - NEED.indexOf(shownState(b)));
+  const rank = (device: DeviceState): number => 2 * NEED.indexOf(shownState(device)) + (pendingTrouble(device.verdict).length > 0 ? 0 : 1);
+  return devices.toSorted((a, b) => rank(a) - rank(b));
 }
 
 function deviceRow(state: DeviceState, nowMs: number): Html {

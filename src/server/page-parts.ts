@@ -1,10 +1,11 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { ActiveCondition, HealthState, IgnoredCondition } from '../model/health.ts';
+import type { ActiveCondition, HealthState, IgnoredCondition, PendingCondition } from '../model/health.ts';
 import type { DeviceState } from '../model/snapshot.ts';
+import { pendingTrouble, remedyNow, standingOf } from '../model/standing.ts';
 import { type Html, html } from './html.ts';
 import { timeText } from './names.ts';
 import { PAGE_STYLE } from './page-style.ts';
-import { REMEDY_TEXTS, STATE_WORDS } from './page-text.ts';
+import { conditionSentences, REMEDY_TEXTS, STATE_WORDS } from './page-text.ts';
 import { durationText } from './units.ts';
 
 /** What all pages share. */
@@ -48,23 +49,41 @@ export function shownState(state: DeviceState): HealthState | 'missing' {
 
 export function healthCell(state: DeviceState, nowMs: number): Html {
   const shown = shownState(state);
-  const since = state.missingSinceMs ?? state.verdict.sinceMs;
+  const { sinceMs, conditions, pending = [], ignored } = state.verdict;
+  const since = state.missingSinceMs ?? sinceMs;
+  const line = (condition: ActiveCondition | PendingCondition): Html => conditionLine(condition, nowMs);
   return html`<span class="state ${shown}">${STATE_WORDS[shown]}</span>${
     since > 0 ? html` <small>for ${durationText(nowMs - since)}</small>` : undefined
-  }${state.stale ? html`<p class="condition">Not read for ${durationText(nowMs - state.readAtMs)}.</p>` : undefined}${state.verdict.conditions.map(conditionLine)}${state.verdict.ignored?.map(ignoredLine)}`;
+  }${standingWords(state)}${
+    state.stale ? html`<p class="condition">Not read for ${durationText(nowMs - state.readAtMs)}.</p>` : undefined
+  }${conditions.map(line)}${pending.map(line)}${ignored?.map(ignoredLine)}`;
 }
 
-function conditionLine(condition: ActiveCondition): Html {
-  const { type, instance, reason, message, remedy, severity } = condition;
-  const name = instance === undefined ? type : `${type} (${instance})`;
-  return html`<p class="condition"><b>${name}</b> <small>${severity}, ${reason}</small><br>${message}${
-    REMEDY_TEXTS[remedy] === undefined ? undefined : html`<br><b>${REMEDY_TEXTS[remedy]}</b>`
-  }</p>`;
+/** Beside the state, so that nobody takes `Healthy` for all that is known, nor a fault that ended for one that lasts. */
+function standingWords({ verdict }: DeviceState): Html | undefined {
+  const [leader] = verdict.state === 'healthy' ? [] : verdict.conditions;
+  const [first, ...others] = pendingTrouble(verdict);
+  const told = [leader, first].filter((condition) => condition !== undefined).filter((condition) => standingOf(condition).length > 0);
+  if (told.length === 0) return undefined;
+  const words = told.map((condition) => `${nameOf(condition)} ${standingOf(condition).join(', ')}`);
+  return html`<b>, ${words.join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
 }
 
-function ignoredLine({ type, instance, ignoreReason, ignoredUntilMs }: IgnoredCondition): Html {
-  const until = timeText(ignoredUntilMs)?.slice(0, 10);
-  return html`<p class="condition soft">${instance === undefined ? type : `${type} (${instance})`} is ignored until ${until}: ${ignoreReason}</p>`;
+function conditionLine(condition: ActiveCondition | PendingCondition, nowMs: number): Html {
+  const labels = [condition.severity, condition.reason, ...standingOf(condition)].join(', ');
+  const remedy = REMEDY_TEXTS[remedyNow(condition)];
+  return html`<p class="condition"><b>${nameOf(condition)}</b> <small>${labels}</small>${conditionSentences(condition, nowMs).map(
+    (text) => html`<br>${text}`,
+  )}${remedy === undefined ? undefined : html`<br><b>${remedy}</b>`}</p>`;
+}
+
+function ignoredLine(condition: IgnoredCondition): Html {
+  const until = timeText(condition.ignoredUntilMs)?.slice(0, 10);
+  return html`<p class="condition soft">${nameOf(condition)} is ignored until ${until}: ${condition.ignoreReason}</p>`;
+}
+
+function nameOf({ type, instance }: Pick<ActiveCondition, 'type' | 'instance'>): string {
+  return instance === undefined ? type : `${type} (${instance})`;
 }
 
 export function holderList(holders: readonly Allocation[], most: number): Html {

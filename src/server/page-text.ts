@@ -1,6 +1,8 @@
-import type { HealthState, Remedy } from '../model/health.ts';
+import type { ActiveCondition, HealthState, PendingCondition, Remedy } from '../model/health.ts';
 import type { PodResourcesReason } from '../model/pod-resources.ts';
 import type { UnresolvedReason } from '../model/snapshot.ts';
+import { timeText } from './names.ts';
+import { durationText } from './units.ts';
 
 /** What the person who reads the page should do next. */
 export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
@@ -9,6 +11,8 @@ export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
   reboot: 'Drain and reboot the node.',
   replace: 'Replace the device.',
   'check-cable': 'Check cable, transceiver and the far end.',
+  'enable-port': 'Enable the port: by "ip link set <interface> up" on Ethernet, by "ibportstate <lid> <port> enable" on InfiniBand.',
+  'check-subnet-manager': 'Check that a subnet manager runs in the fabric.',
   'check-cooling': 'Check fans, heat sink and air flow.',
   'check-power': 'Check power supply and power cables.',
   'restart-workload': 'Restart the workload.',
@@ -16,6 +20,33 @@ export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
   reseat: 'Reseat the device in its slot.',
   inspect: 'Have a look at the node.',
 };
+
+/** The message of a condition and how the condition stands. The message was written while it held. */
+export function conditionSentences(condition: ActiveCondition | PendingCondition, nowMs: number): readonly string[] {
+  const { message, unverifiedSinceMs } = condition;
+  const blind = (question: string): string =>
+    `Since ${clockText(unverifiedSinceMs ?? nowMs, nowMs)} no look can tell whether it ${question}.`;
+  const isBlind = unverifiedSinceMs !== undefined;
+  if ('countsAtMs' in condition) {
+    const goesOn = `If it goes on, it counts from ${clockText(condition.countsAtMs, nowMs)}.`;
+    return [message, isBlind ? `${blind('still holds')} Until one can, it does not count.` : `It does not count yet. ${goesOn}`];
+  }
+  const { recovering } = condition;
+  if (recovering === undefined) return isBlind ? [message, blind('still holds')] : [message];
+  const withdrawn = `If it stays so, the first look after ${clockText(recovering.untilMs, nowMs)} withdraws it.`;
+  return [
+    `It ended ${durationText(nowMs - recovering.sinceMs)} ago. Its last message was '${message}'.`,
+    isBlind ? `${blind('stays so')} Until one can, it is not withdrawn.` : `${withdrawn} There is nothing to do meanwhile.`,
+  ];
+}
+
+/** `12:03:20 UTC`, with the day where that is not today. */
+function clockText(ms: number, nowMs: number): string {
+  const [day, time] = (timeText(ms) ?? '').split('T');
+  const [today] = (timeText(nowMs) ?? '').split('T');
+  const clock = `${time?.slice(0, 8)} UTC`;
+  return day === today ? clock : `${day} ${clock}`;
+}
 
 export const STATE_WORDS: Readonly<Record<HealthState | 'missing', string>> = {
   healthy: 'Healthy',

@@ -1,8 +1,9 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { HealthEvent } from '../model/events.ts';
-import type { ActiveCondition, Verdict } from '../model/health.ts';
+import type { ActiveCondition, IgnoredCondition, PendingCondition, Verdict } from '../model/health.ts';
 import type { MemoryBlock } from '../model/pod-resources.ts';
 import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
+import { remedyNow } from '../model/standing.ts';
 import { readingViews, timeText } from './names.ts';
 
 /** What is known of a problem code besides the problem itself; undefined for a code that is not declared. */
@@ -70,18 +71,42 @@ function probeView(family: FamilyState, remedyOf: RemedyOf): object {
   };
 }
 
-function healthView({ state, sinceMs, conditions, ignored, transitions }: Verdict): object {
+/**
+ * `conditions` count, `pending` hold and do not count yet. A condition that has `recovering` ended: its message tells what was, and it asks
+ * for nothing. One that has `unverifiedSince` holds by what was known then.
+ */
+function healthView({ state, sinceMs, conditions, pending, ignored, transitions }: Verdict): object {
   return {
     state,
     since: sinceMs > 0 ? timeText(sinceMs) : undefined,
     conditions: conditions.map(conditionView),
-    ignored: ignored?.map(({ ignoredUntilMs, ...condition }) => ({ ...conditionView(condition), ignoredUntil: timeText(ignoredUntilMs) })),
+    pending: pending?.map(pendingView),
+    ignored: ignored?.map(ignoredView),
     transitions,
   };
 }
 
-function conditionView<C extends ActiveCondition>({ sinceMs, ...condition }: C): object {
-  return { ...condition, since: timeText(sinceMs) };
+function conditionView(condition: ActiveCondition): object {
+  const { type, instance, severity, reason, message, sinceMs, unverifiedSinceMs, recovering } = condition;
+  return {
+    type,
+    instance,
+    severity,
+    reason,
+    message,
+    remedy: remedyNow(condition),
+    since: timeText(sinceMs),
+    unverifiedSince: timeText(unverifiedSinceMs),
+    recovering: recovering && { since: timeText(recovering.sinceMs), until: timeText(recovering.untilMs) },
+  };
+}
+
+function pendingView(condition: PendingCondition): object {
+  return { ...conditionView(condition), countsAt: timeText(condition.countsAtMs) };
+}
+
+function ignoredView(condition: IgnoredCondition): object {
+  return { ...conditionView(condition), ignoreReason: condition.ignoreReason, ignoredUntil: timeText(condition.ignoredUntilMs) };
 }
 
 /** Events as they are, with the time in words. */

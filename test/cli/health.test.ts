@@ -25,8 +25,7 @@ beforeEach(() => {
   const hardware = infiniband.simulate?.({ gpus: 0, hcas: 3, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} };
   files = Object.keys(hardware.files);
   writer.apply(hardware);
-  const conditions = { 'infiniband.PortDown': { for: '0s' } };
-  writeFileSync(join(root, 'config.yaml'), stringify({ health: { conditions } }));
+  configure({ for: '0s' });
 });
 afterEach(async () => {
   await agent?.stop('SIGTERM');
@@ -35,6 +34,11 @@ afterEach(async () => {
   stranger = undefined;
   rmSync(root, { recursive: true, force: true });
 });
+
+/** How long a port has to be down before that counts, and up before it is withdrawn. */
+function configure(portDown: { readonly for: string; readonly recovery?: string }): void {
+  writeFileSync(join(root, 'config.yaml'), stringify({ health: { conditions: { 'infiniband.PortDown': portDown } } }));
+}
 
 const flags = (): string[] => [
   `--path.sysfs=${root}/sys`,
@@ -62,6 +66,7 @@ function change(values: Readonly<Record<string, string>>): void {
   }
 }
 const pull = (name: string): void => change({ [`${name}/ports/1/state`]: '1: DOWN', [`${name}/ports/1/phys_state`]: '2: Polling' });
+const plug = (name: string): void => change({ [`${name}/ports/1/state`]: '4: ACTIVE', [`${name}/ports/1/phys_state`]: '5: LinkUp' });
 /** A subnet manager is still awaited: an HCA that works less well. */
 const narrow = (name: string): void => change({ [`${name}/ports/1/state`]: '2: INIT' });
 
@@ -71,6 +76,28 @@ async function startAgent(...more: string[]): Promise<string> {
   await agent.until('read', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_2' }) === 1);
   return new URL(agent.url).host;
 }
+
+describe('the list of one reading', () => {
+  it('names a port that is down although nobody has seen it down for long enough', async () => {
+    configure({ for: '30s' });
+    pull('mlx5_1');
+    const words = (output: string): string[] => ['list', ...flags(), '-o', output, '--probe.infiniband.expected-ports=mlx5_*:1'];
+    const { stdout } = await run(words('table'));
+    const cells = stdout.split('\n').map((line) => line.split(/ {2,}/));
+    expect(cells.slice(1, 4).map(([name, , , state]) => [name, state])).toEqual([
+      ['mlx5_0', 'healthy'],
+      ['mlx5_1', 'healthy (PortDown pending)'],
+      ['mlx5_2', 'healthy'],
+    ]);
+    const { devices } = JSON.parse((await run(words('json'))).stdout) as { readonly devices: readonly { readonly health: object }[] };
+    expect(devices[1]?.health).toMatchObject({
+      state: 'healthy',
+      conditions: [],
+      pending: [{ type: 'PortDown', instance: '1', reason: 'LinkPolling', remedy: 'check-cable', countsAt: expect.stringMatching(/Z$/) }],
+    });
+    expect(devices[0]?.health).not.toHaveProperty('pending');
+  });
+});
 
 describe('health of a running agent', () => {
   it('is 0 with one line while all is well, and 1 with the worst device first once something is not', async () => {
@@ -96,6 +123,62 @@ describe('health of a running agent', () => {
     const json = JSON.parse((await health(address, '-o', 'json')).stdout) as { devices: object[] };
     expect(json).toMatchObject({ status: 1, source: 'agent' });
     expect(json.devices[1]).toMatchObject({ device: 'infiniband/mlx5_1', state: 'unhealthy', conditions: [{ type: 'PortDown' }] });
+  });
+
+  it('names a fault that waits to count, and does not call its device plainly healthy', async () => {
+    configure({ for: '1h' });
+    const address = await startAgent();
+    pull('mlx5_1');
+    await agent?.until('noticed', (page) => seriesValue(page, 'device_link_up', { device: 'mlx5_1' }) === 0);
+    expect(await health(address)).toMatchObject({ status: 0, stdout: '3 of 3 devices healthy, infiniband/mlx5_1 PortDown/1 pending\n' });
+    expect((await health(address, '-o', 'text')).stdout).toMatch(
+      /^ {2}infiniband\/mlx5_1 healthy since \S+\n {4}fatal PortDown\/1 \(LinkPolling\), pending, counts from \d{4}\S+Z: port 1 is down.*; remedy: check-cable$/m,
+    );
+    const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
+    expect(page).toMatch(/Healthy<\/span>(?: <small>for [^<]+<\/small>)?<b>, PortDown \(1\) pending<\/b>/);
+    expect(page).toContain('Check cable, transceiver and the far end.');
+  });
+
+  it('tells a fault that ended as what was, and asks for nothing', async () => {
+    configure({ for: '0s', recovery: '1h' });
+    const address = await startAgent();
+    pull('mlx5_1');
+    await agent?.until('noticed', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
+    plug('mlx5_1');
+    const metrics = await agent?.until('up again', (page) => seriesValue(page, 'device_link_up', { device: 'mlx5_1' }) === 1);
+    expect(seriesValue(metrics ?? '', 'device_health_condition', { condition: 'PortDown', part: '1', remedy: 'check-cable' })).toBe(1);
+    expect(await health(address)).toMatchObject({
+      status: 1,
+      stdout: expect.stringMatching(/^infiniband\/mlx5_1 unhealthy, PortDown\/1 recovering, it was 'port 1 is down/),
+    });
+    expect((await health(address, '-o', 'text')).stdout).toMatch(
+      /PortDown\/1 \(LinkPolling\), recovering since \S+Z, withdrawn from \S+Z: it was 'port 1 is down, .*'; remedy: none$/m,
+    );
+    const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
+    expect(page).toMatch(/<b>, PortDown \(1\) recovering<\/b>/);
+    expect(page).toContain('There is nothing to do meanwhile.');
+    expect(page).not.toContain('Check cable');
+  });
+
+  it('logs that a condition was withdrawn in the past tense', async () => {
+    configure({ for: '0s', recovery: '0s' });
+    await startAgent();
+    pull('mlx5_1');
+    await agent?.until('noticed', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 0);
+    plug('mlx5_1');
+    await agent?.until('well again', (page) => seriesValue(page, 'device_healthy', { device: 'mlx5_1' }) === 1);
+    const lines = (agent?.log() ?? '').split('\n').filter((line) => line.includes('a condition was cleared'));
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      {
+        level: 'info',
+        device: 'infiniband/mlx5_1',
+        condition: 'PortDown',
+        remedy: 'none',
+        detail: expect.stringMatching(
+          /^it was withdrawn \d+s after it began; its last message was 'port 1 is down, physical state polling'$/,
+        ),
+      },
+    ]);
   });
 
   it('is 2 for a device that nobody knows, with the one that was probably meant', async () => {

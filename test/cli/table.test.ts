@@ -44,6 +44,11 @@ const row = (state: DeviceState): string[] =>
 
 const GIB = 2 ** 30;
 
+const PORT_DOWN = { type: 'PortDown', severity: 'fatal', reason: 'X', message: '', remedy: 'check-cable', sinceMs: 0 } as const;
+const SLOW = { ...PORT_DOWN, type: 'RateDegraded', severity: 'degraded' } as const;
+const WAITS = { ...PORT_DOWN, countsAtMs: 30_000 };
+const QUIET = { sinceMs: 5, untilMs: 60_000 };
+
 describe('table of devices', () => {
   it('shows what a busy GPU does and who holds it', () => {
     const readings: Reading[] = [
@@ -113,6 +118,32 @@ describe('table of devices', () => {
     ],
     ['its absence', { missingSinceMs: 5, verdict: { state: 'unhealthy', sinceMs: 5, conditions: [] } }, 'unhealthy (missing)'],
     ['old readings', { stale: true, verdict: { state: 'unknown', sinceMs: 5, conditions: [] } }, 'unknown (stale)'],
+    ['what waits to count', { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [WAITS] } }, 'healthy (PortDown pending)'],
+    [
+      'the first that waits to count',
+      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [{ ...WAITS, unverifiedSinceMs: 5 }, WAITS, WAITS] } },
+      'healthy (PortDown pending unverified +2)',
+    ],
+    [
+      'nothing that waits to be recorded only',
+      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [{ ...WAITS, severity: 'info' }] } },
+      'healthy',
+    ],
+    [
+      'what counts and what waits to',
+      { verdict: { state: 'degraded', sinceMs: 0, conditions: [SLOW], pending: [WAITS] } },
+      'degraded (RateDegraded, PortDown pending)',
+    ],
+    [
+      'what waits to be withdrawn',
+      { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [{ ...PORT_DOWN, recovering: QUIET }] } },
+      'unhealthy (PortDown recovering)',
+    ],
+    [
+      'what nobody could verify',
+      { verdict: { state: 'unhealthy', sinceMs: 0, conditions: [{ ...PORT_DOWN, unverifiedSinceMs: 5 }] } },
+      'unhealthy (PortDown unverified)',
+    ],
     ['no reason', { verdict: { state: 'unknown', sinceMs: 5, conditions: [] } }, 'unknown'],
   ])('names %s', (_name, more, cell) => {
     expect(row(device('gpu-0', [], more))[3]).toBe(cell);

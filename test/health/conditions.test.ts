@@ -176,6 +176,30 @@ describe('one condition', () => {
     ]);
   });
 
+  it('tells of what was withdrawn in the past tense, and asks for nothing', () => {
+    const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 30_000 })]));
+    one.read(0, found('Down'));
+    one.read(20, gone('Down'));
+    one.read(50.4, gone('Down'));
+    expect(one.events[2]).toMatchObject({
+      transition: 'cleared',
+      message: "it was withdrawn 50s after it began; its last message was 'Down at 42'",
+      remedy: 'none',
+    });
+  });
+
+  it('tells of a fault that ended as what was, where it leads the verdict', () => {
+    const one = new OneDevice(policyFor([spec('Down'), spec('Slow', { severity: 'degraded', recoveryMs: 60_000 })]));
+    one.read(0, found('Down'), found('Slow'));
+    one.read(10, gone('Down'), gone('Slow'));
+    expect(one.events.at(-1)).toMatchObject({
+      from: 'unhealthy',
+      to: 'degraded',
+      message: "it ended and waits to be withdrawn; its last message was 'Slow at 42'",
+      remedy: 'none',
+    });
+  });
+
   it('lists what counts with the worst first', () => {
     const one = new OneDevice(policyFor(EVERY_CLASS));
     const verdict = one.read(0, found('LevelForTheRecord'), found('NoDataDegraded'), found('LevelNow'), found('LatchedNow'));

@@ -2,12 +2,21 @@ import { describe, expect, it } from 'vitest';
 import { nodeProblem } from '../../src/health/node-problem.ts';
 import type { HealthConfig } from '../../src/health/policy-config.ts';
 import type { Verdict } from '../../src/model/health.ts';
-import { found, OneDevice, policyFor, spec } from './one-device.ts';
+import { found, gone, OneDevice, policyFor, spec } from './one-device.ts';
 
 const judged = (key: string, ...finding: Parameters<OneDevice['read']>[1][]) => {
   const one = new OneDevice(policyFor([spec('Down'), spec('Hot', { severity: 'degraded' }), spec('Blind', { class: 'no-data' })]));
   return { key, verdict: one.read(0, ...finding) };
 };
+const pending = (() => {
+  const one = new OneDevice(policyFor([spec('Down', { forMs: 10_000 }), spec('Noise', { severity: 'info', forMs: 10_000 })]));
+  return { key: 'test/h', verdict: one.read(0, found('Down', { instance: '1' }), found('Noise')) };
+})();
+const recovering = (() => {
+  const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 30_000 })]));
+  one.read(0, found('Down', { instance: '1' }));
+  return { key: 'test/i', verdict: one.read(5, gone('Down')) };
+})();
 const healthy = judged('test/a');
 const degraded = judged('test/b', found('Hot'));
 const unknown = judged('test/c', found('Blind'));
@@ -20,19 +29,22 @@ const lostSight = (key: string, config: HealthConfig, lose: (one: OneDevice) => 
   return { key, verdict: lose(one) };
 };
 const stale = lostSight('test/e', {}, (one) => one.wait(60));
-const gone = lostSight('test/f', { conditions: { '*.DeviceMissing': { severity: 'degraded' } } }, (one) => one.missing(10));
+const lost = lostSight('test/f', { conditions: { '*.DeviceMissing': { severity: 'degraded' } } }, (one) => one.missing(10));
 const unsaid = lostSight('test/g', { conditions: { '*.DeviceMissing': { enabled: false } } }, (one) => one.missing(10));
 
 describe('the answer for node-problem-detector', () => {
   it.each([
     ['nothing', [], 2, 'no device is known'],
     ['all healthy', [healthy, healthy], 0, '2 of 2 devices healthy'],
+    ['one that is about to be unhealthy', [healthy, pending], 0, '2 of 2 devices healthy, test/h Down/1 pending'],
+    ['several that are', [pending, pending, pending], 0, '3 of 3 devices healthy, test/h Down/1 pending (and 2 more)'],
+    ['one whose fault ended', [recovering], 1, "test/i unhealthy, Down/1 recovering, it was 'Down at 42'"],
     ['one degraded', [healthy, degraded], 0, 'test/b degraded, Hot: Hot at 42; reset'],
     ['one unknown', [healthy, degraded, unknown], 2, 'test/c unknown, Blind: Blind at 42; reset'],
     ['one that was degraded and is not read', [stale], 2, 'test/e unknown, DeviceNotRead: last reading is 1m old; inspect'],
     [
       'one that was degraded and is gone',
-      [gone],
+      [lost],
       2,
       'test/f unknown, DeviceMissing: was there before, and a complete look at its family no longer has it; inspect',
     ],

@@ -34,7 +34,9 @@ describe.each([
     const other = followedBy(one, next);
     expect(other.read(10, found('Down')).state).toBe('healthy');
     expect(other.story).toEqual(['cleared Xid/79', 'unhealthy>healthy']);
-    expect(other.events[0]?.message).toBe('its name stands for another device now');
+    expect(other.events[0]?.message).toBe(
+      "it was withdrawn 10s after it began, because the name went to another device; its last message was 'Xid at 42'",
+    );
     expect(types(other.read(39, found('Down'))), 'holds since the other was seen').toEqual([]);
     expect(types(other.read(40, found('Down')))).toEqual(['Down']);
   });

@@ -132,8 +132,16 @@ describe('a missing device', () => {
     expect(one.engine.knownDevices()).toMatchObject([{ device: { id: 'one' }, readAtMs: START }]);
     const forgotten = one.engine.judge({ devices: [] }, START + 110_000);
     expect(forgotten.events.map((event) => [event.transition, event.condition, event.message])).toEqual([
-      ['cleared', 'DeviceMissing', 'the device is no longer listed'],
-      ['cleared', 'Down', 'the device is no longer listed'],
+      [
+        'cleared',
+        'DeviceMissing',
+        expect.stringMatching(/^it was withdrawn 1m40s after it began, because the device was taken off the list; /),
+      ],
+      [
+        'cleared',
+        'Down',
+        "it was withdrawn 1m50s after it began, because the device was taken off the list; its last message was 'Down at 42'",
+      ],
     ]);
     expect(one.engine.knownDevices()).toEqual([]);
     expect(one.read(200).state).toBe('healthy');

@@ -62,6 +62,7 @@ func (k *kubelet) start(ctx context.Context, healthChanged func([]string)) error
 	if k.devices, err = deviceManagerAt(logger, k.pathOf("device-plugins", "kubelet.sock"), nodes, k.topology); err != nil {
 		return err
 	}
+	sayLists(k.devices)
 	k.topology.AddHintProvider(logger, k.devices)
 	k.ready = config.NewSourcesReady(func(sets.Set[string]) bool { return k.pods.isComplete() })
 	known, up := k.pods.containers()

@@ -11,7 +11,12 @@ function recorder() {
   return { said, changes, pass: (ms: number) => (nowMs += ms) };
 }
 
-const trouble = (key: string) => ({ key, message: 'file unreadable', fields: { key } });
+const trouble = (key: string) => ({
+  key,
+  message: 'a file cannot be read',
+  ended: 'a file could not be read; it can now',
+  fields: { key },
+});
 
 describe('change log', () => {
   it('says a trouble when it begins and when it ends, and counts in between', () => {
@@ -23,8 +28,18 @@ describe('change log', () => {
     changes.end('a');
     changes.end('a');
     expect(said).toEqual([
-      'warn file unreadable {"key":"a"}',
-      'info over: file unreadable {"key":"a","sightings":240,"durationSeconds":2400}',
+      'warn a file cannot be read {"key":"a"}',
+      'info a file could not be read; it can now {"key":"a","sightings":240,"durationSeconds":2400}',
+    ]);
+  });
+
+  it('says what was wrong in the past tense at the end, and no remedy for what is over', () => {
+    const { said, changes } = recorder();
+    changes.begin({ ...trouble('a'), detail: 'open a: EACCES', remedy: 'Let the agent read it.' });
+    changes.end('a');
+    expect(said).toEqual([
+      'warn a file cannot be read {"key":"a","detail":"open a: EACCES","remedy":"Let the agent read it."}',
+      'info a file could not be read; it can now {"key":"a","was":"open a: EACCES","sightings":1,"durationSeconds":0}',
     ]);
   });
 
@@ -49,13 +64,13 @@ describe('change log', () => {
     changes.update('nvidia', [trouble('b'), trouble('c')]);
     changes.update('nvidia', []);
     expect(said.map((line) => line.replace(/ \{"key":"(\w)".*/, ' $1'))).toEqual([
-      'warn file unreadable a',
-      'warn file unreadable b',
-      'warn file unreadable a',
-      'info over: file unreadable a',
-      'warn file unreadable c',
-      'info over: file unreadable b',
-      'info over: file unreadable c',
+      'warn a file cannot be read a',
+      'warn a file cannot be read b',
+      'warn a file cannot be read a',
+      'info a file could not be read; it can now a',
+      'warn a file cannot be read c',
+      'info a file could not be read; it can now b',
+      'info a file could not be read; it can now c',
     ]);
   });
 });

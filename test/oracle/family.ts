@@ -60,6 +60,8 @@ export interface Blinding {
   covers(tree: OverlaidTree, device: string): Readonly<Record<string, Overlay>>;
   /** Paths of which the agent can no longer see what they say. */
   hides(device: string): readonly string[];
+  /** Of those, paths in which the agent may still see that something has ended. Default none. */
+  mayShow?(device: string): readonly string[];
   /**
    * What becomes of the device as a whole: `unread` when nothing of it can be read, `read` when the rest still is, `gone` when the machine
    * does not have it any more.

@@ -143,11 +143,11 @@ class Life {
         break;
       case 'kill':
         this.#node.kill();
-        this.#known.restarted();
+        this.#known.restarted(true);
         await this.#node.clock.advance(action.downMs, () => this.#node.settle());
         await this.#node.startAgent();
         await this.#node.settle();
-        this.#known.restarted();
+        this.#known.restarted(false);
         // What is said before the first read must be no better than what is known.
         return this.#known.violations();
       case 'crash':

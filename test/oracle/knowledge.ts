@@ -107,6 +107,8 @@ class DeviceKnowledge {
   wasMaybeSeenGone = false;
   /** It was unread for so long that it is unknown, and no look may have read it since: a restart is no look. */
   isBlind = false;
+  /** It hung when an agent ended that knew of it, and no look may have read it since. */
+  isWithoutGrace = false;
 
   constructor(id: string, faults: readonly FaultKnowledge[]) {
     this.id = id;
@@ -150,6 +152,8 @@ export class Knowledge {
   /** Hangs that ended lately: device or all. */
   #releasedMs = new Map<string, number>();
   #hangFromMs = Number.NEGATIVE_INFINITY;
+  /** The latest look that had no descriptors. */
+  #withoutDescriptorsMs = Number.NEGATIVE_INFINITY;
   #startedMs = 0;
   /** No file can be opened. What is read all the same, and from what, is not modelled. */
   isWithoutDescriptors = false;
@@ -209,7 +213,13 @@ export class Knowledge {
     }
   }
 
-  restarted(): void {
+  /** `wasRunning`: an agent ran until now, so that what hung for long is on disk. */
+  restarted(wasRunning: boolean): void {
+    for (const active of wasRunning ? this.blindings.values() : []) {
+      const hangsForMs = this.#nowMs - Math.max(active.fromMs + (active.blinding.paceMs ?? 0), this.#startedMs, this.#withoutDescriptorsMs);
+      if (!active.blinding.hangs || hangsForMs < HANG_MS) continue;
+      for (const { id } of this.#concerned(active)) this.device(id).isWithoutGrace = true;
+    }
     this.#startedMs = this.#nowMs;
     for (const device of this.devices) {
       device.soundFromMs = undefined;
@@ -266,15 +276,18 @@ export class Knowledge {
     return known.isPresent ? 'true' : 'false';
   }
 
-  #isUnreadForLong({ maybeReadMs }: DeviceKnowledge): boolean {
-    return this.#nowMs - Math.max(maybeReadMs, this.#startedMs) >= STALE_MS + INTERVAL_MS + SLACK_MS;
+  /** At its start an agent gives a device as long as if it was just read, but not one of which it knows that it hung. */
+  #isUnreadForLong({ maybeReadMs, isWithoutGrace }: DeviceKnowledge): boolean {
+    const fromMs = isWithoutGrace ? maybeReadMs : Math.max(maybeReadMs, this.#startedMs);
+    return this.#nowMs - fromMs >= STALE_MS + INTERVAL_MS + SLACK_MS;
   }
 
   /** Undefined when the fault, or its absence, shows. */
   #visibilityOf(id: string, { fault, isPresent }: FaultKnowledge): 'hidden' | 'unsure' | undefined {
     const files = (isPresent ? fault.shownBy : (fault.endShownBy ?? fault.shownBy)).call(fault, id);
     const hiding = this.#blindingsOf(id).filter(({ blinding }) => blinding.hides(id).some((file) => files.includes(file)));
-    if (hiding.some((active) => this.#isFound(active))) return 'hidden';
+    const mayShow = !isPresent && hiding.every(({ blinding }) => files.every((file) => blinding.mayShow?.(id).includes(file)));
+    if (!mayShow && hiding.some((active) => this.#isFound(active))) return 'hidden';
     if (hiding.length > 0) return 'unsure';
     return this.isWithoutDescriptors || this.#isUnsettled(id) ? 'unsure' : undefined;
   }
@@ -284,6 +297,7 @@ export class Knowledge {
     const nowMs = this.#nowMs;
     const isThreadReplaced = failed || [...this.blindings.values()].some(({ blinding }) => blinding.hangs);
     // Without descriptors nobody comes across a file that hangs.
+    if (this.isWithoutDescriptors) this.#withoutDescriptorsMs = nowMs;
     if (this.isWithoutDescriptors)
       for (const active of this.blindings.values()) if (active.blinding.paceMs !== undefined) active.fromMs = nowMs;
     for (const device of this.devices) {
@@ -296,6 +310,7 @@ export class Knowledge {
       if (!isUnread) {
         device.maybeReadMs = nowMs;
         device.isBlind = false;
+        device.isWithoutGrace = false;
       }
       if (!isUnread && !isUnsure) {
         device.surelyReadMs = nowMs;

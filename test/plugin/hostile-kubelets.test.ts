@@ -58,6 +58,8 @@ describe('device plugin and a kubelet that', () => {
     await allServed(made);
     await until('the end is said', () => made.lines.length > 1);
     expect(made.lines).toEqual([`begin ${TOY.resource}`, `end ${TOY.resource}`]);
+    expect(made.fields[1]).toMatchObject({ message: 'the kubelet did not have a resource; it has the resource now', reason });
+    expect(made.fields[1], 'nothing is left to do').not.toHaveProperty('remedy');
     expect(ownSockets(made.directory)).toHaveLength(2);
   });
 

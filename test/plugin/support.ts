@@ -103,6 +103,7 @@ export interface Bench {
   readonly plugin: DevicePlugin;
   /** Lines of the log: `begin` or `end` and the resource. */
   readonly lines: string[];
+  /** Message and fields of each line. */
   readonly fields: Record<string, unknown>[];
   readonly changes: ChangeLog;
   close(): Promise<void>;
@@ -126,9 +127,9 @@ export function setUp(settings: BenchSettings = {}): Bench {
   const fields: Record<string, unknown>[] = [];
   const note =
     (word: string) =>
-    (_: string, more: Record<string, unknown> = {}) => {
+    (message: string, more: Record<string, unknown> = {}) => {
       lines.push(`${word} ${String(more.resource)}`);
-      fields.push(more);
+      fields.push({ message, ...more });
     };
   const logger = { debug() {}, info: note('end'), warn: note('begin'), error: note('error') };
   const bench = { directory, registry, manager, store, lines, fields, changes: createChangeLog(logger) };

@@ -10,6 +10,7 @@ import type { Finding, Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
+import type { OracleFamily } from '../oracle/family.ts';
 import { buildMachine, readMachine } from '../support/machine.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import { familyState, lookAt, podResources } from '../support/snapshots.ts';
@@ -147,6 +148,27 @@ describe.each(Object.keys(familyLoaders))('family %s', (name) => {
       expect(metric.labels).not.toContain('device');
     }
     expect(new Set(family.metrics.map((metric) => metric.name)).size).toBe(family.metrics.length);
+  });
+});
+
+describe.each(Object.keys(familyLoaders))('oracle of %s', (name) => {
+  it('tells what can be wrong with its devices, and how the agent goes blind', async () => {
+    for (const file of ['oracle.ts', 'oracle.test.ts']) expect(readdirSync(join('test/probes', name))).toContain(file);
+    const { oracle } = (await import(`./${name}/oracle.ts`)) as { readonly oracle: OracleFamily };
+    expect(oracle.family).toBe(await familyLoaders[name]?.());
+    const declared = new Set(oracle.family.conditions.map(({ type }) => type));
+    const devices = oracle.devices.map(({ id }) => id);
+    const paths = new Set(Object.keys(oracle.machine().files));
+    expect([devices.length > 0, oracle.faults.length > 0], 'it has devices and faults').toEqual([true, true]);
+    for (const { name: fault, condition, alsoRaises = [], shadows = [], devices: own = devices, shownBy } of oracle.faults) {
+      const types = [condition, ...alsoRaises, ...shadows.map((shadow) => shadow.condition)];
+      expect([...declared], `conditions of ${fault}`).toEqual(expect.arrayContaining(types));
+      expect(devices, `devices of ${fault}`).toEqual(expect.arrayContaining([...own, ...shadows.map(({ device }) => device)]));
+      expect([...paths], `files that show ${fault}`).toEqual(expect.arrayContaining(own.flatMap(shownBy)));
+    }
+    const leaves = oracle.blindings.map((blinding) => blinding.leaves);
+    expect(leaves, 'a device can go unread, and be read in part').toEqual(expect.arrayContaining(['unread', 'read']));
+    for (const each of [oracle.faults, oracle.blindings]) expect(new Set(each.map((one) => one.name)).size).toBe(each.length);
   });
 });
 

@@ -111,7 +111,9 @@ export function addPowerState(facts: Facts, fact: FileFact<bigint>): void {
   facts.addState(metrics.powerState, Object.values(POWER_STATES), state);
   for (const level of THROTTLE_LEVELS) facts.add(metrics.throttled, state === level, { reason: level });
   const isSlow = state === 'ap1' || state === 'ap2';
-  facts.find('Throttled', isSlow, isSlow ? 'PowerState' : 'FullSpeed', `power state ${state}`, { instance: 'power_state' });
+  // Power and temperature both lead to these states, and the file does not tell which of them did.
+  const cause = isSlow ? ({ remedy: 'inspect' } as const) : {};
+  facts.find('Throttled', isSlow, isSlow ? 'PowerState' : 'FullSpeed', `power state ${state}`, { instance: 'power_state', ...cause });
   const isDown = state === 'ap6';
   facts.find('PowerDown', isDown, isDown ? 'EmergencyShutdown' : 'Powered', `power state ${state}`);
 }

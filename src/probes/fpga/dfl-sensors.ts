@@ -74,6 +74,8 @@ function addAlarm(facts: Facts, sensor: Sensor, alarm: string, reason: string): 
   const kind = sensor.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
   facts.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
     instance: reason,
+    // Air flow brings down a temperature, not what the board draws.
+    ...(isUp && kind === 'PowerAlarm' ? { remedy: 'check-power' as const } : {}),
   });
 }
 

@@ -1,10 +1,10 @@
-import type { Finding } from '../../model/health.ts';
+import type { Finding, Remedy } from '../../model/health.ts';
 import { pcieFindings } from '../pcie-health.ts';
 import { conditions } from './conditions.ts';
 import type { JudgedFile } from './counters.ts';
 import type { HcaSample, PortSample } from './hca.ts';
 import type { Count } from './parse.ts';
-import { rateWord } from './port.ts';
+import { type PortFacts, type PortLevel, rateWord } from './port.ts';
 
 /** What is needed to judge a device besides its own sample. */
 export interface Surroundings {
@@ -45,18 +45,48 @@ function ownPortFindings(sample: PortSample, around: Surroundings): Finding[] {
 }
 
 /** A port that is not cabled was never up, and is no fault. Who has seen it up since the machine booted remembers that. */
-function portDown({ port, level, memory }: PortSample, isExpected: boolean): Finding {
+function portDown({ port, level, memory, facts }: PortSample, isExpected: boolean): Finding {
   const base = { type: conditions.PortDown.type, instance: port };
   if (level.state === undefined) {
     return { ...base, status: 'unknown', reason: 'StateUnreadable', message: `port ${port}: state cannot be read` };
   }
   const physical = level.physicalState;
   const isDown = level.state === 'down' || level.state === 'nop' || (physical !== undefined && physical !== 'link_up');
-  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}`;
-  const isDisabled = physical === 'disabled';
-  const reason = !isDown ? 'LinkUp' : physical === 'polling' ? 'LinkPolling' : isDisabled ? 'PortDisabled' : 'LinkDown';
-  const remedy = isDown && isDisabled ? ({ remedy: 'inspect' } as const) : {};
-  return { ...base, reason, message, ...remedy, level: !isDown, atLeast: isExpected || memory.wasEverActive };
+  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}${interfaceWords(level, facts.netdev)}`;
+  const told = isDown ? whyDown(level, facts) : { reason: 'LinkUp' };
+  return { ...base, ...told, message, level: !isDown, atLeast: isExpected || memory.wasEverActive };
+}
+
+/**
+ * A port that looks for the far end, or that lost it, asks for a look at the cable, as the condition declares. The other states come from
+ * a setting, a test or the subnet manager, and a new cable changes none of them.
+ */
+function whyDown(level: PortLevel, facts: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
+  switch (level.physicalState) {
+    case 'polling':
+      return { reason: 'LinkPolling' };
+    case 'disabled':
+      return whyDisabled(level, facts);
+    case 'sleep':
+    case 'phy_test':
+    case 'link_up':
+      return { reason: 'LinkDown', remedy: 'inspect' };
+    default:
+      return { reason: 'LinkDown' };
+  }
+}
+
+/** A RoCE port without a carrier says that it is disabled too. Where nothing tells which of the two it is, neither is advised. */
+function whyDisabled({ isInterfaceUp }: PortLevel, { linkLayer }: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
+  if (isInterfaceUp === true) return { reason: 'LinkDown' };
+  const isUnsure = linkLayer === 'Ethernet' && isInterfaceUp === undefined;
+  return { reason: 'PortDisabled', remedy: isUnsure ? 'inspect' : 'enable-port' };
+}
+
+/** What tells a disabled port from one whose cable is out. */
+function interfaceWords({ isInterfaceUp }: PortLevel, netdev: string | undefined): string {
+  if (isInterfaceUp === undefined || netdev === undefined) return '';
+  return isInterfaceUp ? `; its network interface ${netdev} is up and has no carrier` : `; its network interface ${netdev} is down`;
 }
 
 /** A port fault is the fault of every function behind it; what a virtual function says of its own port is configuration. */
@@ -77,7 +107,9 @@ function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSampl
 function initializing({ port, level, facts }: PortSample): Finding[] {
   if (level.state === undefined) return [];
   const isWaiting = (level.state === 'init' || level.state === 'armed') && (level.physicalState ?? 'link_up') === 'link_up';
-  const reason = facts.smLid === 0 ? 'NoSubnetManager' : 'NotConfigured';
+  // iWARP has no subnet manager: such a port waits for an address of its network interface.
+  const isFabric = facts.linkLayer !== 'Ethernet';
+  const reason = isFabric && facts.smLid === 0 ? 'NoSubnetManager' : 'NotConfigured';
   const message = `port ${port} is ${level.state}, sm_lid ${facts.smLid ?? 'not told'}`;
   return [conditions.PortInitializing.type, conditions.PortNotActivated.type].map((type) => ({
     type,
@@ -85,6 +117,7 @@ function initializing({ port, level, facts }: PortSample): Finding[] {
     status: isWaiting,
     reason,
     message,
+    ...(isWaiting && !isFabric ? { remedy: 'inspect' as const } : {}),
   }));
 }
 

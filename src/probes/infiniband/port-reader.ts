@@ -36,7 +36,7 @@ export class PortReader {
     const places = portPlaces(directory, settings.withHardware);
     this.#files = keeper.group(directory, [directory, ...places.map(([, place]) => place)]);
     this.#facts = new PortFactsReader(this.#files, directory);
-    this.#levels = new PortLevelReader(this.#files, directory);
+    this.#levels = new PortLevelReader(keeper.tree, this.#files, directory);
     this.#plan = new CounterPlan(keeper.tree, this.#files, places, { port });
   }
 
@@ -58,7 +58,8 @@ export class PortReader {
       this.#sample = undefined;
     }
     const before = this.#sample;
-    const level = before !== undefined && !isDue(this.#levelAtMs, this.#paces.levelMs, nowMs) ? before.level : this.#readLevel(nowMs);
+    const level =
+      before !== undefined && !isDue(this.#levelAtMs, this.#paces.levelMs, nowMs) ? before.level : this.#readLevel(facts, nowMs);
     const remembered = this.#memories.get(this.#port) ?? NEW_PORT;
     const memory = before?.level === level && before.memory === remembered ? remembered : this.#remember(remembered, level);
     // A port that changed is looked at in full, whatever the pace.
@@ -82,9 +83,9 @@ export class PortReader {
     this.#files.close();
   }
 
-  #readLevel(nowMs: number): PortLevel {
+  #readLevel({ netdev }: PortFacts, nowMs: number): PortLevel {
     this.#levelAtMs = nowMs;
-    return this.#levels.read();
+    return this.#levels.read(netdev);
   }
 
   #readCounters(nowMs: number): CounterPass {

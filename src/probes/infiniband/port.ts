@@ -1,6 +1,6 @@
 import type { KeptFile, KeptGroup } from '../../host/kept-group.ts';
 import { TextFiles } from '../../host/text-files.ts';
-import type { ReadResult } from '../../host/tree.ts';
+import type { ReadResult, Tree } from '../../host/tree.ts';
 import type { Reading } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
 import {
@@ -20,11 +20,19 @@ export interface PortLevel {
   readonly state: PortState | undefined;
   readonly physicalState: PhysicalState | undefined;
   readonly rate: Rate | undefined;
+  /** Whether the network interface of a disabled port was set up. Undefined for every other port, and where nothing tells. */
+  readonly isInterfaceUp: boolean | undefined;
   /** Errno name when `state` could not be read; `EBADMSG` when it reads as text that is no state. */
   readonly error: string | undefined;
 }
 
-export const NOTHING_SAID: PortLevel = { state: undefined, physicalState: undefined, rate: undefined, error: undefined };
+export const NOTHING_SAID: PortLevel = {
+  state: undefined,
+  physicalState: undefined,
+  rate: undefined,
+  isInterfaceUp: undefined,
+  error: undefined,
+};
 
 /** What changes rarely, read at a slow pace. */
 export interface PortFacts {
@@ -40,6 +48,7 @@ const BYTES_PER_GIGABIT = 125_000_000;
 
 /** Reads what a port says of itself; the same object as long as it says the same. */
 export class PortLevelReader {
+  readonly #sys: Tree;
   readonly #files: KeptGroup;
   readonly #state: KeptFile;
   readonly #physicalState: KeptFile;
@@ -48,14 +57,23 @@ export class PortLevelReader {
   #said: readonly ReadResult[] = [];
   #level = NOTHING_SAID;
 
-  constructor(files: KeptGroup, directory: string) {
+  constructor(sys: Tree, files: KeptGroup, directory: string) {
+    this.#sys = sys;
     this.#files = files;
     this.#state = files.file(`${directory}/state`);
     this.#physicalState = files.file(`${directory}/phys_state`);
     this.#rate = files.file(`${directory}/rate`);
   }
 
-  read(): PortLevel {
+  /** `netdev`: the network interface of the port, where it has one. */
+  read(netdev: string | undefined): PortLevel {
+    const level = this.#readFiles();
+    const isUp = level.physicalState === 'disabled' && netdev !== undefined ? isInterfaceUp(this.#sys, netdev) : undefined;
+    if (level.isInterfaceUp !== isUp) this.#level = { ...level, isInterfaceUp: isUp };
+    return this.#level;
+  }
+
+  #readFiles(): PortLevel {
     const state = this.#files.text(this.#state);
     if (state.error !== undefined) {
       this.#said = [];
@@ -72,11 +90,23 @@ export class PortLevelReader {
       state: parsed,
       physicalState: parsePhysicalState(physical.text ?? ''),
       rate: parseRate(rate.text ?? ''),
+      isInterfaceUp: this.#level.isInterfaceUp,
       error: parsed === undefined ? 'EBADMSG' : undefined,
     };
     if (!isSameLevel(level, this.#level)) this.#level = level;
     return this.#level;
   }
+}
+
+const IFF_UP = 0x1;
+
+/**
+ * Drivers of RoCE devices call a port disabled both when its interface was set down and when the interface has no carrier.
+ * Source: Linux drivers/infiniband/hw/mlx5/main.c, `mlx5_query_port_roce`; include/uapi/linux/if.h, `IFF_UP`.
+ */
+function isInterfaceUp(sys: Tree, netdev: string): boolean | undefined {
+  const flags = sys.text(`class/net/${netdev}/flags`);
+  return flags !== undefined && /^0x[0-9a-f]{1,8}$/i.test(flags) ? (Number(flags) & IFF_UP) !== 0 : undefined;
 }
 
 function isSameLevel(a: PortLevel, b: PortLevel): boolean {

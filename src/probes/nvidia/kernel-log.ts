@@ -33,16 +33,20 @@ export class KernelLogProbe implements Probe {
   /** Xids that stand for lines of the log. */
   #heard = 0;
 
+  /** What the wall clock showed when the monotonic clock was 0, as the clocks stood when this probe was made. */
+  readonly #originMs: number;
+
   /** `path`: `/dev/kmsg`, or a file in its format. */
   constructor(gpus: GpuProbe, host: Host, path: string) {
     this.#gpus = gpus;
     this.#host = host;
     this.#path = path;
     this.#devices = host.known;
+    this.#originMs = host.clock.now() - host.clock.monotonic();
   }
 
   async collect(): Promise<Collection> {
-    const askedAtMs = this.#host.clock.now();
+    const askedAtMs = this.#logMs();
     const collection = await this.#gpus.collect();
     this.#remember(collection);
     // A machine without GPUs has no use for the log, and needs no right to read it.
@@ -51,7 +55,7 @@ export class KernelLogProbe implements Probe {
     this.#endFaults(collection, askedAtMs - WORD_AGE_MS);
     const problem = this.#reader?.status().problem;
     this.#hear(this.#gpus.takeXids?.() ?? [], problem !== undefined);
-    const xids = xidReports(this.#memory, this.#devices, this.#host.clock.now(), problem === undefined);
+    const xids = xidReports(this.#memory, this.#devices, this.#logMs(), problem === undefined);
     const told = new Map(collection.reports.map((report) => [report.device.id, report]));
     return {
       ...collection,
@@ -76,6 +80,11 @@ export class KernelLogProbe implements Probe {
     await this.#gpus.close?.();
   }
 
+  /** The time by which the log dates its lines. It goes on as before when somebody sets the wall clock. */
+  #logMs(): number {
+    return this.#originMs + this.#host.clock.monotonic();
+  }
+
   #remember({ reports, listing }: Collection): void {
     const devices = reports.map(({ device }) => device);
     const isKnown = (id: string): boolean => devices.some((device) => device.id === id);
@@ -94,7 +103,7 @@ export class KernelLogProbe implements Probe {
     if (!isLogClosed) return;
     for (const xid of xids) {
       this.#heard += 1;
-      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#heard, this.#host.clock.now()));
+      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#heard, this.#logMs()));
     }
   }
 

@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../../src/model/health.ts';
+import { family as infiniband } from '../../../src/probes/infiniband/index.ts';
 import { DEVICE, findingIn, machineKeeper, PORT, type Probed, probeCase, probeMachine, reportOf, smallMachine } from './machines.ts';
 
 const FUNCTION = 'sys/devices/pci0000:17/0000:18:00.0';
@@ -23,11 +24,67 @@ describe('a port that goes down', () => {
     write(machine, `${PORT}/phys_state`, '2: Polling\n');
     expect(find(machine, 'PortDown', '1')).toMatchObject({ level: false, atLeast: true, reason: 'LinkPolling' });
     write(machine, `${PORT}/phys_state`, '3: Disabled\n');
-    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: false, atLeast: true, reason: 'PortDisabled', remedy: 'inspect' });
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: false, atLeast: true, reason: 'PortDisabled', remedy: 'enable-port' });
     write(machine, `${PORT}/state`, '4: ACTIVE\n');
     write(machine, `${PORT}/phys_state`, '5: LinkUp\n');
     expect(find(machine, 'PortDown', '1')).toMatchObject({ level: true, reason: 'LinkUp' });
     expect(find(machine, 'PortDown', '1')).not.toHaveProperty('remedy');
+  });
+
+  it.each([
+    ['1: Sleep', 'LinkDown', 'inspect'],
+    ['2: Polling', 'LinkPolling', undefined],
+    ['3: Disabled', 'PortDisabled', 'enable-port'],
+    ['4: PortConfigurationTraining', 'LinkDown', undefined],
+    ['5: LinkUp', 'LinkDown', 'inspect'],
+    ['6: LinkErrorRecovery', 'LinkDown', undefined],
+    ['7: Phy Test', 'LinkDown', 'inspect'],
+    ['what a newer kernel says', 'LinkDown', undefined],
+  ])('asks for a look at the cable only where a cable can be to blame: %s', (physicalState, reason, remedy) => {
+    const machine = keep(probeMachine(smallMachine({ [`${PORT}/state`]: '1: DOWN\n', [`${PORT}/phys_state`]: `${physicalState}\n` })));
+    const finding = find(machine, 'PortDown', '1');
+    expect(finding).toMatchObject({ level: false, reason });
+    expect(finding?.remedy, 'undefined is the one that the condition declares').toBe(remedy);
+    expect(infiniband.conditions.find(({ type }) => type === 'PortDown')?.remedy).toBe('check-cable');
+  });
+
+  it('of RoCE is told from one without a carrier by its network interface', () => {
+    const net = `${FUNCTION}/net/eth2`;
+    const machine = keep(
+      probeMachine(
+        smallMachine(
+          { [`${PORT}/link_layer`]: 'Ethernet\n', [`${net}/dev_port`]: '0\n', [`${net}/flags`]: '0x1003\n' },
+          {
+            links: {
+              [`${FUNCTION}/infiniband/mlx5_0/device`]: '../..',
+              'sys/class/net/eth2': `../../devices/pci0000:17/0000:18:00.0/net/eth2`,
+            },
+          },
+        ),
+      ),
+    );
+    expect(find(machine, 'PortDown', '1')).toMatchObject({ level: true, message: 'port 1 is active, physical state link_up' });
+    write(machine, `${PORT}/state`, '1: DOWN\n');
+    write(machine, `${PORT}/phys_state`, '3: Disabled\n');
+    const pulled = find(machine, 'PortDown', '1');
+    expect(pulled).toMatchObject({
+      level: false,
+      reason: 'LinkDown',
+      message: 'port 1 is down, physical state disabled; its network interface eth2 is up and has no carrier',
+    });
+    expect(pulled).not.toHaveProperty('remedy');
+    write(machine, `${net}/flags`, '0x1002\n');
+    expect(find(machine, 'PortDown', '1'), 'seen although the port says the same as before').toMatchObject({
+      reason: 'PortDisabled',
+      remedy: 'enable-port',
+      message: 'port 1 is down, physical state disabled; its network interface eth2 is down',
+    });
+    rmSync(join(machine.root, `${net}/flags`));
+    expect(find(machine, 'PortDown', '1')).toMatchObject({
+      reason: 'PortDisabled',
+      remedy: 'inspect',
+      message: 'port 1 is down, physical state disabled',
+    });
   });
 
   it('is unknown, not well, while its state cannot be read', () => {
@@ -76,6 +133,12 @@ describe('a port that waits for a subnet manager', () => {
   ])('in %s with sm_lid %s: %s', (state, smLid, status, reason) => {
     const machine = keep(probeMachine(smallMachine({ [`${PORT}/state`]: state, [`${PORT}/sm_lid`]: smLid })));
     for (const type of ['PortInitializing', 'PortNotActivated']) expect(find(machine, type, '1')).toMatchObject({ status, reason });
+  });
+
+  it('is none of iWARP, which waits for an address', () => {
+    const files = { [`${PORT}/link_layer`]: 'Ethernet', [`${PORT}/state`]: '2: INIT', [`${PORT}/sm_lid`]: '0x0' };
+    const machine = keep(probeMachine(smallMachine(files)));
+    expect(find(machine, 'PortInitializing', '1')).toMatchObject({ status: true, reason: 'NotConfigured', remedy: 'inspect' });
   });
 
   it('is not one without a link', () => {

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Clock } from '../../../src/host/clock.ts';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Finding } from '../../../src/model/health.ts';
@@ -13,7 +13,7 @@ import { buildMachine, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 
-/** A clock that tests move. */
+/** A clock that tests move. Its timers go by real time, since real commands do. */
 export class HandClock implements Clock {
   nowMs = 0;
   now(): number {
@@ -22,8 +22,8 @@ export class HandClock implements Clock {
   monotonic(): number {
     return this.nowMs;
   }
-  after(): () => void {
-    return () => {};
+  after(delayMs: number, run: () => void): () => void {
+    return systemClock.after(delayMs, run);
   }
 }
 

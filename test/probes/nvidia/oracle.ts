@@ -149,6 +149,8 @@ const blindings: readonly Blinding[] = [
     leaves: 'unread',
     hangs: true,
     hides: everything,
+    // The device counts as unread, but the command still tells of it whether it asks for a reset.
+    mayShow: () => [XML],
     covers: (_tree, uuid) => ({ [aerPathOf(uuid)]: { kind: 'hang' } }),
   },
   {

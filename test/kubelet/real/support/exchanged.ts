@@ -71,6 +71,15 @@ export interface ToldPod {
   readonly containers?: readonly ToldContainer[];
 }
 
+/** What a plugin told of its devices in one message of `ListAndWatch`. */
+export interface ToldList {
+  /** When the device manager had taken it. */
+  readonly atMs: number;
+  readonly resource: string;
+  /** Health by device id, in the plugin's words. */
+  readonly devices: Readonly<Record<string, string>>;
+}
+
 export interface StartSettings {
   /** How long after its start the kubelet learns of the pods. Default 0; `Infinity`: at `deliver`. */
   readonly podsAfterMs?: number;

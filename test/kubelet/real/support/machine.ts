@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scenario } from '../../../../src/model/simulated.ts';
@@ -52,6 +53,13 @@ export class Machine {
 
   plugCable(device: string): void {
     this.change({ [`${device}/ports/1/state`]: '4: ACTIVE', [`${device}/ports/1/phys_state`]: '5: LinkUp' });
+  }
+
+  /** From now on a read of the file does not come back: a pipe that nobody writes to takes its place. */
+  hang(ending: string): void {
+    const path = join(this.root, this.#file(ending));
+    execFileSync('mkfifo', [`${path}.pipe`]);
+    renameSync(`${path}.pipe`, path);
   }
 
   remove(): void {

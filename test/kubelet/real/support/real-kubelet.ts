@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { describe, inject } from 'vitest';
 import type { AnyKubelet } from './any-kubelet.ts';
-import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldDevices, ToldPod, WantedPod } from './exchanged.ts';
+import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldDevices, ToldList, ToldPod, WantedPod } from './exchanged.ts';
 import './global-setup.ts';
 
 const PROGRAM = inject('kubeletProgram');
@@ -30,6 +30,8 @@ export class RealKubelet implements AnyKubelet {
   #log = '';
   /** Events of all processes so far. */
   readonly events: Line[] = [];
+  /** The lists of plugins that the device manager took, the first one first. */
+  readonly lists: ToldList[] = [];
 
   constructor(args: readonly string[] = []) {
     this.#args = args;
@@ -76,7 +78,8 @@ export class RealKubelet implements AnyKubelet {
       });
       createInterface({ input: child.stdout }).on('line', (line) => {
         const told = JSON.parse(line) as Line;
-        if (told.event !== undefined) this.events.push(told);
+        if (told.event === 'list') this.lists.push(told as Line & ToldList);
+        else if (told.event !== undefined) this.events.push(told);
         if (told.event === 'ready') resolve();
         if (told.id !== undefined) this.#answered(told);
       });

@@ -24,7 +24,10 @@ export interface NodeSettings {
 export interface WatchedNode {
   readonly machine: Machine;
   readonly kubelet: RealKubelet;
+  /** The one that was started last. */
   readonly agent: ServedAgent;
+  /** Kills the agent and starts it again as it was. */
+  restart(): Promise<ServedAgent>;
   /** As the agent tells them. */
   devices(): Promise<readonly ToldDevice[]>;
 }
@@ -56,19 +59,27 @@ export async function watchedNode(settings: NodeSettings = {}): Promise<WatchedN
   const config = join(machine.root, 'config.json');
   const { plugin, ...rest } = (settings.config ?? {}) as { readonly plugin?: object };
   writeFileSync(config, JSON.stringify({ ...rest, plugin: { ...plugin, resources: settings.resources ?? [] } }));
-  const agent = await serve([
-    ...machine.flags(),
-    ...kubelet.flags(),
-    `--config.file=${config}`,
-    '--refresh.interval=1s',
-    ...(settings.flags ?? []),
-  ]);
+  const flags = [...machine.flags(), ...kubelet.flags(), `--config.file=${config}`, '--refresh.interval=1s', ...(settings.flags ?? [])];
+  let agent = await serve(flags);
   closing({ close: () => agent.stop('SIGKILL') });
+  const restart = async (): Promise<ServedAgent> => {
+    await agent.stop('SIGKILL');
+    agent = await serve(flags);
+    return agent;
+  };
   const devices = async (): Promise<readonly ToldDevice[]> => {
     const answer = (await (await fetch(`${agent.url}/api/v1/devices`)).json()) as { readonly devices: readonly ToldDevice[] };
     return answer.devices;
   };
-  return { machine, kubelet, agent, devices };
+  return {
+    machine,
+    kubelet,
+    get agent() {
+      return agent;
+    },
+    restart,
+    devices,
+  };
 }
 
 /** One line of a metrics page as its labels, for each line of one metric. */

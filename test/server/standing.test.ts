@@ -1,0 +1,181 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/host/clock.ts';
+import type { ActiveCondition, PendingCondition, Verdict } from '../../src/model/health.ts';
+import { snapshot, state, TAKEN_AT_MS } from '../metrics/sample.ts';
+import { device } from '../support/snapshots.ts';
+import { type Started, start } from './start.ts';
+
+const NOW_MS = TAKEN_AT_MS + 1_500;
+
+const down: ActiveCondition = {
+  type: 'PortDown',
+  instance: '1',
+  severity: 'fatal',
+  reason: 'LinkPolling',
+  message: 'port 1 is down, physical state polling',
+  remedy: 'check-cable',
+  sinceMs: NOW_MS - 40_000,
+};
+const pending: PendingCondition = { ...down, countsAtMs: NOW_MS + 20_000 };
+const recovering: ActiveCondition = { ...down, recovering: { sinceMs: NOW_MS - 10_000, untilMs: NOW_MS + 50_000 } };
+const BLIND_MS = NOW_MS - 61_500;
+
+let started: Started | undefined;
+afterEach(async () => {
+  await started?.server.close();
+  started = undefined;
+});
+
+/** What people and programs are told of a device with such a verdict. */
+async function told(verdict: Partial<Verdict>) {
+  const one = state(device({ id: 'mlx5_0' }), { verdict: { state: 'healthy', sinceMs: NOW_MS - 180_000, conditions: [], ...verdict } });
+  started = await start({ snapshot: () => ({ ...snapshot, devices: [one] }), parts: { clock: { ...systemClock, now: () => NOW_MS } } });
+  const ask = async (path: string): Promise<string> => (await fetch(`${started?.url}${path}`)).text();
+  const cell = (html: string): string =>
+    /<span class="state [a-z]+">[A-Z][a-z]+<\/span>(?: <small>for|<b>,).*?<\/td>/s.exec(html)?.[0] ?? '';
+  const words = (html: string): string =>
+    cell(html)
+      .replaceAll(/<br>|<p[^>]*>/g, '\n')
+      .replaceAll(/<[^>]*>/g, '')
+      .replaceAll('&#39;', "'");
+  const overview = await ask('/');
+  return {
+    page: words(overview).split('\n'),
+    devicePage: words(await ask('/devices/toy/mlx5_0')).split('\n'),
+    tile: /<span class="state healthy">Healthy<\/span>(.*?)<\/li>/.exec(overview)?.[1],
+    health: JSON.parse(await ask('/api/v1/devices/toy/mlx5_0')).health,
+    metrics: await ask('/metrics'),
+  };
+}
+
+describe('a condition that waits to count', () => {
+  it('stands beside the state that it will change, with the time from which it counts and its remedy', async () => {
+    const { page, devicePage, tile, health } = await told({ pending: [pending] });
+    expect(page).toEqual([
+      'Healthy for 3 min, PortDown (1) pending',
+      'PortDown (1) fatal, LinkPolling, pending',
+      'port 1 is down, physical state polling',
+      'It does not count yet. If it goes on, it counts from 12:00:21 UTC.',
+      'Check cable, transceiver and the far end.',
+    ]);
+    expect(devicePage).toEqual(page);
+    expect(tile).toBe('<br><small>1 with a condition pending</small>');
+    expect(health).toEqual({
+      state: 'healthy',
+      since: '2026-03-01T11:57:01.500Z',
+      conditions: [],
+      pending: [
+        {
+          type: 'PortDown',
+          instance: '1',
+          severity: 'fatal',
+          reason: 'LinkPolling',
+          message: 'port 1 is down, physical state polling',
+          remedy: 'check-cable',
+          since: '2026-03-01T11:59:21.500Z',
+          countsAt: '2026-03-01T12:00:21.500Z',
+        },
+      ],
+    });
+  });
+
+  it('tells no time while no look can tell whether it goes on, since then the wait stands still', async () => {
+    const { page, health } = await told({ pending: [{ ...pending, unverifiedSinceMs: BLIND_MS }] });
+    expect(page.slice(0, 4)).toEqual([
+      'Healthy for 3 min, PortDown (1) pending, unverified',
+      'PortDown (1) fatal, LinkPolling, pending, unverified',
+      'port 1 is down, physical state polling',
+      'Since 11:59:00 UTC no look can tell whether it still holds. Until one can, it does not count.',
+    ]);
+    expect(health.pending).toMatchObject([{ unverifiedSince: '2026-03-01T11:59:00.000Z' }]);
+  });
+
+  it('leaves the state alone where it is for the record', async () => {
+    const { page, tile } = await told({ pending: [{ ...pending, severity: 'info' }] });
+    expect(page.slice(0, 2)).toEqual(['Healthy for 3 min', 'PortDown (1) info, LinkPolling, pending']);
+    expect(tile).toBe('');
+  });
+
+  it('names the day where that is another one', async () => {
+    const { page } = await told({ pending: [{ ...pending, countsAtMs: NOW_MS + 86_400_000 }] });
+    expect(page[3]).toBe('It does not count yet. If it goes on, it counts from 2026-03-02 12:00:01 UTC.');
+  });
+
+  it('stands beside a condition that counts, and tells how many more there are', async () => {
+    const hot: ActiveCondition = { ...down, type: 'Hot', severity: 'degraded' };
+    const { page } = await told({ state: 'degraded', conditions: [hot], pending: [pending, { ...pending, instance: '2' }] });
+    expect(page[0]).toBe('Degraded for 3 min, PortDown (1) pending and 1 more');
+  });
+});
+
+describe('a condition that waits to be withdrawn', () => {
+  it('is told as what was, with the time at which it goes, and asks for nothing', async () => {
+    const { page, devicePage, health } = await told({ state: 'unhealthy', conditions: [recovering] });
+    expect(page).toEqual([
+      'Unhealthy for 3 min, PortDown (1) recovering',
+      'PortDown (1) fatal, LinkPolling, recovering',
+      "It ended 10 s ago. Its last message was 'port 1 is down, physical state polling'.",
+      'If it stays so, the first look after 12:00:51 UTC withdraws it. There is nothing to do meanwhile.',
+    ]);
+    expect(devicePage).toEqual(page);
+    expect(health.conditions).toEqual([
+      {
+        type: 'PortDown',
+        instance: '1',
+        severity: 'fatal',
+        reason: 'LinkPolling',
+        message: 'port 1 is down, physical state polling',
+        remedy: 'none',
+        since: '2026-03-01T11:59:21.500Z',
+        recovering: { since: '2026-03-01T11:59:51.500Z', until: '2026-03-01T12:00:51.500Z' },
+      },
+    ]);
+  });
+
+  it('is not said to go at a time while no look can tell whether it stays quiet', async () => {
+    const { page } = await told({ state: 'unhealthy', conditions: [{ ...recovering, unverifiedSinceMs: BLIND_MS }] });
+    expect(page[0]).toBe('Unhealthy for 3 min, PortDown (1) recovering, unverified');
+    expect(page[3]).toBe('Since 11:59:00 UTC no look can tell whether it stays so. Until one can, it is not withdrawn.');
+  });
+
+  it('has the series that it had', async () => {
+    const series = async (condition: ActiveCondition): Promise<string | undefined> => {
+      const { metrics } = await told({ state: 'unhealthy', conditions: [condition] });
+      await started?.server.close();
+      return /^device_health_condition\{.*$/m.exec(metrics)?.[0];
+    };
+    expect(await series(down)).toMatch(/condition="PortDown",.*remedy="check-cable"\} 1$/);
+    expect(await series(recovering)).toBe(await series(down));
+  });
+});
+
+describe('a condition that no look could verify', () => {
+  it('says since when, and keeps its remedy', async () => {
+    const { page, health } = await told({ state: 'unhealthy', conditions: [{ ...down, unverifiedSinceMs: BLIND_MS }] });
+    expect(page).toEqual([
+      'Unhealthy for 3 min, PortDown (1) unverified',
+      'PortDown (1) fatal, LinkPolling, unverified',
+      'port 1 is down, physical state polling',
+      'Since 11:59:00 UTC no look can tell whether it still holds.',
+      'Check cable, transceiver and the far end.',
+    ]);
+    expect(health.conditions).toMatchObject([{ remedy: 'check-cable', unverifiedSince: '2026-03-01T11:59:00.000Z' }]);
+    expect(health.conditions[0]).not.toHaveProperty('unverifiedSinceMs');
+  });
+});
+
+describe('the order of the page', () => {
+  it('has a device with a pending condition before the plainly healthy ones', async () => {
+    const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
+    const named = (id: string, verdict: Verdict) => ({ ...state(device({ id })), verdict });
+    const devices = [
+      named('well', healthy),
+      named('for-the-record', { ...healthy, pending: [{ ...pending, severity: 'info' }] }),
+      named('waits', { ...healthy, pending: [pending] }),
+      named('worn', { ...healthy, state: 'degraded' }),
+    ];
+    started = await start({ snapshot: () => ({ ...snapshot, devices }) });
+    const text = await (await fetch(started.url)).text();
+    expect([...text.matchAll(/<a class="id"[^>]*>([^<]+)/g)].map(([, id]) => id)).toEqual(['worn', 'waits', 'well', 'for-the-record']);
+  });
+});
