@@ -1,4 +1,4 @@
-import type { Problem, ProblemSpec } from '../model/collection.ts';
+import type { Problem, ProblemSpec } from '../../model/collection.ts';
 
 /** What can keep the kernel log from being read. A family that reads it adds these to its own. */
 export const kmsgProblems = [

@@ -51,8 +51,18 @@ function subject(lines: string): Pick<KmsgRecord, 'subsystem' | 'device'> {
   return { ...(subsystem !== undefined && { subsystem }), ...(device !== undefined && { device }) };
 }
 
-/** Whether a line belongs to the record before it. */
-export function isContinuation(line: string): boolean {
+/** The records in complete lines, each with its continuation lines. A continuation without a record before it is left out. */
+export function recordsIn(lines: string): string[] {
+  const records: string[] = [];
+  for (const line of lines.split('\n')) {
+    if (line === '') continue;
+    if (!isContinuation(line)) records.push(line);
+    else if (records.length > 0) records.push(`${records.pop()}\n${line}`);
+  }
+  return records;
+}
+
+function isContinuation(line: string): boolean {
   return line.startsWith(' ');
 }
 

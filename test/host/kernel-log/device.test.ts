@@ -2,8 +2,8 @@ import { closeSync, constants, openSync, readdirSync, readSync, writeSync } from
 import { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/host/clock.ts';
-import { type KmsgMessage, openKmsg } from '../../src/host/kmsg.ts';
+import { systemClock } from '../../../src/host/clock.ts';
+import { type KmsgMessage, openKmsg } from '../../../src/host/kernel-log/reader.ts';
 
 const DEVICE = '/dev/kmsg';
 
@@ -61,7 +61,7 @@ describe.skipIf(unreadable !== undefined)(
     it('does not keep a thread from ending while it is followed', async () => {
       const contents = `
       import { parentPort } from 'node:worker_threads';
-      import { openKmsg } from './src/host/kmsg.ts';
+      import { openKmsg } from './src/host/kernel-log/reader.ts';
       import { systemClock } from './src/host/clock.ts';
       let records = 0;
       const reader = openKmsg({ path: '${DEVICE}', clock: systemClock, onRecord: () => records++ });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBootTimeMs, parseKmsgRecord } from '../../src/host/kmsg-record.ts';
+import { parseBootTimeMs, parseKmsgRecord } from '../../../src/host/kernel-log/record.ts';
 
 describe('a record of the kernel log', () => {
   it('has level, facility, number, time and text', () => {
