@@ -1,5 +1,5 @@
 import type { Clock } from '../host/clock.ts';
-import { CheckpointReader } from '../kubelet/checkpoint.ts';
+import { readCheckpoint } from '../kubelet/checkpoint/checkpoint.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
@@ -43,7 +43,7 @@ export class AgentCore {
   /** For containers seen since when each family was read last outside of its interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
   readonly #health: HealthKeeper;
-  readonly #checkpointReader: CheckpointReader;
+  readonly #checkpointPath: string;
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
   /** Something is known that is not in the snapshot. */
@@ -56,7 +56,7 @@ export class AgentCore {
     this.#health = health;
     const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
     this.#isolated = isolated;
-    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
+    this.#checkpointPath = settings.podResources.checkpoint;
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
@@ -151,7 +151,7 @@ export class AgentCore {
   }
 
   async #readCheckpoint(): Promise<void> {
-    this.#checkpoint = (await this.#checkpointReader.read()) ?? [];
+    this.#checkpoint = (await readCheckpoint(this.#checkpointPath)) ?? [];
   }
 
   async #ask(): Promise<void> {

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path';
 import type { Clock } from '../host/clock.ts';
-import type { Allocatable } from '../model/pod-resources.ts';
-import type { AllocatableResult } from './client.ts';
-import { settledMark } from './file-mark.ts';
+import type { PodResources } from '../model/pod-resources.ts';
+import { settledMark } from './checkpoint/file-mark.ts';
+import type { AllocatableResult } from './client/client.ts';
 
 /** How long an answer stands that nothing contradicts. */
 const STANDS_MS = 60_000;
@@ -17,8 +17,7 @@ export class Capacity {
   readonly #checkpoint: string;
   readonly #clock: Clock;
   readonly #ask: () => Promise<AllocatableResult>;
-  #current: Allocatable | undefined;
-  #currentAskedMs: number | undefined;
+  #current: Pick<PodResources, 'allocatable' | 'allocatableAskedMs'> = {};
   /** What was there before the last question that was answered, and when that was. */
   #asked: { readonly mark: string; readonly atMs: number } | undefined;
 
@@ -29,13 +28,8 @@ export class Capacity {
     this.#ask = ask;
   }
 
-  get current(): Allocatable | undefined {
+  get current(): Pick<PodResources, 'allocatable' | 'allocatableAskedMs'> {
     return this.#current;
-  }
-
-  /** Wall clock of the question that was answered by what is current. */
-  get askedMs(): number | undefined {
-    return this.#currentAskedMs;
   }
 
   /** Asks the kubelet of this identity unless its last answer stands. */
@@ -43,12 +37,12 @@ export class Capacity {
     const mark = this.#mark(identity);
     const atMs = this.#clock.monotonic();
     if (mark !== undefined && mark === this.#asked?.mark && atMs - this.#asked.atMs < STANDS_MS) return;
-    const askedMs = this.#clock.now();
+    const allocatableAskedMs = this.#clock.now();
     const result = await this.#ask();
     this.#asked = result.kind === 'failed' || mark === undefined ? undefined : { mark, atMs };
     // The last capacity stands only while the rate limit is in the way; after any other failure it is not known.
-    if (result.kind === 'answer') [this.#current, this.#currentAskedMs] = [result.allocatable, askedMs];
-    else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#current = undefined;
+    if (result.kind === 'answer') this.#current = { allocatable: result.allocatable, allocatableAskedMs };
+    else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#current = {};
   }
 
   /** The kubelet could not be asked who holds what: the next answer may come from a kubelet that was restarted. */
@@ -59,7 +53,7 @@ export class Capacity {
   /** Nobody has confirmed it for too long. */
   forget(): void {
     this.#asked = undefined;
-    this.#current = undefined;
+    this.#current = {};
   }
 
   #mark(identity: string): string | undefined {

@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
-import { connectErrno, type SocketState, socketAt } from '../host/socket-file.ts';
-import type { PodResourcesReason } from '../model/pod-resources.ts';
+import { connectErrno, type SocketState, socketAt } from '../../host/socket-file.ts';
+import type { PodResourcesReason } from '../../model/pod-resources.ts';
 
 /** Why one question had no answer. `message` is the same at each repetition of the same trouble. */
 export interface Failure {
@@ -60,6 +60,8 @@ function statusFailure(path: string, method: string, { code, details }: CallErro
         ? { reason: 'too-large', message: `${at}the answer is larger than --podresources.max-message-bytes` }
         : { reason: 'rate-limited', message: `${at}rejected by the kubelet's rate limit` };
     case status.UNIMPLEMENTED:
+      // The client library's own word for an answer without a message.
+      if (details === 'No message received') return statusFailure(path, method, { code: status.INTERNAL, details });
       return { reason: 'unimplemented', message: `${at}neither v1 nor v1alpha1 is served` };
     case status.PERMISSION_DENIED:
     case status.UNAUTHENTICATED:

@@ -1,8 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Clock } from '../host/clock.ts';
-import type { CheckpointEntry } from '../model/pod-resources.ts';
-import { settledMark } from './file-mark.ts';
-import { compareText } from './topology.ts';
+import type { CheckpointEntry } from '../../model/pod-resources.ts';
 
 /**
  * Parses `kubelet_internal_checkpoint`, the only file that ties pod UIDs to device ids. Undefined when the text is cut short
@@ -16,30 +13,14 @@ export function parseCheckpoint(text: string): readonly CheckpointEntry[] | unde
   return entries
     .map(entryFrom)
     .filter((entry) => entry !== undefined)
-    .sort((a, b) => compareText(sortKey(a), sortKey(b)));
+    .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
-/** Reads the checkpoint time and again; a file that did not change is not opened, and gives the same entries as before. */
-export class CheckpointReader {
-  readonly #path: string;
-  readonly #clock: Clock;
-  #last: { readonly mark: string; readonly entries: readonly CheckpointEntry[] | undefined } | undefined;
-
-  constructor(path: string, clock: Clock) {
-    this.#path = path;
-    this.#clock = clock;
-  }
-
-  /** Undefined when the path is empty or the file is absent, unreadable or no checkpoint. */
-  async read(): Promise<readonly CheckpointEntry[] | undefined> {
-    if (this.#path === '') return undefined;
-    const mark = settledMark(this.#path, this.#clock);
-    if (mark !== undefined && mark === this.#last?.mark) return this.#last.entries;
-    const text = await readFile(this.#path, 'utf8').catch(() => undefined);
-    const entries = text === undefined ? undefined : parseCheckpoint(text);
-    this.#last = mark === undefined || text === undefined ? undefined : { mark, entries };
-    return entries;
-  }
+/** Undefined when the path is empty or the file is absent, unreadable or no checkpoint. */
+export async function readCheckpoint(path: string): Promise<readonly CheckpointEntry[] | undefined> {
+  if (path === '') return undefined;
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : parseCheckpoint(text);
 }
 
 function entryFrom(value: unknown): CheckpointEntry | undefined {
@@ -53,7 +34,7 @@ function entryFrom(value: unknown): CheckpointEntry | undefined {
 function deviceIdsFrom(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   const ids = Array.isArray(value) ? value : Object.values(value).flat();
-  return [...new Set(ids.filter(isName))].sort(compareText);
+  return [...new Set(ids.filter(isName))].sort();
 }
 
 function parseJson(text: string): unknown {

@@ -1,5 +1,5 @@
-import type { AllocatableResourcesResponse } from '../generated/podresources/v1/api.ts';
-import type { Allocatable } from '../model/pod-resources.ts';
+import type { AllocatableResourcesResponse } from '../../generated/podresources/v1/api.ts';
+import type { Allocatable } from '../../model/pod-resources.ts';
 import { compareText, memoryBlocks, sortedNumbers } from './topology.ts';
 
 /** Reads a `GetAllocatableResources` answer: a device with several NUMA nodes comes several times and counts once. */

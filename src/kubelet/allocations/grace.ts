@@ -1,4 +1,4 @@
-import { type Allocation, allocationKey } from '../model/allocation.ts';
+import { type Allocation, allocationKey } from '../../model/allocation.ts';
 import { type Attribution, containerKey, inOrder } from './allocations.ts';
 
 /** An attribution of which part is not from the last answer. */

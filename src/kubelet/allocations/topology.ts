@@ -1,5 +1,5 @@
-import type { ContainerMemory, TopologyInfo } from '../generated/podresources/v1/api.ts';
-import type { MemoryBlock } from '../model/pod-resources.ts';
+import type { ContainerMemory, TopologyInfo } from '../../generated/podresources/v1/api.ts';
+import type { MemoryBlock } from '../../model/pod-resources.ts';
 
 /** NUMA nodes told, sorted. A node without a number on the wire is node 0; kubelets of 1.21 say -1 for none. */
 export function numaNodesOf(topology: TopologyInfo | undefined): number[] {
