@@ -3,7 +3,6 @@ import type { EntryWatch } from '../host/entry-watch.ts';
 import { watchSocket } from '../host/socket-file.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
 import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/grace.ts';
-import { Capacity } from './capacity.ts';
 import { watchCheckpoint } from './checkpoint/watch.ts';
 import { type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
 import type { Failure } from './client/failure.ts';
@@ -56,13 +55,13 @@ class Poller implements PodResourcesPoller {
   readonly #clock: Clock;
   readonly #onChange: () => void;
   readonly #client: PodResourcesClient;
-  readonly #capacity: Capacity;
   readonly #watches: EntryWatch[] = [];
   readonly #grace: Alarm;
   readonly #hold: Alarm;
   readonly #next: Alarm;
   #current: PodResources = NOTHING;
   #known: HeldAttribution = NOTHING;
+  #capacity: Pick<PodResources, 'allocatable' | 'allocatableAskedMs'> = {};
   /** Of the socket that answered last. */
   #identity: string | undefined;
   /** The kubelet was out of reach since: it may have been restarted. */
@@ -83,7 +82,6 @@ class Poller implements PodResourcesPoller {
     this.#clock = clock;
     this.#onChange = onChange;
     this.#client = new PodResourcesClient(options, clock);
-    this.#capacity = new Capacity(options.checkpoint, clock, () => this.#client.allocatable());
     // The last answer may be as old as the restart, so what is held comes off by a new one.
     this.#grace = new Alarm(clock, () => this.#current.held.size > 0 && this.#soon());
     this.#hold = new Alarm(clock, () => this.#holdEnded());
@@ -150,13 +148,21 @@ class Poller implements PodResourcesPoller {
     const result = await this.#client.list();
     if (this.#closed) return;
     if (result.ok) {
-      await this.#capacity.refresh(result.identity);
+      await this.#askCapacity();
       if (this.#closed) return;
       this.#answered(result);
     } else {
       this.#failed(result.failure);
     }
     this.#onChange();
+  }
+
+  async #askCapacity(): Promise<void> {
+    const allocatableAskedMs = this.#clock.now();
+    const result = await this.#client.allocatable();
+    // The last capacity stands only while the rate limit is in the way; after any other failure it is not known.
+    if (result.kind === 'answer') this.#capacity = { allocatable: result.allocatable, allocatableAskedMs };
+    else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#capacity = {};
   }
 
   #answered({ api, attribution, identity }: Extract<ListResult, { ok: true }>): void {
@@ -173,7 +179,6 @@ class Poller implements PodResourcesPoller {
 
   #failed(failure: Failure): void {
     if (!SAME_KUBELET.has(failure.reason)) this.#wasLost = true;
-    this.#capacity.doubt();
     if (failure.reason === 'rate-limited') this.#rejected();
     else this.#rejections = 0;
     if (this.#holdIsOver) this.#forget();
@@ -205,7 +210,7 @@ class Poller implements PodResourcesPoller {
   /** Nobody has confirmed it for too long. */
   #forget(): void {
     this.#known = NOTHING;
-    this.#capacity.forget();
+    this.#capacity = {};
   }
 
   #publish(answer: Pick<PodResources, 'api' | 'answeredAtMs'>, problem?: Failure): void {
@@ -214,7 +219,7 @@ class Poller implements PodResourcesPoller {
       ...this.#known,
       ...(api === undefined ? {} : { api }),
       ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
-      ...this.#capacity.current,
+      ...this.#capacity,
       ...(problem === undefined ? {} : { problem }),
     };
   }

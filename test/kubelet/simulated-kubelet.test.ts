@@ -6,8 +6,8 @@ import {
   PodResourcesListerService as v1,
 } from '../../src/generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../src/generated/podresources/v1alpha1/api.ts';
+import type { Method } from '../../src/host/grpc-call.ts';
 import { connectErrno, socketAt } from '../../src/host/socket-file.ts';
-import type { Method } from '../../src/kubelet/client/call.ts';
 import { podV1 } from '../../src/simulator/kubelet/encode.ts';
 import type { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
 import type { SimulatedPod } from '../../src/simulator/kubelet/pods.ts';

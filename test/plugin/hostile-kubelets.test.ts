@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
-import { socketPath } from '../../src/plugin/socket-name.ts';
+import { socketPath } from '../../src/plugin/registration/socket-names.ts';
 import type { RegistrationFault } from '../../src/simulator/kubelet/registration-fault.ts';
 import { listen, makeRenamedSocket } from '../../src/simulator/kubelet/renamed-socket.ts';
 import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';

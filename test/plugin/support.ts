@@ -86,7 +86,6 @@ export const toyAccess = (device: Device): DeviceAccess => ({
 export const QUICK = {
   registerTimeoutMs: 800,
   contactTimeoutMs: 1_500,
-  siblings: { lookMs: 50, aloneMs: 400 },
   firstWaitMs: 20,
   longestWaitMs: 100,
   absenceWaitMs: 20,

@@ -1,6 +1,7 @@
+import { statSync } from 'node:fs';
 import type { Clock } from '../../host/clock.ts';
 import { type EntryWatch, watchEntry } from '../../host/entry-watch.ts';
-import { fileMark } from './file-mark.ts';
+import { errnoName } from '../../host/tree.ts';
 
 /** One admission writes the checkpoint once per container and resource: what comes within this time is one change. */
 const SETTLE_MS = 30;
@@ -22,4 +23,14 @@ export function watchCheckpoint(path: string, onChange: () => void, clock: Clock
       cancel?.();
     },
   };
+}
+
+/** What tells one state of a file from another without reading it; of one that cannot be looked at, the errno name. */
+function fileMark(path: string): string {
+  try {
+    const { dev, ino, mtimeMs, size } = statSync(path);
+    return `${dev}:${ino}:${mtimeMs}:${size}`;
+  } catch (error) {
+    return errnoName(error);
+  }
 }

@@ -7,13 +7,13 @@ import {
 } from '../../generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../generated/podresources/v1alpha1/api.ts';
 import type { Clock } from '../../host/clock.ts';
+import { type CallResult, callOnce, type Method } from '../../host/grpc-call.ts';
 import { type SocketState, socketAt } from '../../host/socket-file.ts';
 import { DurationTally } from '../../model/duration-counts.ts';
 import type { Allocatable } from '../../model/pod-resources.ts';
 import { allocatableFrom } from '../allocations/allocatable.ts';
 import { type Attribution, attributionFrom } from '../allocations/allocations.ts';
 import type { PodResourcesOptions } from '../options.ts';
-import { type CallResult, callOnce, type Method } from './call.ts';
 import { callFailure, type Failure, isUnsupported, pathFailure, statusName } from './failure.ts';
 
 export type ListResult =

@@ -1,4 +1,5 @@
 import { status } from '@grpc/grpc-js';
+import type { CallError } from '../../host/grpc-call.ts';
 import { connectErrno, type SocketState, socketAt } from '../../host/socket-file.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
 
@@ -6,14 +7,6 @@ import type { PodResourcesReason } from '../../model/pod-resources.ts';
 export interface Failure {
   readonly reason: PodResourcesReason;
   readonly message: string;
-}
-
-/** What gRPC says about a call. */
-export interface CallError {
-  readonly code: number;
-  readonly details: string;
-  /** Why connecting failed, where the system told. */
-  readonly errno?: string;
 }
 
 /** What is wrong at the path, without connecting. */

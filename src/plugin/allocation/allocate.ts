@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { ContainerAllocateResponse } from '../generated/deviceplugin/v1beta1/api.ts';
-import type { DeviceAccess } from '../model/access.ts';
-import type { Device } from '../model/device.ts';
-import type { AccessStrategy, AllocationSpec, PluginResource } from '../model/plugin-resource.ts';
-import { ContainerAnswer } from './container-answer.ts';
-import { type Offer, type Tell, whyWithheld } from './inventory.ts';
+import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { DeviceAccess } from '../../model/access.ts';
+import type { Device } from '../../model/device.ts';
+import type { AccessStrategy, AllocationSpec, PluginResource } from '../../model/plugin-resource.ts';
+import { type Offer, type Tell, whyWithheld } from '../offers/inventory.ts';
 import { Refusal } from './refusal.ts';
 import { fillTemplate, type TemplateContext } from './template.ts';
 
@@ -143,3 +142,69 @@ function addCdi(answer: ContainerAnswer, names: readonly string[], strategies: r
 }
 
 const quoted = (ids: readonly string[]): string => ids.map((id) => JSON.stringify(id)).join(', ');
+
+interface Node {
+  readonly path: string;
+  readonly hostPath?: string | undefined;
+  readonly permissions: string;
+}
+
+interface HostMount {
+  readonly path: string;
+  readonly hostPath: string;
+  readonly readOnly: boolean;
+}
+
+/** Collects what several devices need into one answer: nothing twice, in the order in which it came. */
+export class ContainerAnswer {
+  readonly #env = new Map<string, string[]>();
+  readonly #annotations = new Map<string, string[]>();
+  readonly #nodes = new Map<string, Node>();
+  readonly #mounts = new Map<string, HostMount>();
+  readonly #cdi = new Set<string>();
+
+  env(name: string, value: string): void {
+    addOnce(this.#env, name, value);
+  }
+
+  annotation(name: string, value: string): void {
+    addOnce(this.#annotations, name, value);
+  }
+
+  node(node: Node): void {
+    const known = this.#nodes.get(node.path)?.permissions ?? '';
+    const permissions = [...'rwm'].filter((letter) => `${known}${node.permissions}`.includes(letter)).join('');
+    this.#nodes.set(node.path, { ...node, permissions });
+  }
+
+  mount(mount: HostMount): void {
+    if (!this.#mounts.has(mount.path)) this.#mounts.set(mount.path, mount);
+  }
+
+  cdi(name: string): void {
+    this.#cdi.add(name);
+  }
+
+  response(): ContainerAllocateResponse {
+    return {
+      envs: joined(this.#env),
+      mounts: [...this.#mounts.values()].map(({ path, hostPath, readOnly }) => ({ containerPath: path, hostPath, readOnly })),
+      devices: [...this.#nodes.values()].map(({ path, hostPath, permissions }) => ({
+        containerPath: path,
+        hostPath: hostPath ?? path,
+        permissions,
+      })),
+      annotations: joined(this.#annotations),
+      cdiDevices: [...this.#cdi].map((name) => ({ name })),
+    };
+  }
+}
+
+function addOnce(map: Map<string, string[]>, name: string, value: string): void {
+  const values = map.get(name) ?? [];
+  if (!values.includes(value)) values.push(value);
+  map.set(name, values);
+}
+
+const joined = (map: ReadonlyMap<string, readonly string[]>): Record<string, string> =>
+  Object.fromEntries([...map].map(([name, values]) => [name, values.join(',')]));

@@ -1,7 +1,7 @@
-import { isPciAddress } from '../host/pci.ts';
-import { type Device, deviceKey } from '../model/device.ts';
-import { ATTRIBUTES, attributeOf } from './device-name.ts';
-import type { Offer } from './inventory.ts';
+import { isPciAddress } from '../../host/pci.ts';
+import { type Device, deviceKey } from '../../model/device.ts';
+import { ATTRIBUTES, attributeOf } from '../offers/device-name.ts';
+import type { Offer } from '../offers/inventory.ts';
 
 /** Where one offered id lies, as far as it is known. */
 export interface Placement {

@@ -1,5 +1,5 @@
 /** Why a resource is not registered. Closed set: value of the label `result` and of the log field `reason`. */
-export type TroubleReason = keyof typeof REMEDIES;
+export type FailureReason = keyof typeof REMEDIES;
 
 /** What to look at, by reason. */
 export const REMEDIES = {
@@ -13,15 +13,14 @@ export const REMEDIES = {
   'no-stream': 'The kubelet took the registration and did not ask for the devices; look at its log.',
   'stream-ended': 'The kubelet restarted, or another plugin offers the same resource.',
   'socket-gone': 'Somebody removed the socket; a starting kubelet does that to all of them.',
-  'left-alone': 'None needed: another agent that offered the same resource is gone, and the kubelet may have dropped the resource with it.',
   dropped:
-    'The kubelet reads the list and has no device of it: another plugin of the same resource has ended, or this is not the kubelet of --podresources.socket.',
+    'The kubelet reads the list and has no device of it: another plugin of the same resource, perhaps another agent, has ended, or this is not the kubelet of --podresources.socket.',
   'kubelet-restarted': 'None needed: a new kubelet is told of the resource.',
 } as const;
 
 /** How one attempt to be registered ended. */
 export interface AttemptEnd {
-  readonly reason: TroubleReason | 'stopped';
+  readonly reason: FailureReason | 'stopped';
   readonly detail?: string;
 }
 

@@ -1,44 +1,50 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import type { Clock } from '../host/clock.ts';
-import { type SocketState, watchSocket } from '../host/socket-file.ts';
-import type { ChangeLog } from '../log/changes.ts';
-import { Attempt, type AttemptParts } from './attempt.ts';
-import { Following } from './following.ts';
-import type { PluginOptions } from './options.ts';
-import type { PluginService } from './service.ts';
-import { otherSockets, removeDeadSockets, socketPath } from './socket-name.ts';
-import type { Supply } from './supply.ts';
-import { Tally } from './tally.ts';
-import { type AttemptEnd, isAbsence, REMEDIES } from './trouble.ts';
+import type { Clock } from '../../host/clock.ts';
+import { type SocketState, watchSocket } from '../../host/socket-file.ts';
+import type { ChangeLog } from '../../log/changes.ts';
+import { Counts } from '../counts.ts';
+import type { ResourceOffers } from '../offers/resource-offers.ts';
+import type { PluginOptions } from '../options.ts';
+import type { PluginService } from '../service.ts';
+import { Attempt } from './attempt.ts';
+import { type AttemptEnd, isAbsence, REMEDIES } from './failures.ts';
+import { removeDeadSockets, socketPath } from './socket-names.ts';
 
 /** Waits that no option sets. */
 export interface Timings {
   /** The kubelet dials back for up to 10 s before `Register` answers. */
   readonly registerTimeoutMs: number;
   readonly contactTimeoutMs: number;
-  readonly siblings: AttemptParts['siblings'];
   /** First wait after a failure; it doubles with each. */
   readonly firstWaitMs: number;
   readonly longestWaitMs: number;
   /** Time between two looks for a kubelet that is not there. */
   readonly absenceWaitMs: number;
-  /** How long a stream must live for the trouble before it to be over. */
+  /** How long a stream must live for the failures before it to be over. */
   readonly stableMs: number;
 }
 
 export const TIMINGS: Timings = {
   registerTimeoutMs: 15_000,
   contactTimeoutMs: 60_000,
-  siblings: { lookMs: 15_000, aloneMs: 3_000 },
   firstWaitMs: 500,
   longestWaitMs: 30_000,
   absenceWaitMs: 1_000,
   stableMs: 5_000,
 };
 
-export interface LifecycleParts {
-  readonly supply: Supply;
+/** By how much a question to the kubelet must be younger than a list for the answer to have it. */
+const TAKEN_UP_MS = 1_000;
+
+/**
+ * Time between two registrations of a resource that the kubelet dropped. It doubles while they are in vain: each takes the resource away
+ * for a moment.
+ */
+const AFTER_DROP_MS = { first: 60_000, longest: 3_600_000 };
+
+export interface RegistrationParts {
+  readonly offers: ResourceOffers;
   readonly service: PluginService;
   readonly clock: Clock;
   readonly changes: ChangeLog;
@@ -49,22 +55,24 @@ export interface LifecycleParts {
 }
 
 /** Keeps one resource registered: tries, waits, tries again, until stopped. Shares nothing with other resources. */
-export class Lifecycle {
-  readonly registrations = new Tally();
-  readonly following: Following;
-  readonly #parts: LifecycleParts;
+export class Registration {
+  /** How attempts ended; `ok` once the kubelet asked for the list. */
+  readonly results = new Counts();
+  readonly #parts: RegistrationParts;
   readonly #token = randomBytes(4).toString('hex');
   #attempts = 0;
   #failures = 0;
   #isStopped = false;
   #attempt: Attempt | undefined;
+  /** Monotonic; a resource that was dropped is not registered anew before. */
+  #afterDropMs = Number.NEGATIVE_INFINITY;
+  #nextAfterDropMs = AFTER_DROP_MS.first;
   #wake = (): void => {};
   #cancelStable = (): void => {};
   #running: Promise<void> = Promise.resolve();
 
-  constructor(parts: LifecycleParts) {
+  constructor(parts: RegistrationParts) {
     this.#parts = parts;
-    this.following = new Following(parts.supply, parts.service, parts.clock);
   }
 
   start(): void {
@@ -77,6 +85,14 @@ export class Lifecycle {
     this.#attempt?.end({ reason: 'stopped' });
     this.#wake();
     await this.#running;
+  }
+
+  /**
+   * True when the kubelet has dropped a resource whose list it goes on reading. Kubelets up to 1.36 do when a plugin of the same resource
+   * ends that registered later, and no stream says so (kubernetes#127803): only what they can hand out shows it.
+   */
+  get isDropped(): boolean {
+    return this.#allocatable() === 0;
   }
 
   get #isDirect(): boolean {
@@ -94,16 +110,16 @@ export class Lifecycle {
   }
 
   async #run(): Promise<void> {
-    const { supply, clock } = this.#parts;
-    await removeDeadSockets(otherSockets(this.#directory, supply.resource.resource));
+    const { offers, clock } = this.#parts;
+    await removeDeadSockets(this.#directory, offers.resource.resource);
     const watch = watchSocket(this.#kubeletSocket, (state) => this.#kubeletChanged(state), clock);
-    const unsubscribe = supply.onChange(() => this.following.look() && this.#attempt?.end({ reason: 'dropped' }));
+    const unsubscribe = offers.onChange(() => this.#endIfDropped());
     await this.#untilReady();
     while (!this.#isStopped) {
       const end = await this.#try();
       this.#cancelStable();
       if (this.#isStopped) break;
-      this.registrations.add(end.reason);
+      this.results.add(end.reason);
       this.#say(end);
       if (end.reason !== 'kubelet-restarted') await this.#sleep(this.#waitAfter(end));
     }
@@ -112,8 +128,8 @@ export class Lifecycle {
   }
 
   #try(): Promise<AttemptEnd> {
-    const { supply, service, clock, options, timings } = this.#parts;
-    const { resource } = supply.resource;
+    const { offers, service, clock, options, timings } = this.#parts;
+    const { resource } = offers.resource;
     this.#attempts += 1;
     this.#attempt = new Attempt({
       resource,
@@ -124,7 +140,6 @@ export class Lifecycle {
       streamTimeoutMs: options['stream-timeout'],
       registerTimeoutMs: timings.registerTimeoutMs,
       contactTimeoutMs: timings.contactTimeoutMs,
-      siblings: timings.siblings,
       onStream: () => this.#registered(),
       onWaiting: (end) => this.#say(end),
     });
@@ -133,11 +148,31 @@ export class Lifecycle {
 
   #registered(): void {
     const { clock, timings, changes } = this.#parts;
-    this.registrations.add('ok');
+    this.results.add('ok');
     this.#cancelStable = clock.after(timings.stableMs, () => {
       this.#failures = 0;
       changes.end(this.#key);
     });
+  }
+
+  /** How many ids the kubelet can hand out; undefined where it does not tell, or need not have any of the list that it reads. */
+  #allocatable(): number | undefined {
+    const { offers, service } = this.#parts;
+    const allocatable = offers.allocatable();
+    const { streams, told } = service;
+    if (allocatable === undefined || streams === 0 || told?.isAnyHealthy !== true) return undefined;
+    return allocatable.askedMs - told.atMs >= TAKEN_UP_MS ? allocatable.count : undefined;
+  }
+
+  #endIfDropped(): void {
+    const count = this.#allocatable();
+    if (count === undefined) return;
+    if (count > 0) this.#nextAfterDropMs = AFTER_DROP_MS.first;
+    const now = this.#parts.clock.monotonic();
+    if (count > 0 || now < this.#afterDropMs) return;
+    this.#afterDropMs = now + this.#nextAfterDropMs;
+    this.#nextAfterDropMs = Math.min(2 * this.#nextAfterDropMs, AFTER_DROP_MS.longest);
+    this.#attempt?.end({ reason: 'dropped' });
   }
 
   /**
@@ -152,12 +187,12 @@ export class Lifecycle {
   }
 
   get #key(): string {
-    return `plugin ${this.#parts.supply.resource.resource}`;
+    return `plugin ${this.#parts.offers.resource.resource}`;
   }
 
   #say({ reason, detail }: AttemptEnd): void {
     if (reason === 'stopped') return;
-    const { resource } = this.#parts.supply.resource;
+    const { resource } = this.#parts.offers.resource;
     const fields = { resource, reason, ...(detail === undefined ? {} : { detail }), remedy: REMEDIES[reason] };
     this.#parts.changes.begin({ key: this.#key, message: 'the kubelet does not have a resource', fields });
   }
@@ -171,10 +206,10 @@ export class Lifecycle {
   }
 
   async #untilReady(): Promise<void> {
-    const { supply } = this.#parts;
-    if (supply.isReady() || this.#isStopped) return;
+    const { offers } = this.#parts;
+    if (offers.isReady() || this.#isStopped) return;
     await new Promise<void>((done) => {
-      const unsubscribe = supply.onChange(() => supply.isReady() && finish());
+      const unsubscribe = offers.onChange(() => offers.isReady() && finish());
       const finish = (): void => {
         unsubscribe();
         done();

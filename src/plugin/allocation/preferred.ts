@@ -1,4 +1,4 @@
-import type { PluginResource, Preference } from '../model/plugin-resource.ts';
+import type { PluginResource, Preference } from '../../model/plugin-resource.ts';
 import { pickedByUse } from './by-use.ts';
 import { nearestSet } from './nearest-set.ts';
 import { nearness, type Placement } from './placement.ts';

@@ -1,5 +1,5 @@
-import type { Device } from '../model/device.ts';
-import { ATTRIBUTES, attributeOf } from './device-name.ts';
+import type { Device } from '../../model/device.ts';
+import { ATTRIBUTES, attributeOf } from '../offers/device-name.ts';
 
 /** What placeholders of one granted device stand for; `device` is absent for a plain device node. */
 export interface TemplateContext {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, unlinkSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { connectErrno, LONGEST_SOCKET_PATH } from '../host/socket-file.ts';
+import { join } from 'node:path';
+import { connectErrno, LONGEST_SOCKET_PATH } from '../../host/socket-file.ts';
 
 /** Begins the names of all sockets that any process of this program makes for a resource. */
 function prefixOf(resource: string): string {
@@ -28,25 +28,12 @@ export function removeSocket(path: string): void {
   }
 }
 
-/** Sockets of this resource but for `own`, sorted: those of other processes, and what a process left behind when it was killed. */
-export function otherSockets(directory: string, resource: string, own = ''): string[] {
-  const prefix = prefixOf(resource);
-  return namesIn(directory)
-    .filter((name) => name.startsWith(prefix) && name.endsWith('.sock') && name !== basename(own))
-    .sort()
-    .map((name) => join(directory, name));
-}
-
-/** Removes those that nobody listens to; true when somebody listens to one of the others. */
-export async function removeDeadSockets(paths: readonly string[]): Promise<boolean> {
-  let isOneAlive = false;
-  for (const path of paths) {
-    const errno = await connectErrno(path);
-    if (errno === 'ECONNREFUSED') removeSocket(path);
-    // What is none or is gone by now is nobody; one that is too busy to accept is there.
-    else if (errno === undefined || errno === 'EAGAIN') isOneAlive = true;
+/** Removes what processes that were killed left behind: sockets of this resource that nobody listens to. */
+export async function removeDeadSockets(directory: string, resource: string): Promise<void> {
+  const names = namesIn(directory).filter((name) => name.startsWith(prefixOf(resource)) && name.endsWith('.sock'));
+  for (const path of names.map((name) => join(directory, name))) {
+    if ((await connectErrno(path)) === 'ECONNREFUSED') removeSocket(path);
   }
-  return isOneAlive;
 }
 
 function namesIn(directory: string): string[] {

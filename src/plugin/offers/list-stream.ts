@@ -1,7 +1,7 @@
 import type { ServerWritableStream } from '@grpc/grpc-js';
-import type { Device, Empty, ListAndWatchResponse } from '../generated/deviceplugin/v1beta1/api.ts';
+import type { Device, Empty, ListAndWatchResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
 import { isSameList, kubeletDevices } from './inventory.ts';
-import type { Supply } from './supply.ts';
+import type { ResourceOffers } from './resource-offers.ts';
 
 export type ListCall = ServerWritableStream<Empty, ListAndWatchResponse>;
 
@@ -11,7 +11,7 @@ export type ListCall = ServerWritableStream<Empty, ListAndWatchResponse>;
  */
 export class ListStream {
   readonly #call: ListCall;
-  readonly #supply: Supply;
+  readonly #offers: ResourceOffers;
   readonly #onSending: (devices: readonly Device[]) => () => void;
   readonly #unsubscribe: () => void;
   readonly #onEnd: (stream: ListStream) => void;
@@ -20,12 +20,17 @@ export class ListStream {
   #isOver = false;
 
   /** `onSending` is told of each list; what it returns is called when the list was taken up. */
-  constructor(call: ListCall, supply: Supply, onSending: (devices: readonly Device[]) => () => void, onEnd: (stream: ListStream) => void) {
+  constructor(
+    call: ListCall,
+    offers: ResourceOffers,
+    onSending: (devices: readonly Device[]) => () => void,
+    onEnd: (stream: ListStream) => void,
+  ) {
     this.#call = call;
-    this.#supply = supply;
+    this.#offers = offers;
     this.#onSending = onSending;
     this.#onEnd = onEnd;
-    this.#unsubscribe = supply.onChange(() => this.#send());
+    this.#unsubscribe = offers.onChange(() => this.#send());
     for (const event of ['cancelled', 'close', 'error', 'finish']) call.on(event, () => this.drop());
     this.#send();
   }
@@ -45,7 +50,7 @@ export class ListStream {
 
   #send(): void {
     if (this.#isOver || this.#isBlocked) return;
-    const devices = kubeletDevices(this.#supply.offers());
+    const devices = kubeletDevices(this.#offers.current());
     if (this.#sent !== undefined && isSameList(this.#sent, devices)) return;
     this.#sent = devices;
     this.#isBlocked = true;

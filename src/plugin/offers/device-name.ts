@@ -1,5 +1,5 @@
-import type { Device } from '../model/device.ts';
-import type { IdStrategy } from '../model/plugin-resource.ts';
+import type { Device } from '../../model/device.ts';
+import type { IdStrategy } from '../../model/plugin-resource.ts';
 
 /**
  * Attributes by which families tell the plugin what no field of {@link Device} has room for. Each may be absent. `pci_path` and

@@ -1,12 +1,13 @@
 import { basename } from 'node:path';
-import type { RegistrationServer } from '../generated/pluginregistration/v1/api.ts';
-import type { Clock } from '../host/clock.ts';
-import { socketAt, watchSocket } from '../host/socket-file.ts';
+import { status } from '@grpc/grpc-js';
+import { RegistrationService } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { RegistrationServer } from '../../generated/pluginregistration/v1/api.ts';
+import type { Clock } from '../../host/clock.ts';
+import { type CallError, callOnce } from '../../host/grpc-call.ts';
+import { socketAt, watchSocket } from '../../host/socket-file.ts';
+import type { PluginService } from '../service.ts';
+import type { AttemptEnd } from './failures.ts';
 import { type PluginServer, servePlugin } from './plugin-server.ts';
-import { callRegister, type PendingCall } from './register-call.ts';
-import type { PluginService } from './service.ts';
-import { Siblings, type SiblingsParts } from './siblings.ts';
-import type { AttemptEnd } from './trouble.ts';
 
 export interface AttemptParts {
   readonly resource: string;
@@ -20,7 +21,6 @@ export interface AttemptParts {
   readonly registerTimeoutMs: number;
   /** How long the plugin watcher may take before the socket is made anew. */
   readonly contactTimeoutMs: number;
-  readonly siblings: Pick<SiblingsParts, 'lookMs' | 'aloneMs'>;
   /** The first `ListAndWatch` is open. */
   onStream(): void;
   /** Still waiting, but longer than usual. */
@@ -39,7 +39,7 @@ export class Attempt {
   readonly #over = new Promise<AttemptEnd>((resolve) => {
     this.#finish = resolve;
   });
-  #call: PendingCall | undefined;
+  readonly #calling = new AbortController();
   #hasStream = false;
   #kubelet: string | undefined;
 
@@ -77,7 +77,7 @@ export class Attempt {
   }
 
   async #serve(server: PluginServer): Promise<AttemptEnd> {
-    const { clock, kubeletSocket, resource } = this.#parts;
+    const { clock, kubeletSocket } = this.#parts;
     const born = socketAt(server.path);
     const lost = (): void => {
       const now = socketAt(server.path);
@@ -86,14 +86,11 @@ export class Attempt {
     };
     const watch = watchSocket(server.path, lost, clock);
     lost();
-    const onAlone = (): void => this.end({ reason: 'left-alone' });
-    const siblings = new Siblings({ ownSocket: server.path, resource, clock, ...this.#parts.siblings, onAlone });
     if (kubeletSocket === undefined) this.#awaitContact();
     else void this.#register(kubeletSocket, server.path);
     const end = await this.#over;
     watch.close();
-    siblings.close();
-    this.#call?.cancel();
+    this.#calling.abort();
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
     if (end.reason === 'stopped') await server.close();
@@ -103,12 +100,15 @@ export class Attempt {
   }
 
   async #register(kubeletSocket: string, ownSocket: string): Promise<void> {
-    const { resource, service, clock, registerTimeoutMs } = this.#parts;
+    const { resource, service, registerTimeoutMs: timeoutMs } = this.#parts;
     const request = { version: 'v1beta1', endpoint: basename(ownSocket), resourceName: resource, options: service.options() };
-    this.#call = callRegister(kubeletSocket, request, registerTimeoutMs, clock);
-    const result = await this.#call.result;
-    if (result.kind === 'ok') this.#awaitStream();
-    else if (result.kind !== 'cancelled') this.end({ reason: result.kind, detail: result.message });
+    const { error } = await callOnce(RegistrationService.register, request, {
+      socket: kubeletSocket,
+      timeoutMs,
+      signal: this.#calling.signal,
+    });
+    if (error === undefined) this.#awaitStream();
+    else this.end(endOf(error, timeoutMs));
   }
 
   #streamOpened(): void {
@@ -152,4 +152,11 @@ export class Attempt {
   #after(delayMs: number, run: () => void): void {
     this.#timers.add(this.#parts.clock.after(delayMs, run));
   }
+}
+
+/** The message of a refusal is the kubelet's own. */
+function endOf({ code, details }: CallError, timeoutMs: number): AttemptEnd {
+  if (code === status.DEADLINE_EXCEEDED) return { reason: 'timeout', detail: `no answer within ${timeoutMs / 1_000} s` };
+  const isRefusal = code !== status.UNAVAILABLE && code !== status.INTERNAL && code !== status.CANCELLED;
+  return { reason: isRefusal ? 'refused' : 'unreachable', detail: details };
 }

@@ -1,9 +1,16 @@
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
-import { LONGEST_TIMER_MS } from '../../host/clock.ts';
-import { errnoName } from '../../host/tree.ts';
-import type { CallError } from './failure.ts';
+import { LONGEST_TIMER_MS } from './clock.ts';
+import { errnoName } from './tree.ts';
+
+/** Why a call had no answer: a gRPC status. */
+export interface CallError {
+  readonly code: number;
+  readonly details: string;
+  /** Why connecting failed, where the system told. */
+  readonly errno?: string;
+}
 
 /** A unary method as the generated service definitions give it. */
 export interface Method<Request, Answer> {
@@ -16,7 +23,8 @@ export interface CallSettings {
   /** Path of the socket. */
   readonly socket: string;
   readonly timeoutMs: number;
-  readonly maxMessageBytes: number;
+  /** Of the answer. Default 4 MiB. */
+  readonly maxMessageBytes?: number;
   /** Ends the call when it is aborted. */
   readonly signal: AbortSignal;
 }
@@ -34,7 +42,7 @@ const CANCELLED: CallError = { code: status.CANCELLED, details: 'given up' };
 export async function callOnce<Request, Answer>(
   { path, requestSerialize, responseDeserialize }: Method<Request, Answer>,
   request: Request,
-  { socket, timeoutMs, maxMessageBytes, signal }: CallSettings,
+  { socket, timeoutMs, maxMessageBytes = 4 * 2 ** 20, signal }: CallSettings,
 ): Promise<CallResult<Answer>> {
   const deadline = Date.now() + timeoutMs;
   const error = await tryHandshake(socket, timeoutMs, signal);

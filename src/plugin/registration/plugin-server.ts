@@ -1,9 +1,9 @@
 import { Server, ServerCredentials } from '@grpc/grpc-js';
-import { DevicePluginService } from '../generated/deviceplugin/v1beta1/api.ts';
-import { type RegistrationServer, RegistrationService } from '../generated/pluginregistration/v1/api.ts';
-import type { Clock } from '../host/clock.ts';
-import type { PluginService } from './service.ts';
-import { removeSocket } from './socket-name.ts';
+import { DevicePluginService } from '../../generated/deviceplugin/v1beta1/api.ts';
+import { type RegistrationServer, RegistrationService } from '../../generated/pluginregistration/v1/api.ts';
+import type { Clock } from '../../host/clock.ts';
+import type { PluginService } from '../service.ts';
+import { removeSocket } from './socket-names.ts';
 
 /** How long calls in progress may take to end at an orderly shutdown. */
 const GRACE_MS = 1_000;
