@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { PodResourcesPoller } from '../../src/kubelet/poller.ts';
-import type { SimulatedKubeletSettings } from '../../src/simulator/kubelet/kubelet.ts';
+import type { TestKubeletSettings } from '../support/kubelet/kubelet.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { makeNode } from './support/node.ts';
 
 const stock = (...ids: readonly string[]) => ({ devices: ids.map((id) => ({ resource: 'vendor.com/gpu', id })), cpus: [], memory: [] });
 
 /** A kubelet with two devices that has been asked once. */
-async function askedNode(settings: Omit<SimulatedKubeletSettings, 'directory'> = {}) {
+async function askedNode(settings: Omit<TestKubeletSettings, 'directory'> = {}) {
   const { kubelet, poller: makePoller } = makeNode(settings);
   await kubelet.start();
   kubelet.setStock(stock('a', 'b'));

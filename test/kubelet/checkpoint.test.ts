@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseCheckpoint, readCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
-import { checkpointText } from '../../src/simulator/kubelet/checkpoint-file.ts';
+import { checkpointData } from '../../src/simulator/kubelet/checkpoint.ts';
 import { temporaryDirectory } from './support/node.ts';
 
 const entry = {
@@ -63,7 +63,9 @@ describe('parseCheckpoint', () => {
       uid: 'u1',
       containers: [{ name: 'main', devices: [device, { resource: 'vendor.com/x', id: 'b' }] }],
     };
-    expect(parseCheckpoint(checkpointText([pod], { devices: [device], cpus: [], memory: [] }))).toEqual([parsed]);
+    expect(
+      parseCheckpoint(JSON.stringify({ Data: checkpointData([pod], { devices: [device], cpus: [], memory: [] }), Checksum: 0 })),
+    ).toEqual([parsed]);
   });
 });
 

@@ -16,7 +16,7 @@ import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.t
 import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { pluginOptions } from '../../src/plugin/options.ts';
 import { webOptions } from '../../src/server/options.ts';
-import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
+import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
 import { InlineThreads } from './inline-threads.ts';
@@ -60,7 +60,7 @@ export class OracleNode {
   readonly clock = new VirtualClock();
   readonly tree: OverlaidTree;
   readonly threads: InlineThreads;
-  readonly kubelet: SimulatedKubelet;
+  readonly kubelet: TestKubelet;
   readonly #family: OracleFamily;
   readonly #isWithKubelet: boolean;
   readonly #pending = new Set<Promise<unknown>>();
@@ -76,7 +76,7 @@ export class OracleNode {
     this.#isWithKubelet = isWithKubelet;
     this.tree = machineOf(family);
     this.threads = new InlineThreads(this.tree, this.clock, [family.family]);
-    this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet'), clock: this.clock, rate: { perSecond: 1e6, burst: 1e6 } });
+    this.kubelet = new TestKubelet({ directory: join(this.root, 'kubelet'), clock: this.clock, rate: { perSecond: 1e6, burst: 1e6 } });
   }
 
   get snapshot(): Snapshot | undefined {

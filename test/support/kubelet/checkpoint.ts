@@ -1,17 +1,41 @@
-/** The checkpoint's data as the kubelet keeps it in memory. `null` is Go's nil, which is not the same as nothing in a list. */
-export interface CheckpointData {
-  readonly PodDeviceEntries: readonly CheckpointEntry[] | null;
-  readonly RegisteredDevices: Readonly<Record<string, readonly string[] | null>>;
+import { readFileSync } from 'node:fs';
+import { ContainerAllocateResponse } from '../../../src/generated/deviceplugin/v1beta1/api.ts';
+import type { CheckpointData, CheckpointEntry } from '../../../src/simulator/kubelet/checkpoint.ts';
+import type { SimulatedDevice } from '../../../src/simulator/kubelet/pods.ts';
+
+/** What a device manager finds when it starts. */
+export interface ReadCheckpoint {
+  readonly resources: readonly string[];
+  readonly grants: readonly {
+    readonly podUid: string;
+    readonly container: string;
+    readonly resource: string;
+    readonly devices: readonly SimulatedDevice[];
+    readonly response: ContainerAllocateResponse;
+  }[];
 }
 
-export interface CheckpointEntry {
-  readonly PodUID: string;
-  readonly ContainerName: string;
-  readonly ResourceName: string;
-  /** Device ids by NUMA node; -1 for those without a topology. */
-  readonly DeviceIDs: Readonly<Record<string, readonly string[]>>;
-  /** A `ContainerAllocateResponse` in base64. */
-  readonly AllocResp: string;
+/** Nothing of a file that is not there, that cannot be read, or whose checksum is another: the kubelet then begins with nothing. */
+export function readCheckpoint(path: string): ReadCheckpoint {
+  try {
+    const { Data, Checksum } = JSON.parse(readFileSync(path, 'utf8')) as { readonly Data: CheckpointData; readonly Checksum: number };
+    if (checksumOf(Data) !== Checksum) return { resources: [], grants: [] };
+    return { resources: Object.keys(Data.RegisteredDevices), grants: (Data.PodDeviceEntries ?? []).map(grantOf) };
+  } catch {
+    return { resources: [], grants: [] };
+  }
+}
+
+function grantOf({ PodUID, ContainerName, ResourceName, DeviceIDs, AllocResp }: CheckpointEntry): ReadCheckpoint['grants'][number] {
+  const nodes = new Map<string, number[]>();
+  for (const [node, ids] of Object.entries(DeviceIDs)) for (const id of ids) nodes.set(id, [...(nodes.get(id) ?? []), Number(node)]);
+  const devices = [...nodes].map(([id, numaNodes]) => ({
+    resource: ResourceName,
+    id,
+    ...(numaNodes.includes(-1) ? {} : { numaNodes: numaNodes.sort() }),
+  }));
+  const response = ContainerAllocateResponse.decode(Buffer.from(AllocResp, 'base64'));
+  return { podUid: PodUID, container: ContainerName, resource: ResourceName, devices, response };
 }
 
 /**

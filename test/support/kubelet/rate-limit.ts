@@ -1,4 +1,4 @@
-import type { Clock } from '../../host/clock.ts';
+import type { Clock } from '../../../src/host/clock.ts';
 
 /** The kubelet's own figures: one bucket for all clients, versions and methods. */
 export const KUBELET_RATE = { perSecond: 100, burst: 10 } as const;

@@ -1,9 +1,8 @@
 import { credentials, Metadata, type ServiceError } from '@grpc/grpc-js';
-import { type PluginInfo, RegistrationClient } from '../../generated/pluginregistration/v1/api.ts';
-import { type Clock, systemClock } from '../../host/clock.ts';
-import { resourceNameProblem } from '../../model/plugin-resource.ts';
-import { BackedOff } from './backed-off.ts';
-import type { SimulatedDeviceManager } from './device-manager.ts';
+import { type PluginInfo, RegistrationClient } from '../../../src/generated/pluginregistration/v1/api.ts';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
+import { resourceNameProblem } from '../../../src/model/plugin-resource.ts';
+import type { SimulatedDeviceManager } from '../../../src/simulator/kubelet/device-manager.ts';
 import { RegistryWatch } from './registry-watch.ts';
 
 const RECONCILE_MS = 1_000;
@@ -113,4 +112,39 @@ function answer<A>(call: (done: (error: ServiceError | null, value: A) => void) 
   return new Promise((resolve, reject) => {
     call((error, value) => (error === null ? resolve(value) : reject(error)));
   });
+}
+
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 122_000;
+
+interface State {
+  readonly isPending: boolean;
+  readonly failedAtMs: number;
+  readonly waitMs: number;
+}
+
+/**
+ * Runs things by name, one of a name at a time. After a failure the next of that name is passed over until a wait is up, each twice as
+ * long as the one before; a success forgets them. Source of the waits: util/goroutinemap of Kubernetes 1.36.3.
+ */
+class BackedOff {
+  readonly #clock: Clock;
+  readonly #states = new Map<string, State>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  run(name: string, operation: () => Promise<void>): void {
+    const before = this.#states.get(name) ?? { isPending: false, failedAtMs: 0, waitMs: 0 };
+    if (before.isPending || (before.waitMs > 0 && this.#clock.monotonic() - before.failedAtMs <= before.waitMs)) return;
+    this.#states.set(name, { ...before, isPending: true });
+    operation().then(
+      () => this.#states.delete(name),
+      () => {
+        const waitMs = before.waitMs === 0 ? FIRST_WAIT_MS : Math.min(2 * before.waitMs, LONGEST_WAIT_MS);
+        this.#states.set(name, { isPending: false, failedAtMs: this.#clock.monotonic(), waitMs });
+      },
+    );
+  }
 }

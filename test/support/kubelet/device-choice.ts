@@ -1,20 +1,7 @@
-import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
-import { numaNodesOf } from './capacity.ts';
+import type { Device } from '../../../src/generated/deviceplugin/v1beta1/api.ts';
+import { refusal } from '../../../src/simulator/kubelet/allocations.ts';
+import { numaNodesOf } from '../../../src/simulator/kubelet/resource-states.ts';
 import type { NodeMask, Wish } from './topology-hints.ts';
-
-/** Why a pod is not admitted, in the kubelet's words. */
-export class AdmissionError extends Error {
-  readonly reason: 'UnexpectedAdmissionError' | 'TopologyAffinityError';
-
-  constructor(reason: AdmissionError['reason'], message: string) {
-    super(message);
-    this.name = 'AdmissionError';
-    this.reason = reason;
-  }
-}
-
-export const refusal = (message: string): AdmissionError =>
-  new AdmissionError('UnexpectedAdmissionError', `Allocate failed due to ${message}, which is unexpected`);
 
 /** Asks the plugin which of the available devices it would take. Empty where it does not say. */
 export type Ask = (available: readonly string[], mustInclude: readonly string[], size: number) => Promise<readonly string[]>;
