@@ -1,7 +1,7 @@
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/read-guard.ts';
 import { Tree } from '../host/tree.ts';
-import { CheckpointReader } from '../kubelet/checkpoint.ts';
+import { readCheckpoint } from '../kubelet/checkpoint/checkpoint.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
@@ -47,7 +47,7 @@ export class AgentCore {
   /** For containers seen since when each family was read last outside of its interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
   readonly #health: HealthKeeper;
-  readonly #checkpointReader: CheckpointReader;
+  readonly #checkpointPath: string;
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
   /** Something is known that is not in the snapshot. */
@@ -60,7 +60,7 @@ export class AgentCore {
     this.#health = health;
     const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
     this.#isolated = isolated;
-    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
+    this.#checkpointPath = settings.podResources.checkpoint;
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
@@ -155,7 +155,7 @@ export class AgentCore {
   }
 
   async #readCheckpoint(): Promise<void> {
-    this.#checkpoint = (await this.#checkpointReader.read()) ?? [];
+    this.#checkpoint = (await readCheckpoint(this.#checkpointPath)) ?? [];
   }
 
   async #ask(): Promise<void> {

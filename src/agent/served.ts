@@ -3,7 +3,7 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import { Readings } from '../model/readings.ts';
-import { type Offer, takeInventory } from '../plugin/inventory.ts';
+import { type Offer, takeInventory } from '../plugin/offers/inventory.ts';
 
 /** A device as far as its names among the plugin's resources depend on it. */
 export interface ServedDevice {

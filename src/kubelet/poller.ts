@@ -2,22 +2,49 @@ import type { Clock } from '../host/clock.ts';
 import type { EntryWatch } from '../host/entry-watch.ts';
 import { watchSocket } from '../host/socket-file.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
-import { Alarm } from './alarm.ts';
-import { BackOff } from './back-off.ts';
-import { Capacity } from './capacity.ts';
-import { watchCheckpoint } from './checkpoint-watch.ts';
-import { type ListResult, PodResourcesClient } from './client.ts';
-import type { Failure } from './failure.ts';
-import { NOTHING } from './grace.ts';
-import { AttributionLedger } from './ledger.ts';
+import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/grace.ts';
+import { watchCheckpoint } from './checkpoint/watch.ts';
+import { type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
+import type { Failure } from './client/failure.ts';
 import type { PodResourcesOptions } from './options.ts';
-import type { PodResourcesPoller, PodResourcesStats, PollerSettings } from './poller-types.ts';
-import { RequestCounts } from './request-counts.ts';
 
-export type { PodResourcesPoller, PodResourcesStats } from './poller-types.ts';
+export interface PodResourcesPoller {
+  /** Asks the kubelet. Never two at once: a call during a run waits for that run. During a back-off it asks nothing. Never rejects. */
+  refresh(): Promise<void>;
+  /** Begins to ask between refreshes too: when the checkpoint is written, when the socket is replaced, when a back-off ends. */
+  watch(): void;
+  current(): PodResources;
+  stats(): PodResourcesStats;
+  close(): void;
+}
+
+export interface PodResourcesStats {
+  readonly requests: readonly RequestCount[];
+  /** Per method. */
+  readonly durations: RequestDurations;
+  /** Allocations that are kept although the last answer did not have them. */
+  readonly held: number;
+  /** Restarts of the kubelet that were noticed. */
+  readonly restarts: number;
+  /** Present while the kubelet's rate limit is given way to. */
+  readonly backOff?: { readonly rejections: number; readonly remainingMs: number };
+}
+
+export interface PollerSettings {
+  readonly options: PodResourcesOptions;
+  readonly clock: Clock;
+  /** After each run, and when something expires by itself. */
+  readonly onChange: () => void;
+}
 
 /** After these the kubelet is the same as before: it was there and spoke. */
 const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'unimplemented']);
+
+/**
+ * First and longest wait after a rejection; it doubles with each one in a row. The kubelet's bucket refills within a tenth of a second,
+ * other clients may not let it.
+ */
+const BACK_OFF_MS = { first: 500, longest: 60_000 };
 
 export function createPodResourcesPoller(settings: PollerSettings): PodResourcesPoller {
   return new Poller(settings);
@@ -28,17 +55,22 @@ class Poller implements PodResourcesPoller {
   readonly #clock: Clock;
   readonly #onChange: () => void;
   readonly #client: PodResourcesClient;
-  readonly #counts = new RequestCounts();
-  readonly #backOff = new BackOff();
-  readonly #ledger = new AttributionLedger();
-  readonly #capacity: Capacity;
   readonly #watches: EntryWatch[] = [];
   readonly #grace: Alarm;
   readonly #hold: Alarm;
-  readonly #soonAlarm: Alarm;
+  readonly #next: Alarm;
   #current: PodResources = NOTHING;
-  #holdOver = false;
+  #known: HeldAttribution = NOTHING;
+  #capacity: Pick<PodResources, 'allocatable' | 'allocatableAskedMs'> = {};
+  /** Of the socket that answered last. */
+  #identity: string | undefined;
+  /** The kubelet was out of reach since: it may have been restarted. */
+  #wasLost = false;
+  #holdIsOver = false;
   #restarts = 0;
+  /** By the rate limit, in a row. */
+  #rejections = 0;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #startedMs = Number.NEGATIVE_INFINITY;
   /** Something changed, or is to be tried again, after the run that is on its way. */
@@ -49,12 +81,12 @@ class Poller implements PodResourcesPoller {
     this.#options = options;
     this.#clock = clock;
     this.#onChange = onChange;
-    this.#client = new PodResourcesClient(options, clock, (question) => this.#counts.add(question));
-    this.#capacity = new Capacity(options.checkpoint, clock, () => this.#client.allocatable());
-    this.#grace = new Alarm(clock, () => this.#graceOver());
-    this.#hold = new Alarm(clock, () => this.#holdIsOver());
+    this.#client = new PodResourcesClient(options, clock);
+    // The last answer may be as old as the restart, so what is held comes off by a new one.
+    this.#grace = new Alarm(clock, () => this.#current.held.size > 0 && this.#soon());
+    this.#hold = new Alarm(clock, () => this.#holdEnded());
     // A timer may ring a moment before the monotonic clock says so.
-    this.#soonAlarm = new Alarm(clock, () => (this.#isBackingOff() ? this.#soon() : void this.refresh()));
+    this.#next = new Alarm(clock, () => (this.#backOffMs() > 0 ? this.#soon() : void this.refresh()));
   }
 
   current(): PodResources {
@@ -62,20 +94,18 @@ class Poller implements PodResourcesPoller {
   }
 
   stats(): PodResourcesStats {
-    const rejections = this.#backOff.rejections;
-    const remainingMs = this.#backOff.remainingMs(this.#clock.monotonic());
     return {
-      requests: this.#counts.list(),
-      durations: this.#counts.durations(),
+      requests: this.#client.requests(),
+      durations: this.#client.durations(),
       held: this.#current.held.size,
       restarts: this.#restarts,
-      ...(rejections > 0 ? { backOff: { rejections, remainingMs } } : {}),
+      ...(this.#rejections > 0 ? { backOff: { rejections: this.#rejections, remainingMs: this.#backOffMs() } } : {}),
     };
   }
 
   refresh(): Promise<void> {
     if (this.#running !== undefined) return this.#running;
-    if (this.#closed || this.#isBackingOff()) return Promise.resolve();
+    if (this.#closed || this.#backOffMs() > 0) return Promise.resolve();
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
       if (this.#again) this.#soon();
@@ -93,32 +123,32 @@ class Poller implements PodResourcesPoller {
   close(): void {
     this.#closed = true;
     for (const watch of this.#watches) watch.close();
-    for (const alarm of [this.#grace, this.#hold, this.#soonAlarm]) alarm.cancel();
+    for (const alarm of [this.#grace, this.#hold, this.#next]) alarm.cancel();
     this.#client.close();
   }
 
   /** Asks as soon as `min-interval` and back-off allow. A question already on its way may have missed the change. */
   #soon(): void {
     this.#again = this.#running !== undefined;
-    if (this.#closed || this.#again || this.#soonAlarm.isSet) return;
-    const now = this.#clock.monotonic();
-    const rest = this.#startedMs + this.#options['min-interval'] - now;
-    this.#soonAlarm.set(Math.max(0, rest, this.#backOff.remainingMs(now)));
+    if (this.#closed || this.#again || this.#next.isSet) return;
+    const rest = this.#startedMs + this.#options['min-interval'] - this.#clock.monotonic();
+    this.#next.set(Math.max(0, rest, this.#backOffMs()));
   }
 
-  #isBackingOff(): boolean {
-    return this.#backOff.remainingMs(this.#clock.monotonic()) > 0;
+  /** How long nothing may be asked; 0 when it may. */
+  #backOffMs(): number {
+    return Math.max(0, this.#notBeforeMs - this.#clock.monotonic());
   }
 
   async #run(): Promise<void> {
     this.#startedMs = this.#clock.monotonic();
     // While the process is awake anyway. What they find is asked now.
     for (const watch of this.#watches) watch.look();
-    this.#soonAlarm.cancel();
+    this.#next.cancel();
     const result = await this.#client.list();
     if (this.#closed) return;
     if (result.ok) {
-      await this.#capacity.refresh(result.identity);
+      await this.#askCapacity();
       if (this.#closed) return;
       this.#answered(result);
     } else {
@@ -127,44 +157,49 @@ class Poller implements PodResourcesPoller {
     this.#onChange();
   }
 
+  async #askCapacity(): Promise<void> {
+    const allocatableAskedMs = this.#clock.now();
+    const result = await this.#client.allocatable();
+    // The last capacity stands only while the rate limit is in the way; after any other failure it is not known.
+    if (result.kind === 'answer') this.#capacity = { allocatable: result.allocatable, allocatableAskedMs };
+    else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#capacity = {};
+  }
+
   #answered({ api, attribution, identity }: Extract<ListResult, { ok: true }>): void {
-    this.#backOff.reset();
-    if (this.#ledger.isRestart(identity)) this.#kubeletRestarted();
-    this.#ledger.answer(attribution, identity);
-    this.#holdOver = false;
+    const isAnotherKubelet = this.#identity !== undefined && (this.#wasLost || identity !== this.#identity);
+    if (isAnotherKubelet) this.#kubeletRestarted();
+    this.#known = this.#grace.isSet ? keepThroughRestart(this.#known, attribution) : { ...attribution, held: new Set() };
+    this.#identity = identity;
+    this.#wasLost = false;
+    this.#rejections = 0;
+    this.#holdIsOver = false;
     this.#hold.set(this.#options.hold);
     this.#publish({ api, answeredAtMs: this.#clock.now() });
   }
 
   #failed(failure: Failure): void {
-    if (!SAME_KUBELET.has(failure.reason)) this.#ledger.lose();
-    this.#capacity.doubt();
-    if (failure.reason === 'rate-limited') {
-      this.#backOff.reject(this.#clock.monotonic());
-      this.#again = this.#watches.length > 0;
-    } else {
-      this.#backOff.reset();
-    }
-    if (this.#holdOver) this.#forget();
+    if (!SAME_KUBELET.has(failure.reason)) this.#wasLost = true;
+    if (failure.reason === 'rate-limited') this.#rejected();
+    else this.#rejections = 0;
+    if (this.#holdIsOver) this.#forget();
     this.#publish({}, failure);
+  }
+
+  #rejected(): void {
+    const waitMs = Math.min(BACK_OFF_MS.longest, BACK_OFF_MS.first * 2 ** Math.min(this.#rejections, 20));
+    this.#notBeforeMs = this.#clock.monotonic() + waitMs;
+    this.#rejections += 1;
+    this.#again = this.#watches.length > 0;
   }
 
   #kubeletRestarted(): void {
     this.#restarts += 1;
     const grace = this.#options['restart-grace'];
-    if (grace === 0) return;
-    this.#ledger.beginGrace();
-    this.#grace.set(grace);
+    if (grace > 0) this.#grace.set(grace);
   }
 
-  /** The last answer may be as old as the restart, so what is held comes off by a new one. */
-  #graceOver(): void {
-    this.#ledger.endGrace();
-    if (this.#current.held.size > 0) this.#soon();
-  }
-
-  #holdIsOver(): void {
-    this.#holdOver = true;
+  #holdEnded(): void {
+    this.#holdIsOver = true;
     const { problem } = this.#current;
     if (problem === undefined) return;
     this.#forget();
@@ -172,20 +207,49 @@ class Poller implements PodResourcesPoller {
     this.#onChange();
   }
 
+  /** Nobody has confirmed it for too long. */
   #forget(): void {
-    this.#ledger.forget();
-    this.#capacity.forget();
+    this.#known = NOTHING;
+    this.#capacity = {};
   }
 
   #publish(answer: Pick<PodResources, 'api' | 'answeredAtMs'>, problem?: Failure): void {
     const { api, answeredAtMs } = { ...this.#current, ...answer };
-    const { current: allocatable, askedMs: allocatableAskedMs } = this.#capacity;
     this.#current = {
-      ...this.#ledger.known,
+      ...this.#known,
       ...(api === undefined ? {} : { api }),
       ...(answeredAtMs === undefined ? {} : { answeredAtMs }),
-      ...(allocatable === undefined || allocatableAskedMs === undefined ? {} : { allocatable, allocatableAskedMs }),
+      ...this.#capacity,
       ...(problem === undefined ? {} : { problem }),
     };
+  }
+}
+
+/** One thing to be done later; setting it again moves it. */
+class Alarm {
+  readonly #clock: Clock;
+  readonly #ring: () => void;
+  #cancel: (() => void) | undefined;
+
+  constructor(clock: Clock, ring: () => void) {
+    this.#clock = clock;
+    this.#ring = ring;
+  }
+
+  get isSet(): boolean {
+    return this.#cancel !== undefined;
+  }
+
+  set(delayMs: number): void {
+    this.cancel();
+    this.#cancel = this.#clock.after(delayMs, () => {
+      this.#cancel = undefined;
+      this.#ring();
+    });
+  }
+
+  cancel(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
   }
 }

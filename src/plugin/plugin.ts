@@ -4,12 +4,12 @@ import type { DeviceAccess } from '../model/access.ts';
 import type { Device } from '../model/device.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PluginResourceStats, PluginStats } from '../model/plugin-stats.ts';
-import type { DeviceDirectory } from './device-paths.ts';
-import { type Tell, tellByState } from './inventory.ts';
-import { Lifecycle, TIMINGS, type Timings } from './lifecycle.ts';
+import type { DeviceDirectory } from './offers/device-paths.ts';
+import { type Tell, tellByState } from './offers/inventory.ts';
+import { ResourceOffers, type SnapshotSource } from './offers/resource-offers.ts';
 import type { PluginOptions } from './options.ts';
+import { Registration, TIMINGS, type Timings } from './registration/registration.ts';
 import { PluginService } from './service.ts';
-import { type SnapshotSource, Supply } from './supply.ts';
 
 export interface DevicePluginParts {
   readonly resources: readonly PluginResource[];
@@ -40,9 +40,9 @@ export interface DevicePlugin {
 }
 
 interface Part {
-  readonly supply: Supply;
+  readonly offers: ResourceOffers;
   readonly service: PluginService;
-  readonly lifecycle: Lifecycle;
+  readonly registration: Registration;
 }
 
 /** Offers the configured resources to the kubelet, each by itself. */
@@ -50,47 +50,46 @@ export function createDevicePlugin(parts: DevicePluginParts): DevicePlugin {
   const all = parts.resources.map((resource) => createPart(resource, parts));
   return {
     start() {
-      for (const { supply, lifecycle } of all) {
-        supply.start();
-        lifecycle.start();
+      for (const { offers, registration } of all) {
+        offers.start();
+        registration.start();
       }
     },
     async stop() {
-      await Promise.all(all.map(({ lifecycle }) => lifecycle.stop()));
-      for (const { supply } of all) supply.stop();
+      await Promise.all(all.map(({ registration }) => registration.stop()));
+      for (const { offers } of all) offers.stop();
     },
     stats: () => ({ resources: all.map(statsOf) }),
   };
 }
 
 function createPart(resource: PluginResource, parts: DevicePluginParts): Part {
-  const { store, clock, changes, options, dev, refresh } = parts;
-  const supply = new Supply(resource, {
-    store,
+  const { store, clock, changes, options, dev, refresh, missingRetentionMs, tell = tellByState, random = Math.random } = parts;
+  const offers = new ResourceOffers(resource, { store, clock, tell, missingRetentionMs, ...(dev === undefined ? {} : { dev }) });
+  const service = new PluginService({
+    offers,
     clock,
+    tell,
     access: (device) => parts.access[device.family]?.(device),
-    tell: parts.tell ?? tellByState,
-    missingRetentionMs: parts.missingRetentionMs,
-    ...(dev === undefined ? {} : { dev }),
+    ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }),
   });
-  const service = new PluginService({ supply, clock, ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }) });
   const timings = { ...TIMINGS, ...parts.timings };
-  const lifecycle = new Lifecycle({ supply, service, clock, changes, options, random: parts.random ?? Math.random, timings });
-  return { supply, service, lifecycle };
+  const registration = new Registration({ offers, service, clock, changes, options, random, timings });
+  return { offers, service, registration };
 }
 
-function statsOf({ supply, service, lifecycle }: Part): PluginResourceStats {
-  const offers = supply.offers();
-  const healthy = offers.filter(({ told }) => told === 'Healthy').length;
+function statsOf({ offers, service, registration }: Part): PluginResourceStats {
+  const current = offers.current();
+  const healthy = current.filter(({ told }) => told === 'Healthy').length;
   return {
-    resource: supply.resource.resource,
-    registered: service.streams > 0 && !lifecycle.following.isDropped,
+    resource: offers.resource.resource,
+    registered: service.streams > 0 && !registration.isDropped,
     streams: service.streams,
     healthy,
-    unhealthy: offers.length - healthy,
-    registrations: lifecycle.registrations.counts(),
+    unhealthy: current.length - healthy,
+    registrations: registration.results.all(),
     ...(service.told === undefined ? {} : { lastUpdateMs: service.told.atMs }),
-    allocations: service.allocations.counts(),
+    allocations: service.allocations.all(),
     calls: service.times.list(),
   };
 }

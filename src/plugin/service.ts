@@ -1,13 +1,21 @@
 import { type handleUnaryCall, status } from '@grpc/grpc-js';
-import type { Device, DevicePluginServer } from '../generated/deviceplugin/v1beta1/api.ts';
+import type {
+  ContainerAllocateResponse,
+  ContainerPreferredAllocationRequest,
+  Device,
+  DevicePluginServer,
+} from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
 import { DurationTally } from '../model/duration-counts.ts';
-import { type ListCall, ListStream } from './list-stream.ts';
-import { preferenceOf } from './preferred.ts';
-import { Refusal, type RefusalReason } from './refusal.ts';
-import type { Supply } from './supply.ts';
-import { Tally } from './tally.ts';
+import { type Access, allocateContainer, grantedOffers } from './allocation/allocate.ts';
+import { placementsOf } from './allocation/placement.ts';
+import { preferenceOf, preferredIds } from './allocation/preferred.ts';
+import { Refusal, type RefusalReason } from './allocation/refusal.ts';
+import { Counts } from './counts.ts';
+import type { Tell } from './offers/inventory.ts';
+import { type ListCall, ListStream } from './offers/list-stream.ts';
+import type { ResourceOffers } from './offers/resource-offers.ts';
 
 const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
   'unknown-device': status.NOT_FOUND,
@@ -17,7 +25,9 @@ const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
 };
 
 export interface ServiceParts {
-  readonly supply: Supply;
+  readonly offers: ResourceOffers;
+  readonly access: Access;
+  readonly tell: Tell;
   readonly clock: Clock;
   /** Has the hardware read again before a container starts; the verdict is then taken from the newest snapshot. */
   readonly refresh?: () => Promise<unknown>;
@@ -45,7 +55,7 @@ const REFRESH_LIMIT_MS = 10_000;
 /** The five calls of v1beta1 for one resource. Outlives its servers: each new one is given the same methods. */
 export class PluginService {
   readonly methods: DevicePluginServer;
-  readonly allocations = new Tally();
+  readonly allocations = new Counts();
   readonly times = new DurationTally<Method>();
   readonly #parts: ServiceParts;
   readonly #streams = new Set<ListStream>();
@@ -54,14 +64,11 @@ export class PluginService {
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
-    const { supply } = parts;
     this.methods = {
       getDevicePluginOptions: this.#unary('GetDevicePluginOptions', () => this.options()),
       listAndWatch: (call) => this.#open(call),
       getPreferredAllocation: this.#unary('GetPreferredAllocation', ({ containerRequests }) => ({
-        containerResponses: containerRequests.map(({ availableDeviceIDs, mustIncludeDeviceIDs, allocationSize }) => ({
-          deviceIDs: supply.prefer({ available: availableDeviceIDs, mustInclude: mustIncludeDeviceIDs, size: allocationSize }),
-        })),
+        containerResponses: containerRequests.map((request) => ({ deviceIDs: this.#prefer(request) })),
       })),
       allocate: this.#unary('Allocate', ({ containerRequests }) => ({
         containerResponses: containerRequests.map(({ devicesIds }) => this.#allocate(devicesIds)),
@@ -71,10 +78,11 @@ export class PluginService {
   }
 
   options(): { preStartRequired: boolean; getPreferredAllocationAvailable: boolean } {
-    const { resource } = this.#parts.supply;
+    const { resource } = this.#parts.offers;
     return { preStartRequired: resource.preStart === true, getPreferredAllocationAvailable: preferenceOf(resource) !== 'none' };
   }
 
+  /** Open ones. */
   get streams(): number {
     return this.#streams.size;
   }
@@ -107,13 +115,20 @@ export class PluginService {
       this.#streams.delete(stream);
       if (this.#streams.size === 0) this.#listener.ended();
     };
-    this.#streams.add(new ListStream(call, this.#parts.supply, sending, ended));
+    this.#streams.add(new ListStream(call, this.#parts.offers, sending, ended));
     this.#listener.opened();
   }
 
-  #allocate(ids: readonly string[]): ReturnType<Supply['allocate']> {
+  #prefer({ availableDeviceIDs, mustIncludeDeviceIDs, allocationSize }: ContainerPreferredAllocationRequest): string[] {
+    const { offers } = this.#parts;
+    const request = { available: availableDeviceIDs, mustInclude: mustIncludeDeviceIDs, size: allocationSize };
+    return preferredIds(request, placementsOf(offers.current()), preferenceOf(offers.resource));
+  }
+
+  #allocate(ids: readonly string[]): ContainerAllocateResponse {
+    const { offers, access, tell } = this.#parts;
     try {
-      const response = this.#parts.supply.allocate(ids);
+      const response = allocateContainer(ids, offers.current(), offers.resource, access, tell);
       this.allocations.add('ok');
       return response;
     } catch (error) {
@@ -123,10 +138,10 @@ export class PluginService {
   }
 
   async #checkBeforeStart(ids: readonly string[]): Promise<object> {
-    const { supply, refresh, clock } = this.#parts;
-    if (supply.resource.preStart !== true) return {};
+    const { offers, refresh, clock } = this.#parts;
+    if (offers.resource.preStart !== true) return {};
     if (refresh !== undefined) await endsWithin(refresh(), REFRESH_LIMIT_MS, clock);
-    supply.check(ids);
+    grantedOffers(ids, offers.current(), offers.resource.resource);
     return {};
   }
 

@@ -49,7 +49,7 @@ export class SimulatedNode {
     this.#writer = new TreeWriter(this.root);
     this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet') });
     const onChange = (): void => this.#pods.stockChanged();
-    this.manager = new SimulatedDeviceManager({ directory: this.#pluginDirectory, clock, onChange });
+    this.manager = new SimulatedDeviceManager({ directory: this.#pluginDirectory, onChange });
     this.#pods = new NodePods({ kubelet: this.kubelet, manager: this.manager, fromPlugins: new Set([SERVED]) });
   }
 

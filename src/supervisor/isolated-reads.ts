@@ -161,7 +161,7 @@ export class IsolatedReads implements ReadProcess {
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: { PATH: process.env.PATH, UV_THREADPOOL_SIZE: String(this.#pool) },
-      execArgv: [...(isSource ? process.execArgv : []), '--max-semi-space-size=1'],
+      execArgv: isSource ? process.execArgv : [],
     });
     child.on('error', (error: NodeJS.ErrnoException) => this.#lost(child, error.code));
     child.on('exit', () => this.#lost(child));

@@ -63,16 +63,14 @@ function childrenOf(pid: number): string[] {
 describe('the bundled program, in a place where nothing is installed', () => {
   it('has one file for each thing that is started, parts that these load, and koffi beside', () => {
     const files = readdirSync(join(root, 'program'));
-    expect(files).toEqual(expect.arrayContaining(['facts-process.js', 'main.js', 'probe-worker.js', 'read-process.js']));
+    expect(files).toEqual(expect.arrayContaining(['main.js', 'probe-worker.js', 'read-process.js']));
     expect(readdirSync(join(root, 'program/node_modules')).toSorted()).toEqual(['@koromix', 'koffi']);
   });
 
   it('keeps out of each thread what only others need', () => {
     const agent = ['main.js', ...parts('run'), ...parts('serve'), ...parts('nvidia').filter(isWithoutProbe)].flatMap(loaded).join('\n');
     expect(agent).toContain('node_modules/@grpc/');
-    expect(agent).not.toMatch(/node_modules\/(?:ajv|express|yaml|systeminformation)\/|node-cron|XMLParser/);
-    // What answers people is loaded when they ask.
-    expect(parts('app').flatMap(loaded).join('\n')).toContain('node_modules/express/');
+    expect(agent).not.toMatch(/node_modules\/(?:ajv|yaml|systeminformation)\/|XMLParser/);
     // The thread's part of the same family has it.
     expect(
       parts('nvidia')
@@ -115,7 +113,7 @@ describe('the bundled program, in a place where nothing is installed', () => {
   it('serves, is scraped, and ends on SIGTERM', async () => {
     agent = await startAgent([process.execPath, program(), 'serve', ...flags], { cwd: elsewhere });
     await agent.until('the HCAs', (page) => seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' }) !== undefined);
-    // Kernel and CPU are read by a process that ends afterwards.
+    // The CPU is asked of commands that end afterwards.
     await agent.until('the host', (page) => (seriesValue(page, 'device_agent_host_cpus') ?? 0) > 0);
     await expect.poll(() => childrenOf(agent?.child.pid as number), { timeout: 15_000 }).toEqual([]);
     // There are no FPGAs: their thread has ended, while that of the HCAs goes on.

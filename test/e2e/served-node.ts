@@ -5,9 +5,9 @@ import { stringify } from 'yaml';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { Scenario } from '../../src/model/simulated.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
-import { SimulatedDeviceManager } from '../../src/simulator/kubelet/device-manager.ts';
-import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { TestDeviceManager } from '../support/kubelet/device-manager.ts';
+import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
 
 /** An event as the API tells it. */
@@ -32,8 +32,8 @@ export interface NodeSettings {
 /** Hardware as files, a kubelet with its device manager in this process, and the built agent between them in a process of its own. */
 export class ServedNode {
   readonly root = mkdtempSync(join(tmpdir(), 'device-agent-served-'));
-  readonly kubelet: SimulatedKubelet;
-  readonly manager: SimulatedDeviceManager;
+  readonly kubelet: TestKubelet;
+  readonly manager: TestDeviceManager;
   readonly lists: SeenList[] = [];
   readonly #settings: NodeSettings;
   readonly #writer = new TreeWriter(this.root);
@@ -53,8 +53,8 @@ export class ServedNode {
       ([name, value]) => `--probe.${family.name}.${name}=${value.replaceAll('{root}', this.root)}`,
     );
     writeFileSync(join(this.root, 'config.yaml'), stringify(settings.config));
-    this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet') });
-    this.manager = new SimulatedDeviceManager({ directory: join(this.root, this.pluginDirectory), onChange: () => this.#listChanged() });
+    this.kubelet = new TestKubelet({ directory: join(this.root, 'kubelet') });
+    this.manager = new TestDeviceManager({ directory: join(this.root, this.pluginDirectory), onChange: () => this.#listChanged() });
   }
 
   get pluginDirectory(): string {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type DeepPartial, ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
-import { attributionFrom } from '../../src/kubelet/allocations.ts';
+import { attributionFrom } from '../../src/kubelet/allocations/allocations.ts';
 
 type Pods = NonNullable<DeepPartial<ListPodResourcesResponse>['podResources']>;
 type Containers = NonNullable<Pods[number]['containers']>;

@@ -1,9 +1,8 @@
-import { mkdirSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CheckpointReader, parseCheckpoint } from '../../src/kubelet/checkpoint.ts';
-import { checkpointText } from '../../src/simulator/kubelet/checkpoint-file.ts';
-import { ManualClock } from './support/manual-clock.ts';
+import { parseCheckpoint, readCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
+import { checkpointData } from '../../src/simulator/kubelet/checkpoint.ts';
 import { temporaryDirectory } from './support/node.ts';
 
 const entry = {
@@ -64,56 +63,24 @@ describe('parseCheckpoint', () => {
       uid: 'u1',
       containers: [{ name: 'main', devices: [device, { resource: 'vendor.com/x', id: 'b' }] }],
     };
-    expect(parseCheckpoint(checkpointText([pod], { devices: [device], cpus: [], memory: [] }))).toEqual([parsed]);
+    expect(
+      parseCheckpoint(JSON.stringify({ Data: checkpointData([pod], { devices: [device], cpus: [], memory: [] }), Checksum: 0 })),
+    ).toEqual([parsed]);
   });
 });
 
-describe('reading the checkpoint time and again', () => {
-  const written = (text: string, clock: ManualClock, path = join(temporaryDirectory(), 'kubelet_internal_checkpoint')): string => {
-    writeFileSync(`${path}.new`, text);
-    const seconds = clock.now() / 1_000;
-    utimesSync(`${path}.new`, seconds, seconds);
-    renameSync(`${path}.new`, path);
-    return path;
-  };
-
-  it('opens a file that has long been as it is once, and one that took its place again', async () => {
-    const clock = new ManualClock();
-    const path = written(checkpoint([entry]), clock);
-    const reader = new CheckpointReader(path, clock);
-    clock.advance(2_000);
-    const first = await reader.read();
-    expect(first).toEqual([parsed]);
-    expect(await reader.read()).toBe(first);
-    written(checkpoint([{ ...entry, PodUID: 'u2' }]), clock, path);
-    expect(await reader.read()).toEqual([{ ...parsed, podUid: 'u2' }]);
-  });
-
-  it('opens a file that has just been written each time: its next content may have the same times', async () => {
-    const clock = new ManualClock();
-    const path = written(checkpoint([entry]), clock);
-    const reader = new CheckpointReader(path, clock);
-    expect(await reader.read()).toEqual([parsed]);
-    const { atime, mtime } = statSync(path);
-    writeFileSync(path, checkpoint([{ ...entry, PodUID: 'u2' }]));
-    utimesSync(path, atime, mtime);
-    expect(await reader.read()).toEqual([{ ...parsed, podUid: 'u2' }]);
-  });
-
+describe('reading the checkpoint', () => {
   it('says nothing of a file that went away or is no file, and reads it once it is back', async () => {
-    const clock = new ManualClock();
-    const path = written(checkpoint([entry]), clock);
-    const reader = new CheckpointReader(path, clock);
-    clock.advance(2_000);
-    expect(await reader.read()).toEqual([parsed]);
+    const path = join(temporaryDirectory(), 'kubelet_internal_checkpoint');
+    writeFileSync(path, checkpoint([entry]));
+    expect(await readCheckpoint(path)).toEqual([parsed]);
     rmSync(path);
-    expect(await reader.read()).toBeUndefined();
+    expect(await readCheckpoint(path)).toBeUndefined();
     mkdirSync(path);
-    utimesSync(path, 1, 1);
-    expect(await reader.read()).toBeUndefined();
+    expect(await readCheckpoint(path)).toBeUndefined();
     rmSync(path, { recursive: true });
-    written(checkpoint([entry]), clock, path);
-    expect(await reader.read()).toEqual([parsed]);
-    expect(await new CheckpointReader('', clock).read()).toBeUndefined();
+    writeFileSync(path, checkpoint([{ ...entry, PodUID: 'u2' }]));
+    expect(await readCheckpoint(path)).toEqual([{ ...parsed, podUid: 'u2' }]);
+    expect(await readCheckpoint('')).toBeUndefined();
   });
 });

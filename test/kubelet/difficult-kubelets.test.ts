@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hours, millis } from '../../src/model/duration.ts';
-import { KUBELET_RATE } from '../../src/simulator/kubelet/rate-limit.ts';
+import { KUBELET_RATE } from '../support/kubelet/rate-limit.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { gpuPod, holders, makeNode } from './support/node.ts';
 

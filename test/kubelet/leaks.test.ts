@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { millis } from '../../src/model/duration.ts';
-import type { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
+import type { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { gpuPod, makeNode } from './support/node.ts';
 
 const descriptors = (): number => readdirSync('/proc/self/fd').length;
@@ -16,7 +16,7 @@ async function settledBelow(count: () => number, limit: number): Promise<number>
 interface Round {
   readonly name: string;
   readonly times: number;
-  run(kubelet: SimulatedKubelet, refresh: () => Promise<void>): Promise<void>;
+  run(kubelet: TestKubelet, refresh: () => Promise<void>): Promise<void>;
 }
 
 const rounds: readonly Round[] = [

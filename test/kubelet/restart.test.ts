@@ -1,6 +1,6 @@
 import { existsSync, renameSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type ListResult, PodResourcesClient } from '../../src/kubelet/client.ts';
+import { type ListResult, PodResourcesClient } from '../../src/kubelet/client/client.ts';
 import { millis } from '../../src/model/duration.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { gpuPod, heldPods, holders, makeNode } from './support/node.ts';

@@ -6,12 +6,12 @@ import {
   PodResourcesListerService as v1,
 } from '../../src/generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../src/generated/podresources/v1alpha1/api.ts';
+import type { Method } from '../../src/host/grpc-call.ts';
 import { connectErrno, socketAt } from '../../src/host/socket-file.ts';
-import type { Method } from '../../src/kubelet/connection.ts';
 import { podV1 } from '../../src/simulator/kubelet/encode.ts';
-import type { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
 import type { SimulatedPod } from '../../src/simulator/kubelet/pods.ts';
-import { KUBELET_RATE } from '../../src/simulator/kubelet/rate-limit.ts';
+import type { TestKubelet } from '../support/kubelet/kubelet.ts';
+import { KUBELET_RATE } from '../support/kubelet/rate-limit.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { gpuPod, makeNode } from './support/node.ts';
 
@@ -19,7 +19,7 @@ const clients: Client[] = [];
 afterEach(() => clients.splice(0).forEach((client) => void client.close()));
 
 /** The answer, or the status where it failed. */
-async function ask<Request, Response>(kubelet: SimulatedKubelet, method: Method<Request, Response>, request: Request) {
+async function ask<Request, Response>(kubelet: TestKubelet, method: Method<Request, Response>, request: Request) {
   const client = new Client(`unix:${kubelet.podResourcesSocket}`, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
   clients.push(client);
   return new Promise<{ answer?: Response; error?: Pick<ServiceError, 'code' | 'details'> }>((resolve) => {

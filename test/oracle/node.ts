@@ -12,11 +12,11 @@ import type { Logger } from '../../src/log/logger.ts';
 import { millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { type ListCall, ListStream } from '../../src/plugin/list-stream.ts';
+import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.ts';
+import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { pluginOptions } from '../../src/plugin/options.ts';
-import { Supply } from '../../src/plugin/supply.ts';
 import { webOptions } from '../../src/server/options.ts';
-import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
+import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
 import { InlineThreads } from './inline-threads.ts';
@@ -60,7 +60,7 @@ export class OracleNode {
   readonly clock = new VirtualClock();
   readonly tree: OverlaidTree;
   readonly threads: InlineThreads;
-  readonly kubelet: SimulatedKubelet;
+  readonly kubelet: TestKubelet;
   readonly #family: OracleFamily;
   readonly #isWithKubelet: boolean;
   readonly #pending = new Set<Promise<unknown>>();
@@ -68,7 +68,7 @@ export class OracleNode {
   #agents = 0;
   #core: AgentCore | undefined;
   #health: HealthKeeper | undefined;
-  #supply: Supply | undefined;
+  #offers: ResourceOffers | undefined;
   #sent: readonly KubeletDevice[] | undefined;
 
   constructor(family: OracleFamily, isWithKubelet: boolean) {
@@ -76,7 +76,7 @@ export class OracleNode {
     this.#isWithKubelet = isWithKubelet;
     this.tree = machineOf(family);
     this.threads = new InlineThreads(this.tree, this.clock, [family.family]);
-    this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet'), clock: this.clock, rate: { perSecond: 1e6, burst: 1e6 } });
+    this.kubelet = new TestKubelet({ directory: join(this.root, 'kubelet'), clock: this.clock, rate: { perSecond: 1e6, burst: 1e6 } });
   }
 
   get snapshot(): Snapshot | undefined {
@@ -111,7 +111,7 @@ export class OracleNode {
     const state = this.#statePath;
     this.#agents += 1;
     if (existsSync(state)) copyFileSync(state, this.#statePath);
-    this.#supply?.stop();
+    this.#offers?.stop();
     core.store.publish = () => {};
     const health = this.#health;
     this.#ended.push(core.close().then(() => health?.close()));
@@ -172,18 +172,17 @@ export class OracleNode {
   /** The plugin's own list, as it is sent over a stream. */
   #offer(core: AgentCore): void {
     const policy = (this.#health as HealthKeeper).policy;
-    const supply = new Supply(
+    const offers = new ResourceOffers(
       { resource: RESOURCE, select: { family: this.#family.family.name } },
       {
         store: core.store,
-        access: () => undefined,
         tell: (verdict) => kubeletHealth(verdict, policy),
         clock: this.clock,
         missingRetentionMs: 86_400_000,
       },
     );
-    supply.start();
-    this.#supply = supply;
+    offers.start();
+    this.#offers = offers;
     const call = {
       on: () => call,
       end() {},
@@ -194,16 +193,16 @@ export class OracleNode {
       },
     };
     const open = (): boolean =>
-      supply.isReady() &&
+      offers.isReady() &&
       new ListStream(
         call as unknown as ListCall,
-        supply,
+        offers,
         () => () => {},
         () => {},
       ) !== undefined;
     if (open()) return;
-    const cancel = supply.onChange(() => {
-      if (supply.isReady()) {
+    const cancel = offers.onChange(() => {
+      if (offers.isReady()) {
         cancel();
         open();
       }

@@ -3,9 +3,10 @@ import { createServer } from 'node:net';
 import { basename, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
-import { socketPath } from '../../src/plugin/socket-name.ts';
-import type { RegistrationFault } from '../../src/simulator/kubelet/registration-fault.ts';
-import { listen, makeRenamedSocket } from '../../src/simulator/kubelet/renamed-socket.ts';
+import { socketPath } from '../../src/plugin/registration/socket-names.ts';
+import { makeRenamedSocket } from '../../src/simulator/kubelet/sockets.ts';
+import type { RegistrationFault } from '../support/kubelet/device-manager.ts';
+import { listen } from '../support/kubelet/sockets.ts';
 import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
 
 const OTHER: PluginResource = { ...TOY, resource: 'example.com/other' };

@@ -3,11 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { type PluginResource, pluginResourceProblems, resourceNameProblem } from '../../src/model/plugin-resource.ts';
 import { pluginSchema } from '../../src/model/plugin-schema.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
-import { findPaths, mergePaths } from '../../src/plugin/device-paths.ts';
-import { compareIds, kubeletDevices, takeInventory, tellByState } from '../../src/plugin/inventory.ts';
-import { PathWatch } from '../../src/plugin/path-watch.ts';
-import { selectDevices } from '../../src/plugin/select.ts';
-import { socketPath } from '../../src/plugin/socket-name.ts';
+import { findPaths, mergePaths, PathWatch } from '../../src/plugin/offers/device-paths.ts';
+import { compareIds, kubeletDevices, selectDevices, takeInventory, tellByState } from '../../src/plugin/offers/inventory.ts';
+import { socketPath } from '../../src/plugin/registration/socket-names.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { deviceState, TOY } from './support.ts';
 

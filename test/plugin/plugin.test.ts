@@ -5,8 +5,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { DevicePluginClient, type ListAndWatchResponse } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { admitThroughPlugins } from '../../src/simulator/kubelet/admission.ts';
-import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
-import { SimulatedPluginWatcher } from '../../src/simulator/kubelet/plugin-watcher.ts';
+import { TestKubelet } from '../support/kubelet/kubelet.ts';
+import { SimulatedPluginWatcher } from '../support/kubelet/plugin-watcher.ts';
 import { familyState } from '../support/snapshots.ts';
 import { type Bench, type BenchSettings, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
 
@@ -200,7 +200,7 @@ describe('device plugin', () => {
 
   it('lets pods be admitted whose devices PodResources then lists', async () => {
     const made = await registered();
-    const kubelet = new SimulatedKubelet({ directory: `${made.directory}/..` });
+    const kubelet = new TestKubelet({ directory: `${made.directory}/..` });
     const pod = {
       namespace: 'ml',
       name: 'train',

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Preference } from '../../src/model/plugin-resource.ts';
-import { takeInventory, tellByState } from '../../src/plugin/inventory.ts';
-import { nearness, placementsOf } from '../../src/plugin/placement.ts';
-import { type PreferenceRequest, preferenceOf, preferredIds } from '../../src/plugin/preferred.ts';
+import { nearness, placementsOf } from '../../src/plugin/allocation/placement.ts';
+import { type PreferenceRequest, preferenceOf, preferredIds } from '../../src/plugin/allocation/preferred.ts';
+import { takeInventory, tellByState } from '../../src/plugin/offers/inventory.ts';
 import { seededRandom } from '../support/seeded.ts';
 import { deviceState, TOY } from './support.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../src/host/clock.ts';
 import { millis } from '../../src/model/duration.ts';
-import { SimulatedPluginWatcher } from '../../src/simulator/kubelet/plugin-watcher.ts';
+import { SimulatedPluginWatcher } from '../support/kubelet/plugin-watcher.ts';
 import { deviceState, listed, ownSockets, pause, QUICK, setUp, TOY, until } from './support.ts';
 
 /** The real clock, with a count of the timers that are still to fire. */

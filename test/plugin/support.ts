@@ -14,7 +14,7 @@ import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { type PluginOptions, pluginOptions, type RegistrationChoice } from '../../src/plugin/options.ts';
 import { createDevicePlugin, type DevicePlugin, type DevicePluginParts } from '../../src/plugin/plugin.ts';
-import { type DeviceManagerSettings, SimulatedDeviceManager } from '../../src/simulator/kubelet/device-manager.ts';
+import { TestDeviceManager, type TestDeviceManagerSettings } from '../support/kubelet/device-manager.ts';
 import { familyState, device as plainDevice, podResources } from '../support/snapshots.ts';
 
 export const verdict = (state: HealthState, reason = 'Broken'): Verdict => ({
@@ -86,7 +86,6 @@ export const toyAccess = (device: Device): DeviceAccess => ({
 export const QUICK = {
   registerTimeoutMs: 800,
   contactTimeoutMs: 1_500,
-  siblings: { lookMs: 50, aloneMs: 400 },
   firstWaitMs: 20,
   longestWaitMs: 100,
   absenceWaitMs: 20,
@@ -98,7 +97,7 @@ export const TOY: PluginResource = { resource: 'example.com/toy', select: { fami
 export interface Bench {
   readonly directory: string;
   readonly registry: string;
-  readonly manager: SimulatedDeviceManager;
+  readonly manager: TestDeviceManager;
   readonly store: TestStore;
   readonly plugin: DevicePlugin;
   /** Lines of the log: `begin` or `end` and the resource. */
@@ -113,7 +112,7 @@ export interface BenchSettings {
   readonly resources?: readonly PluginResource[];
   readonly registration?: RegistrationChoice;
   readonly streamTimeout?: Millis;
-  readonly manager?: Partial<DeviceManagerSettings>;
+  readonly manager?: Partial<TestDeviceManagerSettings>;
   readonly parts?: Partial<DevicePluginParts>;
 }
 
@@ -121,7 +120,7 @@ export interface BenchSettings {
 export function setUp(settings: BenchSettings = {}): Bench {
   const root = mkdtempSync(join(tmpdir(), 'plugin-'));
   const [directory, registry] = [join(root, 'device-plugins'), join(root, 'plugins_registry')];
-  const manager = new SimulatedDeviceManager({ directory, ...settings.manager });
+  const manager = new TestDeviceManager({ directory, ...settings.manager });
   const store = new TestStore();
   const lines: string[] = [];
   const fields: Record<string, unknown>[] = [];
@@ -180,5 +179,5 @@ export const pause = (ms: number): Promise<void> => new Promise((resolve) => set
 export const ownSockets = (directory: string): string[] => readdirSync(directory).filter((name) => name.startsWith('device-agent-'));
 
 /** `id=Healthy`, in the kubelet's order. */
-export const listed = (manager: SimulatedDeviceManager, resource = TOY.resource): string[] =>
+export const listed = (manager: TestDeviceManager, resource = TOY.resource): string[] =>
   manager.devices(resource).map(({ ID, health }) => `${ID}=${health}`);

@@ -1,12 +1,13 @@
-import { askHostFacts } from '../../agent/host-facts.ts';
+import { systemClock } from '../../host/clock.ts';
+import { readHostFacts } from '../../host/facts.ts';
 import { pathOptions } from '../../host/options.ts';
-import { type CheckContext, type CheckResult, ok, skipped } from './check.ts';
+import { Tree } from '../../host/tree.ts';
+import { type CheckContext, type CheckResult, ok } from './check.ts';
 
 /** What the machine is: nothing to judge, but the first thing that a reader of a report asks. */
 export async function checkHost({ configuration }: CheckContext): Promise<CheckResult[]> {
-  const facts = await askHostFacts(configuration.section('path', pathOptions).sysfs);
-  if (facts === undefined) return [skipped('host', 'the machine could not be asked what it is')];
-  const { manufacturer, model, cpuModel, cpus, memoryBytes, operatingSystem, kernel, numaNodes } = facts;
+  const sys = new Tree(configuration.section('path', pathOptions).sysfs);
+  const { manufacturer, model, cpuModel, cpus, memoryBytes, operatingSystem, kernel, numaNodes } = await readHostFacts(sys, systemClock);
   const parts = [
     [manufacturer, model].filter(Boolean).join(' '),
     cpuModel === undefined ? '' : `${cpus ?? '?'} × ${cpuModel}`,

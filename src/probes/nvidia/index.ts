@@ -1,4 +1,4 @@
-import { kmsgProblems } from '../../host/kmsg-problems.ts';
+import { kmsgProblems } from '../../host/kernel-log/problems.ts';
 import { defineFamily } from '../family.ts';
 import { pcieErrorMetric } from '../pcie.ts';
 import { access } from './access.ts';

@@ -1,6 +1,6 @@
 import type { Host } from '../../host/host.ts';
-import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kmsg.ts';
-import { parseBootTimeMs } from '../../host/kmsg-record.ts';
+import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kernel-log/reader.ts';
+import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { Readings } from '../../model/readings.ts';

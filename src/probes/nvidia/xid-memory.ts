@@ -1,4 +1,4 @@
-import type { KmsgMessage } from '../../host/kmsg.ts';
+import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
 import type { Severity } from '../../model/health.ts';
 import { type NvidiaLine, parseNvidiaLines, type SwitchLine, type XidLine } from './xid-line.ts';
 import { judgeXid, type XidJudgement } from './xid-table.ts';

@@ -1,7 +1,6 @@
-import type { ContainerGrant } from './allocations.ts';
+import type { ContainerGrant, PodRequest } from './allocations.ts';
 import type { SimulatedDeviceManager } from './device-manager.ts';
 import type { SimulatedKubelet } from './kubelet.ts';
-import type { PodRequest } from './pod-request.ts';
 import type { SimulatedContainer, SimulatedPod } from './pods.ts';
 
 /** A pod before its admission: how many of what each container wants. Devices that are given here need no plugin. */
@@ -19,7 +18,7 @@ export async function admitThroughPlugins(
   pod: WantedPod,
 ): Promise<SimulatedPod> {
   try {
-    const admitted = await withGrants(manager, pod, () => false);
+    const admitted = await withGrants(manager, pod);
     kubelet.admitPod(admitted);
     return admitted;
   } catch (error) {
@@ -29,23 +28,11 @@ export async function admitThroughPlugins(
   }
 }
 
-/**
- * What happens to each pod when a kubelet has started and its sources deliver: it is admitted again. Containers that run are left
- * alone; for others the plugin must be there, and what they held must be healthy. Gives the pod with what the manager says it has.
- */
-export async function admitAgain(manager: SimulatedDeviceManager, pod: SimulatedPod): Promise<SimulatedPod> {
-  try {
-    return await withGrants(manager, pod, ({ kind }) => kind !== 'init' && pod.isDown !== true);
-  } catch (error) {
-    manager.release(pod.uid);
-    throw error;
-  }
-}
-
-async function withGrants(
+/** The pod with what the manager gives it. */
+export async function withGrants(
   manager: SimulatedDeviceManager,
   pod: SimulatedPod,
-  isRunning: (container: SimulatedContainer) => boolean,
+  isRunning: (container: SimulatedContainer) => boolean = () => false,
 ): Promise<SimulatedPod> {
   const containers = inOrder(pod.containers).map((container): PodRequest['containers'][number] => {
     const { name, kind = 'app', wants = [] } = container;

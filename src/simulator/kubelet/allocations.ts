@@ -1,13 +1,24 @@
 import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
-import { noDevices, placed, type ResourceState } from './capacity.ts';
-import type { ReadCheckpoint } from './checkpoint-file.ts';
-import { AdmissionError, chooseDevices, refusal } from './device-choice.ts';
-import { LeftOvers } from './left-overs.ts';
 import type { PluginConnection } from './plugin-connection.ts';
-import { type ContainerRequest, type PodRequest, podWants } from './pod-request.ts';
 import type { SimulatedDevice } from './pods.ts';
-import { type Hint, hintsFor, mergeHints, type NodeMask, type TopologyPolicy, type TopologyScope, type Wish } from './topology-hints.ts';
+import { placed, type ResourceState } from './resource-states.ts';
 
+/** One container's wishes at the admission of its pod. Plain init containers leave their devices to those that come after them. */
+export interface ContainerRequest {
+  readonly container: string;
+  readonly kind?: 'app' | 'sidecar' | 'init';
+  readonly wants: readonly { readonly resource: string; readonly count: number }[];
+  /** The kubelet has just started and found it running: it is left alone. */
+  readonly isRunning?: boolean;
+}
+
+/** A pod that is to be admitted; its init containers and sidecars come first. */
+export interface PodRequest {
+  readonly podUid: string;
+  readonly containers: readonly ContainerRequest[];
+}
+
+/** What a container was given of one resource. */
 export interface ContainerGrant {
   readonly podUid: string;
   readonly container: string;
@@ -18,178 +29,75 @@ export interface ContainerGrant {
 }
 
 export interface AllocationsParts {
-  readonly policy: TopologyPolicy;
-  readonly scope: TopologyScope;
-  readonly numaNodes: number;
-  /** Called before anything is allocated: UIDs of the pods that have not ended. Undefined while not all are known. */
-  activePods(): readonly string[] | undefined;
-  /** Undefined when nobody has registered the resource, or when its plugin was away for too long. */
+  /** Undefined when nobody has registered the resource. */
   state(resource: string): ResourceState | undefined;
   plugin(resource: string): PluginConnection | undefined;
 }
 
-type Want = ContainerRequest['wants'][number];
+/** Gives devices of plugins to containers. */
+export interface Allocations {
+  /** Container by container, as far as it comes. Fails with an {@link AdmissionError}. */
+  admit(pod: PodRequest): Promise<ContainerGrant[]>;
+  release(podUid: string): void;
+}
 
-/** Who was given what, and how the kubelet comes to give it. */
-export class DeviceAllocations {
+/** Why a pod is not admitted, in the kubelet's words. */
+export class AdmissionError extends Error {
+  readonly reason: 'UnexpectedAdmissionError' | 'TopologyAffinityError';
+
+  constructor(reason: AdmissionError['reason'], message: string) {
+    super(message);
+    this.name = 'AdmissionError';
+    this.reason = reason;
+  }
+}
+
+export const refusal = (message: string): AdmissionError =>
+  new AdmissionError('UnexpectedAdmissionError', `Allocate failed due to ${message}, which is unexpected`);
+
+/** Gives each container what its plugin proposes of the free devices. Resources that nobody has registered are passed over. */
+export class PlainAllocations implements Allocations {
   readonly #parts: AllocationsParts;
-  readonly #grants = new Map<string, ContainerGrant>();
-  readonly #leftOvers = new LeftOvers();
+  #grants: readonly ContainerGrant[] = [];
 
   constructor(parts: AllocationsParts) {
     this.#parts = parts;
   }
 
-  /** Container by container, as far as it comes. What a container was given it keeps. Resources that nobody knows are passed over. */
   async admit({ podUid, containers }: PodRequest): Promise<ContainerGrant[]> {
-    this.#leftOvers.begin(podUid);
-    this.#forgetEnded(podUid, containers);
-    const together = this.#parts.scope === 'pod' ? { nodes: this.#podAffinity(podUid, containers) } : undefined;
     const grants: ContainerGrant[] = [];
-    for (const request of containers) {
-      const known = request.wants.filter(({ resource }) => this.#isKnown(resource));
-      const { nodes } = together ?? { nodes: this.#containerAffinity(podUid, request.container, known) };
-      for (const want of known) {
-        const grant = await this.#grant(podUid, request, want, nodes);
-        if (grant !== undefined) grants.push(grant);
-        this.#leftOvers.used(want.resource, grant?.deviceIds ?? [], request.kind === 'init');
+    for (const { container, wants } of containers) {
+      for (const { resource, count } of wants) {
+        const state = this.#parts.state(resource);
+        if (state === undefined || count === 0) continue;
+        const deviceIds = await this.#choose(state, count);
+        grants.push(await this.#allocate(podUid, container, state, deviceIds));
       }
     }
     return grants;
   }
 
   release(podUid: string): void {
-    for (const [key, grant] of this.#grants) if (grant.podUid === podUid) this.#grants.delete(key);
+    this.#grants = this.#grants.filter((grant) => grant.podUid !== podUid);
   }
 
-  of(podUid: string): readonly ContainerGrant[] {
-    return [...this.#grants.values()].filter((grant) => grant.podUid === podUid);
-  }
-
-  /** Forgets everything but what a checkpoint says. */
-  restore(grants: ReadCheckpoint['grants']): void {
-    this.#grants.clear();
-    this.#leftOvers.begin('');
-    for (const grant of grants) {
-      const { podUid, container, resource, devices } = grant;
-      this.#grants.set(keyOf(podUid, container, resource), { ...grant, deviceIds: devices.map(({ id }) => id) });
+  async #choose({ resource, healthy }: ResourceState, count: number): Promise<readonly string[]> {
+    const held = new Set(this.#grants.flatMap((grant) => (grant.resource === resource ? grant.deviceIds : [])));
+    const free = [...healthy].filter((id) => !held.has(id));
+    if (free.length < count) {
+      throw refusal(`requested number of devices unavailable for ${resource}. Requested: ${count}, Available: ${free.length}`);
     }
+    const proposed = (await this.#parts.plugin(resource)?.prefer(free, [], count)) ?? [];
+    return [...new Set([...proposed, ...free])].slice(0, count);
   }
 
-  /** Not for a pod that is none of the device manager's business, unless there are topology hints to be given. */
-  #forgetEnded(podUid: string, containers: readonly ContainerRequest[]): void {
-    const isAsked = containers.some(({ wants }) => wants.some(({ resource }) => this.#isKnown(resource)));
-    const active = isAsked || this.#parts.policy !== 'none' ? this.#parts.activePods() : undefined;
-    if (active === undefined) return;
-    const kept = new Set([...active, podUid]);
-    for (const [key, grant] of this.#grants) if (!kept.has(grant.podUid)) this.#grants.delete(key);
-  }
-
-  /** Somebody has registered it, or some container still holds devices of it. */
-  #isKnown(resource: string): boolean {
-    return this.#parts.state(resource) !== undefined || this.#heldOf(resource).size > 0;
-  }
-
-  #containerAffinity(podUid: string, container: string, wants: readonly Want[]): NodeMask {
-    return this.#affinity(
-      wants.map(({ resource, count }) => {
-        const held = this.#grants.get(keyOf(podUid, container, resource))?.deviceIds ?? [];
-        return this.#hints(held, this.#wish(resource, count));
-      }),
-    );
-  }
-
-  /** As if the pod were one container; what its init containers leave over does not count. */
-  #podAffinity(podUid: string, containers: readonly ContainerRequest[]): NodeMask {
-    const wants = [...podWants(containers)].filter(([resource]) => this.#isKnown(resource));
-    return this.#affinity(
-      wants.map(([resource, count]) => {
-        const held = this.of(podUid).flatMap((grant) => (grant.resource === resource ? grant.deviceIds : []));
-        return this.#hints(held, { ...this.#wish(resource, count), reusable: new Set() });
-      }),
-    );
-  }
-
-  /** What is held already is taken for the only choice there is, if it is as much as is wanted. */
-  #hints(held: readonly string[], wish: Wish): readonly Hint[] | undefined {
-    const ids = new Set(held);
-    if (ids.size === 0) return hintsFor(wish);
-    return hintsFor({ ...wish, free: ids.size === wish.count ? ids : new Set(), reusable: new Set() });
-  }
-
-  #affinity(hints: readonly (readonly Hint[] | undefined)[]): NodeMask {
-    const { nodes, admitted } = mergeHints(hints, this.#parts.policy, this.#parts.numaNodes);
-    if (!admitted) throw new AdmissionError('TopologyAffinityError', 'Resources cannot be allocated with Topology locality');
-    return nodes;
-  }
-
-  #heldOf(resource: string): Set<string> {
-    return new Set([...this.#grants.values()].flatMap((grant) => (grant.resource === resource ? grant.deviceIds : [])));
-  }
-
-  #usable(resource: string): readonly string[] {
-    const { devices, healthy } = this.#parts.state(resource) ?? noDevices(resource);
-    return [...devices.keys()].filter((id) => healthy.has(id));
-  }
-
-  #wish(resource: string, count: number): Wish {
-    const held = this.#heldOf(resource);
-    return {
-      devices: this.#parts.state(resource)?.devices ?? new Map(),
-      free: new Set(this.#usable(resource).filter((id) => !held.has(id))),
-      reusable: this.#leftOvers.of(resource),
-      count,
-      numaNodes: this.#parts.numaNodes,
-    };
-  }
-
-  async #grant(podUid: string, request: ContainerRequest, want: Want, nodes: NodeMask): Promise<ContainerGrant | undefined> {
-    const { resource, count } = want;
-    const { container } = request;
-    const key = keyOf(podUid, container, resource);
-    const held = this.#grants.get(key);
-    if (held !== undefined && held.deviceIds.length !== count) {
-      const change = `from ${held.deviceIds.length} to ${count}`;
-      throw refusal(`pod "${podUid}" container "${container}" changed request for resource "${resource}" ${change}`);
-    }
-    if (request.isRunning === true) return held;
-    const connection = this.#connectionFor(resource, held);
-    if (held !== undefined || count === 0) return held;
-    try {
-      const deviceIds = await chooseDevices(resource, this.#wish(resource, count), nodes, (...asked) => connection.prefer(...asked));
-      const [response] = (await connection.allocate(deviceIds)).containerResponses;
-      if (response === undefined)
-        throw new Error(
-          'no containers return in allocation response &AllocateResponse{ContainerResponses:[]*ContainerAllocateResponse{},}',
-        );
-      const grant = {
-        podUid,
-        container,
-        resource,
-        deviceIds,
-        devices: placed(this.#parts.state(resource) ?? noDevices(resource), deviceIds),
-        response,
-      };
-      this.#grants.set(key, grant);
-      return grant;
-    } catch (error) {
-      throw error instanceof AdmissionError ? error : refusal((error as Error).message);
-    }
-  }
-
-  /** Even of a container that has its devices the plugin must be there, and they must be well. */
-  #connectionFor(resource: string, held: ContainerGrant | undefined): PluginConnection {
-    if (this.#parts.state(resource) === undefined) throw refusal(`cannot allocate unregistered device ${resource}`);
-    const connection = this.#parts.plugin(resource);
-    const usable = this.#usable(resource);
-    if (connection === undefined || usable.length === 0) {
-      throw refusal(`no healthy devices present; cannot allocate unhealthy devices ${resource}`);
-    }
-    if (held?.deviceIds.some((id) => !usable.includes(id)) === true) {
-      throw refusal(`previously allocated devices are no longer healthy; cannot allocate unhealthy devices ${resource}`);
-    }
-    return connection;
+  async #allocate(podUid: string, container: string, state: ResourceState, deviceIds: readonly string[]): Promise<ContainerGrant> {
+    const { resource } = state;
+    const response = await this.#parts.plugin(resource)?.allocate(deviceIds);
+    if (response === undefined) throw refusal(`no healthy devices present; cannot allocate unhealthy devices ${resource}`);
+    const devices = deviceIds.map((id) => placed(resource, id, state.devices.get(id)));
+    const grant = { podUid, container, resource, deviceIds, devices, response };
+    this.#grants = [...this.#grants, grant];
+    return grant;
   }
 }
-
-const keyOf = (...parts: string[]): string => parts.join('\u0000');

@@ -1,159 +1,98 @@
-import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
-import { type Clock, systemClock } from '../../host/clock.ts';
-import { type ContainerGrant, DeviceAllocations } from './allocations.ts';
-import type { NodeCapacity } from './capacity.ts';
-import { readCheckpoint } from './checkpoint-file.ts';
-import { refusal } from './device-choice.ts';
-import type { Impostor } from './impostors.ts';
-import { PluginConnections } from './plugin-connections.ts';
-import type { PodRequest } from './pod-request.ts';
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Server, status } from '@grpc/grpc-js';
+import {
+  type Device,
+  type RegisterRequest,
+  type RegistrationServer,
+  RegistrationService,
+} from '../../generated/deviceplugin/v1beta1/api.ts';
+import { resourceNameProblem } from '../../model/plugin-resource.ts';
+import { type Allocations, type AllocationsParts, type ContainerGrant, PlainAllocations, type PodRequest } from './allocations.ts';
+import { PluginConnection } from './plugin-connection.ts';
 import type { SimulatedStock } from './pods.ts';
-import type { RegistrationFault } from './registration-fault.ts';
-import { RegistrationServer } from './registration-server.ts';
-import { Registrations } from './registrations.ts';
-import { type DeviceStatus, ResourceStates } from './resource-states.ts';
-import type { TopologyPolicy, TopologyScope } from './topology-hints.ts';
+import { type NodeCapacity, ResourceStates } from './resource-states.ts';
+import { bindGrpc } from './sockets.ts';
 
 export interface DeviceManagerSettings {
   /** Stands for `/var/lib/kubelet/device-plugins`. */
   readonly directory: string;
-  readonly clock?: Clock;
-  readonly topologyPolicy?: TopologyPolicy;
-  /** Default `container`. */
-  readonly topologyScope?: TopologyScope;
-  /** NUMA nodes of the machine. Default 2. */
-  readonly numaNodes?: number;
-  /** Path of the file that each start begins with. Absent: what it knew before, as if there had been one. */
-  readonly checkpoint?: string;
-  /** UIDs of the pods that have not ended; all others are forgotten before an allocation. Undefined while not all are known. */
-  readonly activePods?: () => readonly string[] | undefined;
-  /** Up to 1.36 the end of any stream of a resource takes its newest plugin away; from 1.37 on only the plugin's own. */
-  readonly release?: '1.36' | '1.37';
   /** A list, an allocation or a registration changed something. */
   readonly onChange?: () => void;
+  /** How devices are given to containers. */
+  readonly allocations?: (parts: AllocationsParts) => Allocations;
 }
 
-/** The kubelet's device manager as plugins see it: registration, dial-back, lists, capacity, allocation, restarts. */
+/** The kubelet's device manager as plugins see it: registration, dial-back, lists, capacity, allocation. */
 export class SimulatedDeviceManager {
-  readonly #settings: DeviceManagerSettings;
-  readonly #server: RegistrationServer;
-  readonly #connections: PluginConnections;
-  readonly #allocations: DeviceAllocations;
-  readonly #states: ResourceStates;
-  readonly #registrations: Registrations;
+  readonly socket: string;
+  protected readonly states = new ResourceStates();
+  readonly #directory: string;
+  readonly #onChange: () => void;
+  readonly #allocations: Allocations;
+  /** The plugin that counts for each resource. */
+  readonly #newest = new Map<string, PluginConnection>();
+  /** These and what is still open of those before them. */
+  readonly #open = new Set<PluginConnection>();
   #admissions: Promise<unknown> = Promise.resolve();
+  #end: (() => Promise<void>) | undefined;
 
-  constructor(settings: DeviceManagerSettings) {
-    this.#settings = settings;
-    const { directory, clock = systemClock } = settings;
-    this.#server = new RegistrationServer(directory, (request) => this.#registrations.register(request));
-    this.#registrations = new Registrations({ directory, clock, connect: (...asked) => this.connect(...asked) });
-    this.#states = new ResourceStates(clock);
-    this.#connections = new PluginConnections({
-      release: settings.release ?? '1.36',
-      faultOf: (resource) => this.#registrations.faultOf(resource),
-      listed: (resource, devices) => {
-        this.#states.listed(resource, devices);
-        settings.onChange?.();
-      },
-      stopped: (resource) => {
-        this.#states.stopped(resource);
-        settings.onChange?.();
-      },
-    });
-    this.#allocations = new DeviceAllocations({
-      policy: settings.topologyPolicy ?? 'none',
-      scope: settings.topologyScope ?? 'container',
-      numaNodes: settings.numaNodes ?? 2,
-      activePods: () => settings.activePods?.(),
-      state: (resource) => this.#states.get(resource),
-      plugin: (resource) => this.#connections.get(resource),
-    });
+  constructor({ directory, onChange = () => {}, allocations = (parts) => new PlainAllocations(parts) }: DeviceManagerSettings) {
+    this.socket = join(directory, 'kubelet.sock');
+    this.#directory = directory;
+    this.#onChange = onChange;
+    this.#allocations = allocations({ state: (resource) => this.states.get(resource), plugin: (resource) => this.plugin(resource) });
   }
 
-  get socket(): string {
-    return this.#server.socket;
-  }
-
-  /** Deletes every socket in the directory, other files stay; reads its checkpoint; then listens. */
+  /** Deletes every socket in the directory, other files stay; then listens. */
   async start(): Promise<void> {
     await this.stop();
-    const { checkpoint } = this.#settings;
-    if (checkpoint !== undefined) {
-      const { resources, grants } = readCheckpoint(checkpoint);
-      this.#states.restore(resources);
-      this.#allocations.restore(grants);
-    }
-    await this.#server.start();
+    mkdirSync(this.#directory, { recursive: true, mode: 0o750 });
+    for (const name of readdirSync(this.#directory)) removeSocket(join(this.#directory, name));
+    const server = new Server({ 'grpc.enable_channelz': 0 });
+    const methods: RegistrationServer = {
+      register: ({ request }, callback) => {
+        this.register(request).then(
+          () => callback(null, {}),
+          (error: Error) => callback({ code: status.UNKNOWN, details: error.message }),
+        );
+      },
+    };
+    server.addService(RegistrationService, methods);
+    rmSync(this.socket, { force: true });
+    // In its place, unlike the socket of PodResources.
+    await bindGrpc(server, this.socket);
+    this.listens(async () => server.forceShutdown());
   }
 
-  /** Ends it as a signal does: connections are cut, the socket file stays, what was known is in the checkpoint alone. */
+  /** Ends it as a signal does: connections are cut. Resources stay known; their lists come back with their plugins. */
   async stop(): Promise<void> {
-    this.#connections.closeAll();
-    // The checkpoint names the resources; lists come back with their plugins.
-    this.#states.restore(this.#states.names());
-    await this.#server.stop();
-  }
-
-  async restart(): Promise<void> {
-    await this.stop();
-    await this.start();
-  }
-
-  async impersonate(kind: Impostor): Promise<void> {
-    await this.stop();
-    await this.#server.impersonate(kind);
-  }
-
-  /** Ends it; a regular file lies where its socket was. */
-  async replaceSocketByFile(): Promise<void> {
-    await this.stop();
-    this.#server.replaceSocketByFile();
-  }
-
-  async deleteDirectory(): Promise<void> {
-    await this.stop();
-    this.#server.deleteDirectory();
-  }
-
-  /** For one resource, or for all that have no fault of their own. */
-  setFault(fault: RegistrationFault | undefined, resource = ''): void {
-    this.#registrations.setFault(fault, resource);
-  }
-
-  /** Calls of `Register` that arrived so far, refused ones too. */
-  get registrations(): number {
-    return this.#registrations.count;
+    for (const connection of this.#open) connection.close();
+    this.#open.clear();
+    this.#newest.clear();
+    this.states.restore(this.states.names());
+    const end = this.#end;
+    this.#end = undefined;
+    await end?.();
   }
 
   isConnected(resource: string): boolean {
-    return this.#connections.get(resource) !== undefined;
+    return this.plugin(resource) !== undefined;
   }
 
   /** The kubelet's copy of the list; of a plugin that went away, all unhealthy. */
   devices(resource: string): readonly Device[] {
-    return this.#states.devices(resource);
+    return this.states.devices(resource);
   }
 
-  /** As the checkpoint names them. */
-  resources(): readonly string[] {
-    return this.#states.names();
-  }
-
-  /** `allocatedResourcesStatus` of a pod by container, resource and device. */
-  status(podUid: string): DeviceStatus {
-    return this.#states.status(this.#allocations.of(podUid));
-  }
-
-  /** For the node's status. Resources whose plugin was away for too long are forgotten here, and undefined. */
+  /** For the node's status. */
   capacity(resource: string): NodeCapacity | undefined {
-    if (this.#states.forget().length > 0) this.#settings.onChange?.();
-    return this.#states.capacity(resource);
+    return this.states.capacity(resource);
   }
 
   /** For PodResources: what the node has in all. */
   stock(): SimulatedStock {
-    return this.#states.stock();
+    return this.states.stock();
   }
 
   /** One pod after the other: a plugin that hangs holds up everybody. */
@@ -161,40 +100,95 @@ export class SimulatedDeviceManager {
     const grants = this.#admissions.then(() => this.#allocations.admit(pod));
     this.#admissions = grants.catch(() => {});
     return grants.then((given) => {
-      if (given.length > 0) this.#settings.onChange?.();
+      if (given.length > 0) this.changed();
       return given;
     });
   }
 
-  /** As {@link admit} for one container that wants one resource, which must be registered. */
-  async allocate({
-    resource,
-    count,
-    podUid,
-    container,
-  }: Pick<ContainerGrant, 'podUid' | 'container' | 'resource'> & { readonly count: number }): Promise<ContainerGrant> {
-    const [grant] = await this.admit({ podUid, containers: [{ container, wants: [{ resource, count }] }] });
-    if (grant === undefined) throw refusal(`cannot allocate unregistered device ${resource}`);
-    return grant;
-  }
-
-  /** Before a container's start. */
-  async preStart(grant: Pick<ContainerGrant, 'deviceIds'>, resource: string): Promise<void> {
-    if (this.#states.get(resource) === undefined) throw new Error(`endpoint not found in cache for a registered resource: ${resource}`);
-    await this.#connections.get(resource)?.preStart(grant.deviceIds);
-  }
-
-  /** The checkpoint goes on naming the pod until something else has it written. */
+  /** Its devices are free again. */
   release(podUid: string): void {
     this.#allocations.release(podUid);
   }
 
-  /** Dials a plugin back and follows its list; of `Register` and of the plugin watcher alike. */
-  connect(resource: string, socket: string): Promise<void> {
-    return this.#connections.connect(resource, socket);
+  /** Dials a plugin back and follows its list, a moment later. Fails with what the plugin is told. */
+  async connect(resource: string, socket: string): Promise<void> {
+    if (resourceNameProblem(resource) !== undefined) throw new Error(`the ResourceName "${resource}" is invalid`);
+    const connection = this.connectionTo(resource, socket);
+    this.#open.add(connection);
+    try {
+      await connection.dial();
+    } catch (error) {
+      this.#close(connection);
+      throw error;
+    }
+    this.#newest.set(resource, connection);
+    setImmediate(() => this.#follow(resource, connection));
   }
 
   disconnect(resource: string): void {
-    this.#connections.disconnect(resource);
+    const connection = this.#newest.get(resource);
+    if (connection === undefined) return;
+    this.#newest.delete(resource);
+    this.#close(connection);
+    this.stopped(resource);
   }
+
+  protected plugin(resource: string): PluginConnection | undefined {
+    return this.#newest.get(resource);
+  }
+
+  /** Fails with what the plugin is told. */
+  protected async register({ version, resourceName, endpoint }: RegisterRequest): Promise<void> {
+    if (version !== 'v1beta1')
+      throw new Error(`requested API version "${version}" is not supported by kubelet. Supported version is ["v1beta1"]`);
+    await this.connect(resourceName, join(this.#directory, endpoint));
+  }
+
+  protected connectionTo(_resource: string, socket: string): PluginConnection {
+    return new PluginConnection(socket);
+  }
+
+  protected listed(resource: string, devices: readonly Device[]): void {
+    this.states.listed(resource, devices);
+    this.changed();
+  }
+
+  protected stopped(resource: string): void {
+    this.states.stopped(resource);
+    this.changed();
+  }
+
+  /** As up to Kubernetes 1.36: the end of any stream of a resource takes its newest plugin away. */
+  protected streamEnded(resource: string, _connection: PluginConnection): void {
+    this.disconnect(resource);
+  }
+
+  /** Something answers at the socket; `end` ends it. */
+  protected listens(end: () => Promise<void>): void {
+    this.#end = end;
+  }
+
+  protected changed(): void {
+    this.#onChange();
+  }
+
+  #follow(resource: string, connection: PluginConnection): void {
+    if (!this.#open.has(connection)) return;
+    connection.follow({
+      list: (devices) => this.listed(resource, devices),
+      ended: () => {
+        this.streamEnded(resource, connection);
+        this.#close(connection);
+      },
+    });
+  }
+
+  #close(connection: PluginConnection): void {
+    this.#open.delete(connection);
+    connection.close();
+  }
+}
+
+function removeSocket(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isSocket() === true) rmSync(path, { force: true });
 }

@@ -1,116 +1,51 @@
-import { chmodSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Server, status } from '@grpc/grpc-js';
-import { type Clock, systemClock } from '../../host/clock.ts';
-import { checkpointText, writeCheckpoint } from './checkpoint-file.ts';
-import type { Random } from './encode.ts';
-import { createImpostor, type Impostor } from './impostors.ts';
-import { type AdmitAgain, KnownPods, type RefusedPod } from './known-pods.ts';
-import { ALL_APIS, addPodResources, type ServedApis, type StatusAnswer } from './pod-resources-service.ts';
-import type { SimulatedPod, SimulatedStock } from './pods.ts';
-import { KUBELET_RATE, type Rate, TokenBucket } from './rate-limit.ts';
-import { bindGrpc, listen, makeRenamedSocket } from './renamed-socket.ts';
+import { Server } from '@grpc/grpc-js';
+import { checkpointData, writeCheckpoint } from './checkpoint.ts';
+import { addPodResources, type PodResourcesState } from './pod-resources-service.ts';
+import { PodsByName, type SimulatedPod, type SimulatedPods, type SimulatedStock } from './pods.ts';
+import { bindGrpc, makeRenamedSocket } from './sockets.ts';
 
 export interface SimulatedKubeletSettings {
   /** Stands for `/var/lib/kubelet`. */
   readonly directory: string;
-  /** Default: the kubelet's own, which nobody can set there. */
-  readonly rate?: Rate;
-  readonly random?: Random;
-  readonly clock?: Clock;
-  /** Asked of each pod that has not ended when the pod sources deliver after a restart. Absent: pods stay as they are. */
-  readonly admitAgain?: AdmitAgain;
+  /** Between 0 (included) and 1: the order of what is listed. */
+  readonly random?: () => number;
+  /** Where its pods are kept. */
+  readonly pods?: SimulatedPods;
 }
 
-/** What is wrong with its answers. `hang` never answers, `huge` lists one more pod of that many bytes. */
-export type KubeletFault =
-  | { readonly kind: 'slow'; readonly delayMs: number }
-  | { readonly kind: 'hang' }
-  | { readonly kind: 'rate-limited' }
-  | { readonly kind: 'huge'; readonly bytes: number };
-
-export interface RestartSettings {
-  /** How long nobody listens. Default 0. */
-  readonly downForMs?: number;
-  /** How long it then lists no pods, as until its sources have delivered. Default 0; `Infinity` until `deliverPods`. */
-  readonly emptyForMs?: number;
-  /** Another version comes up. */
-  readonly apis?: ServedApis;
-}
-
-const EMPTY_STOCK: SimulatedStock = { devices: [], cpus: [], memory: [] };
-
-/** A kubelet as far as its sockets and files go: a real gRPC server with the habits of the real one. */
+/** A kubelet as far as its socket for PodResources and its checkpoint go: a real gRPC server with the habits of the real one. */
 export class SimulatedKubelet {
   readonly podResourcesSocket: string;
   readonly checkpoint: string;
-  readonly #clock: Clock;
-  readonly #random: Random;
-  readonly #bucket: TokenBucket;
-  readonly #pods: KnownPods;
-  readonly #calls = new Map<string, number>();
-  #stock: SimulatedStock = EMPTY_STOCK;
-  #apis: ServedApis = ALL_APIS;
-  #fault: KubeletFault | undefined;
-  #cancelDelivery = (): void => {};
+  readonly #pods: SimulatedPods;
+  readonly #state: PodResourcesState;
+  #stock: SimulatedStock = { devices: [], cpus: [], memory: [] };
   #end: (() => Promise<void>) | undefined;
 
-  constructor({ directory, rate = KUBELET_RATE, random = Math.random, clock = systemClock, admitAgain }: SimulatedKubeletSettings) {
+  constructor({ directory, random = Math.random, pods = new PodsByName() }: SimulatedKubeletSettings) {
     this.podResourcesSocket = join(directory, 'pod-resources', 'kubelet.sock');
     this.checkpoint = join(directory, 'device-plugins', 'kubelet_internal_checkpoint');
-    this.#clock = clock;
-    this.#random = random;
-    this.#bucket = new TokenBucket(rate, clock);
-    this.#pods = new KnownPods(admitAgain);
+    this.#pods = pods;
+    this.#state = { pods: () => this.listed(), freeEnded: () => pods.freeEnded(), stock: () => this.#stock, random };
   }
 
-  async start(apis: ServedApis = this.#apis): Promise<void> {
+  async start(): Promise<void> {
     await this.stop();
-    this.#apis = apis;
     const server = new Server();
-    const state = { pods: () => this.#listed(), freeEnded: () => this.#pods.freeEnded(), stock: () => this.#stock, random: this.#random };
-    addPodResources(
-      server,
-      state,
-      apis,
-      (method) => this.#gate(method),
-      (method) => this.#count(method),
+    this.addServices(server, this.#state);
+    await this.listen(
+      (path) => bindGrpc(server, path),
+      async () => server.forceShutdown(),
     );
-    await makeRenamedSocket(this.podResourcesSocket, (path) => bindGrpc(server, path));
-    this.#end = async () => server.forceShutdown();
   }
 
   /** Ends it as a signal does: connections are cut, the socket file stays. */
   async stop(): Promise<void> {
-    this.#cancelDelivery();
     const end = this.#end;
     this.#end = undefined;
     await end?.();
-  }
-
-  async restart({ downForMs = 0, emptyForMs = 0, apis = this.#apis }: RestartSettings = {}): Promise<void> {
-    await this.stop();
-    if (downForMs > 0) await new Promise<void>((resolve) => this.#clock.after(downForMs, resolve));
-    this.#pods.forget();
-    if (emptyForMs === 0) await this.deliverPods();
-    await this.start(apis);
-    if (emptyForMs > 0 && emptyForMs < Number.POSITIVE_INFINITY) {
-      this.#cancelDelivery = this.#clock.after(emptyForMs, () => void this.deliverPods());
-    }
-  }
-
-  /** The pod sources deliver now: each pod is known again, and admitted again. Gives those that were refused. */
-  deliverPods(): Promise<readonly RefusedPod[]> {
-    this.#cancelDelivery();
-    return this.#pods.deliver();
-  }
-
-  /** Something else answers at its socket until the next start. */
-  async impersonate(kind: Impostor): Promise<void> {
-    await this.stop();
-    const { server, end } = createImpostor(kind);
-    await makeRenamedSocket(this.podResourcesSocket, (path) => listen(server, path));
-    this.#end = end;
   }
 
   /** Ends it and takes its files along. */
@@ -126,18 +61,7 @@ export class SimulatedKubelet {
     if (pod.ended !== true) this.#writeCheckpoint();
   }
 
-  /** It has come to its end and is still known. */
-  endPod(namespace: string, name: string): void {
-    const pod = this.#pods.find(namespace, name);
-    if (pod !== undefined) this.admitPod({ ...pod, ended: true });
-  }
-
-  /** Its containers end, and it goes on: as after the reboot of a node. */
-  takeDown(namespace: string, name: string): void {
-    this.#pods.takeDown(namespace, name);
-  }
-
-  /** The checkpoint goes on naming the pod until its devices were freed and something else has it written. */
+  /** The checkpoint goes on naming the pod until something else has it written. */
   removePod(namespace: string, name: string): void {
     this.#pods.remove(namespace, name);
   }
@@ -157,41 +81,27 @@ export class SimulatedKubelet {
     this.#writeCheckpoint();
   }
 
-  setFault(fault: KubeletFault | undefined): void {
-    this.#fault = fault;
+  protected addServices(server: Server, state: PodResourcesState): void {
+    addPodResources(server, state);
   }
 
-  setSocketMode(mode: number): void {
-    chmodSync(this.podResourcesSocket, mode);
+  protected listed(): readonly SimulatedPod[] {
+    return this.#pods.listed();
   }
 
-  /** Calls that arrived so far, by version and method: `v1.List`. */
-  calls(method: string): number {
-    return this.#calls.get(method) ?? 0;
+  /** The checksum of the checkpoint. The agent looks at none. */
+  protected checksum(_data: ReturnType<typeof checkpointData>): number {
+    return 0;
   }
 
-  #listed(): readonly SimulatedPod[] {
-    const delivered = this.#pods.delivered();
-    if (this.#fault?.kind !== 'huge') return delivered;
-    return [...delivered, { namespace: 'x', name: 'x'.repeat(this.#fault.bytes), uid: 'x', containers: [] }];
+  /** Makes the socket; `end` ends what listens on it. */
+  protected async listen(bind: (path: string) => Promise<unknown>, end: () => Promise<void>): Promise<void> {
+    await makeRenamedSocket(this.podResourcesSocket, bind);
+    this.#end = end;
   }
 
   #writeCheckpoint(): void {
-    writeCheckpoint(this.checkpoint, checkpointText(this.#pods.holding(), this.#stock));
-  }
-
-  #count(method: string): void {
-    this.#calls.set(method, this.calls(method) + 1);
-  }
-
-  async #gate(method: string): Promise<StatusAnswer | undefined> {
-    this.#count(method);
-    const fault = this.#fault;
-    if (fault?.kind === 'rate-limited' || !this.#bucket.take()) {
-      return { code: status.RESOURCE_EXHAUSTED, details: 'rejected by rate limit' };
-    }
-    if (fault?.kind === 'hang') return new Promise(() => {});
-    if (fault?.kind === 'slow') await new Promise<void>((resolve) => this.#clock.after(fault.delayMs, resolve));
-    return undefined;
+    const data = checkpointData(this.#pods.holding(), this.#stock);
+    writeCheckpoint(this.checkpoint, JSON.stringify({ Data: data, Checksum: this.checksum(data) }));
   }
 }

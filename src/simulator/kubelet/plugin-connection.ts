@@ -1,6 +1,7 @@
 import { type ClientReadableStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import {
   type AllocateResponse,
+  type ContainerAllocateResponse,
   type Device,
   DevicePluginClient,
   type DevicePluginOptions,
@@ -22,12 +23,12 @@ export interface StreamEvents {
 export class PluginConnection {
   readonly socket: string;
   readonly #client: DevicePluginClient;
-  readonly #streams = new Set<ClientReadableStream<ListAndWatchResponse>>();
+  #stream: ClientReadableStream<ListAndWatchResponse> | undefined;
   #options: DevicePluginOptions = { preStartRequired: false, getPreferredAllocationAvailable: false };
   #isClosed = false;
 
   /** `authority`: kubelets up to 1.25 send the socket's path, later ones `localhost`. */
-  constructor(socket: string, authority: string) {
+  constructor(socket: string, authority = 'localhost') {
     this.socket = socket;
     this.#client = new DevicePluginClient(`unix:${socket}`, credentials.createInsecure(), {
       'grpc.default_authority': authority,
@@ -53,18 +54,17 @@ export class PluginConnection {
     });
   }
 
-  /** Several may be open at once, as after a double registration. */
-  follow(events: StreamEvents): ClientReadableStream<ListAndWatchResponse> {
+  follow(events: StreamEvents): void {
     const stream = this.#client.listAndWatch({});
-    this.#streams.add(stream);
+    this.#stream = stream;
     const ended = (): void => {
-      if (!this.#streams.delete(stream) || this.#isClosed) return;
+      if (this.#stream === undefined || this.#isClosed) return;
+      this.#stream = undefined;
       events.ended();
     };
     stream.on('data', ({ devices }: ListAndWatchResponse) => events.list(devices));
     stream.on('error', ended);
     stream.on('end', ended);
-    return stream;
   }
 
   /** Empty when the plugin does not offer to say. */
@@ -79,9 +79,10 @@ export class PluginConnection {
     return answer.containerResponses[0]?.deviceIDs ?? [];
   }
 
-  /** No deadline, as the kubelet has none. */
-  async allocate(ids: readonly string[]): Promise<AllocateResponse> {
-    return await unary<AllocateResponse>((callback) => this.#client.allocate({ containerRequests: [{ devicesIds: [...ids] }] }, callback));
+  /** No deadline, as the kubelet has none. Undefined when the plugin answers with nothing. */
+  async allocate(ids: readonly string[]): Promise<ContainerAllocateResponse | undefined> {
+    const request = { containerRequests: [{ devicesIds: [...ids] }] };
+    return (await unary<AllocateResponse>((callback) => this.#client.allocate(request, callback))).containerResponses[0];
   }
 
   async preStart(ids: readonly string[]): Promise<void> {
@@ -95,9 +96,12 @@ export class PluginConnection {
 
   close(): void {
     this.#isClosed = true;
-    for (const stream of this.#streams) stream.cancel();
-    this.#streams.clear();
+    this.cancelStream();
     this.#client.close();
+  }
+
+  protected cancelStream(): void {
+    this.#stream?.cancel();
   }
 }
 

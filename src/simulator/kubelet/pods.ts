@@ -60,3 +60,53 @@ export interface SimulatedStock {
 export function podKey(namespace: string, name: string): string {
   return `${namespace}/${name}`;
 }
+
+/** The pods of a node. */
+export interface SimulatedPods {
+  /** A pod of the same name is replaced. */
+  put(pod: SimulatedPod): void;
+  remove(namespace: string, name: string): void;
+  all(): readonly SimulatedPod[];
+  /** Those that the kubelet tells of. */
+  listed(): readonly SimulatedPod[];
+  /** Those whose devices are not free. */
+  holding(): readonly SimulatedPod[];
+  /**
+   * Frees what pods held that have ended, as happens before anything is listed or allocated. Gives the UIDs of the others; undefined
+   * while not all pods are known.
+   */
+  freeEnded(): readonly string[] | undefined;
+}
+
+export class PodsByName implements SimulatedPods {
+  protected readonly byName = new Map<string, SimulatedPod>();
+
+  put(pod: SimulatedPod): void {
+    this.byName.set(podKey(pod.namespace, pod.name), pod);
+  }
+
+  remove(namespace: string, name: string): void {
+    this.byName.delete(podKey(namespace, name));
+  }
+
+  all(): readonly SimulatedPod[] {
+    return [...this.byName.values()];
+  }
+
+  listed(): readonly SimulatedPod[] {
+    return this.all();
+  }
+
+  holding(): readonly SimulatedPod[] {
+    return this.all();
+  }
+
+  freeEnded(): readonly string[] | undefined {
+    for (const [key, pod] of this.byName) {
+      if (pod.ended === true) this.byName.set(key, { ...pod, containers: pod.containers.map(withoutDevices) });
+    }
+    return this.all().flatMap(({ uid, ended }) => (ended === true ? [] : [uid]));
+  }
+}
+
+const withoutDevices = ({ devices, responses, ...container }: SimulatedContainer): SimulatedContainer => container;

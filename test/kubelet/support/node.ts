@@ -7,12 +7,12 @@ import { type PodResourcesOptions, podResourcesOptions } from '../../../src/kube
 import { createPodResourcesPoller, type PodResourcesPoller } from '../../../src/kubelet/poller.ts';
 import { millis } from '../../../src/model/duration.ts';
 import { defaultValues } from '../../../src/model/options.ts';
-import { SimulatedKubelet, type SimulatedKubeletSettings } from '../../../src/simulator/kubelet/kubelet.ts';
 import type { SimulatedPod } from '../../../src/simulator/kubelet/pods.ts';
+import { TestKubelet, type TestKubeletSettings } from '../../support/kubelet/kubelet.ts';
 
 /** A directory with a simulated kubelet in it, and pollers on it; all of it ends with the test. */
 export interface TestNode {
-  readonly kubelet: SimulatedKubelet;
+  readonly kubelet: TestKubelet;
   readonly options: PodResourcesOptions;
   poller(settings?: { clock?: Clock; options?: Partial<PodResourcesOptions>; onChange?: () => void }): PodResourcesPoller;
 }
@@ -29,8 +29,8 @@ export function temporaryDirectory(): string {
   return directory;
 }
 
-export function makeNode(settings: Omit<SimulatedKubeletSettings, 'directory'> = {}): TestNode {
-  const kubelet = new SimulatedKubelet({ directory: temporaryDirectory(), ...settings });
+export function makeNode(settings: Omit<TestKubeletSettings, 'directory'> = {}): TestNode {
+  const kubelet = new TestKubelet({ directory: temporaryDirectory(), ...settings });
   endings.push(() => kubelet.close());
   const options = {
     ...defaultValues(podResourcesOptions),

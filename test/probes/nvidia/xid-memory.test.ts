@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KmsgMessage } from '../../../src/host/kmsg.ts';
+import type { KmsgMessage } from '../../../src/host/kernel-log/reader.ts';
 import type { Device } from '../../../src/model/device.ts';
 import type { Finding, Severity } from '../../../src/model/health.ts';
 import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHealthEngine, type HealthEngine } from '../../../src/health/engine.ts';
 import type { HealthMemory } from '../../../src/health/memory.ts';
 import { createPolicy, type PolicyInput } from '../../../src/health/policy.ts';
-import { type KmsgReader, openKmsg } from '../../../src/host/kmsg.ts';
+import { type KmsgReader, openKmsg } from '../../../src/host/kernel-log/reader.ts';
 import type { Device } from '../../../src/model/device.ts';
 import { minutes, seconds } from '../../../src/model/duration.ts';
 import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';

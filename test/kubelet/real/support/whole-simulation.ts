@@ -9,14 +9,15 @@ import {
   PodResourcesListerClient,
 } from '../../../../src/generated/podresources/v1/api.ts';
 import { type Clock, systemClock } from '../../../../src/host/clock.ts';
-import { admitAgain, admitThroughPlugins } from '../../../../src/simulator/kubelet/admission.ts';
-import { AdmissionError } from '../../../../src/simulator/kubelet/device-choice.ts';
-import { SimulatedDeviceManager } from '../../../../src/simulator/kubelet/device-manager.ts';
-import { SimulatedKubelet } from '../../../../src/simulator/kubelet/kubelet.ts';
-import { SimulatedPluginWatcher } from '../../../../src/simulator/kubelet/plugin-watcher.ts';
-import { ALL_APIS, type ServedApis } from '../../../../src/simulator/kubelet/pod-resources-service.ts';
+import { admitThroughPlugins } from '../../../../src/simulator/kubelet/admission.ts';
+import { AdmissionError } from '../../../../src/simulator/kubelet/allocations.ts';
 import type { SimulatedDevice } from '../../../../src/simulator/kubelet/pods.ts';
-import type { TopologyPolicy, TopologyScope } from '../../../../src/simulator/kubelet/topology-hints.ts';
+import { admitAgain } from '../../../support/kubelet/admit-again.ts';
+import { TestDeviceManager } from '../../../support/kubelet/device-manager.ts';
+import { TestKubelet } from '../../../support/kubelet/kubelet.ts';
+import { SimulatedPluginWatcher } from '../../../support/kubelet/plugin-watcher.ts';
+import { ALL_APIS, type ServedApis } from '../../../support/kubelet/served-apis.ts';
+import type { TopologyPolicy, TopologyScope } from '../../../support/kubelet/topology-hints.ts';
 import type { AnyKubelet } from './any-kubelet.ts';
 import type { Admission, Given, Refused, StartSettings, ToldCapacity, ToldDevices, ToldPod, WantedPod } from './exchanged.ts';
 
@@ -33,8 +34,8 @@ export class WholeSimulation implements AnyKubelet {
   readonly #directory = mkdtempSync(join(tmpdir(), 'simulated-'));
   readonly pluginDirectory = join(this.#directory, 'device-plugins');
   readonly registry = join(this.#directory, 'plugins_registry');
-  readonly #kubelet: SimulatedKubelet;
-  readonly #manager: SimulatedDeviceManager;
+  readonly #kubelet: TestKubelet;
+  readonly #manager: TestDeviceManager;
   readonly #watcher: SimulatedPluginWatcher;
 
   readonly #apis: ServedApis;
@@ -46,10 +47,10 @@ export class WholeSimulation implements AnyKubelet {
     this.#apis = { ...ALL_APIS, v1: !onlyV1alpha1 };
     const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + this.#aheadMs };
     const directory = this.#directory;
-    this.#kubelet = new SimulatedKubelet({ directory, clock, admitAgain: (pod) => admitAgain(this.#manager, pod) });
+    this.#kubelet = new TestKubelet({ directory, clock, admitAgain: (pod) => admitAgain(this.#manager, pod) });
     const { checkpoint } = this.#kubelet;
     const onChange = (): void => this.#kubelet.setStock(this.#manager.stock());
-    this.#manager = new SimulatedDeviceManager({
+    this.#manager = new TestDeviceManager({
       directory: this.pluginDirectory,
       clock,
       checkpoint,

@@ -1,0 +1,87 @@
+/** One record of the kernel log, as `/dev/kmsg` gives it. */
+export interface KmsgRecord {
+  /** 0 emergency to 7 debug. */
+  readonly level: number;
+  /** 0 for the kernel itself; 1 and above for a program that wrote to `/dev/kmsg`. */
+  readonly facility: number;
+  /** Grows by one with each record of this boot. */
+  readonly seq: number;
+  /** Since boot, on the kernel's own clock. */
+  readonly timeUsec: number;
+  /** Decoded; may hold several lines. */
+  readonly text: string;
+  /** Of the device that the record is about: `pci`. */
+  readonly subsystem?: string;
+  /** `+pci:0000:3b:00.0`, `b8:0`, `c1:3` or `n2`, as the kernel writes it. */
+  readonly device?: string;
+}
+
+/** `prio,seq,usec,flags[,…];text`. What later kernels add before the semicolon is skipped. */
+const HEADER = /^(\d{1,10}),(\d{1,15}),(\d{1,15}),[^;]*;(.*)$/;
+
+/**
+ * Reads one record: a header line and continuation lines ` KEY=value`. Undefined when it is none.
+ * Source: Linux Documentation/ABI/testing/dev-kmsg.
+ */
+export function parseKmsgRecord(record: string): KmsgRecord | undefined {
+  const end = record.indexOf('\n');
+  const match = HEADER.exec(end < 0 ? record : record.slice(0, end));
+  if (match === null) return undefined;
+  const [, priority, seq, timeUsec, text = ''] = match;
+  return {
+    level: Number(priority) & 7,
+    facility: Math.floor(Number(priority) / 8),
+    seq: Number(seq),
+    timeUsec: Number(timeUsec),
+    text: unescapeBytes(text),
+    ...(end < 0 ? {} : subject(record.slice(end + 1))),
+  };
+}
+
+function subject(lines: string): Pick<KmsgRecord, 'subsystem' | 'device'> {
+  if (!lines.startsWith(' ')) return {};
+  const properties = new Map(
+    lines
+      .split('\n')
+      .map(property)
+      .filter((entry) => entry !== undefined),
+  );
+  const subsystem = properties.get('SUBSYSTEM');
+  const device = properties.get('DEVICE');
+  return { ...(subsystem !== undefined && { subsystem }), ...(device !== undefined && { device }) };
+}
+
+/** The records in complete lines, each with its continuation lines. A continuation without a record before it is left out. */
+export function recordsIn(lines: string): string[] {
+  const records: string[] = [];
+  for (const line of lines.split('\n')) {
+    if (line === '') continue;
+    if (!isContinuation(line)) records.push(line);
+    else if (records.length > 0) records.push(`${records.pop()}\n${line}`);
+  }
+  return records;
+}
+
+function isContinuation(line: string): boolean {
+  return line.startsWith(' ');
+}
+
+function property(line: string): readonly [string, string] | undefined {
+  const at = line.indexOf('=');
+  return isContinuation(line) && at > 1 ? [line.slice(1, at), unescapeBytes(line.slice(at + 1))] : undefined;
+}
+
+/** Every byte outside printable ASCII, and the backslash, comes as `\xHH`; neighbours can be one UTF-8 character. */
+function unescapeBytes(text: string): string {
+  if (!text.includes('\\x')) return text;
+  return text.replaceAll(/(?:\\x[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('\\x', ''), 'hex').toString('utf8'));
+}
+
+/**
+ * Wall clock of the machine's boot from the text of `/proc/stat`, which counts whole seconds; undefined when it does not say.
+ * Record times count from there.
+ */
+export function parseBootTimeMs(stat: string): number | undefined {
+  const seconds = /^btime (\d+)$/m.exec(stat)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1_000;
+}

@@ -1,0 +1,100 @@
+import type { ClaimResource, ContainerResources, ListPodResourcesResponse } from '../../generated/podresources/v1/api.ts';
+import { type Allocation, allocationKey } from '../../model/allocation.ts';
+import type { ExclusiveResources } from '../../model/pod-resources.ts';
+import { blockKey, compareText, memoryBlocks, numaNodesOf, sortedNumbers } from './topology.ts';
+
+/** What one `List` says, in an order that does not depend on the kubelet's. */
+export interface Attribution {
+  readonly allocations: readonly Allocation[];
+  readonly exclusive: readonly ExclusiveResources[];
+}
+
+type Container = Pick<Allocation, 'namespace' | 'pod' | 'container'>;
+
+/**
+ * Reads a `List` answer. The kubelet sends one entry per device and NUMA node in random order, so entries are merged by
+ * container, resource and id. Pod-level CPUs and memory overlap with those of the containers and are not read.
+ */
+export function attributionFrom({ podResources }: ListPodResourcesResponse): Attribution {
+  const allocations = new Map<string, Allocation>();
+  const exclusive = new Map<string, ExclusiveResources>();
+  for (const { namespace, name: pod, containers } of podResources) {
+    for (const resources of containers) {
+      const container = { namespace, pod, container: resources.name };
+      addDevices(allocations, container, resources);
+      addClaims(allocations, container, resources);
+      addExclusive(exclusive, container, resources);
+    }
+  }
+  return { allocations: inOrder(allocations), exclusive: inOrder(exclusive) };
+}
+
+function addDevices(into: Map<string, Allocation>, container: Container, { devices }: ContainerResources): void {
+  for (const { resourceName, deviceIds, topology } of devices) {
+    if (resourceName === '') continue;
+    const numaNodes = numaNodesOf(topology);
+    for (const deviceId of deviceIds) {
+      if (deviceId !== '') add(into, { ...container, resource: resourceName, deviceId, numaNodes });
+    }
+  }
+}
+
+/** CDI names are cumulative within a driver, so they tell nothing here; before 1.31 there was nothing but them. */
+function addClaims(into: Map<string, Allocation>, container: Container, { dynamicResources }: ContainerResources): void {
+  const claims = [...dynamicResources].sort((a, b) => compareText(claimKey(a), claimKey(b)));
+  for (const { claimName: name, claimNamespace: namespace, claimResources } of claims) {
+    for (const resource of claimResources) {
+      const allocation = claimed(container, { name, namespace }, resource);
+      if (allocation !== undefined) add(into, allocation);
+    }
+  }
+}
+
+function claimed(container: Container, claim: { name: string; namespace: string }, resource: ClaimResource): Allocation | undefined {
+  const { driverName: driver, poolName: pool, deviceName: device, shareId } = resource;
+  if (driver === '' || device === '') return undefined;
+  const share = shareId === undefined || shareId === '' ? {} : { shareId };
+  return {
+    ...container,
+    resource: driver,
+    deviceId: `${pool}/${device}`,
+    numaNodes: [],
+    claim: { ...claim, driver, pool, device, ...share },
+  };
+}
+
+function add(into: Map<string, Allocation>, allocation: Allocation): void {
+  const key = allocationKey(allocation);
+  const known = into.get(key);
+  if (known === undefined) {
+    into.set(key, allocation);
+  } else if (allocation.numaNodes.some((node) => !known.numaNodes.includes(node))) {
+    const numaNodes = [...new Set([...known.numaNodes, ...allocation.numaNodes])].sort((a, b) => a - b);
+    into.set(key, { ...known, numaNodes });
+  }
+}
+
+/** An ended pod and its successor of the same name are told apart by nothing: what both have counts once. */
+function addExclusive(into: Map<string, ExclusiveResources>, container: Container, resources: ContainerResources): void {
+  const key = containerKey(container);
+  const known = into.get(key);
+  const cpus = sortedNumbers(resources.cpuIds);
+  const memory = memoryBlocks(resources.memory);
+  if (cpus.length === 0 && memory.length === 0) return;
+  const blocks = new Map([...(known?.memory ?? []), ...memory].map((block) => [blockKey(block), block]));
+  const allCpus = [...new Set([...(known?.cpus ?? []), ...cpus])].sort((a, b) => a - b);
+  into.set(key, { ...container, cpus: allCpus, memory: inOrder(blocks) });
+}
+
+export function containerKey({ namespace, pod, container }: Container): string {
+  return `${namespace}\u0000${pod}\u0000${container}`;
+}
+
+/** By the code units of the keys: the same on every machine, whatever its locale. */
+export function inOrder<T>(entries: ReadonlyMap<string, T>): T[] {
+  return [...entries].sort(([a], [b]) => compareText(a, b)).map(([, entry]) => entry);
+}
+
+function claimKey(claim: { readonly claimNamespace: string; readonly claimName: string }): string {
+  return `${claim.claimNamespace}\u0000${claim.claimName}`;
+}

@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto';
+import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { DeviceAccess } from '../../model/access.ts';
+import type { Device } from '../../model/device.ts';
+import type { AccessStrategy, AllocationSpec, PluginResource } from '../../model/plugin-resource.ts';
+import { type Offer, type Tell, whyWithheld } from '../offers/inventory.ts';
+import { Refusal } from './refusal.ts';
+import { fillTemplate, type TemplateContext } from './template.ts';
+
+/** What a container needs for a device, as its family says; undefined when the family does not know. */
+export type Access = (device: Device) => DeviceAccess | undefined;
+
+const DEFAULT_STRATEGIES: readonly AccessStrategy[] = ['envvar', 'device-specs'];
+
+/**
+ * The answer for one container. The same ids give the same answer, in whatever order and however often they are asked for, since the
+ * kubelet asks again after it lost its state. Throws {@link Refusal}.
+ */
+export function allocateContainer(
+  ids: readonly string[],
+  offers: readonly Offer[],
+  resource: PluginResource,
+  access: Access,
+  tell: Tell,
+): ContainerAllocateResponse {
+  const granted = grantedOffers(ids, offers, resource.resource);
+  const answer = new ContainerAnswer();
+  const strategies = resource.allocation?.strategies ?? DEFAULT_STRATEGIES;
+  const cdiNames = new Set<string>();
+  for (const grant of grantsOf(granted, resource.resource, tell)) {
+    const given = grant.device === undefined ? accessToPath(grant, resource.allocation) : accessTo(grant.device, access);
+    addAccess(answer, given, strategies, resource);
+    addConfigured(answer, resource.allocation, grant);
+    for (const name of cdiNamesOf(given, resource.allocation, grant)) cdiNames.add(name);
+  }
+  addCdi(answer, [...cdiNames], strategies, resource.resource);
+  return answer.response();
+}
+
+/** The offers that some ids name, in the inventory's order, each once; refuses what is unknown or must not be used. */
+export function grantedOffers(ids: readonly string[], offers: readonly Offer[], resource: string): Offer[] {
+  const wanted = new Set(ids);
+  const found = offers.filter(({ id }) => wanted.has(id));
+  for (const { id } of found) wanted.delete(id);
+  if (wanted.size > 0) throw new Refusal('unknown-device', `${resource} has no device ${quoted([...wanted])}`);
+  const bad = found.find(({ told }) => told !== 'Healthy');
+  if (bad !== undefined) throw new Refusal('unhealthy-device', `device ${quoted([bad.id])} of ${resource} must not be used: ${bad.why}`);
+  return found;
+}
+
+/** One per device that the container gets, however many replicas of it were asked for. */
+function grantsOf(offers: readonly Offer[], resource: string, tell: Tell): TemplateContext[] {
+  const grants = new Map<string, TemplateContext>();
+  for (const { baseId, devices, path } of offers) {
+    if (path !== undefined) grants.set(path, { resource, id: baseId, path });
+    for (const state of devices) {
+      // Of a pool, only what works; a single device has been judged with its offer.
+      if (whyWithheld(state, tell) === '') grants.set(state.key, { resource, id: baseId, device: state.device });
+    }
+  }
+  return [...grants.values()];
+}
+
+function accessTo(device: Device, access: Access): DeviceAccess {
+  const given = access(device);
+  if (given === undefined) throw new Refusal('unsupported-strategy', `no access is known for ${device.family} device "${device.id}"`);
+  return given;
+}
+
+function accessToPath({ path }: TemplateContext, spec: AllocationSpec | undefined): DeviceAccess {
+  return { deviceNodes: [{ path: path as string, permissions: spec?.permissions ?? 'rw' }] };
+}
+
+function addAccess(answer: ContainerAnswer, given: DeviceAccess, strategies: readonly AccessStrategy[], resource: PluginResource): void {
+  if (strategies.includes('envvar')) {
+    for (const [name, value] of Object.entries(given.env ?? {})) answer.env(name, value);
+  }
+  addVisible(answer, given, strategies, resource);
+  if (strategies.includes('device-specs')) {
+    for (const node of given.deviceNodes) answer.node(node);
+    for (const mount of given.mounts ?? []) answer.mount(mount);
+  }
+  for (const [name, value] of Object.entries(given.annotations ?? {})) answer.annotation(name, value);
+}
+
+function addVisible(answer: ContainerAnswer, given: DeviceAccess, strategies: readonly AccessStrategy[], resource: PluginResource): void {
+  const { visible } = given;
+  const id = visible?.ids[resource.allocation?.visibleBy ?? 'uuid'] ?? visible?.ids.uuid ?? visible?.ids.index;
+  if (strategies.includes('volume-mounts')) {
+    if (visible?.directory === undefined || id === undefined) {
+      throw new Refusal('unsupported-strategy', `the devices of ${resource.resource} cannot be told by volume mounts`);
+    }
+    answer.env(visible.variable, visible.directory);
+    answer.mount({ path: `${visible.directory}/${id}`, hostPath: '/dev/null', readOnly: false });
+  } else if (strategies.includes('envvar') && visible !== undefined && id !== undefined) {
+    answer.env(visible.variable, id);
+  }
+}
+
+function addConfigured(answer: ContainerAnswer, spec: AllocationSpec | undefined, context: TemplateContext): void {
+  const fill = (text: string): string | undefined => fillTemplate(text, context);
+  for (const [name, value] of filledEntries(spec?.env, fill)) answer.env(name, value);
+  for (const [name, value] of filledEntries(spec?.annotations, fill)) answer.annotation(name, value);
+  for (const { path, hostPath, readOnly } of spec?.mounts ?? []) {
+    const [inside, outside] = [fill(path), fill(hostPath)];
+    if (inside !== undefined && outside !== undefined) answer.mount({ path: inside, hostPath: outside, readOnly: readOnly ?? false });
+  }
+  for (const { path, hostPath, permissions } of spec?.deviceNodes ?? []) {
+    const [inside, outside] = [fill(path), fill(hostPath ?? path)];
+    if (inside !== undefined && outside !== undefined) answer.node({ path: inside, hostPath: outside, permissions: permissions ?? 'rw' });
+  }
+}
+
+function* filledEntries(
+  map: Readonly<Record<string, string>> | undefined,
+  fill: (text: string) => string | undefined,
+): Generator<readonly [string, string]> {
+  for (const [name, value] of Object.entries(map ?? {})) {
+    const [filledName, filledValue] = [fill(name), fill(value)];
+    if (filledName !== undefined && filledValue !== undefined) yield [filledName, filledValue];
+  }
+}
+
+function cdiNamesOf(given: DeviceAccess, spec: AllocationSpec | undefined, context: TemplateContext): string[] {
+  if (spec?.cdiDevices === undefined) return [...(given.cdiDevices ?? [])];
+  return spec.cdiDevices.map((name) => fillTemplate(name, context)).filter((name) => name !== undefined);
+}
+
+function addCdi(answer: ContainerAnswer, names: readonly string[], strategies: readonly AccessStrategy[], resource: string): void {
+  const asked = strategies.some((strategy) => strategy === 'cdi-annotations' || strategy === 'cdi-cri');
+  if (!asked) return;
+  if (names.length === 0) throw new Refusal('unsupported-strategy', `the devices of ${resource} have no CDI names`);
+  if (strategies.includes('cdi-cri')) for (const name of names) answer.cdi(name);
+  if (strategies.includes('cdi-annotations')) {
+    // Several resources of one container must not share a key, and the same request must give the same one.
+    const digest = createHash('sha256')
+      .update([resource, ...names].join('\n'))
+      .digest('hex')
+      .slice(0, 16);
+    answer.annotation(`cdi.k8s.io/device-agent_${digest}`, names.join(','));
+  }
+}
+
+const quoted = (ids: readonly string[]): string => ids.map((id) => JSON.stringify(id)).join(', ');
+
+interface Node {
+  readonly path: string;
+  readonly hostPath?: string | undefined;
+  readonly permissions: string;
+}
+
+interface HostMount {
+  readonly path: string;
+  readonly hostPath: string;
+  readonly readOnly: boolean;
+}
+
+/** Collects what several devices need into one answer: nothing twice, in the order in which it came. */
+export class ContainerAnswer {
+  readonly #env = new Map<string, string[]>();
+  readonly #annotations = new Map<string, string[]>();
+  readonly #nodes = new Map<string, Node>();
+  readonly #mounts = new Map<string, HostMount>();
+  readonly #cdi = new Set<string>();
+
+  env(name: string, value: string): void {
+    addOnce(this.#env, name, value);
+  }
+
+  annotation(name: string, value: string): void {
+    addOnce(this.#annotations, name, value);
+  }
+
+  node(node: Node): void {
+    const known = this.#nodes.get(node.path)?.permissions ?? '';
+    const permissions = [...'rwm'].filter((letter) => `${known}${node.permissions}`.includes(letter)).join('');
+    this.#nodes.set(node.path, { ...node, permissions });
+  }
+
+  mount(mount: HostMount): void {
+    if (!this.#mounts.has(mount.path)) this.#mounts.set(mount.path, mount);
+  }
+
+  cdi(name: string): void {
+    this.#cdi.add(name);
+  }
+
+  response(): ContainerAllocateResponse {
+    return {
+      envs: joined(this.#env),
+      mounts: [...this.#mounts.values()].map(({ path, hostPath, readOnly }) => ({ containerPath: path, hostPath, readOnly })),
+      devices: [...this.#nodes.values()].map(({ path, hostPath, permissions }) => ({
+        containerPath: path,
+        hostPath: hostPath ?? path,
+        permissions,
+      })),
+      annotations: joined(this.#annotations),
+      cdiDevices: [...this.#cdi].map((name) => ({ name })),
+    };
+  }
+}
+
+function addOnce(map: Map<string, string[]>, name: string, value: string): void {
+  const values = map.get(name) ?? [];
+  if (!values.includes(value)) values.push(value);
+  map.set(name, values);
+}
+
+const joined = (map: ReadonlyMap<string, readonly string[]>): Record<string, string> =>
+  Object.fromEntries([...map].map(([name, values]) => [name, values.join(',')]));

@@ -1,0 +1,88 @@
+import type { PluginResource, Preference } from '../../model/plugin-resource.ts';
+import { pickedByUse } from './by-use.ts';
+import { nearestSet } from './nearest-set.ts';
+import { nearness, type Placement } from './placement.ts';
+import { Refusal } from './refusal.ts';
+
+/** A thousand places would be a million distances. */
+const MOST_PLACES = 512;
+
+export interface PreferenceRequest {
+  readonly available: readonly string[];
+  /** Already fixed, part of `available`. */
+  readonly mustInclude: readonly string[];
+  /** How many in all, the fixed ones counted. */
+  readonly size: number;
+}
+
+export function preferenceOf({ preferred, replicas = 1, pool }: PluginResource): Preference {
+  if (preferred !== undefined) return preferred;
+  if (pool !== undefined) return 'none';
+  return replicas > 1 ? 'spread' : 'aligned';
+}
+
+/**
+ * Proposes ids: a subset of the available ones, of the size asked for or all there are, the fixed ones always included. The same
+ * request gets the same answer, whatever the order of its ids. `all` is the whole inventory in its order: how much of a physical
+ * device is in use is what of it is not available. Throws {@link Refusal} when more is fixed than wanted.
+ */
+export function preferredIds(request: PreferenceRequest, all: readonly Placement[], preference: Preference): string[] {
+  const must = new Set(request.mustInclude);
+  if (must.size > request.size) {
+    throw new Refusal('invalid-request', `${must.size} devices must be included in an allocation of ${request.size}`);
+  }
+  const available = new Set([...request.available, ...must]);
+  const places = placesOf(available, all);
+  const size = Math.min(request.size, places.length);
+  if (size === places.length) return places.map(({ id }) => id);
+  if (preference === 'aligned') return alignedIds(places, must, size);
+  if (preference === 'none') return [...must, ...[...available].filter((id) => !must.has(id))].slice(0, size);
+  return pickedByUse(places, must, size, all, preference);
+}
+
+/** The places of the available ids in the inventory's order; ids that it does not know come last and lie nowhere. */
+function placesOf(available: ReadonlySet<string>, all: readonly Placement[]): Placement[] {
+  const known = all.filter(({ id }) => available.has(id));
+  const names = new Set(known.map(({ id }) => id));
+  const unknown = [...available].filter((id) => !names.has(id)).sort();
+  return [...known, ...unknown.map((id) => ({ id, device: id, physical: id, pciPath: [], links: new Map() }))];
+}
+
+function alignedIds(available: readonly Placement[], must: ReadonlySet<string>, size: number): string[] {
+  const places = thinned(available, must, Math.max(size, MOST_PLACES));
+  if (places.length === size) return places.map(({ id }) => id);
+  const fixed = places.flatMap(({ id }, at) => (must.has(id) ? [at] : []));
+  return nearestSet(places.length, fixed, size, nearnessOf(places)).map((at) => (places[at] as Placement).id);
+}
+
+/** Of two places, by their numbers. Of two devices it is found once: there are hundreds of replicas, and as nearness it is the same both ways. */
+function nearnessOf(places: readonly Placement[]): (a: number, b: number) => number {
+  const numbers = new Map<string, number>();
+  const deviceOf = places.map(({ device }) => {
+    const number = numbers.get(device) ?? numbers.size;
+    numbers.set(device, number);
+    return number;
+  });
+  const known = new Float64Array(numbers.size ** 2).fill(Number.NaN);
+  return (a, b) => {
+    const [one, other] = [deviceOf[a] as number, deviceOf[b] as number];
+    const at = Math.min(one, other) * numbers.size + Math.max(one, other);
+    if (Number.isNaN(known[at])) known[at] = nearness(places[a] as Placement, places[b] as Placement);
+    return known[at] as number;
+  };
+}
+
+/** Of too many to compare each with each, the fixed ones and as few replicas of each device as fill the limit, in the same order. */
+function thinned(places: readonly Placement[], must: ReadonlySet<string>, limit: number): readonly Placement[] {
+  if (places.length <= limit) return places;
+  const ranks = new Map<string, number>();
+  const rank = new Map<string, number>();
+  for (const { id, device } of places) {
+    const next = must.has(id) ? -1 : (ranks.get(device) ?? 0);
+    rank.set(id, next);
+    if (next >= 0) ranks.set(device, next + 1);
+  }
+  const rankOf = ({ id }: Placement): number => rank.get(id) ?? 0;
+  const kept = new Set([...places].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, limit));
+  return places.filter((place) => kept.has(place));
+}

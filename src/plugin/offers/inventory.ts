@@ -1,0 +1,173 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Device as KubeletDevice } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { Device } from '../../model/device.ts';
+import type { Verdict } from '../../model/health.ts';
+import { type DeviceSelector, type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
+import type { DeviceState } from '../../model/snapshot.ts';
+import { ATTRIBUTES, attributeOf, kubeletId } from './device-name.ts';
+import type { PathState } from './device-paths.ts';
+
+export type Told = 'Healthy' | 'Unhealthy';
+
+/** What the kubelet is told of a verdict. The health policy decides for `unknown`. */
+export type Tell = (verdict: Verdict) => Told;
+
+export const tellByState: Tell = ({ state }) => (state === 'healthy' || state === 'degraded' ? 'Healthy' : 'Unhealthy');
+
+/** One id that the kubelet can hand out. */
+export interface Offer {
+  readonly id: string;
+  /** `id` without the replica's number. */
+  readonly baseId: string;
+  /** Devices that it stands for: one, all of a pool, none for a plain device node. */
+  readonly devices: readonly DeviceState[];
+  /** The device node, for a resource made of paths. */
+  readonly path?: string;
+  readonly told: Told;
+  /** Why it is not healthy; empty when it is. */
+  readonly why: string;
+  /** Absent when unknown, or when the devices of a pool are not all on one node. */
+  readonly numaNode?: number;
+}
+
+/**
+ * All that a resource offers, in an order that depends on ids alone. A device that went missing is offered as unhealthy for as long as
+ * the snapshot keeps it, so that the kubelet sees a fault and not a smaller node.
+ */
+export function takeInventory(
+  resource: PluginResource,
+  states: readonly DeviceState[],
+  tell: Tell,
+  paths: readonly PathState[] = [],
+): Offer[] {
+  if (resource.paths !== undefined) return paths.flatMap((path) => replicate(offerOfPath(path), resource.replicas));
+  const devices = selectDevices(resource, states);
+  if (resource.pool !== undefined) return offerPool(devices, resource.pool, tell);
+  const nameOf = distinctNames(devices, resource);
+  const byId = new Map<string, Offer>();
+  for (const state of devices) {
+    const offer = offerOfDevice(state, nameOf(state), tell);
+    // With ids that can move, such as an index, a missing device must not stand in the way of the one that has its id now.
+    const rival = byId.get(offer.id)?.devices[0];
+    if (rival === undefined || rival.missingSinceMs !== undefined) byId.set(offer.id, offer);
+  }
+  return [...byId.values()].sort((a, b) => compareIds(a.id, b.id)).flatMap((offer) => replicate(offer, resource.replicas));
+}
+
+export function kubeletDevices(offers: readonly Offer[]): KubeletDevice[] {
+  return offers.map(({ id, told, numaNode }) => ({
+    ID: id,
+    health: told,
+    topology: numaNode === undefined ? undefined : { nodes: [{ ID: BigInt(numaNode) }] },
+  }));
+}
+
+export function isSameList(a: readonly KubeletDevice[], b: readonly KubeletDevice[]): boolean {
+  return isDeepStrictEqual(a, b);
+}
+
+/** Why a device must not be handed out; empty when it may. */
+export function whyWithheld(state: DeviceState, tell: Tell): string {
+  if (state.missingSinceMs !== undefined) return `missing since ${new Date(state.missingSinceMs).toISOString()}`;
+  if (tell(state.verdict) === 'Healthy') return '';
+  const reasons = state.verdict.conditions.map(({ type, reason, message }) => `${type}/${reason}: ${message}`);
+  return [state.verdict.state, ...reasons].join('; ');
+}
+
+/** A form of the id that several devices have, such as the index of a MIG instance within its GPU, is none: they go by their own ids. */
+function distinctNames(devices: readonly DeviceState[], { idStrategy }: PluginResource): (state: DeviceState) => string {
+  const owners = new Map<string, number>();
+  for (const { device, missingSinceMs } of devices) {
+    const id = kubeletId(device, idStrategy);
+    owners.set(id, (owners.get(id) ?? 0) + (missingSinceMs === undefined ? 1 : 0));
+  }
+  return ({ device }) => {
+    const id = kubeletId(device, idStrategy);
+    return (owners.get(id) ?? 0) > 1 ? device.id : id;
+  };
+}
+
+function offerOfDevice(state: DeviceState, id: string, tell: Tell): Offer {
+  return withNuma({ id, baseId: id, devices: [state], ...judged(whyWithheld(state, tell)) }, state.device.numaNode);
+}
+
+function offerPool(devices: readonly DeviceState[], size: number, tell: Tell): Offer[] {
+  if (devices.length === 0) return [];
+  const reasons = devices.map((state) => whyWithheld(state, tell));
+  // One usable device is enough: a container gets the usable ones only.
+  const why = reasons.some((reason) => reason === '') ? '' : devices.map(({ device }, at) => `${device.id}: ${reasons[at]}`).join('; ');
+  const nodes = new Set(devices.map(({ device }) => device.numaNode));
+  const numaNode = nodes.size === 1 ? [...nodes][0] : undefined;
+  return Array.from({ length: size }, (_, at) => withNuma({ id: `${at}`, baseId: `${at}`, devices, ...judged(why) }, numaNode));
+}
+
+function offerOfPath({ path, present }: PathState): Offer {
+  return { id: path, baseId: path, devices: [], path, ...judged(present ? '' : 'the device node is gone') };
+}
+
+const judged = (why: string): Pick<Offer, 'told' | 'why'> => ({ told: why === '' ? 'Healthy' : 'Unhealthy', why });
+
+function withNuma(offer: Offer, numaNode: number | undefined): Offer {
+  return numaNode === undefined ? offer : { ...offer, numaNode };
+}
+
+function replicate(offer: Offer, replicas = 1): Offer[] {
+  return replicas === 1 ? [offer] : Array.from({ length: replicas }, (_, at) => ({ ...offer, id: `${offer.baseId}::${at}` }));
+}
+
+/** `mlx5_2` before `mlx5_10`; code points decide where numbers do not, so that no locale has a say. */
+export function compareIds(a: string, b: string): number {
+  const parts = (id: string): string[] => id.match(/\d+|\D+/g) ?? [];
+  const [left, right] = [parts(a), parts(b)];
+  for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
+    const [x, y] = [left[at] as string, right[at] as string];
+    if (x === y) continue;
+    const difference = /^\d/.test(x) && /^\d/.test(y) ? Number(x) - Number(y) : 0;
+    return difference !== 0 ? difference : x < y ? -1 : 1;
+  }
+  return left.length - right.length;
+}
+
+/** The devices of a snapshot that a resource is made of, in the snapshot's order. */
+export function selectDevices(resource: PluginResource, devices: readonly DeviceState[]): DeviceState[] {
+  const selectors = selectorsOf(resource.select);
+  const parents = new Set(devices.filter(isPresent).map(({ device }) => `${device.family}/${device.parent}`));
+  return devices.filter((state) => selectors.some((selector) => matches(selector, state.device, parents.has(state.key))));
+}
+
+const isPresent = (state: DeviceState): boolean => state.missingSinceMs === undefined;
+
+function matches(selector: DeviceSelector, device: Device, hasParts: boolean): boolean {
+  const attribute = (name: string): string | undefined => attributeOf(device, name);
+  return (
+    isEqual(selector.family, device.family) &&
+    isOneOf(selector.kind, [device.kind]) &&
+    isLike(selector.model, device.model) &&
+    isEqual(hex(selector.pciVendor), hex(attribute(ATTRIBUTES.pciVendor))) &&
+    isEqual(hex(selector.pciDevice), hex(attribute(ATTRIBUTES.pciDevice))) &&
+    isLike(selector.driver, device.driver) &&
+    isEqual(selector.linkLayer?.toLowerCase(), attribute(ATTRIBUTES.linkLayer)?.toLowerCase()) &&
+    (isLike(selector.pfName, attribute(ATTRIBUTES.pfName)) || isLike(selector.pfName, device.parent ?? device.id)) &&
+    isLike(selector.migProfile, attribute(ATTRIBUTES.migProfile)) &&
+    (selector.numaNode === undefined || selector.numaNode === device.numaNode) &&
+    isOneOf(selector.devices, [device.id, device.id.toLowerCase(), ...device.aliases]) &&
+    (selector.hasParts === undefined || selector.hasParts === hasParts) &&
+    Object.entries(selector.attributes ?? {}).every(([name, pattern]) => isLike(pattern, attribute(name)))
+  );
+}
+
+function isEqual(wanted: string | undefined, actual: string | undefined): boolean {
+  return wanted === undefined || wanted === actual;
+}
+
+function isOneOf(wanted: string | readonly string[] | undefined, names: readonly string[]): boolean {
+  if (wanted === undefined) return true;
+  return (typeof wanted === 'string' ? [wanted] : wanted).some((name) => names.includes(name) || names.includes(name.toLowerCase()));
+}
+
+function isLike(pattern: string | undefined, actual: string | undefined): boolean {
+  if (pattern === undefined) return true;
+  return actual !== undefined && new RegExp(`^(?:${pattern})$`, 'i').test(actual);
+}
+
+const hex = (text: string | undefined): string | undefined => text?.toLowerCase().replace(/^0x/, '').padStart(4, '0');

@@ -1,0 +1,162 @@
+import { basename } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { RegistrationService } from '../../generated/deviceplugin/v1beta1/api.ts';
+import type { RegistrationServer } from '../../generated/pluginregistration/v1/api.ts';
+import type { Clock } from '../../host/clock.ts';
+import { type CallError, callOnce } from '../../host/grpc-call.ts';
+import { socketAt, watchSocket } from '../../host/socket-file.ts';
+import type { PluginService } from '../service.ts';
+import type { AttemptEnd } from './failures.ts';
+import { type PluginServer, servePlugin } from './plugin-server.ts';
+
+export interface AttemptParts {
+  readonly resource: string;
+  readonly service: PluginService;
+  readonly clock: Clock;
+  /** Where this attempt serves: a path that was never used before. */
+  readonly ownSocket: string;
+  /** Absent when the kubelet's plugin watcher is to find the own socket. */
+  readonly kubeletSocket?: string;
+  readonly streamTimeoutMs: number;
+  readonly registerTimeoutMs: number;
+  /** How long the plugin watcher may take before the socket is made anew. */
+  readonly contactTimeoutMs: number;
+  /** The first `ListAndWatch` is open. */
+  onStream(): void;
+  /** Still waiting, but longer than usual. */
+  onWaiting(end: AttemptEnd): void;
+}
+
+/**
+ * One try to be known to the kubelet, from the making of a socket to the end of the stream. Everything it opened is closed when
+ * `run` comes back, so that the next one never overlaps with it: a kubelet up to 1.36 would take the end of the old stream for the end
+ * of the new.
+ */
+export class Attempt {
+  readonly #parts: AttemptParts;
+  readonly #timers = new Set<() => void>();
+  #finish: (end: AttemptEnd) => void = () => {};
+  readonly #over = new Promise<AttemptEnd>((resolve) => {
+    this.#finish = resolve;
+  });
+  readonly #calling = new AbortController();
+  #hasStream = false;
+  #kubelet: string | undefined;
+
+  constructor(parts: AttemptParts) {
+    this.#parts = parts;
+  }
+
+  /** Identity of the kubelet's socket that this attempt turned to. */
+  get kubelet(): string | undefined {
+    return this.#kubelet;
+  }
+
+  /** Ends it from outside; the first reason counts. */
+  end(end: AttemptEnd): void {
+    this.#finish(end);
+  }
+
+  async run(): Promise<AttemptEnd> {
+    const { service, clock, ownSocket, kubeletSocket } = this.#parts;
+    if (kubeletSocket !== undefined) {
+      const state = socketAt(kubeletSocket);
+      if (state.kind === 'not-a-socket') return { reason: 'not-a-socket', detail: `${kubeletSocket} is a ${state.what}` };
+      if (state.kind !== 'socket') return { reason: 'kubelet-socket-missing', detail: kubeletSocket };
+      this.#kubelet = state.identity;
+    }
+    service.listen({ opened: () => this.#streamOpened(), ended: () => this.end({ reason: 'stream-ended' }) });
+    const watcher = kubeletSocket === undefined ? this.#watcherMethods() : undefined;
+    let server: PluginServer;
+    try {
+      server = await servePlugin(ownSocket, service, clock, watcher);
+    } catch (error) {
+      return { reason: 'serve-failed', detail: error instanceof Error ? error.message : String(error) };
+    }
+    return await this.#serve(server);
+  }
+
+  async #serve(server: PluginServer): Promise<AttemptEnd> {
+    const { clock, kubeletSocket } = this.#parts;
+    const born = socketAt(server.path);
+    const lost = (): void => {
+      const now = socketAt(server.path);
+      const same = now.kind === 'socket' && born.kind === 'socket' && now.identity === born.identity;
+      if (!same) this.end({ reason: 'socket-gone', detail: server.path });
+    };
+    const watch = watchSocket(server.path, lost, clock);
+    lost();
+    if (kubeletSocket === undefined) this.#awaitContact();
+    else void this.#register(kubeletSocket, server.path);
+    const end = await this.#over;
+    watch.close();
+    this.#calling.abort();
+    for (const cancel of this.#timers) cancel();
+    this.#timers.clear();
+    if (end.reason === 'stopped') await server.close();
+    else server.cut();
+    this.#parts.service.forget();
+    return end;
+  }
+
+  async #register(kubeletSocket: string, ownSocket: string): Promise<void> {
+    const { resource, service, registerTimeoutMs: timeoutMs } = this.#parts;
+    const request = { version: 'v1beta1', endpoint: basename(ownSocket), resourceName: resource, options: service.options() };
+    const { error } = await callOnce(RegistrationService.register, request, {
+      socket: kubeletSocket,
+      timeoutMs,
+      signal: this.#calling.signal,
+    });
+    if (error === undefined) this.#awaitStream();
+    else this.end(endOf(error, timeoutMs));
+  }
+
+  #streamOpened(): void {
+    if (this.#hasStream) return;
+    this.#hasStream = true;
+    this.#parts.onStream();
+  }
+
+  #awaitStream(): void {
+    const { streamTimeoutMs } = this.#parts;
+    this.#after(streamTimeoutMs, () => {
+      if (!this.#hasStream) this.end({ reason: 'no-stream', detail: `within ${streamTimeoutMs / 1_000} s` });
+    });
+  }
+
+  #watcherMethods(): RegistrationServer {
+    const { resource } = this.#parts;
+    return {
+      getInfo: (_, callback) => {
+        callback(null, { type: 'DevicePlugin', name: resource, endpoint: this.#parts.ownSocket, supportedVersions: ['v1beta1'] });
+      },
+      notifyRegistrationStatus: ({ request: { pluginRegistered, error } }, callback) => {
+        callback(null, {});
+        if (pluginRegistered) this.#awaitStream();
+        else this.end({ reason: 'refused', detail: error });
+      },
+    };
+  }
+
+  /** The watcher comes when it comes, and the socket stays there for it; a missed event is helped by making it anew at last. */
+  #awaitContact(): void {
+    const { streamTimeoutMs, contactTimeoutMs } = this.#parts;
+    this.#after(streamTimeoutMs, () => {
+      if (!this.#hasStream) this.#parts.onWaiting({ reason: 'no-contact', detail: `within ${streamTimeoutMs / 1_000} s` });
+    });
+    this.#after(Math.max(contactTimeoutMs, streamTimeoutMs), () => {
+      if (!this.#hasStream) this.end({ reason: 'no-contact' });
+    });
+  }
+
+  #after(delayMs: number, run: () => void): void {
+    this.#timers.add(this.#parts.clock.after(delayMs, run));
+  }
+}
+
+/** The message of a refusal is the kubelet's own. */
+function endOf({ code, details }: CallError, timeoutMs: number): AttemptEnd {
+  if (code === status.DEADLINE_EXCEEDED) return { reason: 'timeout', detail: `no answer within ${timeoutMs / 1_000} s` };
+  const isRefusal = code !== status.UNAVAILABLE && code !== status.INTERNAL && code !== status.CANCELLED;
+  return { reason: isRefusal ? 'refused' : 'unreachable', detail: details };
+}
