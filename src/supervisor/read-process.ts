@@ -2,21 +2,29 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { ReadAnswer, ReadOrder } from './isolated-reads.ts';
 
+/** As much as a read of a tree asks for at most. */
+const CAPACITY = 65_536;
+
 /**
  * The program of the process that reads files for threads which must not hang. Each read runs in a thread of Node's pool. One that
  * hangs keeps its pool thread, some ten kilobytes, and nothing else waits for it.
  */
 
+/** Memory that no read uses now. Memory that is made for each read anew is given back late and adds up. A read that hangs keeps its own. */
+const spare: Buffer[] = [];
+
 async function read({ path, limit }: ReadOrder): Promise<Buffer> {
   const file = await open(path, constants.O_RDONLY);
+  const memory = spare.pop() ?? Buffer.allocUnsafeSlow(CAPACITY);
   try {
-    const bytes = Buffer.alloc(limit);
+    const most = Math.min(limit, CAPACITY);
     let length = 0;
-    for (let count = -1; count !== 0 && length < limit; length += count) {
-      count = (await file.read(bytes, length, limit - length, null)).bytesRead;
+    for (let count = -1; count !== 0 && length < most; length += count) {
+      count = (await file.read(memory, length, most - length, null)).bytesRead;
     }
-    return bytes.subarray(0, length);
+    return Buffer.from(memory.subarray(0, length));
   } finally {
+    spare.push(memory);
     await file.close();
   }
 }
