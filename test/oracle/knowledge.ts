@@ -124,6 +124,8 @@ export interface ActiveBlinding {
   readonly blindFromMs: number;
   /** From then on a look could come across it. */
   fromMs: number;
+  /** The latest look that something else may have kept from coming as far as to this one. */
+  hiddenUntilMs?: number;
 }
 
 /** Who holds what, and how much of it moved meanwhile. */
@@ -152,8 +154,6 @@ export class Knowledge {
   /** Hangs that ended lately: device or all. */
   #releasedMs = new Map<string, number>();
   #hangFromMs = Number.NEGATIVE_INFINITY;
-  /** The latest look that had no descriptors. */
-  #withoutDescriptorsMs = Number.NEGATIVE_INFINITY;
   #startedMs = 0;
   /** No file can be opened. What is read all the same, and from what, is not modelled. */
   isWithoutDescriptors = false;
@@ -216,7 +216,8 @@ export class Knowledge {
   /** `wasRunning`: an agent ran until now, so that what hung for long is on disk. */
   restarted(wasRunning: boolean): void {
     for (const active of wasRunning ? this.blindings.values() : []) {
-      const hangsForMs = this.#nowMs - Math.max(active.fromMs + (active.blinding.paceMs ?? 0), this.#startedMs, this.#withoutDescriptorsMs);
+      const hiddenUntilMs = Math.max(this.#startedMs, active.hiddenUntilMs ?? active.fromMs);
+      const hangsForMs = this.#nowMs - hiddenUntilMs - (active.blinding.paceMs ?? 0);
       if (!active.blinding.hangs || hangsForMs < HANG_MS) continue;
       for (const { id } of this.#concerned(active)) this.device(id).isWithoutGrace = true;
     }
@@ -258,6 +259,12 @@ export class Knowledge {
     return this.#nowMs - this.#hangFromMs < HANG_MS || this.#nowMs - (this.#releasedMs.get(id) ?? Number.NEGATIVE_INFINITY) < RELEASE_MS;
   }
 
+  /** Whether a look may not come as far as to this one. */
+  #isBehindOthers(active: ActiveBlinding): boolean {
+    const others = this.#concerned(active).flatMap(({ id }) => this.#blindingsOf(id).filter((other) => other !== active));
+    return this.isWithoutDescriptors || others.some(({ blinding }) => blinding.leaves !== 'read');
+  }
+
   /** Whether looks have surely come across it by now. */
   #isFound({ blinding: { paceMs = 0 }, fromMs }: ActiveBlinding): boolean {
     return this.#nowMs - fromMs >= paceMs;
@@ -297,7 +304,7 @@ export class Knowledge {
     const nowMs = this.#nowMs;
     const isThreadReplaced = failed || [...this.blindings.values()].some(({ blinding }) => blinding.hangs);
     // Without descriptors nobody comes across a file that hangs.
-    if (this.isWithoutDescriptors) this.#withoutDescriptorsMs = nowMs;
+    for (const active of this.blindings.values()) if (this.#isBehindOthers(active)) active.hiddenUntilMs = nowMs;
     if (this.isWithoutDescriptors)
       for (const active of this.blindings.values()) if (active.blinding.paceMs !== undefined) active.fromMs = nowMs;
     for (const device of this.devices) {

@@ -6,7 +6,7 @@ import { closeAfterEach, closing, watchedNode } from './support/watched-node.ts'
 
 closeAfterEach();
 
-const KILLS = Number(process.env.TEST_KILLS ?? 5);
+const KILLS = Number(process.env.TEST_KILLS ?? 3);
 const HCA = 'example.com/hca';
 const NAMES = ['mlx5_0', 'mlx5_1', 'mlx5_2', 'mlx5_3'];
 /** An agent on a busy machine still reads within this time after its start. */
