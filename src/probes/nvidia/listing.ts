@@ -1,21 +1,11 @@
-import { cellAt, childrenOf, type Element, textAt } from './document.ts';
-
-/** What `nvidia-smi -L` alone tells of a MIG instance. */
-export interface MigName {
-  readonly uuid: string;
-  /** `1g.10gb`. */
-  readonly profile: string;
-}
-
-/** By {@link instanceKey}. */
-export type MigNames = ReadonlyMap<string, MigName>;
+import type { MigName } from './sample.ts';
 
 /** Names by UUID of the GPU and number of the instance on it. */
-type Listing = ReadonlyMap<string, ReadonlyMap<string, MigName>>;
+export type Listing = ReadonlyMap<string, ReadonlyMap<string, MigName>>;
 
 /**
- * `nvidia-smi -L`: `GPU 0: NAME (UUID: GPU-…)` and, indented, `  MIG 1g.10gb     Device  0: (UUID: MIG-…)`. The number of a MIG
- * line is the `index` of the instance in the document.
+ * `nvidia-smi -L`, which alone names MIG instances: `GPU 0: NAME (UUID: GPU-…)` and, indented, `  MIG 1g.10gb     Device  0: (UUID: MIG-…)`.
+ * The number of a MIG line is the `index` of the instance in the document.
  */
 export function parseListing(text: string): Listing {
   const gpus = new Map<string, Map<string, MigName>>();
@@ -32,38 +22,17 @@ export function parseListing(text: string): Listing {
   return gpus;
 }
 
-export function instanceKey(gpu: string, gpuInstance: string, computeInstance: string): string {
-  return `${gpu}/${gpuInstance}/${computeInstance}`;
+/**
+ * `nvidia-smi topo -m`, a matrix whose first columns and rows are the GPUs of the document in its order: how many NVLinks lead from each GPU to
+ * each other, through switches too, `NV4` for four. Undefined where the text is no such matrix of several GPUs.
+ */
+export function parseTopology(text: string): readonly (readonly number[])[] | undefined {
+  const lines = text.split('\n').map((line) => line.trim().split(/\s+/));
+  // The header has a GPU in its second place too, or begins with an escape sequence.
+  const rows = lines.filter(([first = '', second = '']) => GPU.test(first) && !GPU.test(second));
+  const links = rows.map(([, ...cells]) => cells.slice(0, rows.length).map((cell) => Number(/^NV(\d+)$/.exec(cell)?.[1] ?? 0)));
+  const isWhole = rows.every(([name], at) => name === `GPU${at}`) && links.every(({ length }) => length === rows.length);
+  return rows.length > 1 && isWhole ? links : undefined;
 }
 
-/** Keys of the MIG instances of one `<gpu>` element. */
-export function instanceKeys(gpu: Element): readonly string[] {
-  return instancesOf(gpu).map(({ key }) => key);
-}
-
-/** The listing's names by instance; what it does not name is left out. */
-export function migNames(gpus: readonly Element[], listing: Listing): Map<string, MigName> {
-  return new Map(
-    gpus.flatMap(instancesOf).flatMap(({ key, gpu, index }) => {
-      const name = listing.get(gpu)?.get(index);
-      return name === undefined ? [] : [[key, name]];
-    }),
-  );
-}
-
-/** Whether the driver failed to tell which instances there are, and says so in their place. */
-export function areInstancesUnread(gpu: Element): boolean {
-  const cell = cellAt(gpu, 'mig_devices');
-  return cell.kind === 'error' || (cell.kind === 'text' && cell.value.toLowerCase() !== 'none');
-}
-
-function instancesOf(gpu: Element): readonly { readonly key: string; readonly gpu: string; readonly index: string }[] {
-  const uuid = textAt(gpu, 'uuid')?.trim() ?? '';
-  return childrenOf(gpu, 'mig_devices/mig_device').flatMap((element) => {
-    const [index, gpuInstance, computeInstance] = ['index', 'gpu_instance_id', 'compute_instance_id'].map((path) =>
-      cellAt(element, path).kind === 'number' ? textAt(element, path)?.trim() : undefined,
-    );
-    if (gpuInstance === undefined || computeInstance === undefined) return [];
-    return [{ key: instanceKey(uuid, gpuInstance, computeInstance), gpu: uuid, index: index ?? '' }];
-  });
-}
+const GPU = /^GPU\d+$/;

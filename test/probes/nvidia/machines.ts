@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Clock } from '../../../src/host/clock.ts';
+import { type Clock, systemClock } from '../../../src/host/clock.ts';
 import { createHost, type Host } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Finding } from '../../../src/model/health.ts';
@@ -22,8 +22,9 @@ export class HandClock implements Clock {
   monotonic(): number {
     return this.nowMs;
   }
-  after(): () => void {
-    return () => {};
+  /** Commands have their deadline by the real time. */
+  after(delayMs: number, run: () => void): () => void {
+    return systemClock.after(delayMs, run);
   }
 }
 

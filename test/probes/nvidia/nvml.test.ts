@@ -137,6 +137,7 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
   ['a row that waits', (gpu) => ({ ...gpu, values: { ...gpu.values, remap_pending: 1 } })],
   ['memory errors', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.0.2': 1 } })],
   ['another throttle reason', (gpu) => ({ ...gpu, values: { ...gpu.values, reasons: 0x40 } })],
+  ['a program that draws', (gpu) => ({ ...gpu, processes: ['G 815 4096'] })],
   ['another process', (gpu) => ({ ...gpu, processes: ['C 4712 1048576', 'C 815 none'] })],
   ['a bank that gave its last spare row', (gpu) => ({ ...gpu, values: { ...gpu.values, remap_unc: 2, banks_none: 1 } })],
   [
@@ -150,7 +151,6 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
 const SLOW_CHANGES: typeof CHANGES = [
   ['a split', () => split()],
   ['no split', () => hopper(1)],
-  ['a program that draws', (gpu) => ({ ...gpu, processes: ['G 815 4096'] })],
   ['another performance state', (gpu) => ({ ...gpu, values: { ...gpu.values, pstate: 8 } })],
   ['a fabric that fails', (gpu) => ({ ...gpu, values: { ...gpu.values, fabric_state: 3, fabric_status: 999, fabric_summary: 2 } })],
   ['a narrower link', (gpu) => ({ ...gpu, values: { ...gpu.values, pcie_width: 4 } })],

@@ -27,8 +27,6 @@ interface Told {
   readonly isComplete: boolean;
 }
 
-const SOUND: Told = { faults: [], problems: [], isComplete: true };
-
 /**
  * What the lines around a document of `nvidia-smi` tell. `known`: addresses of all GPUs that were ever found. `bound`: of those that the
  * kernel's driver has; empty where they are not shown.
@@ -38,15 +36,15 @@ export function faultsOf(
   known: ReadonlySet<string>,
   bound: readonly string[],
 ): Told {
-  if (unreadable.length === 0 && !gpus.some(({ gpu }) => gpu.faults.size > 0)) return SOUND;
   const isMissing = (address: string): boolean => !gpus.some(({ pciAddress }) => pciAddress === address);
   const missing = [...known].filter((address) => isMissing(address) && (bound.length === 0 || bound.includes(address))).sort();
   const { faults, problems } = unreadableOf(unreadable, [bound.filter(isMissing).sort(), missing]);
   for (const { gpu, pciAddress } of gpus) {
-    if (gpu.faults.has(CODE.corruptedInforom))
-      faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${String(gpu.values['@id'])}` });
-    if (gpu.faults.has(CODE.insufficientPower))
-      problems.push({ code: 'insufficient-power', device: String(gpu.values.uuid), message: wordOf(CODE.insufficientPower) });
+    const { uuid = '', busId = '' } = gpu.identity;
+    const codes = gpu.faults();
+    if (codes.has(CODE.corruptedInforom)) faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${busId}` });
+    if (codes.has(CODE.insufficientPower))
+      problems.push({ code: 'insufficient-power', device: uuid, message: wordOf(CODE.insufficientPower) });
   }
   const isComplete = unreadable.length === 0 || missing.every((address) => faults.some(({ pciAddress }) => pciAddress === address));
   return { faults, problems, isComplete };

@@ -1,16 +1,14 @@
 import { CODE } from './codes.ts';
 import { PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './layouts.ts';
-import type { Handle, Library, NvmlFunction } from './library.ts';
+import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
-import type { Values } from './sheet.ts';
 
-/** Where the values of a process keep the share of an engine. */
-export const shareAt = (engine: string): string => `nvml/utilization/${engine}`;
+/** Share of its time that each engine spent on a process. */
+type Ratios = Readonly<Record<string, number>>;
 
 /** What the driver spent on the processes of a GPU since it was last asked. */
 export interface Shares {
-  /** By pid, and within it by path. */
-  readonly byPid: ReadonlyMap<string, Values>;
+  readonly byPid: ReadonlyMap<number, Ratios>;
   /** The latest sample, in microseconds of the driver. */
   readonly atUs: number;
 }
@@ -25,15 +23,11 @@ type Layout = typeof PROCESS_SAMPLE | typeof PROCESS_SHARE;
 /** Asks by the newest function that the driver has; the older one does not tell of all engines. */
 export class ProcessShares {
   readonly #library: Library;
-  readonly #newer: NvmlFunction | undefined;
-  readonly #older: NvmlFunction | undefined;
   #isOld = false;
   #memory: Memory;
 
   constructor(library: Library) {
     this.#library = library;
-    this.#newer = library.bind('nvmlDeviceGetProcessesUtilizationInfo', 'hp');
-    this.#older = library.bind('nvmlDeviceGetProcessUtilization', 'hppq');
     this.#memory = library.memory(LIST + FIRST_CAPACITY * PROCESS_SHARE.size);
   }
 
@@ -41,7 +35,7 @@ export class ProcessShares {
    * Undefined where the driver does not tell, as of GPUs that are split. `sinceUs`: of the answer before, or 0. The driver leaves out
    * processes on which it spent nothing: those of `pids` that it leaves out have zeros.
    */
-  read(gpu: Handle, sinceUs: number, pids: readonly string[]): Shares | undefined {
+  read(gpu: Handle, sinceUs: number, pids: readonly number[]): Shares | undefined {
     let code = this.#ask(gpu, sinceUs);
     if (!this.#isOld && (code === CODE.functionNotFound || code === CODE.versionMismatch)) {
       this.#isOld = true;
@@ -71,13 +65,14 @@ export class ProcessShares {
     memory.setU32(PROCESS_SHARES.count, this.#capacity());
     memory.setPointer(PROCESS_SHARES.since, sinceUs);
     memory.setPointer(PROCESS_SHARES.list, memory.address + LIST);
-    return this.#newer?.(gpu, memory.address) ?? CODE.functionNotFound;
+    return this.#library.call('nvmlDeviceGetProcessesUtilizationInfo', 'hp', gpu, memory.address);
   }
 
   #askOlder(gpu: Handle, sinceUs: number): number {
     const memory = this.#memory;
     memory.setU32(PROCESS_SHARES.count, this.#capacity());
-    return this.#older?.(gpu, memory.address + LIST, memory.address + PROCESS_SHARES.count, sinceUs) ?? CODE.functionNotFound;
+    const [list, count] = [memory.address + LIST, memory.address + PROCESS_SHARES.count];
+    return this.#library.call('nvmlDeviceGetProcessUtilization', 'hppq', gpu, list, count, sinceUs);
   }
 
   #capacity(): number {
@@ -86,31 +81,31 @@ export class ProcessShares {
 
   /** A process may have several samples: their mean. */
   #told(layout: Layout, sinceUs: number): Shares {
-    const sums = new Map<string, { readonly values: Record<string, number>; samples: number }>();
+    const sums = new Map<number, { readonly percents: Record<string, number>; samples: number }>();
     let atUs = sinceUs;
     const count = Math.min(this.#memory.u32(PROCESS_SHARES.count), this.#capacity());
     for (let index = 0; index < count; index += 1) {
       const at = LIST + index * layout.size;
-      const pid = String(this.#memory.u32(at + layout.pid));
-      const sum = sums.get(pid) ?? { values: {}, samples: 0 };
-      if (!this.#add(sum.values, at, layout)) continue;
+      const pid = this.#memory.u32(at + layout.pid);
+      const sum = sums.get(pid) ?? { percents: {}, samples: 0 };
+      if (!this.#add(sum.percents, at, layout)) continue;
       atUs = Math.max(atUs, this.#memory.u64(at + layout.timestamp));
       sum.samples += 1;
       sums.set(pid, sum);
     }
-    const means = [...sums].map(([pid, { values, samples }]) => [pid, meanOf(values, samples)] as const);
+    const means = [...sums].map(([pid, { percents, samples }]) => [pid, meanOf(percents, samples)] as const);
     return { byPid: new Map(means), atUs };
   }
 
   /** False for a sample that cannot be. */
-  #add(values: Record<string, number>, at: number, { engines }: Layout): boolean {
-    const percents = Object.entries(engines).map(([engine, offset]) => [shareAt(engine), this.#memory.u32(at + offset)] as const);
+  #add(sums: Record<string, number>, at: number, { engines }: Layout): boolean {
+    const percents = Object.entries(engines).map(([engine, offset]) => [engine, this.#memory.u32(at + offset)] as const);
     if (percents.some(([, percent]) => percent > MOST_PERCENT)) return false;
-    for (const [path, percent] of percents) values[path] = (values[path] ?? 0) + percent;
+    for (const [engine, percent] of percents) sums[engine] = (sums[engine] ?? 0) + percent;
     return true;
   }
 }
 
-const meanOf = (values: Readonly<Record<string, number>>, samples: number): Values =>
-  Object.fromEntries(Object.entries(values).map(([path, sum]) => [path, sum / samples / 100]));
-const atZero = ({ engines }: Layout): Values => Object.fromEntries(Object.keys(engines).map((engine) => [shareAt(engine), 0]));
+const meanOf = (percents: Readonly<Record<string, number>>, samples: number): Ratios =>
+  Object.fromEntries(Object.entries(percents).map(([engine, sum]) => [engine, sum / samples / 100]));
+const atZero = ({ engines }: Layout): Ratios => Object.fromEntries(Object.keys(engines).map((engine) => [engine, 0]));
