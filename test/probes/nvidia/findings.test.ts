@@ -159,7 +159,9 @@ describe('what a GPU says of its health', () => {
     const nothing = ['N/A', '[Not Supported]', 'Insufficient Permissions', 'Unknown', 'None', ''];
     const paths = new Set(ROWS_OF_TABLE.flatMap(([, element]) => pathsOf(element)).filter((path) => path !== 'gpu_recovery_action'));
     for (const text of nothing) {
-      const told = [...paths].flatMap((path) => gpuFindings(gpuSampleOf(gpuElement(nested(path, text))))).filter(({ type }) => type !== 'GpuLost');
+      const told = [...paths]
+        .flatMap((path) => gpuFindings(gpuSampleOf(gpuElement(nested(path, text)))))
+        .filter(({ type }) => type !== 'GpuLost');
       expect(told, text).toEqual([]);
     }
   });
