@@ -63,13 +63,7 @@ export function instanceDevice(instance: MigSample, parent: Device, facts: NodeF
     aliases: [oldForm],
     parent: parent.id,
     vendor: 'NVIDIA',
-    ...defined({
-      pciAddress: parent.pciAddress,
-      uuid: name?.uuid,
-      numaNode: parent.numaNode,
-      model: parent.model,
-      driver: parent.driver,
-    }),
+    ...defined({ pciAddress: parent.pciAddress, uuid: name?.uuid, numaNode: parent.numaNode, model: parent.model, driver: parent.driver }),
     attributes: instanceAttributes(instance, parent.attributes ?? {}, facts),
   };
 }

@@ -173,8 +173,9 @@ function instanceOf(element: Element): readonly MigSample[] {
   if (gpuInstance === undefined || computeInstance === undefined) return [];
   const unread: Unread[] = [];
   const values = valuesOf(element, INSTANCE_KEYS, unread);
-  const uncorrectableSram = numberValue(cellAt(element, 'ecc_error_count/volatile_count/sram_uncorrectable'), 'count');
-  return [{ index: idAt(element, 'index'), gpuInstance, computeInstance, values, uncorrectableSram, unread }];
+  // The only errors that the driver tells of an instance.
+  const volatile = eccCount(element, 'uncorrectable', 'sram', ['ecc_error_count/volatile_count/sram_uncorrectable'], unread);
+  return [{ index: idAt(element, 'index'), gpuInstance, computeInstance, values, ecc: { volatile }, unread }];
 }
 
 const idAt = (element: Element, path: string): string | undefined =>

@@ -9,11 +9,12 @@ export function memoryFindings(gpu: GpuSample): readonly Finding[] {
 }
 
 /** What a MIG instance says by itself. MIG boards remap rows, so an error stays with those who met it. */
-export function instanceFindings({ uncorrectableSram: count }: MigSample): readonly Finding[] {
+export function instanceFindings({ ecc: { volatile } = {} }: MigSample): readonly Finding[] {
+  const count = totalOf(volatile, 'uncorrectable');
   if (count === undefined) return [];
-  const reason = count > 0 ? 'UncorrectableErrors' : 'NoErrors';
+  const reason = count > 0n ? 'UncorrectableErrors' : 'NoErrors';
   const message = `${count} uncorrectable SRAM errors in this instance since the driver was loaded`;
-  return [{ type: 'UncorrectableEcc', status: count > 0, reason, message, severity: 'degraded' }];
+  return [{ type: 'UncorrectableEcc', status: count > 0n, reason, message, severity: 'degraded' }];
 }
 
 function ecc({ ecc: { volatile } = {}, values = {}, recovery }: GpuSample): readonly Finding[] {

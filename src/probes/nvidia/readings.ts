@@ -1,6 +1,6 @@
 import type { Labels, Reading, Value } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
-import { type EccCount, type GpuSample, type LinkSample, type MigSample, SEVERITIES, totalOf } from './sample.ts';
+import { type EccCount, type EccSample, type GpuSample, type LinkSample, type MigSample, SEVERITIES, totalOf } from './sample.ts';
 import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from './states.ts';
 import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
 
@@ -11,15 +11,10 @@ interface Place {
 }
 
 export function gpuReadings(gpu: GpuSample, place: Place): readonly Reading[] {
-  const { values, ecc = {}, fabric = {} } = gpu;
+  const { values, ecc, fabric = {} } = gpu;
   return [
     ...valueReadings(withBusy(values)),
-    ...(ecc.volatile ?? []).flatMap((count) => countReading('ecc_errors_total', count)),
-    ...(ecc.lifetime ?? []).flatMap((count) => countReading('ecc_errors_lifetime', count)),
-    ...SEVERITIES.flatMap((severity) => {
-      const total = totalOf(ecc.volatile, severity);
-      return one(shared.errors.name, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
-    }),
+    ...eccReadings(ecc),
     ...stateSet('fabric_state', 'state', FABRIC_STATES, fabric.state),
     ...stateSet('fabric_health', 'state', FABRIC_HEALTHS, fabric.health),
     ...stateSet('recovery_action', 'action', RECOVERY_ACTIONS, gpu.recovery?.action),
@@ -33,13 +28,9 @@ export function gpuReadings(gpu: GpuSample, place: Place): readonly Reading[] {
  * Of a MIG instance. `sharesMemory`: its GPU instance is cut into several compute instances, and each is told the memory of all of them: a
  * figure that is nobody's own is left out.
  */
-export function instanceReadings({ values, uncorrectableSram }: MigSample, sharesMemory: boolean): readonly Reading[] {
+export function instanceReadings({ values, ecc }: MigSample, sharesMemory: boolean): readonly Reading[] {
   const hidden = sharesMemory ? Object.fromEntries(MEMORY_KEYS.map((key) => [key, undefined])) : {};
-  return [
-    ...valueReadings(withBusy({ ...values, ...hidden })),
-    ...one(nvidia('ecc_errors_total'), uncorrectableSram, { severity: 'uncorrectable', location: 'sram' }),
-    ...one(shared.errors.name, uncorrectableSram, { kind: 'ecc_uncorrectable' }),
-  ];
+  return [...valueReadings(withBusy({ ...values, ...hidden })), ...eccReadings(ecc)];
 }
 
 /** Where the driver tells no utilization, the activity of any unit is the same. */
@@ -53,6 +44,15 @@ const one = (metric: string, value: Value | undefined, labels?: Labels): readonl
 /** Nothing where none of the states holds: all of them at 0 would be a lie. */
 const stateSet = (name: string, label: string, states: readonly string[], present: string | undefined): readonly Reading[] =>
   present === undefined ? [] : states.map((state) => reading(nvidia(name), Number(state === present), { [label]: state }));
+
+const eccReadings = ({ volatile = [], lifetime = [] }: EccSample = {}): readonly Reading[] => [
+  ...volatile.flatMap((count) => countReading('ecc_errors_total', count)),
+  ...lifetime.flatMap((count) => countReading('ecc_errors_lifetime', count)),
+  ...SEVERITIES.flatMap((severity) => {
+    const total = totalOf(volatile, severity);
+    return one(shared.errors.name, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
+  }),
+];
 
 const countReading = (name: string, { severity, location, count }: EccCount): readonly Reading[] =>
   one(nvidia(name), count === undefined ? undefined : plain(count), { severity, location });

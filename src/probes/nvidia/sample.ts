@@ -18,14 +18,12 @@ export interface GpuSample {
 }
 
 /** What one look told of one MIG instance. */
-export interface MigSample extends Pick<GpuSample, 'values' | 'unread'> {
+export interface MigSample extends Pick<GpuSample, 'values' | 'ecc' | 'unread'> {
   readonly index?: string | undefined;
   readonly gpuInstance: string;
   readonly computeInstance: string;
   /** Absent while the driver does not tell it. */
   readonly name?: MigName | undefined;
-  /** Since the driver was loaded: the only errors that it tells of an instance. */
-  readonly uncorrectableSram?: number | bigint | undefined;
 }
 
 /** By what a container asks for an instance. */
@@ -71,9 +69,6 @@ export interface EccSample {
   readonly volatile?: readonly EccCount[];
   /** In the life of the board. */
   readonly lifetime?: readonly EccCount[];
-  /** In all memories together since the driver was loaded: they show whether those of one memory need to be asked for. */
-  readonly correctable?: number;
-  readonly uncorrectable?: number;
 }
 
 /** Errors of one severity in one memory. */

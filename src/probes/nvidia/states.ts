@@ -6,11 +6,7 @@ const FABRIC_STATE_WORDS = {
   completed: 'completed',
 } as const;
 
-const FABRIC_HEALTH_WORDS = {
-  healthy: 'healthy',
-  unhealthy: 'unhealthy',
-  'limited capacity': 'limited_capacity',
-} as const;
+const FABRIC_HEALTH_WORDS = { healthy: 'healthy', unhealthy: 'unhealthy', 'limited capacity': 'limited_capacity' } as const;
 
 /** Drivers of the 570 and 580 branches print short and long forms. */
 const RECOVERY_WORDS = {

@@ -158,6 +158,8 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
   ['another throttle reason', (gpu) => ({ ...gpu, values: { ...gpu.values, reasons: 0x40 } })],
   ['a program that draws', (gpu) => ({ ...gpu, processes: ['G 815 4096'] })],
   ['another process', (gpu) => ({ ...gpu, processes: ['C 4712 1048576', 'C 815 none'] })],
+  ['a bank without spare rows', (gpu) => ({ ...gpu, values: { ...gpu.values, banks_none: 1 } })],
+  ['errors in another memory, as many as before', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.0.0.2': 1, 'ecc.0.0.7': 1 } })],
   ['a bank that gave its last spare row', (gpu) => ({ ...gpu, values: { ...gpu.values, remap_unc: 2, banks_none: 1 } })],
   [
     'a repair that waits for a reset',
@@ -183,8 +185,6 @@ const FACT_CHANGES: typeof CHANGES = [
   ['another power limit', (gpu) => ({ ...gpu, values: { ...gpu.values, limit_enforced: 400_000 } })],
   ['limits in degrees only', (gpu) => ({ ...gpu, fields: {}, values: { ...gpu.values, threshold_slowdown: 40, threshold_shutdown: 99 } })],
   ['ECC that is off from the next reset on', (gpu) => ({ ...gpu, values: { ...gpu.values, ecc_pending: 0 } })],
-  ['a bank without spare rows', (gpu) => ({ ...gpu, values: { ...gpu.values, banks_none: 1 } })],
-  ['errors in another memory, as many as before', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.0.0.2': 1, 'ecc.0.0.7': 1 } })],
   ['errors of its life', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.1.7': 9 } })],
 ];
 
@@ -241,20 +241,6 @@ describe('five minutes later', () => {
     const start = name === 'no split' ? split() : hopper(1);
     const [told, expected] = await changedAndFresh(start, change(start), 29_000);
     expect(told).not.toEqual(expected);
-  });
-});
-
-describe('errors and repairs', () => {
-  it('are asked for at once when the driver tells of an event', async () => {
-    const node = live({ gpus: [hopper(0)] });
-    const probe = byLibrary(node, { 'nvml-slow-every': '1h', 'nvml-facts-every': '1h' });
-    await probe.collect();
-    node.write({ gpus: [{ ...hopper(0, { banks_none: 1 }), lines: ['xid = 1 63'] }] });
-    const banks = ({ reports }: Collection): unknown =>
-      reports[0]?.read?.readings.find(({ metric, labels }) => metric === 'device_nvidia_row_remap_banks' && labels?.availability === 'none')
-        ?.value;
-    expect(banks(await probe.collect())).toBe(1);
-    await probe.close?.();
   });
 });
 

@@ -27,7 +27,7 @@ export function errorQuestions(library: Library): readonly Question[] {
       outs: 4,
       reads: { correctableRows: at(0), uncorrectableRows: at(8), isRemapPending: at(16, FLAG), isRemapFailed: at(24, FLAG) },
     }),
-    ask('repairs', {
+    ask('read', {
       symbol: 'nvmlDeviceGetRowRemapperHistogram',
       reads: {
         banksWithMaxSpareRows: at(REMAP_HISTOGRAM.max),
@@ -37,7 +37,7 @@ export function errorQuestions(library: Library): readonly Question[] {
         banksWithoutSpareRows: at(REMAP_HISTOGRAM.none),
       },
     }),
-    ask('repairs', {
+    ask('read', {
       symbol: 'nvmlDeviceGetSramEccErrorStatus',
       version: SRAM_STATUS.version,
       reads: {
@@ -50,12 +50,12 @@ export function errorQuestions(library: Library): readonly Question[] {
       },
     }),
     ask('facts', { symbol: 'nvmlDeviceGetEccMode', outs: 2, reads: { isEccOn: at(0, FLAG), isEccPending: at(8, FLAG) } }),
-    ask('repairs', {
+    ask('read', {
       symbol: 'nvmlDeviceGetRepairStatus',
       version: REPAIR.version,
       reads: { isChannelRepairPending: at(REPAIR.channel, FLAG), isTpcRepairPending: at(REPAIR.tpc, FLAG) },
     }),
-    ask('repairs', { symbol: 'nvmlDeviceGetUnrepairableMemoryFlag_v1', reads: { isMemoryUnrepairable: at(0, FLAG) } }),
+    ask('read', { symbol: 'nvmlDeviceGetUnrepairableMemoryFlag_v1', reads: { isMemoryUnrepairable: at(0, FLAG) } }),
     // Pages, which boards up to Turing retire.
     fieldQuestion(library, 'slow', [
       field(29, 'singleBitPages'),
@@ -63,8 +63,8 @@ export function errorQuestions(library: Library): readonly Question[] {
       field(31, 'arePagesPending', (pending) => [false, true][pending]),
     ]),
     // Boards up to Volta count by single and double bits, later ones by SRAM and DRAM.
-    counters(library, 'errors', VOLATILE, UNIFIED, countsBits),
-    counters(library, 'errors', VOLATILE, BY_BITS, (gpu) => !countsBits(gpu)),
+    counters(library, 'read', VOLATILE, UNIFIED, countsBits),
+    counters(library, 'read', VOLATILE, BY_BITS, (gpu) => !countsBits(gpu)),
     counters(library, 'facts', LIFETIME, UNIFIED, countsBits),
     counters(library, 'facts', LIFETIME, BY_BITS, (gpu) => !countsBits(gpu)),
   ];
@@ -74,13 +74,13 @@ export function errorQuestions(library: Library): readonly Question[] {
 export const instanceErrors = (library: Library): Question =>
   question(
     library,
-    'errors',
+    'read',
     ['ecc_error_count/volatile_count/sram_uncorrectable'],
     [
       {
         symbol: COUNTER,
         before: [TYPES.uncorrectable, VOLATILE.kind, SRAM],
-        tell: (out) => ({ ecc: { uncorrectable: out.u64(0) } }),
+        tell: (out) => ({ ecc: { volatile: [{ severity: 'uncorrectable', location: 'sram', count: BigInt(out.u64(0)) }] } }),
       },
     ],
   );

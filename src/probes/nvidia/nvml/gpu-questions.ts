@@ -46,14 +46,10 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     // First of all: whether the GPU is there.
     ask(
       'read',
-      {
-        symbol: 'nvmlDeviceGetTemperatureV',
-        version: TEMPERATURE.version,
-        reads: { temperatureCelsius: signedAt(TEMPERATURE.value) },
-      },
+      { symbol: 'nvmlDeviceGetTemperatureV', version: TEMPERATURE.version, reads: { temperatureCelsius: signedAt(TEMPERATURE.value) } },
       { symbol: 'nvmlDeviceGetTemperature', before: [0], reads: { temperatureCelsius: at(0) } },
     ),
-    ask('split', { symbol: 'nvmlDeviceGetMigMode', outs: 2, reads: { isMigOn: at(0, FLAG), isMigPending: at(8, FLAG) } }),
+    ask('read', { symbol: 'nvmlDeviceGetMigMode', outs: 2, reads: { isMigOn: at(0, FLAG), isMigPending: at(8, FLAG) } }),
     memoryQuestion(library),
     bar1Question(library),
     ask('slow', {
@@ -73,11 +69,7 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     threshold('slowdownCelsius', 1),
     threshold('maximumCelsius', 3),
     threshold('memoryMaximumCelsius', 2),
-    ask('read', {
-      symbol: 'nvmlDeviceGetMarginTemperature',
-      version: MARGIN.version,
-      reads: { marginCelsius: signedAt(MARGIN.value) },
-    }),
+    ask('read', { symbol: 'nvmlDeviceGetMarginTemperature', version: MARGIN.version, reads: { marginCelsius: signedAt(MARGIN.value) } }),
     one('facts', 'enforcedLimitWatts', 'nvmlDeviceGetEnforcedPowerLimit', MILLI),
     one('facts', 'requestedLimitWatts', 'nvmlDeviceGetPowerManagementLimit', MILLI),
     one('facts', 'defaultLimitWatts', 'nvmlDeviceGetPowerManagementDefaultLimit', MILLI),
@@ -202,8 +194,6 @@ const READ_FIELDS: readonly Field[] = [
   field(197, 'pcieTransmittedBytes', SAME, { isWide: true }),
   field(198, 'pcieReceivedBytes', SAME, { isWide: true }),
   { id: 230, name: 'gpu_recovery_action', tell: recovery },
-  { id: 3, tell: (correctable) => ({ ecc: { correctable } }) },
-  { id: 4, tell: (uncorrectable) => ({ ecc: { uncorrectable } }) },
 ];
 
 const ACTIONS = ['None', 'GPU Reset', 'Node Reboot', 'Drain P2P', 'Drain and Reset', 'Recover IMEX Domain', 'Bus Reset', 'System Reboot'];

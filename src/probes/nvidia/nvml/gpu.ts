@@ -27,8 +27,6 @@ export interface Due {
   readonly slow: boolean;
   /** What stays until somebody changes it. Never without the slow. */
   readonly facts: boolean;
-  /** An event was told: errors and repairs are looked at whatever their totals say. */
-  readonly isTroubled: boolean;
   /** Monotonic. */
   readonly nowMs: number;
 }
@@ -48,8 +46,6 @@ export class Gpu {
   #links: readonly LinkSample[] = [];
   #ends: LinkEnds = NO_ENDS;
   #isLost = false;
-  /** What errors and repairs follow from, as it was when they were last asked for. */
-  #signs = '';
 
   constructor(handle: Handle, identity: GpuIdentity, bound: Bound, notes: CallNotes) {
     this.handle = handle;
@@ -111,38 +107,20 @@ export class Gpu {
   }
 
   /** Gives the code that ended it: of the node, or that the GPU is lost. */
-  #round({ slow, facts, isTroubled, nowMs }: Due): number | undefined {
+  #round({ slow, facts, nowMs }: Due): number | undefined {
     const answers = this.#answers;
-    let ended = facts && !answers.areSettled('once') ? answers.ask('once') : undefined;
-    ended ??= answers.ask('read', ...(slow ? (['split'] as const) : []));
+    let ended = facts ? answers.ask('once') : undefined;
+    ended ??= answers.ask('read');
     ended ??= this.#instances.refresh(answers.told().values?.isMigOn, slow);
-    ended ??= this.#askErrors(slow, facts || isTroubled);
-    if (ended !== undefined) return ended;
-    this.#processes.refresh(slow);
-    if (facts) ended = answers.ask('facts');
+    if (facts) ended ??= answers.ask('facts');
     if (slow) ended ??= answers.ask('slow');
     if (ended !== undefined) return ended;
+    this.#processes.refresh(slow);
     if (slow) this.#links = this.notes.during('nvmlDeviceGetNvLinkState', () => readLinks(this.#library, this.handle));
     if (facts)
       this.#ends = this.notes.during('nvmlDeviceGetNvLinkRemotePciInfo', () => readLinkEnds(this.#library, this.handle, this.#links));
     this.#activities.refresh(nowMs, slow, this.#instances.isSplit, this.#instances.samples());
     return undefined;
-  }
-
-  /**
-   * Errors by memory, and repairs: with the facts, and at once at an event or another sign. Where the board does not tell how many errors
-   * there are in all, errors at each read and repairs with what can wait.
-   */
-  #askErrors(slow: boolean, isDue: boolean): number | undefined {
-    const { ecc, values = {}, recovery } = this.#answers.told();
-    const { correctableRows, uncorrectableRows, isRemapPending, isRemapFailed } = values;
-    const totals = [ecc?.correctable, ecc?.uncorrectable];
-    const signs = [...totals, correctableRows, uncorrectableRows, isRemapPending, isRemapFailed, recovery?.word].join();
-    const isOther = isDue || signs !== this.#signs;
-    this.#signs = signs;
-    if (!totals.includes(undefined) && !isOther) return undefined;
-    this.#instances.askErrors();
-    return this.#answers.ask('errors', ...(isOther || slow ? (['repairs'] as const) : []));
   }
 
   /** Every value is older than the loss. How the links are wired is not. */
@@ -152,6 +130,5 @@ export class Gpu {
     this.#processes.forget();
     this.#activities.free();
     this.#links = [];
-    this.#signs = '';
   }
 }

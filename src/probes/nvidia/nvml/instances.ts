@@ -55,15 +55,10 @@ export class Instances {
     return undefined;
   }
 
-  /** Errors, with those of the GPU. */
-  askErrors(): void {
-    for (const { answers } of this.#all) answers.ask('errors');
-  }
-
   samples(): readonly MigSample[] {
     return this.#all.map(({ facts, answers }) => {
-      const { values, ecc, unread = [] } = answers.told();
-      return { ...facts, values: { ...values, ...facts.values }, uncorrectableSram: ecc?.uncorrectable, unread };
+      const { values, ...told } = answers.told();
+      return { ...told, ...facts, values: { ...values, ...facts.values } };
     });
   }
 
@@ -88,7 +83,7 @@ export class Instances {
       if (typeof facts === 'number') return facts;
       if (facts !== undefined) found.push({ facts, answers: new Answers(this.#questions, handle, this.#notes) });
     }
-    for (const { answers } of found) answers.ask('read', 'slow', 'errors');
+    for (const { answers } of found) answers.ask('read', 'slow');
     this.#all = found;
     return undefined;
   }

@@ -65,7 +65,6 @@ export class Machine {
     if (running === undefined) return { xids: [], happened: false };
     const taken = running.events.take();
     if (taken.isStirred) running.isStirred = true;
-    if (taken.happened) running.isTroubled = true;
     const xids = taken.xids.flatMap((event) => {
       const pciAddress = running.gpus.find(({ gpu }) => gpu.handle === event.gpu)?.pciAddress;
       return pciAddress === undefined ? [] : [{ ...event, pciAddress }];
@@ -93,7 +92,6 @@ export class Machine {
       slowAtMs: -Infinity,
       factsAtMs: -Infinity,
       isStirred: false,
-      isTroubled: false,
     };
     return this.#running;
   }
@@ -114,11 +112,10 @@ export class Machine {
   #due(running: Running, nowMs: number): Due {
     const facts = nowMs - running.factsAtMs >= this.#wanted.factsEveryMs;
     const slow = facts || running.isStirred || nowMs - running.slowAtMs >= this.#wanted.slowEveryMs;
-    const { isTroubled } = running;
     if (facts) running.factsAtMs = nowMs;
     if (slow) running.slowAtMs = nowMs;
-    running.isStirred = running.isTroubled = false;
-    return { slow, facts, isTroubled, nowMs };
+    running.isStirred = false;
+    return { slow, facts, nowMs };
   }
 
   /** The library knows the GPUs that were there when it was started. Looked at with what can wait. */
@@ -158,8 +155,6 @@ interface Running extends Client {
   factsAtMs: number;
   /** Something other than an Xid has happened since. */
   isStirred: boolean;
-  /** Anything has. */
-  isTroubled: boolean;
   isToRestart?: true;
 }
 

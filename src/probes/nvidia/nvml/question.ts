@@ -6,11 +6,8 @@ import { FIELD } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
 
-/**
- * How often a question is put: `read` at each read, `slow` every half minute, `facts` every five minutes, `once` with the facts until it is
- * answered; `errors` and `repairs` with the facts too, and at once at a sign of new errors. `split` with the slow ones and before them.
- */
-export type Pace = 'once' | 'read' | 'split' | 'errors' | 'repairs' | 'slow' | 'facts';
+/** How often a question is put: at each read, every half minute, every five minutes, or every five minutes until it is answered. */
+export type Pace = 'read' | 'slow' | 'facts' | 'once';
 
 /** Something that is asked of a GPU or an instance. */
 export interface Question {
@@ -219,6 +216,7 @@ export class Answers {
   /** Puts the questions of some paces, in their order. Gives the code that ended the round, if one did. */
   ask(...paces: readonly Pace[]): number | undefined {
     for (const question of this.#questions.filter(({ pace }) => paces.includes(pace))) {
+      if (question.pace === 'once' && isSettled(this.#answers.get(question))) continue;
       this.#answers.delete(question);
       if (question.unless?.(this.told()) === true) continue;
       const answer = this.#notes.during(question.symbol, () => question.ask(this.#device));
@@ -236,12 +234,6 @@ export class Answers {
     return this.#all().map(({ code }) => code);
   }
 
-  /** Whether asking again would change nothing: each was answered, or there is nothing to tell. */
-  areSettled(pace: Pace): boolean {
-    const kinds = this.#questions.filter((each) => each.pace === pace).map((each) => kindOf(this.#answers.get(each)?.code ?? CODE.unknown));
-    return kinds.every((kind) => kind === 'ok' || kind === 'absent');
-  }
-
   /** Everything but what is asked once: it is older than a loss. */
   forget(): void {
     for (const question of this.#questions) if (question.pace !== 'once') this.#answers.delete(question);
@@ -252,3 +244,6 @@ export class Answers {
     return this.#questions.flatMap((each) => this.#answers.get(each) ?? []);
   }
 }
+
+/** Asking again would change nothing: it was answered, or there is nothing to tell. */
+const isSettled = (answer: Answer | undefined): boolean => answer !== undefined && ['ok', 'absent'].includes(kindOf(answer.code));
