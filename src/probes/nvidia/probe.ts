@@ -5,13 +5,11 @@ import type { Finding } from '../../model/health.ts';
 import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import { deviceFromProc, nodeFactsOf } from './devices.ts';
-import { withFaults } from './faults.ts';
 import { hardwareOnBus } from './hardware.ts';
-import type { NodeSample } from './node-sample.ts';
 import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { lostWith, PcieErrors, reportsOf } from './reports.ts';
-import type { GpuSample } from './sample.ts';
+import type { GpuSample, NodeSample } from './sample.ts';
 import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
 import { SmiSource } from './smi-source.ts';
 
@@ -152,3 +150,38 @@ const isLost = ({ device, read }: DeviceReport): boolean =>
 /** The driver failed to tell the instances, or one is under its makeshift name: the one that it really is may be known from before, and is not missing. */
 const isPartlyTold = ({ instances = [], unread = [] }: GpuSample): boolean =>
   instances.some(({ name }) => name === undefined) || unread.some(({ name }) => name === 'mig_devices');
+
+const LOST = { type: 'GpuLost', reason: 'GpuIsLost' } as const;
+const INFOROM = { type: 'InforomCorrupted', reason: 'InforomCorrupted' } as const;
+
+/**
+ * Reports with what the lines around the document say of their GPUs; of each GPU that could not be opened also a problem. A document
+ * without a line on the infoROM of a GPU says that it is sound, unless a line is missing that tells of which GPU it is.
+ */
+function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], problems: Problem[]): readonly DeviceReport[] {
+  for (const { pciAddress, fault, line, problem = 'gpu-unreadable' } of faults) {
+    if (fault === 'closed') problems.push({ code: 'no-permission', message: line });
+    if (fault !== 'lost') continue;
+    const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
+    problems.push({ code: problem, message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
+  }
+  const isInforomKnown = !problems.some(({ code }) => code === 'inforom-corrupted');
+  return reports.map((report) => {
+    const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
+    const found = own.map(({ fault, line }): Finding => ({ ...(fault === 'lost' ? LOST : INFOROM), status: true, message: line }));
+    const before = report.read ?? { readings: Readings.of([]), findings: [] };
+    const isLost = [...found, ...before.findings].some(({ type, status }) => type === LOST.type && status !== false);
+    const isAsked = isInforomKnown && report.device.kind === 'gpu' && report.read !== undefined && !isLost;
+    const isSound = isAsked && !found.some(isOf(INFOROM.type));
+    if (isSound)
+      found.push({ type: INFOROM.type, status: false, reason: 'Sound', message: 'the driver does not say that the infoROM is damaged' });
+    if (found.length === 0) return report;
+    const kept = before.findings.filter(({ type }) => !found.some(isOf(type)));
+    return { ...report, read: { ...before, findings: [...kept, ...found] } };
+  });
+}
+
+const isOf =
+  (wanted: string) =>
+  ({ type }: Finding): boolean =>
+    type === wanted;

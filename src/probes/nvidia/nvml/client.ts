@@ -5,13 +5,10 @@ import { CallNotes } from './call-notes.ts';
 import { CODE, kindOf } from './codes.ts';
 import { driverVersionOf } from './driver-version.ts';
 import { GpuEvents } from './events.ts';
-import { Gpm } from './gpm.ts';
 import { type Bound, Gpu } from './gpu.ts';
 import { gpuQuestions, instanceQuestions } from './gpu-questions.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
-import { ProcessShares } from './process-shares.ts';
-import { ProcessLists } from './processes.ts';
 
 /** A GPU and its address; `index-<n>` where the library does not tell it. */
 export interface FoundGpu {
@@ -60,7 +57,9 @@ export function startClient(library: Library, { sys }: Pick<Host, 'sys'>, isActi
 function look(library: Library, sys: Host['sys'], isActivityWanted: boolean): Client | Refusal {
   const driver = driverVersion(library);
   if (typeof driver === 'number') return { code: driver, symbol: DRIVER_VERSION };
-  const bound = bind(library, driver ?? '', isActivityWanted);
+  const version = driverVersionOf(driver ?? '');
+  const questions = { gpuQuestions: gpuQuestions(library, version), instanceQuestions: instanceQuestions(library) };
+  const bound = { library, driver: version, ...questions, isActivityWanted };
   const symbol = 'nvmlDeviceGetCount_v2';
   const code = library.call(symbol, 'p', library.scratch.address);
   if (code !== CODE.success) return { code, symbol };
@@ -73,18 +72,6 @@ function look(library: Library, sys: Host['sys'], isActivityWanted: boolean): Cl
   const events = new GpuEvents(library, sys.guard);
   events.ask(gpus.map(({ gpu }) => gpu));
   return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, events };
-}
-
-function bind(library: Library, driver: string, isActivityWanted: boolean): Bound {
-  const version = driverVersionOf(driver);
-  return {
-    library,
-    gpuQuestions: gpuQuestions(library, version),
-    instanceQuestions: instanceQuestions(library),
-    processes: new ProcessLists(library, version),
-    shares: new ProcessShares(library),
-    gpm: isActivityWanted ? Gpm.of(library) : undefined,
-  };
 }
 
 /** Undefined for a GPU of which an earlier call has not come back; where that was before its address was known, it gives no handle. */

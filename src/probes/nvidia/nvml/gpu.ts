@@ -2,23 +2,21 @@ import type { GpuIdentity, GpuSample, LinkSample, Unread } from '../sample.ts';
 import { recoveryOf } from '../states.ts';
 import type { CallNotes } from './call-notes.ts';
 import { CODE, kindOf, wordOf } from './codes.ts';
-import { Activities, type Gpm } from './gpm.ts';
+import type { DriverVersion } from './driver-version.ts';
+import { Activities } from './gpm.ts';
 import { Instances } from './instances.ts';
 import type { Handle, Library } from './library.ts';
 import { type LinkEnds, NO_ENDS, readLinkEnds, readLinks } from './nvlink.ts';
-import type { ProcessShares } from './process-shares.ts';
-import { Processes, type ProcessLists } from './processes.ts';
+import { Processes } from './processes.ts';
 import { Answers, type Question } from './question.ts';
 
 /** What reads GPUs, bound to one library and driver. */
 export interface Bound {
   readonly library: Library;
+  readonly driver: DriverVersion;
   readonly gpuQuestions: readonly Question[];
   readonly instanceQuestions: readonly Question[];
-  readonly processes: ProcessLists;
-  readonly shares: ProcessShares;
-  /** Undefined where the driver has no such functions, or they are not wanted. */
-  readonly gpm: Gpm | undefined;
+  readonly isActivityWanted: boolean;
 }
 
 /** What is due besides what changes quickly. */
@@ -54,8 +52,8 @@ export class Gpu {
     this.#library = bound.library;
     this.#answers = new Answers(bound.gpuQuestions, handle, notes);
     this.#instances = new Instances(bound.library, bound.instanceQuestions, handle, notes);
-    this.#processes = new Processes(bound.processes, bound.shares, handle, notes);
-    this.#activities = new Activities(bound.gpm, handle, notes);
+    this.#processes = new Processes(bound.library, bound.driver.branch, handle, notes);
+    this.#activities = new Activities(bound.library, handle, notes, bound.isActivityWanted);
   }
 
   get isLost(): boolean {

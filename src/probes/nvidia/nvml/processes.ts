@@ -1,66 +1,98 @@
 import type { ProcessList, ProcessSample } from '../sample.ts';
 import type { CallNotes } from './call-notes.ts';
 import { CODE, printedFor } from './codes.ts';
-import type { DriverVersion } from './driver-version.ts';
-import { NO_INSTANCE, PROCESS } from './layouts.ts';
+import { NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
-import type { ProcessShares, Shares } from './process-shares.ts';
 
-const FIRST_CAPACITY = 256;
-/** All ones: the driver does not tell, as without rights. */
-const NOT_TOLD = 2 ** 64;
-/** The number of entries, then the entries. */
-const FIRST = 8;
+/** The processes of one GPU at each read, and at a slower pace what was spent on them: the driver tells the time since it was last asked. */
+export class Processes {
+  readonly #library: Library;
+  /** Of the driver. */
+  readonly #branch: number;
+  readonly #gpu: Handle;
+  readonly #notes: CallNotes;
+  #told: ProcessList | undefined;
+  #shares: Shares | undefined;
+
+  constructor(library: Library, branch: number, gpu: Handle, notes: CallNotes) {
+    this.#library = library;
+    this.#branch = branch;
+    this.#gpu = gpu;
+    this.#notes = notes;
+  }
+
+  refresh(isDue: boolean): void {
+    const { list, ...count } = this.#notes.during('nvmlDeviceGetComputeRunningProcesses', () =>
+      readProcesses(this.#library, this.#branch, this.#gpu),
+    );
+    const sinceUs = this.#shares?.atUs ?? 0;
+    if (list.length === 0) this.#shares = undefined;
+    else if (isDue) {
+      const pids = list.map(({ pid }) => pid);
+      this.#shares = this.#notes.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
+    }
+    // A process that came after the last look at the shares has none.
+    this.#told = { ...count, list: list.map((process) => ({ ...process, utilizationRatio: this.#shares?.byPid.get(process.pid) })) };
+  }
+
+  told(): ProcessList | undefined {
+    return this.#told;
+  }
+
+  forget(): void {
+    this.#told = this.#shares = undefined;
+  }
+}
+
+/** A list that the driver filled. */
+interface Filled {
+  readonly code: number;
+  readonly memory: Memory;
+  readonly count: number;
+}
+
+const FIRST_CAPACITY = 512;
+const MOST_ENTRIES = 100_000;
+
+/** Calls a function that fills a list after a header, with more room where it wants that. `count`: where the number of entries stands. */
+function filled(library: Library, header: number, count: number, entry: number, call: (memory: Memory) => number): Filled {
+  let capacity = FIRST_CAPACITY;
+  for (let attempt = 1; ; attempt += 1) {
+    const memory = library.memory(header + capacity * entry);
+    memory.setU32(count, capacity);
+    const code = call(memory);
+    if (code !== CODE.insufficientSize || attempt === 3) return { code, memory, count: Math.min(memory.u32(count), capacity) };
+    // Processes come and go between two calls: some room to spare.
+    capacity = Math.min(memory.u32(count), MOST_ENTRIES) + FIRST_CAPACITY;
+  }
+}
 
 /** Programs with a context, by kind; clients of MPS are in no other list. Versions 2 and 3 share one struct. */
 const KINDS = ['Compute', 'Graphics', 'MPSCompute'];
 /** The first builds of this branch write entries of 32 bytes by the third version, and some have none; the second is that of the other branches. */
 const BRANCH_OF_LONG_ENTRIES = 535;
+/** The number of entries, then the entries. */
+const LIST = 8;
 
-/** Lists the processes of a GPU, those inside its instances included. */
-export class ProcessLists {
-  readonly #library: Library;
-  readonly #symbols: readonly string[];
-  #memory: Memory;
-
-  constructor(library: Library, { branch }: DriverVersion) {
-    this.#library = library;
-    this.#memory = library.memory(FIRST + FIRST_CAPACITY * PROCESS.size);
-    const versions = branch === BRANCH_OF_LONG_ENTRIES ? ['v2'] : ['v3', 'v2'];
-    this.#symbols = KINDS.flatMap((kind) => {
-      const symbols = versions.map((version) => `nvmlDeviceGet${kind}RunningProcesses_${version}`);
-      return symbols.find((symbol) => library.bind(symbol, 'hpp') !== undefined) ?? [];
-    });
-  }
-
-  /** Not counted where the driver tells of no kind, or fails to tell of one, so that there may be more. */
-  read(gpu: Handle): ProcessList {
-    const kinds = this.#symbols.map((symbol) => this.#listed(symbol, gpu));
-    const list = kinds.flatMap((kind) => (typeof kind === 'number' ? [] : kind));
-    const isCounted = kinds.some((kind) => typeof kind !== 'number') && kinds.every((kind) => typeof kind !== 'number' || !isFailure(kind));
-    return isCounted ? { count: new Set(list.map(({ pid }) => pid)).size, list } : { list };
-  }
-
-  /** Or the code. */
-  #listed(symbol: string, gpu: Handle): readonly ProcessSample[] | number {
-    for (let attempt = 0; attempt < 3; attempt += 1) {
-      const capacity = Math.floor((this.#memory.size - FIRST) / PROCESS.size);
-      this.#memory.setU32(0, capacity);
-      const code = this.#library.call(symbol, 'hpp', gpu, this.#memory.address, this.#memory.address + FIRST);
-      if (code === CODE.success) {
-        const count = Math.min(this.#memory.u32(0), capacity);
-        return Array.from({ length: count }, (_, index) => processAt(this.#memory, FIRST + index * PROCESS.size));
-      }
-      if (code !== CODE.insufficientSize) return code;
-      // Processes come and go between two calls: some room to spare.
-      this.#memory = this.#library.memory(FIRST + (Math.min(this.#memory.u32(0), 100_000) + FIRST_CAPACITY) * PROCESS.size);
-    }
-    return CODE.unknown;
-  }
+/** All of a GPU, those inside its instances included. Not counted where the driver tells of no kind, or fails to tell of one. */
+function readProcesses(library: Library, branch: number, gpu: Handle): ProcessList {
+  const versions = branch === BRANCH_OF_LONG_ENTRIES ? ['v2'] : ['v3', 'v2'];
+  const kinds = KINDS.map((kind) => {
+    const symbols = versions.map((version) => `nvmlDeviceGet${kind}RunningProcesses_${version}`);
+    const symbol = symbols.find((each) => library.bind(each, 'hpp') !== undefined) ?? '';
+    return filled(library, LIST, 0, PROCESS.size, ({ address }) => library.call(symbol, 'hpp', gpu, address, address + LIST));
+  });
+  const told = kinds.filter(({ code }) => code === CODE.success);
+  const list = told.flatMap(({ memory, count }) =>
+    Array.from({ length: count }, (_, index) => processAt(memory, LIST + index * PROCESS.size)),
+  );
+  const isCounted = told.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && printedFor(code) === undefined);
+  return isCounted ? { count: new Set(list.map(({ pid }) => pid)).size, list } : { list };
 }
 
-const isFailure = (code: number): boolean => printedFor(code) !== undefined;
+/** All ones: the driver does not tell, as without rights. */
+const NOT_TOLD = 2 ** 64;
 
 function processAt(memory: Memory, at: number): ProcessSample {
   const memoryBytes = memory.u64(at + PROCESS.memory);
@@ -74,39 +106,72 @@ function processAt(memory: Memory, at: number): ProcessSample {
 
 const instanceText = (id: number): string | undefined => (id === NO_INSTANCE ? undefined : String(id));
 
-/** The processes of one GPU at each read, and at a slower pace what was spent on them: the driver tells the time since it was last asked. */
-export class Processes {
-  readonly #lists: ProcessLists;
-  readonly #timeShares: ProcessShares;
-  readonly #gpu: Handle;
-  readonly #notes: CallNotes;
-  #told: ProcessList | undefined;
-  #shares: Shares | undefined;
+/** What the driver spent on the processes of a GPU since it was last asked. */
+interface Shares {
+  /** Share of its time that each engine spent on a process. */
+  readonly byPid: ReadonlyMap<number, Readonly<Record<string, number>>>;
+  /** The latest sample, in microseconds of the driver. */
+  readonly atUs: number;
+}
 
-  constructor(lists: ProcessLists, shares: ProcessShares, gpu: Handle, notes: CallNotes) {
-    this.#lists = lists;
-    this.#timeShares = shares;
-    this.#gpu = gpu;
-    this.#notes = notes;
-  }
+/** The driver gives nonsense above now and then. */
+const MOST_PERCENT = 100;
 
-  refresh(isDue: boolean): void {
-    const { list, ...count } = this.#notes.during('nvmlDeviceGetComputeRunningProcesses', () => this.#lists.read(this.#gpu));
-    const sinceUs = this.#shares?.atUs ?? 0;
-    if (list.length === 0) this.#shares = undefined;
-    else if (isDue) {
-      const pids = list.map(({ pid }) => pid);
-      this.#shares = this.#notes.during('nvmlDeviceGetProcessUtilization', () => this.#timeShares.read(this.#gpu, sinceUs, pids));
-    }
-    // A process that came after the last look at the shares has none.
-    this.#told = { ...count, list: list.map((process) => ({ ...process, utilizationRatio: this.#shares?.byPid.get(process.pid) })) };
-  }
+/**
+ * By the newest function that the driver has; the older one does not tell of all engines. Undefined where the driver does not tell, as of
+ * GPUs that are split. `sinceUs`: of the answer before, or 0. The driver leaves out processes on which it spent nothing: those of `pids`
+ * that it leaves out have zeros.
+ */
+function readShares(library: Library, gpu: Handle, sinceUs: number, pids: readonly number[]): Shares | undefined {
+  const { size: header, count, since, list, version } = PROCESS_SHARES;
+  const newer = filled(library, header, count, PROCESS_SHARE.size, (memory) => {
+    memory.setU32(0, version);
+    memory.setPointer(since, sinceUs);
+    memory.setPointer(list, memory.address + header);
+    return library.call('nvmlDeviceGetProcessesUtilizationInfo', 'hp', gpu, memory.address);
+  });
+  const isOld = newer.code === CODE.functionNotFound || newer.code === CODE.versionMismatch;
+  const layout = isOld ? PROCESS_SAMPLE : PROCESS_SHARE;
+  const older = (): Filled =>
+    filled(library, header, count, PROCESS_SAMPLE.size, ({ address }) =>
+      library.call('nvmlDeviceGetProcessUtilization', 'hppq', gpu, address + header, address + count, sinceUs),
+    );
+  const answer = isOld ? older() : newer;
+  if (answer.code !== CODE.success && answer.code !== CODE.notFound) return undefined;
+  const length = answer.code === CODE.success ? answer.count : 0;
+  const samples = Array.from({ length }, (_, index) => sampleAt(answer.memory, header + index * layout.size, layout)).filter(isPossible);
+  const engines = Object.keys(layout.engines);
+  const all = [...new Set([...pids, ...samples.map(({ pid }) => pid)])];
+  return {
+    byPid: new Map(
+      all.map((pid) => [
+        pid,
+        meansOf(
+          samples.filter((sample) => sample.pid === pid),
+          engines,
+        ),
+      ]),
+    ),
+    atUs: Math.max(sinceUs, ...samples.map(({ atUs }) => atUs)),
+  };
+}
 
-  told(): ProcessList | undefined {
-    return this.#told;
-  }
+interface Sample {
+  readonly pid: number;
+  readonly atUs: number;
+  readonly percents: Readonly<Record<string, number>>;
+}
 
-  forget(): void {
-    this.#told = this.#shares = undefined;
-  }
+function sampleAt(memory: Memory, at: number, { pid, timestamp, engines }: typeof PROCESS_SAMPLE | typeof PROCESS_SHARE): Sample {
+  const percents = Object.entries(engines).map(([engine, offset]) => [engine, memory.u32(at + offset)] as const);
+  return { pid: memory.u32(at + pid), atUs: memory.u64(at + timestamp), percents: Object.fromEntries(percents) };
+}
+
+const isPossible = ({ percents }: Sample): boolean => Object.values(percents).every((percent) => percent <= MOST_PERCENT);
+
+/** A process may have several samples: their mean; zero without any. */
+function meansOf(samples: readonly Sample[], engines: readonly string[]): Readonly<Record<string, number>> {
+  const meanOf = (engine: string): number =>
+    samples.reduce((sum, { percents }) => sum + (percents[engine] ?? 0), 0) / (samples.length || 1) / 100;
+  return Object.fromEntries(engines.map((engine) => [engine, meanOf(engine)]));
 }

@@ -1,8 +1,8 @@
 import { atEach } from '../../../host/clock.ts';
 import type { Host } from '../../../host/host.ts';
 import { hardwareOnBus } from '../hardware.ts';
-import type { NodeSample } from '../node-sample.ts';
 import type { NvidiaOptions } from '../options.ts';
+import type { NodeSample } from '../sample.ts';
 import type { XidEvent } from './events.ts';
 import { openLibrary } from './library.ts';
 import { Machine, type NvmlFailure } from './machine.ts';
