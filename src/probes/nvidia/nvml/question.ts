@@ -48,18 +48,15 @@ export const FLAG: Convert = (told) => told !== 0;
 
 /** Reads one value of an answer. */
 type Read = (out: Memory) => ReturnType<Convert>;
-export const at =
-  (offset: number, convert = SAME): Read =>
-  (out) =>
-    convert(out.u32(offset));
-export const signedAt =
-  (offset: number): Read =>
-  (out) =>
-    out.i32(offset);
-export const longAt =
-  (offset: number): Read =>
-  (out) =>
-    out.u64(offset);
+export function at(offset: number, convert = SAME): Read {
+  return (out) => convert(out.u32(offset));
+}
+export function signedAt(offset: number): Read {
+  return (out) => out.i32(offset);
+}
+export function longAt(offset: number): Read {
+  return (out) => out.u64(offset);
+}
 
 /** One function of the driver, by which something is asked. */
 interface Function {
@@ -95,16 +92,15 @@ const ANSWER_BYTES = 256;
 
 /** Asks by the newest way that the driver has. `names`: of the values, as `nvidia-smi` has them. */
 export function question(library: Library, pace: Pace, names: readonly string[], ways: readonly [Way, ...Way[]]): Question {
-  let current = 0;
   const ask = (device: Handle): Answer => {
-    const way = ways[current];
-    const code = way === undefined ? CODE.functionNotFound : call(library, way, device);
-    if (way !== undefined && code === CODE.success) return { code, told: way.tell(library.scratch) };
-    // A struct newer than the driver, or a function that is exported and not there: the next older way, from now on.
-    if (way === undefined || (code !== CODE.versionMismatch && code !== CODE.functionNotFound))
-      return { code, told: { unread: refused(code, names) } };
-    current += 1;
-    return ask(device);
+    let code: number = CODE.functionNotFound;
+    for (const way of ways) {
+      code = call(library, way, device);
+      if (code === CODE.success) return { code, told: way.tell(library.scratch) };
+      // A struct newer than the driver, or a function that is not there: the next older way.
+      if (code !== CODE.versionMismatch && code !== CODE.functionNotFound) break;
+    }
+    return { code, told: { unread: refused(code, names) } };
   };
   return { symbol: ways[0].symbol, pace, ask };
 }
