@@ -136,7 +136,7 @@ async function measure({ name, gpus, instances }, rows, paused) {
     const floorUs = median(took.floor);
     rows.push({
       GPUs: name,
-      series: reports.reduce((sum, { read, aside }) => sum + (read?.readings.length ?? 0) + (aside?.readings.length ?? 0), 0),
+      series: reports.reduce((sum, { read }) => sum + (read?.readings.length ?? 0), 0),
       calls,
       'read between, µs CPU': cpu.text,
       'read between, µs wall': wall.text,

@@ -24,35 +24,45 @@ static double cpu_us(void) {
 }
 
 #define FUNCTIONS(X) \
-  X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetMarginTemperature) \
-  X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetRemappedRows) \
-  X(nvmlDeviceGetFieldValues) X(nvmlDeviceGetMigDeviceHandleByIndex) \
-  X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlEventSetWait_v2)
+  X(nvmlDeviceGetTemperatureV) X(nvmlDeviceGetMigMode) X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetUtilizationRates) \
+  X(nvmlDeviceGetMarginTemperature) X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetFieldValues) \
+  X(nvmlDeviceGetRemappedRows) X(nvmlDeviceGetRowRemapperHistogram) X(nvmlDeviceGetSramEccErrorStatus) X(nvmlDeviceGetRepairStatus) \
+  X(nvmlDeviceGetUnrepairableMemoryFlag_v1) X(nvmlDeviceGetMemoryErrorCounter) X(nvmlDeviceGetMigDeviceHandleByIndex) \
+  X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlDeviceGetGraphicsRunningProcesses_v3) X(nvmlDeviceGetMPSComputeRunningProcesses_v3) \
+  X(nvmlEventSetWait_v2)
 #define DECLARE(name) static call name;
 FUNCTIONS(DECLARE)
 
-static const uint32_t fields[][2] = {{82, 0}, {83, 0}, {186, 0}, {185, 0}, {186, 1}, {186, 2}, {95, 0}, {74, 0}, {76, 0},
-                                     {77, 0}, {78, 0}, {79, 0}, {230, 0}, {197, 0}, {198, 0}, {3, 0},
-                                     {4, 0}, {269, 0}, {270, 0}, {271, 0}};
+static const uint32_t fields[][2] = {{82, 0}, {186, 0}, {185, 0}, {186, 2}, {186, 1}, {83, 0}, {74, 0}, {76, 0}, {77, 0},
+                                     {78, 0}, {79, 0}, {95, 0}, {197, 0}, {198, 0}, {230, 0}, {269, 0}, {270, 0}, {271, 0}};
 #define FIELDS (sizeof fields / sizeof *fields)
 static struct { uint32_t id, scope; int64_t at, latency; uint32_t type; int code; uint64_t value; } field[FIELDS];
-static uint32_t scratch[1024], processes[2048];
+static uint32_t scratch[1024], processes[4096];
 
 #define DO(...) do { (void)(__VA_ARGS__); calls++; } while (0)
 
 static void gpu(void *d, int instances, void **migs) {
+  static const int memories[] = {7, 2};
+  static call *const lists[] = {&nvmlDeviceGetComputeRunningProcesses_v3, &nvmlDeviceGetGraphicsRunningProcesses_v3, &nvmlDeviceGetMPSComputeRunningProcesses_v3};
   scratch[0] = 0x0100000c; scratch[1] = 0; DO(nvmlDeviceGetTemperatureV(d, scratch));
+  DO(nvmlDeviceGetMigMode(d, scratch, scratch + 2));
   scratch[0] = 0x02000028; DO(nvmlDeviceGetMemoryInfo_v2(d, scratch));
-  if (instances == 0) {
-    DO(nvmlDeviceGetUtilizationRates(d, scratch));
-    DO(nvmlDeviceGetRemappedRows(d, scratch, scratch + 2, scratch + 4, scratch + 6));
-  }
+  DO(nvmlDeviceGetUtilizationRates(d, scratch));
   scratch[0] = 0x01000008; DO(nvmlDeviceGetMarginTemperature(d, scratch));
   DO(nvmlDeviceGetClockInfo(d, 1, scratch));
   DO(nvmlDeviceGetCurrentClocksEventReasons(d, scratch));
   DO(nvmlDeviceGetFieldValues(d, (int)FIELDS, field));
-  for (int i = 0; i < instances; i++) { scratch[0] = 0x02000028; DO(nvmlDeviceGetMemoryInfo_v2(migs[i], scratch)); }
-  processes[0] = 256; DO(nvmlDeviceGetComputeRunningProcesses_v3(d, processes, processes + 2));
+  DO(nvmlDeviceGetRemappedRows(d, scratch, scratch + 2, scratch + 4, scratch + 6));
+  DO(nvmlDeviceGetRowRemapperHistogram(d, scratch));
+  scratch[0] = 0x01000068; DO(nvmlDeviceGetSramEccErrorStatus(d, scratch));
+  scratch[0] = 0x0100000c; DO(nvmlDeviceGetRepairStatus(d, scratch));
+  DO(nvmlDeviceGetUnrepairableMemoryFlag_v1(d, scratch));
+  for (int i = 0; i < 4; i++) DO(nvmlDeviceGetMemoryErrorCounter(d, i & 1, 0, memories[i >> 1], scratch));
+  for (int i = 0; i < instances; i++) {
+    scratch[0] = 0x02000028; DO(nvmlDeviceGetMemoryInfo_v2(migs[i], scratch));
+    DO(nvmlDeviceGetMemoryErrorCounter(migs[i], 1, 0, 7, scratch));
+  }
+  for (int i = 0; i < 3; i++) { processes[0] = 512; DO((*lists[i])(d, processes, processes + 2)); }
 }
 
 int main(int count, char **words) {

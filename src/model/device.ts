@@ -26,6 +26,8 @@ export interface Device {
   readonly serial?: string;
   readonly driver?: string;
   readonly firmware?: string;
+  /** Devices of the same family that it reaches over direct links (NVLink, xGMI), through switches too: their `id`, and over how many links. */
+  readonly peers?: readonly { readonly device: string; readonly links: number }[];
   /** Facts only this family needs later, for resolving and for container access (minor number, character devices, …). */
   readonly attributes?: Readonly<Record<string, string>>;
 }

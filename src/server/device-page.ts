@@ -31,6 +31,7 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
     ['NUMA node', device.numaNode === undefined ? undefined : String(device.numaNode)],
     ['Driver', device.driver],
     ['Firmware', device.firmware],
+    ['Direct links', device.peers?.map((peer) => `${peer.links} to ${peer.device}`).join(', ')],
     ['Other names', device.aliases.join(', ')],
     ['Processes', processes.map(({ pid }) => pid).join(', ')],
   ];

@@ -1,8 +1,15 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/host/clock.ts';
+import { createHost } from '../../src/host/host.ts';
 import type { Preference } from '../../src/model/plugin-resource.ts';
+import type { DeviceState } from '../../src/model/snapshot.ts';
 import { nearness, placementsOf } from '../../src/plugin/allocation/placement.ts';
 import { type PreferenceRequest, preferenceOf, preferredIds } from '../../src/plugin/allocation/preferred.ts';
 import { takeInventory, tellByState } from '../../src/plugin/offers/inventory.ts';
+import { family } from '../../src/probes/nvidia/index.ts';
+import { buildMachine, readMachine } from '../support/machine.ts';
+import { probeOptions } from '../support/probe-options.ts';
 import { seededRandom } from '../support/seeded.ts';
 import { deviceState, TOY } from './support.ts';
 
@@ -22,10 +29,8 @@ const gpus = Array.from({ length: 8 }, (_, at) =>
   deviceState({
     id: `g${at}`,
     numaNode: at < 4 ? 0 : 1,
-    attributes: {
-      pci_path: `devices/${pathOf(at)}`,
-      linkPeers: `g${LINKED[at]}:4`,
-    },
+    attributes: { pci_path: `devices/${pathOf(at)}` },
+    peers: [{ device: `g${LINKED[at]}`, links: 4 }],
   }),
 );
 const plain = placementsOf(takeInventory(TOY, gpus, tellByState));
@@ -100,6 +105,35 @@ describe('preferred allocation on 8 GPUs with NVLink pairs and 2 NUMA nodes', ()
       );
     expect(prefer('g0 g1 g2', '', 2, bare([0, 1, 1]))).toBe('g1 g2');
     expect(prefer('g2 g1 g0', '', 2, bare([undefined, undefined, undefined]))).toBe('g0 g1');
+  });
+});
+
+/** What the agent reads on one of the machines that stand for real ones. */
+async function readGpus(machine: string): Promise<readonly DeviceState[]> {
+  const { root, options, remove } = buildMachine(readMachine(join('test/probes/nvidia', machine, 'machine.yaml')));
+  const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock);
+  const probe = family.createProbe(host, probeOptions(family, options));
+  try {
+    return (await probe.collect()).reports.map(({ device }) => deviceState(device));
+  } finally {
+    await probe.close?.();
+    remove();
+  }
+}
+
+describe('preferred allocation on machines with NVLink', () => {
+  it.each([
+    ['four-gpus-joined-in-pairs', '1 2 3 4', '', 2, '1 4'],
+    ['four-gpus-joined-in-pairs', '1 2 3', '', 2, '2 3'],
+    ['four-gpus-joined-in-pairs', '1 2 3 4', '1 2', 3, '1 2 3'],
+    // The one with two links down is the last that a set would have.
+    ['eight-hoppers-on-switches', '1 2 3 4 5 6 7 8', '', 7, '1 2 3 4 5 6 8'],
+    ['eight-hoppers-on-switches', '5 6 7 8', '', 3, '5 6 8'],
+  ])('%s: of %s, with %s, %i are %s', async (machine, available, must, size, expected) => {
+    const states = await readGpus(machine);
+    const ids = (text: string): string[] => names(text).map((at) => states[Number(at) - 1]?.device.id ?? '');
+    const all = placementsOf(takeInventory({ ...TOY, select: { family: 'nvidia' } }, states, tellByState));
+    expect(preferredIds({ available: ids(available), mustInclude: ids(must), size }, all, 'aligned').sort()).toEqual(ids(expected));
   });
 });
 

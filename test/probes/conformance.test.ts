@@ -99,6 +99,9 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
           ? { aside: byDevice(collection, ({ aside }) => aside?.findings) }
           : {}),
         processes: byDevice(collection, ({ read }) => read?.processes),
+        ...(collection.reports.some(({ device }) => device.peers !== undefined)
+          ? { peers: byDevice(collection, ({ device }) => device.peers) }
+          : {}),
       };
       const declared = new Set(family.metrics.map((metric) => metric.name));
       for (const part of collection.reports.flatMap(({ read, aside }) => [read ?? [], aside ?? []].flat())) {

@@ -34,7 +34,7 @@ function placeOf(device: Device): Omit<Placement, 'id'> {
     device: deviceKey(device),
     physical: keyOf(device.parent ?? device.id),
     pciPath: pciPathOf(attributeOf(device, ATTRIBUTES.pciPath) ?? ''),
-    links: new Map(parsePeers(attributeOf(device, ATTRIBUTES.linkPeers) ?? '').map(([id, links]) => [keyOf(id), links])),
+    links: new Map((device.peers ?? []).map((peer) => [keyOf(peer.device), peer.links])),
   };
   return device.numaNode === undefined ? place : { ...place, numaNode: device.numaNode };
 }
@@ -42,17 +42,6 @@ function placeOf(device: Device): Omit<Placement, 'id'> {
 /** The PCI parts of a path below `/sys`, or of one that begins at the root complex. */
 function pciPathOf(text: string): string[] {
   return text.split('/').filter((part) => isPciAddress(part) || /^pci[0-9a-f]{4,8}:[0-9a-f]{2}$/.test(part));
-}
-
-/** `GPU-1:4,GPU-2` names two peers, with four links and with one. */
-function parsePeers(text: string): [string, number][] {
-  return text
-    .split(',')
-    .filter((peer) => peer.trim() !== '')
-    .map((peer) => {
-      const match = /^(.*):(\d+)$/.exec(peer.trim());
-      return match === null ? [peer.trim(), 1] : [match[1] as string, Number(match[2])];
-    });
 }
 
 /** More than all links and distances of a set can add up to. */

@@ -16,8 +16,6 @@ export const ATTRIBUTES = {
   migProfile: 'profile',
   /** From the root complex down to the device, separated by `/`: `pci0000:00/0000:00:01.0/0000:01:00.0`. */
   pciPath: 'pciPath',
-  /** Ids of the devices it has direct links to, with the number of links: `GPU-1:4,GPU-2:4`. */
-  linkPeers: 'linkPeers',
 } as const;
 
 export function attributeOf(device: Device, name: string): string | undefined {

@@ -1,16 +1,4 @@
-/** `base`: the base unit of whatever is asked for, by a source that knows what it tells. */
-export type Quantity =
-  | 'bytes'
-  | 'bytes_per_second'
-  | 'watts'
-  | 'celsius'
-  | 'hertz'
-  | 'ratio'
-  | 'seconds'
-  | 'volts'
-  | 'lanes'
-  | 'count'
-  | 'base';
+export type Quantity = 'bytes' | 'bytes_per_second' | 'watts' | 'celsius' | 'hertz' | 'ratio' | 'seconds' | 'volts' | 'lanes' | 'count';
 
 /**
  * What one cell of `nvidia-smi` says. `absent` is normal (this board, this driver, these rights do not tell), `error` means that
@@ -105,7 +93,7 @@ export function asBoolean(cell: Cell): boolean | undefined {
 
 /** Undefined for a number of another quantity, and below zero where nothing can be: a wrong number is worse than none. */
 export function numberValue(cell: Cell, quantity: Quantity): number | bigint | undefined {
-  if (cell.kind !== 'number' || (cell.quantity !== quantity && cell.quantity !== 'base')) return undefined;
+  if (cell.kind !== 'number' || cell.quantity !== quantity) return undefined;
   if (cell.value < 0 && quantity !== 'celsius') return undefined;
   return cell.exact ?? cell.value;
 }

@@ -1,12 +1,9 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { type Cell, parseCell } from './cell.ts';
 
-/**
- * An element: texts and elements by name; `@id` is the attribute `id`. Elements that can repeat are always lists. Of a source other
- * than a document, whole paths may be names, and numbers stand for themselves, in base units.
- */
+/** An element: texts and elements by name; `@id` is the attribute `id`. Elements that can repeat are always lists. */
 export interface Element {
-  readonly [name: string]: string | number | Element | readonly (string | Element)[] | undefined;
+  readonly [name: string]: string | Element | readonly (string | Element)[] | undefined;
 }
 
 export type DocumentResult =
@@ -60,17 +57,15 @@ function without(text: string, name: string): string {
   }
 }
 
-export function isElement(value: Element[string]): value is Element {
+function isElement(value: Element[string]): value is Element {
   return typeof value === 'object' && !Array.isArray(value);
 }
 
 /** Child elements of a name that can repeat; a text in their place (`None`, `N/A`) gives none. */
 export function childrenOf(element: Element, path: string): readonly Element[] {
-  const flat = element[path];
-  if (Array.isArray(flat)) return flat.filter(isElement);
   const names = path.split('/');
   const last = names.pop() as string;
-  const parent = names.length === 0 ? element : walk(element, names);
+  const parent = names.length === 0 ? element : at(element, names);
   const found = isElement(parent) ? parent[last] : undefined;
   return Array.isArray(found) ? found.filter(isElement) : [];
 }
@@ -80,38 +75,25 @@ export function childrenOf(element: Element, path: string): readonly Element[] {
  * told, the sentence in its place stands for all that would be below it: `<remapped_rows>GPU is lost</remapped_rows>`.
  */
 export function textAt(element: Element, path: string): string | undefined {
-  const found = at(element, path);
-  return typeof found === 'string' ? found : undefined;
+  const found = at(element, path.split('/'));
+  return typeof found === 'string' ? found.trim() : undefined;
 }
 
-export function cellAt(element: Element, path: string): Cell {
-  const found = at(element, path);
-  if (typeof found === 'number') return { kind: 'number', value: found, quantity: 'base' };
-  return parseCell(typeof found === 'string' ? found : undefined);
-}
+export const cellAt = (element: Element, path: string): Cell => parseCell(textAt(element, path));
 
-/** The first path that is there and says something: drivers rename elements, so paths are listed newest first. */
-export function firstCell(element: Element, paths: readonly string[]): Cell {
-  let result: Cell = { kind: 'absent' };
-  for (const path of paths) {
-    const cell = cellAt(element, path);
-    if (cell.kind === 'number' || cell.kind === 'text') return cell;
-    if (cell.kind !== 'absent') result = cell;
-  }
-  return result;
-}
-
-function at(element: Element, path: string): Element[string] {
-  return Object.hasOwn(element, path) ? element[path] : walk(element, path.split('/'));
+/** A text when it says something; numbers stay texts (part numbers, serials). The first path that is there counts. */
+export function wordAt(element: Element, ...paths: readonly string[]): string | undefined {
+  const path = paths.find((each) => ['text', 'number'].includes(cellAt(element, each).kind));
+  return path === undefined ? undefined : textAt(element, path);
 }
 
 const SENTENCES: ReadonlySet<Cell['kind']> = new Set(['absent', 'lost', 'error']);
 
-function walk(element: Element, names: readonly string[]): Element[string] {
-  let at: Element[string] = element;
+function at(element: Element, names: readonly string[]): Element[string] {
+  let found: Element[string] = element;
   for (const name of names) {
-    if (!isElement(at)) return typeof at === 'string' && SENTENCES.has(parseCell(at).kind) ? at : undefined;
-    at = Object.hasOwn(at, name) ? at[name] : undefined;
+    if (!isElement(found)) return typeof found === 'string' && SENTENCES.has(parseCell(found).kind) ? found : undefined;
+    found = Object.hasOwn(found, name) ? found[name] : undefined;
   }
-  return at;
+  return found;
 }

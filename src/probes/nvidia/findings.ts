@@ -1,37 +1,52 @@
 import type { Finding, Remedy, Severity } from '../../model/health.ts';
-import { asBoolean, type Cell } from './cell.ts';
-import { cellAt, type Element, firstCell, textAt } from './document.ts';
 import { memoryFindings } from './memory-findings.ts';
-import { recoveryAction } from './readings.ts';
-import { FABRIC_HEALTH, FABRIC_STATES, RECOVERY_ACTIONS, stateOf } from './states.ts';
+import type { FabricSample, GpuSample, Unread } from './sample.ts';
+import type { FabricState, RecoveryAction } from './states.ts';
+import { VALUES, type Values } from './values.ts';
 
-/** What one `<gpu>` element says of the GPU's health. */
-export function gpuFindings(gpu: Element): readonly Finding[] {
+/** What one sample says of the GPU's health. */
+export function gpuFindings(gpu: GpuSample): readonly Finding[] {
+  const { values = {}, fabric: registration = {} } = gpu;
   return [
     ...lost(gpu),
     ...recovery(gpu),
     ...memoryFindings(gpu),
-    ...throttling(gpu),
-    ...temperatureFindings(gpu),
-    ...fabric(gpu),
-    ...linkWidth(gpu),
+    ...throttle(values.isThrottledByHeat, 'hw_thermal_slowdown', 'ThermalSlowdown', 'HardwareThermalSlowdown'),
+    ...throttle(values.isThrottledByPowerBrake, 'hw_power_brake_slowdown', 'PowerBrake', 'HardwarePowerBrake'),
+    ...temperature(values),
+    ...fabric(registration),
+    ...linkWidth(values),
   ];
 }
 
-/** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
-const LIVE = ['temperature/gpu_temp', 'utilization/gpu_util', 'fb_memory_usage/used', 'remapped_rows', 'clocks/sm_clock', 'fan_speed'];
+/** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
+const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone', 'AerFatal']);
+export const concerningInstances = (findings: readonly Finding[]): readonly Finding[] =>
+  findings.filter(({ type }) => CONCERNS_INSTANCES.has(type));
 
-function lost(gpu: Element): readonly Finding[] {
-  const find = (kind: Cell['kind']): string | undefined => LIVE.find((live) => cellAt(gpu, live).kind === kind);
-  const said = (path: string): string => `${path}: ${textAt(gpu, path)?.trim()}`;
-  const path = find('lost');
-  if (path !== undefined) return [{ type: 'GpuLost', status: true, reason: 'GpuIsLost', message: said(path) }];
-  if (find('number') !== undefined) return [{ type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }];
-  const failed = find('error');
-  return failed === undefined ? [] : [{ type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: said(failed) }];
+/** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
+const LIVE = ['temperatureCelsius', 'memoryTemperatureCelsius', 'busyRatio', 'memoryUsedBytes', 'smHertz', 'fanRatio'] as const;
+const answers = ({ values = {} }: GpuSample): boolean => LIVE.some((key) => values[key] !== undefined);
+/** What stands in the place of a live value. */
+function saidIn({ unread = [] }: GpuSample, isWanted: (unread: Unread) => boolean): string | undefined {
+  const inPlace = [...LIVE, 'uncorrectableRows' as const].flatMap((key) =>
+    unread.filter(({ name }) => VALUES[key].paths.some((path) => path === name)),
+  );
+  const found = inPlace.find(isWanted);
+  return found && `${found.name}: ${found.said}`;
 }
 
-const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly severity: Severity; readonly remedy: Remedy }>> = {
+function lost(gpu: GpuSample): readonly Finding[] {
+  const message = saidIn(gpu, ({ kind }) => kind === 'lost');
+  if (message !== undefined) return [{ type: 'GpuLost', status: true, reason: 'GpuIsLost', message }];
+  if (answers(gpu)) return [{ type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }];
+  const failed = saidIn(gpu, ({ kind }) => kind === 'error');
+  return failed === undefined ? [] : [{ type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: failed }];
+}
+
+const ACTIONS: Readonly<
+  Record<Exclude<RecoveryAction, 'none'>, { readonly reason: string; readonly severity: Severity; readonly remedy: Remedy }>
+> = {
   gpu_reset: { reason: 'GpuReset', severity: 'fatal', remedy: 'reset' },
   node_reboot: { reason: 'NodeReboot', severity: 'fatal', remedy: 'reboot' },
   drain_p2p: { reason: 'DrainP2p', severity: 'degraded', remedy: 'restart-workload' },
@@ -41,97 +56,61 @@ const ACTIONS: Readonly<Record<string, { readonly reason: string; readonly sever
   system_reboot: { reason: 'SystemReboot', severity: 'fatal', remedy: 'reboot' },
 };
 
-/** Instance of a `RecoveryAction` that no word of the driver's own asks for. */
-const IN_PLACE_OF_VALUES = 'values';
-
-function recovery(gpu: Element): readonly Finding[] {
-  const cell = recoveryAction(gpu);
-  if (cell.kind === 'absent') return needsReset(gpu);
-  const action = stateOf(RECOVERY_ACTIONS, cell);
-  if (action === undefined || cell.kind !== 'text') return [];
-  const asked = ACTIONS[action];
-  const message = `the driver asks for: ${cell.value}`;
-  return [
-    asked === undefined
-      ? { type: 'RecoveryAction', status: false, reason: 'None', message: 'the driver asks for nothing' }
-      : { type: 'RecoveryAction', status: true, message, ...asked },
-  ];
+function recovery(gpu: GpuSample): readonly Finding[] {
+  if (gpu.recovery === undefined) return needsReset(gpu);
+  const { word, action } = gpu.recovery;
+  if (action === undefined) return [];
+  return action === 'none'
+    ? [{ type: 'RecoveryAction', status: false, reason: 'None', message: 'the driver asks for nothing' }]
+    : [{ type: 'RecoveryAction', status: true, message: `the driver asks for: ${word}`, ...ACTIONS[action] }];
 }
 
 /** Drivers without a word of their own say it in place of values. Values that are told take back only what was said in their place. */
-function needsReset(gpu: Element): readonly Finding[] {
-  const base = { type: 'RecoveryAction', instance: IN_PLACE_OF_VALUES };
-  const path = LIVE.find((live) => /^\[?gpu requires reset\]?$/i.test(textAt(gpu, live)?.trim() ?? ''));
-  if (path !== undefined) return [{ ...base, status: true, reason: 'GpuReset', message: `${path}: ${textAt(gpu, path)?.trim()}` }];
-  if (!LIVE.some((live) => cellAt(gpu, live).kind === 'number')) return [];
+function needsReset(gpu: GpuSample): readonly Finding[] {
+  if (gpu.unread?.some(({ name }) => name === 'gpu_recovery_action') === true) return [];
+  const base = { type: 'RecoveryAction', instance: 'values' };
+  const message = saidIn(gpu, ({ said }) => /^\[?gpu requires reset\]?$/i.test(said));
+  if (message !== undefined) return [{ ...base, status: true, reason: 'GpuReset', message }];
+  if (!answers(gpu)) return [];
   return [{ ...base, status: false, reason: 'None', message: 'values are told, and no reset is asked for' }];
 }
 
-function throttling(gpu: Element): readonly Finding[] {
-  return [
-    ...throttle(gpu, 'hw_thermal_slowdown', 'ThermalSlowdown', 'HardwareThermalSlowdown'),
-    ...throttle(gpu, 'hw_power_brake_slowdown', 'PowerBrake', 'HardwarePowerBrake'),
-  ];
-}
-
-function throttle(gpu: Element, suffix: string, type: string, reason: string): readonly Finding[] {
-  const cell = firstCell(gpu, [
-    `clocks_event_reasons/clocks_event_reason_${suffix}`,
-    `clocks_throttle_reasons/clocks_throttle_reason_${suffix}`,
-  ]);
-  const status = asBoolean(cell);
+function throttle(status: boolean | undefined, name: string, type: string, reason: string): readonly Finding[] {
   return status === undefined
     ? []
-    : [{ type, status, reason: status ? reason : 'NotThrottled', message: `${suffix}: ${status ? 'active' : 'not active'}` }];
-}
-
-export const TEMPERATURE = 'temperature/gpu_temp';
-export const SLOWDOWN = 'temperature/gpu_temp_slow_threshold';
-export const MARGIN = 'temperature/gpu_temp_tlimit';
-export const SLOWDOWN_MARGIN = 'temperature/gpu_temp_slow_tlimit_threshold';
-export const OVER_TEMPERATURE = 'OverTemperature';
-
-/** Of degrees and their limit, or of degrees left and theirs; undefined where neither is told. */
-export function isOver(degrees?: number, slow?: number, margin?: number, slowMargin?: number): boolean | undefined {
-  if (degrees !== undefined && slow !== undefined) return degrees >= slow;
-  return margin === undefined || slowMargin === undefined ? undefined : margin <= slowMargin;
+    : [{ type, status, reason: status ? reason : 'NotThrottled', message: `${name}: ${status ? 'active' : 'not active'}` }];
 }
 
 /** Degrees on boards up to Ampere; later ones tell how many degrees are left. */
-export function temperatureFindings(gpu: Element): readonly Finding[] {
-  const degrees = degreesAt(gpu, TEMPERATURE);
-  const slow = degreesAt(gpu, SLOWDOWN);
-  const margin = degreesAt(gpu, MARGIN);
-  const slowMargin = degreesAt(gpu, SLOWDOWN_MARGIN);
-  const status = isOver(degrees, slow, margin, slowMargin);
-  if (status === undefined) return [];
-  return degrees !== undefined && slow !== undefined
-    ? [overTemperature(status, `${degrees} °C, slows down at ${slow} °C`, `slows down at ${slow} °C`)]
-    : [overTemperature(status, `${margin} °C left, slows down at ${slowMargin} °C`, `slows down at ${slowMargin} °C left`)];
+function temperature(values: Values): readonly Finding[] {
+  const { temperatureCelsius: degrees, slowdownCelsius: slow, marginCelsius: margin, slowdownMarginCelsius: slowMargin } = values;
+  if (degrees !== undefined && slow !== undefined)
+    return [overTemperature(degrees >= slow, `${degrees} °C, slows down at ${slow} °C`, `slows down at ${slow} °C`)];
+  if (margin === undefined || slowMargin === undefined) return [];
+  const below = `slows down at ${slowMargin} °C left`;
+  return [overTemperature(margin <= slowMargin, `${margin} °C left, slows down at ${slowMargin} °C`, below)];
 }
 
 /** Below the limit the words stay the same, so that nothing is judged anew at each degree. */
 function overTemperature(status: boolean, at: string, below: string): Finding {
-  return { type: OVER_TEMPERATURE, status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
+  return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
 }
 
-function fabric(gpu: Element): readonly Finding[] {
-  const state = stateOf(FABRIC_STATES, cellAt(gpu, 'fabric/state'));
-  const health = stateOf(FABRIC_HEALTH, cellAt(gpu, 'fabric/health/summary'));
+function fabric({ state, status, health }: FabricSample): readonly Finding[] {
   const findings: Finding[] = [];
-  if (state !== undefined && state !== 'not_supported') findings.push(fabricState(gpu, state));
+  if (state !== undefined && state !== 'not_supported') findings.push(fabricState(state, status ?? ''));
   if (health !== undefined) {
-    const reason = { healthy: 'Healthy', unhealthy: 'Unhealthy', limited_capacity: 'LimitedCapacity' }[health] ?? 'Unhealthy';
+    const reason = { healthy: 'Healthy', unhealthy: 'Unhealthy', limited_capacity: 'LimitedCapacity' }[health];
     const severity: Severity = health === 'limited_capacity' ? 'degraded' : 'fatal';
     findings.push({ type: 'FabricUnhealthy', status: health !== 'healthy', reason, message: `fabric health: ${health}`, severity });
   }
   return findings;
 }
 
-function fabricState(gpu: Element, state: string): Finding {
-  const status = textAt(gpu, 'fabric/status')?.trim() ?? '';
+function fabricState(state: Exclude<FabricState, 'not_supported'>, status: string): Finding {
   const hasFailed = state === 'completed' && !/^(?:success|n\/a|)$/i.test(status);
-  const reason = hasFailed ? 'RegistrationFailed' : { not_started: 'NotStarted', in_progress: 'InProgress' }[state];
+  const unready = { not_started: 'NotStarted', in_progress: 'InProgress', completed: undefined }[state];
+  const reason = hasFailed ? 'RegistrationFailed' : unready;
   return {
     type: 'FabricNotReady',
     status: reason !== undefined,
@@ -141,15 +120,8 @@ function fabricState(gpu: Element, state: string): Finding {
 }
 
 /** Boards in the cloud run at a part of their maximum and are sound, so a link is compared with its own past. */
-function linkWidth(gpu: Element): readonly Finding[] {
-  const cell = cellAt(gpu, 'pci/pci_gpu_link_info/link_widths/current_link_width');
-  if (cell.kind !== 'number' || cell.value <= 0) return [];
-  return [
-    { type: 'PcieLinkDegraded', reason: 'NarrowerThanBefore', message: `PCIe link x${cell.value}`, level: cell.value, tellsHighest: true },
-  ];
+function linkWidth({ pcieLanes }: Values): readonly Finding[] {
+  const lanes = Number(pcieLanes ?? 0);
+  if (lanes === 0) return [];
+  return [{ type: 'PcieLinkDegraded', reason: 'NarrowerThanBefore', message: `PCIe link x${lanes}`, level: lanes, tellsHighest: true }];
 }
-
-const degreesAt = (gpu: Element, path: string): number | undefined => {
-  const cell = cellAt(gpu, path);
-  return cell.kind === 'number' && (cell.quantity === 'celsius' || cell.quantity === 'base') ? cell.value : undefined;
-};

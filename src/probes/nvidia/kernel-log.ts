@@ -7,7 +7,8 @@ import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import type { ToldXid } from './nvml/source.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
-import { EMPTY_MEMORY, endFaults, isQuiet, NUMBER_ALONE, rememberRecord, type XidMemory } from './xid-memory.ts';
+import { parseNvidiaLines } from './xid-line.ts';
+import { EMPTY_MEMORY, endFaults, NUMBER_ALONE, rememberRecord, type XidMemory } from './xid-memory.ts';
 
 /** The driver's word is as old as the read that brought it; log lines of these last seconds may be younger. */
 const WORD_AGE_MS = 10_000;
@@ -28,8 +29,8 @@ export class KernelLogProbe implements Probe {
   #wake: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[];
-  /** Of these nothing is left to end. */
-  #quiet: Quiet | undefined;
+  /** The log told of GPUs since the probe was last read or woken. */
+  #isStirred = false;
   /** Xids that stand for lines of the log. */
   #heard = 0;
 
@@ -52,7 +53,8 @@ export class KernelLogProbe implements Probe {
     // A machine without GPUs has no use for the log, and needs no right to read it.
     if (this.#devices.length === 0) return collection;
     this.#readLog();
-    this.#endFaults(collection, askedAtMs - WORD_AGE_MS);
+    for (const pciAddress of askingNothing(collection))
+      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', askedAtMs - WORD_AGE_MS);
     const problem = this.#reader?.status().problem;
     this.#hear(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     const xids = xidReports(this.#memory, this.#devices, this.#logMs(), problem === undefined);
@@ -91,13 +93,6 @@ export class KernelLogProbe implements Probe {
     this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !isKnown(id))];
   }
 
-  #endFaults(collection: Collection, atMs: number): void {
-    if (this.#quiet?.memory === this.#memory && this.#quiet.devices === this.#devices) return;
-    for (const pciAddress of askingNothing(collection)) this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', atMs);
-    const gpus = this.#devices.flatMap(({ kind, pciAddress }) => (kind === 'gpu' && pciAddress !== undefined ? [pciAddress] : []));
-    this.#quiet = isQuiet(this.#memory, gpus) ? { memory: this.#memory, devices: this.#devices } : undefined;
-  }
-
   /** What the driver's library told has its line in the log, with process and detail; where the log is closed, the number has to do. */
   #hear(xids: readonly ToldXid[], isLogClosed: boolean): void {
     if (!isLogClosed) return;
@@ -115,28 +110,24 @@ export class KernelLogProbe implements Probe {
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onRecord: (message) => {
           this.#memory = rememberRecord(this.#memory, message);
+          this.#isStirred ||= parseNvidiaLines(message.text).some(({ kind }) => kind !== 'other');
         },
       });
-      this.#reader.poll();
-      let told = this.#memory;
       this.#stopFollowing = this.#reader.follow(() => {
-        if (this.#memory !== told) this.#wake?.();
-        told = this.#memory;
+        if (this.#isStirred) this.#wake?.();
+        this.#isStirred = false;
       });
-    } else this.#reader.poll();
+    }
+    this.#reader.poll();
+    this.#isStirred = false;
   }
 }
 
 /** The log is another source than the device: it tells its own conditions, and makes no reading younger. */
 function withXids(report: DeviceReport, own: XidReport | undefined): DeviceReport {
   if (own === undefined) return report;
-  const { readings, findings } = report.aside ?? { readings: Readings.NONE, findings: [] };
+  const { readings, findings } = report.aside ?? { readings: Readings.of([]), findings: [] };
   return { ...report, aside: { readings: Readings.of([...readings, ...own.readings]), findings: [...findings, ...own.findings] } };
-}
-
-interface Quiet {
-  readonly memory: XidMemory;
-  readonly devices: readonly Device[];
 }
 
 /** The line that the driver would have logged. */

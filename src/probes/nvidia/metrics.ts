@@ -18,7 +18,7 @@ const byLibrary = (name: string, type: MetricSpec['type'], help: string, labels:
 /** Told of a container's devices as well. */
 const forContainers = (spec: MetricSpec): MetricSpec => ({ ...spec, container: true });
 
-/** Sources are paths below `<gpu>` of `nvidia-smi -q -x`; the library tells the same by the functions in `nvml/getters-*.ts`, but for a few. */
+/** Sources are paths below `<gpu>` of `nvidia-smi -q -x`; the library tells the same by the functions in `nvml/*-questions.ts`, but for a few. */
 export const metrics: readonly MetricSpec[] = [
   measured(
     shared.utilization,

@@ -10,12 +10,12 @@ export const options = {
   'nvml-library': stringOption('', 'The library libnvidia-ml.so.1 by path. Empty: where the linker and the drivers have it.'),
   'nvml-slow-every': durationOption(
     seconds(30),
-    'How often the library is asked for what can wait: instances, links, activity, video engines, the fabric. At each read: memory, temperature, power, utilization, errors, throttling, programs that compute.',
+    'How often the library is asked for what can wait: instances, links, activity, video engines, the fabric. At each read: memory, temperature, power, utilization, errors, repairs, throttling, programs.',
     0,
   ),
   'nvml-facts-every': durationOption(
     minutes(5),
-    'How often the library is asked for limits and modes, and errors in the life of the board; also for errors by memory and for repairs, which it is asked for at once too when there are more errors, remapped rows or events.',
+    'How often the library is asked for limits and modes, how NVLinks are wired, and errors in the life of the board.',
     0,
   ),
   'nvml-activity': stringOption(

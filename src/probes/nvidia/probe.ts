@@ -1,55 +1,25 @@
 import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
-import { nativeFiles } from '../../host/native-files.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
-import { deviceFromProc, devicesOf, type NodeFacts } from './devices.ts';
-import { childrenOf, type Element } from './document.ts';
-import { withFaults } from './faults.ts';
+import { deviceFromProc, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
-import { areInstancesUnread, instanceKeys } from './listing.ts';
-import { concerningInstances } from './made.ts';
-import type { Shown } from './nvml/memo.ts';
-
 import { NvmlSource, type ToldXid } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
-import { wordAt } from './readings.ts';
-import { Reporter, type RoundFacts, type WholeGpu } from './reporter.ts';
+import { lostWith, PcieErrors, reportsOf } from './reports.ts';
+import type { GpuSample, NodeSample } from './sample.ts';
 import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
-import { type SmiRead, SmiSource } from './smi-source.ts';
-import { Surroundings } from './surroundings.ts';
+import { SmiSource } from './smi-source.ts';
 
-/** What one read came to, whoever told it. */
-interface Read extends SmiRead {
-  readonly source: string;
-  /** False after a round that asked for what changes quickly alone. */
-  readonly isWhole: boolean;
-  /** False where a GPU from before may be there and is not named. */
-  readonly isComplete: boolean;
-}
-
-interface LogParts {
-  readonly log: Element;
-  readonly gpus: readonly WholeGpu[];
-  readonly driver: string | undefined;
-  readonly cudaVersion: string | undefined;
-  /** How many GPUs the driver has, by its own word; 0 where it does not say. */
-  readonly attached: number;
-}
-
-/** One read of NVML or `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown, links that became narrower. */
+/** One read of NVML or `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown. */
 export class NvidiaProbe implements Probe {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
   readonly #nvml: NvmlSource;
   readonly #smi: SmiSource;
-  readonly #reporter: Reporter;
-  #surroundings: Surroundings | undefined;
-  /** As last looked at. */
-  #around = '';
-  #parts: LogParts | undefined;
+  readonly #pcie: PcieErrors;
   #known: readonly DeviceReport[];
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -57,7 +27,7 @@ export class NvidiaProbe implements Probe {
     this.#options = options;
     this.#nvml = new NvmlSource(host, options);
     this.#smi = new SmiSource(host, options);
-    this.#reporter = new Reporter(host);
+    this.#pcie = new PcieErrors(host.sys);
     this.#known = host.known.map((device) => ({ device }));
   }
 
@@ -69,8 +39,7 @@ export class NvidiaProbe implements Probe {
     }
     const nvml = await this.#nvml.read();
     if (nvml === undefined || nvml.problem !== undefined) return await this.#collectWithout(nvml?.problem);
-    const { log, names, faults, problems, isWhole, isComplete } = nvml;
-    return this.#assembled({ log, names, faults, problems: [...problems], source: this.#nvml.name(), isWhole, isComplete });
+    return this.#assembled(nvml);
   }
 
   watch(wake: () => void): () => void {
@@ -84,45 +53,40 @@ export class NvidiaProbe implements Probe {
 
   close(): void {
     this.#nvml.close();
-    this.#reporter.close();
   }
 
   /** Without the library's word there is still the command's. `problem`: why there is none, if it was asked. */
   async #collectWithout(problem: SmiFailure['problem'] | undefined): Promise<Collection> {
     if (problem !== undefined && this.#options.source === 'nvml') return this.#failed({ problem, surplus: '' });
-    const read = await this.#smi.read();
+    const told = await this.#smi.read();
     // A library that is there knows more of what is wrong than that there is no command.
-    if (read.problem?.code === 'smi-not-found' && problem !== undefined && problem.code !== 'library-not-found')
+    if (told.problem?.code === 'smi-not-found' && problem !== undefined && problem.code !== 'library-not-found')
       return this.#failed({ problem, surplus: '' });
-    if (read.problem !== undefined) return this.#failed(read);
-    return this.#assembled({ ...read, source: this.#options['smi-path'], isWhole: true, isComplete: true });
+    return told.problem === undefined ? this.#assembled(told) : this.#failed(told);
   }
 
-  #assembled({ log, names, faults, problems, source, isWhole, isComplete }: Read): Collection {
-    const { gpus, driver, cudaVersion, attached } = this.#partsOf(log);
-    this.#surroundings ??= new Surroundings(this.#host, gpus[0]?.memo && nativeFiles());
-    if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
-    const unshown = attached - gpus.length - faults.filter(({ fault }) => fault !== 'inforom').length;
-    if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${attached} GPUs are announced, ${gpus.length} shown` });
-    let isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed');
-    const reports: DeviceReport[] = [];
-    const round: RoundFacts = { isWhole, nowMs: this.#host.clock.monotonic(), ...(cudaVersion === undefined ? {} : { cudaVersion }) };
-    for (const gpu of gpus) {
-      const { memo } = gpu;
-      const known = memo?.shown(this.#around);
-      const shown = known ?? this.#show(gpu, { ...(driver === undefined ? {} : { driver }), host: this.#host, instances: names });
-      if (known === undefined) memo?.keepShown(shown, this.#around);
-      isPartial ||= shown.isPartial;
-      this.#reporter.report(shown.located, gpu, round, reports, problems);
-    }
-    if (reports.length < this.#known.length) reports.push(...this.#instancesOfLost(reports));
-    this.#known = withFaults([...reports, ...this.#unshown(reports, faults)], faults, problems);
+  #assembled({ gpus, driver, cudaVersion, announced, faults, source, isComplete, ...told }: NodeSample): Collection {
+    const problems = [...told.problems];
+    const unshown = announced - gpus.length - faults.filter(({ fault }) => fault !== 'inforom').length;
+    if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${announced} GPUs are announced, ${gpus.length} shown` });
+    const nowMs = this.#host.clock.monotonic();
+    const hasInstances = gpus.some(({ instances = [] }) => instances.length > 0);
+    const facts = {
+      ...nodeFactsOf(this.#host, driver, hasInstances),
+      cudaVersion,
+      pcieOf: (address: string) => this.#pcie.of(address, nowMs),
+    };
+    const shown = gpus.map((gpu, index) => reportsOf(gpu, index, facts));
+    problems.push(...shown.flatMap((gpu) => gpu.problems));
+    const reports = shown.flatMap((gpu) => gpu.reports);
+    const all = [...reports, ...this.#instancesOfLost(reports)];
+    this.#known = withFaults([...all, ...this.#unshown(all, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
-    // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
+    const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyTold);
     const answers: Finding = { type: DRIVER_UNUSABLE, status: false, reason: 'Answers', message: 'the driver answers' };
-    const told = this.#known.map((report) => ({ ...report, aside: { readings: Readings.NONE, findings: [answers] } }));
-    return { reports: told, problems, source, listing: isPartial ? 'partial' : 'complete' };
+    const withDriver = this.#known.map((report) => ({ ...report, aside: { readings: Readings.of([]), findings: [answers] } }));
+    return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 
   /** Instances of a lost GPU are not told any more; those known from before are lost with it. */
@@ -130,28 +94,11 @@ export class NvidiaProbe implements Probe {
     const shown = new Set(reports.map(({ device }) => device.id));
     return reports
       .filter(isLost)
-      .flatMap(({ device: { id }, read }) =>
+      .flatMap((gpu) =>
         this.#known
-          .filter(({ device }) => device.parent === id && !shown.has(device.id))
-          .map(({ device }) => ({ device, read: { readings: Readings.NONE, findings: concerningInstances(read?.findings ?? []) } })),
+          .filter(({ device }) => device.parent === gpu.device.id && !shown.has(device.id))
+          .map(({ device }) => lostWith(gpu, device)),
       );
-  }
-
-  #show({ element, index }: WholeGpu, facts: NodeFacts): Shown {
-    return {
-      located: devicesOf(element, index, facts).map((located) => ({ ...located, memo: this.#nvml.memoOf(located.element) })),
-      isPartial: areInstancesUnread(element) || instanceKeys(element).some((key) => !facts.instances.has(key)),
-    };
-  }
-
-  /** Of a library that stays open, the same at each read. */
-  #partsOf(log: Element): LogParts {
-    if (this.#parts?.log === log) return this.#parts;
-    const gpus = childrenOf(log, 'gpu').map((element, index) => ({ element, index, memo: this.#nvml.memoOf(element) }));
-    const driver = textOf(log, ['kmd_version', 'driver_version']);
-    const attached = Number(textOf(log, ['attached_gpus']) ?? 0) || 0;
-    this.#parts = { log, gpus, driver, cudaVersion: textOf(log, ['cuda_umd_version', 'cuda_version']), attached };
-    return this.#parts;
   }
 
   /** GPUs that the lines around the document name as unreadable: known from earlier reads, they stay, as lost. */
@@ -190,7 +137,7 @@ export class NvidiaProbe implements Probe {
       return { reports: lost, problems: [problem], listing: 'partial' };
     }
     const finding: Finding = { type: DRIVER_UNUSABLE, status: true, reason, message: problem.message };
-    const aside = { readings: Readings.NONE, findings: [finding] };
+    const aside = { readings: Readings.of([]), findings: [finding] };
     return { reports: this.#known.map(({ device }) => ({ device, aside })), problems: [problem], listing: 'partial' };
   }
 }
@@ -200,6 +147,41 @@ const DRIVER_UNUSABLE = 'DriverUnusable';
 const isLost = ({ device, read }: DeviceReport): boolean =>
   device.kind === 'gpu' && read?.findings.some(({ type, status }) => type === 'GpuLost' && status === true) === true;
 
-function textOf(log: Element, paths: readonly string[]): string | undefined {
-  return paths.map((path) => wordAt(log, path)).find((text) => text !== undefined);
+/** The driver failed to tell the instances, or one is under its makeshift name: the one that it really is may be known from before, and is not missing. */
+const isPartlyTold = ({ instances = [], unread = [] }: GpuSample): boolean =>
+  instances.some(({ name }) => name === undefined) || unread.some(({ name }) => name === 'mig_devices');
+
+const LOST = { type: 'GpuLost', reason: 'GpuIsLost' } as const;
+const INFOROM = { type: 'InforomCorrupted', reason: 'InforomCorrupted' } as const;
+
+/**
+ * Reports with what the lines around the document say of their GPUs; of each GPU that could not be opened also a problem. A document
+ * without a line on the infoROM of a GPU says that it is sound, unless a line is missing that tells of which GPU it is.
+ */
+function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], problems: Problem[]): readonly DeviceReport[] {
+  for (const { pciAddress, fault, line, problem = 'gpu-unreadable' } of faults) {
+    if (fault === 'closed') problems.push({ code: 'no-permission', message: line });
+    if (fault !== 'lost') continue;
+    const gpu = reports.find(({ device }) => device.kind === 'gpu' && device.pciAddress === pciAddress);
+    problems.push({ code: problem, message: line, ...(gpu === undefined ? {} : { device: gpu.device.id }) });
+  }
+  const isInforomKnown = !problems.some(({ code }) => code === 'inforom-corrupted');
+  return reports.map((report) => {
+    const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
+    const found = own.map(({ fault, line }): Finding => ({ ...(fault === 'lost' ? LOST : INFOROM), status: true, message: line }));
+    const before = report.read ?? { readings: Readings.of([]), findings: [] };
+    const isLost = [...found, ...before.findings].some(({ type, status }) => type === LOST.type && status !== false);
+    const isAsked = isInforomKnown && report.device.kind === 'gpu' && report.read !== undefined && !isLost;
+    const isSound = isAsked && !found.some(isOf(INFOROM.type));
+    if (isSound)
+      found.push({ type: INFOROM.type, status: false, reason: 'Sound', message: 'the driver does not say that the infoROM is damaged' });
+    if (found.length === 0) return report;
+    const kept = before.findings.filter(({ type }) => !found.some(isOf(type)));
+    return { ...report, read: { ...before, findings: [...kept, ...found] } };
+  });
 }
+
+const isOf =
+  (wanted: string) =>
+  ({ type }: Finding): boolean =>
+    type === wanted;

@@ -1,11 +1,12 @@
 import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
-import { type GpuStory, simulatedDocument, simulatedListing, storyOf } from './simulated-document.ts';
+import { type GpuStory, simulatedDocument, simulatedListing, simulatedTopology, storyOf } from './simulated-document.ts';
 
 /** A program that prints what lies beside it. */
 const PROGRAM = `#!/bin/sh
 here=$(dirname "$0")
 case "$1" in
   -L) exec cat "$here/nvidia-smi.list" ;;
+  topo) exec cat "$here/nvidia-smi.topology" ;;
   *) exec cat "$here/nvidia-smi.xml" ;;
 esac
 `;
@@ -23,6 +24,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
     files['bin/nvidia-smi'] = PROGRAM;
     files['bin/nvidia-smi.xml'] = simulatedDocument(gpus);
     files['bin/nvidia-smi.list'] = simulatedListing(gpus);
+    files['bin/nvidia-smi.topology'] = simulatedTopology(gpus);
   }
   return { files, links, resources: gpus.length === 0 ? [] : resourcesOf(gpus), options: { 'smi-path': '{root}/bin/nvidia-smi' } };
 }

@@ -52,6 +52,18 @@ export function simulatedListing(gpus: readonly GpuStory[]): string {
     .join('');
 }
 
+/** GPUs on NVSwitches; one that is split has no links. */
+export function simulatedTopology(gpus: readonly GpuStory[]): string {
+  const isLinked = ({ instances }: GpuStory): boolean => instances.length === 0;
+  const cell = (row: GpuStory, column: GpuStory): string => {
+    if (row.index === column.index) return ' X ';
+    if (isLinked(row) && isLinked(column)) return 'NV18';
+    return row.numaNode === column.numaNode ? 'NODE' : 'SYS';
+  };
+  const rows = gpus.map((row) => [`GPU${row.index}`, ...gpus.map((column) => cell(row, column))]);
+  return [['', ...gpus.map(({ index }) => `GPU${index}`)], ...rows].map((cells) => `${cells.join('\t')}\n`).join('');
+}
+
 /** In the form of drivers of the 580 branch. */
 export function simulatedDocument(gpus: readonly GpuStory[]): string {
   return `<?xml version="1.0" ?>

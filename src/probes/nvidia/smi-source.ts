@@ -1,22 +1,17 @@
 import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
 import type { Problem } from '../../model/collection.ts';
-import { childrenOf, type Element } from './document.ts';
-import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';
+import { minutes } from '../../model/duration.ts';
+import { childrenOf, wordAt } from './document.ts';
+import { gpuSampleOf } from './document-sample.ts';
 import type { NvidiaOptions } from './options.ts';
-import { readSmi, type SmiDocument, type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
+import type { GpuSample, LinkPeer, MigName, MigSample, NodeSample } from './sample.ts';
+import { readSmi, type SmiFailure, surplusFaults } from './smi.ts';
 
-/** Left for `nvidia-smi -L`, however long `-q -x` took. */
-const LEAST_FOR_NAMES_MS = 500;
-
-/** The document with what is not in it: names of MIG instances, and GPUs named in the lines around it. */
-export interface SmiRead {
-  readonly log: Element;
-  readonly names: MigNames;
-  readonly faults: readonly SurplusFault[];
-  readonly problems: Problem[];
-  readonly problem?: undefined;
-}
+/** Left for the commands after `nvidia-smi -q -x`, however long that one took. */
+const LEAST_FOR_MORE_MS = 500;
+/** How NVLinks are wired does not change while the driver is loaded, but a link may come up late. */
+const TOPOLOGY_EVERY_MS = minutes(5);
 
 /** `nvidia-smi`, one at a time. */
 export class SmiSource {
@@ -25,20 +20,43 @@ export class SmiSource {
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
   #migNames: ReadonlyMap<string, MigName> = new Map();
+  /** By UUID, as last told. */
+  #peers: ReadonlyMap<string, readonly LinkPeer[]> = new Map();
+  /** When the topology was last asked for, and of which GPUs. */
+  #asked = { atMs: -Infinity, uuids: '' };
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
     this.#options = options;
   }
 
-  async read(): Promise<SmiRead | SmiFailure> {
+  async read(): Promise<NodeSample | SmiFailure> {
     if (this.#unreaped !== undefined) {
       return { surplus: '', problem: { code: 'smi-unreaped', message: 'nvidia-smi -q -x: an earlier one sleeps in the kernel' } };
     }
-    const startedMs = this.#host.clock.monotonic();
+    const endMs = this.#host.clock.monotonic() + this.#options.timeout;
     const smi = readSmi(await this.#run(['-q', '-x'], this.#options.timeout));
     if (smi.problem !== undefined) return smi;
-    return await this.#completed(smi, this.#options.timeout - (this.#host.clock.monotonic() - startedMs));
+    const { log, surplus, exitCode } = smi;
+    const problems: Problem[] = [];
+    const gpus = await this.#linked(await this.#named(childrenOf(log, 'gpu').map(gpuSampleOf), endMs, problems), endMs);
+    const faults = surplusFaults(surplus);
+    if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
+      problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
+    return {
+      source: this.#options['smi-path'],
+      driver: wordAt(log, 'kmd_version', 'driver_version'),
+      cudaVersion: wordAt(log, 'cuda_umd_version', 'cuda_version'),
+      announced: Number(wordAt(log, 'attached_gpus') ?? 0) || 0,
+      gpus,
+      faults,
+      problems,
+      isComplete: true,
+    };
+  }
+
+  #runUntil(endMs: number, ...args: readonly string[]): Promise<CommandResult> {
+    return this.#run(args, Math.max(LEAST_FOR_MORE_MS, endMs - this.#host.clock.monotonic()));
   }
 
   async #run(args: readonly string[], deadlineMs: number): Promise<CommandResult> {
@@ -55,37 +73,91 @@ export class SmiSource {
     return result;
   }
 
-  async #completed({ log, surplus, exitCode }: SmiDocument, remainingMs: number): Promise<SmiRead> {
-    const problems: Problem[] = [];
-    const names = await this.#instances(childrenOf(log, 'gpu'), remainingMs, problems);
-    const faults = surplusFaults(surplus);
-    if (exitCode === 14 && !faults.some(({ fault }) => fault === 'inforom'))
-      problems.push({ code: 'inforom-corrupted', message: 'nvidia-smi -q -x: exit status 14' });
-    return { log, names, faults, problems };
-  }
-
   /**
-   * Names of the MIG instances. An instance whose name was once told keeps it while the listing fails: a device that changes its
+   * With the names of MIG instances. An instance whose name was once told keeps it while the listing fails: a device that changes its
    * name would be one that went missing and another that appeared.
    */
-  async #instances(gpus: readonly Element[], remainingMs: number, problems: Problem[]): Promise<MigNames> {
-    const wanted = gpus.flatMap((gpu) => instanceKeys(gpu));
-    if (wanted.length === 0) {
+  async #named(gpus: readonly GpuSample[], endMs: number, problems: Problem[]): Promise<readonly GpuSample[]> {
+    if (!gpus.some(({ instances = [] }) => instances.length > 0)) {
       this.#migNames = new Map();
-      return this.#migNames;
+      return gpus;
     }
-    const listing = await this.#run(['-L'], Math.max(LEAST_FOR_NAMES_MS, remainingMs));
-    const named = migNames(gpus, parseListing(listing.stdout));
-    const missing = wanted.filter((key) => !named.has(key));
-    if (missing.length > 0) {
-      const why = listing.failure ?? `exit status ${listing.exitCode ?? listing.signal}`;
-      problems.push({ code: 'mig-names-unknown', message: `nvidia-smi -L: ${why}, no name for ${missing.length} MIG instances` });
-      for (const key of missing) {
-        const earlier = this.#migNames.get(key);
-        if (earlier !== undefined) named.set(key, earlier);
-      }
+    const result = await this.#runUntil(endMs, '-L');
+    const listing = parseListing(result.stdout);
+    const names = new Map<string, MigName>();
+    let missing = 0;
+    const named = gpus.map((gpu) => ({
+      ...gpu,
+      instances: (gpu.instances ?? []).map((instance) => {
+        const uuid = gpu.identity?.uuid ?? '';
+        const key = keyOf(uuid, instance);
+        const told = listing.get(uuid)?.get(instance.index ?? '');
+        if (told === undefined) missing += 1;
+        const name = told ?? this.#migNames.get(key);
+        if (name !== undefined) names.set(key, name);
+        return { ...instance, name };
+      }),
+    }));
+    this.#migNames = names;
+    if (missing > 0) {
+      const why = result.failure ?? `exit status ${result.exitCode ?? result.signal}`;
+      problems.push({ code: 'mig-names-unknown', message: `nvidia-smi -L: ${why}, no name for ${missing} MIG instances` });
     }
-    this.#migNames = named;
     return named;
   }
+
+  /** With the GPUs that each reaches over NVLink. A matrix of other GPUs than those of the document says nothing. */
+  async #linked(gpus: readonly GpuSample[], endMs: number): Promise<readonly GpuSample[]> {
+    const uuids = gpus.map(({ identity }) => identity?.uuid ?? '');
+    const nowMs = this.#host.clock.monotonic();
+    if (uuids.length > 1 && (nowMs - this.#asked.atMs >= TOPOLOGY_EVERY_MS || uuids.join() !== this.#asked.uuids)) {
+      this.#asked = { atMs: nowMs, uuids: uuids.join() };
+      const matrix = parseTopology((await this.#runUntil(endMs, 'topo', '-m')).stdout);
+      if (matrix?.length === uuids.length)
+        this.#peers = new Map(uuids.map((uuid, at) => [uuid, peersOf(matrix[at] as readonly number[], uuids)]));
+    }
+    return gpus.map((gpu, at) => ({ ...gpu, peers: this.#peers.get(uuids[at] as string) ?? [] }));
+  }
 }
+
+const keyOf = (uuid: string, { gpuInstance, computeInstance }: MigSample): string => `${uuid}/${gpuInstance}/${computeInstance}`;
+
+const peersOf = (row: readonly number[], uuids: readonly string[]): readonly LinkPeer[] =>
+  uuids.flatMap((uuid, at) => ((row[at] as number) > 0 ? [{ uuid, links: row[at] as number }] : []));
+
+/** Names by UUID of the GPU and number of the instance on it. */
+type Listing = ReadonlyMap<string, ReadonlyMap<string, MigName>>;
+
+/**
+ * `nvidia-smi -L`, which alone names MIG instances: `GPU 0: NAME (UUID: GPU-…)` and, indented, `  MIG 1g.10gb     Device  0: (UUID: MIG-…)`.
+ * The number of a MIG line is the `index` of the instance in the document.
+ */
+export function parseListing(text: string): Listing {
+  const gpus = new Map<string, Map<string, MigName>>();
+  let current: Map<string, MigName> | undefined;
+  for (const line of text.split('\n')) {
+    if (/^GPU \d+:/i.test(line)) {
+      current = new Map();
+      const gpu = /\(UUID: (GPU-[0-9a-f-]+)\)\s*$/i.exec(line)?.[1];
+      if (gpu !== undefined) gpus.set(gpu, current);
+    }
+    const instance = /^\s+MIG (\S+)\s+Device\s+(\d+):\s*\(UUID: (MIG-[^)\s]+)\)/i.exec(line);
+    if (instance !== null) current?.set(instance[2] as string, { uuid: instance[3] as string, profile: instance[1] as string });
+  }
+  return gpus;
+}
+
+/**
+ * `nvidia-smi topo -m`, a matrix whose first columns and rows are the GPUs of the document in its order: how many NVLinks lead from each GPU to
+ * each other, through switches too, `NV4` for four. Undefined where the text is no such matrix of several GPUs.
+ */
+export function parseTopology(text: string): readonly (readonly number[])[] | undefined {
+  const lines = text.split('\n').map((line) => line.trim().split(/\s+/));
+  // The header has a GPU in its second place too, or begins with an escape sequence.
+  const rows = lines.filter(([first = '', second = '']) => GPU.test(first) && !GPU.test(second));
+  const links = rows.map(([, ...cells]) => cells.slice(0, rows.length).map((cell) => Number(/^NV(\d+)$/.exec(cell)?.[1] ?? 0)));
+  const isWhole = rows.every(([name], at) => name === `GPU${at}`) && links.every(({ length }) => length === rows.length);
+  return rows.length > 1 && isWhole ? links : undefined;
+}
+
+const GPU = /^GPU\d+$/;

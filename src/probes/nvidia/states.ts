@@ -1,23 +1,15 @@
-import type { Cell } from './cell.ts';
-
 /** A closed set of states by the spellings that drivers use for them. */
-export type States = Readonly<Record<string, string>>;
-
-export const FABRIC_STATES: States = {
+const FABRIC_STATE_WORDS = {
   'not supported': 'not_supported',
   'not started': 'not_started',
   'in progress': 'in_progress',
   completed: 'completed',
-};
+} as const;
 
-export const FABRIC_HEALTH: States = {
-  healthy: 'healthy',
-  unhealthy: 'unhealthy',
-  'limited capacity': 'limited_capacity',
-};
+const FABRIC_HEALTH_WORDS = { healthy: 'healthy', unhealthy: 'unhealthy', 'limited capacity': 'limited_capacity' } as const;
 
 /** Drivers of the 570 and 580 branches print short and long forms. */
-export const RECOVERY_ACTIONS: States = {
+const RECOVERY_WORDS = {
   none: 'none',
   reset: 'gpu_reset',
   'gpu reset': 'gpu_reset',
@@ -29,15 +21,42 @@ export const RECOVERY_ACTIONS: States = {
   'imex domain recovery': 'recover_imex_domain',
   'bus reset': 'bus_reset',
   'system reboot': 'system_reboot',
-};
+} as const;
+
+export type FabricState = (typeof FABRIC_STATE_WORDS)[keyof typeof FABRIC_STATE_WORDS];
+export type FabricHealth = (typeof FABRIC_HEALTH_WORDS)[keyof typeof FABRIC_HEALTH_WORDS];
+export type RecoveryAction = (typeof RECOVERY_WORDS)[keyof typeof RECOVERY_WORDS];
 
 /** Every state once, in the order of the table. */
-export function statesOf(table: States): readonly string[] {
-  return [...new Set(Object.values(table))];
+const statesOf = <T>(table: Readonly<Record<string, T>>): readonly T[] => [...new Set(Object.values(table))];
+export const FABRIC_STATES: readonly FabricState[] = statesOf(FABRIC_STATE_WORDS);
+export const FABRIC_HEALTHS: readonly FabricHealth[] = statesOf(FABRIC_HEALTH_WORDS);
+export const RECOVERY_ACTIONS: readonly RecoveryAction[] = statesOf(RECOVERY_WORDS);
+
+/** Undefined for a word that nobody knows. */
+const stateIn =
+  <T>(table: Readonly<Record<string, T>>) =>
+  (word: string): T | undefined =>
+    Object.hasOwn(table, word.toLowerCase()) ? table[word.toLowerCase()] : undefined;
+export const fabricStateOf = stateIn<FabricState>(FABRIC_STATE_WORDS);
+export const fabricHealthOf = stateIn<FabricHealth>(FABRIC_HEALTH_WORDS);
+export const recoveryActionOf = stateIn<RecoveryAction>(RECOVERY_WORDS);
+
+/** What the driver asks for. */
+export interface Recovery {
+  /** The driver's own. */
+  readonly word: string;
+  /** Absent for a word that nobody knows. */
+  readonly action?: RecoveryAction | undefined;
 }
 
-/** Undefined for what is no word, or one that nobody knows. */
-export function stateOf(table: States, cell: Cell): string | undefined {
-  const spelling = cell.kind === 'text' ? cell.value.toLowerCase() : '';
-  return Object.hasOwn(table, spelling) ? table[spelling] : undefined;
+/**
+ * What the driver asks for by its own word and by two flags, which the 535 to 570 branches have in its place. Where both are told, what asks
+ * for something counts.
+ */
+export function recoveryOf(told: Recovery | undefined, reset: boolean | undefined, drain?: boolean): Recovery | undefined {
+  if (told !== undefined && told.action !== 'none') return told;
+  if (reset === true) return { word: 'gpu reset', action: 'gpu_reset' };
+  if (drain === true) return { word: 'drain and reset', action: 'drain_and_reset' };
+  return told ?? ((reset ?? drain) === undefined ? undefined : { word: 'none', action: 'none' });
 }

@@ -175,14 +175,6 @@ export function endFaults(memory: XidMemory, pciAddress: string, evidence: EndEv
   });
 }
 
-/** Nothing that {@link endFaults} could end on these GPUs. */
-export function isQuiet(memory: XidMemory, pciAddresses: readonly string[]): boolean {
-  return pciAddresses.every((address) => {
-    const gpu = memory.gpus.get(gpuKey(address));
-    return gpu?.hasRecovered === true && gpu.lost === undefined && gpu.recovery === undefined && !gpu.tallies.some(({ isOpen }) => isOpen);
-  });
-}
-
 type Fault = { readonly lastMs?: number; readonly judgement?: XidJudgement };
 
 function withoutFaults(gpu: GpuMemory, ends: (fault: Fault) => boolean): GpuMemory {

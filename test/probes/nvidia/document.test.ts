@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { childrenOf, parseDocument, textAt } from '../../../src/probes/nvidia/document.ts';
-import { parseListing } from '../../../src/probes/nvidia/listing.ts';
+import { parseListing } from '../../../src/probes/nvidia/smi-source.ts';
 import { documentText, gpuElement, gpuText } from './machines.ts';
 
 function gpusIn(output: string): number {

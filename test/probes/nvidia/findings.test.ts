@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CountFinding, Finding, LevelFinding, StatusFinding } from '../../../src/model/health.ts';
 import { conditions } from '../../../src/probes/nvidia/conditions.ts';
 import type { Element } from '../../../src/probes/nvidia/document.ts';
+import { gpuSampleOf } from '../../../src/probes/nvidia/document-sample.ts';
 import { gpuFindings } from '../../../src/probes/nvidia/findings.ts';
 import { instanceFindings } from '../../../src/probes/nvidia/memory-findings.ts';
 import { gpuElement, nested } from './machines.ts';
@@ -23,7 +24,7 @@ function contentOf(facts: readonly (readonly [readonly string[], string])[]): st
 }
 
 function find(element: Element, type: string, instance?: string): Finding | undefined {
-  const found = gpuFindings(element).filter((finding) => finding.type === type && finding.instance === instance);
+  const found = gpuFindings(gpuSampleOf(element)).filter((finding) => finding.type === type && finding.instance === instance);
   expect(found.length, `${type} once`).toBeLessThan(2);
   return found[0];
 }
@@ -158,14 +159,16 @@ describe('what a GPU says of its health', () => {
     const nothing = ['N/A', '[Not Supported]', 'Insufficient Permissions', 'Unknown', 'None', ''];
     const paths = new Set(ROWS_OF_TABLE.flatMap(([, element]) => pathsOf(element)).filter((path) => path !== 'gpu_recovery_action'));
     for (const text of nothing) {
-      const told = [...paths].flatMap((path) => gpuFindings(gpuElement(nested(path, text)))).filter(({ type }) => type !== 'GpuLost');
+      const told = [...paths]
+        .flatMap((path) => gpuFindings(gpuSampleOf(gpuElement(nested(path, text)))))
+        .filter(({ type }) => type !== 'GpuLost');
       expect(told, text).toEqual([]);
     }
   });
 
   it('does not take an unknown word for an action, a fabric state or a health', () => {
     const element = gpu(['gpu_recovery_action', 'constructor'], ['fabric/state', 'toString'], ['fabric/health/summary', 'Splendid']);
-    expect(gpuFindings(element)).toEqual([]);
+    expect(gpuFindings(gpuSampleOf(element))).toEqual([]);
   });
 
   it('makes no sum of counts of which one could not be read', () => {
@@ -192,18 +195,24 @@ describe('every condition of the table', () => {
 });
 
 describe('what a MIG instance says of its health', () => {
-  const instance = (text: string): Element => gpuElement(nested('ecc_error_count/volatile_count/sram_uncorrectable', text));
+  const told = (content: string): readonly Finding[] => {
+    const instance = `<gpu_instance_id>7</gpu_instance_id><compute_instance_id>0</compute_instance_id>${content}`;
+    const { instances = [] } = gpuSampleOf(gpuElement(nested('mig_devices/mig_device', instance)));
+    expect(instances).toHaveLength(1);
+    return instances.flatMap(instanceFindings);
+  };
+  const counting = (text: string): readonly Finding[] => told(nested('ecc_error_count/volatile_count/sram_uncorrectable', text));
 
   it.each([
     ['2', true],
     ['0', false],
   ])('%s errors', (text, status) => {
-    expect(instanceFindings(instance(text))).toMatchObject([{ type: 'UncorrectableEcc', status, severity: 'degraded' }]);
+    expect(counting(text)).toMatchObject([{ type: 'UncorrectableEcc', status, severity: 'degraded' }]);
   });
 
   it('is nothing where nothing is counted', () => {
-    expect(instanceFindings(instance('N/A'))).toEqual([]);
-    expect(instanceFindings(gpuElement(''))).toEqual([]);
+    expect(counting('N/A')).toEqual([]);
+    expect(told('')).toEqual([]);
   });
 });
 

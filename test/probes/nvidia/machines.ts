@@ -22,6 +22,7 @@ export class HandClock implements Clock {
   monotonic(): number {
     return this.nowMs;
   }
+  /** Commands have their deadline by the real time. */
   after(delayMs: number, run: () => void): () => void {
     return systemClock.after(delayMs, run);
   }

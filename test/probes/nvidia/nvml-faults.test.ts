@@ -79,7 +79,7 @@ describe('a code in the place of the clocks', () => {
   it.each([
     ['nvmlDeviceGetMemoryErrorCounter', 'ecc_errors/volatile/sram_correctable: Unknown Error'],
     ['nvmlDeviceGetPerformanceState', 'performance_state: Unknown Error'],
-    ['nvmlDeviceGetGpuFabricInfoV', 'and 4 more'],
+    ['nvmlDeviceGetGpuFabricInfoV', 'fabric/state: Unknown Error, fabric/health/summary: Unknown Error'],
   ])('999 of %s is said too, where the value is none by itself', async (symbol, said) => {
     const collection = await byLibrary(live({ gpus: [withLines(hopper(0), `fail.${symbol} = 999`)] })).collect();
     expect(collection.problems).toMatchObject([{ code: 'value-unreadable', message: expect.stringContaining(said) }]);

@@ -99,12 +99,31 @@ const sick = (): ScriptedGpu => {
   return { ...rest, fields: { ...fields, '230 0': 2, '186 1': 512_250, '186 2': 44_100 } };
 };
 
+/** Links of the board at an index: to others by their index, and to a switch. */
+const linked = (index: number, to: readonly (number | 'switch')[]): ScriptedGpu =>
+  hopper(
+    index,
+    Object.assign(
+      {},
+      ...to.map((end, link) => ({
+        [`link.${link}`]: 1,
+        ...(end === 'switch'
+          ? { [`link.${link}.type`]: 2 }
+          : { [`link.${link}.type`]: 0, [`link.${link}.remote`]: hopper(end).values.bus_id }),
+      })),
+    ),
+  );
+
 const MACHINES: Readonly<Record<string, ScriptedNode>> = {
   'one H100': { gpus: [hopper(0)] },
   'eight H100': { gpus: Array.from({ length: 8 }, (_, index) => hopper(index)) },
   'a hot A100 with limits in degrees': { gpus: [ampere()] },
   'a V100, which counts bits and retires pages': { gpus: [volta()] },
   'an H100 beside one that is split, with gaps between the instances': { gpus: [hopper(0), split()] },
+  'three H100 of which two are joined by links': { gpus: [linked(0, [1, 1, 1]), linked(1, [0, 0, 0]), hopper(2)] },
+  'four H100 on switches, one with fewer links': {
+    gpus: [0, 1, 2, 3].map((index) => linked(index, index === 3 ? ['switch', 'switch'] : ['switch', 'switch', 'switch'])),
+  },
   'an H100 with all that can be wrong': { gpus: [sick()] },
 };
 
@@ -137,7 +156,10 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
   ['a row that waits', (gpu) => ({ ...gpu, values: { ...gpu.values, remap_pending: 1 } })],
   ['memory errors', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.0.2': 1 } })],
   ['another throttle reason', (gpu) => ({ ...gpu, values: { ...gpu.values, reasons: 0x40 } })],
+  ['a program that draws', (gpu) => ({ ...gpu, processes: ['G 815 4096'] })],
   ['another process', (gpu) => ({ ...gpu, processes: ['C 4712 1048576', 'C 815 none'] })],
+  ['a bank without spare rows', (gpu) => ({ ...gpu, values: { ...gpu.values, banks_none: 1 } })],
+  ['errors in another memory, as many as before', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.0.0.2': 1, 'ecc.0.0.7': 1 } })],
   ['a bank that gave its last spare row', (gpu) => ({ ...gpu, values: { ...gpu.values, remap_unc: 2, banks_none: 1 } })],
   [
     'a repair that waits for a reset',
@@ -150,7 +172,6 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
 const SLOW_CHANGES: typeof CHANGES = [
   ['a split', () => split()],
   ['no split', () => hopper(1)],
-  ['a program that draws', (gpu) => ({ ...gpu, processes: ['G 815 4096'] })],
   ['another performance state', (gpu) => ({ ...gpu, values: { ...gpu.values, pstate: 8 } })],
   ['a fabric that fails', (gpu) => ({ ...gpu, values: { ...gpu.values, fabric_state: 3, fabric_status: 999, fabric_summary: 2 } })],
   ['a narrower link', (gpu) => ({ ...gpu, values: { ...gpu.values, pcie_width: 4 } })],
@@ -164,8 +185,6 @@ const FACT_CHANGES: typeof CHANGES = [
   ['another power limit', (gpu) => ({ ...gpu, values: { ...gpu.values, limit_enforced: 400_000 } })],
   ['limits in degrees only', (gpu) => ({ ...gpu, fields: {}, values: { ...gpu.values, threshold_slowdown: 40, threshold_shutdown: 99 } })],
   ['ECC that is off from the next reset on', (gpu) => ({ ...gpu, values: { ...gpu.values, ecc_pending: 0 } })],
-  ['a bank without spare rows', (gpu) => ({ ...gpu, values: { ...gpu.values, banks_none: 1 } })],
-  ['errors in another memory, as many as before', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.0.0.2': 1, 'ecc.0.0.7': 1 } })],
   ['errors of its life', (gpu) => ({ ...gpu, values: { ...gpu.values, 'ecc.1.1.7': 9 } })],
 ];
 
@@ -225,41 +244,51 @@ describe('five minutes later', () => {
   });
 });
 
-describe('errors and repairs', () => {
-  it('are asked for at once when the driver tells of an event', async () => {
-    const node = live({ gpus: [hopper(0)] });
-    const probe = byLibrary(node, { 'nvml-slow-every': '1h', 'nvml-facts-every': '1h' });
-    await probe.collect();
-    node.write({ gpus: [{ ...hopper(0, { banks_none: 1 }), lines: ['xid = 1 63'] }] });
-    const banks = ({ reports }: Collection): unknown =>
-      reports[0]?.read?.readings.find(({ metric, labels }) => metric === 'device_nvidia_row_remap_banks' && labels?.availability === 'none')
-        ?.value;
-    expect(banks(await probe.collect())).toBe(1);
-    await probe.close?.();
-  });
-});
-
 describe('links', () => {
-  const linked = (more: Readonly<Record<string, number>> = {}): ScriptedGpu =>
+  const joined = (more: Readonly<Record<string, number>> = {}): ScriptedGpu =>
     hopper(1, { 'link.0': 1, 'link.1': 1, 'link.2': 0, 'link.0.error.1': 3, 'link.1.error.1': 0, ...more });
   it.each([
-    ['an error more', () => linked({ 'link.0.error.1': 4 })],
-    ['a link that went down', () => linked({ 'link.1': 0 })],
-    ['a link that came up', () => linked({ 'link.2': 1, 'link.2.error.1': 7 })],
-    ['more of them', () => linked({ 'link.3': 1 })],
+    ['an error more', () => joined({ 'link.0.error.1': 4 })],
+    ['a link that went down', () => joined({ 'link.1': 0 })],
+    ['a link that came up', () => joined({ 'link.2': 1, 'link.2.error.1': 7 })],
+    ['more of them', () => joined({ 'link.3': 1 })],
     ['none any more', () => hopper(1)],
-    ['traffic', () => ({ ...linked(), fields: { ...linked().fields, '138 0': 12, '139 1': 13, '204 1': 14 } })],
+    ['traffic', () => ({ ...joined(), fields: { ...joined().fields, '138 0': 12, '139 1': 13, '204 1': 14 } })],
     ['a split board, which tells of none', () => split()],
   ])('show %s half a minute later as a probe that never read before', async (_, changed) => {
-    const [told, expected] = await changedAndFresh(linked(), changed(), 30_000);
+    const [told, expected] = await changedAndFresh(joined(), changed(), 30_000);
     expect(told).toEqual(expected);
-    const [early] = await changedAndFresh(linked(), changed(), 29_000);
+    const [early] = await changedAndFresh(joined(), changed(), 29_000);
     expect(early).not.toEqual(expected);
   });
 
   it('appear on a board that had none when it is no longer split', async () => {
-    const [told, expected] = await changedAndFresh(split(), linked(), 30_000);
+    const [told, expected] = await changedAndFresh(split(), joined(), 30_000);
     expect(told).toEqual(expected);
+  });
+
+  it('tell of each GPU which others it reaches, and over how many', async () => {
+    const probe = byLibrary(live({ gpus: [linked(0, [1, 1, 2]), linked(1, [0, 0]), linked(2, [0])] }));
+    const [first, second, third] = [0, 1, 2].map((index) => String(hopper(index).values.uuid)) as [string, string, string];
+    const { reports } = await probe.collect();
+    expect(reports.map(({ device }) => device.peers)).toEqual([
+      [
+        { device: second, links: 2 },
+        { device: third, links: 1 },
+      ],
+      [{ device: first, links: 2 }],
+      [{ device: first, links: 1 }],
+    ]);
+    await probe.close?.();
+  });
+
+  it('that are lost with their GPU are still told as they are wired', async () => {
+    const node = live({ gpus: [linked(0, [1]), linked(1, [0])] });
+    const probe = byLibrary(node);
+    const before = await probe.collect();
+    node.write({ gpus: [linked(0, [1]), { ...linked(1, [0]), lines: ['lost_after = 0'] }] });
+    expect((await probe.collect()).reports.map(({ device }) => device)).toEqual(before.reports.map(({ device }) => device));
+    await probe.close?.();
   });
 });
 

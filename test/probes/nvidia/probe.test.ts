@@ -268,12 +268,12 @@ describe('MIG instances', () => {
     expect([idsOf(collection), collection.problems, collection.listing]).toEqual([[FIRST, 'MIG-1'], [], 'complete']);
   });
 
-  it('are asked for by no second command where there are none', async () => {
+  it('are listed by no further command where there are none', async () => {
     const machine = withHardware();
     machine.show(TWO);
     machine.smi(`echo "$*" >> '${machine.root}/calls'; cat '${machine.root}/bin/document.xml'`);
     await machine.collect();
-    expect(readFileSync(join(machine.root, 'calls'), 'utf8')).toBe('-q -x\n');
+    expect(readFileSync(join(machine.root, 'calls'), 'utf8')).toBe('-q -x\ntopo -m\n');
   });
 
   it('share what is wrong with their GPU as a whole, and not what may concern a neighbour', async () => {

@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { gpuSampleOf } from '../../../src/probes/nvidia/document-sample.ts';
 import { processesOf } from '../../../src/probes/nvidia/processes.ts';
-import { readGpu } from '../../../src/probes/nvidia/readings.ts';
+import { gpuReadings } from '../../../src/probes/nvidia/readings.ts';
+import type { ProcessSample } from '../../../src/probes/nvidia/sample.ts';
 import { emptyMachine, gpuElement, type Machine } from './machines.ts';
 
 const MIB = 1_048_576;
@@ -17,13 +19,13 @@ interface Part {
   readonly instance?: readonly [string, string];
 }
 
-function gpuWith(...parts: readonly Part[]): ReturnType<typeof gpuElement> {
+function gpuWith(...parts: readonly Part[]): readonly ProcessSample[] {
   const infos = parts.map(
     ({ pid, memory = '1 MiB', instance = ['N/A', 'N/A'] }) =>
       `<process_info><gpu_instance_id>${instance[0]}</gpu_instance_id><compute_instance_id>${instance[1]}</compute_instance_id>` +
       `<pid>${pid}</pid><type>C</type><used_memory>${memory}</used_memory></process_info>`,
   );
-  return gpuElement(`<processes>${infos.join('')}</processes>`);
+  return gpuSampleOf(gpuElement(`<processes>${infos.join('')}</processes>`)).processes?.list ?? [];
 }
 
 function machine(): Machine {
@@ -78,17 +80,19 @@ describe('the processes of a GPU', () => {
       { pid: '3', instance: ['9', '0'] },
       { pid: '4' },
     );
-    const pids = (instance?: string): readonly number[] => processesOf(gpu, machine().host.proc, instance).map(({ pid }) => pid);
-    expect(pids()).toEqual([1, 2, 3, 4]);
-    expect(pids('2/0')).toEqual([1]);
-    expect(pids('2/1')).toEqual([2]);
-    expect(pids('9/1')).toEqual([]);
+    const { proc } = machine().host;
+    const pids = (gpuInstance: string, computeInstance: string): readonly number[] =>
+      processesOf(gpu, proc, { gpuInstance, computeInstance }).map(({ pid }) => pid);
+    expect(processesOf(gpu, proc).map(({ pid }) => pid)).toEqual([1, 2, 3, 4]);
+    expect(pids('2', '0')).toEqual([1]);
+    expect(pids('2', '1')).toEqual([2]);
+    expect(pids('9', '1')).toEqual([]);
   });
 });
 
 describe('the number of processes', () => {
   const count = (content: string): number | bigint | undefined =>
-    readGpu(gpuElement(content), { index: 0 }).readings.find(({ metric }) => metric === 'device_nvidia_processes')?.value;
+    gpuReadings(gpuSampleOf(gpuElement(content)), { index: 0 }).find(({ metric }) => metric === 'device_nvidia_processes')?.value;
 
   it.each<[string, number | undefined]>([
     ['<processes></processes>', 0],

@@ -26,6 +26,21 @@ export function listingOf({ gpus }: ScriptedNode): string {
     .join('');
 }
 
+/** `nvidia-smi topo -m`. */
+export function topologyOf({ gpus }: ScriptedNode): string {
+  const up = ({ values }: ScriptedGpu): number[] =>
+    Array.from({ length: 36 }, (_, link) => link).filter((link) => values[`link.${link}`] === 1);
+  const toSwitch = (gpu: ScriptedGpu): number => up(gpu).filter((link) => gpu.values[`link.${link}.type`] === 2).length;
+  const toEach = (gpu: ScriptedGpu, other: ScriptedGpu): number =>
+    up(gpu).filter((link) => gpu.values[`link.${link}.remote`] === other.values.bus_id).length + Math.min(toSwitch(gpu), toSwitch(other));
+  const names = gpus.map((_, index) => `GPU${index}`);
+  const rows = gpus.map((gpu, row) => {
+    const cells = gpus.map((other, column) => (row === column ? ' X ' : toEach(gpu, other) === 0 ? 'SYS' : `NV${toEach(gpu, other)}`));
+    return [names[row], ...cells, 'NODE', '0-31', '0'].join('\t');
+  });
+  return `\t\u001b[4m${[...names, 'NIC0', 'CPU Affinity', 'NUMA Affinity'].join('\t')}\u001b[0m\n${rows.join('\n')}\nNIC0\tNODE\n\nLegend:\n  NV#  = a bonded set of NVLinks\n`;
+}
+
 type Value = number | string | undefined;
 const REASONS = [
   'gpu_idle',

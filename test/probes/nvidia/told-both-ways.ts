@@ -7,7 +7,7 @@ import { Readings } from '../../../src/model/readings.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
-import { documentOf, listingOf } from './scripted-document.ts';
+import { documentOf, listingOf, topologyOf } from './scripted-document.ts';
 import { type LiveNode, liveNode, plainHost } from './scripted-machine.ts';
 import type { ScriptedNode } from './scripted-script.ts';
 
@@ -53,7 +53,9 @@ export function byCommand(node: LiveNode, machine: ScriptedNode): Probe {
   const program = join(node.root, 'nvidia-smi');
   writeFileSync(join(node.root, 'document'), documentOf(machine));
   writeFileSync(join(node.root, 'listing'), listingOf(machine));
-  writeFileSync(program, `#!/bin/sh\n[ "$1" = -L ] && exec cat '${node.root}/listing'\nexec cat '${node.root}/document'\n`);
+  writeFileSync(join(node.root, 'topology'), topologyOf(machine));
+  const file = 'case "$1" in -L) file=listing ;; topo) file=topology ;; *) file=document ;; esac';
+  writeFileSync(program, `#!/bin/sh\n${file}\nexec cat "${node.root}/$file"\n`);
   chmodSync(program, 0o755);
   return family.createProbe(node.host, probeOptions(family, { source: 'smi', 'smi-path': program }));
 }

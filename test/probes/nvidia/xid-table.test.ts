@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { policyOn, renderXidComparison, XID_DISPUTED, XID_POLICIES } from '../../../src/probes/nvidia/xid-comparison.ts';
 import type { XidLine } from '../../../src/probes/nvidia/xid-line.ts';
 import { judgeXid, XID_TABLE, xidRow } from '../../../src/probes/nvidia/xid-table.ts';
+import { policyOn, renderXidComparison, XID_DISPUTED, XID_POLICIES } from './xid-comparison.ts';
 
 const line = (xid: number, more: Partial<XidLine> = {}): XidLine => ({ kind: 'xid', pciAddress: '0000:3b:00.0', xid, text: '', ...more });
 const severities = (xids: readonly number[]): readonly string[] => xids.map((xid) => `${xid} ${judgeXid(line(xid), 'degraded').severity}`);

@@ -73,6 +73,6 @@ export const wordOf = (code: number): string => CODES[code]?.[1] ?? 'Unknown Err
  * Source: comparison of its documents with the codes.
  */
 export function printedFor(code: number): string | undefined {
-  if (kindOf(code) === 'absent' || kindOf(code) === 'flow') return undefined;
+  if (['ok', 'absent', 'flow'].includes(kindOf(code))) return undefined;
   return code === CODE.gpuIsLost || code === CODE.resetRequired ? wordOf(code) : 'Unknown Error';
 }

@@ -2,8 +2,7 @@ import type { ReadGuard } from '../../../host/read-guard.ts';
 import { CODE, kindOf } from './codes.ts';
 import type { Gpu } from './gpu.ts';
 import { EVENT, NO_INSTANCE } from './layouts.ts';
-import type { Handle, Library, NvmlFunction } from './library.ts';
-import type { Memory } from './memory.ts';
+import type { Handle, Library } from './library.ts';
 
 /** Types of events: nvml.h 13.3. */
 const TYPES = {
@@ -47,10 +46,9 @@ const WAIT = 'nvmlEventSetWait_v2';
  */
 export class GpuEvents {
   readonly #library: Library;
-  readonly #memory: Memory;
   readonly #guard: ReadGuard | undefined;
-  /** Undefined where the driver has no events, or an earlier call of it has not come back. */
-  readonly #wait: NvmlFunction | undefined;
+  /** False where the driver has no events, or an earlier call of it has not come back. */
+  readonly #isUsable: boolean;
   /** Undefined while no GPU tells of any. */
   #set: Handle | undefined;
   /** How many GPUs do, or have none to tell. */
@@ -58,20 +56,18 @@ export class GpuEvents {
 
   constructor(library: Library, guard: ReadGuard | undefined) {
     this.#library = library;
-    this.#memory = library.memory(EVENT.size);
     this.#guard = guard;
-    this.#wait = guard?.isClosed(`nvml/${WAIT}`) === true ? undefined : library.bind(WAIT, 'hpu');
+    this.#isUsable = guard?.isClosed(`nvml/${WAIT}`) !== true && library.bind(WAIT, 'hpu') !== undefined;
   }
 
   /** Wants to be told what happens to these GPUs: anew after a failure, and when there are more of them than before. */
   ask(gpus: readonly Gpu[]): void {
-    if (this.#wait === undefined || gpus.length <= this.#settled) return;
+    if (!this.#isUsable || gpus.length <= this.#settled) return;
     this.free();
-    if (this.#library.call('nvmlEventSetCreate', 'p', this.#memory.address) !== CODE.success) return;
-    const set = this.#memory.pointer(0);
-    const codes = gpus.map(({ handle, notes }) =>
-      notes.during('nvmlDeviceRegisterEvents', () => register(this.#library, handle, set, this.#memory)),
-    );
+    const { scratch } = this.#library;
+    if (this.#library.call('nvmlEventSetCreate', 'p', scratch.address) !== CODE.success) return;
+    const set = scratch.pointer(0);
+    const codes = gpus.map(({ handle, notes }) => notes.during('nvmlDeviceRegisterEvents', () => register(this.#library, handle, set)));
     this.#settled = codes.filter((code) => code === CODE.success || kindOf(code) === 'absent').length;
     if (codes.includes(CODE.success)) this.#set = set;
     else this.#library.call('nvmlEventSetFree', 'h', set);
@@ -79,6 +75,7 @@ export class GpuEvents {
 
   /** What has happened since the last call. */
   take(): Taken {
+    const { scratch } = this.#library;
     const xids: XidEvent[] = [];
     let [happened, isStirred] = [false, false];
     for (let count = 0; this.#set !== undefined && count < MOST_AT_ONCE; count += 1) {
@@ -89,9 +86,9 @@ export class GpuEvents {
         break;
       }
       happened = true;
-      const xid = this.#memory.u64(EVENT.data);
-      if (this.#memory.u64(EVENT.type) !== TYPES.xid) isStirred = true;
-      else if (xid !== UNKNOWN_XID) xids.push({ gpu: this.#memory.pointer(0), xid, ...this.#instance() });
+      const xid = scratch.u64(EVENT.data);
+      if (scratch.u64(EVENT.type) !== TYPES.xid) isStirred = true;
+      else if (xid !== UNKNOWN_XID) xids.push({ gpu: scratch.pointer(0), xid, ...this.#instance() });
     }
     return { xids, happened, isStirred };
   }
@@ -104,23 +101,23 @@ export class GpuEvents {
 
   #next(set: Handle): number {
     this.#guard?.enter(`nvml/${WAIT}`, 'call');
-    const code = this.#wait?.(set, this.#memory.address, 0) ?? CODE.functionNotFound;
+    const code = this.#library.call(WAIT, 'hpu', set, this.#library.scratch.address, 0);
     this.#guard?.leave();
     return code;
   }
 
   #instance(): Pick<XidEvent, 'gpuInstance' | 'computeInstance'> {
-    const gpuInstance = this.#memory.u32(EVENT.gpuInstance);
-    const computeInstance = this.#memory.u32(EVENT.computeInstance);
+    const gpuInstance = this.#library.scratch.u32(EVENT.gpuInstance);
+    const computeInstance = this.#library.scratch.u32(EVENT.computeInstance);
     if (gpuInstance === NO_INSTANCE) return {};
     return { gpuInstance, ...(computeInstance === NO_INSTANCE ? {} : { computeInstance }) };
   }
 }
 
 /** One bit too many is refused as a whole, so only what the GPU has is asked for. Gives the code, of not being supported where that is nothing. */
-function register(library: Library, gpu: Handle, set: Handle, memory: Memory): number {
-  const code = library.call('nvmlDeviceGetSupportedEventTypes', 'hp', gpu, memory.address);
+function register(library: Library, gpu: Handle, set: Handle): number {
+  const code = library.call('nvmlDeviceGetSupportedEventTypes', 'hp', gpu, library.scratch.address);
   if (code !== CODE.success) return code;
-  const types = memory.u32(0) & WANTED;
+  const types = library.scratch.u32(0) & WANTED;
   return types === 0 ? CODE.notSupported : library.call('nvmlDeviceRegisterEvents', 'hqh', gpu, types, set);
 }

@@ -1,165 +1,170 @@
-import type { Reading } from '../../../model/metric.ts';
+import type { MigSample } from '../sample.ts';
+import type { ValueKey, Values } from '../values.ts';
+import type { CallNotes } from './call-notes.ts';
 import { CODE } from './codes.ts';
-import { BUSY, type GpmMetric, GRAPHICS, METRICS, readingOf, told } from './gpm-metrics.ts';
 import { GPM_GET, GPM_METRIC, GPM_SUPPORT } from './layouts.ts';
-import type { Handle, Library, NvmlFunction } from './library.ts';
+import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
+
+const [PERCENT, MEBIBYTE] = [1 / 100, 2 ** 20];
+/** Ids and units: `nvmlGpmMetricId_t` of nvml.h 13.3. */
+const METRICS: readonly (readonly [id: number, key: ValueKey, unit: number])[] = [
+  [1, 'graphicsActivityRatio', PERCENT],
+  [2, 'smActivityRatio', PERCENT],
+  [3, 'occupancyRatio', PERCENT],
+  [4, 'integerActivityRatio', PERCENT],
+  [5, 'tensorActivityRatio', PERCENT],
+  [6, 'dfmaActivityRatio', PERCENT],
+  [7, 'hmmaActivityRatio', PERCENT],
+  [8, 'dmmaActivityRatio', PERCENT],
+  [9, 'immaActivityRatio', PERCENT],
+  [10, 'memoryBandwidthRatio', PERCENT],
+  [11, 'fp64ActivityRatio', PERCENT],
+  [12, 'fp32ActivityRatio', PERCENT],
+  [13, 'fp16ActivityRatio', PERCENT],
+  [20, 'pcieMeanTransmitBytesPerSecond', MEBIBYTE],
+  [21, 'pcieMeanReceiveBytesPerSecond', MEBIBYTE],
+  [60, 'nvlinkMeanReceiveBytesPerSecond', MEBIBYTE],
+  [61, 'nvlinkMeanTransmitBytesPerSecond', MEBIBYTE],
+];
 
 /** The struct of driver 615, in which the array has a fixed length: no library up to that writes beyond it. */
 const MOST_METRICS = 477;
-/** In words: the code of the first metric, from there to its value, and from one metric to the next. */
-const FIRST_CODE = (GPM_GET.header + GPM_METRIC.code) / 4;
-const [VALUE, STRIDE] = [(GPM_METRIC.value - GPM_METRIC.code) / 4, GPM_METRIC.size / 4];
-/** Words of a metric that are compared. */
-const SEEN_STRIDE = 3;
 /** Between two samples, by the header. */
 const LEAST_MS = 100;
 
-/** Everything that samples need, bound to one library. */
-export interface GpmCalls {
-  readonly support: NvmlFunction;
-  readonly alloc: NvmlFunction;
-  readonly free: NvmlFunction;
-  readonly sample: NvmlFunction;
-  readonly sampleInstance: NvmlFunction;
-  readonly metrics: NvmlFunction;
-  /** Of `nvmlGpmMetricsGet_t`, filled but for samples and answers. */
-  readonly memory: Memory;
-  readonly supportMemory: Memory;
+interface Activity {
+  /** Id of the GPU instance; undefined for a whole GPU. */
+  readonly instance: number | undefined;
+  /** Memory of two samples, the older first; empty where there is none. */
+  samples: readonly Handle[];
+  /** When the newer was taken. */
+  sampledAtMs: number | undefined;
+  isRefused: boolean;
+  /** Absent before there is a second sample, and after one that failed. */
+  told: Values | undefined;
 }
 
-/** Undefined where the driver has no such functions. */
-export function bindGpm(library: Library): GpmCalls | undefined {
-  const support = library.bind('nvmlGpmQueryDeviceSupport', 'hp');
-  const alloc = library.bind('nvmlGpmSampleAlloc', 'p');
-  const free = library.bind('nvmlGpmSampleFree', 'h');
-  const sample = library.bind('nvmlGpmSampleGet', 'hh');
-  const sampleInstance = library.bind('nvmlGpmMigSampleGet', 'huh');
-  const metrics = library.bind('nvmlGpmMetricsGet', 'p');
-  if (!support || !alloc || !free || !sample || !sampleInstance || !metrics) return undefined;
+/** There is one sample, and nothing to compare it with. */
+const isWaiting = ({ sampledAtMs, told }: Activity): boolean => sampledAtMs !== undefined && told === undefined;
+
+/** The activity of a GPU and of its GPU instances, where the board tells it: Hopper and later. */
+export class Activities {
+  readonly #library: Library;
+  readonly #gpu: Handle;
+  readonly #notes: CallNotes;
+  readonly #isSupported: boolean;
+  readonly #activities = new Map<string, Activity>();
+
+  constructor(library: Library, gpu: Handle, notes: CallNotes, isWanted: boolean) {
+    this.#library = library;
+    this.#gpu = gpu;
+    this.#notes = notes;
+    this.#isSupported = isWanted && notes.during('nvmlGpmQueryDeviceSupport', () => isSupported(library, gpu));
+  }
+
+  /** `isDue`: by the pace; what waits for its second sample is read before that. What the GPU refuses while it is split it may tell afterwards. */
+  refresh(nowMs: number, isDue: boolean, isSplit: boolean, instances: readonly MigSample[]): void {
+    if (!this.#isSupported || !(isDue || [...this.#activities.values()].some(isWaiting))) return;
+    const wanted = new Map([
+      [isSplit ? 'split' : 'whole', undefined],
+      ...alone(instances).map((instance) => [keyOf(instance), Number(instance.gpuInstance)] as const),
+    ]);
+    for (const [key, activity] of this.#activities) {
+      if (wanted.has(key)) continue;
+      this.#freeSamples(activity);
+      this.#activities.delete(key);
+    }
+    this.#notes.during('nvmlGpmSampleGet', () => {
+      for (const [key, instance] of wanted) {
+        const activity = this.#activities.get(key) ?? { instance, samples: [], sampledAtMs: undefined, isRefused: false, told: undefined };
+        this.#activities.set(key, activity);
+        this.#read(activity, nowMs);
+      }
+    });
+  }
+
+  whole(): Values | undefined {
+    return (this.#activities.get('whole') ?? this.#activities.get('split'))?.told;
+  }
+
+  of(instance: MigSample): Values | undefined {
+    return this.#activities.get(keyOf(instance))?.told;
+  }
+
+  /** Samples do not outlive the library's client. */
+  free(): void {
+    for (const activity of this.#activities.values()) this.#freeSamples(activity);
+    this.#activities.clear();
+  }
+
+  /** Takes a sample unless the one before is too young. */
+  #read(activity: Activity, nowMs: number): void {
+    const { instance, sampledAtMs, isRefused } = activity;
+    if (isRefused || (sampledAtMs !== undefined && nowMs - sampledAtMs < LEAST_MS)) return;
+    if (activity.samples.length === 0) activity.samples = this.#allocated();
+    const [older, newer] = activity.samples;
+    if (older === undefined || newer === undefined) return;
+    const code =
+      instance === undefined
+        ? this.#library.call('nvmlGpmSampleGet', 'hh', this.#gpu, older)
+        : this.#library.call('nvmlGpmMigSampleGet', 'huh', this.#gpu, instance, older);
+    const isTaken = code === CODE.success;
+    activity.isRefused = code === CODE.notSupported || code === CODE.noPermission;
+    activity.sampledAtMs = isTaken ? nowMs : undefined;
+    activity.told = isTaken && sampledAtMs !== undefined ? between(this.#library, newer, older) : undefined;
+    if (isTaken) activity.samples = [newer, older];
+  }
+
+  #allocated(): readonly Handle[] {
+    const { scratch } = this.#library;
+    const samples = [0, 1].flatMap(() =>
+      this.#library.call('nvmlGpmSampleAlloc', 'p', scratch.address) === CODE.success ? [scratch.pointer(0)] : [],
+    );
+    if (samples.length < 2) this.#freeSamples({ samples });
+    return samples.length < 2 ? [] : samples;
+  }
+
+  #freeSamples({ samples }: Pick<Activity, 'samples'>): void {
+    for (const sample of samples) this.#library.call('nvmlGpmSampleFree', 'h', sample);
+  }
+}
+
+/** Compute instances that share a GPU instance share its figures, which are nobody's own. */
+const alone = (instances: readonly MigSample[]): readonly MigSample[] =>
+  instances.filter(({ gpuInstance }) => instances.filter((other) => other.gpuInstance === gpuInstance).length === 1);
+
+/** Ids are given anew after an instance is gone. */
+const keyOf = ({ gpuInstance, computeInstance, name }: MigSample): string => `${gpuInstance} ${computeInstance} ${name?.uuid ?? ''}`;
+
+function isSupported(library: Library, gpu: Handle): boolean {
+  const { scratch } = library;
+  scratch.setU32(0, GPM_SUPPORT.version);
+  scratch.setU32(GPM_SUPPORT.isSupported, 0);
+  const code = library.call('nvmlGpmQueryDeviceSupport', 'hp', gpu, scratch.address);
+  return code === CODE.success && scratch.u32(GPM_SUPPORT.isSupported) !== 0;
+}
+
+/** Means between two samples; empty where the driver fails to compare them. */
+function between(library: Library, older: Handle, newer: Handle): Values {
   const memory = library.memory(GPM_GET.header + MOST_METRICS * GPM_METRIC.size);
   memory.setU32(0, GPM_GET.version);
   memory.setU32(GPM_GET.count, METRICS.length);
-  for (const [index, { id }] of METRICS.entries()) memory.setU32(GPM_GET.header + index * GPM_METRIC.size + GPM_METRIC.id, id);
-  return { support, alloc, free, sample, sampleInstance, metrics, memory, supportMemory: library.memory(GPM_SUPPORT.size) };
+  memory.setPointer(GPM_GET.sample1, older);
+  memory.setPointer(GPM_GET.sample2, newer);
+  for (const [index, [id]] of METRICS.entries()) {
+    memory.setU32(placeOf(index) + GPM_METRIC.id, id);
+    memory.setU32(placeOf(index) + GPM_METRIC.code, CODE.unknown);
+  }
+  if (library.call('nvmlGpmMetricsGet', 'p', memory.address) !== CODE.success) return {};
+  return Object.fromEntries(METRICS.map(([, key, unit], index) => [key, meanAt(memory, placeOf(index), unit)]));
 }
 
-export function hasGpm({ support, supportMemory: memory }: GpmCalls, gpu: Handle): boolean {
-  memory.setU32(0, GPM_SUPPORT.version);
-  memory.setU32(GPM_SUPPORT.isSupported, 0);
-  return support(gpu, memory.address) === CODE.success && memory.u32(GPM_SUPPORT.isSupported) !== 0;
-}
+const placeOf = (index: number): number => GPM_GET.header + index * GPM_METRIC.size;
 
-/** The activity of one GPU or GPU instance: means between two samples. */
-export class Activity {
-  readonly #calls: GpmCalls;
-  readonly #gpu: Handle;
-  /** Id of the GPU instance; undefined for a whole GPU. */
-  readonly #instance: number | undefined;
-  #samples: { readonly older: Handle; readonly newer: Handle } | undefined;
-  #sampledAtMs: number | undefined;
-  #isRefused = false;
-  #isCompared = false;
-  /** By metric: code and value as the library last wrote them. */
-  readonly #seen = new Int32Array(METRICS.length * SEEN_STRIDE).fill(CODE.unknown);
-  /** By metric, as last told. */
-  readonly #told: (Reading | undefined)[] = [];
-  #isBusyTold = false;
-  #readings: readonly Reading[] = [];
-
-  constructor(calls: GpmCalls, gpu: Handle, instance?: number) {
-    this.#calls = calls;
-    this.#gpu = gpu;
-    this.#instance = instance;
-  }
-
-  /** Empty before there is a second sample, and after one that failed. */
-  get readings(): readonly Reading[] {
-    return this.#readings;
-  }
-
-  /** There is one sample, and nothing to compare it with. */
-  get isWaiting(): boolean {
-    return this.#sampledAtMs !== undefined && !this.#isCompared;
-  }
-
-  /** Takes a sample unless the one before is too young. `isBusyTold`: the driver tells utilization by other means. */
-  read(nowMs: number, isBusyTold: boolean): void {
-    const since = this.#sampledAtMs;
-    if (this.#isRefused || (since !== undefined && nowMs - since < LEAST_MS)) return;
-    this.#samples ??= this.#allocated();
-    if (this.#samples === undefined) return;
-    const { older, newer } = this.#samples;
-    const { sample, sampleInstance } = this.#calls;
-    const code = this.#instance === undefined ? sample(this.#gpu, older) : sampleInstance(this.#gpu, this.#instance, older);
-    this.#isRefused = code === CODE.notSupported || code === CODE.noPermission;
-    this.#sampledAtMs = code === CODE.success ? nowMs : undefined;
-    this.#isCompared = code === CODE.success && since !== undefined;
-    if (code !== CODE.success) this.#readings = [];
-    else {
-      this.#samples = { older: newer, newer: older };
-      if (since !== undefined) this.#readings = this.#between(newer, older, isBusyTold);
-    }
-  }
-
-  /** What was refused may be told by now. */
-  reconsider(): void {
-    this.#isRefused = false;
-  }
-
-  free(): void {
-    if (this.#samples === undefined) return;
-    for (const sample of Object.values(this.#samples)) this.#calls.free(sample);
-    this.#samples = undefined;
-    this.#sampledAtMs = undefined;
-    this.#readings = [];
-  }
-
-  #allocated(): { older: Handle; newer: Handle } | undefined {
-    const { alloc, free, supportMemory: memory } = this.#calls;
-    if (alloc(memory.address) !== CODE.success) return undefined;
-    const older = memory.pointer(0);
-    if (alloc(memory.address) === CODE.success) return { older, newer: memory.pointer(0) };
-    free(older);
-    return undefined;
-  }
-
-  /** The list of before when the values are the same. */
-  #between(first: Handle, second: Handle, isBusyTold: boolean): readonly Reading[] {
-    const { memory, metrics } = this.#calls;
-    memory.setPointer(GPM_GET.sample1, first);
-    memory.setPointer(GPM_GET.sample2, second);
-    const { words } = memory;
-    for (let index = 0, at = FIRST_CODE; index < METRICS.length; index += 1, at += STRIDE) words[at] = CODE.unknown;
-    if (metrics(memory.address) !== CODE.success) return [];
-    let isSame = isBusyTold === this.#isBusyTold && this.#readings.length > 0;
-    this.#isBusyTold = isBusyTold;
-    for (let index = 0; index < METRICS.length; index += 1) if (this.#isOther(words, index) && this.#tell(index)) isSame = false;
-    return isSame ? this.#readings : this.#all();
-  }
-
-  #isOther(words: Int32Array, index: number): boolean {
-    const [seen, from, at] = [this.#seen, index * SEEN_STRIDE, FIRST_CODE + index * STRIDE];
-    const [code, low, high] = [words[at] as number, words[at + VALUE] as number, words[at + VALUE + 1] as number];
-    if (code === seen[from] && low === seen[from + 1] && high === seen[from + 2]) return false;
-    seen[from] = code;
-    seen[from + 1] = low;
-    seen[from + 2] = high;
-    return true;
-  }
-
-  /** True when that is another value. */
-  #tell(index: number): boolean {
-    const metric = METRICS[index] as GpmMetric;
-    const value = told(this.#calls.memory, metric, index);
-    if (value === this.#told[index]?.value) return false;
-    this.#told[index] = value === undefined ? undefined : readingOf(metric.reading, value);
-    return true;
-  }
-
-  #all(): readonly Reading[] {
-    const readings = this.#told.filter((reading) => reading !== undefined);
-    const busy = this.#isBusyTold ? undefined : this.#told[GRAPHICS]?.value;
-    return busy === undefined ? readings : [...readings, readingOf(BUSY, busy)];
-  }
+/** Each metric has a code of its own. What is no number, or less than nothing, is not told. */
+function meanAt(memory: Memory, at: number, unit: number): number | undefined {
+  const value = memory.f64(at + GPM_METRIC.value);
+  if (memory.u32(at + GPM_METRIC.code) !== CODE.success || !Number.isFinite(value) || value < 0) return undefined;
+  return unit === PERCENT ? value / 100 : value * unit;
 }

@@ -1,98 +1,134 @@
-import type { MigName } from '../listing.ts';
-import { CODE } from './codes.ts';
+import type { MigName, MigSample, Unread } from '../sample.ts';
+import type { CallNotes } from './call-notes.ts';
+import { CODE, printedFor, wordOf } from './codes.ts';
 import { ATTRIBUTES } from './layouts.ts';
-import type { Handle, Library, NvmlFunction } from './library.ts';
-import type { Memory } from './memory.ts';
-import type { Values } from './sheet.ts';
+import type { Handle, Library } from './library.ts';
+import { Answers, endsRound, type Question } from './question.ts';
 
-/** A MIG instance as it was found. */
-export interface FoundInstance {
-  readonly handle: Handle;
-  readonly values: Values;
-  readonly name?: MigName;
-  /** The name as the library wrote it; absent where it has none. */
-  readonly nameWords?: Int32Array;
-}
-
-export type InstanceHandles = readonly (Handle | undefined)[];
-
-const MIG_ENABLED = 1;
 const NAME_LENGTH = 96;
 const MOST_INSTANCES = 64;
-const IDS = { gpu_instance_id: 'nvmlDeviceGetGpuInstanceId', compute_instance_id: 'nvmlDeviceGetComputeInstanceId' };
 
 /** That there is no such instance is an answer too. */
-const NONE = CODE.notSupported;
-const ANSWERS: ReadonlySet<number> = new Set([CODE.success, NONE, CODE.notFound, CODE.invalidArgument, CODE.functionNotFound]);
+const ANSWERS: ReadonlySet<number> = new Set([CODE.success, CODE.notSupported, CODE.notFound, CODE.invalidArgument, CODE.functionNotFound]);
 const isAnswer = (code: number): boolean => ANSWERS.has(code);
 
-/** Finds the instances of a GPU by number; the numbers have gaps. */
-export class InstanceFinder {
+interface Instance {
+  readonly facts: MigSample;
+  readonly answers: Answers;
+}
+
+/** The instances of one GPU, which come and go without a reset. */
+export class Instances {
   readonly #library: Library;
-  readonly #scratch: Memory;
-  readonly #byIndex: NvmlFunction | undefined;
-  readonly #uuidOf: NvmlFunction | undefined;
+  readonly #questions: readonly Question[];
+  readonly #gpu: Handle;
+  readonly #notes: CallNotes;
+  #isSplit = false;
+  /** With which the driver failed to tell of them. Those that were found before are kept meanwhile. */
+  #failure: number | undefined;
+  #all: readonly Instance[] = [];
 
-  constructor(library: Library, scratch: Memory) {
+  constructor(library: Library, questions: readonly Question[], gpu: Handle, notes: CallNotes) {
     this.#library = library;
-    this.#scratch = scratch;
-    this.#byIndex = library.bind('nvmlDeviceGetMigDeviceHandleByIndex', 'hup');
-    this.#uuidOf = library.bind('nvmlDeviceGetUUID', 'hpu');
+    this.#questions = questions;
+    this.#gpu = gpu;
+    this.#notes = notes;
   }
 
-  /** Handles by number; `before` itself when they are the same. None where the GPU is not split. Or the code, where the driver failed. */
-  handles(gpu: Handle, mode: unknown, before: InstanceHandles): InstanceHandles | number {
-    const code = mode === MIG_ENABLED ? this.#library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', gpu, this.#scratch.address) : NONE;
-    if (!isAnswer(code)) return code;
-    return this.#byNumber(gpu, code === CODE.success ? Math.min(this.#scratch.u32(0), MOST_INSTANCES) : 0, before);
+  get isSplit(): boolean {
+    return this.#isSplit;
   }
 
-  #byNumber(gpu: Handle, most: number, before: InstanceHandles): InstanceHandles | number {
-    let handles = before.length === most ? undefined : Array.from({ length: most }, (_, index) => before[index]);
+  /** `isSplit`: undefined where the driver does not tell. `isDue`: instances are looked for. Gives the code that ended the round. */
+  refresh(isSplit: boolean | undefined, isDue: boolean): number | undefined {
+    this.#isSplit = isSplit ?? this.#isSplit;
+    if (isDue) this.#failure = this.#look();
+    if (this.#failure !== undefined && endsRound(this.#failure)) return this.#failure;
+    // Each was asked when it was found.
+    if (isDue && this.#failure === undefined) return undefined;
+    for (const { answers } of this.#all) {
+      const ended = answers.ask('read');
+      if (ended !== undefined) return ended;
+    }
+    const isGone = this.#all.some(({ answers }) => answers.codes().some((code) => code === CODE.invalidArgument || code === CODE.notFound));
+    if (isGone && !isDue) this.#failure = this.#look();
+    return undefined;
+  }
+
+  samples(): readonly MigSample[] {
+    return this.#all.map(({ facts, answers }) => {
+      const { values, ...told } = answers.told();
+      return { ...told, ...facts, values: { ...values, ...facts.values } };
+    });
+  }
+
+  unread(): readonly Unread[] {
+    if (this.#failure === undefined) return [];
+    return [{ name: 'mig_devices', said: printedFor(this.#failure) ?? wordOf(this.#failure), kind: 'error' }];
+  }
+
+  /** The GPU is lost, and they with it. */
+  forget(): void {
+    this.#all = [];
+    this.#failure = undefined;
+  }
+
+  /** Gives the code with which the driver failed to tell. */
+  #look(): number | undefined {
+    const handles = this.#notes.during('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#handles());
+    if (typeof handles === 'number') return handles;
+    const found: Instance[] = [];
+    for (const { handle, index } of handles) {
+      const facts = this.#notes.during('nvmlDeviceGetGpuInstanceId', () => this.#describe(handle, index));
+      if (typeof facts === 'number') return facts;
+      if (facts !== undefined) found.push({ facts, answers: new Answers(this.#questions, handle, this.#notes) });
+    }
+    for (const { answers } of found) answers.ask('read', 'slow');
+    this.#all = found;
+    return undefined;
+  }
+
+  /** Their numbers have gaps. Or the code with which the driver failed. */
+  #handles(): readonly { readonly handle: Handle; readonly index: number }[] | number {
+    const { scratch } = this.#library;
+    if (!this.#isSplit) return [];
+    const code = this.#library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', this.#gpu, scratch.address);
+    if (code !== CODE.success) return isAnswer(code) ? [] : code;
+    const most = Math.min(scratch.u32(0), MOST_INSTANCES);
+    const found: { handle: Handle; index: number }[] = [];
     for (let index = 0; index < most; index += 1) {
-      const code = this.#byIndex?.(gpu, index, this.#scratch.address) ?? NONE;
-      if (!isAnswer(code)) return code;
-      const found = code === CODE.success ? this.#scratch.pointer(0) : undefined;
-      if (found === before[index]) continue;
-      handles ??= [...before];
-      handles[index] = found;
+      const told = this.#library.call('nvmlDeviceGetMigDeviceHandleByIndex', 'hup', this.#gpu, index, scratch.address);
+      if (!isAnswer(told)) return told;
+      if (told === CODE.success) found.push({ handle: scratch.pointer(0), index });
     }
-    return handles ?? before;
+    return found;
   }
 
-  /** What an instance is. Undefined when it went away meanwhile; or the code, where the driver failed. */
-  describe(handle: Handle, index: number): FoundInstance | number | undefined {
-    const values: Values = { index: String(index) };
-    for (const [path, symbol] of Object.entries(IDS)) {
-      const code = this.#library.call(symbol, 'hp', handle, this.#scratch.address);
+  /** What an instance is. Undefined when it went away meanwhile; or the code with which the driver failed. */
+  #describe(handle: Handle, index: number): MigSample | number | undefined {
+    const { scratch } = this.#library;
+    const ids: string[] = [];
+    for (const symbol of ['nvmlDeviceGetGpuInstanceId', 'nvmlDeviceGetComputeInstanceId']) {
+      const code = this.#library.call(symbol, 'hp', handle, scratch.address);
       if (code !== CODE.success) return isAnswer(code) ? undefined : code;
-      values[path] = String(this.#scratch.u32(0));
+      ids.push(String(scratch.u32(0)));
     }
-    if (this.#library.call('nvmlDeviceGetAttributes_v2', 'hp', handle, this.#scratch.address) === CODE.success)
-      values['device_attributes/shared/multiprocessor_count'] = this.#scratch.u32(ATTRIBUTES.multiprocessors);
-    const uuid = this.#uuid(handle) ? this.#scratch.text(0, NAME_LENGTH) : undefined;
-    const nameWords = uuid === undefined ? undefined : this.#scratch.words.slice(0, NAME_LENGTH / 4);
+    const [gpuInstance = '', computeInstance = ''] = ids;
+    const isCounted = this.#library.call('nvmlDeviceGetAttributes_v2', 'hp', handle, scratch.address) === CODE.success;
+    const multiprocessors = isCounted ? scratch.u32(ATTRIBUTES.multiprocessors) : undefined;
+    return { index: String(index), gpuInstance, computeInstance, values: { multiprocessors }, name: this.#nameOf(handle) };
+  }
+
+  #nameOf(handle: Handle): MigName | undefined {
+    const uuid = this.#text('nvmlDeviceGetUUID', handle);
     // The name of an instance ends in its profile: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`.
     const profile = /\bMIG (\S+)$/.exec(this.#text('nvmlDeviceGetName', handle) ?? '')?.[1] ?? '';
-    return { handle, values, ...(uuid === undefined ? {} : { name: { uuid, profile } }), ...(nameWords && { nameWords }) };
-  }
-
-  /** Whether the handle still is that of the instance that was found; false where instances have no names. */
-  isStill({ handle, nameWords }: FoundInstance): boolean {
-    if (nameWords === undefined || !this.#uuid(handle)) return false;
-    const { words } = this.#scratch;
-    for (let at = 0; at < nameWords.length; at += 1) if (words[at] !== nameWords[at]) return false;
-    return true;
-  }
-
-  /** Leaves the name in the scratch memory, with zeros after it. */
-  #uuid(handle: Handle): boolean {
-    this.#scratch.clear(NAME_LENGTH);
-    return this.#uuidOf?.(handle, this.#scratch.address, NAME_LENGTH) === CODE.success;
+    return uuid === undefined ? undefined : { uuid, profile };
   }
 
   #text(symbol: string, handle: Handle): string | undefined {
-    const code = this.#library.call(symbol, 'hpu', handle, this.#scratch.address, NAME_LENGTH);
-    return code === CODE.success ? this.#scratch.text(0, NAME_LENGTH) : undefined;
+    const { scratch } = this.#library;
+    const code = this.#library.call(symbol, 'hpu', handle, scratch.address, NAME_LENGTH);
+    return code === CODE.success ? scratch.text(0, NAME_LENGTH) : undefined;
   }
 }

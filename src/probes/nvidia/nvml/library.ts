@@ -6,6 +6,8 @@ import { libraryCandidates, SONAME } from './paths.ts';
 /** Arguments of a function by letter: `h` handle or set, `u` unsigned int, `i` enum, `p` pointer to memory, `q` unsigned long long. */
 const TYPES: Readonly<Record<string, string>> = { h: 'uintptr_t', u: 'uint32_t', i: 'int32_t', p: 'uintptr_t', q: 'uint64_t' };
 
+const SCRATCH_BYTES = 4_096;
+
 export type Handle = number | bigint;
 /** Takes handles, numbers and addresses, gives the return code. */
 export type NvmlFunction = (...values: Handle[]) => number;
@@ -14,6 +16,8 @@ export type NvmlFunction = (...values: Handle[]) => number;
 export class Library {
   /** As it was given to the linker. */
   readonly path: string;
+  /** For answers that are looked at before the next call. */
+  readonly scratch: Memory;
   readonly #koffi: typeof koffiModule;
   readonly #handle: ReturnType<typeof koffiModule.load>;
   readonly #bound = new Map<string, NvmlFunction | undefined>();
@@ -22,6 +26,7 @@ export class Library {
     this.path = path;
     this.#koffi = koffi;
     this.#handle = koffi.load(path);
+    this.scratch = this.memory(SCRATCH_BYTES);
   }
 
   /** Undefined where this driver has no such function, which is the same as an answer of 13. */

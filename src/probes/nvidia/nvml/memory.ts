@@ -1,15 +1,12 @@
 /** Memory that the library writes its answers into. It never moves, so its address is taken once. */
 export class Memory {
-  /** Number rather than bigint: half the cost of a call, and addresses of a process lie below 2^53. */
+  /** Addresses of a process lie below 2^53. */
   readonly address: number;
-  /** The same bytes, for whoever compares them. */
-  readonly words: Int32Array;
   readonly #bytes: Buffer;
   readonly #view: DataView;
 
   constructor(size: number, addressOf: (buffer: Buffer) => bigint) {
-    this.#bytes = Buffer.from(new ArrayBuffer((size + 3) & ~3));
-    this.words = new Int32Array(this.#bytes.buffer);
+    this.#bytes = Buffer.from(new ArrayBuffer(size));
     this.#view = new DataView(this.#bytes.buffer);
     this.address = Number(addressOf(this.#bytes));
   }
@@ -72,8 +69,7 @@ export class Memory {
     }
   }
 
-  /** In whole words. */
   clear(length: number): void {
-    for (let at = 0; at < length >> 2; at += 1) this.words[at] = 0;
+    this.#bytes.fill(0, 0, length);
   }
 }

@@ -1,15 +1,11 @@
 import { atEach } from '../../../host/clock.ts';
 import type { Host } from '../../../host/host.ts';
-import type { Element } from '../document.ts';
 import { hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
-import type { ProblemCode } from '../problems.ts';
+import type { NodeSample } from '../sample.ts';
 import type { XidEvent } from './events.ts';
 import { openLibrary } from './library.ts';
-import { Machine, type NvmlDocument } from './machine.ts';
-import type { ElementMemo } from './memo.ts';
-
-export type NvmlAnswer = NvmlDocument | { readonly problem: { readonly code: ProblemCode; readonly message: string } };
+import { Machine, type NvmlFailure } from './machine.ts';
 
 /** An Xid that the library told, with the GPU's address. */
 export type ToldXid = XidEvent & { readonly pciAddress: string };
@@ -26,7 +22,7 @@ export class NvmlSource {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
   #machine: Machine | undefined;
-  #failure: { readonly code: ProblemCode; readonly message: string } | undefined;
+  #failure: NvmlFailure | undefined;
   #retryAtMs = -Infinity;
   #xids: readonly ToldXid[] = [];
   #isClosed = false;
@@ -37,7 +33,7 @@ export class NvmlSource {
   }
 
   /** Undefined: `nvidia-smi` is the one to ask; with a problem too, unless the library alone was asked for. */
-  async read(): Promise<NvmlAnswer | undefined> {
+  async read(): Promise<NodeSample | NvmlFailure | undefined> {
     if (this.#machine === undefined && !this.#isWanted()) return undefined;
     const machine = await this.#open();
     // Before the read, which then asks for all that an event may have changed.
@@ -45,20 +41,7 @@ export class NvmlSource {
     const answer = machine?.read();
     // The driver was upgraded: its new library may be there already.
     if (answer?.problem?.code === 'driver-library-mismatch') this.letGo();
-    if (answer === undefined) return this.#failure && { problem: this.#failure };
-    if (answer.problem !== undefined) return answer;
-    for (const gpu of answer.gpus) gpu.remember();
-    return answer;
-  }
-
-  /** For people. */
-  name(): string {
-    return `NVML (${this.#machine?.library.path})`;
-  }
-
-  /** What was made of an element's values; undefined for elements of a document. */
-  memoOf(element: Element): ElementMemo | undefined {
-    return this.#machine?.memoOf(element);
+    return answer ?? this.#failure;
   }
 
   /** Looks for events until stopped. */
@@ -103,7 +86,7 @@ export class NvmlSource {
     const opened = await openLibrary(this.#options['nvml-library']);
     if (this.#isClosed) return undefined;
     if (opened.library === undefined) {
-      this.#failure = { code: 'library-not-found', message: `NVML: ${opened.error}` };
+      this.#failure = { problem: { code: 'library-not-found', message: `NVML: ${opened.error}` } };
       this.#retryAtMs = nowMs + RETRY_MS;
       return undefined;
     }

@@ -471,6 +471,17 @@ ret nvmlDeviceGetNvLinkState(struct device *d, unsigned link, unsigned *out) {
   ret code = number(d, "nvmlDeviceGetNvLinkState", name, out);
   return code == UNSUPPORTED && link > 0 ? INVALID : code;
 }
+/* "link.<n>.type = 2" leads to a switch, "link.<n>.remote = <bus id>" to another function. */
+ret nvmlDeviceGetNvLinkRemoteDeviceType(struct device *d, unsigned link, unsigned *out) {
+  char name[32];
+  snprintf(name, sizeof name, "link.%u.type", link);
+  return number(d, "nvmlDeviceGetNvLinkRemoteDeviceType", name, out);
+}
+ret nvmlDeviceGetNvLinkRemotePciInfo_v2(struct device *d, unsigned link, struct pci *out) {
+  char name[32];
+  snprintf(name, sizeof name, "link.%u.remote", link);
+  return text_of(d, "nvmlDeviceGetNvLinkRemotePciInfo_v2", name, out->bus_id, 32);
+}
 ret nvmlDeviceGetNvLinkErrorCounter(struct device *d, unsigned link, int counter, unsigned long long *out) {
   char name[48];
   snprintf(name, sizeof name, "link.%u.error.%d", link, counter);

@@ -1,4 +1,4 @@
-import { type CatalogueAction, XID_TABLE, type XidRow } from './xid-table.ts';
+import { type CatalogueAction, XID_TABLE, type XidRow } from '../../../src/probes/nvidia/xid-table.ts';
 
 /** How one project treats Xids, by the lists that it documents. */
 export interface XidPolicy {

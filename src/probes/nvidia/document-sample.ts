@@ -1,0 +1,182 @@
+import { asBoolean, type Cell, numberValue } from './cell.ts';
+import { cellAt, childrenOf, type Element, textAt, wordAt } from './document.ts';
+import type { EccCount, EccSeverity, GpuIdentity, GpuSample, MigSample, ProcessList, ProcessSample, Unread } from './sample.ts';
+import { fabricHealthOf, fabricStateOf, type Recovery, recoveryActionOf, recoveryOf } from './states.ts';
+import { GPU_KEYS, INSTANCE_KEYS, quantityOf, VALUES, type ValueKey, type Values } from './values.ts';
+
+/** What one `<gpu>` element tells, without the names of its instances. */
+export function gpuSampleOf(gpu: Element): GpuSample {
+  const unread: Unread[] = [];
+  return {
+    identity: identityOf(gpu),
+    values: {
+      ...valuesOf(gpu, GPU_KEYS, unread),
+      performanceState: performanceState(gpu, unread),
+    },
+    fabric: {
+      state: state(gpu, 'fabric/state', fabricStateOf, unread),
+      status: textAt(gpu, 'fabric/status'),
+      health: state(gpu, 'fabric/health/summary', fabricHealthOf, unread),
+    },
+    recovery: recovery(gpu, unread),
+    ecc: { volatile: eccCounts(gpu, 'ecc_errors/volatile', unread), lifetime: eccCounts(gpu, 'ecc_errors/aggregate', unread) },
+    processes: processesOf(gpu),
+    instances: instancesOf(gpu, unread),
+    unread,
+  };
+}
+
+/** Of several paths the first one with a value counts. */
+function valuesOf(element: Element, keys: readonly ValueKey[], unread: Unread[]): Values {
+  const values: Partial<Record<ValueKey, number | bigint | boolean>> = {};
+  for (const key of keys) {
+    if (key === 'performanceState') continue;
+    const { kind, paths } = VALUES[key];
+    const cells = paths.map((path) => ({ path, cell: cellAt(element, path) }));
+    const told = cells.map(({ cell }) => (kind === 'flag' ? asBoolean(cell) : numberValue(cell, quantityOf(key))));
+    const value = told.find((each) => each !== undefined);
+    const odd = cells.find(({ cell }) => cell.kind !== 'absent' && !isNone(cell));
+    if (value !== undefined) values[key] = value;
+    else if (odd !== undefined) unread.push(unreadAt(element, odd.path));
+  }
+  return values as Values;
+}
+
+function unreadAt(element: Element, name: string): Unread {
+  const { kind } = cellAt(element, name);
+  return { name, said: textAt(element, name) ?? '', kind: kind === 'lost' || kind === 'error' ? kind : 'unknown' };
+}
+
+/** The word `None`: nothing in the place of a number or a flag, a state among states. */
+const isNone = (cell: Cell): boolean => cell.kind === 'text' && cell.value.toLowerCase() === 'none';
+
+/** Texts that identify the board. */
+function identityOf(gpu: Element): GpuIdentity {
+  return {
+    busId: typeof gpu['@id'] === 'string' ? gpu['@id'] : wordAt(gpu, 'pci/pci_bus_id'),
+    pciDeviceId: wordAt(gpu, 'pci/pci_device_id'),
+    uuid: wordAt(gpu, 'uuid'),
+    name: wordAt(gpu, 'product_name'),
+    serial: wordAt(gpu, 'serial'),
+    minor: wordAt(gpu, 'minor_number'),
+    moduleId: wordAt(gpu, 'platformInfo/module_id', 'gpu_module_id'),
+    brand: wordAt(gpu, 'product_brand'),
+    architecture: wordAt(gpu, 'product_architecture'),
+    vbios: wordAt(gpu, 'vbios_version'),
+    boardPart: wordAt(gpu, 'board_part_number'),
+    gpuPart: wordAt(gpu, 'gpu_part_number'),
+    computeMode: wordAt(gpu, 'compute_mode'),
+    gspFirmware: wordAt(gpu, 'gsp_firmware_version'),
+  };
+}
+
+/** `P0` to `P15`; drivers without a state say `Unknown`. */
+function performanceState(gpu: Element, unread: Unread[]): number | undefined {
+  const cell = cellAt(gpu, 'performance_state');
+  if (cell.kind === 'error') unread.push(unreadAt(gpu, 'performance_state'));
+  const number = cell.kind === 'text' ? /^P(\d{1,2})$/.exec(cell.value)?.[1] : undefined;
+  return number === undefined || Number(number) > 15 ? undefined : Number(number);
+}
+
+function state<T>(gpu: Element, path: string, stateOf: (word: string) => T | undefined, unread: Unread[]): T | undefined {
+  const cell = cellAt(gpu, path);
+  const known = cell.kind === 'text' ? stateOf(cell.value) : undefined;
+  if (known === undefined && cell.kind !== 'absent') unread.push(unreadAt(gpu, path));
+  return known;
+}
+
+/** The word is that of the newest drivers; the 535 to 570 branches had two flags instead. */
+function recovery(gpu: Element, unread: Unread[]): Recovery | undefined {
+  const cell = cellAt(gpu, 'gpu_recovery_action');
+  const told = cell.kind === 'text' ? { word: cell.value, action: recoveryActionOf(cell.value) } : undefined;
+  if (cell.kind !== 'absent' && told?.action === undefined) {
+    unread.push(unreadAt(gpu, 'gpu_recovery_action'));
+    return told;
+  }
+  const flag = (name: string): boolean | undefined => asBoolean(cellAt(gpu, `gpu_reset_status/${name}`));
+  return recoveryOf(told, flag('reset_required'), flag('drain_and_reset_recommended'));
+}
+
+/** Elements of one count; where a driver splits it, the parts add up. The first form that is there counts. */
+const UNIFIED: readonly (readonly [EccSeverity, string, readonly string[]])[] = [
+  ['correctable', 'sram', ['sram_correctable']],
+  ['uncorrectable', 'sram', ['sram_uncorrectable_parity', 'sram_uncorrectable_secded']],
+  ['uncorrectable', 'sram', ['sram_uncorrectable']],
+  ['correctable', 'dram', ['dram_correctable']],
+  ['uncorrectable', 'dram', ['dram_uncorrectable']],
+];
+/** Boards up to Volta. `total` is left out: it is the sum of the others. */
+const BIT_LOCATIONS = ['device_memory', 'register_file', 'l1_cache', 'l2_cache', 'texture_memory', 'texture_shm', 'cbu'];
+
+/** Errors per memory below one element; what the board does not count is not there. */
+function eccCounts(gpu: Element, base: string, unread: Unread[]): readonly EccCount[] {
+  const counts = UNIFIED.flatMap(([severity, location, elements]) =>
+    eccCount(
+      gpu,
+      severity,
+      location,
+      elements.map((element) => `${base}/${element}`),
+      unread,
+    ),
+  );
+  const isFirst = ({ severity, location }: EccCount, at: number): boolean =>
+    counts.findIndex((other) => other.severity === severity && other.location === location) === at;
+  const bits = BIT_LOCATIONS.flatMap((location) => [
+    ...eccCount(gpu, 'correctable', location, [`${base}/single_bit/${location}`], unread),
+    ...eccCount(gpu, 'uncorrectable', location, [`${base}/double_bit/${location}`], unread),
+  ]);
+  return [...counts.filter(isFirst), ...bits];
+}
+
+function eccCount(gpu: Element, severity: EccSeverity, location: string, paths: readonly string[], unread: Unread[]): readonly EccCount[] {
+  const cells = paths.map((path) => cellAt(gpu, path));
+  if (cells.every(({ kind }) => kind === 'absent')) return [];
+  unread.push(...paths.filter((path) => cellAt(gpu, path).kind === 'error').map((path) => unreadAt(gpu, path)));
+  const values = cells.flatMap((cell) => numberValue(cell, 'count') ?? []);
+  if (values.length < cells.length) return [{ severity, location }];
+  return [{ severity, location, count: values.reduce<bigint>((sum, value) => sum + BigInt(value), 0n) }];
+}
+
+/** An empty list is none, a sentence in its place is not known. */
+function processesOf(gpu: Element): ProcessList {
+  const listed = childrenOf(gpu, 'processes/process_info');
+  if (gpu.processes === undefined || (typeof gpu.processes === 'string' && gpu.processes.trim() !== '')) return { list: [] };
+  const pids = listed.map((process) => cellAt(process, 'pid'));
+  // A process that computes and draws is listed once for each.
+  const known = new Set(pids.flatMap((pid) => (pid.kind === 'number' ? [pid.value] : [])));
+  return { count: known.size + pids.filter((pid) => pid.kind !== 'number').length, list: listed.flatMap(processOf) };
+}
+
+function processOf(process: Element): readonly ProcessSample[] {
+  const pid = cellAt(process, 'pid');
+  if (pid.kind !== 'number' || pid.quantity !== 'count' || !Number.isSafeInteger(pid.value) || pid.value <= 0) return [];
+  return [
+    {
+      pid: pid.value,
+      memoryBytes: numberValue(cellAt(process, 'used_memory'), 'bytes') as number | undefined,
+      gpuInstance: idAt(process, 'gpu_instance_id'),
+      computeInstance: idAt(process, 'compute_instance_id'),
+    },
+  ];
+}
+
+/** The instances of a GPU, and a note where the driver failed to tell which ones there are. */
+function instancesOf(gpu: Element, unread: Unread[]): readonly MigSample[] {
+  const cell = cellAt(gpu, 'mig_devices');
+  if (cell.kind === 'error' || (cell.kind === 'text' && !isNone(cell))) unread.push({ ...unreadAt(gpu, 'mig_devices'), kind: 'error' });
+  return childrenOf(gpu, 'mig_devices/mig_device').flatMap(instanceOf);
+}
+
+function instanceOf(element: Element): readonly MigSample[] {
+  const gpuInstance = idAt(element, 'gpu_instance_id');
+  const computeInstance = idAt(element, 'compute_instance_id');
+  if (gpuInstance === undefined || computeInstance === undefined) return [];
+  const unread: Unread[] = [];
+  const values = valuesOf(element, INSTANCE_KEYS, unread);
+  // The only errors that the driver tells of an instance.
+  const volatile = eccCount(element, 'uncorrectable', 'sram', ['ecc_error_count/volatile_count/sram_uncorrectable'], unread);
+  return [{ index: idAt(element, 'index'), gpuInstance, computeInstance, values, ecc: { volatile }, unread }];
+}
+
+const idAt = (element: Element, path: string): string | undefined =>
+  cellAt(element, path).kind === 'number' ? textAt(element, path) : undefined;

@@ -1,0 +1,141 @@
+import type { EccCount, EccSeverity, GpuSample, Unread } from '../sample.ts';
+import { CODE, printedFor } from './codes.ts';
+import { REMAP_HISTOGRAM, REPAIR, SRAM_STATUS } from './layouts.ts';
+import type { Handle, Library } from './library.ts';
+import {
+  type Answer,
+  at,
+  endsRound,
+  FLAG,
+  field,
+  fieldQuestion,
+  longAt,
+  type Pace,
+  type Question,
+  question,
+  refused,
+  type ValueWay,
+  valueQuestion,
+} from './question.ts';
+
+/** Memory errors of a GPU, and what follows from them. */
+export function errorQuestions(library: Library): readonly Question[] {
+  const ask = (pace: Pace, way: ValueWay): Question => valueQuestion(library, pace, way);
+  return [
+    ask('read', {
+      symbol: 'nvmlDeviceGetRemappedRows',
+      outs: 4,
+      reads: { correctableRows: at(0), uncorrectableRows: at(8), isRemapPending: at(16, FLAG), isRemapFailed: at(24, FLAG) },
+    }),
+    ask('read', {
+      symbol: 'nvmlDeviceGetRowRemapperHistogram',
+      reads: {
+        banksWithMaxSpareRows: at(REMAP_HISTOGRAM.max),
+        banksWithManySpareRows: at(REMAP_HISTOGRAM.high),
+        banksWithSomeSpareRows: at(REMAP_HISTOGRAM.partial),
+        banksWithFewSpareRows: at(REMAP_HISTOGRAM.low),
+        banksWithoutSpareRows: at(REMAP_HISTOGRAM.none),
+      },
+    }),
+    ask('read', {
+      symbol: 'nvmlDeviceGetSramEccErrorStatus',
+      version: SRAM_STATUS.version,
+      reads: {
+        l2LifetimeErrors: longAt(SRAM_STATUS.l2),
+        smLifetimeErrors: longAt(SRAM_STATUS.sm),
+        pcieLifetimeErrors: longAt(SRAM_STATUS.pcie),
+        microcontrollerLifetimeErrors: longAt(SRAM_STATUS.microcontroller),
+        otherLifetimeErrors: longAt(SRAM_STATUS.other),
+        isSramThresholdExceeded: at(SRAM_STATUS.thresholdExceeded, FLAG),
+      },
+    }),
+    ask('facts', { symbol: 'nvmlDeviceGetEccMode', outs: 2, reads: { isEccOn: at(0, FLAG), isEccPending: at(8, FLAG) } }),
+    ask('read', {
+      symbol: 'nvmlDeviceGetRepairStatus',
+      version: REPAIR.version,
+      reads: { isChannelRepairPending: at(REPAIR.channel, FLAG), isTpcRepairPending: at(REPAIR.tpc, FLAG) },
+    }),
+    ask('read', { symbol: 'nvmlDeviceGetUnrepairableMemoryFlag_v1', reads: { isMemoryUnrepairable: at(0, FLAG) } }),
+    // Pages, which boards up to Turing retire.
+    fieldQuestion(library, 'slow', [
+      field(29, 'singleBitPages'),
+      field(30, 'doubleBitPages'),
+      field(31, 'arePagesPending', (pending) => [false, true][pending]),
+    ]),
+    // Boards up to Volta count by single and double bits, later ones by SRAM and DRAM.
+    counters(library, 'read', VOLATILE, UNIFIED, countsBits),
+    counters(library, 'read', VOLATILE, BY_BITS, (gpu) => !countsBits(gpu)),
+    counters(library, 'facts', LIFETIME, UNIFIED, countsBits),
+    counters(library, 'facts', LIFETIME, BY_BITS, (gpu) => !countsBits(gpu)),
+  ];
+}
+
+/** The only errors that the driver tells of an instance. */
+export const instanceErrors = (library: Library): Question =>
+  question(
+    library,
+    'read',
+    ['ecc_error_count/volatile_count/sram_uncorrectable'],
+    [
+      {
+        symbol: COUNTER,
+        before: [TYPES.uncorrectable, VOLATILE.kind, SRAM],
+        tell: (out) => ({ ecc: { volatile: [{ severity: 'uncorrectable', location: 'sram', count: BigInt(out.u64(0)) }] } }),
+      },
+    ],
+  );
+
+const COUNTER = 'nvmlDeviceGetMemoryErrorCounter';
+/** Error types, kinds of counters and locations of {@link COUNTER}. */
+const TYPES: Readonly<Record<EccSeverity, number>> = { correctable: 0, uncorrectable: 1 };
+const [DRAM, SRAM] = [2, 7];
+
+interface Period {
+  readonly kind: number;
+  readonly element: string;
+  readonly key: 'volatile' | 'lifetime';
+}
+const VOLATILE: Period = { kind: 0, element: 'volatile', key: 'volatile' };
+const LIFETIME: Period = { kind: 1, element: 'aggregate', key: 'lifetime' };
+
+interface Counter {
+  readonly severity: EccSeverity;
+  readonly location: string;
+  /** By number. */
+  readonly place: number;
+  readonly element: string;
+}
+const UNIFIED: readonly Counter[] = [
+  { severity: 'correctable', location: 'sram', place: SRAM, element: 'sram_correctable' },
+  { severity: 'uncorrectable', location: 'sram', place: SRAM, element: 'sram_uncorrectable' },
+  { severity: 'correctable', location: 'dram', place: DRAM, element: 'dram_correctable' },
+  { severity: 'uncorrectable', location: 'dram', place: DRAM, element: 'dram_uncorrectable' },
+];
+const PLACES = { device_memory: 2, register_file: 3, l1_cache: 0, l2_cache: 1, texture_memory: 4, texture_shm: 5, cbu: 6 };
+const BY_BITS: readonly Counter[] = Object.entries(PLACES).flatMap(([location, place]): Counter[] => [
+  { severity: 'correctable', location, place, element: `single_bit/${location}` },
+  { severity: 'uncorrectable', location, place, element: `double_bit/${location}` },
+]);
+
+const OLD_BOARDS: ReadonlySet<string | undefined> = new Set(['Kepler', 'Maxwell', 'Pascal', 'Volta']);
+const countsBits = ({ identity }: GpuSample): boolean => OLD_BOARDS.has(identity?.architecture);
+
+/** Asks for each of several counters. */
+function counters(library: Library, pace: Pace, period: Period, all: readonly Counter[], unless: Question['unless']): Question {
+  const ask = (device: Handle): Answer => {
+    const counts: EccCount[] = [];
+    const unread: Unread[] = [];
+    let worst: number = CODE.success;
+    for (const { severity, location, place, element } of all) {
+      const code = library.call(COUNTER, 'hiiip', device, TYPES[severity], period.kind, place, library.scratch.address);
+      if (endsRound(code)) return { code, told: {} };
+      const failure = refused(code, [`ecc_errors/${period.element}/${element}`]);
+      if (code === CODE.success) counts.push({ severity, location, count: BigInt(library.scratch.u64(0)) });
+      else if (failure.length > 0) counts.push({ severity, location });
+      unread.push(...failure);
+      if (worst === CODE.success && printedFor(code) !== undefined) worst = code;
+    }
+    return { code: worst, told: { ecc: { [period.key]: counts }, unread } };
+  };
+  return { symbol: COUNTER, pace, unless, ask };
+}

@@ -1,0 +1,65 @@
+import type { GpuIdentity } from '../sample.ts';
+import type { Library } from './library.ts';
+import { type Question, question, type Way } from './question.ts';
+
+/** Enumerations of nvml.h in the words that `nvidia-smi` prints for them. */
+const BRANDS = [
+  undefined,
+  'Quadro',
+  'Tesla',
+  'NVS',
+  'GRID',
+  'GeForce',
+  'Titan',
+  'NVIDIA Virtual Applications',
+  'NVIDIA Virtual PC',
+  'NVIDIA Virtual Compute Server',
+  'NVIDIA RTX Virtual Workstation',
+  'NVIDIA Cloud Gaming',
+  'Quadro RTX',
+  'NVIDIA RTX',
+  'NVIDIA',
+  'GeForce RTX',
+  'Titan RTX',
+];
+const ARCHITECTURES: Readonly<Record<number, string>> = {
+  2: 'Kepler',
+  3: 'Maxwell',
+  4: 'Pascal',
+  5: 'Volta',
+  6: 'Turing',
+  7: 'Ampere',
+  8: 'Ada Lovelace',
+  9: 'Hopper',
+  10: 'Blackwell',
+  13: 'Rubin',
+};
+const COMPUTE_MODES = ['Default', 'Exclusive_Thread', 'Prohibited', 'Exclusive_Process'];
+
+/** What the board is, which stays as long as the handle. Nobody misses a value of it. */
+export function identityQuestions(library: Library): readonly Question[] {
+  const text = (symbol: string, key: keyof GpuIdentity, length: number): Way => ({
+    symbol,
+    after: [length],
+    tell: (out) => ({ identity: { [key]: out.text(0, length) } }),
+  });
+  const number = (symbol: string, key: keyof GpuIdentity, wordOf: (value: number) => string | undefined): Way => ({
+    symbol,
+    tell: (out) => ({ identity: { [key]: wordOf(out.u32(0)) } }),
+  });
+  const once: readonly Way[] = [
+    text('nvmlDeviceGetName', 'name', 96),
+    text('nvmlDeviceGetSerial', 'serial', 30),
+    text('nvmlDeviceGetBoardPartNumber', 'boardPart', 80),
+    text('nvmlDeviceGetVbiosVersion', 'vbios', 32),
+    { ...text('nvmlDeviceGetGspFirmwareVersion', 'gspFirmware', 80), after: [] },
+    number('nvmlDeviceGetMinorNumber', 'minor', String),
+    number('nvmlDeviceGetModuleId', 'moduleId', String),
+    number('nvmlDeviceGetBrand', 'brand', (brand) => BRANDS[brand]),
+    number('nvmlDeviceGetArchitecture', 'architecture', (architecture) => ARCHITECTURES[architecture]),
+  ];
+  return [
+    ...once.map((way) => question(library, 'once', [], [way])),
+    question(library, 'facts', [], [number('nvmlDeviceGetComputeMode', 'computeMode', (mode) => COMPUTE_MODES[mode])]),
+  ];
+}

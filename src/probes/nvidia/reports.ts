@@ -1,0 +1,115 @@
+import { doesPciFunctionAnswer, readAer } from '../../host/pcie.ts';
+import type { Tree } from '../../host/tree.ts';
+import type { DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Finding } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
+import { Readings } from '../../model/readings.ts';
+import { PCIE_EVERY_MS, pcieErrorReadings } from '../pcie.ts';
+import { pcieErrorFindings } from '../pcie-health.ts';
+import { gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
+import { concerningInstances, gpuFindings } from './findings.ts';
+import { instanceFindings } from './memory-findings.ts';
+import { processesOf } from './processes.ts';
+import { gpuReadings, instanceReadings } from './readings.ts';
+import type { GpuSample, MigSample, Unread } from './sample.ts';
+
+/** What the PCI function of a GPU told. */
+interface PcieTold {
+  readonly readings: readonly Reading[];
+  readonly findings: readonly Finding[];
+}
+
+/** What the PCI functions of GPUs tell. They are asked seldom: each question reads the configuration space. */
+export class PcieErrors {
+  readonly #sys: Tree;
+  readonly #told = new Map<string, PcieTold & { readonly atMs: number }>();
+
+  constructor(sys: Tree) {
+    this.#sys = sys;
+  }
+
+  /** `nowMs`: monotonic. */
+  of(address: string, nowMs: number): PcieTold {
+    const known = this.#told.get(address);
+    if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known;
+    const answers = doesPciFunctionAnswer(this.#sys, address);
+    const errors = { aer: readAer(this.#sys, address), ...(answers === undefined ? {} : { answers }) };
+    const told = { readings: pcieErrorReadings(errors), findings: pcieErrorFindings(errors), atMs: nowMs };
+    this.#told.set(address, told);
+    return told;
+  }
+}
+
+/** What one look at a GPU and its instances comes to. */
+export interface GpuReports {
+  readonly reports: readonly DeviceReport[];
+  readonly problems: readonly Problem[];
+}
+
+/** What the GPUs of one look have in common. */
+export interface LookFacts extends NodeFacts {
+  readonly cudaVersion: string | undefined;
+  pcieOf(address: string): PcieTold;
+}
+
+/** The one place that makes readings and findings of samples. `index`: of the GPU in the driver's order. */
+export function reportsOf(gpu: GpuSample, index: number, facts: LookFacts): GpuReports {
+  const device = gpuDevice(gpu, index, facts);
+  const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
+  const findings = gpuFindings(gpu);
+  const processes = gpu.processes?.list ?? [];
+  const whole = reportOf(
+    device,
+    [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
+    [...findings, ...pcie.findings],
+    processesOf(processes, facts.trees.proc),
+  );
+  const instances = gpu.instances ?? [];
+  const parts = instances.map((instance) => {
+    const inside = instanceDevice(instance, device, facts);
+    const report = reportOf(
+      inside,
+      instanceReadings(instance, sharesMemory(instance, instances)),
+      // They are one function on the bus.
+      [...concerningInstances(findings), ...instanceFindings(instance), ...concerningInstances(pcie.findings)],
+      processesOf(processes, facts.trees.proc, instance),
+    );
+    return { report, problems: problemsOf(inside, instance.unread) };
+  });
+  return {
+    reports: [whole, ...parts.map(({ report }) => report)],
+    problems: [...problemsOf(device, gpu.unread), ...parts.flatMap(({ problems }) => problems)],
+  };
+}
+
+function reportOf(
+  device: Device,
+  readings: readonly Reading[],
+  findings: readonly Finding[],
+  processes: ReturnType<typeof processesOf>,
+): DeviceReport {
+  return { device, read: { readings: Readings.of(readings), findings, ...(processes.length === 0 ? {} : { processes }) } };
+}
+
+/** Compute instances of one GPU instance share its memory. */
+const sharesMemory = ({ gpuInstance }: MigSample, all: readonly MigSample[]): boolean =>
+  all.filter((other) => other.gpuInstance === gpuInstance).length > 1;
+
+function problemsOf({ id }: Device, unread: readonly Unread[] = []): readonly Problem[] {
+  const of = (wanted: Unread['kind']): readonly Unread[] => unread.filter(({ kind }) => kind === wanted);
+  return [...summaryOf('unknown-value', id, of('unknown')), ...summaryOf('value-unreadable', id, of('error'))];
+}
+
+/** A sick GPU gives an error in each of a hundred places: three of them tell what it is about. */
+function summaryOf(code: string, device: string, unread: readonly Unread[]): readonly Problem[] {
+  if (unread.length === 0) return [];
+  const shown = unread.slice(0, 3).map(({ name, said }) => `${name}: ${said}`.slice(0, 120));
+  const more = unread.length > 3 ? ` and ${unread.length - 3} more` : '';
+  return [{ code, device, message: `${shown.join(', ')}${more}` }];
+}
+
+/** An instance of a GPU that is lost: it is not told any more, and lost with it. */
+export function lostWith(gpu: DeviceReport, instance: Device): DeviceReport {
+  return { device: instance, read: { readings: Readings.of([]), findings: concerningInstances(gpu.read?.findings ?? []) } };
+}
