@@ -1,5 +1,5 @@
 // What a hung probe costs the others: scrapes and refreshes of an agent on a sound node, and on one where a counter file of an HCA
-// and nvidia-smi never answer, in turns.
+// and nvidia-smi never answer.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,7 +10,7 @@ import { DIST, dist } from './parts/dist.mjs';
 import { quantile, report } from './parts/measure.mjs';
 import { startAgent } from './parts/serve.mjs';
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '2' }, scrapes: { type: 'string', default: '600' } } });
+const { values } = parseArgs({ options: { scrapes: { type: 'string', default: '600' } } });
 /** By then the hangs have been noticed. */
 const SETTLE_MS = 6_000;
 const { familyLoaders } = await dist('probes/families.js');
@@ -93,14 +93,12 @@ async function measure(name, root) {
 }
 
 const rows = [];
-for (let round = 0; round < Number(values.rounds); round += 1) {
-  for (const isHung of [false, true]) {
-    const root = await makeNode(isHung);
-    try {
-      rows.push(await measure(isHung ? 'two hangs' : 'sound', root));
-    } finally {
-      rmSync(root, { recursive: true, force: true });
-    }
+for (const isHung of [false, true]) {
+  const root = await makeNode(isHung);
+  try {
+    rows.push(await measure(isHung ? 'two hangs' : 'sound', root));
+  } finally {
+    rmSync(root, { recursive: true, force: true });
   }
 }
 report('hang', rows);
