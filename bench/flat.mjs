@@ -3,9 +3,9 @@
 // collection of that. So little is left over that a thread's old space takes some 100,000 refreshes to fill up to its next collection:
 // only what comes after that shows whether it goes on growing.
 import { parseArgs } from 'node:util';
+import { startCore } from './parts/core.mjs';
 import { openDescriptors, report, rssMiB } from './parts/measure.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
-import { startCore } from './parts/peers.mjs';
 
 const { values } = parseArgs({ options: { refreshes: { type: 'string', default: '300000' } } });
 const STEPS = [1_000, 10_000, 30_000, 100_000, 200_000, 300_000].filter((count) => count <= Number(values.refreshes));
@@ -27,7 +27,7 @@ try {
     let highest = 0;
     for (; done < step; done += CHUNK) {
       node.advance();
-      cpuUs = (await core.ask('refreshMany', { count: CHUNK })).cpuUs;
+      cpuUs = (await core.ask('refresh', { count: CHUNK })).cpuUs;
       highest = Math.max(highest, rssMiB(core.pid));
     }
     const now = rssMiB(core.pid);

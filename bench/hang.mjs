@@ -9,11 +9,11 @@ import { chmodSync, closeSync, constants, openSync, readdirSync, readFileSync, r
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { addDriver } from './parts/driver-library.mjs';
+import { addDriver } from './parts/driver.mjs';
+import { makeBundle } from './parts/image.mjs';
 import { hasCompiler, quantile, report, rssMiB, summary } from './parts/measure.mjs';
 import { makeNode } from './parts/node-tree.mjs';
 import { startServe } from './parts/serve.mjs';
-import { makeBundle } from './parts/shipped.mjs';
 
 const { values } = parseArgs({
   options: {

@@ -1,140 +1,114 @@
-// Latency and CPU of a scrape at about 1,000, 10,000 and 50,000 series, by 1 and by 50 scrapers at once, plain and compressed. The
-// agent has simulated HCAs with a pod each, and is met in three ways:
-// - `same`: the real agent, scraped back to back while it shows one snapshot;
-// - `first`: its exposition and server alone, each scrape being the first of a snapshot that nothing was prepared for: all of
-//   rendering and compressing falls on it, and on its CPU;
-// - `live`: the real agent reading every 400 ms and scraped every 520 ms, between which the counters move, so that each scrape meets a page
-//   that is new. They move while nobody waits: the kernel's do so by themselves, and here it takes a processor some time. Its CPU,
-//   which is that of reading for the most part, tells nothing of scrapes.
-// Against node_exporter with as many series (at the pace of `live` too: whoever is seldom asked answers more slowly), and against the
-// same page sent by node:http from memory. All take turns in each round.
+// Latency and CPU of a scrape at about 1,000, 10,000 and 50,000 series, by 1 and by 50 scrapers at once, plain and compressed: back to
+// back while the agent shows one snapshot, and paced, where each scrape meets a page that is new. Against node_exporter with as many
+// series from the cheapest of its collectors that can have so many, a table of interrupts.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { cpuMillis, printTable, report } from './parts/measure.mjs';
-import { nodeExporters } from './parts/node-exporters.mjs';
+import { cpuMillis, quantile, report } from './parts/measure.mjs';
+import { createScraper, startExporter } from './parts/node-exporter.mjs';
+import { nodeExporters } from './parts/node-exporter-builds.mjs';
 import { makeKubelet, makeNode } from './parts/node-tree.mjs';
-import { fetchText } from './parts/peers.mjs';
-import { startBare, startClient, startStatic, startTable } from './parts/scrape-peers.mjs';
-import { columns, goals, PACED } from './parts/scrape-table.mjs';
 import { startServe } from './parts/serve.mjs';
 
-const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '5' }, only: { type: 'string' }, quick: { type: 'boolean', default: false } },
-});
-const ROUNDS = values.quick ? 1 : Number(values.rounds);
-const REFRESH_MS = 400;
-const PACE_MS = 520;
-const PACED_TIMES = values.quick ? 3 : 8;
-/** More take minutes. */
-const QUICK_MOST = 10_000;
-/** HCAs with a pod each; scrapes by one scraper and by fifty in a turn; rounds where fewer have to do. */
-const SIZES = [
-  { about: 1_000, hcas: 7, times: { 1: 150, 50: 6 } },
-  { about: 10_000, hcas: 68, times: { 1: 40, 50: 10 } },
-  { about: 50_000, hcas: 340, times: { 1: 12, 50: 1 }, most: { 1: 3, 50: 2 } },
-].filter(({ about }) => (values.only === undefined ? !values.quick || about <= QUICK_MOST : Number(values.only) === about));
-const WAYS = [1, 50].flatMap((scrapers) => [false, true].map((gzip) => ({ scrapers, gzip })));
+const { values } = parseArgs({ options: { turns: { type: 'string', default: '40' }, only: { type: 'string' } } });
+const TURNS = Number(values.turns);
+/** HCAs with a pod each. */
+const SIZES = [7, 68, 340].filter((hcas) => values.only === undefined || Number(values.only) === hcas);
+const WAYS = [1, 50].flatMap((connections) => [false, true].map((gzip) => ({ connections, gzip })));
+/** The agent reads once a second; its page is the same for scrapes within a second. */
+const PACE_MS = 1_100;
+const MOST_PACED = 10;
+const CPUS = 40;
 
-const exporters = await nodeExporters();
-const results = [];
-for (const size of SIZES) results.push(...(await measureSize(size)));
-const rows = results.flatMap(columns);
-const verdicts = goals(results);
-report('scrape', rows, { goals: verdicts });
-console.log();
-printTable(verdicts);
+const exporter = (await nodeExporters()).at(-1);
+const rows = [];
+for (const hcas of SIZES) rows.push(...(await measureSize(hcas)));
+report('scrape', rows);
 
-async function measureSize(size) {
-  const node = await makeNode({ hcas: size.hcas });
-  const ids = Array.from({ length: size.hcas }, (_, n) => `mlx5_${n}`);
-  const kubelet = await makeKubelet(node.root, size.hcas, ids);
+async function measureSize(hcas) {
+  const node = await makeNode({ hcas });
+  const ids = Array.from({ length: hcas }, (_, n) => `mlx5_${n}`);
+  const kubelet = await makeKubelet(node.root, hcas, ids);
   const started = [];
-  const start = async (peer) => {
-    started.push(await peer);
-    return started.at(-1);
-  };
   try {
-    const same = await start(startServe(node, kubelet, { interval: '1h', flags: ['--refresh.stale-after=2h'] }));
-    const live = await start(startServe(node, kubelet, { interval: `${REFRESH_MS}ms` }));
-    const page = await settledPage(same, size.hcas);
-    await settledPage(live, size.hcas);
-    process.kill(live.pid, 'SIGSTOP');
-    const series = page.match(/^[^#\n]/gm).length;
-    const bare = await start(startBare(size.hcas));
+    const agent = await startServe(node, kubelet, { interval: '1s', flags: ['--web.max-requests=0'] });
+    started.push(agent);
+    const series = await settled(agent.port, hcas);
     const peers = [
-      { name: 'same', ...same },
-      { name: 'first', ...bare },
-      { name: 'live', ...live, node },
-      { name: 'static', ...(await start(startStatic(node.root, page))) },
+      { name: 'agent', ...agent, paceMs: 0 },
+      { name: 'agent, each page new', ...agent, paceMs: PACE_MS },
     ];
-    for (const exporter of exporters)
-      peers.push({ name: `node_exporter ${exporter.version}`, ...(await start(startTable(node.root, series, exporter))) });
-    if (exporters.length > 0) peers.push({ ...peers.at(-1), name: `${peers.at(-1).name}, ${PACED}`, isPaced: true });
-    return await measureWays(size, series, peers, await start(startClient()));
+    if (exporter !== undefined) {
+      started.push(await startTable(node.root, series));
+      peers.push({ ...started.at(-1), paceMs: 0 });
+    }
+    const found = [];
+    for (const way of WAYS) for (const peer of peers) found.push({ series, ...(await measure(peer, way, node)) });
+    return found;
   } finally {
-    // One that stands still does not end.
-    for (const { pid } of started) if (pid !== undefined) process.kill(pid, 'SIGCONT');
-    for (const peer of started) await peer.stop();
+    for (const { stop } of started) await stop();
     await kubelet.close();
     node.remove();
   }
 }
 
-/** The page once all devices and the counters of their containers are on it, which begin a look later. */
-async function settledPage({ port }, hcas) {
-  for (let tries = 0; tries < 200; tries += 1) {
-    const page = await fetchText({ host: '127.0.0.1', port, path: '/metrics' });
-    if ((page.match(/^container_device_received_bytes_total\{/gm) ?? []).length === hcas) return page;
-    await sleep(100);
-  }
-  throw new Error('the agent does not show all devices');
-}
-
-async function measureWays(size, series, peers, client) {
-  const ways = WAYS.map((way) => ({ series, ...way, took: new Map(peers.map(({ name }) => [name, []])) }));
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const { scrapers, gzip, took } of ways) {
-      if (round >= (size.most?.[scrapers] ?? ROUNDS)) continue;
-      const times = values.quick ? Math.ceil(size.times[scrapers] / 10) : size.times[scrapers];
-      for (const peer of turned(peers, round)) {
-        if (peer.isPaced && scrapers > 1) continue;
-        const result = await measurePeer(peer, client, { port: peer.port, scrapers, gzip, times: timesOf(peer, times), paceMs: 0 });
-        if (Math.abs(result.series / series - 1) > 0.08) throw new Error(`${peer.name} has ${result.series} series instead of ${series}`);
-        took.get(peer.name).push({ ...result, cpuMs: result.cpuMs / result.latencies.length });
-      }
-    }
-  }
-  return ways;
-}
-
-/** What takes seconds is done less often: its median needs no more. */
-function timesOf({ name }, times) {
-  return name.startsWith('node_exporter') ? Math.ceil(times / 4) : times;
-}
-
-function turned(list, by) {
-  return list.map((_, index) => list[(index + by) % list.length]);
-}
-
-function measurePeer(peer, client, task) {
-  const cpu = () => cpuMillis(peer.pid);
-  if (peer.node !== undefined) return whileMoving(peer, (before) => client.turn({ ...task, times: PACED_TIMES }, { cpu, before }));
-  return client.turn(peer.isPaced ? { ...task, times: PACED_TIMES, paceMs: PACE_MS } : task, { cpu, before: peer.publish });
-}
-
-/** It stands still while others are measured. `measure` is given what is to be done before each scrape. */
-async function whileMoving({ pid, node }, measure) {
-  process.kill(pid, 'SIGCONT');
-  await sleep(2 * REFRESH_MS);
-  const begun = performance.now();
-  let scrapes = 0;
+async function measure({ name, pid, port, paceMs }, { connections, gzip }, node) {
+  const scraper = createScraper(port, { gzip, connections });
+  const all = () => Promise.all(Array.from({ length: connections }, () => timed(scraper.scrape)));
   try {
-    return await measure(async () => {
-      node.advance();
-      scrapes += 1;
-      await sleep(Math.max(0, begun + scrapes * PACE_MS - performance.now()));
-    });
+    await all();
+    const turns = paceMs === 0 ? Math.ceil(TURNS / connections) + 1 : Math.min(TURNS, MOST_PACED);
+    const [times, cpus] = [[], []];
+    for (let turn = 0; turn < turns; turn += 1) {
+      if (paceMs > 0) node.advance();
+      await sleep(paceMs);
+      const before = cpuMillis(pid);
+      times.push(...(await all()));
+      cpus.push((cpuMillis(pid) - before) / connections);
+    }
+    return {
+      'at once': connections,
+      gzip: gzip ? 'yes' : 'no',
+      who: name,
+      'p50 ms': quantile(times, 0.5).toFixed(2),
+      'p99 ms': quantile(times, 0.99).toFixed(1),
+      'CPU ms per scrape': quantile(cpus, 0.5).toFixed(2),
+    };
   } finally {
-    process.kill(pid, 'SIGSTOP');
+    scraper.close();
   }
+}
+
+async function timed(scrape) {
+  const begun = performance.now();
+  await scrape();
+  return performance.now() - begun;
+}
+
+/** Series on the page once all devices and their containers are on it. */
+async function settled(port, hcas) {
+  const { scrape, close } = createScraper(port);
+  try {
+    for (let tries = 0; tries < 200; tries += 1) {
+      const page = await scrape();
+      if ((page.match(/^container_device_healthy\{/gm) ?? []).length === hcas) return page.match(/^[^#\n]/gm).length;
+      await sleep(100);
+    }
+  } finally {
+    close();
+  }
+  throw new Error('the devices did not come');
+}
+
+function startTable(folder, series) {
+  const numbers = (row) => Array.from({ length: CPUS }, (_, cpu) => 10_000 * row + cpu).join(' ');
+  const lines = Array.from(
+    { length: Math.round(series / CPUS) },
+    (_, row) => `${row}: ${numbers(row)} PCI-MSI 524288-edge mlx5_comp${row}`,
+  );
+  const header = Array.from({ length: CPUS }, (_, cpu) => `CPU${cpu}`).join(' ');
+  mkdirSync(join(folder, 'proc'), { recursive: true });
+  writeFileSync(join(folder, 'proc/interrupts'), `${[header, ...lines].join('\n')}\n`);
+  return startExporter(exporter, ['--collector.interrupts', `--path.procfs=${join(folder, 'proc')}`]);
 }

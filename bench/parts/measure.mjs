@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { presentNodeExporters } from './node-exporters.mjs';
+import { presentNodeExporters } from './node-exporter-builds.mjs';
 
 const RESULTS = fileURLToPath(new URL('../results/', import.meta.url));
 /** Clock ticks per second of /proc/<pid>/stat on every Linux of the last twenty years. */

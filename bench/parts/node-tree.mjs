@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dist } from './dist.mjs';
+import { addDriver } from './driver.mjs';
 
 const { familyLoaders } = await dist('probes/families.js');
 const { TreeWriter } = await dist('simulator/tree-writer.js');
@@ -58,4 +59,28 @@ export function podOf(n, id, resource = 'rdma/hca') {
     uid: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
     containers: [{ name: 'main', devices }],
   };
+}
+
+/** Machines as they are met; `everyday` is most of them. */
+export const MACHINES = [
+  { name: 'idle: no devices, no pods', pods: 0 },
+  { name: 'everyday: 8 HCAs, 60 pods', hcas: 8, pods: 60 },
+  { name: 'everyday: 8 GPUs by nvidia-smi, 8 HCAs, 60 pods', gpus: 8, hcas: 8, pods: 60 },
+  { name: 'everyday: 8 GPUs by NVML, 8 HCAs, 60 pods', driverGpus: 8, hcas: 8, pods: 60 },
+  { name: 'large: 136 HCA functions, 250 pods', hcas: 8, vfs: 128, pods: 250 },
+];
+
+/** A node and its kubelet; `flags` are the agent's. */
+export async function makeMachine({ pods, driverGpus = 0, hcas = 0, vfs = 0, gpus = 0 }) {
+  const node = await makeNode({ hcas, vfs, gpus });
+  const { options = {} } = driverGpus === 0 ? {} : await addDriver(node, driverGpus);
+  const flags = Object.entries(options).map(([name, value]) => `--probe.nvidia.${name}=${value}`);
+  const hcaCount = hcas + vfs;
+  const ids = Array.from({ length: hcaCount }, (_, n) => `mlx5_${n}`);
+  const kubelet = await makeKubelet(node.root, pods, ids);
+  const remove = async () => {
+    await kubelet.close();
+    node.remove();
+  };
+  return { node, kubelet, flags, hcaCount, deviceCount: hcaCount + gpus + driverGpus, remove };
 }

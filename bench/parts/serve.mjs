@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { DIST } from './dist.mjs';
 
 /** A state file of its own, so that nothing is known from an earlier start. */
-export function serveArguments(node, kubelet, interval) {
+function serveArguments(node, kubelet, interval) {
   const options = Object.entries(node.options).flatMap(([family, given]) =>
     Object.entries(given).map(([option, value]) => `--probe.${family}.${option}=${value}`),
   );
@@ -44,7 +44,7 @@ export async function startAgent(words, env = {}) {
 }
 
 /** Gives the exit status once it has ended. */
-export async function end(child) {
+async function end(child) {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
   child.kill('SIGTERM');
   return (await once(child, 'exit'))[0];

@@ -6,7 +6,7 @@ import {
   PodResourcesListerService as v1,
 } from '../../src/generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../src/generated/podresources/v1alpha1/api.ts';
-import type { Method } from '../../src/host/grpc-call.ts';
+import type { Method } from '../../src/host/grpc-connection.ts';
 import { connectErrno, socketAt } from '../../src/host/socket-file.ts';
 import { podV1 } from '../../src/simulator/kubelet/encode.ts';
 import type { SimulatedPod } from '../../src/simulator/kubelet/pods.ts';

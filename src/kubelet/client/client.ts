@@ -7,7 +7,7 @@ import {
 } from '../../generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../generated/podresources/v1alpha1/api.ts';
 import type { Clock } from '../../host/clock.ts';
-import { type CallResult, callOnce, type Method } from '../../host/grpc-call.ts';
+import { type CallResult, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
 import { type SocketState, socketAt } from '../../host/socket-file.ts';
 import { DurationTally } from '../../model/duration-counts.ts';
 import type { Allocatable } from '../../model/pod-resources.ts';
@@ -44,7 +44,7 @@ export type RequestDurations = ReturnType<DurationTally<MethodName>['list']>;
 export class PodResourcesClient {
   readonly #options: Pick<PodResourcesOptions, 'socket' | 'timeout' | 'max-message-bytes'>;
   readonly #clock: Clock;
-  readonly #closing = new AbortController();
+  readonly #connection: GrpcConnection;
   readonly #counts = new Map<string, RequestCount>();
   readonly #durations = new DurationTally<MethodName>();
   #identity: string | undefined;
@@ -54,6 +54,7 @@ export class PodResourcesClient {
   constructor(options: Pick<PodResourcesOptions, 'socket' | 'timeout' | 'max-message-bytes'>, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
+    this.#connection = new GrpcConnection(options.socket, options['max-message-bytes']);
   }
 
   requests(): readonly RequestCount[] {
@@ -93,7 +94,7 @@ export class PodResourcesClient {
   }
 
   close(): void {
-    this.#closing.abort();
+    this.#connection.close();
   }
 
   /** Another socket is another kubelet, perhaps of another version: what was learned about the last one is forgotten. */
@@ -103,6 +104,7 @@ export class PodResourcesClient {
     this.#identity = identity;
     this.#api = 'v1';
     this.#hasAllocatable = true;
+    this.#connection.reset();
   }
 
   async #list(): Promise<CallResult<ListPodResourcesResponse>> {
@@ -119,9 +121,8 @@ export class PodResourcesClient {
   }
 
   async #ask<Request, Answer>(name: MethodName, method: Method<Request, Answer>, request: Request): Promise<CallResult<Answer>> {
-    const { socket, timeout: timeoutMs, 'max-message-bytes': maxMessageBytes } = this.#options;
     const started = this.#clock.monotonic();
-    const result = await callOnce(method, request, { socket, timeoutMs, maxMessageBytes, signal: this.#closing.signal });
+    const result = await this.#connection.call(method, request, this.#options.timeout);
     this.#durations.add(name, (this.#clock.monotonic() - started) / 1_000);
     this.#count(name, result.error?.code ?? status.OK);
     return result;

@@ -1,5 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import type { CallError } from '../../host/grpc-call.ts';
+import type { CallError } from '../../host/grpc-connection.ts';
 import { connectErrno, type SocketState, socketAt } from '../../host/socket-file.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
 

@@ -3,7 +3,7 @@ import { status } from '@grpc/grpc-js';
 import { RegistrationService } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { RegistrationServer } from '../../generated/pluginregistration/v1/api.ts';
 import type { Clock } from '../../host/clock.ts';
-import { type CallError, callOnce } from '../../host/grpc-call.ts';
+import { type CallError, GrpcConnection } from '../../host/grpc-connection.ts';
 import { socketAt, watchSocket } from '../../host/socket-file.ts';
 import type { PluginService } from '../service.ts';
 import type { AttemptEnd } from './failures.ts';
@@ -39,7 +39,7 @@ export class Attempt {
   readonly #over = new Promise<AttemptEnd>((resolve) => {
     this.#finish = resolve;
   });
-  readonly #calling = new AbortController();
+  #connection: GrpcConnection | undefined;
   #hasStream = false;
   #kubelet: string | undefined;
 
@@ -90,7 +90,7 @@ export class Attempt {
     else void this.#register(kubeletSocket, server.path);
     const end = await this.#over;
     watch.close();
-    this.#calling.abort();
+    this.#connection?.close();
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
     if (end.reason === 'stopped') await server.close();
@@ -102,11 +102,9 @@ export class Attempt {
   async #register(kubeletSocket: string, ownSocket: string): Promise<void> {
     const { resource, service, registerTimeoutMs: timeoutMs } = this.#parts;
     const request = { version: 'v1beta1', endpoint: basename(ownSocket), resourceName: resource, options: service.options() };
-    const { error } = await callOnce(RegistrationService.register, request, {
-      socket: kubeletSocket,
-      timeoutMs,
-      signal: this.#calling.signal,
-    });
+    this.#connection = new GrpcConnection(kubeletSocket);
+    const { error } = await this.#connection.call(RegistrationService.register, request, timeoutMs);
+    this.#connection.close();
     if (error === undefined) this.#awaitStream();
     else this.end(endOf(error, timeoutMs));
   }

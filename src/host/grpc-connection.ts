@@ -1,6 +1,6 @@
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
-import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
+import { Client, connectivityState, credentials, Metadata, status } from '@grpc/grpc-js';
 import { LONGEST_TIMER_MS } from './clock.ts';
 import { errnoName } from './tree.ts';
 
@@ -19,16 +19,6 @@ export interface Method<Request, Answer> {
   readonly responseDeserialize: (value: Buffer) => Answer;
 }
 
-export interface CallSettings {
-  /** Path of the socket. */
-  readonly socket: string;
-  readonly timeoutMs: number;
-  /** Of the answer. Default 4 MiB. */
-  readonly maxMessageBytes?: number;
-  /** Ends the call when it is aborted. */
-  readonly signal: AbortSignal;
-}
-
 export type CallResult<Answer> =
   | { readonly answer: Answer; readonly error?: undefined }
   | { readonly answer?: undefined; readonly error: CallError };
@@ -36,35 +26,70 @@ export type CallResult<Answer> =
 const CANCELLED: CallError = { code: status.CANCELLED, details: 'given up' };
 
 /**
- * Makes one unary call over a connection of its own, so that nothing has to be known about the last one: not whether it is broken,
- * and not how long the library waits before it connects again.
+ * A connection to the gRPC server at a socket, made when it is needed. After a failure the next call makes it anew, so that nobody
+ * waits for the library to connect again.
  */
-export async function callOnce<Request, Answer>(
-  { path, requestSerialize, responseDeserialize }: Method<Request, Answer>,
-  request: Request,
-  { socket, timeoutMs, maxMessageBytes = 4 * 2 ** 20, signal }: CallSettings,
-): Promise<CallResult<Answer>> {
-  const deadline = Date.now() + timeoutMs;
-  const error = await tryHandshake(socket, timeoutMs, signal);
-  if (error !== undefined) return { error };
-  const client = new Client(`unix:${socket}`, credentials.createInsecure(), {
-    'grpc.default_authority': 'localhost',
-    'grpc.max_receive_message_length': maxMessageBytes,
-    'grpc.use_local_subchannel_pool': 1,
-    'grpc.enable_retries': 0,
-    'grpc.enable_channelz': 0,
-  });
-  let cancel = (): void => {};
-  const result = await new Promise<CallResult<Answer>>((resolve) => {
-    const answered = (failed: CallError | null, answer?: Answer): void =>
-      resolve(failed === null ? { answer: answer as Answer } : { error: failed });
-    const call = client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, new Metadata(), { deadline }, answered);
-    cancel = () => call.cancel();
-    signal.addEventListener('abort', cancel);
-  });
-  signal.removeEventListener('abort', cancel);
-  client.close();
-  return result;
+export class GrpcConnection {
+  readonly #socket: string;
+  readonly #maxMessageBytes: number;
+  readonly #closing = new AbortController();
+  #client: Client | undefined;
+
+  /** `maxMessageBytes`: of an answer. */
+  constructor(socket: string, maxMessageBytes = 4 * 2 ** 20) {
+    this.#socket = socket;
+    this.#maxMessageBytes = maxMessageBytes;
+  }
+
+  /** One at a time. */
+  async call<Request, Answer>(
+    { path, requestSerialize, responseDeserialize }: Method<Request, Answer>,
+    request: Request,
+    timeoutMs: number,
+  ): Promise<CallResult<Answer>> {
+    const { signal } = this.#closing;
+    const deadline = Date.now() + timeoutMs;
+    if (this.#client?.getChannel().getConnectivityState(false) !== connectivityState.READY) {
+      this.reset();
+      const error = await tryHandshake(this.#socket, timeoutMs, signal);
+      if (error !== undefined) return { error };
+    }
+    const client = this.#open();
+    let cancel = (): void => {};
+    const result = await new Promise<CallResult<Answer>>((resolve) => {
+      const answered = (failed: CallError | null, answer?: Answer): void =>
+        resolve(failed === null ? { answer: answer as Answer } : { error: failed });
+      const call = client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, new Metadata(), { deadline }, answered);
+      cancel = () => call.cancel();
+      signal.addEventListener('abort', cancel);
+    });
+    signal.removeEventListener('abort', cancel);
+    if (result.error !== undefined) this.reset();
+    return result;
+  }
+
+  /** The next call connects anew. */
+  reset(): void {
+    this.#client?.close();
+    this.#client = undefined;
+  }
+
+  /** Calls off what is under way. */
+  close(): void {
+    this.#closing.abort();
+    this.reset();
+  }
+
+  #open(): Client {
+    this.#client ??= new Client(`unix:${this.#socket}`, credentials.createInsecure(), {
+      'grpc.default_authority': 'localhost',
+      'grpc.max_receive_message_length': this.#maxMessageBytes,
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.enable_retries': 0,
+      'grpc.enable_channelz': 0,
+    });
+    return this.#client;
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-// What ships: the bundle, started as the image starts it.
+// The agent as the image starts it.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,27 +7,20 @@ import { fileURLToPath } from 'node:url';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-/** Words after `node` and variables of the image's entry point; the words end with the program's place in the image. */
+/** Node's own flags and the variables of the image's entry point. */
 export function imageStart() {
   const stage = readFileSync(here('../../deploy/Dockerfile'), 'utf8')
     .split(/^FROM /m)
     .at(-1);
   const [, ...words] = JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(stage)[1]);
   const variables = /^ENV (.+)$/m.exec(stage)[1].split(' ');
-  return { words, env: Object.fromEntries(variables.map((variable) => variable.split('='))) };
+  return { flags: words.slice(0, -1), env: Object.fromEntries(variables.map((variable) => variable.split('='))) };
 }
 
-/** Node's own flags among them. */
-export const imageFlags = () => imageStart().words.slice(0, -1);
-
-/** Bundles into a temporary directory. `image` is started as in the image, `plain` by `node main.js`. */
+/** Bundles into a temporary directory. `words` and `env` start it. */
 export function makeBundle() {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-bundle-'));
   execFileSync(process.execPath, [here('../../scripts/bundle.mjs'), directory], { stdio: 'ignore' });
-  const program = join(directory, 'main.js');
-  return {
-    image: { words: [...imageFlags(), program], env: imageStart().env },
-    plain: { words: [program], env: {} },
-    remove: () => rmSync(directory, { recursive: true, force: true }),
-  };
+  const { flags, env } = imageStart();
+  return { words: [...flags, join(directory, 'main.js')], env, remove: () => rmSync(directory, { recursive: true, force: true }) };
 }
