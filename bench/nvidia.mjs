@@ -39,7 +39,7 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const { systemClock } = await dist('host/clock.js');
 const { createHost } = await dist('host/host.js');
 const { refreshOptions } = await dist('agent/options.js');
-const { runCommand } = await dist('host/command.js');
+const { runCommand } = await dist('host/process/command.js');
 const { defaultValues } = await dist('model/options.js');
 const { family } = await dist('probes/nvidia/index.js');
 const { Library } = await dist('probes/nvidia/nvml/library.js');

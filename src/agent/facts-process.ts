@@ -1,6 +1,6 @@
 import cron from 'node-cron';
 import { readHostFacts } from '../host/facts.ts';
-import { Tree } from '../host/tree.ts';
+import { Tree } from '../host/fs/tree.ts';
 
 /** Memory and kernel change only with a reboot or hot plug. */
 const CALENDAR = '17 */6 * * *';

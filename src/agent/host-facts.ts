@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import type { Clock } from '../host/clock.ts';
-import { runCommand } from '../host/command.ts';
 import type { ChildRegistry } from '../host/host.ts';
+import { runCommand } from '../host/process/command.ts';
 import type { HostFacts } from '../model/host-facts.ts';
 
 const DEADLINE_MS = 30_000;

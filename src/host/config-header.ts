@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
+import { errnoName, isShortage, type Tree } from './fs/tree.ts';
 import type { NativeFiles, NativeMemory } from './native-files.ts';
-import { errnoName, isShortage, type Tree } from './tree.ts';
 
 /** Bytes of a PCI configuration header. What follows it is not read: some devices do not bear that. */
 const HEADER = 64;

@@ -1,7 +1,7 @@
 import { DirectoryMark } from './directory-mark.ts';
+import type { Tree } from './fs/tree.ts';
 import type { NativeFiles } from './native-files.ts';
 import { isSysfs } from './sysfs.ts';
-import type { Tree } from './tree.ts';
 
 /** Names in a directory, sorted, or the errno name that kept them back. */
 export type Listing = ReturnType<Tree['listing']>;

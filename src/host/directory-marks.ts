@@ -1,5 +1,5 @@
 import { DirectoryMark, type MarkSettings } from './directory-mark.ts';
-import type { Tree } from './tree.ts';
+import type { Tree } from './fs/tree.ts';
 
 /** Marks of the directories that some files lie in and that lead to them. */
 export class DirectoryMarks {

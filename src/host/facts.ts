@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { HostFacts } from '../model/host-facts.ts';
-import type { Tree } from './tree.ts';
+import type { Tree } from './fs/tree.ts';
 
 /**
  * Asks `systeminformation`, whose calls start shells and block for up to a second: so only in a thread of its own, at start

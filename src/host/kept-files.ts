@@ -1,11 +1,11 @@
 import { constants, openSync, readSync } from 'node:fs';
 import { closeQuietly } from './descriptors.ts';
+import type { ForeignReads, ReadGuard } from './fs/read-guard.ts';
+import { errnoName, isShortage, type Tree } from './fs/tree.ts';
 import { type GroupReader, type KeptFile, KeptGroup } from './kept-group.ts';
 import { KeptRoom } from './kept-room.ts';
 import { type NativeFiles, type NativeMemory, nativeFiles } from './native-files.ts';
-import type { ForeignReads, ReadGuard } from './read-guard.ts';
 import { isSysfs } from './sysfs.ts';
-import { errnoName, isShortage, type Tree } from './tree.ts';
 
 /** Largest attribute that the kernel gives in one read. A file that fills it is no small file. */
 const LENGTH = 4_096;

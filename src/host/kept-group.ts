@@ -1,8 +1,8 @@
 import { closeQuietly } from './descriptors.ts';
 import { DirectoryMarks } from './directory-marks.ts';
+import type { ReadResult, Tree } from './fs/tree.ts';
 import type { Tenant } from './kept-room.ts';
 import type { NativeFiles } from './native-files.ts';
-import type { ReadResult, Tree } from './tree.ts';
 
 const CLOSED = -1;
 

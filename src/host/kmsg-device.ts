@@ -1,6 +1,6 @@
 import { closeSync, readSync } from 'node:fs';
+import { errnoName } from './fs/tree.ts';
 import type { KmsgSource, SourceEnd } from './kmsg-source.ts';
-import { errnoName } from './tree.ts';
 
 /** The kernel's own bound for one record with everything around it. A smaller buffer is answered with EINVAL. */
 const RECORD_BYTES = 8_192;

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, readSync, type Stats, statSync } from 'node:fs';
+import { errnoName } from './fs/tree.ts';
 import { isContinuation } from './kmsg-record.ts';
 import type { KmsgSource, SourceEnd } from './kmsg-source.ts';
-import { errnoName } from './tree.ts';
 
 const CHUNK_BYTES = 65_536;
 /** Of one pass. */

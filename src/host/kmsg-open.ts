@@ -1,10 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, type Stats, statSync } from 'node:fs';
 import type { Problem } from '../model/collection.ts';
+import { errnoName } from './fs/tree.ts';
 import { kmsgDevice } from './kmsg-device.ts';
 import { FILE_START, type FilePosition, KmsgFile } from './kmsg-file.ts';
 import { kmsgProblem } from './kmsg-problems.ts';
 import type { KmsgSource } from './kmsg-source.ts';
-import { errnoName } from './tree.ts';
 
 /** Between two attempts to open a log that could not be opened. */
 const RETRY_MS = 1_000;

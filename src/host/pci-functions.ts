@@ -1,12 +1,21 @@
 import { ConfigHeader } from './config-header.ts';
 import { keepableDescriptors } from './descriptors.ts';
 import { DirectoryMark } from './directory-mark.ts';
+import type { Tree } from './fs/tree.ts';
 import { KeptFiles } from './kept-files.ts';
 import type { KeptFile, KeptGroup } from './kept-group.ts';
 import type { NativeFiles } from './native-files.ts';
-import { AER_FILES, type AerCounters, isAsleepState, LINK_FILES, linkOf, type PcieLink, parseAerFiles, readUpstreamLink } from './pcie.ts';
+import {
+  AER_FILES,
+  type AerCounters,
+  isAsleepState,
+  LINK_FILES,
+  linkOf,
+  type PcieLink,
+  parseAerFiles,
+  readUpstreamLink,
+} from './pci/pcie.ts';
 import { TextFiles } from './text-files.ts';
-import type { Tree } from './tree.ts';
 
 /** What a function tells besides its link. */
 export interface PciErrors {

@@ -1,5 +1,5 @@
+import type { ReadResult } from './fs/tree.ts';
 import type { KeptFile, KeptGroup } from './kept-group.ts';
-import type { ReadResult } from './tree.ts';
 
 /** Files of one directory that are read together. */
 export class TextFiles {

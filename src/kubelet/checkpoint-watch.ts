@@ -1,5 +1,5 @@
 import type { Clock } from '../host/clock.ts';
-import { type EntryWatch, watchEntry } from '../host/entry-watch.ts';
+import { type EntryWatch, watchEntry } from '../host/fs/entry-watch.ts';
 import { fileMark } from './file-mark.ts';
 
 /** One admission writes the checkpoint once per container and resource: what comes within this time is one change. */

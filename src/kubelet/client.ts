@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { AllocatableResourcesRequest, ListPodResourcesRequest, PodResourcesListerService as v1 } from '../generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../generated/podresources/v1alpha1/api.ts';
 import type { Clock } from '../host/clock.ts';
-import { type SocketState, socketAt } from '../host/socket-file.ts';
+import { type SocketState, socketAt } from '../host/fs/socket-file.ts';
 import type { Allocatable } from '../model/pod-resources.ts';
 import { allocatableFrom } from './allocatable.ts';
 import type { Attribution } from './allocations.ts';

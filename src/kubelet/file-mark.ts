@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Clock } from '../host/clock.ts';
-import { errnoName } from '../host/tree.ts';
+import { errnoName } from '../host/fs/tree.ts';
 
 /** Times of files are taken from a clock that stands still for some milliseconds: two changes within that time look like one. */
 const SETTLED_MS = 1_000;

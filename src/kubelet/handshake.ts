@@ -2,7 +2,7 @@ import { connect as http2Connect } from 'node:http2';
 import { connect } from 'node:net';
 import { status } from '@grpc/grpc-js';
 import { LONGEST_TIMER_MS } from '../host/clock.ts';
-import { errnoName } from '../host/tree.ts';
+import { errnoName } from '../host/fs/tree.ts';
 import type { CallError } from './failure.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { RegistrationServer } from '../generated/pluginregistration/v1/api.ts';
 import type { Clock } from '../host/clock.ts';
-import { socketAt, watchSocket } from '../host/socket-file.ts';
+import { socketAt, watchSocket } from '../host/fs/socket-file.ts';
 import { type PluginServer, servePlugin } from './plugin-server.ts';
 import { callRegister, type PendingCall } from './register-call.ts';
 import type { PluginService } from './service.ts';

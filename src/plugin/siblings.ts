@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import type { Clock } from '../host/clock.ts';
-import { type EntryWatch, watchEntry } from '../host/entry-watch.ts';
+import { type EntryWatch, watchEntry } from '../host/fs/entry-watch.ts';
 import { otherSockets, removeDeadSockets } from './socket-name.ts';
 
 export interface SiblingsParts {

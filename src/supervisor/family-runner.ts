@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.ts';
-import { deviceDirectory, type Step } from '../host/read-guard.ts';
-import { Tree } from '../host/tree.ts';
+import { deviceDirectory, type Step } from '../host/fs/read-guard.ts';
+import { Tree } from '../host/fs/tree.ts';
 import type { Collection, HungStep, Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { FamilyState } from '../model/snapshot.ts';

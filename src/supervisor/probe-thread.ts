@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
+import { answerRead } from '../host/fs/isolated-channel.ts';
+import { ReadGuard, type Step } from '../host/fs/read-guard.ts';
 import type { Roots } from '../host/host.ts';
-import { answerRead } from '../host/isolated-channel.ts';
-import { ReadGuard, type Step } from '../host/read-guard.ts';
 import type { Device } from '../model/device.ts';
 import { CollectionDecoder } from './collection-codec.ts';
 import type { FromThread, FromWorker, ToWorker, WorkerStart } from './messages.ts';

@@ -1,8 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../host/clock.ts';
+import { IsolatedChannel } from '../host/fs/isolated-channel.ts';
+import { ReadGuard } from '../host/fs/read-guard.ts';
 import { createHost } from '../host/host.ts';
-import { IsolatedChannel } from '../host/isolated-channel.ts';
-import { ReadGuard } from '../host/read-guard.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { Probe } from '../probes/family.ts';
 import { CollectionEncoder } from './collection-codec.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.ts';
+import { Tree } from '../host/fs/tree.ts';
 import type { Roots } from '../host/host.ts';
-import { Tree } from '../host/tree.ts';
 
 /** Families ask one after the other at each refresh: one look is enough for all of them. */
 const FRESH_MS = 1_000;

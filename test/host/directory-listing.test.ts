@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DirectoryListing } from '../../src/host/directory-listing.ts';
+import { Tree } from '../../src/host/fs/tree.ts';
 import { nativeFiles } from '../../src/host/native-files.ts';
-import { Tree } from '../../src/host/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
 import { unless } from '../support/skipped.ts';
 

@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, renameSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ReadGuard } from '../../src/host/fs/read-guard.ts';
+import { Tree } from '../../src/host/fs/tree.ts';
 import { nativeFiles } from '../../src/host/native-files.ts';
 import { PciFunctions } from '../../src/host/pci-functions.ts';
-import { ReadGuard } from '../../src/host/read-guard.ts';
-import { Tree } from '../../src/host/tree.ts';
 import { canLimitDescriptors, withDescriptors } from '../support/descriptor-limit.ts';
 import { foreignReads } from '../support/foreign-reads.ts';
 import { unless } from '../support/skipped.ts';

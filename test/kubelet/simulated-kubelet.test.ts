@@ -6,7 +6,7 @@ import {
   PodResourcesListerService as v1,
 } from '../../src/generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../src/generated/podresources/v1alpha1/api.ts';
-import { connectErrno, socketAt } from '../../src/host/socket-file.ts';
+import { connectErrno, socketAt } from '../../src/host/fs/socket-file.ts';
 import type { Method } from '../../src/kubelet/connection.ts';
 import { podV1 } from '../../src/simulator/kubelet/encode.ts';
 import type { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
-import { numaNodeOf } from '../../host/pci.ts';
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
+import { numaNodeOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 
 /** What the PCI core knows of a function. It is cached at enumeration, and reads fine on a dead board. */

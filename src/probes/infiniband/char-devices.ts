@@ -1,6 +1,6 @@
 import { DirectoryListing } from '../../host/directory-listing.ts';
+import type { Tree } from '../../host/fs/tree.ts';
 import type { NativeFiles } from '../../host/native-files.ts';
-import type { Tree } from '../../host/tree.ts';
 
 /** Character devices that serve one RDMA device: names below `/dev/infiniband`. */
 export interface CharDevices {

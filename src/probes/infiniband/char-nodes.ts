@@ -1,6 +1,6 @@
 import { DirectoryListing } from '../../host/directory-listing.ts';
+import type { Tree } from '../../host/fs/tree.ts';
 import type { NativeFiles } from '../../host/native-files.ts';
-import type { Tree } from '../../host/tree.ts';
 
 /** Names below `/dev/infiniband`: the same set for as long as nothing comes or goes. */
 export class CharNodes {

@@ -1,5 +1,5 @@
+import type { Tree } from '../../host/fs/tree.ts';
 import type { KeptGroup } from '../../host/kept-group.ts';
-import type { Tree } from '../../host/tree.ts';
 import { hours, type Millis, minutes } from '../../model/duration.ts';
 import type { Labels, SeriesId, Value } from '../../model/metric.ts';
 import { Readings } from '../../model/readings.ts';

@@ -1,7 +1,7 @@
+import type { Tree } from '../../host/fs/tree.ts';
 import type { KeptGroup } from '../../host/kept-group.ts';
-import { pciPathOf } from '../../host/pci.ts';
+import { pciPathOf } from '../../host/pci/pci.ts';
 import { TextFiles } from '../../host/text-files.ts';
-import type { Tree } from '../../host/tree.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { CharDevices } from './char-devices.ts';

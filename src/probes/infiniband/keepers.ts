@@ -1,7 +1,7 @@
 import { keepableDescriptors } from '../../host/descriptors.ts';
+import type { Tree } from '../../host/fs/tree.ts';
 import { KeptFiles } from '../../host/kept-files.ts';
 import { PciFunctions } from '../../host/pci-functions.ts';
-import type { Tree } from '../../host/tree.ts';
 
 /** Of the files that may be kept, one in so many is of the PCIe side. */
 const PCI_SHARE = 4;

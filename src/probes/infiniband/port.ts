@@ -1,6 +1,6 @@
+import type { ReadResult } from '../../host/fs/tree.ts';
 import type { KeptFile, KeptGroup } from '../../host/kept-group.ts';
 import { TextFiles } from '../../host/text-files.ts';
-import type { ReadResult } from '../../host/tree.ts';
 import type { Reading } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
 import {

@@ -4,7 +4,7 @@ import { hardwareOnBus } from '../../../src/cli/doctor/hardware.ts';
 import { SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
 import { formatReport } from '../../../src/cli/doctor/report.ts';
-import { Tree } from '../../../src/host/tree.ts';
+import { Tree } from '../../../src/host/fs/tree.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';
 import { Readings } from '../../../src/model/readings.ts';

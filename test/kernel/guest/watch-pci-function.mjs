@@ -1,8 +1,8 @@
 // Runs in the guest: asks one PCI function, whose address is given, again and again as the agent does, and keeps in a file what was said
 // last, by files kept open ("kept") and by files opened each time ("anew"). Absent: the function is not there.
 import { renameSync, writeFileSync } from 'node:fs';
+import { Tree } from '../../../dist/host/fs/tree.js';
 import { PciFunctions } from '../../../dist/host/pci-functions.js';
-import { Tree } from '../../../dist/host/tree.js';
 import { readPcie } from '../../../dist/probes/pcie.js';
 
 const [, , address, file] = process.argv;

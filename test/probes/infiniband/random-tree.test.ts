@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ReadGuard } from '../../../src/host/read-guard.ts';
+import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import { hours, minutes } from '../../../src/model/duration.ts';
 import { seeded } from '../../support/seeded.ts';

@@ -3,7 +3,7 @@ import { chmodSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { runCommand } from '../../src/host/command.ts';
+import { runCommand } from '../../../src/host/process/command.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'device-agent-command-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

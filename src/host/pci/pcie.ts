@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
+import type { Tree } from '../fs/tree.ts';
 import { isPciAddress } from './pci.ts';
-import type { Tree } from './tree.ts';
 
 /** State of a function's PCIe link. Whatever the kernel did not tell, or told as garbage, is absent. */
 export interface PcieLink {

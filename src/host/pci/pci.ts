@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path';
-import type { Tree } from './tree.ts';
+import type { Tree } from '../fs/tree.ts';
 
 const ADDRESS = /^(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?$/i;
 

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type EntryWatch, watchEntry } from '../../src/host/entry-watch.ts';
-import { changes } from '../kubelet/support/changes.ts';
-import { ManualClock } from '../kubelet/support/manual-clock.ts';
+import { type EntryWatch, watchEntry } from '../../../src/host/fs/entry-watch.ts';
+import { changes } from '../../kubelet/support/changes.ts';
+import { ManualClock } from '../../kubelet/support/manual-clock.ts';
 
 let root: string;
 let watch: EntryWatch | undefined;

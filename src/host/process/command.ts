@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { type Clock, systemClock } from './clock.ts';
-import { type ChildRegistry, noChildRegistry } from './host.ts';
-import { errnoName } from './tree.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { errnoName } from '../fs/tree.ts';
+import { type ChildRegistry, noChildRegistry } from '../host.ts';
 
 export interface CommandLimits {
   /** From the start; then SIGTERM goes to the whole process group. */

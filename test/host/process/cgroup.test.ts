@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCgroup } from '../../src/host/cgroup.ts';
+import { parseCgroup } from '../../../src/host/process/cgroup.ts';
 
 const UID = '5b3c8f0e-1d2a-4c6b-9e7f-0123456789ab';
 const SLICE = UID.replaceAll('-', '_');

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
+import { Tree } from '../../../src/host/fs/tree.ts';
 import {
   attainableGeneration,
   attainableWidth,
@@ -10,9 +11,8 @@ import {
   parseLinkWidth,
   readAer,
   readPcieLink,
-} from '../../src/host/pcie.ts';
-import { Tree } from '../../src/host/tree.ts';
-import { buildMachine, type Machine } from '../support/machine.ts';
+} from '../../../src/host/pci/pcie.ts';
+import { buildMachine, type Machine } from '../../support/machine.ts';
 
 const PORT = 'sys/devices/pci0000:17/0000:17:01.0';
 const CARD = `${PORT}/0000:18:00.0`;

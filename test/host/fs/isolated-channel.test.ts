@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
-import { answerRead, IsolatedChannel } from '../../src/host/isolated-channel.ts';
+import { answerRead, IsolatedChannel } from '../../../src/host/fs/isolated-channel.ts';
 
 /** Whose owner answers at once. */
 function channelTo(answer: (path: string, limit: number) => Uint8Array | string): IsolatedChannel {
@@ -51,7 +51,7 @@ describe('a read through shared memory', () => {
   });
 
   it('waits in a thread that has no event loop to wait with', async () => {
-    const module = pathToFileURL(resolve('dist/host/isolated-channel.js')).href;
+    const module = pathToFileURL(resolve('dist/host/fs/isolated-channel.js')).href;
     const program = `
       const { parentPort } = require('node:worker_threads');
       import('${module}').then(({ IsolatedChannel }) => {

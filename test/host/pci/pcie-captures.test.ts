@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { attainableWidth, readAer, readPcieLink } from '../../src/host/pcie.ts';
-import { Tree } from '../../src/host/tree.ts';
+import { Tree } from '../../../src/host/fs/tree.ts';
+import { attainableWidth, readAer, readPcieLink } from '../../../src/host/pci/pcie.ts';
 
 const CAPTURES = resolve('../shared/captures/sysfs/sys');
 const isThere = existsSync(CAPTURES);

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ReadGuard } from '../../src/host/read-guard.ts';
-import { Tree } from '../../src/host/tree.ts';
-import { foreignReads } from '../support/foreign-reads.ts';
+import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { Tree } from '../../../src/host/fs/tree.ts';
+import { foreignReads } from '../../support/foreign-reads.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'device-agent-tree-'));
 const tree = new Tree(root);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deviceDirectory, ReadGuard } from '../../src/host/read-guard.ts';
+import { deviceDirectory, ReadGuard } from '../../../src/host/fs/read-guard.ts';
 
 describe('the note of a step', () => {
   it('is seen by who shares its memory, from its begin to its end', () => {

@@ -1,6 +1,6 @@
 import { type BigIntStats, statSync } from 'node:fs';
 import { connect } from 'node:net';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 import { type EntryWatch, watchEntry } from './entry-watch.ts';
 import { errnoName } from './tree.ts';
 
