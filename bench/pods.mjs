@@ -9,17 +9,16 @@ const { ListPodResourcesResponse } = await dist('generated/podresources/v1/api.j
 const { attributionFrom } = await dist('kubelet/allocations.js');
 const { ListReader } = await dist('kubelet/list-reader.js');
 const { Assembler } = await dist('agent/assemble.js');
-const { Readings } = await dist('model/readings.js');
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '7' }, turns: { type: 'string', default: '60' } } });
 const DEVICES = 136;
 const collection = {
   reports: Array.from({ length: DEVICES }, (_, n) => ({
     device: { family: 'infiniband', id: `mlx5_${n}`, kind: 'vf', aliases: [`0000:18:${n}.0`], attributes: { vfIndex: String(n) } },
-    readings: Readings.NONE,
-    findings: [],
+    read: { readings: [], findings: [] },
   })),
   problems: [],
+  listing: 'complete',
 };
 const state = { family: 'infiniband', succeeded: true, problems: [], runs: 1, failures: 0, abandoned: 0, hung: false };
 const verdict = { state: 'healthy', sinceMs: 1, conditions: [] };
@@ -67,7 +66,10 @@ function measure(pods) {
 
 function join(assembler, attribution) {
   const podResources = { api: 'v1', held: new Set(), ...attribution };
-  return assembler.assemble({ families: [{ state, latest: { collection, readAtMs: 1 } }], podResources, checkpoint: [] }, 2);
+  return assembler.assemble(
+    { families: [{ state, latest: { collection, startedMs: 1, readAtMs: 1, monotonicMs: 1 } }], podResources, checkpoint: [] },
+    { nowMs: 2, monotonicMs: 2 },
+  );
 }
 
 function row(pods, bytes, took) {

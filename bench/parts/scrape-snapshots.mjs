@@ -1,5 +1,5 @@
 // Snapshots for the scrape benchmark: one read of simulated HCAs by the real probe, joined by the real assembler with a pod for
-// each. `next()` is as after a refresh: the traffic counters have grown, and what did not change is the same object as before.
+// each. `next()` is as after a refresh: the traffic counters have grown.
 import { dist } from './dist.mjs';
 import { makeNode } from './node-tree.mjs';
 
@@ -7,9 +7,6 @@ const { family } = await dist('probes/infiniband/index.js');
 const { createHost } = await dist('host/host.js');
 const { systemClock } = await dist('host/clock.js');
 const { Assembler } = await dist('agent/assemble.js');
-const { CollectionDecoder, CollectionEncoder } = await dist('agent/collection-delta.js');
-const { SharedBoard } = await dist('agent/shared-board.js');
-const { Readings } = await dist('model/readings.js');
 
 export const families = [family];
 
@@ -24,34 +21,26 @@ export async function createSnapshots(hcas) {
     numaNodes: [],
   }));
   const specs = new Map(family.metrics.map((spec) => [spec.name, spec]));
-  const verdict = { state: 'healthy', sinceMs: Date.now(), conditions: [], transitions: {} };
+  const verdict = { state: 'healthy', sinceMs: Date.now(), conditions: [] };
   const assembler = new Assembler(
     { rules: { pools: [], families: new Map() }, specs, staleAfterMs: 1e9, missingRetentionMs: 1e9 },
     (devices) => new Map(devices.map(({ key }) => [key, verdict])),
   );
   const podResources = { api: 'v1', allocations, held: new Set(), exclusive: [], answeredAtMs: Date.now() };
   const state = { family: family.name, succeeded: true, problems: [], runs: 1, failures: 0, abandoned: 0, hung: false };
-  const board = new SharedBoard();
-  const encoder = new CollectionEncoder(board);
-  const decoder = new CollectionDecoder(board);
   return () => {
-    collection = { reports: collection.reports.map((one) => ({ ...one, readings: moved(one.readings) })), problems: [] };
-    const told = decoder.decode(encoder.encode(collection));
-    const nowMs = Date.now();
-    return assembler.assemble(
-      { families: [{ state, latest: { collection: told, readAtMs: nowMs } }], podResources, checkpoint: [] },
-      nowMs,
-    );
+    const reports = collection.reports.map(({ device, read }) => ({ device, read: { ...read, readings: read.readings.map(grown) } }));
+    collection = { ...collection, reports };
+    const [nowMs, monotonicMs] = [Date.now(), performance.now()];
+    const latest = { collection, startedMs: monotonicMs, readAtMs: nowMs, monotonicMs };
+    return assembler.assemble({ families: [{ state, latest }], podResources, checkpoint: [] }, { nowMs, monotonicMs });
   };
 }
 
-function moved({ series, values }) {
-  const isTraffic = ({ metric }) => /_(?:bytes|packets|ticks)_total$/.test(metric);
-  const grown = (value) => (typeof value === 'bigint' ? value + 123_457n : value + 123_457);
-  return new Readings(
-    series,
-    values.map((value, at) => (isTraffic(series[at]) ? grown(value) : value)),
-  );
+function grown(reading) {
+  if (!/_(?:bytes|packets|ticks)_total$/.test(reading.metric)) return reading;
+  const { value } = reading;
+  return { ...reading, value: typeof value === 'bigint' ? value + 123_457n : value + 123_457 };
 }
 
 async function readOnce(hcas) {

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, readdirSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { readStart } from './file-start.ts';
+import { OpenFiles } from './open-files.ts';
 import type { ReadGuard } from './read-guard.ts';
 
 /** Outcome of reading one small file: its text, or the errno name (`ENOENT`, `EINVAL`, `EISDIR`, …). Two are ours: `ETOOLARGE`, and `EHUNG` where an earlier read still hangs. */
@@ -13,7 +14,7 @@ const buffer = Buffer.allocUnsafe(65_536);
  *
  * Reads are synchronous: in a probe's own thread they are the fastest way (10-15 µs against 70-115 µs for a promise), and
  * a read that hangs in the kernel then blocks that thread alone instead of using up the process's shared pool.
- * All paths are relative to the root.
+ * Paths are relative to the root.
  */
 export class Tree {
   readonly root: string;
@@ -24,10 +25,12 @@ export class Tree {
    * nothing of what there is.
    */
   shortages = 0;
+  readonly #open: OpenFiles;
 
   constructor(root: string, guard?: ReadGuard) {
     this.root = root;
     this.guard = guard;
+    this.#open = new OpenFiles(root);
   }
 
   path(path: string): string {
@@ -55,6 +58,26 @@ export class Tree {
       if (fd !== undefined) closeSync(fd);
       this.guard?.leave();
     }
+  }
+
+  /** As {@link read}, of a file that is read at each refresh: it stays open. What fills 64 KiB is not read to its end. */
+  reread(path: string): ReadResult {
+    const full = `${this.root}/${path}`;
+    if (this.guard?.foreign !== undefined) return this.#told(this.guard.foreign.read(full, buffer.length));
+    this.guard?.enter(full);
+    try {
+      const length = this.#open.read(path, buffer);
+      return length === buffer.length ? { error: 'ETOOLARGE' } : { text: buffer.toString('utf8', 0, length) };
+    } catch (error) {
+      return { error: this.#failure(errnoName(error)) };
+    } finally {
+      this.guard?.leave();
+    }
+  }
+
+  /** Closes what {@link reread} keeps open below a directory: another one has its name, or nobody reads it any more. */
+  forget(directory: string): void {
+    this.#open.forget(directory);
   }
 
   #told(bytes: Buffer | string): ReadResult {
@@ -136,13 +159,13 @@ export class Tree {
   }
 
   #failure(name: string): string {
-    if (isShortage(name)) this.shortages += 1;
+    if (name === 'EMFILE' || name === 'ENFILE') {
+      this.shortages += 1;
+      this.#open.giveWay();
+    }
     return name;
   }
 }
-
-/** Whether an errno name says that there are no descriptors left. */
-export const isShortage = (name: string): boolean => name === 'EMFILE' || name === 'ENFILE';
 
 export function errnoName(error: unknown): string {
   const code = (error as { code?: unknown } | undefined)?.code;

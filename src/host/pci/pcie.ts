@@ -28,13 +28,6 @@ export interface AerCounters {
   readonly totals: Readonly<Partial<Record<AerSeverity, bigint>>>;
 }
 
-/** Counters of errors by severity, each with its file. */
-export const AER_FILES: readonly (readonly [AerSeverity, string])[] = [
-  ['correctable', 'aer_dev_correctable'],
-  ['nonfatal', 'aer_dev_nonfatal'],
-  ['fatal', 'aer_dev_fatal'],
-];
-
 /** Kinds a kernel prints are about 20; more than this is no AER file. */
 const MAX_AER_KINDS = 64;
 
@@ -76,42 +69,22 @@ export function isAsleepState(powerState: string | undefined): boolean {
   return powerState === 'D3hot' || powerState === 'D3cold';
 }
 
-/** What a link can do, which never changes. The port above tells its own. */
-const MAX_LINK_FILES = ['max_link_width', 'max_link_speed'] as const;
-/** Files of a function that tell of its link. */
-export const LINK_FILES = ['current_link_width', 'current_link_speed', ...MAX_LINK_FILES] as const;
-
 /** `address` as {@link normalizePciAddress} gives it. The power state is asked first, and alone when the function sleeps. */
 export function readPcieLink(sys: Tree, address: string): PcieLink {
   const directory = `bus/pci/devices/${address}`;
   const powerState = sys.text(`${directory}/power_state`);
-  if (isAsleepState(powerState)) return linkOf(powerState, [], []);
-  const files = LINK_FILES.map((file) => sys.text(`${directory}/${file}`));
-  return linkOf(powerState, files, readUpstreamLink(sys, address));
-}
-
-/** Texts of {@link MAX_LINK_FILES} of the port above; empty directly below the host bridge. */
-export function readUpstreamLink(sys: Tree, address: string): readonly (string | undefined)[] {
+  if (powerState !== undefined && isAsleepState(powerState)) return { powerState, isAsleep: true };
   const upstream = upstreamPortOf(sys, address);
-  return upstream === undefined ? [] : MAX_LINK_FILES.map((file) => sys.text(`${upstream}/${file}`));
-}
-
-/** From texts of {@link LINK_FILES} and {@link MAX_LINK_FILES}, in their order, each undefined where there is none. */
-export function linkOf(
-  powerState: string | undefined,
-  [width, speed, widthMax, speedMax]: readonly (string | undefined)[],
-  [upstreamWidthMax, upstreamSpeedMax]: readonly (string | undefined)[],
-): PcieLink {
-  if (isAsleepState(powerState)) return { powerState: powerState as string, isAsleep: true };
+  const above = (file: string): string | undefined => (upstream === undefined ? undefined : sys.text(`${upstream}/${file}`));
   return dropUndefined({
     powerState,
     isAsleep: false,
-    width: parseLinkWidth(width),
-    widthMax: parseLinkWidth(widthMax),
-    generation: parseLinkGeneration(speed),
-    generationMax: parseLinkGeneration(speedMax),
-    upstreamWidthMax: parseLinkWidth(upstreamWidthMax),
-    upstreamGenerationMax: parseLinkGeneration(upstreamSpeedMax),
+    width: parseLinkWidth(sys.text(`${directory}/current_link_width`)),
+    widthMax: parseLinkWidth(sys.text(`${directory}/max_link_width`)),
+    generation: parseLinkGeneration(sys.text(`${directory}/current_link_speed`)),
+    generationMax: parseLinkGeneration(sys.text(`${directory}/max_link_speed`)),
+    upstreamWidthMax: parseLinkWidth(above('max_link_width')),
+    upstreamGenerationMax: parseLinkGeneration(above('max_link_speed')),
   });
 }
 
@@ -120,15 +93,10 @@ export function linkOf(
  * itself. The files are the kernel's memory and wake nothing.
  */
 export function readAer(sys: Tree, address: string): AerCounters {
-  return parseAerFiles(AER_FILES.map(([, file]) => sys.text(`bus/pci/devices/${address}/${file}`)));
-}
-
-/** Texts of {@link AER_FILES}, in their order, each undefined where there is none. */
-export function parseAerFiles(files: readonly (string | undefined)[]): AerCounters {
   const errors: { severity: AerSeverity; kind: string; count: bigint }[] = [];
   const totals: Partial<Record<AerSeverity, bigint>> = {};
-  for (const [at, [severity]] of AER_FILES.entries()) {
-    const text = files[at];
+  for (const severity of ['correctable', 'nonfatal', 'fatal'] as const) {
+    const text = sys.text(`bus/pci/devices/${address}/aer_dev_${severity}`);
     if (text === undefined) continue;
     const { kinds, total } = parseAer(text);
     for (const [kind, count] of kinds) errors.push({ severity, kind, count });

@@ -48,7 +48,7 @@ interface BoardModel {
 }
 
 /** Boards of dfl-pci and of the driver before it. Source: Linux drivers/fpga/dfl-pci.c. Rows with subsystem come first. */
-const BOARDS: readonly BoardModel[] = [
+export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x138d', model: 'Intel FPGA PAC D5005' },
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x1770', model: 'Intel FPGA SmartNIC N6000-PL' },
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x1771', model: 'Intel FPGA SmartNIC N6001-PL' },

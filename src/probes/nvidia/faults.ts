@@ -1,6 +1,5 @@
 import type { DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
-import { Readings } from '../../model/readings.ts';
 import type { SurplusFault } from './smi.ts';
 
 const LOST = { type: 'GpuLost', reason: 'GpuIsLost' } as const;
@@ -25,7 +24,7 @@ export function withFaults(
   return reports.map((report) => {
     const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
     const found = own.map(({ fault, line }): Finding => ({ ...(fault === 'lost' ? LOST : INFOROM), status: true, message: line }));
-    const before = report.read ?? { readings: Readings.NONE, findings: [] };
+    const before = report.read ?? { readings: [], findings: [] };
     const isLost = [...found, ...before.findings].some(({ type, status }) => type === LOST.type && status !== false);
     const isAsked = isInforomKnown && report.device.kind === 'gpu' && report.read !== undefined && !isLost;
     const isSound = isAsked && !found.some(isOf(INFOROM.type));

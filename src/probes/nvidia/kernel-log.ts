@@ -3,7 +3,6 @@ import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kmsg.ts'
 import { parseBootTimeMs } from '../../host/kmsg-record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
-import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import type { ToldXid } from './nvml/source.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
@@ -121,8 +120,8 @@ export class KernelLogProbe implements Probe {
 /** The log is another source than the device: it tells its own conditions, and makes no reading younger. */
 function withXids(report: DeviceReport, own: XidReport | undefined): DeviceReport {
   if (own === undefined) return report;
-  const { readings, findings } = report.aside ?? { readings: Readings.NONE, findings: [] };
-  return { ...report, aside: { readings: Readings.of([...readings, ...own.readings]), findings: [...findings, ...own.findings] } };
+  const { readings, findings } = report.aside ?? { readings: [], findings: [] };
+  return { ...report, aside: { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] } };
 }
 
 interface Quiet {

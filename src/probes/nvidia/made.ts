@@ -1,12 +1,11 @@
 import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
-import type { Readings } from '../../model/readings.ts';
 import type { PcieTold } from './pcie-memory.ts';
 import type { Told } from './readings.ts';
 
 /** What an element told, as it is reported. */
-export type Reported = Omit<Told, 'readings'> & { readonly readings: Readings };
+export type Reported = Told;
 
 /** What was made of the values of a device. */
 export interface Parts {

@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
-import { nativeFiles } from '../../host/native-files.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
-import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import { deviceFromProc, devicesOf, type NodeFacts } from './devices.ts';
 import { childrenOf, type Element } from './document.ts';
@@ -84,7 +82,6 @@ export class NvidiaProbe implements Probe {
 
   close(): void {
     this.#nvml.close();
-    this.#reporter.close();
   }
 
   /** Without the library's word there is still the command's. `problem`: why there is none, if it was asked. */
@@ -100,7 +97,7 @@ export class NvidiaProbe implements Probe {
 
   #assembled({ log, names, faults, problems, source, isWhole, isComplete }: Read): Collection {
     const { gpus, driver, cudaVersion, attached } = this.#partsOf(log);
-    this.#surroundings ??= new Surroundings(this.#host, gpus[0]?.memo && nativeFiles());
+    this.#surroundings ??= new Surroundings(this.#host);
     if (isWhole) this.#around = this.#surroundings.look(names.size > 0);
     const unshown = attached - gpus.length - faults.filter(({ fault }) => fault !== 'inforom').length;
     if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${attached} GPUs are announced, ${gpus.length} shown` });
@@ -121,7 +118,7 @@ export class NvidiaProbe implements Probe {
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     // An instance under its makeshift name: the one that it really is may be known from before, and is not missing.
     const answers: Finding = { type: DRIVER_UNUSABLE, status: false, reason: 'Answers', message: 'the driver answers' };
-    const told = this.#known.map((report) => ({ ...report, aside: { readings: Readings.NONE, findings: [answers] } }));
+    const told = this.#known.map((report) => ({ ...report, aside: { readings: [], findings: [answers] } }));
     return { reports: told, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 
@@ -133,7 +130,7 @@ export class NvidiaProbe implements Probe {
       .flatMap(({ device: { id }, read }) =>
         this.#known
           .filter(({ device }) => device.parent === id && !shown.has(device.id))
-          .map(({ device }) => ({ device, read: { readings: Readings.NONE, findings: concerningInstances(read?.findings ?? []) } })),
+          .map(({ device }) => ({ device, read: { readings: [], findings: concerningInstances(read?.findings ?? []) } })),
       );
   }
 
@@ -190,7 +187,7 @@ export class NvidiaProbe implements Probe {
       return { reports: lost, problems: [problem], listing: 'partial' };
     }
     const finding: Finding = { type: DRIVER_UNUSABLE, status: true, reason, message: problem.message };
-    const aside = { readings: Readings.NONE, findings: [finding] };
+    const aside = { readings: [], findings: [finding] };
     return { reports: this.#known.map(({ device }) => ({ device, aside })), problems: [problem], listing: 'partial' };
   }
 }

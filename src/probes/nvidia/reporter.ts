@@ -1,10 +1,8 @@
 import type { Host } from '../../host/host.ts';
-import { nativeFiles } from '../../host/native-files.ts';
 import type { DeviceProcess, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
-import { Readings } from '../../model/readings.ts';
 import { childrenOf, type Element, textAt } from './document.ts';
 import { gpuFindings } from './findings.ts';
 import { concerningInstances, type Made, madeOf, type Parts } from './made.ts';
@@ -40,13 +38,9 @@ export class Reporter {
     this.#host = host;
   }
 
-  close(): void {
-    this.#pcie?.close();
-  }
-
   /** Adds the reports of a GPU and its instances, which are one function on the bus, and to the problems what could not be read. */
   report(located: readonly Remembered[], gpu: WholeGpu, round: RoundFacts, reports: DeviceReport[], problems: Problem[]): void {
-    this.#pcie ??= gpu.memo === undefined ? new PcieMemory(this.#host.sys) : new PcieMemory(this.#host.sys, nativeFiles);
+    this.#pcie ??= new PcieMemory(this.#host.sys);
     const address = located[0]?.device.pciAddress;
     const pcie = address === undefined ? undefined : this.#pcie.read(address, round.nowMs);
     for (const remembered of located) {
@@ -72,7 +66,7 @@ export class Reporter {
     if (memo === undefined) {
       const told = readGpu(element, { ...round, index: gpu.index });
       return {
-        told: { ...told, readings: Readings.of([...told.readings, ...onBus]) },
+        told: { ...told, readings: [...told.readings, ...onBus] },
         processes: processesOf(element, this.#host.proc),
         findings: gpuFindings(element),
       };
@@ -88,7 +82,7 @@ export class Reporter {
     if (memo === undefined) {
       const told = readInstance(element, gpu);
       return {
-        told: { ...told, readings: Readings.of(told.readings) },
+        told,
         processes: this.#instanceProcesses(device, gpu),
         findings: judgeInstance(element, gpu),
       };

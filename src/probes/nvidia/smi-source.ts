@@ -1,5 +1,5 @@
-import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
+import { type CommandResult, runCommand } from '../../host/process/command.ts';
 import type { Problem } from '../../model/collection.ts';
 import { childrenOf, type Element } from './document.ts';
 import { instanceKeys, type MigName, type MigNames, migNames, parseListing } from './listing.ts';

@@ -1,4 +1,4 @@
-import { normalizePciAddress } from '../../host/pci.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
 import { type XidDetails, xidDetails } from './xid-details.ts';
 
 /** One Xid as the driver logs it. What the line does not tell is absent. */

@@ -1,5 +1,5 @@
 import type { Host } from '../../../host/host.ts';
-import { normalizePciAddress } from '../../../host/pci.ts';
+import { normalizePciAddress } from '../../../host/pci/pci.ts';
 import type { Element } from '../document.ts';
 import { type Bound, bindAll } from './bound.ts';
 import { CallNotes } from './call-notes.ts';

@@ -1,8 +1,7 @@
 import type { DeviceProcess } from '../../../model/collection.ts';
 import type { Device } from '../../../model/device.ts';
 import type { Finding } from '../../../model/health.ts';
-import type { Reading, Value } from '../../../model/metric.ts';
-import { haveSeries, Readings } from '../../../model/readings.ts';
+import type { Reading } from '../../../model/metric.ts';
 import type { Located } from '../devices.ts';
 import type { Element } from '../document.ts';
 import type { Field } from '../fields.ts';
@@ -100,19 +99,14 @@ export class ElementMemo {
     this.#own = readings.length;
     this.#places = placesOf(this.#sheet, this.#fields, readings);
     this.#sheet.rest();
-    this.#told = this.#joined({ readings: Readings.of(readings), unknown, failed }, more);
+    this.#told = this.#joined({ readings, unknown, failed }, more);
     return this.#told;
   }
 
   #joined({ readings, unknown, failed }: Reported, more: readonly Reading[]): Reported {
     this.#isJoined = true;
     this.#more = more;
-    const others = [...this.#byLibrary, ...more];
-    const values = [...readings.values.slice(0, this.#own), ...others.map(({ value }) => value)];
-    const series = haveSeries(others, readings.series, this.#own)
-      ? readings.series
-      : [...readings.series.slice(0, this.#own), ...Readings.of(others).series];
-    return { readings: new Readings(series, values), unknown, failed };
+    return { readings: [...readings.slice(0, this.#own), ...this.#byLibrary, ...more], unknown, failed };
   }
 
   /** Undefined when it has to be judged anew. */
@@ -153,20 +147,21 @@ export class ElementMemo {
   }
 
   #withNumbers(told: Reported): Reported {
-    const { series, values: before } = told.readings;
+    const before = told.readings;
     const { moved, movedCount, values: now, form } = this.#sheet;
-    let values: Value[] | undefined;
+    let readings: Reading[] | undefined;
     for (let index = 0; index < movedCount; index += 1) {
       const path = moved[index] as number;
       const at = this.#places[path] as number;
       if (at === NOWHERE) continue;
       const value = now[form.paths[path] as string] as number;
-      if (value === before[at]) continue;
-      values ??= before.slice();
-      values[at] = value;
+      const reading = before[at] as Reading;
+      if (value === reading.value) continue;
+      readings ??= before.slice();
+      readings[at] = { ...reading, value };
     }
     this.#sheet.rest();
-    return values === undefined ? told : { readings: new Readings(series, values), unknown: told.unknown, failed: told.failed };
+    return readings === undefined ? told : { readings, unknown: told.unknown, failed: told.failed };
   }
 
   #withTemperature(findings: readonly Finding[]): readonly Finding[] {

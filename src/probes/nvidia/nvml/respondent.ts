@@ -1,4 +1,4 @@
-import type { ReadGuard } from '../../../host/read-guard.ts';
+import type { ReadGuard } from '../../../host/fs/read-guard.ts';
 import type { CallNotes } from './call-notes.ts';
 import { CHANGE } from './changes.ts';
 import { CODE, kindOf, printedFor } from './codes.ts';
