@@ -8,7 +8,6 @@ import type { Device } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
-import { Readings } from '../model/readings.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
@@ -159,11 +158,11 @@ function toState(
 ): DeviceState {
   const isPresent = missingSinceMs === undefined;
   const isCurrent = !isStale && isPresent;
-  const own = isCurrent && read !== undefined ? read.readings : Readings.NONE;
+  const own = isCurrent && read !== undefined ? read.readings : [];
   return {
     key,
     device,
-    readings: aside === undefined || isAsideStale || !isPresent ? own : Readings.of([...own, ...aside.readings]),
+    readings: aside === undefined || isAsideStale || !isPresent ? own : [...own, ...aside.readings],
     processes: isCurrent ? (read?.processes ?? []) : [],
     verdict,
     holders,

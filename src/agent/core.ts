@@ -1,6 +1,7 @@
 import type { Clock } from '../host/clock.ts';
-import { deviceDirectory } from '../host/read-guard.ts';
-import { Tree } from '../host/tree.ts';
+import { deviceDirectory } from '../host/fs/read-guard.ts';
+import { Tree } from '../host/fs/tree.ts';
+import { createHost } from '../host/host.ts';
 import { readCheckpoint } from '../kubelet/checkpoint/checkpoint.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
@@ -11,9 +12,9 @@ import type { CheckpointEntry } from '../model/pod-resources.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
+import { isPresent } from '../supervisor/probe-look.ts';
 import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
 import { devicesIn } from '../supervisor/quarantine.ts';
-import { Surroundings } from '../supervisor/surroundings.ts';
 import { Assembler } from './assemble.ts';
 import type { HealthKeeper } from './health.ts';
 import type { RestoredDevice } from './known-devices.ts';
@@ -64,11 +65,7 @@ export class AgentCore {
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
-    const surroundings = new Surroundings(
-      settings.roots,
-      clock,
-      families.flatMap(({ traces = [] }) => traces),
-    );
+    const host = createHost(settings.roots, clock);
     this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
     const known = health.known();
     this.runners = settings.families.map(({ family, options }): FamilyRunner => {
@@ -90,7 +87,7 @@ export class AgentCore {
             wake: () => this.#refreshSoon(runner),
             crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
           },
-          look: () => surroundings.look(),
+          isPresent: () => isPresent(family, host),
           known: () => this.#assembler.known(family.name),
         },
       );

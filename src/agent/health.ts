@@ -4,7 +4,7 @@ import type { HealthMemory } from '../health/memory.ts';
 import type { HealthPolicy } from '../health/policy.ts';
 import { createStateFile, type StateFile } from '../health/state-file.ts';
 import type { Clock } from '../host/clock.ts';
-import { Tree } from '../host/tree.ts';
+import { Tree } from '../host/fs/tree.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';

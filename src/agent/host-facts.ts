@@ -1,7 +1,7 @@
 import cron from 'node-cron';
 import type { Clock } from '../host/clock.ts';
 import { readHostFacts } from '../host/facts.ts';
-import { Tree } from '../host/tree.ts';
+import { Tree } from '../host/fs/tree.ts';
 import type { HostFacts } from '../model/host-facts.ts';
 
 /** Memory and kernel change only with a reboot or hot plug. */

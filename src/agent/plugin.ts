@@ -1,7 +1,7 @@
 import { kubeletHealth } from '../health/kubelet-health.ts';
 import type { HealthPolicy } from '../health/policy.ts';
 import type { Clock } from '../host/clock.ts';
-import { Tree } from '../host/tree.ts';
+import { Tree } from '../host/fs/tree.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import { type PluginResource, selectorsOf } from '../model/plugin-resource.ts';

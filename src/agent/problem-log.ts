@@ -9,9 +9,6 @@ export class ProblemLog {
   readonly #changes: ChangeLog;
   readonly #specs: ReadonlyMap<string, ReadonlyMap<string, ProblemSpec>>;
 
-  /** Allocations of which none was in trouble when they were last seen. */
-  #unambiguous: Snapshot['allocations'] | undefined;
-
   constructor(changes: ChangeLog, families: readonly DeviceFamily[]) {
     this.#changes = changes;
     this.#specs = new Map(
@@ -37,10 +34,7 @@ export class ProblemLog {
             },
           ],
     );
-    if (snapshot.allocations === this.#unambiguous) return;
-    const troubles = snapshot.allocations.filter(({ unresolved }) => unresolved === 'ambiguous').map(ambiguous);
-    this.#changes.update('allocations', troubles);
-    this.#unambiguous = troubles.length === 0 ? snapshot.allocations : undefined;
+    this.#changes.update('allocations', snapshot.allocations.filter(({ unresolved }) => unresolved === 'ambiguous').map(ambiguous));
   }
 
   #probeTroubles({ family, problems }: FamilyState): Trouble[] {

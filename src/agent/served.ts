@@ -2,7 +2,6 @@ import type { Served, ServedIds } from '../join/resolve.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
-import { Readings } from '../model/readings.ts';
 import { type Offer, takeInventory } from '../plugin/offers/inventory.ts';
 
 /** A device as far as its names among the plugin's resources depend on it. */
@@ -29,4 +28,4 @@ const keysOf = (offer: Offer | undefined): readonly string[] => offer?.devices.m
 
 const NO_VERDICT: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 /** Names depend on what a device is, not on how it does. */
-const UNJUDGED = { readings: Readings.NONE, processes: [], verdict: NO_VERDICT, holders: [], readAtMs: 0, stale: false };
+const UNJUDGED = { readings: [], processes: [], verdict: NO_VERDICT, holders: [], readAtMs: 0, stale: false };

@@ -3,7 +3,7 @@ import { basename, relative } from 'node:path';
 import { type RunningAgent, startAgent } from '../agent/agent.ts';
 import { type Flags, loadConfiguration } from '../config/configuration.ts';
 import { systemWords, UserError } from '../errors.ts';
-import { LONGEST_SOCKET_PATH } from '../host/socket-file.ts';
+import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { SimulatedNode } from '../simulator/node.ts';
 import { type SimulationOptions, simulationOptions } from '../simulator/options.ts';

@@ -1,7 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { ActiveCondition, PendingCondition } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
-import type { Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
 import { pendingTrouble, standingOf } from '../model/standing.ts';
@@ -65,14 +64,14 @@ function withStanding(condition: ActiveCondition | PendingCondition): string {
   return [condition.type, ...standingOf(condition)].join(' ');
 }
 
-function memoryCell(readings: Readings): string {
+function memoryCell(readings: readonly Reading[]): string {
   const used = reading(readings, shared.memoryUsed.name);
   const total = reading(readings, shared.memoryTotal.name);
   if (total === undefined) return show(used, (bytes) => `${gibibytes(bytes)} GiB`);
   return `${used === undefined ? '-' : gibibytes(used)}/${gibibytes(total)} GiB`;
 }
 
-function powerCell(readings: Readings): string {
+function powerCell(readings: readonly Reading[]): string {
   const watts = reading(readings, shared.power.name);
   const limit = reading(readings, shared.powerLimit.name);
   if (watts === undefined) return '';
@@ -90,7 +89,7 @@ function holderName({ namespace, pod, container }: Allocation): string {
 }
 
 /** The value of a metric that stands for the whole device; undefined when the device does not have it. */
-function reading(readings: Readings, metric: string): number | undefined {
+function reading(readings: readonly Reading[], metric: string): number | undefined {
   const found = readings.filter((one) => one.metric === metric);
   if (found.length === 0) return undefined;
   const ranked = found.map((one) => ({ value: Number(one.value), rank: rankOf(one) }));

@@ -1,7 +1,7 @@
 import type * as Yaml from 'yaml';
 import type { Document, LineCounter } from 'yaml';
 import { systemWords, UserError } from '../errors.ts';
-import { readStart } from '../host/file-start.ts';
+import { readStart } from '../host/fs/file-start.ts';
 import { type Path, type Place, placeOf, placeOfKey, placeOfNode } from './places.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';

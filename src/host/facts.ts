@@ -3,7 +3,7 @@ import { release } from 'node:os';
 import type { HostFacts } from '../model/host-facts.ts';
 import type { Clock } from './clock.ts';
 import { endsWithin } from './ends-within.ts';
-import { Tree } from './tree.ts';
+import { Tree } from './fs/tree.ts';
 
 const DEADLINE_MS = 10_000;
 

@@ -2,7 +2,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { Client, connectivityState, credentials, Metadata, status } from '@grpc/grpc-js';
 import { LONGEST_TIMER_MS } from './clock.ts';
-import { errnoName } from './tree.ts';
+import { errnoName } from './fs/tree.ts';
 
 /** Why a call had no answer: a gRPC status. */
 export interface CallError {

@@ -1,7 +1,7 @@
 import type { Device } from '../model/device.ts';
 import type { Clock } from './clock.ts';
-import type { ReadGuard } from './read-guard.ts';
-import { Tree } from './tree.ts';
+import type { ReadGuard } from './fs/read-guard.ts';
+import { Tree } from './fs/tree.ts';
 
 /** Where the machine's pseudo file systems are mounted. */
 export interface Roots {

@@ -1,4 +1,4 @@
-import type { Tree } from './tree.ts';
+import type { Tree } from './fs/tree.ts';
 
 /** What a channel of a hardware monitor measures; also the beginning of its files' names. */
 export type SensorKind = 'temp' | 'in' | 'curr' | 'power' | 'fan';

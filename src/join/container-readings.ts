@@ -1,7 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { MetricSpec, Reading, SeriesId } from '../model/metric.ts';
+import type { MetricSpec, Reading } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
-import { Readings } from '../model/readings.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
 import type { ContainerCounters } from './container-counters.ts';
@@ -39,8 +38,8 @@ export function containerReadings(
     own.look(state.device, readFromMs);
     const { family } = state.device;
     if (!own.isCounting) awaited.set(family, Math.max(own.seenFromMs, awaited.get(family) ?? 0));
-    const readings = [...state.readings].flatMap((reading) => ownReading(reading, specs.get(reading.metric), own));
-    result.push(owned(holder, state, Readings.of(readings)));
+    const readings = state.readings.flatMap((reading) => ownReading(reading, specs.get(reading.metric), own));
+    result.push(owned(holder, state, readings));
   }
   counters.sweep(awaited);
   return result.filter(({ readings }) => readings.length > 0);
@@ -67,24 +66,20 @@ function oneAllocationPerContainer(holders: readonly Allocation[]): readonly All
 
 const order = (allocation: Allocation): string => `${allocation.resource}\u0000${allocation.deviceId}`;
 
-function seriesText({ metric, labels }: SeriesId): string {
+function seriesText({ metric, labels }: Reading): string {
   return labels === undefined ? metric : `${metric}${JSON.stringify(labels)}`;
 }
 
 function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReadings[] {
   return [...useByHolder(state.holders, state.processes, checkpoint)].map(([holder, { memoryUsedBytes, utilization }]) =>
-    owned(
-      holder,
-      state,
-      Readings.of([
-        ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
-        ...[...utilization].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),
-      ]),
-    ),
+    owned(holder, state, [
+      ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
+      ...[...utilization].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),
+    ]),
   );
 }
 
-function owned(holder: Allocation, state: DeviceState, readings: Readings): ContainerReadings {
+function owned(holder: Allocation, state: DeviceState, readings: readonly Reading[]): ContainerReadings {
   const { namespace, pod, container, resource } = holder;
   return { namespace, pod, container, resource, device: state.device.id, readings };
 }

@@ -22,21 +22,17 @@ export interface Resolution {
   readonly ambiguous: boolean;
 }
 
-/** More ids than a node's pods hold at a time. */
-const MOST_KNOWN = 65_536;
-
 const NONE: Resolution = { devices: [], ambiguous: false };
 
 /**
  * Finds the devices for (resource, device id). A configured pool wins; otherwise the families are asked. A bare number is
- * nobody's id: guessing an index would blame the wrong device. Answers are kept for as long as the set of devices stands.
+ * nobody's id: guessing an index would blame the wrong device.
  */
 export class Resolver {
   readonly #rules: ResolveRules;
   readonly #devices: readonly Device[];
   readonly #byName = new Map<string, Device[]>();
   readonly #byFamily = new Map<string, Device[]>();
-  readonly #known = new Map<string, Resolution>();
 
   constructor(devices: readonly Device[], rules: ResolveRules) {
     this.#devices = devices;
@@ -48,18 +44,6 @@ export class Resolver {
   }
 
   resolve(allocation: Allocation): Resolution {
-    const key = `${allocation.resource}\u0000${allocation.deviceId}`;
-    let resolution = this.#known.get(key);
-    if (resolution === undefined) {
-      resolution = this.#find(allocation);
-      // Where ids are made anew for each pod, most of them are of pods that are gone.
-      if (this.#known.size >= MOST_KNOWN) this.#known.clear();
-      this.#known.set(key, resolution);
-    }
-    return resolution;
-  }
-
-  #find(allocation: Allocation): Resolution {
     const pool = this.#rules.pools.find((rule) => rule.resource === allocation.resource);
     if (pool !== undefined) return { devices: this.#pool(pool), ambiguous: false };
     const served = this.#served(allocation);
@@ -72,7 +56,7 @@ export class Resolver {
     }
     // A replica of a resource that was served until the configuration was changed, or of somebody else's: pods keep what they were given.
     const deviceId = withoutReplica(allocation.deviceId);
-    if (claims.size === 0 && deviceId !== allocation.deviceId) return this.#find({ ...allocation, deviceId });
+    if (claims.size === 0 && deviceId !== allocation.deviceId) return this.resolve({ ...allocation, deviceId });
     const devices = [...claims.values()].flat();
     return { devices, ambiguous: claims.size > 1 };
   }

@@ -1,6 +1,6 @@
 import type { Clock } from '../host/clock.ts';
-import type { EntryWatch } from '../host/entry-watch.ts';
-import { watchSocket } from '../host/socket-file.ts';
+import type { EntryWatch } from '../host/fs/entry-watch.ts';
+import { watchSocket } from '../host/fs/socket-file.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
 import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/grace.ts';
 import { watchCheckpoint } from './checkpoint/watch.ts';

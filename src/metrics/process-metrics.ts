@@ -25,25 +25,36 @@ export class ProcessMetrics {
   }
 
   /** As declared by the library. */
-  async specs(): Promise<readonly MetricSpec[]> {
-    return (await this.#told()).map(({ name, help, type, values }) => {
-      const labels = [...new Set(values.flatMap(({ labels }) => Object.keys(labels)))].filter((label) => label !== 'le');
-      return { name, help, type: type as MetricType, labels, source: 'prom-client' };
-    });
+  specs(): readonly MetricSpec[] {
+    const declared = this.#registry.getMetricsAsArray() as unknown as readonly Declared[];
+    return declared.filter(isTold).map(({ name, help, type, labelNames }) => ({
+      name,
+      help,
+      type: type as MetricType,
+      labels: labelNames,
+      source: 'prom-client',
+    }));
   }
 
-  /** Without the library's gauges whose names end as those of counters do: Prometheus refuses such names. */
   async #told(): Promise<readonly Told[]> {
     const told = (await this.#registry.getMetricsAsJSON()) as unknown as readonly Told[];
-    return told.filter(({ name, type }) => type === 'counter' || !name.endsWith('_total'));
+    return told.filter(isTold);
   }
 }
 
-/** A metric as the library tells it. */
-interface Told {
+/** Not the library's gauges whose names end as those of counters do: Prometheus refuses such names. */
+const isTold = ({ name, type }: Pick<Declared, 'name' | 'type'>): boolean => type === 'counter' || !name.endsWith('_total');
+
+/** A metric as the library has it. */
+interface Declared {
   readonly name: string;
   readonly help: string;
   readonly type: 'gauge' | 'counter' | 'histogram';
+  readonly labelNames: readonly string[];
+}
+
+/** A metric as the library tells it. */
+interface Told extends Omit<Declared, 'labelNames'> {
   readonly values: readonly {
     readonly value: number;
     readonly labels: Readonly<Record<string, string | number>>;

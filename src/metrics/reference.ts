@@ -63,7 +63,7 @@ ${table(Object.values(kubeletMetrics))}
 ${table(Object.values(pluginMetrics))}
 ### Process
 
-${table(await new ProcessMetrics().specs())}`;
+${table(new ProcessMetrics().specs())}`;
 }
 
 /** Reference page of all conditions; `policy` is a section of its own in front of them. */

@@ -1,6 +1,6 @@
 import type { Device } from './device.ts';
 import type { Finding } from './health.ts';
-import type { Readings } from './readings.ts';
+import type { Reading } from './metric.ts';
 
 /** A process that uses a device, for telling the holders of a shared device apart. */
 export interface DeviceProcess {
@@ -16,14 +16,14 @@ export interface DeviceProcess {
 
 /** What a device itself told in one look. Nothing but this makes its readings younger. */
 export interface DeviceRead {
-  readonly readings: Readings;
+  readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
 }
 
 /** What others tell of a device: the kernel log, the state of its driver. Its findings are of conditions declared with `aside`. */
 export interface SideReport {
-  readonly readings: Readings;
+  readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
 }
 

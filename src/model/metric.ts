@@ -33,14 +33,10 @@ export interface AgentMetricSpec extends Omit<MetricSpec, 'type' | 'container'> 
 /** Counters beyond 2^53 are `bigint`, so that no digit is lost before Prometheus parses the text. */
 export type Value = number | bigint;
 
-/** What tells one series of a device from its others. */
-export interface SeriesId {
+/** One value of one series. A value that could not be read has no reading: never 0, never NaN. */
+export interface Reading {
   /** `name` of a declared {@link MetricSpec}. */
   readonly metric: string;
   readonly labels?: Labels;
-}
-
-/** One value of one series. A value that could not be read has no reading: never 0, never NaN. */
-export interface Reading extends SeriesId {
   readonly value: Value;
 }

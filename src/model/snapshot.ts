@@ -3,8 +3,8 @@ import type { DeviceProcess, Problem } from './collection.ts';
 import type { Device } from './device.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { Verdict } from './health.ts';
+import type { Reading } from './metric.ts';
 import type { PodResources } from './pod-resources.ts';
-import type { Readings } from './readings.ts';
 
 /** One device as every output sees it. */
 export interface DeviceState {
@@ -12,7 +12,7 @@ export interface DeviceState {
   readonly key: string;
   readonly device: Device;
   /** Empty when the device is missing or its last reading is too old to be told. */
-  readonly readings: Readings;
+  readonly readings: readonly Reading[];
   readonly processes: readonly DeviceProcess[];
   readonly verdict: Verdict;
   /** Who holds it: one entry per allocation that resolves to it. */
@@ -45,7 +45,7 @@ export interface ContainerReadings {
   readonly resource: string;
   /** {@link Device.id}. */
   readonly device: string;
-  readonly readings: Readings;
+  readonly readings: readonly Reading[];
 }
 
 /** How one family's probe is doing. */

@@ -22,10 +22,10 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
   /**
-   * Directories below `/sys` in which its hardware shows without a new module, device class or PCI function, as when a driver that is loaded is
-   * bound to a function: a family that is not on the node is looked for anew when an entry comes.
+   * Whether the machine may have devices of the family: false where a probe would find none. Called at each refresh for a family that never
+   * had any, so it looks at a few directories at most, and it opens no file of a device. Default: it may.
    */
-  readonly traces?: readonly string[];
+  isPresent?(host: Host): boolean;
   /** By which `doctor` sees hardware of this family that no driver is bound to. */
   readonly signs?: readonly PciSign[];
   /** Become `--probe.<name>.<option>`. */

@@ -1,4 +1,4 @@
-import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../host/pcie.ts';
+import { type AerCounters, type AerSeverity, attainableGeneration, attainableWidth } from '../host/pci/pcie.ts';
 import { hours, seconds } from '../model/duration.ts';
 import type { ConditionSpec, Finding } from '../model/health.ts';
 import { growthCondition } from './growth-condition.ts';

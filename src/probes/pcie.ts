@@ -1,3 +1,4 @@
+import type { Tree } from '../host/fs/tree.ts';
 import {
   type AerCounters,
   attainableGeneration,
@@ -6,8 +7,7 @@ import {
   type PcieLink,
   readAer,
   readPcieLink,
-} from '../host/pcie.ts';
-import type { Tree } from '../host/tree.ts';
+} from '../host/pci/pcie.ts';
 import { seconds } from '../model/duration.ts';
 import type { MetricSpec, Reading } from '../model/metric.ts';
 import { measured, shared } from '../model/shared-metrics.ts';

@@ -3,7 +3,7 @@ import type { Server } from 'node:http';
 import { type AddressInfo, connect, isIPv6 } from 'node:net';
 import { dirname } from 'node:path';
 import { UserError } from '../errors.ts';
-import { LONGEST_SOCKET_PATH, socketAt } from '../host/socket-file.ts';
+import { LONGEST_SOCKET_PATH, socketAt } from '../host/fs/socket-file.ts';
 
 export type ListenAddress = { readonly host?: string; readonly port: number } | { readonly path: string };
 

@@ -5,11 +5,14 @@ interface Preference {
   readonly quality: number;
 }
 
+/** Prometheus text format 0.0.4, or OpenMetrics 1.0. */
+export type ScrapeFormat = 'text' | 'openmetrics';
+
 /**
  * The text format unless OpenMetrics is asked for by name and liked no less. A client that accepts neither gets the text
  * format, as from every exporter.
  */
-export function chooseFormat(accept: string | undefined): 'text' | 'openmetrics' {
+export function chooseFormat(accept: string | undefined): ScrapeFormat {
   const preferences = parsePreferences(accept ?? '');
   const openMetrics = best(preferences, (one) => one.value === 'application/openmetrics-text' && isVersion(one, '1.0.0'));
   const text =

@@ -1,14 +1,20 @@
 import type { Clock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
-import type { Exposition } from '../metrics/exposition.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
+import type { ScrapeFormat } from './negotiation.ts';
 import type { WebOptions } from './options.ts';
+
+/** The metrics page in its formats, as bytes. */
+export interface ScrapedPage {
+  page(format: ScrapeFormat): Promise<{ readonly plain: Buffer; gzipped(): Promise<Buffer> }>;
+  readonly contentTypes: Readonly<Record<ScrapeFormat, string>>;
+}
 
 /** What the server shows. It reads the latest snapshot and asks neither hardware nor kubelet. */
 export interface ServerParts {
-  readonly exposition: Pick<Exposition, 'page' | 'contentTypes'>;
+  readonly exposition: ScrapedPage;
   readonly store: { snapshot(): Snapshot | undefined };
   /** What the agent says of itself at `/api/v1/status`: plain data with stable names. */
   status(): object;

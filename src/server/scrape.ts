@@ -1,10 +1,10 @@
 import type { RequestHandler } from 'express';
-import type { Exposition } from '../metrics/exposition.ts';
 import { headerOf, WORTH_COMPRESSING_BYTES } from './answer.ts';
 import { acceptsGzip, chooseFormat } from './negotiation.ts';
+import type { ScrapedPage } from './parts.ts';
 
 /** Answers scrapes with the page as it is, in the format and encoding that the client accepts. */
-export function scrapeHandler(exposition: Pick<Exposition, 'page' | 'contentTypes'>): RequestHandler {
+export function scrapeHandler(exposition: ScrapedPage): RequestHandler {
   return async (request, response) => {
     const format = chooseFormat(headerOf(request, 'accept'));
     const page = await exposition.page(format);

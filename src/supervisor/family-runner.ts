@@ -1,10 +1,9 @@
 import type { Clock } from '../host/clock.ts';
-import { deviceDirectory, type Step } from '../host/read-guard.ts';
-import { Tree } from '../host/tree.ts';
+import { deviceDirectory, type Step } from '../host/fs/read-guard.ts';
+import { Tree } from '../host/fs/tree.ts';
 import type { Collection, HungStep, Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { FamilyState } from '../model/snapshot.ts';
-import { Absence } from './absence.ts';
 import type { ReadProcess } from './isolated-reads.ts';
 import type { FromThread } from './messages.ts';
 import { type ProbeThread, type StartThread, startThread, type ThreadSettings } from './probe-thread.ts';
@@ -53,8 +52,8 @@ export interface RunnerParts {
   readonly events: RunnerEvents;
   /** Default: a worker thread. */
   readonly start?: StartThread;
-  /** Tells what hardware or a driver that comes changes on the machine. */
-  readonly look?: () => string;
+  /** Whether the machine may have devices of the family. Default: it may. Never takes long. */
+  readonly isPresent?: () => boolean;
   /** Devices of the family that are known now. */
   readonly known?: () => readonly Device[];
 }
@@ -85,7 +84,8 @@ interface Run {
  *
  * A read of a file that does not come back costs one thread. From then on another process reads the files, so that any number of devices
  * may hang while the others are read. A call of a vendor's library that does not come back costs one thread each, and its device is left
- * out. A family that is not on this node has no thread until something on the machine changes.
+ * out. A family that is not on this node has no thread: a thread costs 9 MiB, and a tenth of a second of CPU when it starts. One that
+ * was here once is read at each refresh: it may come back, and is missed meanwhile.
  */
 export class FamilyRunner {
   readonly family: string;
@@ -96,7 +96,7 @@ export class FamilyRunner {
   readonly #start: StartThread;
   readonly #known: () => readonly Device[];
   readonly #sys: Tree;
-  readonly #absence: Absence;
+  readonly #isPresent: () => boolean;
   readonly #tally = new RunTally();
   readonly #stuck: StuckThreads;
   readonly #leaving = new Set<ProbeThread>();
@@ -114,12 +114,17 @@ export class FamilyRunner {
   #run: Run | undefined;
   #nextRun = 1;
   #latest: Look | undefined;
+  /** The family has, or ever had, devices on this node. */
+  #isKnown: boolean;
   /** Why the last run came to nothing. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
   #isClosed = false;
 
-  constructor(settings: RunnerSettings, { clock, isolated, events, start = startThread, look = () => '', known = () => [] }: RunnerParts) {
+  constructor(
+    settings: RunnerSettings,
+    { clock, isolated, events, start = startThread, isPresent = () => true, known = () => [] }: RunnerParts,
+  ) {
     this.family = settings.family;
     this.#settings = settings;
     this.#clock = clock;
@@ -128,7 +133,8 @@ export class FamilyRunner {
     this.#start = start;
     this.#known = known;
     this.#sys = new Tree(settings.roots.sysfs);
-    this.#absence = new Absence(clock, look, settings.isExpected ?? false);
+    this.#isPresent = isPresent;
+    this.#isKnown = settings.isExpected ?? false;
     this.#stuck = new StuckThreads((step) => this.#cameBack(step));
     this.#stopListening = isolated.onChange(() => this.#hangsChanged());
     this.#untried = settings.hung ?? [];
@@ -171,12 +177,10 @@ export class FamilyRunner {
   refresh(): Promise<void> {
     if (this.#refresh !== undefined) return this.#refresh.done;
     if (this.#isClosed || this.#stuck.size >= MOST_STUCK || this.#stuck.unplaced >= MOST_UNPLACED) return Promise.resolve();
-    if (this.#absence.isResting()) {
-      this.#tally.rested(this.#clock.now());
-      this.#events.changed();
+    if (!this.#isKnown && !this.#isPresent()) {
+      this.#rest();
       return Promise.resolve();
     }
-    this.#absence.begins();
     this.#isolateUntried();
     this.#readDirectlyWhenCalm();
     let settle = (): void => {};
@@ -199,6 +203,15 @@ export class FamilyRunner {
     this.#endRefresh();
     if (this.#isIsolated) this.#isolated.release();
     return hasEnded;
+  }
+
+  /** There is nothing to read, and never was. */
+  #rest(): void {
+    this.#dismiss();
+    this.#latest = undefined;
+    this.#fault = undefined;
+    this.#tally.rested(this.#clock.now());
+    this.#events.changed();
   }
 
   #startRun(): void {
@@ -343,14 +356,14 @@ export class FamilyRunner {
 
   #collected(run: Run, raw: Collection, durationMs: number): void {
     const readAtMs = this.#clock.now();
-    const isGone = raw.listing === 'absent' && this.#absence.isKnown;
+    const isGone = raw.listing === 'absent' && this.#isKnown;
     const told = isGone ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
     const collection = leaveOut(told, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
     this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#clock.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(couldLook(collection) && !isGone, durationMs, readAtMs);
+    this.#isKnown ||= raw.reports.length > 0;
     this.#tryOne();
-    if (this.#absence.saw(raw)) this.#dismiss();
     this.#endRefresh();
   }
 

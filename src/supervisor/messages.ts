@@ -1,7 +1,6 @@
 import type { Roots } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
-import type { EncodedCollection } from './collection-codec.ts';
 
 /** What a probe's thread is started with. */
 export interface WorkerStart {
@@ -33,7 +32,7 @@ export interface ReadRequest {
 }
 
 export type FromWorker =
-  | { readonly type: 'collected'; readonly run: number; readonly collection: EncodedCollection; readonly durationMs: number }
+  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
   | { readonly type: 'failed'; readonly run: number; readonly message: string }
   | { readonly type: 'wake' }
   | ReadRequest
@@ -41,6 +40,4 @@ export type FromWorker =
   | { readonly type: 'child-ended'; readonly pid: number };
 
 /** What a thread's owner hears of it. */
-export type FromThread =
-  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
-  | Extract<FromWorker, { readonly type: 'failed' | 'wake' }>;
+export type FromThread = Extract<FromWorker, { readonly type: 'collected' | 'failed' | 'wake' }>;

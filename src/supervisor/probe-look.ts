@@ -1,6 +1,6 @@
 import type { Host } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
-import type { Probe } from '../probes/family.ts';
+import type { DeviceFamily, Probe } from '../probes/family.ts';
 
 /** One look of the probe, corrected by what the probe cannot know: without descriptors or without sysfs nothing is complete. */
 export async function lookOf(probe: Probe, host: Host): Promise<Collection> {
@@ -13,6 +13,15 @@ export async function lookOf(probe: Probe, host: Host): Promise<Collection> {
   if (collection.listing !== 'absent' || isMounted(host)) return collection;
   const problem = { code: 'sysfs-unusable', message: `${host.sys.root} is missing, empty or cannot be listed` };
   return { ...collection, listing: 'partial', problems: [...collection.problems, problem] };
+}
+
+/**
+ * Whether the machine may have devices of a family, as far as that shows without its probe. Without descriptors or without sysfs nothing
+ * shows, and the probe tells that.
+ */
+export function isPresent({ isPresent: shows }: Pick<DeviceFamily, 'isPresent'>, host: Host): boolean {
+  const shortages = shortagesOf(host);
+  return shows === undefined || shows(host) || shortagesOf(host) !== shortages || !isMounted(host);
 }
 
 const shortagesOf = ({ sys, proc, dev }: Host): number => sys.shortages + proc.shortages + dev.shortages;

@@ -1,9 +1,8 @@
 import { Worker } from 'node:worker_threads';
+import { answerRead } from '../host/fs/isolated-channel.ts';
+import { ReadGuard, type Step } from '../host/fs/read-guard.ts';
 import type { Roots } from '../host/host.ts';
-import { answerRead } from '../host/isolated-channel.ts';
-import { ReadGuard, type Step } from '../host/read-guard.ts';
 import type { Device } from '../model/device.ts';
-import { CollectionDecoder } from './collection-codec.ts';
 import type { FromThread, FromWorker, ToWorker, WorkerStart } from './messages.ts';
 
 export interface ThreadSettings {
@@ -50,7 +49,6 @@ class WorkerThread implements ProbeThread {
   readonly #worker: Worker;
   readonly #guard = new ReadGuard();
   readonly #children = new Set<number>();
-  readonly #decoder = new CollectionDecoder();
   readonly exited: Promise<void>;
   hasExited = false;
 
@@ -96,9 +94,6 @@ class WorkerThread implements ProbeThread {
 
   #received(message: FromWorker, listener: ThreadListener): void {
     switch (message.type) {
-      case 'collected':
-        listener.said({ ...message, collection: this.#decoder.decode(message.collection) });
-        break;
       case 'read':
         void listener.read(message.path, message.limit).then((answer) => answerRead(message.memory, answer));
         break;

@@ -1,11 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../host/clock.ts';
+import { IsolatedChannel } from '../host/fs/isolated-channel.ts';
+import { ReadGuard } from '../host/fs/read-guard.ts';
 import { createHost } from '../host/host.ts';
-import { IsolatedChannel } from '../host/isolated-channel.ts';
-import { ReadGuard } from '../host/read-guard.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { Probe } from '../probes/family.ts';
-import { CollectionEncoder } from './collection-codec.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { lookOf } from './probe-look.ts';
 
@@ -24,7 +23,6 @@ async function run(start: WorkerStart): Promise<void> {
   const family = await load();
   const host = createHost(start.roots, systemClock, { children, guard, known: start.known });
   const probe = family.createProbe(host, start.options as never);
-  const encoder = new CollectionEncoder();
   const unwatch = probe.watch?.(() => tell({ type: 'wake' }));
 
   port.on('message', (message: ToWorker) => {
@@ -36,7 +34,7 @@ async function run(start: WorkerStart): Promise<void> {
   async function collect(run: number): Promise<void> {
     const startedMs = performance.now();
     try {
-      const collection = encoder.encode(await lookOf(probe, host));
+      const collection = await lookOf(probe, host);
       tell({ type: 'collected', run, collection, durationMs: performance.now() - startedMs });
     } catch (error) {
       tell({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
-import { pciAddressOf } from '../host/pci.ts';
-import type { Tree } from '../host/tree.ts';
+import type { Tree } from '../host/fs/tree.ts';
+import { pciAddressOf } from '../host/pci/pci.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 

@@ -22,6 +22,7 @@ export class RunTally {
 
   /** It is known without a run that there is nothing to read. */
   rested(atMs: number): void {
+    this.#succeeded = true;
     this.#lastSuccessMs = atMs;
   }
 
@@ -36,19 +37,15 @@ export class RunTally {
   }
 
   state(family: string, problems: readonly Problem[], hung: boolean): FamilyState {
-    const [succeeded, lastSuccessMs, durationMs] = [this.#succeeded, this.#lastSuccessMs, this.#durationMs];
-    const [durations, runs, failures, abandoned] = [this.#durations, this.#runs, this.#failures, this.#abandoned];
-    if (succeeded !== undefined && lastSuccessMs !== undefined && durationMs !== undefined)
-      return { family, succeeded, lastSuccessMs, durationMs, durations, problems, runs, failures, abandoned, hung };
     return {
       family,
-      ...(succeeded !== undefined && { succeeded }),
-      ...(lastSuccessMs !== undefined && { lastSuccessMs }),
-      ...(durationMs !== undefined && { durationMs, durations }),
+      ...(this.#succeeded !== undefined && { succeeded: this.#succeeded }),
+      ...(this.#lastSuccessMs !== undefined && { lastSuccessMs: this.#lastSuccessMs }),
+      ...(this.#durationMs !== undefined && { durationMs: this.#durationMs, durations: this.#durations }),
       problems,
-      runs,
-      failures,
-      abandoned,
+      runs: this.#runs,
+      failures: this.#failures,
+      abandoned: this.#abandoned,
       hung,
     };
   }

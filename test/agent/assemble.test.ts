@@ -7,14 +7,13 @@ import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
-import { Readings } from '../../src/model/readings.ts';
 import { allocation, aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
 
 const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
 const healthy: Verdict = { state: 'healthy', sinceMs: 0, conditions: [] };
 const allHealthy = (devices: readonly JudgedDevice[]): ReadonlyMap<string, Verdict> => new Map(devices.map(({ key }) => [key, healthy]));
 
-const a = report({ device: device({ id: 'a' }), readings: Readings.of([{ metric: 'm', value: 1 }]) });
+const a = report({ device: device({ id: 'a' }), readings: [{ metric: 'm', value: 1 }] });
 const b = report({ device: device({ id: 'b' }) });
 
 const at = (nowMs: number, monotonicMs = nowMs): Moment => ({ nowMs, monotonicMs });
@@ -36,7 +35,7 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a, b]), 0), at(0));
     const gone = assembler.assemble(inputs(listed([b]), 10), at(10));
-    expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: Readings.NONE });
+    expect(gone.devices[0]).toMatchObject({ key: 'toy/a', missingSinceMs: 10, readings: [] });
     const later = assembler.assemble(inputs(listed([b]), 500), at(500));
     expect(later.devices[0]?.missingSinceMs).toBe(10);
     const dropped = assembler.assemble(inputs(listed([b]), 600_010), at(600_010));
@@ -74,7 +73,7 @@ describe('assembling a snapshot', () => {
     expect(missing(600_099)).toEqual(['toy/a', 'toy/b']);
     expect(missing(600_100)).toEqual(['toy/b']);
     expect(new Assembler(settings, allHealthy, known).assemble(inputs(listed([a]), 600_100), at(500_000)).devices[0]).toMatchObject({
-      readings: { values: [1] },
+      readings: [{ value: 1 }],
     });
   });
 
@@ -119,9 +118,9 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const blind: Collection = listed([], { problems: [{ code: 'x', message: 'y' }], listing: 'partial' });
-    expect(assembler.assemble(inputs(blind, 30_000), at(30_000)).devices[0]).toMatchObject({ stale: false, readings: { values: [1] } });
+    expect(assembler.assemble(inputs(blind, 30_000), at(30_000)).devices[0]).toMatchObject({ stale: false, readings: [{ value: 1 }] });
     const stale = assembler.assemble(inputs(blind, 61_000), at(61_000)).devices[0];
-    expect(stale).toMatchObject({ stale: true, readings: Readings.NONE });
+    expect(stale).toMatchObject({ stale: true, readings: [] });
     expect(stale?.missingSinceMs).toBeUndefined();
   });
 
@@ -151,14 +150,14 @@ describe('assembling a snapshot', () => {
       return allHealthy(devices);
     });
     const finding = { type: 'Xid', status: true, reason: 'Logged', message: 'Xid 79' };
-    const log = aside({ readings: Readings.of([{ metric: 'xids', value: 1 }]), findings: [finding] });
+    const log = aside({ readings: [{ metric: 'xids', value: 1 }], findings: [finding] });
     const unread = listed([{ device: a.device, aside: log }], { listing: 'partial' });
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const told = assembler.assemble(inputs(unread, 50_000), at(50_000));
-    expect(told.devices[0]).toMatchObject({ readAtMs: 0, stale: false, readings: { values: [1, 1] } });
+    expect(told.devices[0]).toMatchObject({ readAtMs: 0, stale: false, readings: [{ value: 1 }, { value: 1 }] });
     expect(seen[0]).toMatchObject({ isUnread: true, read: { atMs: 0 }, aside: { findings: [finding], atMs: 50_000 } });
     const old = assembler.assemble(inputs(unread, 60_000), at(60_000));
-    expect(old.devices[0]).toMatchObject({ stale: true, readings: { series: [{ metric: 'xids' }] } });
+    expect(old.devices[0]).toMatchObject({ stale: true, readings: [{ metric: 'xids' }] });
     assembler.assemble(inputs(listed([a]), 70_000), at(70_000));
     expect(seen[0], 'who tells nothing takes nothing back').toMatchObject({ isUnread: false, aside: { atMs: 60_000 } });
   });
@@ -167,7 +166,7 @@ describe('assembling a snapshot', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const told = listed([{ device: a.device, aside: aside({}) }]);
-    expect(assembler.assemble(inputs(told, 10), at(10)).devices[0]).toMatchObject({ missingSinceMs: 10, readings: Readings.NONE });
+    expect(assembler.assemble(inputs(told, 10), at(10)).devices[0]).toMatchObject({ missingSinceMs: 10, readings: [] });
     expect(assembler.assemble(inputs(told, 20), at(20)).devices[0]).toMatchObject({ missingSinceMs: 10 });
     expect(assembler.assemble(inputs(listed([a]), 30), at(30)).devices[0]).not.toHaveProperty('missingSinceMs');
   });
@@ -190,11 +189,11 @@ describe('assembling a snapshot', () => {
   it('begins the counters of a container with a look that began when it was there', () => {
     const spec: MetricSpec = { name: 'm', type: 'counter', help: '', labels: [], source: '', container: true };
     const assembler = new Assembler({ ...settings, specs: new Map([['m', spec]]) }, allHealthy);
-    const counted = (value: number): Collection => listed([report({ device: a.device, readings: Readings.of([{ metric: 'm', value }]) })]);
+    const counted = (value: number): Collection => listed([report({ device: a.device, readings: [{ metric: 'm', value }] })]);
     const held = podResources([allocation({ deviceId: 'a' })]);
     const read = (value: number, nowMs: number, startedMs: number): unknown => {
       const families = [{ state: familyState('toy'), latest: lookAt(counted(value), nowMs, nowMs, startedMs) }];
-      return assembler.assemble({ families, podResources: held, checkpoint: [] }, at(nowMs)).containerReadings[0]?.readings.values[0];
+      return assembler.assemble({ families, podResources: held, checkpoint: [] }, at(nowMs)).containerReadings[0]?.readings[0]?.value;
     };
     expect(read(100, 1_000, 900)).toBeUndefined();
     expect(assembler.awaited).toEqual(new Map([['toy', 1_000]]));
@@ -219,7 +218,7 @@ describe('assembling a snapshot', () => {
 
   it('gives a device from an earlier run the stale age to be read in, however old its last reading', () => {
     const assembler = new Assembler(settings, allHealthy, [{ device: a.device, readAtMs: 0 }]);
-    expect(assembler.assemble(inputs(undefined, 0), at(500_000)).devices[0]).toMatchObject({ stale: false, readings: Readings.NONE });
+    expect(assembler.assemble(inputs(undefined, 0), at(500_000)).devices[0]).toMatchObject({ stale: false, readings: [] });
     expect(assembler.assemble(inputs(undefined, 0), at(559_999)).devices[0]?.stale).toBe(false);
     expect(assembler.assemble(inputs(undefined, 0), at(560_000)).devices[0]?.stale).toBe(true);
   });

@@ -1,6 +1,5 @@
 import type { Host } from '../../src/host/host.ts';
 import type { Finding } from '../../src/model/health.ts';
-import { Readings } from '../../src/model/readings.ts';
 import type { Probe } from '../../src/probes/family.ts';
 
 /** One card. An error that was logged is known from then on to the thread that read the log, as those of GPUs are. */
@@ -14,8 +13,8 @@ function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
       if (sys.exists('reset')) known.clear();
       const over: Finding[] = sys.exists('reset') ? [{ type: 'Error', status: false, reason: 'Reset', message: 'reset' }] : [];
       const device = { family: 'fpga', id: 'card', kind: 'card', aliases: [] };
-      const read = { readings: Readings.NONE, findings: [] };
-      const aside = { readings: Readings.NONE, findings: [...known.values(), ...over] };
+      const read = { readings: [], findings: [] };
+      const aside = { readings: [], findings: [...known.values(), ...over] };
       return { reports: [{ device, read, aside }], problems: [], listing: 'complete' };
     },
   };

@@ -11,8 +11,7 @@ import type { HealthEvent } from '../../src/model/events.ts';
 import type { ConditionSpec } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { CollectionDecoder, CollectionEncoder } from '../../src/supervisor/collection-codec.ts';
-import { copied, RandomProbe } from '../support/random-collections.ts';
+import { RandomProbe } from '../support/random-collections.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { allocation, familyState, lookAt, podResources } from '../support/snapshots.ts';
 
@@ -75,11 +74,6 @@ const exposition = (snapshot: () => Snapshot | undefined): Exposition =>
     agent: () => ({ nowMs: 0, version: '', podResourcesRequests: [], podResourcesDurations: [] }),
   });
 
-function link(): (collection: Collection) => Collection {
-  const [encoder, decoder] = [new CollectionEncoder(), new CollectionDecoder()];
-  return (collection) => decoder.decode(structuredClone(encoder.encode(collection)));
-}
-
 function allocations(pick: Choose): Allocation[] {
   return Array.from({ length: pick(6) }, () => {
     const resource = ['example.com/toy', 'example.com/pool', 'example.com/newest'][pick(3)] as string;
@@ -87,60 +81,58 @@ function allocations(pick: Choose): Allocation[] {
   });
 }
 
-describe('a snapshot made of what came from a thread, which shares what did not change', () => {
-  it.each(Array.from({ length: 15 }, (_, seed) => seed + 1))('is the one made of everything anew (seed %i)', async (seed) => {
-    const pick = seeded(seed);
-    const parts = FAMILIES.map((family) => ({
-      family,
-      probe: new RandomProbe(pick, family),
-      send: link(),
-      kept: undefined as Told | undefined,
-    }));
-    const events: HealthEvent[] = [];
-    const others: HealthEvent[] = [];
-    const [quick, plain] = [assembler(events), assembler(others)];
-    let shown: Snapshot | undefined;
-    const page = exposition(() => shown);
-    let held = podResources([]);
-    for (let turn = 0; turn < 150; turn += 1) {
-      const nowMs = (turn + 1) * TURN_MS;
-      for (const part of parts) {
-        // Now and then a family does not answer.
-        if (pick(6) === 0) continue;
-        const told = part.probe.collect();
-        part.kept = { quick: part.send(told), plain: told, readAtMs: nowMs };
+describe('a snapshot', () => {
+  it.each(Array.from({ length: 15 }, (_, seed) => seed + 1))(
+    'is the same of looks that share objects and of looks that share none (seed %i)',
+    async (seed) => {
+      const pick = seeded(seed);
+      const parts = FAMILIES.map((family) => ({
+        family,
+        probe: new RandomProbe(pick, family),
+        kept: undefined as Told | undefined,
+      }));
+      const events: HealthEvent[] = [];
+      const others: HealthEvent[] = [];
+      const [shared, separate] = [assembler(events), assembler(others)];
+      let shown: Snapshot | undefined;
+      const page = exposition(() => shown);
+      let held = podResources([]);
+      for (let turn = 0; turn < 150; turn += 1) {
+        const nowMs = (turn + 1) * TURN_MS;
+        for (const part of parts) {
+          // Now and then a family does not answer.
+          if (pick(6) === 0) continue;
+          const told = part.probe.collect();
+          part.kept = { told, readAtMs: nowMs };
+        }
+        if (pick(4) === 0) held = podResources(allocations(pick));
+        else if (pick(3) === 0) held = structuredClone(held);
+        const inputs = (of: (told: Collection) => Collection): Inputs => ({
+          families: parts.map(({ family, kept }) => ({
+            state: familyState(family),
+            latest: kept && lookAt(of(kept.told), kept.readAtMs),
+            isBlind: kept !== undefined && kept.readAtMs < nowMs,
+          })),
+          podResources: held,
+          checkpoint: [],
+        });
+        const now = { nowMs, monotonicMs: nowMs };
+        const one = shared.assemble(
+          inputs((told) => told),
+          now,
+        );
+        const other = separate.assemble(inputs(structuredClone), now);
+        if (!isDeepStrictEqual(one, other)) expect(one, `turn ${turn}`).toStrictEqual(other);
+        if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toStrictEqual(others);
+        shown = one;
+        expect(await page.devices(), `turn ${turn}`).toBe(await exposition(() => other).devices());
       }
-      if (pick(4) === 0) held = podResources(allocations(pick));
-      else if (pick(3) === 0) held = structuredClone(held);
-      const inputs = (of: (told: Told) => Collection): Inputs => ({
-        families: parts.map(({ family, kept }) => ({
-          state: familyState(family),
-          latest: kept && lookAt(of(kept), kept.readAtMs),
-          isBlind: kept !== undefined && kept.readAtMs < nowMs,
-        })),
-        podResources: held,
-        checkpoint: [],
-      });
-      const now = { nowMs, monotonicMs: nowMs };
-      const one = quick.assemble(
-        inputs(({ quick }) => quick),
-        now,
-      );
-      const other = plain.assemble(
-        inputs(({ plain }) => copied(plain)),
-        now,
-      );
-      if (!isDeepStrictEqual(one, other)) expect(one, `turn ${turn}`).toStrictEqual(other);
-      if (!isDeepStrictEqual(events, others)) expect(events, `turn ${turn}`).toStrictEqual(others);
-      shown = one;
-      expect(await page.devices(), `turn ${turn}`).toBe(await exposition(() => other).devices());
-    }
-    expect(events.length).toBeGreaterThan(10);
-  });
+      expect(events.length).toBeGreaterThan(10);
+    },
+  );
 });
 
 interface Told {
-  readonly quick: Collection;
-  readonly plain: Collection;
+  readonly told: Collection;
   readonly readAtMs: number;
 }

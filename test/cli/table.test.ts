@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { snapshotTable } from '../../src/cli/table.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Reading } from '../../src/model/metric.ts';
-import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 
 const allocation = (pod: string, deviceId = 'x', resource = 'nvidia.com/gpu'): Allocation => ({
@@ -17,7 +16,7 @@ const allocation = (pod: string, deviceId = 'x', resource = 'nvidia.com/gpu'): A
 const device = (id: string, readings: Reading[] = [], more: Partial<DeviceState> = {}): DeviceState => ({
   key: `nvidia/${id}`,
   device: { family: 'nvidia', id, kind: 'gpu', aliases: [], model: 'H200' },
-  readings: Readings.of(readings),
+  readings: readings,
   processes: [],
   verdict: { state: 'healthy', sinceMs: 0, conditions: [] },
   holders: [],

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
 const COUNTER = 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data';
@@ -106,13 +107,14 @@ describe('a counter file that never answers', () => {
   it('makes a device that was seen before unknown, not healthy and not missing', async () => {
     agent = await serve(flags());
     await agent.until('both devices', (page) => seriesValue(page, 'device_present', { device: 'mlx5_0' }) === 1);
-    unlinkSync(join(root, COUNTER));
+    removeAsKernel(join(root, COUNTER));
     execFileSync('mkfifo', [join(root, COUNTER)]);
-    const page = await agent.until('unknown', (text) => seriesValue(text, 'device_health', { device: 'mlx5_0', state: 'unknown' }) === 1);
+    const isUnknown = (text: string, device: string): boolean => seriesValue(text, 'device_health', { device, state: 'unknown' }) === 1;
+    // On a busy machine the new thread may need longer than a reading may be old.
+    const page = await agent.until('unknown alone', (text) => isUnknown(text, 'mlx5_0') && !isUnknown(text, 'mlx5_1'));
     expect(seriesValue(page, 'device_healthy', { device: 'mlx5_0' })).toBeUndefined();
     expect(seriesValue(page, 'device_info', { device: 'mlx5_0' })).toBe(1);
     expect(seriesValue(page, 'device_received_bytes_total', { device: 'mlx5_0' })).toBeUndefined();
-    expect(seriesValue(page, 'device_health', { device: 'mlx5_1', state: 'unknown' })).toBe(0);
     expect(await agent.stop()).toBe(0);
   });
 });

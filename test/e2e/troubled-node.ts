@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { HealthState } from '../../src/model/health.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
+import { removeAsKernel } from '../support/kernel-files.ts';
 import { ServedNode } from './served-node.ts';
 
 export const HCA = 'example.com/hca';
@@ -127,7 +128,7 @@ export class TroubledNode {
   }
 
   #hang(name: string): void {
-    unlinkSync(this.#counter(name));
+    removeAsKernel(this.#counter(name));
     execFileSync('mkfifo', [this.#counter(name)]);
   }
 

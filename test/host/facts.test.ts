@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { readHostFacts } from '../../src/host/facts.ts';
-import { Tree } from '../../src/host/tree.ts';
+import { Tree } from '../../src/host/fs/tree.ts';
 
 it('tells of a machine that is mounted elsewhere no operating system, which would be that of the image, and no model that is none', async () => {
   const elsewhere = mkdtempSync(join(tmpdir(), 'device-agent-facts-'));

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { Tree } from '../../src/host/fs/tree.ts';
 import { parseInteger, readHwmon, sensorSlug } from '../../src/host/hwmon.ts';
-import { Tree } from '../../src/host/tree.ts';
 import { buildMachine, type Machine, type MachineFile } from '../support/machine.ts';
 
 let machine: Machine | undefined;

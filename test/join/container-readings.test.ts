@@ -6,7 +6,6 @@ import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
-import { Readings } from '../../src/model/readings.ts';
 import type { ContainerReadings, DeviceState } from '../../src/model/snapshot.ts';
 import { allocation, device } from '../support/snapshots.ts';
 
@@ -22,7 +21,7 @@ const specs = new Map<string, MetricSpec>(
 const state = (holders: readonly Allocation[], readings: readonly Reading[], processes: readonly DeviceProcess[] = []): DeviceState => ({
   key: 'toy/d',
   device: device({ id: 'd' }),
-  readings: Readings.of(readings),
+  readings,
   processes,
   verdict: { state: 'healthy', sinceMs: 0, conditions: [] },
   holders,
@@ -63,7 +62,7 @@ describe('readings of a container', () => {
         container: 'main',
         resource: 'example.com/toy',
         device: 'd',
-        readings: Readings.of(readings.slice(0, 1)),
+        readings: readings.slice(0, 1),
       },
     ]);
   });
@@ -136,7 +135,7 @@ describe('readings of a container', () => {
     const counters = new ContainerCounters();
     const read = (holder: Allocation, value: number | bigint): (number | bigint)[] =>
       seen([state([holder], [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }])], { counters }).flatMap(
-        ({ readings }) => readings.values,
+        ({ readings }) => readings.map((reading) => reading.value),
       );
     const first = allocation({ deviceId: 'd' });
     const second = allocation({ deviceId: 'd', pod: 'train-1' });
@@ -147,10 +146,10 @@ describe('readings of a container', () => {
   it('count anew when the name of the device comes to stand for another one', () => {
     const counters = new ContainerCounters();
     const holder = allocation({ deviceId: 'd' });
-    const { series } = Readings.of([{ metric: 'device_received_bytes_total', value: 0 }]);
     const read = (one: Partial<Device>, value: number): unknown =>
-      seen([{ ...state([holder], []), device: device({ id: 'd', ...one }), readings: new Readings(series, [value]) }], { counters })[0]
-        ?.readings.values[0];
+      seen([{ ...state([holder], [{ metric: 'device_received_bytes_total', value }]), device: device({ id: 'd', ...one }) }], {
+        counters,
+      })[0]?.readings[0]?.value;
     const [first, second] = [{ pciAddress: '0000:18:00.0' }, { pciAddress: '0000:19:00.0' }];
     expect([read(first, 100), read(first, 150), read(second, 9_000), read(second, 9_001)]).toEqual([0, 50, 0, 1]);
     expect([
@@ -163,7 +162,7 @@ describe('readings of a container', () => {
   it('keep counting when the readings were absent for a while', () => {
     const counters = new ContainerCounters();
     const read = (readings: Reading[]): unknown =>
-      seen([state([allocation({ deviceId: 'd' })], readings)], { counters })[0]?.readings.values[0];
+      seen([state([allocation({ deviceId: 'd' })], readings)], { counters })[0]?.readings[0]?.value;
     const at = (value: number): Reading[] => [{ metric: 'device_received_bytes_total', value }];
     expect([read(at(10)), read([]), read(at(25))]).toEqual([0, undefined, 15]);
   });
@@ -221,7 +220,7 @@ describe('readings of a container', () => {
           ),
         ],
         { counters, nowMs, readFromMs },
-      )[0]?.readings.values[0];
+      )[0]?.readings[0]?.value;
     expect([read(10, 0, 0, 'a'), read(15, 1, 1, 'a'), read(90, 2, 2, 'a', 'b'), read(95, 3, 2, 'a'), read(97, 4, 3, 'a')]).toEqual([
       0,
       5,

@@ -6,8 +6,8 @@ import {
   PodResourcesListerService as v1,
 } from '../../src/generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../src/generated/podresources/v1alpha1/api.ts';
+import { connectErrno, socketAt } from '../../src/host/fs/socket-file.ts';
 import type { Method } from '../../src/host/grpc-connection.ts';
-import { connectErrno, socketAt } from '../../src/host/socket-file.ts';
 import { podV1 } from '../../src/simulator/kubelet/encode.ts';
 import type { SimulatedPod } from '../../src/simulator/kubelet/pods.ts';
 import type { TestKubelet } from '../support/kubelet/kubelet.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
-import { type SocketState, socketAt, watchSocket } from '../../src/host/socket-file.ts';
+import { type SocketState, socketAt, watchSocket } from '../../src/host/fs/socket-file.ts';
 import { changes } from './support/changes.ts';
 import { makeNode } from './support/node.ts';
 

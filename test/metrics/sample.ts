@@ -3,7 +3,6 @@ import type { Device } from '../../src/model/device.ts';
 import { type DurationCounts, NO_DURATIONS, withDuration } from '../../src/model/duration-counts.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
-import { Readings } from '../../src/model/readings.ts';
 import { measured, shared } from '../../src/model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, familyState, podResources } from '../support/snapshots.ts';
@@ -50,7 +49,7 @@ export const state = (part: Device, more: Partial<DeviceState> = {}, readings: I
   readAtMs: TAKEN_AT_MS - 250,
   stale: false,
   ...more,
-  readings: Readings.of([...readings]),
+  readings: [...readings],
 });
 
 const own = allocation({ deviceId: 'toy-0' });
@@ -155,7 +154,7 @@ const twin = (reading: Reading, pod: string, id: string): ContainerReadings => (
   container: 'main',
   resource: 'example.com/toy',
   device: id,
-  readings: Readings.of([reading]),
+  readings: [reading],
 });
 
 export const snapshot: Snapshot = {

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 import type { Clock } from '../../src/host/clock.ts';
+import { deviceDirectory, ReadGuard, type Step } from '../../src/host/fs/read-guard.ts';
 import { createHost } from '../../src/host/host.ts';
-import { deviceDirectory, ReadGuard, type Step } from '../../src/host/read-guard.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
 import type { ReadProcess } from '../../src/supervisor/isolated-reads.ts';

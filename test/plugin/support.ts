@@ -10,7 +10,6 @@ import type { HealthState, Verdict } from '../../src/model/health.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
-import { Readings } from '../../src/model/readings.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../../src/model/snapshot.ts';
 import { type PluginOptions, pluginOptions, type RegistrationChoice } from '../../src/plugin/options.ts';
 import { createDevicePlugin, type DevicePlugin, type DevicePluginParts } from '../../src/plugin/plugin.ts';
@@ -29,7 +28,7 @@ export const deviceState = (part: Partial<Device> & Pick<Device, 'id'>, health: 
   return {
     key: `${device.family}/${device.id}`,
     device,
-    readings: Readings.NONE,
+    readings: [],
     processes: [],
     verdict: verdict(health),
     holders: [],

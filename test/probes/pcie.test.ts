@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { AerCounters, PcieLink } from '../../src/host/pcie.ts';
-import { Tree } from '../../src/host/tree.ts';
+import { Tree } from '../../src/host/fs/tree.ts';
+import type { AerCounters, PcieLink } from '../../src/host/pci/pcie.ts';
 import { type PcieSample, pcieErrorMetric, pcieErrorReadings, pcieMetrics, pcieReadings, readPcie } from '../../src/probes/pcie.ts';
 import { pcieErrorConditions, pcieErrorFindings, pcieFindings, pcieLinkCondition } from '../../src/probes/pcie-health.ts';
 

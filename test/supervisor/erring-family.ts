@@ -1,5 +1,4 @@
 import type { Host } from '../../src/host/host.ts';
-import { Readings } from '../../src/model/readings.ts';
 import type { Probe } from '../../src/probes/family.ts';
 
 const device = { family: 'nvidia', id: 'card', kind: 'card', aliases: [] };
@@ -11,7 +10,7 @@ function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
       const way = sys.text('way');
       if (way === 'ends') process.exit(0);
       if (way === 'never') return new Promise(() => {});
-      return { reports: [{ device, read: { readings: Readings.NONE, findings: [] } }], problems: [], listing: 'complete' };
+      return { reports: [{ device, read: { readings: [], findings: [] } }], problems: [], listing: 'complete' };
     },
   };
 }

@@ -7,7 +7,6 @@ import type { FamilyRunner } from '../../src/supervisor/family-runner.ts';
 import type { IsolatedReads } from '../../src/supervisor/isolated-reads.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
-import { copied } from '../support/random-collections.ts';
 import { heldOpen, makeFifo, release, until } from './fifo.ts';
 import { FIFO, Script, SEED } from './random-family.ts';
 import { TOYS } from './toy-family.ts';
@@ -33,7 +32,7 @@ async function start(
   from: OtherBuild,
   family: string,
   sysfs: string,
-  more: { look?: () => string; hung?: readonly HungStep[]; isExpected?: boolean } = {},
+  more: { isPresent?: () => boolean; hung?: readonly HungStep[]; isExpected?: boolean } = {},
 ) {
   const { FamilyRunner: Runner } = await from.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
   const { IsolatedReads: Reads } = await from.import<{ IsolatedReads: typeof IsolatedReads }>('supervisor/isolated-reads.js');
@@ -42,10 +41,10 @@ async function start(
   const crashes: string[] = [];
   const roots = { sysfs, procfs: sysfs, dev: sysfs };
   const events = { changed: () => {}, wake: () => {}, crashed: (_: string, message: string) => crashes.push(message) };
-  const { look, ...known } = more;
+  const { isPresent, ...known } = more;
   const isolated = new Reads(clock);
   onTestFinished(() => isolated.close());
-  const parts = { clock, isolated, events, ...(look === undefined ? {} : { look }) };
+  const parts = { clock, isolated, events, ...(isPresent === undefined ? {} : { isPresent }) };
   return { runner: new Runner({ family, options: {}, roots, timeoutMs: TIMEOUT_MS, ...known }, parts), clock, isolated, crashes };
 }
 
@@ -93,7 +92,7 @@ async function startToys(ids: string, hung: (directory: (id: string) => string) 
       const reports = runner.latest()?.collection.reports ?? [];
       expect(reports.map(({ device }) => device.id).join('')).toBe(ids);
       const own = reports.filter(({ read }) => read !== undefined);
-      expect(own.map((report) => `${report.read?.readings.values}`)).toEqual(own.map(({ device }) => stateOf(device.id)));
+      expect(own.map((report) => `${report.read?.readings[0]?.value}`)).toEqual(own.map(({ device }) => stateOf(device.id)));
       return own.map(({ device }) => device.id).join('');
     },
     hangsAt: (): readonly string[] => {
@@ -107,9 +106,9 @@ async function startToys(ids: string, hung: (directory: (id: string) => string) 
 
 /** What is made of a collection by who knows that the family has devices: without a trace of them it is no longer whole. */
 function expected(collection: Collection, isKnown: boolean): Collection {
-  if (collection.listing !== 'absent' || !isKnown) return copied(collection);
+  if (collection.listing !== 'absent' || !isKnown) return collection;
   const problem = { code: 'nothing-shown', message: 'the machine shows no trace of the devices that it had' };
-  return { ...copied(collection), problems: [...collection.problems, problem] };
+  return { ...collection, problems: [...collection.problems, problem] };
 }
 
 describe("a family's thread", () => {
@@ -149,7 +148,7 @@ describe("a family's thread", () => {
         if (!isTold || !(couldLook || (collection.listing === 'partial' && collection.reports.some(({ read }) => read)))) failures += 1;
         if (isTold && collection.reports.length > 0) isKnown = true;
         const told = runner.latest()?.collection;
-        expect(told && copied(told), `turn ${turn}, ${way}`).toEqual(latest);
+        expect(told, `turn ${turn}, ${way}`).toEqual(latest);
         expect(runner.isBlind, `turn ${turn}, ${way}`).toBe(!isTold);
         expect(runner.state()).toMatchObject({ runs: turn + 1, failures, hung: hung > 0 });
       }
@@ -182,15 +181,17 @@ describe("a family's thread", () => {
   });
 
   it('that ends with an error after it was replaced does no harm to the one that reads', async () => {
-    let surroundings = '';
-    const { runner, crashes } = await start(build, 'infiniband', build.root, { look: () => surroundings });
-    for (let turn = 0; turn < 3; turn += 1) await runner.refresh();
-    surroundings = 'something came';
+    let isPresent = true;
+    const { runner, crashes } = await start(build, 'infiniband', build.root, { isPresent: () => isPresent });
+    await runner.refresh();
+    isPresent = false;
+    await runner.refresh();
+    isPresent = true;
     await runner.refresh();
     await until(() => crashes.length > 0);
     await runner.refresh();
     expect(crashes[0]).toContain('cannot close');
-    expect(runner.state()).toMatchObject({ runs: 5, failures: 0, problems: [] });
+    expect(runner.state()).toMatchObject({ runs: 3, failures: 0, problems: [] });
     await runner.close(TIMEOUT_MS);
   });
 
@@ -225,6 +226,37 @@ describe("a family's thread", () => {
     expect(runner.state()).toMatchObject({ succeeded: true, problems: [] });
     expect(await runner.close(TIMEOUT_MS)).toBe(true);
     expect(crashes).toHaveLength(1);
+  });
+});
+
+describe('a family that is not on the machine', () => {
+  it('has no run and no problem, and is read as soon as it may be there', async () => {
+    let isPresent = false;
+    const { runner } = await start(toys, 'fpga', mkdtempSync(join(toys.root, 'sys-')), { isPresent: () => isPresent });
+    await runner.refresh();
+    expect(runner.latest()).toBeUndefined();
+    expect(runner.state()).toMatchObject({ succeeded: true, runs: 0, problems: [] });
+    isPresent = true;
+    await runner.refresh();
+    expect(runner.latest()?.collection).toMatchObject({ reports: [], listing: 'complete' });
+    isPresent = false;
+    await runner.refresh();
+    expect(runner.latest()).toBeUndefined();
+    expect(runner.state()).toMatchObject({ succeeded: true, runs: 1 });
+    expect(await runner.close(TIMEOUT_MS)).toBe(true);
+  });
+
+  it.each([true, false])('is read on where it was there before, in this run of the agent: %s', async (isInThisRun) => {
+    let isPresent = isInThisRun;
+    const { sysfs, directory } = await startToys('a');
+    const { runner } = await start(toys, 'fpga', sysfs, { isPresent: () => isPresent, isExpected: !isInThisRun });
+    await runner.refresh();
+    isPresent = false;
+    rmSync(directory('a'), { recursive: true });
+    await runner.refresh();
+    expect(runner.latest()?.collection).toMatchObject({ reports: [], listing: 'complete' });
+    expect(runner.state()).toMatchObject({ runs: 2 });
+    expect(await runner.close(TIMEOUT_MS)).toBe(true);
   });
 });
 

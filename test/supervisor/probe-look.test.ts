@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { createHost, type Host } from '../../src/host/host.ts';
 import type { Collection } from '../../src/model/collection.ts';
-import { lookOf } from '../../src/supervisor/probe-look.ts';
+import type { DeviceFamily } from '../../src/probes/family.ts';
+import { isPresent, lookOf } from '../../src/supervisor/probe-look.ts';
 import { device, listed, report } from '../support/snapshots.ts';
 
 let root: string;
@@ -57,5 +58,29 @@ describe('a look of a probe', () => {
     expect(short).toMatchObject({ reports: [{ device: { id: 'a' } }], listing: 'partial' });
     expect(short.problems.map(({ code }) => code)).toEqual(['x', 'descriptors-exhausted']);
     expect((await look(found)).listing, 'it is over').toBe('complete');
+  });
+});
+
+describe('a family', () => {
+  const sees = (family: Pick<DeviceFamily, 'isPresent'>): boolean => isPresent(family, host);
+
+  it('may be on the machine where it does not say, or says so', () => {
+    mkdirSync(join(root, 'sys/class/net'), { recursive: true });
+    expect([sees({}), sees({ isPresent: () => true }), sees({ isPresent: () => false })]).toEqual([true, true, false]);
+  });
+
+  it('may be there where there is no sysfs to see it in', () => {
+    expect(sees({ isPresent: () => false })).toBe(true);
+  });
+
+  it('may be there where descriptors were missing to see it', () => {
+    mkdirSync(join(root, 'sys/class/net'), { recursive: true });
+    const blind = {
+      isPresent: ({ sys }: Host): boolean => {
+        sys.shortages += 1;
+        return false;
+      },
+    };
+    expect(sees(blind)).toBe(true);
   });
 });

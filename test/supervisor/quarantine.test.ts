@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Tree } from '../../src/host/tree.ts';
+import { Tree } from '../../src/host/fs/tree.ts';
 import { leaveOut } from '../../src/supervisor/quarantine.ts';
 import { aside, device, listed, report } from '../support/snapshots.ts';
 

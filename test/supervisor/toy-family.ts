@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Host } from '../../src/host/host.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
-import { Readings } from '../../src/model/readings.ts';
 import type { Probe } from '../../src/probes/family.ts';
 
 /** Below the root of `/sys`. Each directory in it is a device. */
@@ -17,7 +16,7 @@ function createProbe({ sys }: Host): Probe {
     const path = `${TOYS}/${id}`;
     const { text } = sys.read(`${path}/state`);
     if (text === undefined || !call(sys.path(path))) return { device };
-    return { device, read: { readings: Readings.of([{ metric: 'state', value: Number(text) }]), findings: [] } };
+    return { device, read: { readings: [{ metric: 'state', value: Number(text) }], findings: [] } };
   };
   /** False where it must not be made. */
   const call = (place: string): boolean => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ForeignReads } from '../../src/host/read-guard.ts';
+import type { ForeignReads } from '../../src/host/fs/read-guard.ts';
 
 /** Reads as another process does for a thread, but at once; what lies below `hung` hangs. */
 export function foreignReads(hung: string): ForeignReads & { readonly asked: readonly string[] } {

@@ -1,12 +1,10 @@
 import type { Collection, DeviceRead, DeviceReport, Listing, SideReport } from '../../src/model/collection.ts';
 import type { Finding } from '../../src/model/health.ts';
-import type { SeriesId, Value } from '../../src/model/metric.ts';
-import { Readings } from '../../src/model/readings.ts';
+import type { Reading, Value } from '../../src/model/metric.ts';
 import type { Choose } from './seeded.ts';
 
 /**
- * What a probe could tell, one read after the other: most of it as before, now as the same objects, now made anew. Devices come, go and
- * change places, series come, go and change names while their number stays, and values take all forms that a number has.
+ * What a probe could tell, one read after the other: most of it as before, as the same objects. Devices come, go and change places, series come, go and change names while their number stays, and values take all forms that a number has.
  */
 export class RandomProbe {
   readonly #pick: Choose;
@@ -22,7 +20,7 @@ export class RandomProbe {
 
   collect(): Collection {
     for (let changes = this.#pick(4); changes > 0; changes -= 1) this.#now = this.#changed();
-    return this.#pick(4) === 0 ? copied(this.#now) : this.#now;
+    return this.#now;
   }
 
   #changed(): Collection {
@@ -52,7 +50,7 @@ export class RandomProbe {
 
   #other(report: DeviceReport, kind: number): DeviceReport {
     const { device, aside } = report;
-    const read = report.read ?? { readings: Readings.NONE, findings: [] };
+    const read = report.read ?? { readings: [], findings: [] };
     if (kind === 7) return { ...report, device: { ...device, [this.#pick(2) === 0 ? 'firmware' : 'driver']: `${this.#pick(3)}` } };
     if (kind === 8) return { device, ...(aside === undefined ? {} : { aside }) };
     if (kind === 9) return { ...report, aside: this.#aside() };
@@ -62,19 +60,13 @@ export class RandomProbe {
 
   #otherRead(read: DeviceRead, kind: number): DeviceRead {
     const { readings, findings } = read;
-    const { series, values } = readings;
     if (kind === 11) return { ...read, findings: [...findings.slice(1), this.#finding()] };
     if (kind === 12) return { ...read, processes: [{ pid: this.#pick(3), memoryUsedBytes: this.#pick(3) }] };
     if (kind === 13) return { readings, findings };
-    if (kind === 14) return { ...read, readings: this.#readings(series.length) };
+    if (kind === 14) return { ...read, readings: this.#readings(readings.length) };
     if (kind === 15) return { ...read, readings: this.#readings(this.#pick(6)) };
-    if (kind === 16) return { ...read, readings: new Readings(series, values.slice()) };
-    if (kind === 17) {
-      const anew = series.map(({ metric, labels }) => ({ metric, ...(labels === undefined ? {} : { labels: { ...labels } }) }));
-      return { ...read, readings: new Readings(anew, values) };
-    }
-    const moved = values.map((value) => (this.#pick(2) === 0 ? value : this.#value()));
-    return { ...read, readings: new Readings(series, moved), ...(kind === 18 && { findings: [this.#finding()] }) };
+    const moved = readings.map((reading) => (this.#pick(2) === 0 ? reading : { ...reading, value: this.#value() }));
+    return { ...read, readings: moved, ...(kind === 16 && { findings: [this.#finding()] }) };
   }
 
   #aside(): SideReport {
@@ -93,19 +85,16 @@ export class RandomProbe {
   }
 
   /** No series twice. */
-  #readings(length: number): Readings {
-    const series = new Map<string, SeriesId>();
+  #readings(length: number): readonly Reading[] {
+    const series = new Map<string, Omit<Reading, 'value'>>();
     while (series.size < length) {
       const one = this.#series();
       series.set(JSON.stringify(one), one);
     }
-    return new Readings(
-      [...series.values()],
-      Array.from({ length }, () => this.#value()),
-    );
+    return [...series.values()].map((one) => ({ ...one, value: this.#value() }));
   }
 
-  #series(): SeriesId {
+  #series(): Omit<Reading, 'value'> {
     const metric = `m${this.#pick(3)}`;
     const labels = [undefined, { port: `${this.#pick(3)}` }, { kind: 'a', port: '1' }][this.#pick(3)];
     return labels === undefined ? { metric } : { metric, labels };
@@ -125,20 +114,4 @@ export class RandomProbe {
       this.#pick(9)
     ] as Value;
   }
-}
-
-/** Equal, with no object in common. */
-export function copied(collection: Collection): Collection {
-  const plain = structuredClone(collection);
-  return { ...plain, reports: plain.reports.map(withReadings) };
-}
-
-/** What is left of readings between threads is their members. */
-function withReadings({ device, read, aside }: DeviceReport): DeviceReport {
-  const made = ({ series, values }: Pick<Readings, 'series' | 'values'>): Readings => new Readings(series, values);
-  return {
-    device,
-    ...(read === undefined ? {} : { read: { ...read, readings: made(read.readings) } }),
-    ...(aside === undefined ? {} : { aside: { ...aside, readings: made(aside.readings) } }),
-  };
 }

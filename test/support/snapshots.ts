@@ -2,7 +2,6 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { Collection, DeviceRead, DeviceReport, SideReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { PodResources } from '../../src/model/pod-resources.ts';
-import { Readings } from '../../src/model/readings.ts';
 import type { FamilyState } from '../../src/model/snapshot.ts';
 import type { Look } from '../../src/supervisor/family-runner.ts';
 
@@ -12,10 +11,10 @@ export const device = (part: Partial<Device> & Pick<Device, 'id'>): Device => ({
 /** Of a device that was read. */
 export const report = ({ device, ...read }: Partial<DeviceRead> & Pick<DeviceReport, 'device'>): DeviceReport => ({
   device,
-  read: { readings: Readings.NONE, findings: [], ...read },
+  read: { readings: [], findings: [], ...read },
 });
 
-export const aside = (part: Partial<SideReport>): SideReport => ({ readings: Readings.NONE, findings: [], ...part });
+export const aside = (part: Partial<SideReport>): SideReport => ({ readings: [], findings: [], ...part });
 
 /** What a look that reached everything told. */
 export const listed = (reports: readonly DeviceReport[], part: Partial<Collection> = {}): Collection => ({

@@ -1,12 +1,12 @@
 import type { DeviceProcess, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Finding } from '../../src/model/health.ts';
-import { Readings } from '../../src/model/readings.ts';
+import type { Reading } from '../../src/model/metric.ts';
 
 /** All that a look told of one device, by itself or by others, for tests that do not care who told it. */
 export interface Told {
   readonly device: Device;
-  readonly readings: Readings;
+  readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
 }
@@ -14,7 +14,7 @@ export interface Told {
 export function toldOf({ device, read, aside }: DeviceReport): Told {
   return {
     device,
-    readings: Readings.of([...(read?.readings ?? []), ...(aside?.readings ?? [])]),
+    readings: [...(read?.readings ?? []), ...(aside?.readings ?? [])],
     findings: [...(read?.findings ?? []), ...(aside?.findings ?? [])],
     ...(read?.processes === undefined ? {} : { processes: read.processes }),
   };

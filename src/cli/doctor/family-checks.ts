@@ -1,7 +1,7 @@
 import { refreshOptions } from '../../agent/options.ts';
 import { systemClock } from '../../host/clock.ts';
+import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
-import { Tree } from '../../host/tree.ts';
 import type { Collection, Problem } from '../../model/collection.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 import { FamilyRunner } from '../../supervisor/family-runner.ts';

@@ -1,4 +1,4 @@
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
 import type { PciSign } from '../../model/pci-sign.ts';
 
 /** The functions on the PCI bus that look like a family's hardware, by what each is. */

@@ -1,7 +1,7 @@
 import { systemClock } from '../../host/clock.ts';
 import { readHostFacts } from '../../host/facts.ts';
+import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
-import { Tree } from '../../host/tree.ts';
 import { type CheckContext, type CheckResult, ok } from './check.ts';
 
 /** What the machine is: nothing to judge, but the first thing that a reader of a report asks. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../../host/clock.ts';
-import { errnoName } from '../../host/tree.ts';
+import { errnoName } from '../../host/fs/tree.ts';
 import { parseCheckpoint } from '../../kubelet/checkpoint/checkpoint.ts';
 import { PodResourcesClient } from '../../kubelet/client/client.ts';
 import { podResourcesOptions } from '../../kubelet/options.ts';

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
+import { errnoName } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
-import { errnoName } from '../../host/tree.ts';
 import { type CheckContext, type CheckResult, finding, ok } from './check.ts';
 
 /** What each root must contain to be what its flag says. */

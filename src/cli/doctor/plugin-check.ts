@@ -1,8 +1,8 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pluginResources } from '../../config/structured.ts';
-import { socketAt } from '../../host/socket-file.ts';
-import { errnoName } from '../../host/tree.ts';
+import { socketAt } from '../../host/fs/socket-file.ts';
+import { errnoName } from '../../host/fs/tree.ts';
 import { pluginOptions } from '../../plugin/options.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 

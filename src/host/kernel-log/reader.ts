@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs';
 import type { Problem } from '../../model/collection.ts';
 import { atEach, type Clock } from '../clock.ts';
-import { errnoName } from '../tree.ts';
+import { errnoName } from '../fs/tree.ts';
 import { kmsgProblem } from './problems.ts';
 import { type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
 

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type { Clock } from '../../host/clock.ts';
-import { type EntryWatch, watchEntry } from '../../host/entry-watch.ts';
-import { errnoName } from '../../host/tree.ts';
+import { type EntryWatch, watchEntry } from '../../host/fs/entry-watch.ts';
+import { errnoName } from '../../host/fs/tree.ts';
 
 /** One admission writes the checkpoint once per container and resource: what comes within this time is one change. */
 const SETTLE_MS = 30;

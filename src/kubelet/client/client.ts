@@ -7,8 +7,8 @@ import {
 } from '../../generated/podresources/v1/api.ts';
 import { PodResourcesListerService as v1alpha1 } from '../../generated/podresources/v1alpha1/api.ts';
 import type { Clock } from '../../host/clock.ts';
+import { type SocketState, socketAt } from '../../host/fs/socket-file.ts';
 import { type CallResult, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
-import { type SocketState, socketAt } from '../../host/socket-file.ts';
 import { DurationTally } from '../../model/duration-counts.ts';
 import type { Allocatable } from '../../model/pod-resources.ts';
 import { allocatableFrom } from '../allocations/allocatable.ts';

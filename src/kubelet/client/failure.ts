@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
+import { connectErrno, type SocketState, socketAt } from '../../host/fs/socket-file.ts';
 import type { CallError } from '../../host/grpc-connection.ts';
-import { connectErrno, type SocketState, socketAt } from '../../host/socket-file.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
 
 /** Why one question had no answer. `message` is the same at each repetition of the same trouble. */

@@ -1,4 +1,4 @@
-import { isPciAddress } from '../../host/pci.ts';
+import { isPciAddress } from '../../host/pci/pci.ts';
 import { type Device, deviceKey } from '../../model/device.ts';
 import { ATTRIBUTES, attributeOf } from '../offers/device-name.ts';
 import type { Offer } from '../offers/inventory.ts';

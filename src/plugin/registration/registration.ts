@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../../host/clock.ts';
-import { type SocketState, watchSocket } from '../../host/socket-file.ts';
+import { type SocketState, watchSocket } from '../../host/fs/socket-file.ts';
 import type { ChangeLog } from '../../log/changes.ts';
 import { Counts } from '../counts.ts';
 import type { ResourceOffers } from '../offers/resource-offers.ts';

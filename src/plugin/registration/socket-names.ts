@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectErrno, LONGEST_SOCKET_PATH } from '../../host/socket-file.ts';
+import { connectErrno, LONGEST_SOCKET_PATH } from '../../host/fs/socket-file.ts';
 
 /** Begins the names of all sockets that any process of this program makes for a resource. */
 function prefixOf(resource: string): string {

@@ -1,4 +1,4 @@
-import { parseCgroup } from '../../host/cgroup.ts';
+import { parseCgroup } from '../../host/process/cgroup.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import { addManagement } from './alveo-management.ts';

@@ -1,5 +1,5 @@
+import type { Tree } from '../../host/fs/tree.ts';
 import { parseInteger, type Sensor } from '../../host/hwmon.ts';
-import type { Tree } from '../../host/tree.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
 import { pciIdentity, readPciFacts } from './board.ts';

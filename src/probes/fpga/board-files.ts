@@ -1,4 +1,4 @@
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
 import type { Problem } from '../../model/collection.ts';
 import { byNumbers } from './name-order.ts';
 import type { ProblemCode } from './problems.ts';

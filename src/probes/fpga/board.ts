@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
-import { numaNodeOf } from '../../host/pci.ts';
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
+import { numaNodeOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 
 /** What the PCI core knows of a function. It is cached at enumeration, and reads fine on a dead board. */
@@ -48,7 +48,7 @@ interface BoardModel {
 }
 
 /** Boards of dfl-pci and of the driver before it. Source: Linux drivers/fpga/dfl-pci.c. Rows with subsystem come first. */
-const BOARDS: readonly BoardModel[] = [
+export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x138d', model: 'Intel FPGA PAC D5005' },
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x1770', model: 'Intel FPGA SmartNIC N6000-PL' },
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x1771', model: 'Intel FPGA SmartNIC N6001-PL' },

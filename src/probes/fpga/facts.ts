@@ -2,7 +2,6 @@ import type { DeviceProcess, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding, StatusFinding } from '../../model/health.ts';
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
-import { Readings } from '../../model/readings.ts';
 import { allConditions, type ConditionName, type conditions } from './conditions.ts';
 
 type ReasonOf<T extends ConditionName> = (typeof conditions)[T]['reasons'][number];
@@ -49,8 +48,7 @@ export class Facts {
   }
 
   report(device: Device, processes?: readonly DeviceProcess[]): DeviceReport {
-    const readings = Readings.of(this.readings);
-    const { findings } = this;
+    const { readings, findings } = this;
     return { device, read: processes === undefined ? { readings, findings } : { readings, findings, processes } };
   }
 }

@@ -1,9 +1,9 @@
 import { defineFamily } from '../family.ts';
 import { access } from './access.ts';
 import { allConditions } from './conditions.ts';
-import { DFL, OPAE } from './dfl-layout.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
+import { isPresent } from './presence.ts';
 import { createFpgaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
@@ -19,7 +19,7 @@ export const family = defineFamily({
   metrics: Object.values(metrics),
   conditions: allConditions,
   problems,
-  traces: ['class/fpga_manager', DFL.classDirectory, OPAE.classDirectory],
+  isPresent,
   // The cards of Intel: drivers/fpga/dfl-pci.c of the Linux kernel.
   signs: [
     { vendor: '0x10ee', classes: ['12'], what: 'AMD (Xilinx) accelerator' },

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { doesPciFunctionAnswer, isAsleepState } from '../../host/pcie.ts';
+import { doesPciFunctionAnswer, isAsleepState } from '../../host/pci/pcie.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
 import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
 import type { Facts } from './facts.ts';

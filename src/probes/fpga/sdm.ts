@@ -1,5 +1,5 @@
+import type { Tree } from '../../host/fs/tree.ts';
 import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
-import type { Tree } from '../../host/tree.ts';
 import { isPresent, type NamedSensor } from './sensors.ts';
 
 /** Upper thresholds of one sensor, by the names that limits have in labels. */

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
+import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
-import { isPciAddress } from '../../host/pci.ts';
-import type { Tree } from '../../host/tree.ts';
+import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
 import { type Millis, millis } from '../../model/duration.ts';
 import type { ProbeMemory } from './memory.ts';

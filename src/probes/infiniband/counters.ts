@@ -1,41 +1,89 @@
-import { classicCounters } from './classic-counters.ts';
-import type { CounterRow } from './counter-row.ts';
-import { deviceCounters } from './device-counters.ts';
-import { bnxtRe, efa, erdma, irdma, mana, rxe } from './driver-counters.ts';
-import { mlx5 } from './mlx5-counters.ts';
+import type { Labels, MetricSpec } from '../../model/metric.ts';
+import { metrics } from './metrics.ts';
+import type { Count } from './parse.ts';
 
-/** Files whose value is judged besides being exported. */
-export const JUDGED_FILES = [
-  'link_downed',
-  'symbol_error',
-  'link_error_recovery',
-  'local_link_integrity_errors',
-  'excessive_buffer_overrun_errors',
-  'port_rcv_errors',
-  'req_transport_retries_exceeded',
-  'max_retry_exceeded',
-  'retry_exceeded_err',
-  'requester_retries_exceeded',
-] as const;
-export type JudgedFile = (typeof JUDGED_FILES)[number];
+/** Directory that a counter file lies in: three of a port, one of the device. */
+export type CounterSet = 'counters' | 'counters_ext' | 'hw_counters' | 'device';
+
+/** One counter file and the series that it feeds. */
+export interface CounterRow {
+  readonly set: CounterSet;
+  readonly file: string;
+  readonly metric: MetricSpec;
+  /** Besides `port`. */
+  readonly labels: Labels;
+  /** The file's unit in units of the metric, where that is a whole number; default 1. */
+  readonly scale?: number;
+  /** For the one file whose unit is smaller than the metric's. */
+  readonly divisor?: number;
+  /** Raw values at which the counter sticks. */
+  readonly ceilings?: readonly Count[];
+}
+
+/** A row of `hw_counters`. */
+export function hardware(file: string, metric: MetricSpec, labels: Labels = {}): CounterRow {
+  return { set: 'hw_counters', file, metric, labels };
+}
+
+/** Rows of `hw_counters` that count errors: file to kind. */
+export function hardwareErrors(kinds: Readonly<Record<string, string>>): CounterRow[] {
+  return Object.entries(kinds).map(([file, kind]) => hardware(file, metrics.errors, { kind }));
+}
+
+function ones(...bits: readonly number[]): readonly Count[] {
+  return bits.map((count) => (count < 53 ? 2 ** count - 1 : 2n ** BigInt(count) - 1n));
+}
 
 /**
- * Every counter file of every driver. Of two files that feed one series, one in `hw_counters` is preferred (the driver's own
- * word), then the earlier row; the other is read only when the preferred one gave no value.
+ * Classic performance management: 4, 8, 16 and 32 bit attributes stick at all ones. Data counters count words of 4 octets.
  *
- * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that
- * drivers/infiniband/core/sysfs.c decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended);
- * names of the hardware counters from the drivers mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma
- * (verbs.c), rxe (rxe_hw_counters.c), mana (counters.c), erdma (erdma_verbs.c) and hfi1 (verbs.c).
+ * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that drivers/infiniband/core/sysfs.c
+ * decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended).
  */
-export const counterRows: readonly CounterRow[] = [
-  ...classicCounters(),
-  ...mlx5(),
-  ...efa(),
-  ...bnxtRe(),
-  ...irdma(),
-  ...rxe(),
-  ...mana(),
-  ...erdma(),
-  ...deviceCounters(),
-];
+export function classicCounters(): CounterRow[] {
+  const row = (set: CounterSet, file: string, metric: MetricSpec, bits: readonly number[], labels: Labels = {}, scale = 1): CounterRow => ({
+    set,
+    file,
+    metric,
+    labels,
+    scale,
+    ceilings: ones(...bits),
+  });
+  const error = (file: string, kind: string, bits: number): CounterRow => row('counters', file, metrics.errors, [bits], { kind });
+  // A port without extended counters answers with 32 bits where others have 64.
+  const wide = [32, 64];
+  return [
+    // Kernels before 4.5 keep the 64-bit counters apart; the classic ones beside them last a third of a second at 400 Gb/s.
+    row('counters_ext', 'port_rcv_data_64', metrics.receivedBytes, [64], {}, 4),
+    row('counters_ext', 'port_xmit_data_64', metrics.transmittedBytes, [64], {}, 4),
+    row('counters_ext', 'port_rcv_packets_64', metrics.receivedPackets, [64]),
+    row('counters_ext', 'port_xmit_packets_64', metrics.transmittedPackets, [64]),
+    row('counters_ext', 'port_unicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'unicast' }),
+    row('counters_ext', 'port_multicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'multicast' }),
+    row('counters_ext', 'port_unicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'unicast' }),
+    row('counters_ext', 'port_multicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'multicast' }),
+
+    row('counters', 'port_rcv_data', metrics.receivedBytes, wide, {}, 4),
+    row('counters', 'port_xmit_data', metrics.transmittedBytes, wide, {}, 4),
+    row('counters', 'port_rcv_packets', metrics.receivedPackets, wide),
+    row('counters', 'port_xmit_packets', metrics.transmittedPackets, wide),
+    row('counters', 'unicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'unicast' }),
+    row('counters', 'multicast_rcv_packets', metrics.receivedCastPackets, [64], { cast: 'multicast' }),
+    row('counters', 'unicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'unicast' }),
+    row('counters', 'multicast_xmit_packets', metrics.transmittedCastPackets, [64], { cast: 'multicast' }),
+    row('counters', 'port_xmit_wait', metrics.transmitWait, [32]),
+    error('symbol_error', 'symbol', 16),
+    error('link_error_recovery', 'link_error_recovery', 8),
+    error('link_downed', 'link_downed', 8),
+    error('port_rcv_errors', 'receive', 16),
+    error('port_rcv_remote_physical_errors', 'receive_remote_physical', 16),
+    error('port_rcv_switch_relay_errors', 'receive_switch_relay', 16),
+    error('port_rcv_discards', 'receive_discard', 16),
+    error('port_xmit_discards', 'transmit_discard', 16),
+    error('port_rcv_constraint_errors', 'receive_constraint', 8),
+    error('port_xmit_constraint_errors', 'transmit_constraint', 8),
+    error('local_link_integrity_errors', 'local_link_integrity', 4),
+    error('excessive_buffer_overrun_errors', 'excessive_buffer_overrun', 4),
+    error('VL15_dropped', 'vl15_dropped', 16),
+  ];
+}

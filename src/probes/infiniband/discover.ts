@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
-import { isPciAddress, numaNodeOf, pciAddressOf } from '../../host/pci.ts';
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
+import { isPciAddress, numaNodeOf, pciAddressOf } from '../../host/pci/pci.ts';
 
 export const CLASS = 'class/infiniband';
 

@@ -1,8 +1,75 @@
-import { type CounterRow, hardware, hardwareErrors } from './counter-row.ts';
+import type { Labels, MetricSpec } from '../../model/metric.ts';
+import { type CounterRow, classicCounters, hardware, hardwareErrors } from './counters.ts';
 import { metrics } from './metrics.ts';
 
+/**
+ * Every counter file of every driver, in the order in which the files are read.
+ *
+ * One firmware query serves all hardware counters for the milliseconds of `lifespan`, so they come first and in one go; each of the
+ * others is a query of its own. Of two files that feed one series the first is preferred: the driver's own word, then the earlier row.
+ *
+ * Sources of the names: mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma (verbs.c), rxe (rxe_hw_counters.c), mana
+ * (counters.c), erdma (erdma_verbs.c) and hfi1 (verbs.c) of Linux drivers/infiniband.
+ */
+export function allCounters(): readonly CounterRow[] {
+  const drivers = [mlx5, efa, bnxtRe, irdma, rxe, mana, erdma, deviceCounters];
+  return [...drivers.flatMap((rows) => rows()), ...classicCounters()];
+}
+
+/** File to kind, for mlx5's queue counters: of a port, or of the device in switchdev mode. */
+const MLX5_QUEUE_ERRORS = {
+  out_of_buffer: 'out_of_buffer',
+  out_of_sequence: 'out_of_sequence',
+  duplicate_request: 'duplicate_request',
+  rnr_nak_retry_err: 'rnr_nak_retry',
+  packet_seq_err: 'packet_sequence',
+  implied_nak_seq_err: 'implied_nak_sequence',
+  local_ack_timeout_err: 'local_ack_timeout',
+  resp_local_length_error: 'response_local_length',
+  resp_cqe_error: 'response_completion',
+  req_cqe_error: 'request_completion',
+  req_remote_invalid_request: 'request_remote_invalid',
+  req_remote_access_errors: 'request_remote_access',
+  resp_remote_access_errors: 'response_remote_access',
+  req_transport_retries_exceeded: 'transport_retries_exceeded',
+  req_rnr_retries_exceeded: 'rnr_retries_exceeded',
+} as const;
+
+/** The first is read before all other hardware counters: it makes the kernel refresh the set, which then serves the others. */
+const MLX5_REQUESTS = {
+  rx_write_requests: 'write',
+  rx_read_requests: 'read',
+  rx_atomic_requests: 'atomic',
+  rx_dct_connect: 'dct_connect',
+} as const;
+
+/** mlx5, whose names bnxt_re largely shares. Ports of switchdev representors carry the prefix `vport_`. */
+function mlx5(): CounterRow[] {
+  const queue = [
+    ...Object.entries(MLX5_REQUESTS).map(([file, operation]) => hardware(file, metrics.receivedRequests, { operation })),
+    ...hardwareErrors(MLX5_QUEUE_ERRORS),
+    hardware('req_cqe_flush_error', metrics.flushedCompletions, { side: 'requester' }),
+    hardware('resp_cqe_flush_error', metrics.flushedCompletions, { side: 'responder' }),
+    hardware('roce_adp_retrans', metrics.roceRecovery, { event: 'adaptive_retransmission' }),
+    hardware('roce_adp_retrans_to', metrics.roceRecovery, { event: 'adaptive_retransmission_timeout' }),
+    hardware('roce_slow_restart', metrics.roceRecovery, { event: 'slow_restart' }),
+    hardware('roce_slow_restart_cnps', metrics.roceRecovery, { event: 'slow_restart_notification' }),
+    hardware('roce_slow_restart_trans', metrics.roceRecovery, { event: 'slow_restart_transition' }),
+  ];
+  return [
+    ...queue,
+    ...queue.map((row) => ({ ...row, file: `vport_${row.file}` })),
+    hardware('np_cnp_sent', metrics.congestionNotifications, { event: 'sent' }),
+    hardware('rp_cnp_handled', metrics.congestionNotifications, { event: 'handled' }),
+    hardware('rp_cnp_ignored', metrics.congestionNotifications, { event: 'ignored' }),
+    hardware('np_ecn_marked_roce_packets', metrics.ecnMarkedPackets),
+    hardware('rx_icrc_encapsulated', metrics.errors, { kind: 'icrc' }),
+    { ...hardware('lifespan', metrics.counterLifespan), divisor: 1000 },
+  ];
+}
+
 /** Elastic Fabric Adapter: no performance management, traffic is in the hardware counters. */
-export function efa(): CounterRow[] {
+function efa(): CounterRow[] {
   const bytes = (file: string, operation: string): CounterRow => hardware(file, metrics.operationBytes, { operation });
   const requests = (file: string, operation: string): CounterRow => hardware(file, metrics.transmittedRequests, { operation });
   return [
@@ -34,7 +101,7 @@ export function efa(): CounterRow[] {
 }
 
 /** Broadcom: `rx_bytes` and its like (shared with efa) are the only traffic counters. Older names first. */
-export function bnxtRe(): CounterRow[] {
+function bnxtRe(): CounterRow[] {
   const active = ['pds', 'ahs', 'qps', 'srqs', 'cqs', 'mrs', 'mws'];
   return [
     ...hardwareErrors({
@@ -74,7 +141,7 @@ export function bnxtRe(): CounterRow[] {
 }
 
 /** Intel: iWARP and RoCE over IP; kernels from 2025 on drop the prefix `iw`. */
-export function irdma(): CounterRow[] {
+function irdma(): CounterRow[] {
   const ip = (['4', '6'] as const).flatMap((version) => [
     hardware(`ip${version}InOctets`, metrics.receivedIpBytes, { version }),
     hardware(`ip${version}OutOctets`, metrics.transmittedIpBytes, { version }),
@@ -105,7 +172,7 @@ export function irdma(): CounterRow[] {
 }
 
 /** Soft RoCE, which counts in software and beyond 32 bits. What it shares with mlx5 by name it shares by meaning. */
-export function rxe(): CounterRow[] {
+function rxe(): CounterRow[] {
   return [
     hardware('rcvd_pkts', metrics.receivedPackets),
     hardware('sent_pkts', metrics.transmittedPackets),
@@ -126,7 +193,7 @@ export function rxe(): CounterRow[] {
 }
 
 /** Microsoft: what mlx5 counts, for the most part in words of its own. */
-export function mana(): CounterRow[] {
+function mana(): CounterRow[] {
   return [
     hardware('rx_packets', metrics.receivedPackets),
     hardware('tx_packets', metrics.transmittedPackets),
@@ -149,7 +216,7 @@ export function mana(): CounterRow[] {
 }
 
 /** Alibaba: iWARP. Before the driver came into the kernel the names began with `hw_`. */
-export function erdma(): CounterRow[] {
+function erdma(): CounterRow[] {
   return ['', 'hw_'].flatMap((prefix) => [
     hardware(`${prefix}rx_bytes_cnt`, metrics.receivedBytes),
     hardware(`${prefix}tx_bytes_cnt`, metrics.transmittedBytes),
@@ -157,4 +224,37 @@ export function erdma(): CounterRow[] {
     hardware(`${prefix}tx_packets_cnt`, metrics.transmittedPackets),
     ...hardwareErrors({ [`${prefix}rx_disable_drop_cnt`]: 'receive_discard' }),
   ]);
+}
+
+/** Counters that belong to the device and to none of its ports: efa, hfi1, mlx5 in switchdev mode. */
+function deviceCounters(): CounterRow[] {
+  const device = (file: string, metric: MetricSpec, labels: Labels = {}): CounterRow => ({ set: 'device', file, metric, labels });
+  const errors: Readonly<Record<string, string>> = {
+    ...MLX5_QUEUE_ERRORS,
+    cmds_err: 'command',
+    no_completion_cmds: 'command_without_completion',
+    alloc_pd_err: 'allocate_protection_domain',
+    create_qp_err: 'create_queue_pair',
+    create_cq_err: 'create_completion_queue',
+    reg_mr_err: 'register_memory',
+    alloc_ucontext_err: 'allocate_context',
+    create_ah_err: 'create_address_handle',
+    mmap_err: 'map_memory',
+    DRIVER_ErrorIntr: 'error_interrupt',
+    DRIVER_Tx_Errs: 'transmit',
+    DRIVER_Rcv_Errs: 'receive',
+    DRIVER_HW_Errs: 'hardware',
+    DRIVER_NoPIOBufs: 'no_send_buffer',
+    DRIVER_RcvLen_Errs: 'receive_length',
+    DRIVER_EgrBufFull: 'eager_buffer_full',
+    DRIVER_EgrHdrFull: 'eager_header_full',
+  };
+  return [
+    ...Object.entries(MLX5_REQUESTS).map(([file, operation]) => device(file, metrics.deviceRequests, { operation })),
+    ...Object.entries(errors).map(([file, kind]) => device(file, metrics.deviceErrors, { kind })),
+    device('submitted_cmds', metrics.adminCommands, { event: 'submitted' }),
+    device('completed_cmds', metrics.adminCommands, { event: 'completed' }),
+    device('keep_alive_rcvd', metrics.keepalivesReceived),
+    device('DRIVER_CtxtsOpen', metrics.openContexts),
+  ];
 }

@@ -1,12 +1,8 @@
-import type { KeptGroup } from '../../host/kept-group.ts';
-import { pciPathOf } from '../../host/pci.ts';
-import { TextFiles } from '../../host/text-files.ts';
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
+import { pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
-import type { Reading } from '../../model/metric.ts';
 import type { CharDevices } from './char-devices.ts';
-import { CLASS, findNetdevs, type Place } from './discover.ts';
-import { metrics } from './metrics.ts';
+import { CLASS, type Place } from './discover.ts';
 import { parseGuid, parseNodeType } from './parse.ts';
 import type { PortFacts } from './port.ts';
 
@@ -45,77 +41,30 @@ const VENDORS: Readonly<Record<string, string>> = {
   '0x1ded': 'Alibaba',
 };
 
-const FILES = ['hca_type', 'board_id', 'fw_ver', 'hw_rev', 'node_guid', 'sys_image_guid', 'node_type'] as const;
 const LONGEST_TEXT = 128;
 
-/** Reads the facts of one device; the same object as long as they are the same. */
-export class FactsReader {
-  readonly #sys: Tree;
-  readonly #name: string;
-  readonly #place: Place;
-  readonly #directory: string;
-  readonly #files: TextFiles;
-  readonly #pciPath: string | undefined;
-  #facts: HcaFacts | undefined;
-
-  /** `files`: those of the device, given up when its directory changes. */
-  constructor(sys: Tree, files: KeptGroup, name: string, place: Place) {
-    this.#sys = sys;
-    this.#name = name;
-    this.#place = place;
-    this.#directory = `${CLASS}/${name}`;
-    this.#files = new TextFiles(files, this.#directory, FILES);
-    // Another path would be that of another device.
-    this.#pciPath = place.pciAddress === undefined ? undefined : pciPathOf(sys, place.pciAddress);
-  }
-
-  /** `factsOf` reads those of a port, whose network interface may be known. */
-  read(charDevices: CharDevices, factsOf: (port: string, netdev: string | undefined) => PortFacts): HcaFacts {
-    const names = this.#sys
-      .list(`${this.#directory}/ports`)
-      .filter((port) => /^[1-9]\d{0,3}$/.test(port))
-      .sort((a, b) => Number(a) - Number(b));
-    const netdevs = findNetdevs(this.#sys, this.#directory, names);
-    const ports = new Map(names.map((port) => [port, factsOf(port, netdevs.get(port))]));
-    const isOther = this.#files.read();
-    const before = this.#facts;
-    const isSame = before !== undefined && !isOther && areSamePorts(before.ports, ports) && areSameNodes(before.charDevices, charDevices);
-    if (!isSame) this.#facts = this.#made(charDevices, ports);
-    return this.#facts as HcaFacts;
-  }
-
-  #made(charDevices: CharDevices, ports: HcaFacts['ports']): HcaFacts {
-    const texts = this.#files.texts().map((text) => text?.trim().slice(0, LONGEST_TEXT) || undefined);
-    const [hcaType, boardId, firmware, hardwareRevision, nodeGuid, systemImageGuid, nodeType] = texts;
-    return dropUndefined({
-      name: this.#name,
-      place: this.#place,
-      charDevices,
-      pciPath: this.#pciPath,
-      hcaType,
-      boardId,
-      firmware,
-      hardwareRevision,
-      nodeGuid: parseGuid(nodeGuid ?? ''),
-      systemImageGuid: parseGuid(systemImageGuid ?? ''),
-      nodeType: parseNodeType(nodeType ?? ''),
-      ports,
-    });
-  }
+/** All but its ports of a device that lies in that place. */
+export function readHcaFacts(sys: Tree, name: string, place: Place, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
+  const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, LONGEST_TEXT) || undefined;
+  return dropUndefined({
+    name,
+    place,
+    charDevices,
+    pciPath: place.pciAddress === undefined ? undefined : pciPathOf(sys, place.pciAddress),
+    hcaType: text('hca_type'),
+    boardId: text('board_id'),
+    firmware: text('fw_ver'),
+    hardwareRevision: text('hw_rev'),
+    nodeGuid: parseGuid(text('node_guid') ?? ''),
+    systemImageGuid: parseGuid(text('sys_image_guid') ?? ''),
+    nodeType: parseNodeType(text('node_type') ?? ''),
+  });
 }
 
-function areSamePorts(a: HcaFacts['ports'], b: HcaFacts['ports']): boolean {
-  if (a.size !== b.size) return false;
-  for (const [port, facts] of a) if (b.get(port) !== facts) return false;
-  return true;
-}
-
-function areSameNodes(a: CharDevices, b: CharDevices): boolean {
-  return a === b || (areSameNames(a.uverbs, b.uverbs) && areSameNames(a.umad, b.umad) && areSameNames(a.issm, b.issm));
-}
-
-function areSameNames(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((name, at) => name === b[at]);
+/** Numbers of the ports of a device, in their order. */
+export function portsOf(sys: Tree, name: string): readonly string[] {
+  const ports = sys.list(`${CLASS}/${name}/ports`).filter((port) => /^[1-9]\d{0,3}$/.test(port));
+  return ports.sort((a, b) => Number(a) - Number(b));
 }
 
 /** The device as the rest of the program sees it. `parent` is the name of its physical function, where that is visible. */
@@ -156,17 +105,6 @@ function attributesOf(facts: HcaFacts, hasRdmaCm: boolean): Readonly<Record<stri
     systemImageGuid: facts.systemImageGuid ?? '',
   };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
-}
-
-export function infoReading(facts: HcaFacts): Reading {
-  const labels = {
-    board_id: facts.boardId ?? '',
-    node_guid: facts.nodeGuid ?? '',
-    sys_image_guid: facts.systemImageGuid ?? '',
-    node_type: facts.nodeType ?? '',
-    hardware_revision: facts.hardwareRevision ?? '',
-  };
-  return { metric: metrics.info.name, labels, value: 1 };
 }
 
 type Optional<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {

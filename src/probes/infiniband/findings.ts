@@ -1,10 +1,8 @@
 import type { Finding, Remedy } from '../../model/health.ts';
 import { pcieFindings } from '../pcie-health.ts';
 import { conditions } from './conditions.ts';
-import type { JudgedFile } from './counters.ts';
-import type { HcaSample, PortSample } from './hca.ts';
-import type { Count } from './parse.ts';
-import { type PortFacts, type PortLevel, rateWord } from './port.ts';
+import type { HcaSample } from './hca.ts';
+import { type PortFacts, type PortLevel, type PortSample, rateWord } from './port.ts';
 
 /** What is needed to judge a device besides its own sample. */
 export interface Surroundings {
@@ -130,7 +128,7 @@ function rateDegraded({ port, level, memory }: PortSample): Finding[] {
 }
 
 /** Counters that the policy judges by their growth. A ceiling tells it from where on growth says nothing. */
-const JUDGED: readonly { readonly file: JudgedFile; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
+const JUDGED: readonly { readonly file: string; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
   { file: 'link_downed', type: conditions.LinkFlapping.type, reason: 'LinkDownedGrows', ceiling: 255 },
   { file: 'symbol_error', type: conditions.SymbolErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
   { file: 'link_error_recovery', type: conditions.LinkErrorRecovery.type, reason: 'CounterGrows', ceiling: 255 },
@@ -147,7 +145,7 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
   const findings = JUDGED.flatMap(({ file, type, reason, ceiling }): Finding[] => {
     const count = raw.get(file);
     if (count === undefined) return [];
-    const base = { type, instance: port, reason, message: `port ${port}: ${file} is ${count}`, count: asNumber(count) };
+    const base = { type, instance: port, reason, message: `port ${port}: ${file} is ${count}`, count: Number(count) };
     // Soft RoCE counts lost links too, and beyond what the classic counter can.
     return [ceiling === undefined || count > ceiling ? base : { ...base, ceiling }];
   });
@@ -158,8 +156,6 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
   const message = `port ${port} was seen to go down ${memory.losses} times`;
   return [...findings, { ...observed, reason: 'PortLost', message, count: memory.losses }];
 }
-
-const asNumber = (count: Count): number => Number(count);
 
 function reachability({ ports, pcie, isElsewhere }: HcaSample): Finding[] {
   if (ports.length === 0 || pcie?.link.isAsleep === true || isElsewhere) return [];

@@ -3,9 +3,9 @@ import { pcieMetrics } from '../pcie.ts';
 import { pcieConditions } from '../pcie-health.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
-import { CLASS } from './discover.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
+import { isPresent } from './presence.ts';
 import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
@@ -17,7 +17,7 @@ export const family = defineFamily({
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
-  traces: [CLASS],
+  isPresent,
   signs: [
     { vendor: '0x15b3', classes: ['0207'], what: 'NVIDIA (Mellanox) InfiniBand adapter' },
     { vendor: '0x8086', classes: ['0208'], what: 'Omni-Path adapter' },

@@ -1,5 +1,5 @@
-import { millis, seconds } from '../../model/duration.ts';
-import { booleanOption, durationOption, expressionOption, integerOption, listOption, type OptionValues } from '../../model/options.ts';
+import { type Millis, millis, seconds } from '../../model/duration.ts';
+import { booleanOption, durationOption, expressionOption, listOption, type OptionValues } from '../../model/options.ts';
 
 export const options = {
   'device-include': expressionOption('', 'Regular expression of the RDMA device names to read, anchored at both ends; empty means all'),
@@ -14,11 +14,6 @@ export const options = {
     'Least time between two reads of the counters, some of which cost the firmware a command each; 0 means every refresh',
   ),
   'facts-interval': durationOption(seconds(60), 'Time between two reads of what hardly ever changes: firmware version, GUIDs, interfaces'),
-  'kept-files': integerOption(
-    -1,
-    'Most files of devices kept open between two refreshes, which makes reading them several times cheaper, and a fourth as many of their PCI functions; -1 means half of the limit of open files',
-    -1,
-  ),
   'expected-ports': listOption(
     [],
     'Ports that must be up from the start, as device:port with * for any characters; others count as down only after having been up',
@@ -48,4 +43,12 @@ export function isExpectedPort(values: InfinibandOptions, device: string, port: 
 function wildcard(pattern: string): RegExp {
   const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}$`);
+}
+
+/** Refreshes do not come to the millisecond: one that comes this early is on time. */
+const EARLY_MS = 50;
+
+/** Whether what was read at one moment is to be read again. */
+export function isDue(readAtMs: number, everyMs: Millis, nowMs: number): boolean {
+  return nowMs - readAtMs >= everyMs - EARLY_MS;
 }

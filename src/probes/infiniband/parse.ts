@@ -22,27 +22,6 @@ export function parseCount(text: string): Count | NoCount {
   return value > MAX_64 ? 'too-large' : exact(value);
 }
 
-const ZERO = 0x30;
-const NINE = 0x39;
-const LINE_FEED = 0x0a;
-
-/**
- * {@link parseCount} of a file's first `length` bytes. What the kernel normally prints, digits and a line feed, is added up
- * without making a text of it.
- */
-export function parseCountBytes(bytes: Buffer, length: number): Count | NoCount {
-  const end = length > 0 && bytes[length - 1] === LINE_FEED ? length - 1 : length;
-  const first = bytes[0] as number;
-  if (end === 0 || end > SAFE_DIGITS || (first === ZERO && end > 1)) return parseCount(bytes.toString('utf8', 0, length));
-  let value = 0;
-  for (let at = 0; at < end; at += 1) {
-    const digit = bytes[at] as number;
-    if (digit < ZERO || digit > NINE) return parseCount(bytes.toString('utf8', 0, length));
-    value = value * 10 + (digit - ZERO);
-  }
-  return value;
-}
-
 /** `count` times a whole number, with every digit. */
 export function scaleCount(count: Count, scale: number): Count {
   if (scale === 1) return count;

@@ -1,19 +1,8 @@
-import type { KeptFile, KeptGroup } from '../../host/kept-group.ts';
-import { TextFiles } from '../../host/text-files.ts';
-import type { ReadResult, Tree } from '../../host/tree.ts';
-import type { Reading } from '../../model/metric.ts';
-import { metrics } from './metrics.ts';
-import {
-  PHYSICAL_STATE_NAMES,
-  type PhysicalState,
-  PORT_STATE_NAMES,
-  type PortState,
-  parseLid,
-  parsePhysicalState,
-  parsePortState,
-  parseRate,
-  type Rate,
-} from './parse.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Tree } from '../../host/fs/tree.ts';
+import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
+import { type InfinibandOptions, isDue } from './options.ts';
+import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './parse.ts';
 
 /** What a port says of itself now. Each file is a question of its own to the firmware, so two of them need not agree. */
 export interface PortLevel {
@@ -26,7 +15,7 @@ export interface PortLevel {
   readonly error: string | undefined;
 }
 
-export const NOTHING_SAID: PortLevel = {
+const NOTHING_SAID: PortLevel = {
   state: undefined,
   physicalState: undefined,
   rate: undefined,
@@ -44,58 +33,117 @@ export interface PortFacts {
   readonly smLid?: number;
 }
 
-const BYTES_PER_GIGABIT = 125_000_000;
+/** What is remembered of a port between reads, also across a reset of its device. */
+export interface PortMemory {
+  /** A port that was never up is not cabled, which is no fault. */
+  readonly wasEverActive: boolean;
+  readonly isActive: boolean;
+  /** How often it was seen to go from up to down. */
+  readonly losses: number;
+}
 
-/** Reads what a port says of itself; the same object as long as it says the same. */
-export class PortLevelReader {
+const NEW_PORT: PortMemory = { wasEverActive: false, isActive: false, losses: 0 };
+
+/** One look at one port. */
+export interface PortSample {
+  readonly port: string;
+  readonly facts: PortFacts;
+  readonly level: PortLevel;
+  readonly memory: PortMemory;
+  readonly counters: Counters;
+}
+
+/** One port from the appearance of its device to its disappearance. */
+export class Port {
   readonly #sys: Tree;
-  readonly #files: KeptGroup;
-  readonly #state: KeptFile;
-  readonly #physicalState: KeptFile;
-  readonly #rate: KeptFile;
-  /** Of the three files, as long as the group gives the same objects. */
-  #said: readonly ReadResult[] = [];
-  #level = NOTHING_SAID;
+  readonly #directory: string;
+  readonly #port: string;
+  readonly #options: InfinibandOptions;
+  readonly #memories: Map<string, PortMemory>;
+  readonly #files: CounterFiles;
+  #facts: PortFacts = {};
+  /** Undefined before the first read, and after the port could not be seen. */
+  #level: PortLevel | undefined;
+  #levelAtMs = Number.NEGATIVE_INFINITY;
+  #counters = NO_COUNTERS;
+  #countersAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(sys: Tree, files: KeptGroup, directory: string) {
+  /** `directory` is that of its device, `memories` outlive the device. */
+  constructor(sys: Tree, directory: string, port: string, options: InfinibandOptions, memories: Map<string, PortMemory>) {
     this.#sys = sys;
-    this.#files = files;
-    this.#state = files.file(`${directory}/state`);
-    this.#physicalState = files.file(`${directory}/phys_state`);
-    this.#rate = files.file(`${directory}/rate`);
+    this.#directory = `${directory}/ports/${port}`;
+    this.#port = port;
+    this.#options = options;
+    this.#memories = memories;
+    const sets = options['hw-counters'] ? (['hw_counters', 'counters_ext', 'counters'] as const) : (['counters_ext', 'counters'] as const);
+    this.#files = new CounterFiles(
+      sys,
+      sets.map((set) => [set, `${this.#directory}/${set}`]),
+      { port },
+    );
   }
 
-  /** `netdev`: the network interface of the port, where it has one. */
-  read(netdev: string | undefined): PortLevel {
-    const level = this.#readFiles();
-    const isUp = level.physicalState === 'disabled' && netdev !== undefined ? isInterfaceUp(this.#sys, netdev) : undefined;
-    if (level.isInterfaceUp !== isUp) this.#level = { ...level, isInterfaceUp: isUp };
-    return this.#level;
-  }
-
-  #readFiles(): PortLevel {
-    const state = this.#files.text(this.#state);
-    if (state.error !== undefined) {
-      this.#said = [];
-      if (this.#level.error !== state.error) this.#level = { ...NOTHING_SAID, error: state.error };
-      return this.#level;
-    }
-    const physical = this.#files.text(this.#physicalState);
-    const rate = this.#files.text(this.#rate);
-    const [stateBefore, physicalBefore, rateBefore] = this.#said;
-    if (state === stateBefore && physical === physicalBefore && rate === rateBefore) return this.#level;
-    this.#said = [state, physical, rate];
-    const parsed = parsePortState(state.text);
-    const level = {
-      state: parsed,
-      physicalState: parsePhysicalState(physical.text ?? ''),
-      rate: parseRate(rate.text ?? ''),
-      isInterfaceUp: this.#level.isInterfaceUp,
-      error: parsed === undefined ? 'EBADMSG' : undefined,
+  /** Reads what changes rarely, and looks which counters there are. `netdev`: the network interface of the port, where it has one. */
+  readFacts(netdev: string | undefined): PortFacts {
+    const text = (file: string): string | undefined => this.#sys.text(`${this.#directory}/${file}`);
+    const linkLayer = text('link_layer');
+    const [lid, smLid] = [parseLid(text('lid') ?? ''), parseLid(text('sm_lid') ?? '')];
+    this.#facts = {
+      ...(linkLayer && { linkLayer }),
+      ...(netdev && linkLayer === 'Ethernet' && { netdev }),
+      ...(lid !== undefined && { lid }),
+      ...(smLid !== undefined && { smLid }),
     };
-    if (!isSameLevel(level, this.#level)) this.#level = level;
-    return this.#level;
+    this.#files.list();
+    return this.#facts;
   }
+
+  read(nowMs: number): PortSample {
+    const before = this.#level;
+    if (before === undefined || isDue(this.#levelAtMs, this.#options['state-interval'], nowMs)) this.#level = this.#readLevel(nowMs);
+    // A port that changed is looked at in full, whatever the pace.
+    const hasChanged = !isDeepStrictEqual(this.#level, before);
+    if (hasChanged || isDue(this.#countersAtMs, this.#options['counter-interval'], nowMs)) {
+      this.#countersAtMs = nowMs;
+      this.#counters = this.#files.read(nowMs);
+    }
+    return this.#sample(this.#level ?? NOTHING_SAID, this.#counters);
+  }
+
+  /** The port while its files must not be read, or cannot be seen: asking a sleeping function would wake it, or hang. */
+  unseen(): PortSample {
+    this.#level = undefined;
+    return this.#sample(NOTHING_SAID, NO_COUNTERS);
+  }
+
+  #sample(level: PortLevel, counters: Counters): PortSample {
+    return { port: this.#port, facts: this.#facts, level, memory: this.#memories.get(this.#port) ?? NEW_PORT, counters };
+  }
+
+  #readLevel(nowMs: number): PortLevel {
+    this.#levelAtMs = nowMs;
+    const level = readLevel(this.#sys, this.#directory, this.#facts.netdev);
+    const before = this.#memories.get(this.#port) ?? NEW_PORT;
+    const memory = remember(before, level);
+    this.#memories.set(this.#port, memory);
+    // A port that comes up may have counters that it had not while it was down.
+    if (memory.isActive && !before.isActive) this.#files.forgive();
+    return level;
+  }
+}
+
+function readLevel(sys: Tree, directory: string, netdev: string | undefined): PortLevel {
+  const { text, error } = sys.reread(`${directory}/state`);
+  if (error !== undefined) return { ...NOTHING_SAID, error };
+  const state = parsePortState(text);
+  const physicalState = parsePhysicalState(sys.reread(`${directory}/phys_state`).text ?? '');
+  return {
+    state,
+    physicalState,
+    isInterfaceUp: physicalState === 'disabled' && netdev !== undefined ? isInterfaceUp(sys, netdev) : undefined,
+    rate: parseRate(sys.reread(`${directory}/rate`).text ?? ''),
+    error: state === undefined ? 'EBADMSG' : undefined,
+  };
 }
 
 const IFF_UP = 0x1;
@@ -109,44 +157,14 @@ function isInterfaceUp(sys: Tree, netdev: string): boolean | undefined {
   return flags !== undefined && /^0x[0-9a-f]{1,8}$/i.test(flags) ? (Number(flags) & IFF_UP) !== 0 : undefined;
 }
 
-function isSameLevel(a: PortLevel, b: PortLevel): boolean {
-  return (
-    a.state === b.state &&
-    a.physicalState === b.physicalState &&
-    a.error === b.error &&
-    a.rate?.gigabits === b.rate?.gigabits &&
-    a.rate?.lanes === b.rate?.lanes &&
-    a.rate?.speed === b.rate?.speed
-  );
-}
-
-/** Reads the facts of a port; the same object as long as they are the same. */
-export class PortFactsReader {
-  readonly #files: TextFiles;
-  #netdev: string | undefined;
-  #facts: PortFacts | undefined;
-
-  constructor(files: KeptGroup, directory: string) {
-    this.#files = new TextFiles(files, directory, ['link_layer', 'lid', 'sm_lid']);
-  }
-
-  /** `netdev`: the network interface of the port, where it has one. */
-  read(netdev: string | undefined): PortFacts {
-    const isOther = this.#files.read();
-    if (this.#facts === undefined || isOther || netdev !== this.#netdev) this.#facts = portFacts(this.#files.texts(), netdev);
-    this.#netdev = netdev;
-    return this.#facts;
-  }
-}
-
-function portFacts(texts: readonly (string | undefined)[], netdev: string | undefined): PortFacts {
-  const [linkLayer, lid = '', smLid = ''] = texts.map((text) => text?.trim());
-  const [ownLid, managerLid] = [parseLid(lid), parseLid(smLid)];
+/** The memory after one more look at the port. A look that told nothing changes nothing. */
+function remember(memory: PortMemory, level: PortLevel): PortMemory {
+  if (level.state === undefined) return memory;
+  const isActive = level.state === 'active' || level.state === 'active_defer';
   return {
-    ...(linkLayer && { linkLayer }),
-    ...(netdev && linkLayer === 'Ethernet' && { netdev }),
-    ...(ownLid !== undefined && { lid: ownLid }),
-    ...(managerLid !== undefined && { smLid: managerLid }),
+    wasEverActive: memory.wasEverActive || isActive,
+    isActive,
+    losses: memory.losses + (memory.isActive && !isActive ? 1 : 0),
   };
 }
 
@@ -155,38 +173,8 @@ export function isPortUp(level: PortLevel): boolean | undefined {
   return level.state === undefined ? undefined : level.state === 'active' && (level.physicalState ?? 'link_up') === 'link_up';
 }
 
-export function portReadings(port: string, level: PortLevel, facts: PortFacts): Reading[] {
-  const labels = { port };
-  const readings: Reading[] = [];
-  const isUp = isPortUp(level);
-  if (isUp !== undefined) readings.push({ metric: metrics.linkUp.name, labels, value: isUp ? 1 : 0 });
-  if (level.rate !== undefined) {
-    readings.push({ metric: metrics.linkSpeed.name, labels, value: level.rate.gigabits * BYTES_PER_GIGABIT });
-    if (level.rate.lanes !== undefined) readings.push({ metric: metrics.linkWidth.name, labels, value: level.rate.lanes });
-  }
-  readings.push({ metric: metrics.portInfo.name, labels: { port, ...infoLabels(level, facts) }, value: 1 });
-  readings.push(...stateSet(metrics.portState.name, port, PORT_STATE_NAMES, level.state));
-  readings.push(...stateSet(metrics.portPhysicalState.name, port, PHYSICAL_STATE_NAMES, level.physicalState));
-  return readings;
-}
-
-function infoLabels(level: PortLevel, facts: PortFacts): Readonly<Record<string, string>> {
-  return {
-    link_layer: facts.linkLayer ?? '',
-    netdev: facts.netdev ?? '',
-    rate: rateWord(level.rate),
-    lid: facts.lid === undefined ? '' : String(facts.lid),
-    sm_lid: facts.smLid === undefined ? '' : String(facts.smLid),
-  };
-}
-
 /** `4X NDR`, as people say it. */
 export function rateWord(rate: Rate | undefined): string {
   if (rate?.lanes === undefined) return '';
   return rate.speed === undefined ? `${rate.lanes}X` : `${rate.lanes}X ${rate.speed}`;
-}
-
-function stateSet(metric: string, port: string, states: readonly string[], current: string | undefined): Reading[] {
-  if (current === undefined) return [];
-  return states.map((state) => ({ metric, labels: { port, state }, value: state === current ? 1 : 0 }));
 }

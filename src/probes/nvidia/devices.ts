@@ -1,6 +1,6 @@
+import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
-import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci.ts';
-import type { Tree } from '../../host/tree.ts';
+import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 import type { GpuSample, MigSample } from './sample.ts';
 

@@ -3,7 +3,6 @@ import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kernel-l
 import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
-import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import type { ToldXid } from './nvml/source.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
@@ -126,8 +125,8 @@ export class KernelLogProbe implements Probe {
 /** The log is another source than the device: it tells its own conditions, and makes no reading younger. */
 function withXids(report: DeviceReport, own: XidReport | undefined): DeviceReport {
   if (own === undefined) return report;
-  const { readings, findings } = report.aside ?? { readings: Readings.of([]), findings: [] };
-  return { ...report, aside: { readings: Readings.of([...readings, ...own.readings]), findings: [...findings, ...own.findings] } };
+  const { readings, findings } = report.aside ?? { readings: [], findings: [] };
+  return { ...report, aside: { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] } };
 }
 
 /** The line that the driver would have logged. */

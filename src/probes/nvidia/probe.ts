@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
-import { Readings } from '../../model/readings.ts';
 import type { Probe } from '../family.ts';
 import { deviceFromProc, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
@@ -85,7 +84,7 @@ export class NvidiaProbe implements Probe {
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
     const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyTold);
     const answers: Finding = { type: DRIVER_UNUSABLE, status: false, reason: 'Answers', message: 'the driver answers' };
-    const withDriver = this.#known.map((report) => ({ ...report, aside: { readings: Readings.of([]), findings: [answers] } }));
+    const withDriver = this.#known.map((report) => ({ ...report, aside: { readings: [], findings: [answers] } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 
@@ -137,7 +136,7 @@ export class NvidiaProbe implements Probe {
       return { reports: lost, problems: [problem], listing: 'partial' };
     }
     const finding: Finding = { type: DRIVER_UNUSABLE, status: true, reason, message: problem.message };
-    const aside = { readings: Readings.of([]), findings: [finding] };
+    const aside = { readings: [], findings: [finding] };
     return { reports: this.#known.map(({ device }) => ({ device, aside })), problems: [problem], listing: 'partial' };
   }
 }
@@ -169,7 +168,7 @@ function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFa
   return reports.map((report) => {
     const own = faults.filter(({ pciAddress, fault }) => pciAddress === report.device.pciAddress && fault !== 'closed');
     const found = own.map(({ fault, line }): Finding => ({ ...(fault === 'lost' ? LOST : INFOROM), status: true, message: line }));
-    const before = report.read ?? { readings: Readings.of([]), findings: [] };
+    const before = report.read ?? { readings: [], findings: [] };
     const isLost = [...found, ...before.findings].some(({ type, status }) => type === LOST.type && status !== false);
     const isAsked = isInforomKnown && report.device.kind === 'gpu' && report.read !== undefined && !isLost;
     const isSound = isAsked && !found.some(isOf(INFOROM.type));

@@ -1,5 +1,5 @@
-import { parseCgroup } from '../../host/cgroup.ts';
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
+import { parseCgroup } from '../../host/process/cgroup.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
 import type { MigSample, ProcessSample } from './sample.ts';
 

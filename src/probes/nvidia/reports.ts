@@ -1,10 +1,9 @@
-import { doesPciFunctionAnswer, readAer } from '../../host/pcie.ts';
-import type { Tree } from '../../host/tree.ts';
+import type { Tree } from '../../host/fs/tree.ts';
+import { doesPciFunctionAnswer, readAer } from '../../host/pci/pcie.ts';
 import type { DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
-import { Readings } from '../../model/readings.ts';
 import { PCIE_EVERY_MS, pcieErrorReadings } from '../pcie.ts';
 import { pcieErrorFindings } from '../pcie-health.ts';
 import { gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
@@ -89,7 +88,7 @@ function reportOf(
   findings: readonly Finding[],
   processes: ReturnType<typeof processesOf>,
 ): DeviceReport {
-  return { device, read: { readings: Readings.of(readings), findings, ...(processes.length === 0 ? {} : { processes }) } };
+  return { device, read: { readings: readings, findings, ...(processes.length === 0 ? {} : { processes }) } };
 }
 
 /** Compute instances of one GPU instance share its memory. */
@@ -111,5 +110,5 @@ function summaryOf(code: string, device: string, unread: readonly Unread[]): rea
 
 /** An instance of a GPU that is lost: it is not told any more, and lost with it. */
 export function lostWith(gpu: DeviceReport, instance: Device): DeviceReport {
-  return { device: instance, read: { readings: Readings.of([]), findings: concerningInstances(gpu.read?.findings ?? []) } };
+  return { device: instance, read: { readings: [], findings: concerningInstances(gpu.read?.findings ?? []) } };
 }

@@ -1,4 +1,4 @@
-import { normalizePciAddress } from '../../host/pci.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
 

@@ -1,5 +1,5 @@
-import { type CommandResult, runCommand } from '../../host/command.ts';
 import type { Host } from '../../host/host.ts';
+import { type CommandResult, runCommand } from '../../host/process/command.ts';
 import type { Problem } from '../../model/collection.ts';
 import { minutes } from '../../model/duration.ts';
 import { childrenOf, wordAt } from './document.ts';

@@ -1,5 +1,5 @@
-import type { CommandFailure, CommandResult } from '../../host/command.ts';
-import { normalizePciAddress } from '../../host/pci.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
+import type { CommandFailure, CommandResult } from '../../host/process/command.ts';
 import { type Element, parseDocument } from './document.ts';
 import type { ProblemCode } from './problems.ts';
 

@@ -1,4 +1,4 @@
-import { normalizePciAddress } from '../../host/pci.ts';
+import { normalizePciAddress } from '../../host/pci/pci.ts';
 
 /** What the text of some Xids tells beyond their number. */
 interface XidDetails {

@@ -4,10 +4,9 @@ import { hardwareOnBus } from '../../../src/cli/doctor/hardware.ts';
 import { SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
 import { checkClock, checkNode } from '../../../src/cli/doctor/process-checks.ts';
 import { formatReport } from '../../../src/cli/doctor/report.ts';
-import { Tree } from '../../../src/host/tree.ts';
+import { Tree } from '../../../src/host/fs/tree.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { POD_RESOURCES_REASONS } from '../../../src/model/pod-resources.ts';
-import { Readings } from '../../../src/model/readings.ts';
 import { familyLoaders } from '../../../src/probes/families.ts';
 import { buildMachine } from '../../support/machine.ts';
 
@@ -16,7 +15,7 @@ const family = { name: 'nvidia', problems: [{ code: 'driver-missing', meaning: '
 const collected = (...kinds: string[]): Collection => ({
   reports: kinds.map((kind, index) => ({
     device: { family: 'nvidia', id: `d${index}`, kind, aliases: [] },
-    read: { readings: Readings.NONE, findings: [] },
+    read: { readings: [], findings: [] },
   })),
   problems: [],
   listing: 'complete',

@@ -1,7 +1,7 @@
 import { cpSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ReadGuard } from '../../../src/host/read-guard.ts';
+import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { breakFile, holding, type ProbedMachine, probeMachine, reportOf, seriesValue, write } from './machines.ts';
 

@@ -1,8 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../../../src/host/clock.ts';
+import type { ReadGuard } from '../../../src/host/fs/read-guard.ts';
 import { createHost } from '../../../src/host/host.ts';
-import type { ReadGuard } from '../../../src/host/read-guard.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/fpga/index.ts';

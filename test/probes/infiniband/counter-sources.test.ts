@@ -1,7 +1,8 @@
-import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { hours, minutes } from '../../../src/model/duration.ts';
+import { removeAsKernel } from '../../support/kernel-files.ts';
 import { EINVAL, machineKeeper, PORT, type Probed, probeMachine, reportOf, smallMachine, valueIn, WatchingGuard } from './machines.ts';
 
 const keep = machineKeeper();
@@ -9,7 +10,7 @@ const keep = machineKeeper();
 /** Puts another file in the place of one. */
 function put({ root }: Probed, path: string, file: { readonly text: string } | { readonly link: string }): void {
   const full = join(root, PORT, path);
-  rmSync(full);
+  removeAsKernel(full);
   if ('text' in file) writeFileSync(full, file.text);
   else symlinkSync(file.link, full);
 }
@@ -75,7 +76,7 @@ describe('a series that several files could feed', () => {
   it('is fed by another file when the one that fed it is gone', () => {
     const machine = keep(probeMachine(old()));
     expect(bytes(machine)).toBe(3_600_000_000_000);
-    rmSync(join(machine.root, PORT, 'counters_ext'), { recursive: true });
+    removeAsKernel(join(machine.root, PORT, 'counters_ext'));
     machine.clock.nowMs = minutes(2);
     expect([bytes(machine), unreadable(machine)]).toEqual([308, 0]);
   });

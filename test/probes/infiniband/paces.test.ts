@@ -25,8 +25,6 @@ beforeEach(() => {
   nowMs = 1_000_000;
   const hardware = family.simulate?.({ gpus: 0, hcas: HCAS, vfs: 0, fpgas: 0, elapsedMs: 1_000 });
   new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
-  // Until then a directory counts as one that may be changing at this moment, whose files are opened anew.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
 });
 
 afterEach(() => rmSync(root, { recursive: true, force: true }));
@@ -73,18 +71,6 @@ describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${u
   it('all of them but the slow facts at each look, by default', () => {
     const probe = probeWith({});
     for (let n = 0; n < 3; n += 1) expect(probe.lookAfter(1_000).reads).toBe(HCAS * (LEVELS + COUNTERS));
-  });
-
-  it('and what is read again and says the same is the same report', () => {
-    const probe = probeWith({});
-    const first = probe.lookAfter(1_000);
-    const second = probe.lookAfter(120_000);
-    expect(second.reads).toBeGreaterThan(first.reads);
-    expect(second.collection.reports[0]).toBe(first.collection.reports[0]);
-    put(join(root, 'sys/class/infiniband/mlx5_0/sys_image_guid'), 'a088:c203:0000:00ff');
-    const third = probe.lookAfter(120_000);
-    expect(third.collection.reports[0]?.device.attributes).toMatchObject({ systemImageGuid: 'a088:c203:0000:00ff' });
-    expect(third.collection.reports[1]).toBe(first.collection.reports[1]);
   });
 
   it('counters not before counter-interval is over', () => {

@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { removeAsKernel } from '../../support/kernel-files.ts';
 import type { Choose } from '../../support/seeded.ts';
 
 export const COUNTS = [
@@ -30,16 +31,12 @@ export const DEVICE_FILES: Readonly<Record<string, readonly string[]>> = {
   node_guid: ['a088:c203:00aa:b000\n', 'a088:c203:00aa:b001\n', '0000:0000:0000:0000\n'],
 };
 
-/** In place, by another file that takes its name, by one made anew, not at all, or by a directory. Says how. */
+/** In place, by one made anew, not at all, or by a directory. Says how. */
 export function writeSomehow(pick: Choose, path: string, text: string): string {
-  const way = (['over', 'over', 'rename', 'anew', 'remove', 'directory'] as const)[pick(6)];
+  const way = (['over', 'over', 'anew', 'remove', 'directory'] as const)[pick(5)];
   if (!existsSync(dirname(path))) return 'nowhere';
-  const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (isDirectory || (way !== 'over' && way !== 'rename')) rmSync(path, { recursive: true, force: true });
+  if (way !== 'over' || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) removeAsKernel(path);
   if (way === 'directory') mkdirSync(path);
-  else if (way === 'rename') {
-    writeFileSync(`${path}.new`, text);
-    renameSync(`${path}.new`, path);
-  } else if (way !== 'remove') writeFileSync(path, text);
+  else if (way !== 'remove') writeFileSync(path, text);
   return `${path} ${way} ${JSON.stringify(text.slice(0, 20))}`;
 }

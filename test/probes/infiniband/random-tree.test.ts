@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ReadGuard } from '../../../src/host/read-guard.ts';
+import { describe, expect, it } from 'vitest';
+import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import { hours, minutes } from '../../../src/model/duration.ts';
 import { seeded } from '../../support/seeded.ts';
@@ -10,12 +10,7 @@ import { probeRoot } from './machines.ts';
 import { RandomTree } from './random-tree.ts';
 
 const TURNS = 7;
-/** Longer than any kernel's tick, of which the times of directories are made. */
-const TICK_MS = 12;
-const pass = (ms: number): unknown => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 const openFiles = (): number => readdirSync('/proc/self/fd').length;
-
-afterEach(() => void vi.restoreAllMocks());
 
 /** Which of its files feeds this series depends on which had a value first, and so does what counts as unreadable. */
 const BY_HISTORY = /received_bytes|unreadable_files|CountersUnreadable/;
@@ -57,20 +52,16 @@ describe('a probe that has read a tree for a while', () => {
     const pick = seeded(seed);
     const before = openFiles();
     const tree = new RandomTree(pick);
-    // Half of the time nothing counts as made just now, of which all is looked up at each turn.
-    const isOld = seed % 2 === 0;
-    if (isOld) vi.spyOn(Date, 'now').mockImplementation(() => performance.timeOrigin + performance.now() + hours(1));
-    const options = { 'kept-files': ['-1', '-1', '6', '64'][pick(4)] as string };
-    const long = probeRoot(tree.root, options, pick(2) === 0 ? new ReadGuard() : undefined);
+    const long = probeRoot(tree.root, {}, pick(2) === 0 ? new ReadGuard() : undefined);
     long.clock.nowMs = 1;
     for (let turn = 0; turn < TURNS; turn += 1) {
-      if (isOld) pass(TICK_MS);
       for (let changes = pick(6); changes > 0; changes -= 1) tree.change();
       const isSlow = pick(2) === 0;
       long.clock.nowMs += isSlow ? hours(1) + minutes(1) : 1_000;
       const told = long.collect();
-      const probe = probeRoot(tree.root, { 'kept-files': '0' });
-      const fresh = probe.collect();
+      const begun = probeRoot(tree.root);
+      const fresh = begun.collect();
+      void begun.probe.close?.();
       const what = `turn ${turn} after ${tree.done.slice(-12).join('; ')}`;
       if (!isSlow) expectNothingOld(told, fresh, what);
       else if (!isDeepStrictEqual(toldOf(told), toldOf(fresh))) expect(toldOf(told), what).toEqual(toldOf(fresh));

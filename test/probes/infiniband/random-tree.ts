@@ -13,6 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { removeAsKernel } from '../../support/kernel-files.ts';
 import type { Choose } from '../../support/seeded.ts';
 import { COUNTERS, COUNTS, DEVICE_FILES, ODD, PORT_FILES, writeSomehow } from './random-files.ts';
 
@@ -45,7 +46,6 @@ export class RandomTree {
       this.#swapNames,
       this.#addPort,
       this.#removePort,
-      this.#swapPorts,
       this.#removeSet,
       this.#copyTree,
     ];
@@ -125,7 +125,7 @@ export class RandomTree {
     if (hca === undefined) return '';
     const slot = this.#slotOf(hca);
     for (const path of [`${CLASS}/${hca}`, `${BUS}/${slot}`, `${SLOTS}/${slot}`, `${VERBS}/uverbs${slot.at(-1)}`])
-      rmSync(this.#at(path), { recursive: true });
+      removeAsKernel(this.#at(path));
     return hca;
   }
 
@@ -165,22 +165,13 @@ export class RandomTree {
 
   #removePort(): string {
     const port = this.#port();
-    if (port !== undefined) rmSync(this.#at(port), { recursive: true });
+    if (port !== undefined) removeAsKernel(this.#at(port));
     return `${port}`;
-  }
-
-  #swapPorts(): string {
-    const [one, other] = [this.#port(), this.#port()];
-    if (one === undefined || other === undefined || one === other) return '';
-    renameSync(this.#at(one), this.#at('port'));
-    renameSync(this.#at(other), this.#at(one));
-    renameSync(this.#at('port'), this.#at(other));
-    return `${one} and ${other}`;
   }
 
   #removeSet(): string {
     const path = `${this.#port()}/${this.#one(Object.keys(COUNTERS))}`;
-    rmSync(this.#at(path), { recursive: true, force: true });
+    removeAsKernel(this.#at(path));
     return path;
   }
 

@@ -2,8 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
-import { simulate } from '../../../src/probes/infiniband/simulate.ts';
-import { upTimeMs } from '../../../src/probes/infiniband/simulated-port.ts';
+import { simulate, upTimeMs } from '../../../src/probes/infiniband/simulate.ts';
 import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './machines.ts';
 
 const scenario = { gpus: 0, hcas: 2, vfs: 5, fpgas: 0, elapsedMs: 10_000 };

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Assembler } from '../../../src/agent/assemble.ts';
 import type { Collection } from '../../../src/model/collection.ts';
-import { Readings } from '../../../src/model/readings.ts';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { familyState, lookAt, podResources } from '../../support/snapshots.ts';
 import { documentText, emptyMachine, findingIn, gpuText, type Machine, machineOf, nested, reportOf, UUIDS, valueIn } from './machines.ts';
@@ -135,7 +134,7 @@ describe('a driver that is of no use', () => {
         const report = collection.reports.find(({ device }) => device.id === id);
         expect(report).not.toHaveProperty('read');
         expect(report?.aside).toEqual({
-          readings: Readings.NONE,
+          readings: [],
           findings: [{ type: 'DriverUnusable', status: true, reason, message: text }],
         });
       }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { CommandResult } from '../../../src/host/command.ts';
+import type { CommandResult } from '../../../src/host/process/command.ts';
 import { problems } from '../../../src/probes/nvidia/problems.ts';
 import { readSmi, surplusFaults } from '../../../src/probes/nvidia/smi.ts';
 import { documentText, gpuText } from './machines.ts';

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { afterEach } from 'vitest';
 import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
-import { Readings } from '../../../src/model/readings.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { probeOptions } from '../../support/probe-options.ts';
@@ -68,7 +67,7 @@ export function comparable({ reports, problems, listing }: Collection, isCompare
     problems,
     reports: reports.map((report) => ({
       device: report.device,
-      readings: (report.read?.readings ?? Readings.NONE).filter(isCompared).map(text).sort(),
+      readings: (report.read?.readings ?? []).filter(isCompared).map(text).sort(),
       findings: report.read?.findings.map(text).sort(),
       asideReadings: report.aside?.readings.map(text).sort(),
       aside: report.aside?.findings.map(text).sort(),

@@ -1,4 +1,4 @@
-import type { ReadGuard } from '../../../host/read-guard.ts';
+import type { ReadGuard } from '../../../host/fs/read-guard.ts';
 
 /** Notes which call of one GPU is under way, so that one that never comes back has a name. */
 export class CallNotes {

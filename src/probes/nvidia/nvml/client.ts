@@ -1,5 +1,5 @@
 import type { Host } from '../../../host/host.ts';
-import { normalizePciAddress } from '../../../host/pci.ts';
+import { normalizePciAddress } from '../../../host/pci/pci.ts';
 import type { GpuIdentity } from '../sample.ts';
 import { CallNotes } from './call-notes.ts';
 import { CODE, kindOf } from './codes.ts';

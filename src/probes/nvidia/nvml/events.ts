@@ -1,4 +1,4 @@
-import type { ReadGuard } from '../../../host/read-guard.ts';
+import type { ReadGuard } from '../../../host/fs/read-guard.ts';
 import { CODE, kindOf } from './codes.ts';
 import type { Gpu } from './gpu.ts';
 import { EVENT, NO_INSTANCE } from './layouts.ts';

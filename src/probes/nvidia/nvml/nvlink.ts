@@ -1,4 +1,4 @@
-import { normalizePciAddress } from '../../../host/pci.ts';
+import { normalizePciAddress } from '../../../host/pci/pci.ts';
 import type { LinkPeer, LinkSample } from '../sample.ts';
 import { CODE, kindOf } from './codes.ts';
 import { PCI_INFO } from './layouts.ts';

@@ -1,0 +1,45 @@
+import { basename, dirname } from 'node:path';
+import type { Tree } from '../fs/tree.ts';
+
+const ADDRESS = /^(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?$/i;
+
+/**
+ * One spelling for all forms of a PCI address: lower case, domain of four digits unless it needs more, function `0` when
+ * left out. `00000000:3B:00.0` (NVML), `0000:3b:00.0` (sysfs) and `3b:00.0` become `0000:3b:00.0`. Undefined for other text.
+ */
+export function normalizePciAddress(text: string): string | undefined {
+  const match = ADDRESS.exec(text.trim());
+  if (match === null) return undefined;
+  const [, domain = '0', bus = '', device = '', fn = '0'] = match;
+  const shortDomain = domain.toLowerCase().replace(/^0+/, '').padStart(4, '0');
+  return `${shortDomain}:${bus.toLowerCase().padStart(2, '0')}:${device.toLowerCase().padStart(2, '0')}.${fn}`;
+}
+
+const SYSFS_ADDRESS = /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/;
+
+/** Whether a name is a PCI address in the form that sysfs uses for directories. */
+export function isPciAddress(name: string): boolean {
+  return SYSFS_ADDRESS.test(name);
+}
+
+/** The PCI function that a sysfs path lies below: the last address in its real path. */
+export function pciAddressOf(sys: Tree, path: string): string | undefined {
+  const real = sys.realpath(path);
+  if (real === undefined) return undefined;
+  for (let at = real; at !== '.' && at !== '/' && at !== ''; at = dirname(at)) {
+    if (SYSFS_ADDRESS.test(basename(at))) return basename(at);
+  }
+  return undefined;
+}
+
+/** NUMA node of a PCI function; undefined when the platform does not know (`-1`). */
+export function numaNodeOf(sys: Tree, address: string): number | undefined {
+  const text = sys.text(`bus/pci/devices/${address}/numa_node`);
+  if (text === undefined || !/^\d+$/.test(text)) return undefined;
+  return Number(text);
+}
+
+/** Where a PCI function lies below `/sys/devices`: through which root complex, bridges and switches. */
+export function pciPathOf(sys: Tree, address: string): string | undefined {
+  return sys.realpath(`bus/pci/devices/${address}`)?.replace(/^devices\//, '');
+}

@@ -1,0 +1,147 @@
+import { basename, dirname } from 'node:path';
+import type { Tree } from '../fs/tree.ts';
+import { isPciAddress } from './pci.ts';
+
+/** State of a function's PCIe link. Whatever the kernel did not tell, or told as garbage, is absent. */
+export interface PcieLink {
+  /** `D0`, `D3hot`, `unknown`, …: the kernel's own record, read without waking anything. */
+  readonly powerState?: string;
+  /** True in D3hot and D3cold: nothing else was read then, since that would wake the function or give garbage. */
+  readonly isAsleep: boolean;
+  readonly width?: number;
+  readonly widthMax?: number;
+  /** 1 for 2.5 GT/s up to 6 for 64 GT/s. */
+  readonly generation?: number;
+  readonly generationMax?: number;
+  /** What the port above can do at most: a x16 card in a x8 slot is as wide as it can be. */
+  readonly upstreamWidthMax?: number;
+  readonly upstreamGenerationMax?: number;
+}
+
+export type AerSeverity = 'correctable' | 'nonfatal' | 'fatal';
+
+/** Errors that Advanced Error Reporting booked at one function since its enumeration. */
+export interface AerCounters {
+  /** One per line of the kernel's files, in its order, without the totals. */
+  readonly errors: readonly { readonly severity: AerSeverity; readonly kind: string; readonly count: bigint }[];
+  /** Messages per severity. A message can carry several errors, so this is not the sum of the lines. */
+  readonly totals: Readonly<Partial<Record<AerSeverity, bigint>>>;
+}
+
+/** Kinds a kernel prints are about 20; more than this is no AER file. */
+const MAX_AER_KINDS = 64;
+
+/** PCI Express Base Specification, Link Status Register: signalling rate in GT/s of each generation. */
+const GENERATIONS: Readonly<Record<string, number>> = { '2.5': 1, '5': 2, '8': 3, '16': 4, '32': 5, '64': 6 };
+
+/** Widths that the specification knows; a dead device decodes to 63, some bridges to 255, a part without a link to 0. */
+const WIDTHS: ReadonlySet<number> = new Set([1, 2, 4, 8, 12, 16, 32]);
+
+/** Lanes of `current_link_width` or `max_link_width`; undefined for garbage. */
+export function parseLinkWidth(text: string | undefined): number | undefined {
+  if (text === undefined || !/^[1-9]\d*$/.test(text.trim())) return undefined;
+  const width = Number(text);
+  return WIDTHS.has(width) ? width : undefined;
+}
+
+/** Generation of `16.0 GT/s PCIe`, `8 GT/s` and the like; undefined for `Unknown` and garbage. */
+export function parseLinkGeneration(text: string | undefined): number | undefined {
+  const match = /^(\d+(?:\.\d+)?) GT\/s(?: PCIe)?$/.exec(text?.trim() ?? '');
+  return match === null ? undefined : GENERATIONS[String(Number(match[1]))];
+}
+
+/** Lines of one AER file: last word is the number, all before it the name, which is kept as the kernel writes it. */
+export function parseAer(text: string): { readonly kinds: readonly (readonly [string, bigint])[]; readonly total?: bigint } {
+  const kinds: [string, bigint][] = [];
+  let total: bigint | undefined;
+  for (const line of text.split('\n')) {
+    const match = /^(\S(?:.*\S)?)\s+(\d{1,20})$/.exec(line.trim());
+    if (match === null) continue;
+    const [, name = '', count = ''] = match;
+    if (name.startsWith('TOTAL_ERR')) total = BigInt(count);
+    else if (kinds.length < MAX_AER_KINDS) kinds.push([name, BigInt(count)]);
+  }
+  return total === undefined ? { kinds } : { kinds, total };
+}
+
+/** True for a function whose link, configuration and driver files must be left alone: reading would wake it. */
+export function isAsleepState(powerState: string | undefined): boolean {
+  return powerState === 'D3hot' || powerState === 'D3cold';
+}
+
+/** `address` as {@link normalizePciAddress} gives it. The power state is asked first, and alone when the function sleeps. */
+export function readPcieLink(sys: Tree, address: string): PcieLink {
+  const directory = `bus/pci/devices/${address}`;
+  const powerState = sys.text(`${directory}/power_state`);
+  if (powerState !== undefined && isAsleepState(powerState)) return { powerState, isAsleep: true };
+  const upstream = upstreamPortOf(sys, address);
+  const above = (file: string): string | undefined => (upstream === undefined ? undefined : sys.text(`${upstream}/${file}`));
+  return dropUndefined({
+    powerState,
+    isAsleep: false,
+    width: parseLinkWidth(sys.text(`${directory}/current_link_width`)),
+    widthMax: parseLinkWidth(sys.text(`${directory}/max_link_width`)),
+    generation: parseLinkGeneration(sys.text(`${directory}/current_link_speed`)),
+    generationMax: parseLinkGeneration(sys.text(`${directory}/max_link_speed`)),
+    upstreamWidthMax: parseLinkWidth(above('max_link_width')),
+    upstreamGenerationMax: parseLinkGeneration(above('max_link_speed')),
+  });
+}
+
+/**
+ * AER counters of one function. Empty when the kernel has none: no AER capability, most VFs, firmware that keeps AER to
+ * itself. The files are the kernel's memory and wake nothing.
+ */
+export function readAer(sys: Tree, address: string): AerCounters {
+  const errors: { severity: AerSeverity; kind: string; count: bigint }[] = [];
+  const totals: Partial<Record<AerSeverity, bigint>> = {};
+  for (const severity of ['correctable', 'nonfatal', 'fatal'] as const) {
+    const text = sys.text(`bus/pci/devices/${address}/aer_dev_${severity}`);
+    if (text === undefined) continue;
+    const { kinds, total } = parseAer(text);
+    for (const [kind, count] of kinds) errors.push({ severity, kind, count });
+    if (total !== undefined) totals[severity] = total;
+  }
+  return { errors, totals };
+}
+
+/** Largest width that both ends of the link can do; undefined when neither end told. */
+export function attainableWidth(link: PcieLink): number | undefined {
+  return smaller(link.widthMax, link.upstreamWidthMax);
+}
+
+/** Highest generation that both ends of the link can do; undefined when neither end told. */
+export function attainableGeneration(link: PcieLink): number | undefined {
+  return smaller(link.generationMax, link.upstreamGenerationMax);
+}
+
+/**
+ * Whether a function still answers: false when all 64 bytes of its configuration header read as ones, which is how a card
+ * that fell off the bus looks. Undefined when it sleeps or the header cannot be read.
+ */
+export function doesPciFunctionAnswer(sys: Tree, address: string): boolean | undefined {
+  const directory = `bus/pci/devices/${address}`;
+  if (isAsleepState(sys.text(`${directory}/power_state`))) return undefined;
+  const header = sys.bytes(`${directory}/config`, 64);
+  if (header === undefined || header.length < 64) return undefined;
+  return !header.every((byte) => byte === 0xff);
+}
+
+/** Path of the bridge or root port that a function hangs on; undefined directly below the host bridge. */
+function upstreamPortOf(sys: Tree, address: string): string | undefined {
+  const real = sys.realpath(`bus/pci/devices/${address}`);
+  if (real === undefined) return undefined;
+  const parent = dirname(real);
+  return isPciAddress(basename(parent)) ? parent : undefined;
+}
+
+function smaller(a: number | undefined, b: number | undefined): number | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return Math.min(a, b);
+}
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+
+function dropUndefined<T extends { isAsleep: boolean }>(value: T): Defined<T> & { isAsleep: boolean } {
+  return Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as Defined<T> & { isAsleep: boolean };
+}

@@ -1,0 +1,128 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { type Clock, systemClock } from '../clock.ts';
+import { errnoName } from '../fs/tree.ts';
+import { type ChildRegistry, noChildRegistry } from '../host.ts';
+
+export interface CommandLimits {
+  /** From the start; then SIGTERM goes to the whole process group. */
+  readonly deadlineMs: number;
+  /** From SIGTERM to SIGKILL. */
+  readonly killAfterMs?: number;
+  /** Of stdout and stderr each; more ends the command. */
+  readonly maxOutputBytes?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly children?: ChildRegistry;
+  /** By which the deadline passes. Default: the system's. */
+  readonly clock?: Clock;
+}
+
+/** Why a command gave no usable end. Closed set. */
+export type CommandFailure = 'not-found' | 'permission' | 'failed-to-start' | 'timeout' | 'too-large';
+
+/** The same fields whatever happened. */
+export interface CommandResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Absent when it did not start or a signal ended it. */
+  readonly exitCode?: number;
+  readonly signal?: NodeJS.Signals;
+  readonly failure?: CommandFailure;
+  /** Present when even SIGKILL did not end it: it sleeps in the kernel. Resolves when it has gone after all. */
+  readonly stillRunning?: Promise<void>;
+}
+
+const START_FAILURES: Readonly<Record<string, CommandFailure>> = {
+  ENOENT: 'not-found',
+  ENOTDIR: 'not-found',
+  EACCES: 'permission',
+  EPERM: 'permission',
+};
+/** After SIGKILL only a process that sleeps uninterruptibly is still there after this time. */
+const REAP_MS = 500;
+
+/**
+ * Runs one program, without a shell, in a process group of its own, so that its children die with it. It always comes back: at
+ * the deadline the group gets SIGTERM, then SIGKILL, and a grandchild that keeps a pipe open is not waited for.
+ */
+export function runCommand(file: string, args: readonly string[], limits: CommandLimits): Promise<CommandResult> {
+  const { deadlineMs, killAfterMs = 500, maxOutputBytes = 16 * 1_024 * 1_024, children = noChildRegistry, clock = systemClock } = limits;
+  return new Promise((resolve) => {
+    let child: ChildProcess;
+    try {
+      child = spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, LC_ALL: 'C', ...limits.env } });
+    } catch (error) {
+      resolve({ stdout: '', stderr: '', failure: START_FAILURES[errnoName(error)] ?? 'failed-to-start' });
+      return;
+    }
+    const { pid } = child;
+    const output = { stdout: [] as Buffer[], stderr: [] as Buffer[], bytes: { stdout: 0, stderr: 0 } };
+    let failure: CommandFailure | undefined;
+    const timers = new Set<() => void>();
+    const later = (ms: number, run: () => void): void => {
+      timers.add(clock.after(ms, run));
+    };
+    let settled = false;
+    const settle = (end: Pick<CommandResult, 'exitCode' | 'signal' | 'stillRunning'>): void => {
+      if (settled) return;
+      settled = true;
+      for (const cancel of timers) cancel();
+      // What is left of the group outlived the program: nobody waits for it any more.
+      signalGroup(pid, 'SIGKILL');
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      // A program that sleeps in the kernel must not keep this process from ending.
+      if (end.stillRunning !== undefined) child.unref();
+      const text = (name: 'stdout' | 'stderr'): string => Buffer.concat(output[name]).toString('utf8');
+      resolve({ stdout: text('stdout'), stderr: text('stderr'), ...end, ...(failure === undefined ? {} : { failure }) });
+    };
+    const exited = new Promise<void>((done) => {
+      child.once('exit', () => {
+        if (pid !== undefined) children.ended(pid);
+        done();
+      });
+    });
+    const end = (why: CommandFailure): void => {
+      if (failure !== undefined) return;
+      failure = why;
+      signalGroup(pid, 'SIGTERM');
+      later(killAfterMs, () => {
+        signalGroup(pid, 'SIGKILL');
+        later(REAP_MS, () => settle(child.exitCode === null && child.signalCode === null ? { stillRunning: exited } : {}));
+      });
+    };
+    child.once('error', (error) => {
+      failure = START_FAILURES[errnoName(error)] ?? 'failed-to-start';
+      settle({});
+    });
+    if (pid === undefined) return;
+    children.started(pid);
+    later(deadlineMs, () => end('timeout'));
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name]?.on('data', (chunk: Buffer) => {
+        output.bytes[name] += chunk.length;
+        if (output.bytes[name] > maxOutputBytes) end('too-large');
+        else output[name].push(chunk);
+      });
+      child[name]?.on('error', () => {});
+    }
+    const ended = (exitCode: number | null, signal: NodeJS.Signals | null): void =>
+      settle({ ...(exitCode === null ? {} : { exitCode }), ...(signal === null ? {} : { signal }) });
+    child.once('close', ended);
+    // A grandchild may keep the pipes open after the program's own end: it is ended too, and not waited for.
+    child.once('exit', (exitCode, signal) => {
+      later(100, () => {
+        signalGroup(pid, 'SIGKILL');
+        later(100, () => ended(exitCode, signal));
+      });
+    });
+  });
+}
+
+function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // The group has gone.
+  }
+}

@@ -1,0 +1,141 @@
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type EntryWatch, watchEntry } from '../../../src/host/fs/entry-watch.ts';
+import { changes } from '../../kubelet/support/changes.ts';
+import { ManualClock } from '../../kubelet/support/manual-clock.ts';
+
+let root: string;
+let watch: EntryWatch | undefined;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'device-agent-watch-'));
+});
+afterEach(() => {
+  watch?.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return 'absent';
+  }
+}
+
+/** A watch on a file by its content. The clock stands still unless the test moves it. */
+function watchFile(below = 'watched/file') {
+  const path = join(root, below);
+  const clock = new ManualClock();
+  const { onChange, until } = changes();
+  const seen: string[] = [];
+  watch = watchEntry(
+    path,
+    () => contentOf(path),
+    () => {
+      seen.push(contentOf(path));
+      onChange();
+    },
+    clock,
+  );
+  const write = (text: string): void => {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.new`, text);
+    renameSync(`${path}.new`, path);
+  };
+  return { path, clock, seen, until, write };
+}
+
+describe('a watch on a name in a directory', () => {
+  it('is told of a file, its successor and its end by the system alone, while no time passes', async () => {
+    mkdirSync(join(root, 'watched'));
+    const { path, seen, until, write } = watchFile();
+    write('first');
+    await until(() => seen.at(-1) === 'first');
+    write('second');
+    await until(() => seen.at(-1) === 'second');
+    rmSync(path);
+    await until(() => seen.at(-1) === 'absent');
+  });
+
+  it('is told of directories that have to be made first, while no time passes', async () => {
+    for (const path of ['watched/file', 'a/b/c/watched/file']) {
+      const { seen, until, write } = watchFile(path);
+      write('first');
+      await until(() => seen.at(-1) === 'first');
+      write('second');
+      await until(() => seen.at(-1) === 'second');
+    }
+  });
+
+  it('is told of the end of the directory, of one above it, and of the next ones', async () => {
+    const { path, seen, until, write } = watchFile('above/watched/file');
+    write('first');
+    await until(() => seen.at(-1) === 'first');
+    for (const ending of [dirname(path), dirname(dirname(path))]) {
+      rmSync(ending, { recursive: true });
+      await until(() => seen.at(-1) === 'absent');
+      write('in the next directory');
+      await until(() => seen.at(-1) === 'in the next directory');
+      write('told again');
+      await until(() => seen.at(-1) === 'told again');
+    }
+  });
+
+  it('is not woken by what else happens above an absent directory', async () => {
+    let looks = 0;
+    const counting = watchEntry(
+      join(root, 'absent/file'),
+      () => {
+        looks += 1;
+        return 'the same';
+      },
+      () => {},
+      new ManualClock(),
+    );
+    const { seen, until, write } = watchFile('other/file');
+    const before = looks;
+    write('something');
+    await until(() => seen.at(-1) === 'something');
+    counting.close();
+    expect(looks).toBe(before);
+  });
+
+  it('finds a directory that was put in place of the watched one, of which nothing tells', async () => {
+    const { path, clock, seen, until, write } = watchFile();
+    write('first');
+    clock.advance(15_000);
+    renameSync(root, `${root}.old`);
+    try {
+      write('of another tree');
+      clock.advance(15_000);
+      expect(seen.at(-1)).toBe('of another tree');
+      write('and told of');
+      await until(() => contentOf(path) === seen.at(-1));
+    } finally {
+      rmSync(`${root}.old`, { recursive: true });
+    }
+  });
+
+  it('leaves the process asleep while it is told', () => {
+    mkdirSync(join(root, 'watched'));
+    const { clock } = watchFile();
+    const path = join(root, 'watched/other');
+    let looks = 0;
+    const counting = watchEntry(
+      path,
+      () => {
+        looks += 1;
+        return 'the same';
+      },
+      () => {},
+      clock,
+    );
+    const before = looks;
+    clock.advance(60_000);
+    counting.close();
+    expect(looks - before).toBe(4);
+    expect(clock.pendingTimers).toBe(1);
+  });
+});

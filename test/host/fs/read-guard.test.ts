@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { deviceDirectory, ReadGuard } from '../../../src/host/fs/read-guard.ts';
+
+describe('the note of a step', () => {
+  it('is seen by who shares its memory, from its begin to its end', () => {
+    const guard = new ReadGuard();
+    const owner = new ReadGuard([], guard.shared);
+    expect(owner.current()).toBeUndefined();
+    expect(guard.enter('/sys/class/net/lo/mtu')).toBe(true);
+    expect(owner.current()).toMatchObject({ kind: 'file', path: '/sys/class/net/lo/mtu' });
+    guard.leave();
+    expect(owner.current()).toBeUndefined();
+    guard.enter('/sys/bus/pci/devices/0000:3b:00.0/nvml/nvmlDeviceGetName', 'call');
+    expect(owner.current()).toMatchObject({ kind: 'call', path: '/sys/bus/pci/devices/0000:3b:00.0/nvml/nvmlDeviceGetName' });
+  });
+
+  it('tells a step that lasts from one that is made again', () => {
+    const guard = new ReadGuard();
+    const numbers = ['/a', '/a', '/b'].map((path) => {
+      guard.enter(path);
+      const numbered = [guard.current()?.number, guard.current()?.number];
+      guard.leave();
+      return numbered;
+    });
+    expect(numbers).toEqual([1, 2, 3].map((number) => [number, number]));
+  });
+
+  it('holds what fits of a path that is too long', () => {
+    const guard = new ReadGuard();
+    const path = `/${'ü'.repeat(5_000)}`;
+    guard.enter(path);
+    const told = guard.current()?.path ?? '';
+    expect(told.length).toBeGreaterThan(2_000);
+    expect(path.startsWith(told)).toBe(true);
+  });
+
+  it('keeps away from places that are closed, and from nothing beside them', () => {
+    const guard = new ReadGuard(['/sys/bus/pci/devices/0000:3b:00.0', 'nvml/nvmlInit_v2']);
+    for (const path of ['/sys/bus/pci/devices/0000:3b:00.0', '/sys/bus/pci/devices/0000:3b:00.0/nvml/x', 'nvml/nvmlInit_v2']) {
+      expect([guard.isClosed(path), guard.enter(path, 'call'), guard.current()], path).toEqual([true, false, undefined]);
+    }
+    for (const path of ['/sys/bus/pci/devices/0000:3b:00.01', '/sys/bus/pci/devices', 'nvml/nvmlInit_v2x']) {
+      expect([guard.isClosed(path), guard.enter(path, 'call')], path).toEqual([false, true]);
+    }
+  });
+});
+
+describe('the directory of a device', () => {
+  it.each([
+    ['/sys/class/infiniband/mlx5_0/ports/1/state', '/sys/class/infiniband/mlx5_0'],
+    ['/host/sys/bus/pci/devices/0000:3b:00.0/config', '/host/sys/bus/pci/devices/0000:3b:00.0'],
+    ['/sys/bus/pci/devices/0000:3b:00.0', '/sys/bus/pci/devices/0000:3b:00.0'],
+    ['/sys/class/hwmon/hwmon4/temp1_input', '/sys/class/hwmon/hwmon4'],
+    ['nvml/nvmlInit_v2', 'nvml/nvmlInit_v2'],
+    ['/proc/driver/nvidia/version', '/proc/driver/nvidia/version'],
+  ])('of %s is %s', (path, directory) => {
+    expect(deviceDirectory(path)).toBe(directory);
+  });
+});

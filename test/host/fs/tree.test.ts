@@ -1,0 +1,102 @@
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
+import { Tree } from '../../../src/host/fs/tree.ts';
+import { foreignReads } from '../../support/foreign-reads.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'device-agent-tree-'));
+const tree = new Tree(root);
+
+mkdirSync(join(root, 'directory/sub'), { recursive: true });
+writeFileSync(join(root, 'directory/b'), 'text\n');
+writeFileSync(join(root, 'directory/a'), Buffer.from([0xff, 0x00, 0x15, 0xb3]));
+writeFileSync(join(root, 'empty'), '');
+writeFileSync(join(root, 'large'), Buffer.alloc(70_000, 0x31));
+symlinkSync('directory/b', join(root, 'link'));
+symlinkSync('loop', join(root, 'loop'));
+symlinkSync('nowhere', join(root, 'dangling'));
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+describe('Tree', () => {
+  it.each([
+    ['directory/b', { text: 'text\n' }],
+    ['link', { text: 'text\n' }],
+    ['empty', { text: '' }],
+    ['large', { error: 'ETOOLARGE' }],
+    ['directory', { error: 'EISDIR' }],
+    ['nowhere', { error: 'ENOENT' }],
+    ['dangling', { error: 'ENOENT' }],
+    ['loop', { error: 'ELOOP' }],
+    ['empty/below', { error: 'ENOTDIR' }],
+  ])('reads %s as %j', (path, result) => {
+    expect(tree.read(path)).toEqual(result);
+  });
+
+  it('reads the first bytes of a binary file, or fewer where there are fewer', () => {
+    expect(tree.bytes('directory/a', 2)).toEqual(Buffer.from([0xff, 0x00]));
+    expect(tree.bytes('directory/a', 64)).toEqual(Buffer.from([0xff, 0x00, 0x15, 0xb3]));
+    expect(tree.bytes('empty', 64)).toEqual(Buffer.alloc(0));
+    expect(tree.bytes('directory', 64)).toBeUndefined();
+    expect(tree.bytes('nowhere', 64)).toBeUndefined();
+  });
+
+  it('tells an absent directory from one that cannot be listed', () => {
+    expect(tree.listing('directory')).toEqual({ names: ['a', 'b', 'sub'] });
+    expect(tree.listing('nowhere')).toEqual({ error: 'ENOENT' });
+    expect(tree.listing('empty')).toEqual({ error: 'ENOTDIR' });
+    expect(tree.list('empty')).toEqual([]);
+  });
+
+  it('tells a directory from another that takes its name', () => {
+    mkdirSync(join(root, 'place'));
+    const first = tree.identity('place');
+    expect(tree.identity('place')).toBe(first);
+    renameSync(join(root, 'place'), join(root, 'old'));
+    expect(tree.identity('place')).toBeUndefined();
+    mkdirSync(join(root, 'place'));
+    expect(tree.identity('place')).not.toBe(first);
+  });
+
+  it('tells its guard of each read', () => {
+    const guard = new ReadGuard();
+    const entered: (string | undefined)[] = [];
+    guard.enter = (path, kind) => {
+      entered.push(path.slice(root.length + 1));
+      return ReadGuard.prototype.enter.call(guard, path, kind);
+    };
+    const guarded = new Tree(root, guard);
+    guarded.read('directory/b');
+    guarded.read('nowhere');
+    guarded.bytes('directory/a', 4);
+    guarded.bytes('nowhere', 4);
+    expect(entered).toEqual(['directory/b', 'nowhere', 'directory/a', 'nowhere']);
+    expect(guard.current(), 'ended, whatever came of it').toBeUndefined();
+  });
+
+  it('has everything read elsewhere where its guard says so, with the same outcome', () => {
+    const guard = new ReadGuard();
+    const guarded = new Tree(root, guard);
+    const foreign = foreignReads(join(root, 'none'));
+    guard.foreign = foreign;
+    for (const path of ['directory/b', 'link', 'empty', 'large', 'directory', 'nowhere', 'dangling', 'loop', 'empty/below']) {
+      expect(guarded.read(path), path).toEqual(tree.read(path));
+      expect(guarded.bytes(path, 3), path).toEqual(tree.bytes(path, 3));
+    }
+    expect(foreign.asked).toHaveLength(18);
+    guard.foreign = undefined;
+    expect(guarded.text('link')).toBe('text');
+    expect(foreign.asked).toHaveLength(18);
+  });
+
+  it('tells apart what hangs', () => {
+    const guard = new ReadGuard();
+    guard.foreign = foreignReads(join(root, 'directory'));
+    const guarded = new Tree(root, guard);
+    expect(guarded.read('directory/b')).toEqual({ error: 'EHUNG' });
+    expect(guarded.bytes('directory/a', 4)).toBeUndefined();
+    expect(guarded.text('link'), 'another way to the same file is another path').toBe('text');
+  });
+});

@@ -1,0 +1,89 @@
+import { describe, expect, it } from 'vitest';
+import { parseCgroup } from '../../../src/host/process/cgroup.ts';
+
+const UID = '5b3c8f0e-1d2a-4c6b-9e7f-0123456789ab';
+const SLICE = UID.replaceAll('-', '_');
+const ID = '4f'.repeat(32);
+const INNER = 'a7'.repeat(32);
+/** UID of a static pod: hash of its manifest. */
+const STATIC = 'd0c3a1b2'.repeat(4);
+
+const owner = { podUid: UID, containerId: ID };
+
+describe('parseCgroup', () => {
+  it.each([
+    ['cgroupfs, guaranteed', `/kubepods/pod${UID}/${ID}`],
+    ['cgroupfs, burstable', `/kubepods/burstable/pod${UID}/${ID}`],
+    ['cgroupfs, best effort', `/kubepods/besteffort/pod${UID}/${ID}`],
+    ['systemd, guaranteed', `/kubepods.slice/kubepods-pod${SLICE}.slice/cri-containerd-${ID}.scope`],
+    ['systemd, burstable', `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${SLICE}.slice/cri-containerd-${ID}.scope`],
+    ['systemd, best effort', `/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod${SLICE}.slice/cri-containerd-${ID}.scope`],
+    [
+      'below a root of its own, systemd',
+      `/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod${SLICE}.slice/cri-containerd-${ID}.scope`,
+    ],
+    ['below a root of its own, cgroupfs', `/kubelet/kubepods/burstable/pod${UID}/${ID}`],
+    ['CRI-O, cgroupfs', `/kubepods/burstable/pod${UID}/crio-${ID}`],
+    ['CRI-O, systemd', `/kubepods.slice/kubepods-pod${SLICE}.slice/crio-${ID}.scope`],
+    ['CRI-O with crun', `/kubepods.slice/kubepods-pod${SLICE}.slice/crio-${ID}.scope/container`],
+    ['cri-dockerd, systemd', `/kubepods.slice/kubepods-pod${SLICE}.slice/docker-${ID}.scope`],
+    ['containerd with crun, cgroupfs', `/kubepods/pod${UID}/${ID}/container`],
+    [
+      'kubelet with systemd, containerd with cgroupfs',
+      `/system.slice/containerd.service/kubepods-burstable-pod${SLICE}.slice:cri-containerd:${ID}`,
+    ],
+    ['seen from another cgroup namespace', `/../../kubepods-burstable-pod${SLICE}.slice/cri-containerd-${ID}.scope`],
+    ['a container in the container', `/kubepods/burstable/pod${UID}/${ID}/docker/${INNER}`],
+    ['systemd in the container', `/kubepods.slice/kubepods-pod${SLICE}.slice/cri-containerd-${ID}.scope/init.scope`],
+    ['a scope in the container', `/kubepods.slice/kubepods-pod${SLICE}.slice/cri-containerd-${ID}.scope/docker-${INNER}.scope`],
+  ])('finds pod and container: %s', (_, path) => {
+    expect(parseCgroup(`0::${path}\n`)).toEqual(owner);
+  });
+
+  it('takes the line of cgroup v1 that has the pod, past the useless one of a hybrid host', () => {
+    const text = `0::/\n13:name=systemd:/kubepods/burstable/pod${UID}/${ID}\n12:cpu,cpuacct:/kubepods/burstable/pod${UID}/${ID}\n1:misc:/\n`;
+    expect(parseCgroup(text)).toEqual(owner);
+  });
+
+  it('prefers a line that has both to one that has the pod alone', () => {
+    expect(parseCgroup(`5:rdma:/kubepods/pod${UID}\n4:memory:/kubepods/pod${UID}/${ID}\n`)).toEqual(owner);
+  });
+
+  it('knows the UID of a static pod by its 32 digits', () => {
+    expect(parseCgroup(`0::/kubepods/burstable/pod${STATIC}/${ID}\n`)).toEqual({ podUid: STATIC, containerId: ID });
+    const path = `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${STATIC}.slice/cri-containerd-${ID}.scope`;
+    expect(parseCgroup(`0::${path}\n`)).toEqual({ podUid: STATIC, containerId: ID });
+  });
+
+  it('gives the container alone where the pod is cut off by the namespace', () => {
+    expect(parseCgroup(`0::/../cri-containerd-${ID}.scope\n`)).toEqual({ containerId: ID });
+  });
+
+  it('gives the pod alone for a process outside of every container', () => {
+    expect(parseCgroup(`0::/kubepods/burstable/pod${UID}\n`)).toEqual({ podUid: UID });
+  });
+
+  it.each([`0::/kubepods.slice/kubepods-pod${SLICE}.slice/crio-conmon-${ID}.scope\n`, `0::/kubepods/pod${UID}/crio-conmon-${ID}\n`])(
+    'does not take the monitor of CRI-O for the workload',
+    (text) => {
+      expect(parseCgroup(text)).toEqual({ podUid: UID });
+    },
+  );
+
+  it.each([
+    ['a service', '0::/system.slice/sshd.service\n'],
+    ['a login', '0::/user.slice/user-0.slice/session-3.scope\n'],
+    ['the root', '0::/\n'],
+    ['nothing', ''],
+    ['garbage', 'no cgroup file at all\n\0\n::::'],
+    ['a name that only looks like a pod', `0::/kubepods/podium/${ID.slice(1)}\n`],
+    ['an id of 63 digits', `0::/docker/${ID.slice(1)}\n`],
+    ['an id of 65 digits', `0::/docker/${ID}0\n`],
+  ])('finds nothing in %s', (_, text) => {
+    expect(parseCgroup(text)).toEqual({});
+  });
+
+  it('finds the container of a runtime without Kubernetes', () => {
+    expect(parseCgroup(`0::/system.slice/docker-${ID}.scope\n`)).toEqual({ containerId: ID });
+  });
+});

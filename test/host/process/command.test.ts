@@ -1,0 +1,157 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../../../src/host/process/command.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'device-agent-command-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** A real program; `$0` is its path, and `$0.pid` a place to leave a process id. */
+function program(name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, `#!/bin/sh\n${text}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+const limits = { deadlineMs: 10_000, killAfterMs: 100 };
+const short = { deadlineMs: 300, killAfterMs: 100 };
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+/** False for a zombie too: it has ended. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+const pidIn = (path: string): number => Number(existsSync(path) ? readFileSync(path, 'utf8') : Number.NaN);
+
+describe('runCommand', () => {
+  it('gives both outputs and the exit code', async () => {
+    const path = program('speaks', 'echo "$1, $2"; echo aside >&2; exit 14');
+    expect(await runCommand(path, ['a b', '$HOME'], limits)).toEqual({ stdout: 'a b, $HOME\n', stderr: 'aside\n', exitCode: 14 });
+  });
+
+  it('gives the signal that ended the program', async () => {
+    expect(await runCommand(program('dies', 'kill -TERM $$'), [], limits)).toEqual({ stdout: '', stderr: '', signal: 'SIGTERM' });
+  });
+
+  it('asks for untranslated output and passes the environment on', async () => {
+    const { stdout } = await runCommand(program('environment', 'echo "$LC_ALL $MORE $PATH"'), [], { ...limits, env: { MORE: 'more' } });
+    expect(stdout).toBe(`C more ${process.env.PATH}\n`);
+  });
+
+  it.each([
+    ['a name that is on no path', 'device-agent-no-such-program', 'not-found'],
+    ['a path that is not there', join(directory, 'nothing'), 'not-found'],
+    ['a path through a file', join(program('a-file', ''), 'below'), 'not-found'],
+    ['a directory', directory, 'permission'],
+  ])('tells apart why it cannot start: %s', async (_, path, failure) => {
+    expect(await runCommand(path, [], limits)).toEqual({ stdout: '', stderr: '', failure });
+  });
+
+  it('says permission for a file that may not be executed', async () => {
+    const path = program('no-permission', 'exit 0');
+    chmodSync(path, 0o644);
+    expect(await runCommand(path, [], limits)).toMatchObject({ failure: 'permission' });
+  });
+
+  it('says that a program which is just being written failed to start', async () => {
+    const path = program('busy', 'exit 0');
+    const fd = openSync(path, 'r+');
+    try {
+      expect(await runCommand(path, [], limits)).toMatchObject({ failure: 'failed-to-start' });
+    } finally {
+      closeSync(fd);
+    }
+  });
+
+  it('refuses a name with a zero byte instead of throwing', async () => {
+    expect(await runCommand('a\0b', [], limits)).toMatchObject({ failure: 'failed-to-start' });
+  });
+
+  it('ends a program that sleeps for ever, and keeps what it printed', async () => {
+    const path = program('sleeps', 'echo before; sleep 1000');
+    expect(await runCommand(path, [], short)).toEqual({ stdout: 'before\n', stderr: '', failure: 'timeout', signal: 'SIGTERM' });
+  });
+
+  it('kills a program that ignores SIGTERM', async () => {
+    const path = program('ignores', "trap '' TERM; while :; do sleep 1000; done");
+    expect(await runCommand(path, [], short)).toMatchObject({ failure: 'timeout', signal: 'SIGKILL' });
+  });
+
+  it('ends a program that prints without end, and holds no more than the limit', async () => {
+    const path = program('endless', 'exec yes');
+    const result = await runCommand(path, [], { ...limits, maxOutputBytes: 100_000 });
+    expect(result.failure).toBe('too-large');
+    expect(result.stdout.length).toBeLessThanOrEqual(100_000);
+  });
+
+  it('counts the two outputs apart', async () => {
+    const path = program('both', 'head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2');
+    const result = await runCommand(path, [], { ...limits, maxOutputBytes: 60_000 });
+    expect([result.failure, result.stdout.length, result.stderr.length]).toEqual([undefined, 60_000, 60_000]);
+  });
+
+  it('takes the whole output of a program that printed much and ended at once', async () => {
+    const path = program('much', 'head -c 8000000 /dev/zero');
+    expect((await runCommand(path, [], limits)).stdout.length).toBe(8_000_000);
+  });
+
+  it('comes back although a grandchild holds the output, and ends it', async () => {
+    const path = program('leaves-one', 'sleep 1000 & echo $! > "$0.pid"; echo done; exit 3');
+    expect(await runCommand(path, [], limits)).toEqual({ stdout: 'done\n', stderr: '', exitCode: 3 });
+    await until(() => !isRunning(pidIn(`${path}.pid`)));
+  });
+
+  it('takes grandchildren along at the deadline, those too that ignore SIGTERM and hold no output', async () => {
+    const path = program('has-one', '(trap "" TERM; exec sleep 1000) >/dev/null 2>&1 & echo $! > "$0.pid"; sleep 1000');
+    expect(await runCommand(path, [], short)).toMatchObject({ failure: 'timeout' });
+    await until(() => !isRunning(pidIn(`${path}.pid`)));
+  });
+
+  it('tells the registry of the process group for as long as it lives', async () => {
+    const seen: [string, number][] = [];
+    const children = { started: (pid: number) => void seen.push(['started', pid]), ended: (pid: number) => void seen.push(['ended', pid]) };
+    const { stdout } = await runCommand(program('tells', 'echo $$'), [], { ...limits, children });
+    expect(seen).toEqual([
+      ['started', Number(stdout)],
+      ['ended', Number(stdout)],
+    ]);
+    await runCommand(join(directory, 'nothing'), [], { ...limits, children });
+    expect(seen).toHaveLength(2);
+  });
+
+  it('comes back from a program that even SIGKILL does not end, and says when it has gone', async () => {
+    // A killed process whose tracer never collects it stays unreaped for its parent, as one that sleeps in the kernel does.
+    const path = program('unreaped', 'echo $$ > "$0.pid"; exec sleep 1000');
+    const running = runCommand(path, [], { deadlineMs: 3_000, killAfterMs: 100 });
+    await until(() => pidIn(`${path}.pid`) > 0);
+    const ptrace = `
+      const { default: koffi } = await import('koffi');
+      const ptrace = koffi.load(null).func('long ptrace(long request, int pid, void *address, void *data)');
+      console.log(ptrace(0x4206, ${pidIn(`${path}.pid`)}, null, null));
+      setInterval(() => {}, 1000);`;
+    const tracer = spawn(process.execPath, ['--input-type=module', '-e', ptrace], { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      const seized = await new Promise<string>((resolve) =>
+        tracer.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim())),
+      );
+      expect(seized, 'this machine lets a process trace another').toBe('0');
+      const result = await running;
+      expect(result).toMatchObject({ failure: 'timeout', stillRunning: expect.any(Promise) });
+      tracer.kill('SIGKILL');
+      await result.stillRunning;
+    } finally {
+      tracer.kill('SIGKILL');
+    }
+  });
+});
