@@ -15,7 +15,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   health: 2,
   metrics: 2,
   plugin: 2,
-  server: 2,
+  server: 3,
   supervisor: 3,
   agent: 4,
   config: 5,
