@@ -28,8 +28,36 @@ export interface Device {
   readonly firmware?: string;
   /** Devices of the same family that it reaches over direct links (NVLink, xGMI), through switches too: their `id`, and over how many links. */
   readonly peers?: readonly { readonly device: string; readonly links: number }[];
-  /** Facts only this family needs later, for resolving and for container access (minor number, character devices, …). */
-  readonly attributes?: Readonly<Record<string, string>>;
+  /** Position as the vendor's tools count: `0`; `0:1` for a MIG instance. It may change with a reboot. */
+  readonly index?: string;
+  /** Number of the device node: the 3 of `/dev/nvidia3`. */
+  readonly minor?: number;
+  /** Number of the slot on a board of several GPUs, as NVML counts modules. */
+  readonly moduleId?: number;
+  /** Ids of the PCI-SIG, four digits in lower case: `0x15b3`. */
+  readonly pciVendor?: string;
+  readonly pciDevice?: string;
+  /** From the root complex down to the device, separated by `/`: `pci0000:00/0000:00:01.0/0000:01:00.0`. */
+  readonly pciPath?: string;
+  /** PCI address of the physical function that a virtual or scalable function belongs to. */
+  readonly physicalFunction?: string;
+  /** Number of the physical function's `virtfn` link. */
+  readonly vfIndex?: number;
+  /** Number that the administrator gave to a scalable function. */
+  readonly sfNumber?: number;
+  /** What its ports speak: `InfiniBand`, `Ethernet`. */
+  readonly linkLayers?: readonly string[];
+  /** Network interfaces of its ports. */
+  readonly netdevs?: readonly string[];
+  /** Device nodes that a container needs to use it, as absolute paths. */
+  readonly characterDevices?: readonly string[];
+  /** `1g.10gb`. */
+  readonly migProfile?: string;
+  /** Numbers by which the driver names a MIG instance. */
+  readonly gpuInstance?: number;
+  readonly computeInstance?: number;
+  /** Which driver stack an FPGA is used by: `dfl`, `xrt`, … */
+  readonly stack?: string;
 }
 
 /** Identity of a device across families. */

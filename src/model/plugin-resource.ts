@@ -27,9 +27,9 @@ export interface DeviceSelector {
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly driver?: string;
-  /** `InfiniBand`, `Ethernet`. */
+  /** What one of its ports speaks: `InfiniBand`, `Ethernet`. */
   readonly linkLayer?: string;
-  /** Name of the physical function a virtual function belongs to, or of the device itself. */
+  /** Name or PCI address of the physical function that a virtual function belongs to, or the name of the device itself. */
   readonly pfName?: string;
   /** `1g.10gb`. */
   readonly migProfile?: string;
@@ -38,13 +38,11 @@ export interface DeviceSelector {
   readonly devices?: readonly string[];
   /** Whether other devices are part of it: a GPU that is cut into MIG instances, a PF that has VFs. */
   readonly hasParts?: boolean;
-  /** Pattern per attribute of the family. */
-  readonly attributes?: Readonly<Record<string, string>>;
 }
 
 /**
- * What a container is given. Texts may contain `{id}`, `{name}`, `{uuid}`, `{bdf}`, `{index}`, `{model}`, `{numa}`, `{path}`,
- * `{resource}`, `{RESOURCE}` (fit for a variable's name, in keys too) and `{attribute.<name>}`.
+ * What a container is given. Texts may contain `{id}`, `{path}`, `{resource}`, `{RESOURCE}` (fit for a variable's name, in keys too), and
+ * facts of the device by their names, such as `{uuid}`, `{bdf}`, `{index}`, `{numa}` or `{netdev}`: `PLACEHOLDERS` has all.
  */
 export interface AllocationSpec {
   /** Default `envvar` and `device-specs`. */
@@ -122,6 +120,6 @@ export function selectorsOf(select: PluginResource['select']): readonly DeviceSe
   return Array.isArray(select) ? (select as readonly DeviceSelector[]) : [select as DeviceSelector];
 }
 
-function patternsOf({ model, driver, pfName, migProfile, attributes }: DeviceSelector): string[] {
-  return [model, driver, pfName, migProfile, ...Object.values(attributes ?? {})].filter((pattern) => pattern !== undefined);
+function patternsOf({ model, driver, pfName, migProfile }: DeviceSelector): string[] {
+  return [model, driver, pfName, migProfile].filter((pattern) => pattern !== undefined);
 }

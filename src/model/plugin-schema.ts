@@ -23,7 +23,6 @@ const selector = {
     numaNode: { type: 'integer', minimum: 0 },
     devices: texts,
     hasParts: { type: 'boolean' },
-    attributes: textMap,
   },
 } as const;
 

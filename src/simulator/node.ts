@@ -46,6 +46,8 @@ export class SimulatedNode {
     this.#startedMs = clock.monotonic();
     this.root = mkdtempSync(join(tmpdir(), 'device-agent-node-'));
     for (const folder of ['sys', 'proc', 'dev', 'bin', 'kubelet/device-plugins']) mkdirSync(join(this.root, folder), { recursive: true });
+    // A device that no family knows.
+    writeFileSync(join(this.root, 'dev/ttyUSB0'), '');
     this.#writer = new TreeWriter(this.root);
     this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet') });
     const onChange = (): void => this.#pods.stockChanged();

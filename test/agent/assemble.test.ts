@@ -251,7 +251,7 @@ describe('assembling a snapshot', () => {
   });
 
   describe('after a resource of this agent was configured otherwise', () => {
-    const index = (at: string) => device({ id: `d${at}`, attributes: { index: at } });
+    const index = (at: string) => device({ id: `d${at}`, index: at });
     const resource = { resource: 'example.com/toy', select: { family: 'toy' }, idStrategy: 'index' as const };
     it.each([
       ['with fewer replicas', { ...resource, replicas: 2 }, '1::3', ['toy/d1']],

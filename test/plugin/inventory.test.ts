@@ -21,10 +21,7 @@ describe('takeInventory', () => {
   });
 
   it('names devices in the form asked for, and by their own id where they lack it', () => {
-    const states = [
-      deviceState({ id: 'x', uuid: 'U-1', pciAddress: '0000:3b:00.0', attributes: { index: '4' } }),
-      deviceState({ id: 'y' }),
-    ];
+    const states = [deviceState({ id: 'x', uuid: 'U-1', pciAddress: '0000:3b:00.0', index: '4' }), deviceState({ id: 'y' })];
     expect(ids({ ...TOY, idStrategy: 'uuid' }, states)).toEqual(['U-1=Healthy', 'y=Healthy']);
     expect(ids({ ...TOY, idStrategy: 'bdf' }, states)).toEqual(['0000:3b:00.0=Healthy', 'y=Healthy']);
     expect(ids({ ...TOY, idStrategy: 'index' }, states)).toEqual(['4=Healthy', 'y=Healthy']);
@@ -32,15 +29,15 @@ describe('takeInventory', () => {
   });
 
   it('gives an id that moved to the device that has it now, not to the one that went missing', () => {
-    const gone = { ...deviceState({ id: 'x', attributes: { index: '0' } }), missingSinceMs: 1 };
-    const here = deviceState({ id: 'y', attributes: { index: '0' } });
+    const gone = { ...deviceState({ id: 'x', index: '0' }), missingSinceMs: 1 };
+    const here = deviceState({ id: 'y', index: '0' });
     expect(ids({ ...TOY, idStrategy: 'index' }, [gone, here])).toEqual(['0=Healthy']);
     expect(ids({ ...TOY, idStrategy: 'index' }, [here, gone])).toEqual(['0=Healthy']);
   });
 
   it('loses no device to another that has the same index: both go by their own ids', () => {
-    const states = ['GPU-a', 'GPU-b'].map((parent) => deviceState({ id: `MIG-${parent}`, parent, attributes: { index: '0' } }));
-    const alone = deviceState({ id: 'GPU-c', attributes: { index: '2' } });
+    const states = ['GPU-a', 'GPU-b'].map((parent) => deviceState({ id: `MIG-${parent}`, parent, index: '0' }));
+    const alone = deviceState({ id: 'GPU-c', index: '2' });
     expect(ids({ ...TOY, idStrategy: 'index' }, [...states, alone])).toEqual(['2=Healthy', 'MIG-GPU-a=Healthy', 'MIG-GPU-b=Healthy']);
   });
 
@@ -88,12 +85,20 @@ describe('selectDevices', () => {
     model: 'NVIDIA H100 80GB HBM3',
     driver: 'nvidia',
     numaNode: 1,
-    attributes: { pci_vendor: '0x10DE', pciDevice: '2330' },
+    pciVendor: '0x10de',
+    pciDevice: '0x2330',
   });
-  const mig = deviceState({ family: 'nvidia', kind: 'mig', id: 'MIG-1', parent: 'GPU-0', attributes: { profile: '1g.10gb' } });
+  const mig = deviceState({ family: 'nvidia', kind: 'mig', id: 'MIG-1', parent: 'GPU-0', migProfile: '1g.10gb' });
   const cut = deviceState({ family: 'nvidia', kind: 'gpu', id: 'GPU-0' });
-  const pf = deviceState({ family: 'infiniband', kind: 'pf', id: 'mlx5_0', attributes: { linkLayer: 'InfiniBand' } });
-  const vf = deviceState({ family: 'infiniband', kind: 'vf', id: 'mlx5_4', parent: 'mlx5_0', attributes: { linkLayer: 'Ethernet' } });
+  const pf = deviceState({ family: 'infiniband', kind: 'pf', id: 'mlx5_0', linkLayers: ['InfiniBand'] });
+  const vf = deviceState({
+    family: 'infiniband',
+    kind: 'vf',
+    id: 'mlx5_4',
+    parent: 'mlx5_0',
+    physicalFunction: '0000:10:00.0',
+    linkLayers: ['Ethernet'],
+  });
   const all = [gpu, mig, cut, pf, vf];
 
   it.each([
@@ -102,16 +107,17 @@ describe('selectDevices', () => {
     [{ model: '.*h100.*' }, ['GPU-1']],
     [{ model: 'h100' }, []],
     [{ pciVendor: '10de' }, ['GPU-1']],
+    [{ pciVendor: '0x10DE', pciDevice: '2330' }, ['GPU-1']],
     [{ pciVendor: '0x10de', pciDevice: '0x2331' }, []],
     [{ driver: 'nvidia' }, ['GPU-1']],
     [{ linkLayer: 'infiniband' }, ['mlx5_0']],
     [{ kind: 'vf', pfName: 'mlx5_0' }, ['mlx5_4']],
+    [{ pfName: '0000:10:00\\..' }, ['mlx5_4']],
     [{ migProfile: '1g\\..*' }, ['MIG-1']],
     [{ numaNode: 1 }, ['GPU-1']],
     [{ devices: ['0000:3B:00.0', 'mlx5_4'] }, ['GPU-1', 'mlx5_4']],
     [{ family: 'nvidia', hasParts: false }, ['GPU-1', 'MIG-1']],
     [{ hasParts: true }, ['GPU-0', 'mlx5_0']],
-    [{ attributes: { linkLayer: 'ether.*' } }, ['mlx5_4']],
     [
       [{ kind: 'mig' }, { kind: 'pf' }],
       ['MIG-1', 'mlx5_0'],

@@ -29,7 +29,7 @@ const gpus = Array.from({ length: 8 }, (_, at) =>
   deviceState({
     id: `g${at}`,
     numaNode: at < 4 ? 0 : 1,
-    attributes: { pci_path: `devices/${pathOf(at)}` },
+    pciPath: pathOf(at),
     peers: [{ device: `g${LINKED[at]}`, links: 4 }],
   }),
 );

@@ -1,6 +1,4 @@
-import { isPciAddress } from '../../host/pci/pci.ts';
 import { type Device, deviceKey } from '../../model/device.ts';
-import { ATTRIBUTES, attributeOf } from '../offers/device-name.ts';
 import type { Offer } from '../offers/inventory.ts';
 
 /** Where one offered id lies, as far as it is known. */
@@ -33,15 +31,10 @@ function placeOf(device: Device): Omit<Placement, 'id'> {
   const place = {
     device: deviceKey(device),
     physical: keyOf(device.parent ?? device.id),
-    pciPath: pciPathOf(attributeOf(device, ATTRIBUTES.pciPath) ?? ''),
+    pciPath: device.pciPath?.split('/') ?? [],
     links: new Map((device.peers ?? []).map((peer) => [keyOf(peer.device), peer.links])),
   };
   return device.numaNode === undefined ? place : { ...place, numaNode: device.numaNode };
-}
-
-/** The PCI parts of a path below `/sys`, or of one that begins at the root complex. */
-function pciPathOf(text: string): string[] {
-  return text.split('/').filter((part) => isPciAddress(part) || /^pci[0-9a-f]{4,8}:[0-9a-f]{2}$/.test(part));
 }
 
 /** More than all links and distances of a set can add up to. */

@@ -1,5 +1,4 @@
 import type { Device } from '../../model/device.ts';
-import { ATTRIBUTES, attributeOf } from '../offers/device-name.ts';
 
 /** What placeholders of one granted device stand for; `device` is absent for a plain device node. */
 export interface TemplateContext {
@@ -12,7 +11,7 @@ export interface TemplateContext {
 /** Fills a text in. Undefined when it names something that this device does not have: half a value would be a wrong one. */
 export function fillTemplate(text: string, context: TemplateContext): string | undefined {
   let complete = true;
-  const filled = text.replace(/\{([A-Za-z]+(?:\.[A-Za-z0-9_.-]+)?)\}/g, (_, name: string) => {
+  const filled = text.replace(/\{([A-Za-z]+)\}/g, (_, name: string) => {
     const value = placeholder(name, context);
     if (value === undefined) complete = false;
     return value ?? '';
@@ -20,8 +19,34 @@ export function fillTemplate(text: string, context: TemplateContext): string | u
   return complete ? filled : undefined;
 }
 
+/** What each placeholder that tells of a device stands for. */
+const DEVICE_FACTS: Readonly<Record<string, (device: Device) => string | number | undefined>> = {
+  name: ({ id }) => id,
+  uuid: ({ uuid }) => uuid,
+  bdf: ({ pciAddress }) => pciAddress,
+  index: ({ index }) => index,
+  minor: ({ minor }) => minor,
+  moduleId: ({ moduleId }) => moduleId,
+  model: ({ model }) => model,
+  serial: ({ serial }) => serial,
+  driver: ({ driver }) => driver,
+  numa: ({ numaNode }) => numaNode,
+  pciVendor: ({ pciVendor }) => pciVendor,
+  pciDevice: ({ pciDevice }) => pciDevice,
+  pciPath: ({ pciPath }) => pciPath,
+  physicalFunction: ({ physicalFunction }) => physicalFunction,
+  vfIndex: ({ vfIndex }) => vfIndex,
+  sfNumber: ({ sfNumber }) => sfNumber,
+  netdev: ({ netdevs }) => netdevs?.[0],
+  migProfile: ({ migProfile }) => migProfile,
+  gpuInstance: ({ gpuInstance }) => gpuInstance,
+  computeInstance: ({ computeInstance }) => computeInstance,
+};
+
+/** Placeholders that a text of the configuration may hold. */
+export const PLACEHOLDERS: readonly string[] = ['id', 'path', 'resource', 'RESOURCE', ...Object.keys(DEVICE_FACTS)];
+
 function placeholder(name: string, { resource, id, device, path }: TemplateContext): string | undefined {
-  if (name.startsWith('attribute.')) return device === undefined ? undefined : attributeOf(device, name.slice('attribute.'.length));
   switch (name) {
     case 'resource':
       return resource;
@@ -29,21 +54,9 @@ function placeholder(name: string, { resource, id, device, path }: TemplateConte
       return resource.toUpperCase().replace(/[^A-Z0-9]/g, '_');
     case 'id':
       return id;
-    case 'name':
-      return device?.id;
-    case 'uuid':
-      return device?.uuid;
-    case 'bdf':
-      return device?.pciAddress;
-    case 'index':
-      return device === undefined ? undefined : attributeOf(device, ATTRIBUTES.index);
-    case 'model':
-      return device?.model;
-    case 'numa':
-      return device?.numaNode?.toString();
     case 'path':
       return path;
     default:
-      return undefined;
+      return device === undefined ? undefined : DEVICE_FACTS[name]?.(device)?.toString();
   }
 }

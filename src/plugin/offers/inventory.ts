@@ -4,7 +4,7 @@ import type { Device } from '../../model/device.ts';
 import type { Verdict } from '../../model/health.ts';
 import { type DeviceSelector, type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
-import { ATTRIBUTES, attributeOf, kubeletId } from './device-name.ts';
+import { kubeletId } from './device-name.ts';
 import type { PathState } from './device-paths.ts';
 
 export type Told = 'Healthy' | 'Unhealthy';
@@ -138,21 +138,22 @@ export function selectDevices(resource: PluginResource, devices: readonly Device
 const isPresent = (state: DeviceState): boolean => state.missingSinceMs === undefined;
 
 function matches(selector: DeviceSelector, device: Device, hasParts: boolean): boolean {
-  const attribute = (name: string): string | undefined => attributeOf(device, name);
   return (
     isEqual(selector.family, device.family) &&
     isOneOf(selector.kind, [device.kind]) &&
     isLike(selector.model, device.model) &&
-    isEqual(hex(selector.pciVendor), hex(attribute(ATTRIBUTES.pciVendor))) &&
-    isEqual(hex(selector.pciDevice), hex(attribute(ATTRIBUTES.pciDevice))) &&
+    isEqual(hex(selector.pciVendor), hex(device.pciVendor)) &&
+    isEqual(hex(selector.pciDevice), hex(device.pciDevice)) &&
     isLike(selector.driver, device.driver) &&
-    isEqual(selector.linkLayer?.toLowerCase(), attribute(ATTRIBUTES.linkLayer)?.toLowerCase()) &&
-    (isLike(selector.pfName, attribute(ATTRIBUTES.pfName)) || isLike(selector.pfName, device.parent ?? device.id)) &&
-    isLike(selector.migProfile, attribute(ATTRIBUTES.migProfile)) &&
+    isOneOf(
+      selector.linkLayer?.toLowerCase(),
+      (device.linkLayers ?? []).map((layer) => layer.toLowerCase()),
+    ) &&
+    (isLike(selector.pfName, device.physicalFunction) || isLike(selector.pfName, device.parent ?? device.id)) &&
+    isLike(selector.migProfile, device.migProfile) &&
     (selector.numaNode === undefined || selector.numaNode === device.numaNode) &&
     isOneOf(selector.devices, [device.id, device.id.toLowerCase(), ...device.aliases]) &&
-    (selector.hasParts === undefined || selector.hasParts === hasParts) &&
-    Object.entries(selector.attributes ?? {}).every(([name, pattern]) => isLike(pattern, attribute(name)))
+    (selector.hasParts === undefined || selector.hasParts === hasParts)
   );
 }
 

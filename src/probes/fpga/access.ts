@@ -9,8 +9,7 @@ const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
  * mode that Intel's container hook looks for, and without the management node, which would let it program the board at will.
  */
 export function access(device: Device): DeviceAccess {
-  const { nodes = '', stack = '' } = device.attributes ?? {};
-  const paths = nodes.split(',').filter((path) => path !== '');
+  const { characterDevices: paths = [], stack = '' } = device;
   if (MOUNTED.has(stack)) {
     return {
       deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),

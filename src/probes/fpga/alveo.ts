@@ -88,7 +88,6 @@ interface Described {
 }
 
 function describe(survey: Survey, { id, pci, management, instance, read }: Described): Device {
-  const { attributes, ...identity } = pciIdentity(pci);
   const nodes = [
     ...(instance === undefined ? [] : [`/dev/xclmgmt${instance}`]),
     ...(read.renderNode === undefined ? [] : [`/dev/dri/${read.renderNode}`]),
@@ -99,12 +98,13 @@ function describe(survey: Survey, { id, pci, management, instance, read }: Descr
     id,
     kind: 'fpga',
     aliases: management === undefined || management === id ? [] : [management],
-    ...identity,
+    ...pciIdentity(pci),
     pciAddress: id,
     model: read.model ?? 'Alveo',
     ...(read.serial !== undefined && { serial: read.serial }),
     ...(read.shell !== undefined && { firmware: read.shell }),
-    attributes: { ...attributes, stack: 'xrt', nodes: nodes.join(',') },
+    stack: 'xrt',
+    characterDevices: nodes,
   };
 }
 

@@ -41,21 +41,18 @@ function readAmi(survey: Survey, address: string): DeviceReport {
     addAmiSensors(facts, survey, address);
     addInfo(facts, { stack: 'ami', bmc_version: firmware, shell });
   }
-  const { attributes, ...identity } = pciIdentity(readPciFacts(sys, address));
+  const node = nodeOf(sys, address);
   return facts.report({
     family: 'fpga',
     id: address,
     kind: 'fpga',
     aliases: [],
-    ...identity,
+    ...pciIdentity(readPciFacts(sys, address)),
     ...(model !== undefined && { model }),
     ...(serial !== undefined && { serial }),
     ...(firmware !== undefined && { firmware }),
-    attributes: {
-      ...attributes,
-      stack: 'ami',
-      nodes: nodeOf(sys, address) ?? '',
-    },
+    stack: 'ami',
+    characterDevices: node === undefined ? [] : [node],
   });
 }
 

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { numaNodeOf } from '../../host/pci/pci.ts';
+import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 
 /** What the PCI core knows of a function. It is cached at enumeration, and reads fine on a dead board. */
@@ -34,7 +34,7 @@ export function readPciFacts(sys: Tree, address: string): PciFacts {
     driver: driver === undefined ? undefined : basename(driver),
     numaNode: numaNodeOf(sys, address),
     physicalFunction: physfn === undefined ? undefined : basename(physfn),
-    path: sys.realpath(directory)?.replace(/^devices\//, ''),
+    path: pciPathOf(sys, address),
   };
   const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
   return { address, ...known } as PciFacts;
@@ -85,7 +85,7 @@ export function isFpgaBoard(facts: PciFacts): boolean {
 }
 
 /** The members of a device that come from the PCI core. */
-export function pciIdentity(facts: PciFacts): Partial<Device> & Pick<Device, 'attributes'> {
+export function pciIdentity(facts: PciFacts): Partial<Device> {
   const { address, vendor, driver, numaNode } = facts;
   const model = modelOf(facts);
   const vendorName = vendor === undefined ? undefined : (VENDORS[vendor] ?? vendor);
@@ -95,10 +95,8 @@ export function pciIdentity(facts: PciFacts): Partial<Device> & Pick<Device, 'at
     ...(driver !== undefined && { driver }),
     ...(vendorName !== undefined && { vendor: vendorName }),
     ...(model !== undefined && { model }),
-    attributes: {
-      ...(vendor !== undefined && { pci_vendor: vendor }),
-      ...(facts.device !== undefined && { pci_device: facts.device }),
-      ...(facts.path !== undefined && { pci_path: facts.path }),
-    },
+    ...(vendor !== undefined && { pciVendor: vendor }),
+    ...(facts.device !== undefined && { pciDevice: facts.device }),
+    ...(facts.path !== undefined && { pciPath: facts.path }),
   };
 }

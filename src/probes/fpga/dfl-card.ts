@@ -35,17 +35,17 @@ export function readDflCard(survey: Survey, board: DflBoard): CardRead {
   const presence = addPcie(facts, survey, board.address);
   const loaded = presence === 'readable' ? addDriverFacts(facts, survey, board, files) : { isDead: false };
   const pci = readPciFacts(sys, board.address);
-  const { attributes, ...identity } = pciIdentity(pci);
   const firmware = loaded.controllerVersion;
   const device = {
     family: 'fpga',
     id: board.address,
     kind: 'fpga',
     aliases: aliasesOf(board),
-    ...identity,
+    ...pciIdentity(pci),
     ...(modelOf(pci) === undefined && { model: 'DFL board' }),
     ...(firmware !== undefined && { firmware }),
-    attributes: { ...attributes, stack: board.layout.stack, nodes: board.ports.map(({ name }) => `/dev/${name}`).join(',') },
+    stack: board.layout.stack,
+    characterDevices: board.ports.map(({ name }) => `/dev/${name}`),
   };
   const faults = facts.outOfService(true);
   const isCleared = facts.findings.some(({ type, status }) => type === 'FatalError' && status === false);

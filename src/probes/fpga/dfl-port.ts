@@ -54,16 +54,16 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
 }
 
 function portDevice(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], id: string, model: string | undefined): Device {
-  const { attributes, ...identity } = pciIdentity(readPciFacts(survey.host.sys, port.address));
   return {
     family: 'fpga',
     id,
     kind: 'port',
     aliases: [port.name],
     parent: board.address,
-    ...identity,
+    ...pciIdentity(readPciFacts(survey.host.sys, port.address)),
     ...(model !== undefined && { model }),
-    attributes: { ...attributes, stack: board.layout.stack, nodes: `/dev/${port.name}` },
+    stack: board.layout.stack,
+    characterDevices: [`/dev/${port.name}`],
   };
 }
 

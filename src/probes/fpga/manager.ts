@@ -138,7 +138,7 @@ function readManaged(survey: Survey, manager: Placed, id: string, isOnlyEmbedded
       ...(pci.driver !== undefined && { driver: pci.driver }),
       ...(pci.numaNode !== undefined && { numaNode: pci.numaNode }),
     }),
-    attributes: { stack: 'manager' },
+    stack: 'manager',
   };
   return facts.report(device);
 }

@@ -78,8 +78,5 @@ function readBareBoard(survey: Survey, address: string): readonly DeviceReport[]
   const facts = new Facts();
   addPcie(facts, survey, address);
   if (pci.driver === undefined) addDriver(facts, pci.driver);
-  const { attributes, ...identity } = pciIdentity(pci);
-  return [
-    facts.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...identity, attributes: { ...attributes, stack: 'none' } }),
-  ];
+  return [facts.report({ family: 'fpga', id: address, kind: 'fpga', aliases: [], ...pciIdentity(pci), stack: 'none' })];
 }

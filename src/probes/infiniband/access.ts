@@ -6,7 +6,5 @@ import type { Device } from '../../model/device.ts';
  * write, the set and mode that SR-IOV plugins hand out. RoCE ports have no issm device.
  */
 export function access(device: Device): DeviceAccess {
-  const attributes = device.attributes ?? {};
-  const names = ['uverbs', 'umad', 'issm', 'rdmaCm'].flatMap((kind) => (attributes[kind] ?? '').split(',')).filter((name) => name !== '');
-  return { deviceNodes: names.map((name) => ({ path: `/dev/infiniband/${name}`, permissions: 'rw' })) };
+  return { deviceNodes: (device.characterDevices ?? []).map((path) => ({ path, permissions: 'rw' })) };
 }

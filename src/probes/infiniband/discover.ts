@@ -18,10 +18,12 @@ export interface Place {
   readonly vfIndex?: number;
   /** Name on the auxiliary bus: `mlx5_core.sf.4`. */
   readonly auxiliary?: string;
-  readonly sfNumber?: string;
+  readonly sfNumber?: number;
   readonly numaNode?: number;
   readonly driver?: string;
+  /** `0x15b3`. */
   readonly pciVendor?: string;
+  readonly pciDevice?: string;
 }
 
 const AUXILIARY = /^[A-Za-z][\w-]*(?:\.[\w-]+)+\.\d+$/;
@@ -54,7 +56,7 @@ function scalableFunction(sys: Tree, auxiliary: string, pciAddress: string | und
     ...carrier,
     kind: 'sf',
     auxiliary,
-    ...(sfNumber && { sfNumber }),
+    ...(sfNumber !== undefined && /^\d+$/.test(sfNumber) && { sfNumber: Number(sfNumber) }),
     ...(pciAddress && { physicalFunction: carrier?.physicalFunction ?? pciAddress }),
   };
 }
@@ -63,12 +65,13 @@ function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Place
   const directory = `bus/pci/devices/${address}`;
   const numaNode = numaNodeOf(sys, address);
   const driver = sys.link(`${directory}/driver`);
-  const pciVendor = sys.text(`${directory}/vendor`);
+  const [pciVendor, pciDevice] = [sys.text(`${directory}/vendor`), sys.text(`${directory}/device`)].map((id) => id?.toLowerCase());
   const common = {
     pciAddress: address,
     ...(numaNode !== undefined && { numaNode }),
     ...(driver !== undefined && { driver: basename(driver) }),
     ...(pciVendor && { pciVendor }),
+    ...(pciDevice && { pciDevice }),
   };
   const physicalFunction = sys.link(`${directory}/physfn`);
   if (physicalFunction === undefined) return { kind: 'pf', ...common };

@@ -70,6 +70,8 @@ export function portsOf(sys: Tree, name: string): readonly string[] {
 /** The device as the rest of the program sees it. `parent` is the name of its physical function, where that is visible. */
 export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm: boolean): Device {
   const { place, charDevices } = facts;
+  const ports = [...facts.ports.values()];
+  const nodes = [...charDevices.uverbs, ...charDevices.umad, ...charDevices.issm, ...(hasRdmaCm ? ['rdma_cm'] : [])];
   const ownAddress = place.kind === 'sf' ? undefined : place.pciAddress;
   return dropUndefined({
     family: FAMILY,
@@ -84,27 +86,20 @@ export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm:
     uuid: facts.nodeGuid,
     driver: place.driver,
     firmware: facts.firmware,
-    attributes: attributesOf(facts, hasRdmaCm),
+    pciVendor: place.pciVendor,
+    pciDevice: place.pciDevice,
+    pciPath: facts.pciPath,
+    physicalFunction: place.physicalFunction,
+    vfIndex: place.vfIndex,
+    sfNumber: place.sfNumber,
+    linkLayers: whereAny([...new Set(ports.flatMap((port) => port.linkLayer ?? []))]),
+    netdevs: whereAny(ports.flatMap((port) => port.netdev ?? [])),
+    characterDevices: whereAny(nodes.map((node) => `/dev/infiniband/${node}`)),
   });
 }
 
-function attributesOf(facts: HcaFacts, hasRdmaCm: boolean): Readonly<Record<string, string>> {
-  const { place, charDevices } = facts;
-  const netdevs = [...facts.ports.values()].flatMap((port) => port.netdev ?? []);
-  const all: Readonly<Record<string, string>> = {
-    uverbs: charDevices.uverbs.join(','),
-    umad: charDevices.umad.join(','),
-    issm: charDevices.issm.join(','),
-    rdmaCm: hasRdmaCm ? 'rdma_cm' : '',
-    netdevs: netdevs.join(','),
-    auxiliary: place.auxiliary ?? '',
-    sfNumber: place.sfNumber ?? '',
-    vfIndex: place.vfIndex === undefined ? '' : String(place.vfIndex),
-    physicalFunction: place.physicalFunction ?? '',
-    pciPath: facts.pciPath ?? '',
-    systemImageGuid: facts.systemImageGuid ?? '',
-  };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
+function whereAny(list: readonly string[]): readonly string[] | undefined {
+  return list.length === 0 ? undefined : list;
 }
 
 type Optional<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {

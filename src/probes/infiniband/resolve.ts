@@ -34,13 +34,9 @@ function ownAddress(device: Device): string | undefined {
 /** `pci-0000-8a-00-0`; of a device that is not on the PCI bus, and before release 0.7 of each, by the name of the network interface. */
 function isDranetName(name: string, device: Device): boolean {
   const match = /^pci-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])$/i.exec(name);
-  if (match === null) return netdevsOf(device).some((netdev) => dranetName(netdev) === name);
+  if (match === null) return (device.netdevs ?? []).some((netdev) => dranetName(netdev) === name);
   const [, domain, bus, slot, fn] = match;
   return ownAddress(device) === normalizePciAddress(`${domain}:${bus}:${slot}.${fn}`);
-}
-
-function netdevsOf({ attributes }: Device): readonly string[] {
-  return (attributes?.netdevs ?? '').split(',').filter((name) => name !== '');
 }
 
 /** A label of DNS as Kubernetes wants the name of a device to be (RFC 1123). */

@@ -7,14 +7,12 @@ import type { Device } from '../../model/device.ts';
  * two capabilities. The CDI name is the one that nvidia-ctk gives: names of the kind `k8s.device-plugin.nvidia.com/gpu` lead to files
  * that NVIDIA's own plugin writes, and that one does not run where this one serves.
  */
-export function access({ id, uuid, attributes = {} }: Device): DeviceAccess {
-  const nodes = (attributes.nodes ?? '').split(',').filter((name) => name !== '');
+export function access({ id, uuid, index, characterDevices = [] }: Device): DeviceAccess {
   // A MIG instance of an old driver has a name without being told a UUID.
   const name = uuid ?? (id.startsWith('MIG-') ? id : undefined);
-  const { index } = attributes;
   const cdiName = uuid ?? index;
   return {
-    deviceNodes: nodes.map((name) => ({ path: `/dev/${name}`, permissions: 'rw' })),
+    deviceNodes: characterDevices.map((path) => ({ path, permissions: 'rw' })),
     visible: {
       variable: 'NVIDIA_VISIBLE_DEVICES',
       directory: '/var/run/nvidia-container-devices',

@@ -10,7 +10,7 @@ type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;
 export interface NodeFacts {
   readonly driver: string | undefined;
   readonly trees: Trees;
-  /** Nodes that every program opens. */
+  /** Absolute paths of the nodes that every program opens. */
   readonly commonNodes: readonly string[];
   /** Minors of the nodes of all possible instances, some ten thousand words; empty where there is no instance. */
   readonly migMinors: string;
@@ -22,7 +22,7 @@ export function nodeFactsOf(trees: Trees, driver: string | undefined, hasInstanc
     driver,
     trees,
     // Those that are made on demand only where they are there.
-    commonNodes: common.length === 0 ? ['nvidiactl', 'nvidia-uvm'] : common,
+    commonNodes: (common.length === 0 ? ['nvidiactl', 'nvidia-uvm'] : common).map((name) => `/dev/${name}`),
     migMinors: (hasInstances ? trees.proc.text('driver/nvidia-caps/mig-minors') : undefined) ?? '',
   };
 }
@@ -31,7 +31,8 @@ export function nodeFactsOf(trees: Trees, driver: string | undefined, hasInstanc
 export function gpuDevice({ identity = {}, peers = [] }: GpuSample, index: number, facts: NodeFacts): Device {
   const { sys, proc } = facts.trees;
   const pciAddress = identity.busId === undefined ? undefined : normalizePciAddress(identity.busId);
-  const minor = identity.minor ?? (pciAddress === undefined ? undefined : procFacts(proc, pciAddress).minor);
+  const minor = numberOf(identity.minor ?? (pciAddress === undefined ? undefined : procFacts(proc, pciAddress).minor));
+  const [, pciDevice, pciVendor] = /^(?:0x)?([0-9a-f]{4})([0-9a-f]{4})$/i.exec(identity.pciDeviceId ?? '') ?? [];
   return {
     family: 'nvidia',
     id: identity.uuid ?? pciAddress ?? identity.busId ?? 'unknown',
@@ -47,8 +48,14 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, index: numbe
       driver: facts.driver,
       firmware: identity.vbios,
       peers: peers.length === 0 ? undefined : peers.map(({ uuid, links }) => ({ device: uuid, links })),
+      minor,
+      moduleId: numberOf(identity.moduleId),
+      pciVendor: pciVendor && `0x${pciVendor.toLowerCase()}`,
+      pciDevice: pciDevice && `0x${pciDevice.toLowerCase()}`,
+      pciPath: pciAddress === undefined ? undefined : pciPathOf(sys, pciAddress),
     }),
-    attributes: gpuAttributes(identity, minor, pciAddress, index, facts),
+    index: String(index),
+    characterDevices: [...facts.commonNodes, ...(minor === undefined ? [] : [`/dev/nvidia${minor}`])],
   };
 }
 
@@ -63,59 +70,40 @@ export function instanceDevice(instance: MigSample, parent: Device, facts: NodeF
     aliases: [oldForm],
     parent: parent.id,
     vendor: 'NVIDIA',
-    ...defined({ pciAddress: parent.pciAddress, uuid: name?.uuid, numaNode: parent.numaNode, model: parent.model, driver: parent.driver }),
-    attributes: instanceAttributes(instance, parent.attributes ?? {}, facts),
+    ...defined({
+      pciAddress: parent.pciAddress,
+      uuid: name?.uuid,
+      numaNode: parent.numaNode,
+      model: parent.model,
+      driver: parent.driver,
+      index: instance.index === undefined ? undefined : `${parent.index}:${instance.index}`,
+      minor: parent.minor,
+      pciVendor: parent.pciVendor,
+      pciDevice: parent.pciDevice,
+      pciPath: parent.pciPath,
+      migProfile: name?.profile,
+      gpuInstance: numberOf(gpuInstance),
+      computeInstance: numberOf(computeInstance),
+    }),
+    characterDevices: [...(parent.characterDevices ?? []), ...capabilityNodes(facts, parent.minor, gpuInstance, computeInstance)],
   };
-}
-
-type Attributes = Readonly<Record<string, string>>;
-
-function gpuAttributes(
-  identity: NonNullable<GpuSample['identity']>,
-  minor: string | undefined,
-  pciAddress: string | undefined,
-  index: number,
-  { trees, commonNodes }: NodeFacts,
-): Attributes {
-  const [, pciDevice, pciVendor] = /^(?:0x)?([0-9a-f]{4})([0-9a-f]{4})$/i.exec(identity.pciDeviceId ?? '') ?? [];
-  return defined({
-    index: String(index),
-    minor,
-    moduleId: identity.moduleId,
-    pciVendor: pciVendor?.toLowerCase(),
-    pciDevice: pciDevice?.toLowerCase(),
-    pciPath: pciAddress === undefined ? undefined : pciPathOf(trees.sys, pciAddress),
-    nodes: [...commonNodes, ...(minor === undefined ? [] : [`nvidia${minor}`])].join(','),
-  });
-}
-
-function instanceAttributes({ index, gpuInstance, computeInstance, name }: MigSample, parent: Attributes, facts: NodeFacts): Attributes {
-  return defined({
-    index: index === undefined ? undefined : `${parent.index}:${index}`,
-    minor: parent.minor,
-    gpuInstance,
-    computeInstance,
-    profile: name?.profile,
-    pciVendor: parent.pciVendor,
-    pciDevice: parent.pciDevice,
-    pciPath: parent.pciPath,
-    nodes: [parent.nodes, ...capabilityNodes(facts, parent.minor, gpuInstance, computeInstance)].join(','),
-  });
 }
 
 /**
  * The two nodes that open a MIG instance: of its GPU instance and of its compute instance. Their minors are in one list for all
  * possible instances, and in a file for each that is there.
  */
-function capabilityNodes(facts: NodeFacts, minor: string | undefined, gpuInstance: string, computeInstance: string): readonly string[] {
+function capabilityNodes(facts: NodeFacts, minor: number | undefined, gpuInstance: string, computeInstance: string): readonly string[] {
   if (minor === undefined) return [];
   return [`gi${gpuInstance}/access`, `gi${gpuInstance}/ci${computeInstance}/access`].flatMap((name) => {
     const listed = new RegExp(`^gpu${minor}/${name} (\\d+)$`, 'm').exec(facts.migMinors)?.[1];
     const file = listed === undefined ? facts.trees.proc.text(`driver/nvidia/capabilities/gpu${minor}/mig/${name}`) : undefined;
     const capability = listed ?? /^DeviceFileMinor:\s*(\d+)\s*$/m.exec(file ?? '')?.[1];
-    return capability === undefined ? [] : [`nvidia-caps/nvidia-cap${capability}`];
+    return capability === undefined ? [] : [`/dev/nvidia-caps/nvidia-cap${capability}`];
   });
 }
+
+const numberOf = (text: string | undefined): number | undefined => (text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined);
 
 /** A GPU that the driver's tools no longer show, from what the kernel driver still knows of it. */
 export function deviceFromProc({ proc, sys }: Pick<Host, 'sys' | 'proc'>, pciAddress: string): Device | undefined {
@@ -129,8 +117,7 @@ export function deviceFromProc({ proc, sys }: Pick<Host, 'sys' | 'proc'>, pciAdd
     vendor: 'NVIDIA',
     pciAddress,
     uuid,
-    ...defined({ model, numaNode: numaNodeOf(sys, pciAddress) }),
-    attributes: defined({ minor }),
+    ...defined({ model, numaNode: numaNodeOf(sys, pciAddress), minor: numberOf(minor) }),
   };
 }
 

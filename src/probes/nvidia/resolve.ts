@@ -14,7 +14,7 @@ export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
   const named = devices.filter((device) => [device.id, ...device.aliases].some((name) => name.toLowerCase() === plain.toLowerCase()));
   if (named.length > 0) return ids(named);
   const gke = /^nvidia(\d+)(?:\/gi(\d+))?(?:\/vgpu\d+)?$/.exec(plain);
-  if (gke !== null) return ids(byMinor(gke[1] as string, gke[2], devices));
+  if (gke !== null) return ids(byMinor(Number(gke[1]), gke[2], devices));
   const address = normalizePciAddress(plain);
   if (address !== undefined) return ids(devices.filter((device) => device.kind === 'gpu' && device.pciAddress === address));
   const gpus = devices.filter((device) => device.kind === 'gpu');
@@ -25,13 +25,10 @@ export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
 
 const ids = (devices: readonly Device[]): readonly string[] => devices.map((device) => device.id);
 
-function byMinor(minor: string, gpuInstance: string | undefined, devices: readonly Device[]): readonly Device[] {
+function byMinor(minor: number, gpuInstance: string | undefined, devices: readonly Device[]): readonly Device[] {
   const kind = gpuInstance === undefined ? 'gpu' : 'mig';
   return devices.filter(
-    (device) =>
-      device.kind === kind &&
-      device.attributes?.minor === minor &&
-      (gpuInstance === undefined || device.attributes.gpuInstance === gpuInstance),
+    (device) => device.kind === kind && device.minor === minor && (gpuInstance === undefined || device.gpuInstance === Number(gpuInstance)),
   );
 }
 
@@ -46,11 +43,11 @@ function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
     const fitting = devices.filter(
       (device) =>
         device.kind === 'mig' &&
-        device.attributes?.minor === minor &&
-        plainProfile(device.attributes?.profile ?? '') === plainProfile(profile as string),
+        device.minor === Number(minor) &&
+        plainProfile(device.migProfile ?? '') === plainProfile(profile as string),
     );
     return fitting.length === 1 ? fitting : [];
   }
   const minor = /^gpu-(\d+)$/.exec(name)?.[1];
-  return minor === undefined ? [] : byMinor(minor, undefined, devices);
+  return minor === undefined ? [] : byMinor(Number(minor), undefined, devices);
 }

@@ -4,14 +4,6 @@ import type { Reading } from '../../model/metric.ts';
 import { XID_ERRORS, XID_LAST_TIME } from './xid-conditions.ts';
 import { type GpuMemory, gpuKey, type XidMemory, type XidTally } from './xid-memory.ts';
 
-/** What has to be in `attributes` of a MIG instance, beside `parent` or `pciAddress`, to find the errors that concern it. */
-export interface MigAttributes {
-  /** Id of its GPU instance, decimal. */
-  readonly gpuInstance: string;
-  /** Id of its compute instance within that, decimal. */
-  readonly computeInstance: string;
-}
-
 export interface XidReport {
   readonly findings: readonly Finding[];
   readonly readings: readonly Reading[];
@@ -71,10 +63,9 @@ function isNamed(tally: XidTally, device: Device, instances: readonly Device[]):
   return tally.gpuInstance === undefined || !instances.some((instance) => isInstance(tally, instance));
 }
 
-function isInstance({ gpuInstance, computeInstance }: XidTally, { attributes }: Device): boolean {
-  const { gpuInstance: gpu, computeInstance: compute } = (attributes ?? {}) as Partial<MigAttributes>;
-  if (gpuInstance === undefined || gpu !== String(gpuInstance)) return false;
-  return computeInstance === undefined || compute === String(computeInstance);
+function isInstance({ gpuInstance, computeInstance }: XidTally, device: Device): boolean {
+  if (gpuInstance === undefined || device.gpuInstance !== gpuInstance) return false;
+  return computeInstance === undefined || device.computeInstance === computeInstance;
 }
 
 function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number): readonly Finding[] {

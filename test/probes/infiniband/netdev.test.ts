@@ -21,7 +21,7 @@ function netdevOf(interfaces: Readonly<Record<string, string | undefined>>): str
     ),
   );
   machines.push(machine);
-  return reportOf(machine.collect(), 'mlx5_0').device.attributes?.netdevs;
+  return reportOf(machine.collect(), 'mlx5_0').device.netdevs?.join();
 }
 
 describe('the network interface of a port', () => {

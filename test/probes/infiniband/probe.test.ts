@@ -344,21 +344,13 @@ describe('devices', () => {
 
   it.each([
     ['pf-with-four-vfs', 'mlx5_0', { kind: 'pf', pciAddress: '0000:3b:00.0', numaNode: 1, uuid: 'a088:c203:00aa:b000' }],
-    [
-      'pf-with-four-vfs',
-      'mlx5_3',
-      { kind: 'vf', pciAddress: '0000:3b:00.3', parent: 'mlx5_0', driver: 'mlx5_core', attributes: { vfIndex: '2' } },
-    ],
-    [
-      'sf-on-auxiliary-bus',
-      'mlx5_4',
-      { kind: 'sf', parent: 'mlx5_0', aliases: ['mlx5_core.sf.4', 'uverbs4'], attributes: { sfNumber: '88' } },
-    ],
+    ['pf-with-four-vfs', 'mlx5_3', { kind: 'vf', pciAddress: '0000:3b:00.3', parent: 'mlx5_0', driver: 'mlx5_core', vfIndex: 2 }],
+    ['sf-on-auxiliary-bus', 'mlx5_4', { kind: 'sf', parent: 'mlx5_0', aliases: ['mlx5_core.sf.4', 'uverbs4'], sfNumber: 88 }],
     ['hfi1-without-hca-type', 'hfi1_0', { kind: 'pf', pciAddress: '0000:01:00.0', vendor: 'Intel' }],
     ['efa-traffic-in-hw-counters', 'rdmap0s29', { kind: 'pf', vendor: 'Amazon', pciAddress: '0000:00:1d.0' }],
     ['iwarp-no-performance-management', 'i40iw0', { kind: 'function', model: 'I40IW', firmware: '0.2' }],
-    ['roce-gid-attributes-would-hang', 'mlx5_bond_0', { attributes: { netdevs: 'eth2,eth3' } }],
-    ['irdma-counts-ip-packets', 'rocep49s0', { attributes: { netdevs: 'ens49f0' } }],
+    ['roce-gid-attributes-would-hang', 'mlx5_bond_0', { netdevs: ['eth2', 'eth3'] }],
+    ['irdma-counts-ip-packets', 'rocep49s0', { netdevs: ['ens49f0'] }],
   ])('of %s: %s is known by its parents', (name, id, device) => {
     expect(reportOf(keep(probeCase(name)).collect(), id).device).toMatchObject(device);
   });

@@ -11,7 +11,7 @@ const DEVICES: readonly Device[] = [
     id: 'mlx5_0',
     pciAddress: '0000:3b:00.0',
     aliases: ['0000:3b:00.0', 'uverbs0'],
-    attributes: { uverbs: 'uverbs0', netdevs: 'ib0' },
+    netdevs: ['ib0'],
   }),
   device({ id: 'mlx5_3', kind: 'vf', pciAddress: '0000:3b:02.6', aliases: ['0000:3b:02.6', 'uverbs3'], parent: 'mlx5_0' }),
   device({
@@ -19,11 +19,11 @@ const DEVICES: readonly Device[] = [
     kind: 'sf',
     pciAddress: '0000:3b:00.0',
     aliases: ['mlx5_core.sf.4', 'uverbs4'],
-    attributes: { netdevs: 'eth4,eth5' },
+    netdevs: ['eth4', 'eth5'],
   }),
   device({ id: 'mlx5_9', pciAddress: '10000:01:00.0', aliases: ['10000:01:00.0'] }),
-  device({ id: 'rxe0', kind: 'function', attributes: { netdevs: 'eth_int' } }),
-  device({ id: 'rxe1', kind: 'function', attributes: { netdevs: 'net-mv2gqorq' } }),
+  device({ id: 'rxe0', kind: 'function', netdevs: ['eth_int'] }),
+  device({ id: 'rxe1', kind: 'function', netdevs: ['net-mv2gqorq'] }),
   device({ id: 'bare', kind: 'function' }),
 ];
 

@@ -35,7 +35,8 @@ describe('the simulated node', () => {
     const { device } = reportOf(collection, 'mlx5_0');
     expect(device).toMatchObject({ model: 'MT4129', vendor: 'NVIDIA', driver: 'mlx5_core', firmware: '28.41.1000', numaNode: 0 });
     const pciPath = expect.stringMatching(/^pci[0-9a-f:]+\/[0-9a-f:.]+\/[0-9a-f:.]+$/);
-    expect(device.attributes).toMatchObject({ uverbs: 'uverbs0', umad: 'umad0', issm: 'issm0', rdmaCm: 'rdma_cm', pciPath });
+    const characterDevices = ['uverbs0', 'umad0', 'issm0', 'rdma_cm'].map((name) => `/dev/infiniband/${name}`);
+    expect(device).toMatchObject({ characterDevices, pciPath });
   });
 
   it('reads no counter as unreadable, and has a healthy port', () => {

@@ -40,12 +40,12 @@ describe('what a container needs for a GPU', () => {
       await keep(machineOf('hopper-that-tells-everything')).collect(),
       'GPU-40000000-0000-4000-8000-000000000001',
     );
-    expect(device.attributes).toMatchObject({
+    expect(device).toMatchObject({
       index: '0',
-      minor: '0',
-      moduleId: '2',
-      pciVendor: '10de',
-      pciDevice: '2330',
+      minor: 0,
+      moduleId: 2,
+      pciVendor: '0x10de',
+      pciDevice: '0x2330',
       pciPath: 'pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:19:00.0',
     });
   });
@@ -53,8 +53,8 @@ describe('what a container needs for a GPU', () => {
   it('names the node by the minor, where that is not the position', async () => {
     const collection = await keep(machineOf('reset-flags-and-fabric-failing')).collect();
     const [first, second] = collection.reports.map(({ device }) => device) as [Device, Device];
-    expect([first.attributes?.index, nodesOf(first).at(-1)]).toEqual(['0', '/dev/nvidia1']);
-    expect([second.attributes?.index, nodesOf(second).at(-1)]).toEqual(['1', '/dev/nvidia0']);
+    expect([first.index, nodesOf(first).at(-1)]).toEqual(['0', '/dev/nvidia1']);
+    expect([second.index, nodesOf(second).at(-1)]).toEqual(['1', '/dev/nvidia0']);
   });
 
   it('takes the minor from the kernel driver where the document has none', async () => {
@@ -67,7 +67,7 @@ describe('what a container needs for a GPU', () => {
   it('has no path below /sys where the function is not there', async () => {
     const machine = keep(emptyMachine());
     machine.show(documentText(gpuText()));
-    expect(reportOf(await machine.collect(), UUIDS[0]).device.attributes).not.toHaveProperty('pciPath');
+    expect(reportOf(await machine.collect(), UUIDS[0]).device).not.toHaveProperty('pciPath');
   });
 
   it('does not call a PCI address a UUID', () => {
@@ -76,11 +76,16 @@ describe('what a container needs for a GPU', () => {
       id: '0000:10:00.0',
       kind: 'gpu',
       aliases: [],
-      attributes: { index: '4', nodes: 'nvidiactl' },
+      index: '4',
+      characterDevices: ['/dev/nvidiactl'],
     };
     expect(access(device).visible?.ids).toEqual({ index: '4' });
     expect(access(device).cdiDevices).toEqual(['nvidia.com/gpu=4']);
-    expect(access({ ...device, attributes: {} })).toMatchObject({ deviceNodes: [], visible: { ids: {} }, cdiDevices: [] });
+    expect(access({ family: 'nvidia', id: '0000:10:00.0', kind: 'gpu', aliases: [] })).toMatchObject({
+      deviceNodes: [],
+      visible: { ids: {} },
+      cdiDevices: [],
+    });
   });
 });
 
@@ -97,7 +102,7 @@ describe('what a container needs for a MIG instance', () => {
     ]);
     expect(access(device).visible?.ids).toEqual({ uuid: 'MIG-a1000000-0000-5000-8000-000000000011', index: '0:1' });
     expect(access(device).cdiDevices).toEqual(['nvidia.com/gpu=MIG-a1000000-0000-5000-8000-000000000011']);
-    expect(device.attributes).toMatchObject({ profile: '2c.3g.20gb', pciPath: 'pci0000:c0/0000:c0:01.1/0000:c1:00.0' });
+    expect(device).toMatchObject({ migProfile: '2c.3g.20gb', pciPath: 'pci0000:c0/0000:c0:01.1/0000:c1:00.0' });
   });
 
   it('finds the capabilities in their own files too', async () => {

@@ -340,7 +340,7 @@ describe('an instance', () => {
     await probe.collect();
     node.write({ gpus: [{ ...split(), processes: ['C 4712 1048576 7 0'] }] });
     const instance = (collection: Collection): DeviceReport | undefined =>
-      collection.reports.find(({ device }) => device.attributes?.gpuInstance === '7');
+      collection.reports.find(({ device }) => device.gpuInstance === 7);
     expect(instance(await probe.collect())?.read?.processes?.map(({ pid }) => pid)).toEqual([4712]);
     node.write({ gpus: [{ ...split(), lines: ['lost_after = 0'] }] });
     const lost = instance(await probe.collect());

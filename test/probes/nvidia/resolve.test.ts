@@ -18,7 +18,7 @@ const devices: readonly Device[] = [
 
 function gpu(id: string, pciAddress: string, minor: string): Device {
   const printed = `0000${pciAddress}`.toUpperCase().toLowerCase();
-  return { family: 'nvidia', id, kind: 'gpu', aliases: [pciAddress, printed], pciAddress, uuid: id, attributes: { minor } };
+  return { family: 'nvidia', id, kind: 'gpu', aliases: [pciAddress, printed], pciAddress, uuid: id, minor: Number(minor) };
 }
 
 function instance(id: string, gpuInstance: string, computeInstance: string, profile: string): Device {
@@ -28,7 +28,10 @@ function instance(id: string, gpuInstance: string, computeInstance: string, prof
     kind: 'mig',
     parent: B,
     aliases: [`MIG-${B}/${gpuInstance}/${computeInstance}`],
-    attributes: { minor: '0', gpuInstance, computeInstance, profile },
+    minor: 0,
+    gpuInstance: Number(gpuInstance),
+    computeInstance: Number(computeInstance),
+    migProfile: profile,
   };
 }
 

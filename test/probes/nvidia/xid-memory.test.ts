@@ -24,7 +24,8 @@ const instance = (parent: number, gpuInstance: number, computeInstance: number):
   aliases: [],
   parent: `${GPU}${parent}`,
   pciAddress: `0000:0${parent}:00.0`,
-  attributes: { gpuInstance: String(gpuInstance), computeInstance: String(computeInstance) },
+  gpuInstance,
+  computeInstance,
 });
 const eight = Array.from({ length: 8 }, (_, index) => gpu(index));
 /** GPU 1 is split: one instance with two compute instances, two with one each. */
