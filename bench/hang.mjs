@@ -5,7 +5,7 @@
 // the others are read at each interval from two deadlines after the hang on, the memory stays, and all is back within a minute.
 // `--interval=10s --timeout=15s` are the agent's defaults; `--at-once` agents are measured at the same time.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, closeSync, constants, openSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, constants, openSync, readdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -124,9 +124,13 @@ function rowOf(took) {
 async function measure(each) {
   const { driverGpus, ...devices } = each.machine;
   const node = await makeNode(devices);
-  if (driverGpus !== undefined) node.driver = await addDriver(node, driverGpus);
+  if (driverGpus !== undefined) node.driver = await addDriver(node, driverGpus, { isFrozen: false });
   const kubelet = { podResourcesSocket: join(node.root, 'none.sock'), checkpoint: '' };
-  const flags = [`--refresh.timeout=${values.timeout}`, ...(each.flags ?? []), ...(node.driver?.flags ?? [])];
+  const flags = [
+    `--refresh.timeout=${values.timeout}`,
+    ...(each.flags ?? []),
+    ...Object.entries(node.driver?.options ?? {}).map(([name, value]) => `--probe.nvidia.${name}=${value}`),
+  ];
   const agent = await startServe(node, kubelet, { interval: values.interval, flags, start: bundle.image });
   const watch = watchReads(agent.port);
   try {
@@ -243,7 +247,11 @@ function hangFiles(paths) {
   const before = paths.map((path) => readFileSync(path, 'utf8'));
   const made = paths.map((path) => `${path}.fifo`);
   execFileSync('mkfifo', made);
-  for (const [n, path] of paths.entries()) renameSync(made[n], path);
+  for (const [n, path] of paths.entries()) {
+    // As the kernel does with an attribute that is removed: whoever has it open reads nothing of it.
+    truncateSync(path);
+    renameSync(made[n], path);
+  }
   return () => {
     for (const [n, path] of paths.entries()) {
       // Whoever waits is let in, and reads nothing once the writer has gone.

@@ -28,11 +28,14 @@ int main(void) {
 }
 `;
 
-/** Puts GPUs on a node, `instances` of each; gives the paths of the library and of the program. */
-export async function addDriver({ root, roots }, gpus, instances = 0) {
+/**
+ * Puts GPUs on a node, `instances` of each; gives the paths of the library and of the program. Unless the script is frozen, `hang` makes a
+ * call of the library hang for the first GPUs, and gives the way to let it go on.
+ */
+export async function addDriver({ root, roots }, gpus, { instances = 0, isFrozen = true } = {}) {
   const { documentOf, hopper, scriptOf } = await scripted(root);
   const boards = Array.from({ length: gpus }, (_, index) => gpuOf(hopper, index, instances));
-  const machine = { lines: ['frozen = 1', 'moves = 1'], gpus: boards };
+  const machine = { lines: [...(isFrozen ? ['frozen = 1'] : []), 'moves = 1'], gpus: boards };
   for (const { values } of boards) {
     const pci = join(roots.sysfs, 'bus/pci/devices', values.bus_id.slice(4).toLowerCase());
     mkdirSync(pci, { recursive: true });
@@ -45,7 +48,17 @@ export async function addDriver({ root, roots }, gpus, instances = 0) {
   writeFileSync(document, documentOf(machine));
   writeFileSync(`${printer}.c`, PRINTER.replace('DOCUMENT', JSON.stringify(document)));
   execFileSync('cc', ['-O2', '-o', printer, `${printer}.c`]);
-  return { library, printer, options: { source: 'nvml', 'nvml-library': library } };
+  return {
+    library,
+    printer,
+    ids: boards.map(({ values }) => values.uuid),
+    options: { source: 'nvml', 'nvml-library': library },
+    hang(call, hanging) {
+      const sick = boards.map((gpu, index) => (index < hanging ? { ...gpu, lines: [`hang.${call} = 1`] } : gpu));
+      writeFileSync(`${library}.script`, scriptOf({ ...machine, gpus: sick }));
+      return () => writeFileSync(`${library}.script.released`, '');
+    },
+  };
 }
 
 function gpuOf(hopper, index, instances) {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { shortened } from '../../src/cli/health.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { type Ran, run } from './command-line.ts';
 
@@ -193,7 +194,7 @@ describe('health of a running agent', () => {
   it('is 2 while a device is unknown, and 1 when another one has a problem besides', async () => {
     const address = await startAgent('--refresh.timeout=500ms', '--refresh.stale-after=1s');
     const counter = files.find((name) => name.endsWith('mlx5_0/ports/1/counters/port_rcv_data')) as string;
-    unlinkSync(join(root, counter));
+    removeAsKernel(join(root, counter));
     execFileSync('mkfifo', [join(root, counter)]);
     await agent?.until('unknown', (page) => seriesValue(page, 'device_health', { device: 'mlx5_0', state: 'unknown' }) === 1);
     expect(await health(address)).toMatchObject({ status: 2, stdout: expect.stringMatching(/^infiniband\/mlx5_0 unknown, /) });

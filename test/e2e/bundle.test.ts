@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 
 let root: string;
@@ -126,7 +127,7 @@ describe('the bundled program, in a place where nothing is installed', () => {
 
   it('reads on by a process of its own when a device hangs, which ends with it', async () => {
     const counter = join(root, 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data');
-    rmSync(counter);
+    removeAsKernel(counter);
     execFileSync('mkfifo', [counter]);
     agent = await startAgent([process.execPath, program(), 'serve', ...flags], { cwd: elsewhere });
     const page = await agent.until(

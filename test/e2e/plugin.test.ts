@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import { admitThroughPlugins } from '../../src/simulator/kubelet/admission.ts';
+import { removeAsKernel } from '../support/kernel-files.ts';
 import { seriesValue } from '../support/serve.ts';
 import { type NodeSettings, ServedNode, type ToldEvent } from './served-node.ts';
 
@@ -122,7 +122,7 @@ describe('an FPGA board with an error in its register', () => {
 
 describe('a device at which a read hangs', () => {
   const hang = (root: string, path: string): void => {
-    unlinkSync(join(root, path));
+    removeAsKernel(join(root, path));
     execFileSync('mkfifo', [join(root, path)]);
   };
   const quick = ['--refresh.interval=200ms', '--refresh.timeout=500ms', '--refresh.stale-after=1500ms'];

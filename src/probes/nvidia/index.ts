@@ -3,7 +3,7 @@ import { defineFamily } from '../family.ts';
 import { pcieErrorMetric } from '../pcie.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
-import { hardwareOnBus } from './hardware.ts';
+import { mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
@@ -19,7 +19,7 @@ export const family = defineFamily({
   metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
   conditions: [...conditions, ...xidConditions],
   problems: [...problems, ...kmsgProblems],
-  isPresent: hardwareOnBus,
+  isPresent: mayHaveGpus,
   signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
   options,
   createProbe: (host, values) =>

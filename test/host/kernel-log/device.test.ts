@@ -61,8 +61,8 @@ describe.skipIf(unreadable !== undefined)(
     it('does not keep a thread from ending while it is followed', async () => {
       const contents = `
       import { parentPort } from 'node:worker_threads';
-      import { openKmsg } from '../../../src/host/kernel-log/reader.ts';
-      import { systemClock } from '../../../src/host/clock.ts';
+      import { openKmsg } from './src/host/kernel-log/reader.ts';
+      import { systemClock } from './src/host/clock.ts';
       let records = 0;
       const reader = openKmsg({ path: '${DEVICE}', clock: systemClock, onRecord: () => records++ });
       reader.poll();

@@ -20,7 +20,7 @@ const hung = (page: string): boolean => /probe_hung\{family="nvidia"\} 1|hung\{[
 async function start(gpus: readonly ScriptedGpu[]): Promise<{ readonly node: LiveNode; readonly agent: ServedAgent }> {
   node = liveNode({ gpus });
   const { root, library } = node;
-  writeFileSync(join(root, 'dev/kmsg'), '');
+  for (const name of ['kmsg', 'nvidiactl']) writeFileSync(join(root, 'dev', name), '');
   agent = await serve([
     '--state.file=',
     '--refresh.interval=1s',
