@@ -10,7 +10,7 @@ import { addDriver } from './parts/driver.mjs';
 import { hasCompiler, report, summary } from './parts/measure.mjs';
 import { makeNode } from './parts/node-tree.mjs';
 
-const { runCommand } = await dist('host/command.js');
+const { runCommand } = await dist('host/process/command.js');
 const { values } = parseArgs({
   options: { turns: { type: 'string', default: '60' }, pause: { type: 'string', default: '200' }, only: { type: 'string' } },
 });
@@ -32,7 +32,7 @@ if (hasCompiler('there is no library to read from')) {
 
 async function measure({ name, gpus, instances = 0 }) {
   const node = await makeNode({});
-  const { printer, options } = await addDriver(node, gpus, instances);
+  const { printer, options } = await addDriver(node, gpus, { instances });
   const core = await startCore({ roots: node.roots, socket: '/nonexistent', families: ['nvidia'], options: { nvidia: options } });
   try {
     await core.ask('refresh', { count: WARM_UP });

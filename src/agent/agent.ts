@@ -1,10 +1,10 @@
 import { systemClock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
-import { createExposition, type Exposition } from '../metrics/exposition.ts';
+import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
 import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
-import { createServer } from '../server/server.ts';
+import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';

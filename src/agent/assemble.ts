@@ -1,4 +1,4 @@
-import type { JudgedDevice } from '../health/judge-device.ts';
+import type { JudgedDevice } from '../health/engine/judge-device.ts';
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
 import { findOwners } from '../join/owners.ts';

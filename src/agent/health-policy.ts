@@ -1,4 +1,4 @@
-import { createPolicy } from '../health/policy.ts';
+import { createPolicy } from '../health/policy/policy.ts';
 import { formatDuration } from '../model/duration.ts';
 import type { AgentSettings } from './settings.ts';
 

@@ -1,8 +1,8 @@
-import { createHealthEngine, type HealthEngine } from '../health/engine.ts';
-import { createJournal, type Journal } from '../health/journal.ts';
-import type { HealthMemory } from '../health/memory.ts';
-import type { HealthPolicy } from '../health/policy.ts';
-import { createStateFile, type StateFile } from '../health/state-file.ts';
+import { createHealthEngine, type HealthEngine } from '../health/engine/engine.ts';
+import type { HealthMemory } from '../health/engine/memory.ts';
+import { createJournal, type Journal } from '../health/journal/journal.ts';
+import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
+import type { HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createChangeLog } from '../log/changes.ts';

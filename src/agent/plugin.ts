@@ -1,5 +1,5 @@
-import { kubeletHealth } from '../health/kubelet-health.ts';
-import type { HealthPolicy } from '../health/policy.ts';
+import { kubeletHealth } from '../health/policy/kubelet-health.ts';
+import type { HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createChangeLog } from '../log/changes.ts';
@@ -25,7 +25,7 @@ export function createAgentPlugin(
     options,
     store: core.store,
     access: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.access?.bind(family)])),
-    tell: (verdict) => kubeletHealth(verdict, policy),
+    healthOf: (verdict) => kubeletHealth(verdict, policy),
     dev: new Tree(settings.roots.dev),
     missingRetentionMs: settings.device['missing-retention'],
     // Only what the resource is made of: a family that hangs must not hold up the containers of another.

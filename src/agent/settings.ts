@@ -1,4 +1,4 @@
-import type { HealthConfig } from '../health/policy-config.ts';
+import type { HealthConfig } from '../health/policy/policy-config.ts';
 import type { Roots } from '../host/host.ts';
 import type { PodResourcesOptions } from '../kubelet/options.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';

@@ -1,5 +1,5 @@
 import { get } from 'node:http';
-import { parseListenAddress } from '../server/listen.ts';
+import { parseListenAddress } from '../server/http/listen.ts';
 
 /** A plugin of node-problem-detector has five seconds by default, of which reading by oneself may need the rest. */
 const ANSWER_MS = 2_000;

@@ -1,9 +1,9 @@
 import { collectOnce } from '../agent/agent.ts';
 import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
-import { nodeProblem } from '../health/node-problem.ts';
+import { nodeProblem } from '../health/journal/node-problem.ts';
 import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
-import { devicesView } from '../server/views.ts';
+import { devicesView } from '../server/api/views.ts';
 import { askAgent } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { agentSettings } from './settings.ts';

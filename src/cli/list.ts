@@ -1,6 +1,6 @@
 import { collectOnce } from '../agent/agent.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import { allocationsView, devicesView } from '../server/views.ts';
+import { allocationsView, devicesView } from '../server/api/views.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { agentSettings } from './settings.ts';
 import { warnOfSysfs } from './sysfs-warning.ts';

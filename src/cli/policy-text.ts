@@ -1,5 +1,5 @@
-import { explainPolicy, type PolicyRow } from '../health/explain-policy.ts';
-import type { HealthPolicy } from '../health/policy.ts';
+import { explainPolicy, type PolicyRow } from '../health/policy/explain-policy.ts';
+import type { HealthPolicy } from '../health/policy/policy.ts';
 import { formatDuration, millis } from '../model/duration.ts';
 
 /** The health policy that holds as comment lines of a YAML file, which change nothing when they are read back. */

@@ -10,7 +10,7 @@ import { podResourcesOptions } from '../kubelet/options.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { listenAddressProblem } from '../server/listen.ts';
+import { listenAddressProblem } from '../server/http/listen.ts';
 import { isTakenPath, webOptions } from '../server/options.ts';
 
 /** The values that hold, in the form in which the agent takes them. */

@@ -2,9 +2,9 @@ import type * as Yaml from 'yaml';
 import type { Document, LineCounter } from 'yaml';
 import { systemWords, UserError } from '../errors.ts';
 import { readStart } from '../host/fs/file-start.ts';
-import { type Path, type Place, placeOf, placeOfKey, placeOfNode } from './places.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';
+import { type Path, positionOf, positionOfKey, positionOfNode, type TextPosition } from './text-positions.ts';
 import { checkFileValue, type OptionValue, show } from './values.ts';
 
 /** What a configuration file says, with the line of each value. */
@@ -17,7 +17,7 @@ export interface FileContent {
 }
 
 /** Something wrong in a configuration file, and where. */
-export interface FileProblem extends Place {
+export interface FileProblem extends TextPosition {
   readonly message: string;
 }
 
@@ -72,7 +72,7 @@ function unresolvedAliases({ visit }: Pick<typeof Yaml, 'visit'>, document: Docu
   visit(document, {
     Alias(_, alias) {
       if (alias.resolve(document) !== undefined) return;
-      problems.push({ ...placeOfNode(alias, lines), message: `no anchor &${alias.source} stands before this alias` });
+      problems.push({ ...positionOfNode(alias, lines), message: `no anchor &${alias.source} stands before this alias` });
     },
   });
   return problems;
@@ -93,7 +93,7 @@ function plainValue(document: Document): { plain: unknown } | { message: string 
 
 async function findProblems(document: Document, lines: LineCounter, plain: unknown, registry: Registry): Promise<FileProblem[]> {
   const problems = new Map<string, FileProblem>();
-  const add = (path: Path, place: Place, message: string): void => {
+  const add = (path: Path, place: TextPosition, message: string): void => {
     const id = path.join('\u0000');
     if (!problems.has(id)) problems.set(id, { ...place, message });
   };
@@ -102,10 +102,10 @@ async function findProblems(document: Document, lines: LineCounter, plain: unkno
     const value = filePath === undefined ? undefined : valueAt(plain, filePath);
     if (filePath === undefined || value === undefined) continue;
     const { problem } = checkFileValue(spec, value);
-    if (problem !== undefined) add(filePath, placeOf(document, lines, filePath), `${filePath.join('.')} ${problem}`);
+    if (problem !== undefined) add(filePath, positionOf(document, lines, filePath), `${filePath.join('.')} ${problem}`);
   }
   for (const { path, atKey, message } of await checkSchema(registry, plain)) {
-    add(path, atKey ? placeOfKey(document, lines, path) : placeOf(document, lines, path), message);
+    add(path, atKey ? positionOfKey(document, lines, path) : positionOf(document, lines, path), message);
   }
   return [...problems.values()];
 }
@@ -116,13 +116,13 @@ function extract(file: string, document: Document, lines: LineCounter, plain: un
     const given = filePath === undefined ? undefined : valueAt(plain, filePath);
     if (filePath === undefined || given === undefined) continue;
     const { value } = checkFileValue(spec, given);
-    if (value !== undefined) options.set(key, { value, line: placeOfKey(document, lines, filePath).line });
+    if (value !== undefined) options.set(key, { value, line: positionOfKey(document, lines, filePath).line });
   }
   const structured = new Map<string, { value: unknown; line: number }>();
   for (const { path } of registry.structured) {
     const keys = path.split('.');
     const value = valueAt(plain, keys);
-    if (value !== undefined && value !== null) structured.set(path, { value, line: placeOfKey(document, lines, keys).line });
+    if (value !== undefined && value !== null) structured.set(path, { value, line: positionOfKey(document, lines, keys).line });
   }
   return { file, options, structured };
 }

@@ -1,8 +1,8 @@
 import type { ErrorObject } from 'ajv';
 import { nearestHint } from './nearest.ts';
-import type { Path } from './places.ts';
 import type { Registry } from './registry.ts';
 import { fileSchema } from './schema.ts';
+import type { Path } from './text-positions.ts';
 import { show } from './values.ts';
 
 /** Something that the schema does not allow, and at which key or value. */

@@ -1,4 +1,4 @@
-import { type HealthConfig, healthSchema } from '../health/policy-config.ts';
+import { type HealthConfig, healthSchema } from '../health/policy/policy-config.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import { pluginSchema } from '../model/plugin-schema.ts';
 import type { PoolRule } from '../model/rule.ts';

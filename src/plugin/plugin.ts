@@ -5,7 +5,7 @@ import type { Device } from '../model/device.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PluginResourceStats, PluginStats } from '../model/plugin-stats.ts';
 import type { DeviceDirectory } from './offers/device-paths.ts';
-import { type Tell, tellByState } from './offers/inventory.ts';
+import { type HealthRule, healthByState } from './offers/inventory.ts';
 import { ResourceOffers, type SnapshotSource } from './offers/resource-offers.ts';
 import type { PluginOptions } from './options.ts';
 import { Registration, TIMINGS, type Timings } from './registration/registration.ts';
@@ -20,7 +20,7 @@ export interface DevicePluginParts {
   readonly changes: ChangeLog;
   readonly options: PluginOptions;
   /** What the kubelet is told of a verdict. Default: unknown is unhealthy. */
-  readonly tell?: Tell;
+  readonly healthOf?: HealthRule;
   /** `/dev`, for resources made of paths. */
   readonly dev?: DeviceDirectory;
   /** How long a device node that went away is still offered, as unhealthy. */
@@ -64,12 +64,12 @@ export function createDevicePlugin(parts: DevicePluginParts): DevicePlugin {
 }
 
 function createPart(resource: PluginResource, parts: DevicePluginParts): Part {
-  const { store, clock, changes, options, dev, refresh, missingRetentionMs, tell = tellByState, random = Math.random } = parts;
-  const offers = new ResourceOffers(resource, { store, clock, tell, missingRetentionMs, ...(dev === undefined ? {} : { dev }) });
+  const { store, clock, changes, options, dev, refresh, missingRetentionMs, healthOf = healthByState, random = Math.random } = parts;
+  const offers = new ResourceOffers(resource, { store, clock, healthOf, missingRetentionMs, ...(dev === undefined ? {} : { dev }) });
   const service = new PluginService({
     offers,
     clock,
-    tell,
+    healthOf,
     access: (device) => parts.access[device.family]?.(device),
     ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }),
   });
@@ -80,7 +80,7 @@ function createPart(resource: PluginResource, parts: DevicePluginParts): Part {
 
 function statsOf({ offers, service, registration }: Part): PluginResourceStats {
   const current = offers.current();
-  const healthy = current.filter(({ told }) => told === 'Healthy').length;
+  const healthy = current.filter(({ health }) => health === 'Healthy').length;
   return {
     resource: offers.resource.resource,
     registered: service.streams > 0 && !registration.isDropped,

@@ -13,7 +13,7 @@ import { placementsOf } from './allocation/placement.ts';
 import { preferenceOf, preferredIds } from './allocation/preferred.ts';
 import { Refusal, type RefusalReason } from './allocation/refusal.ts';
 import { Counts } from './counts.ts';
-import type { Tell } from './offers/inventory.ts';
+import type { HealthRule } from './offers/inventory.ts';
 import { type ListCall, ListStream } from './offers/list-stream.ts';
 import type { ResourceOffers } from './offers/resource-offers.ts';
 
@@ -27,7 +27,7 @@ const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
 export interface ServiceParts {
   readonly offers: ResourceOffers;
   readonly access: Access;
-  readonly tell: Tell;
+  readonly healthOf: HealthRule;
   readonly clock: Clock;
   /** Has the hardware read again before a container starts; the verdict is then taken from the newest snapshot. */
   readonly refresh?: () => Promise<unknown>;
@@ -126,9 +126,9 @@ export class PluginService {
   }
 
   #allocate(ids: readonly string[]): ContainerAllocateResponse {
-    const { offers, access, tell } = this.#parts;
+    const { offers, access, healthOf } = this.#parts;
     try {
-      const response = allocateContainer(ids, offers.current(), offers.resource, access, tell);
+      const response = allocateContainer(ids, offers.current(), offers.resource, access, healthOf);
       this.allocations.add('ok');
       return response;
     } catch (error) {

@@ -3,7 +3,7 @@ import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
-import type { ScrapeFormat } from './negotiation.ts';
+import type { ScrapeFormat } from './http/negotiation.ts';
 import type { WebOptions } from './options.ts';
 
 /** The metrics page in its formats, as bytes. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Assembler, type Inputs } from '../../src/agent/assemble.ts';
 import type { Moment } from '../../src/agent/known-devices.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
-import type { JudgedDevice } from '../../src/health/judge-device.ts';
+import type { JudgedDevice } from '../../src/health/engine/judge-device.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { Assembler, type Judge } from '../../src/agent/assemble.ts';
-import { createHealthEngine } from '../../src/health/engine.ts';
-import { createPolicy } from '../../src/health/policy.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
+import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { ConditionSpec, Finding } from '../../src/model/health.ts';
 import type { Look } from '../../src/supervisor/family-runner.ts';

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Assembler, type Inputs, type Judge } from '../../src/agent/assemble.ts';
 import { servedIds } from '../../src/agent/served.ts';
-import { createHealthEngine } from '../../src/health/engine.ts';
-import { createPolicy } from '../../src/health/policy.ts';
-import { createExposition, type Exposition } from '../../src/metrics/exposition.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
+import { createPolicy } from '../../src/health/policy/policy.ts';
+import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Collection } from '../../src/model/collection.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
@@ -89,7 +89,7 @@ describe('a snapshot', () => {
       const parts = FAMILIES.map((family) => ({
         family,
         probe: new RandomProbe(pick, family),
-        kept: undefined as Told | undefined,
+        kept: undefined as SourceFindings | undefined,
       }));
       const events: HealthEvent[] = [];
       const others: HealthEvent[] = [];
@@ -132,7 +132,7 @@ describe('a snapshot', () => {
   );
 });
 
-interface Told {
+interface SourceFindings {
   readonly told: Collection;
   readonly readAtMs: number;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { conditionPolicy, createPolicy } from '../../src/health/policy.ts';
-import type { HealthConfig } from '../../src/health/policy-config.ts';
+import { conditionPolicy, createPolicy } from '../../src/health/policy/policy.ts';
+import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import type { ConditionSpec, Finding, HealthState } from '../../src/model/health.ts';
 import { device, OneDevice } from './one-device.ts';
 

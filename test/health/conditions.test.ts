@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OWN_CONDITIONS } from '../../src/health/own-conditions.ts';
+import { OWN_CONDITIONS } from '../../src/health/policy/own-conditions.ts';
 import type { ConditionSpec } from '../../src/model/health.ts';
 import { describeConditions } from './condition-walk.ts';
 import { found, gone, holder, OneDevice, policyFor, START, spec, types } from './one-device.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createHealthEngine } from '../../src/health/engine.ts';
-import { EventRing } from '../../src/health/events.ts';
-import { createJournal } from '../../src/health/journal.ts';
-import type { HealthMemory } from '../../src/health/memory.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
+import type { HealthMemory } from '../../src/health/engine/memory.ts';
+import { EventRing } from '../../src/health/journal/events.ts';
+import { createJournal } from '../../src/health/journal/journal.ts';
 import { type Clock, systemClock } from '../../src/host/clock.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';

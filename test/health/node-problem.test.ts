@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { nodeProblem } from '../../src/health/node-problem.ts';
-import type { HealthConfig } from '../../src/health/policy-config.ts';
+import { nodeProblem } from '../../src/health/journal/node-problem.ts';
+import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import { found, gone, OneDevice, policyFor, spec } from './one-device.ts';
 

@@ -1,8 +1,8 @@
-import { createHealthEngine, type HealthEngine, type Judgement } from '../../src/health/engine.ts';
-import type { JudgedDevice } from '../../src/health/judge-device.ts';
-import type { HealthMemory } from '../../src/health/memory.ts';
-import { conditionPolicy, createPolicy, type HealthPolicy } from '../../src/health/policy.ts';
-import type { HealthConfig } from '../../src/health/policy-config.ts';
+import { createHealthEngine, type HealthEngine, type Judgement } from '../../src/health/engine/engine.ts';
+import type { JudgedDevice } from '../../src/health/engine/judge-device.ts';
+import type { HealthMemory } from '../../src/health/engine/memory.ts';
+import { conditionPolicy, createPolicy, type HealthPolicy } from '../../src/health/policy/policy.ts';
+import type { HealthConfig } from '../../src/health/policy/policy-config.ts';
 import type { Allocation } from '../../src/model/allocation.ts';
 import type { Device } from '../../src/model/device.ts';
 import { deviceKey } from '../../src/model/device.ts';

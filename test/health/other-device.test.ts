@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { HealthMemory } from '../../src/health/memory.ts';
+import type { HealthMemory } from '../../src/health/engine/memory.ts';
 import type { Device } from '../../src/model/device.ts';
 import { device, found, OneDevice, policyFor, spec, types } from './one-device.ts';
 

@@ -1,10 +1,10 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
-import { explainPolicy } from '../../src/health/explain-policy.ts';
-import { ignoreRule, matchesPattern } from '../../src/health/ignore.ts';
-import { kubeletHealth } from '../../src/health/kubelet-health.ts';
-import { conditionPolicy, createPolicy } from '../../src/health/policy.ts';
-import { type HealthConfig, healthSchema } from '../../src/health/policy-config.ts';
+import { explainPolicy } from '../../src/health/policy/explain-policy.ts';
+import { ignoreRule, matchesPattern } from '../../src/health/policy/ignore.ts';
+import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
+import { conditionPolicy, createPolicy } from '../../src/health/policy/policy.ts';
+import { type HealthConfig, healthSchema } from '../../src/health/policy/policy-config.ts';
 import { HEALTH_STATES } from '../../src/model/health.ts';
 import { found, OneDevice, policyFor, spec } from './one-device.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createHealthEngine } from '../../src/health/engine.ts';
-import type { Told } from '../../src/health/judge-device.ts';
-import { createPolicy } from '../../src/health/policy.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
+import type { SourceFindings } from '../../src/health/engine/judge-device.ts';
+import { createPolicy } from '../../src/health/policy/policy.ts';
 import { device, found, gone, OneDevice, policyFor, readAt, START, spec, types } from './one-device.ts';
 
 const specs = [spec('Down', { recoveryMs: 60_000 }), spec('Hot', { severity: 'degraded', forMs: 20_000 })];
@@ -200,7 +200,7 @@ describe('the wall clock', () => {
     (stepS) => {
       const before = createHealthEngine({ policy: policyFor(specs) });
       const { read, ...one } = readAt(device(), START);
-      before.judge({ devices: [{ ...one, read: read as Told }], monotonicMs: 0 }, START);
+      before.judge({ devices: [{ ...one, read: read as SourceFindings }], monotonicMs: 0 }, START);
       const engine = createHealthEngine({ policy: policyFor(specs), state: before.state() });
       const awaited = [{ ...one, awaitedSinceMs: START + 100_000 }];
       const stateAt = (atS: number, steppedS: number): string | undefined =>

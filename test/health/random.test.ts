@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createHealthEngine, type HealthEngine } from '../../src/health/engine.ts';
-import type { JudgedDevice, Told } from '../../src/health/judge-device.ts';
-import { kubeletHealth } from '../../src/health/kubelet-health.ts';
-import { type ConditionState, conditionKey, type HealthMemory } from '../../src/health/memory.ts';
+import { createHealthEngine, type HealthEngine } from '../../src/health/engine/engine.ts';
+import type { JudgedDevice, SourceFindings } from '../../src/health/engine/judge-device.ts';
+import { type ConditionState, conditionKey, type HealthMemory } from '../../src/health/engine/memory.ts';
+import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { deviceKey } from '../../src/model/device.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ActiveCondition, ConditionSpec, Finding, Verdict } from '../../src/model/health.ts';
@@ -11,7 +11,7 @@ import { device, policyFor, readAt, START, spec } from './one-device.ts';
 
 const SPECS: readonly ConditionSpec[] = [
   spec('Latched', { class: 'latched', recoveryMs: 20_000 }),
-  spec('Told', { class: 'latched', recoveryMs: 10_000, aside: true }),
+  spec('SourceFindings', { class: 'latched', recoveryMs: 10_000, aside: true }),
   spec('Level', { forMs: 15_000, recoveryMs: 25_000 }),
   spec('Slower', { severity: 'degraded', forMs: 5_000, recoveryMs: 10_000 }),
   spec('Warm', { severity: 'degraded' }),
@@ -78,8 +78,8 @@ class Life {
     }
     const findings = SPECS.flatMap((item) => this.findingsOf(id, item));
     const [own, aside] = [false, true].map(
-      (wanted): Told => ({ findings: findings.filter(({ type }) => (type === 'Told') === wanted), atMs: this.now }),
-    ) as [Told, Told];
+      (wanted): SourceFindings => ({ findings: findings.filter(({ type }) => (type === 'SourceFindings') === wanted), atMs: this.now }),
+    ) as [SourceFindings, SourceFindings];
     const isUnread = previous !== undefined && this.chance(0.05);
     const read = isUnread ? previous.read : own;
     this.reports.set(key, { key, device: device(id), ...(read === undefined ? {} : { read }), aside, isUnread, holders: [] });
@@ -133,8 +133,10 @@ class Life {
   /** What is known now of a condition that is told by status. */
   told(given: JudgedDevice, { type, instance }: Pick<ConditionState, 'type' | 'instance'>): boolean | 'unknown' {
     const { read, aside } = given;
-    const isFresh = type === 'Told' ? this.now - (aside as Told).atMs < POLICY.staleAfterMs : this.isRead(given);
-    const findings = isFresh ? ((type === 'Told' ? aside : read) as Told).findings.filter((finding) => finding.type === type) : [];
+    const isFresh = type === 'SourceFindings' ? this.now - (aside as SourceFindings).atMs < POLICY.staleAfterMs : this.isRead(given);
+    const findings = isFresh
+      ? ((type === 'SourceFindings' ? aside : read) as SourceFindings).findings.filter((finding) => finding.type === type)
+      : [];
     const named = findings.find((finding) => finding.instance === instance);
     const all = findings.find((finding) => finding.instance === undefined && finding.status === false);
     return (named ?? all)?.status ?? 'unknown';
@@ -158,7 +160,7 @@ class Life {
     const told = [...all, ...(verdict.pending ?? [])].filter(({ type }) => BY_STATUS.has(type));
     const isWrong = (item: ActiveCondition): boolean => (item.unverifiedSinceMs !== undefined) !== (this.told(given, item) === 'unknown');
     expect(told.filter(isWrong), 'what is not told is unverified').toEqual([]);
-    const age = this.now - (given.read as Told).atMs;
+    const age = this.now - (given.read as SourceFindings).atMs;
     if (age >= POLICY.staleAfterMs) expect(['unknown', 'unhealthy']).toContain(verdict.state);
     if (verdict.state === 'healthy') expect(verdict.conditions.every((condition) => condition.severity === 'info')).toBe(true);
     if (verdict.state === 'unhealthy') expect(kubeletHealth(verdict, POLICY)).toBe('Unhealthy');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addSample, growthWithin, judgeRate, type RateSeries } from '../../src/health/rate.ts';
+import { addSample, growthWithin, judgeRate, type RateSeries } from '../../src/health/engine/rate.ts';
 import { seededRandom } from '../support/seeded.ts';
 import { found, OneDevice, policyFor, START, spec } from './one-device.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { decodeState } from '../../src/health/state-file.ts';
+import { decodeState } from '../../src/health/journal/state-file.ts';
 
 const BOOT = 'this-boot';
 const KILLS = 50;

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createHealthEngine } from '../../src/health/engine.ts';
-import type { HealthMemory } from '../../src/health/memory.ts';
-import { createStateFile, decodeState, encodeState } from '../../src/health/state-file.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
+import type { HealthMemory } from '../../src/health/engine/memory.ts';
+import { createStateFile, decodeState, encodeState } from '../../src/health/journal/state-file.ts';
 import { found, OneDevice, policyFor, spec } from './one-device.ts';
 
 const BOOT = '6f1d2c1e-boot';

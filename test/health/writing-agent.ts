@@ -1,8 +1,8 @@
 import { writeSync } from 'node:fs';
-import { createHealthEngine } from '../../src/health/engine.ts';
-import { createJournal } from '../../src/health/journal.ts';
-import { createPolicy } from '../../src/health/policy.ts';
-import { createStateFile } from '../../src/health/state-file.ts';
+import { createHealthEngine } from '../../src/health/engine/engine.ts';
+import { createJournal } from '../../src/health/journal/journal.ts';
+import { createStateFile } from '../../src/health/journal/state-file.ts';
+import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { ConditionSpec, Finding } from '../../src/model/health.ts';
 
 /**

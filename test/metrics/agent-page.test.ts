@@ -1,8 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../src/host/clock.ts';
-import { createExposition } from '../../src/metrics/exposition.ts';
-import type { Format } from '../../src/metrics/page.ts';
+import { createExposition } from '../../src/metrics/page/exposition.ts';
+import type { Format } from '../../src/metrics/page/page.ts';
 import type { AgentStats } from '../../src/model/agent-stats.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { families, snapshot, stats } from './sample.ts';

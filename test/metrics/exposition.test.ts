@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { createExposition } from '../../src/metrics/exposition.ts';
+import { createExposition } from '../../src/metrics/page/exposition.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { families, snapshot, state, stats } from './sample.ts';
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { referencePages } from '../../src/cli/reference-pages.ts';
 import { loadFamilies } from '../../src/config/sections.ts';
-import { renderConditions, renderMetrics, renderProblems, unitOf } from '../../src/metrics/reference.ts';
+import { renderConditions, renderMetrics, renderProblems, unitOf } from '../../src/metrics/page/reference.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { families } from './sample.ts';
 

@@ -6,7 +6,7 @@ import { HealthKeeper } from '../../src/agent/health.ts';
 import { deviceOptions, refreshOptions } from '../../src/agent/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
-import { kubeletHealth } from '../../src/health/kubelet-health.ts';
+import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import { millis } from '../../src/model/duration.ts';
@@ -176,7 +176,7 @@ export class OracleNode {
       { resource: RESOURCE, select: { family: this.#family.family.name } },
       {
         store: core.store,
-        tell: (verdict) => kubeletHealth(verdict, policy),
+        healthOf: (verdict) => kubeletHealth(verdict, policy),
         clock: this.clock,
         missingRetentionMs: 86_400_000,
       },

@@ -6,7 +6,7 @@ import type { Device } from '../../src/model/device.ts';
 import type { HealthState } from '../../src/model/health.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { type Access, allocateContainer } from '../../src/plugin/allocation/allocate.ts';
-import { takeInventory, tellByState } from '../../src/plugin/offers/inventory.ts';
+import { healthByState, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { access as fpga } from '../../src/probes/fpga/access.ts';
 import { access as infiniband } from '../../src/probes/infiniband/access.ts';
 import { deviceState, TOY, toyAccess } from './support.ts';
@@ -29,11 +29,11 @@ function allocate({ resource, devices, paths = [], access }: Case, ids: readonly
   const offers = takeInventory(
     resource,
     states,
-    tellByState,
+    healthByState,
     paths.map((path) => ({ path, present: true })),
   );
   const accessOf: Access = access === undefined ? (device) => FAMILIES[device.family]?.(device) : (device) => access[device.id];
-  return allocateContainer(ids, offers, resource, accessOf, tellByState);
+  return allocateContainer(ids, offers, resource, accessOf, healthByState);
 }
 
 describe('allocateContainer', () => {
@@ -56,7 +56,7 @@ describe('allocateContainer', () => {
       { ...deviceState({ id: 't3' }), missingSinceMs: 1_700_000_000_000 },
       deviceState({ id: 't4' }, 'degraded'),
     ],
-    tellByState,
+    healthByState,
   );
   const refused: readonly (readonly [string, readonly string[], string, string])[] = [
     ['an id that is unknown', ['t0', 't9'], 'unknown-device', 'example.com/toy has no device "t9"'],
@@ -77,20 +77,20 @@ describe('allocateContainer', () => {
     ],
   ];
   it.each(refused)('refuses %s', (_, ids, reason, message) => {
-    expect(() => allocateContainer(ids, offers, TOY, toyAccess, tellByState)).toThrow(expect.objectContaining({ reason, message }));
+    expect(() => allocateContainer(ids, offers, TOY, toyAccess, healthByState)).toThrow(expect.objectContaining({ reason, message }));
   });
 
   it('hands a degraded device out', () => {
-    expect(allocateContainer(['t4'], offers, TOY, toyAccess, tellByState).envs).toEqual({ TOYS: 't4' });
+    expect(allocateContainer(['t4'], offers, TOY, toyAccess, healthByState).envs).toEqual({ TOYS: 't4' });
   });
 
   it('refuses a strategy that the devices have nothing for', () => {
     for (const strategy of ['volume-mounts', 'cdi-cri', 'cdi-annotations'] as const) {
       const resource: PluginResource = { ...TOY, allocation: { strategies: [strategy] } };
-      expect(() => allocateContainer(['t0'], offers, resource, toyAccess, tellByState)).toThrow(
+      expect(() => allocateContainer(['t0'], offers, resource, toyAccess, healthByState)).toThrow(
         expect.objectContaining({ reason: 'unsupported-strategy' }),
       );
     }
-    expect(() => allocateContainer(['t0'], offers, TOY, () => undefined, tellByState)).toThrow('no access is known for toy device "t0"');
+    expect(() => allocateContainer(['t0'], offers, TOY, () => undefined, healthByState)).toThrow('no access is known for toy device "t0"');
   });
 });

@@ -117,11 +117,11 @@ describe('facts of devices', () => {
 });
 
 describe('selectors', () => {
-  it.each(Object.entries(SELECTORS))('%s selects the device that tells it', (name, valueOf) => {
+  it.each(Object.entries(SELECTORS))('%s selects the device that tells it', (name, valueIn) => {
     let selected = 0;
     for (const states of machines) {
       for (const { device } of states) {
-        const value = valueOf(device);
+        const value = valueIn(device);
         if (value === undefined) continue;
         const found = selectDevices({ resource: 'example.com/x', select: { [name]: value } }, states);
         if (found.some((state) => state.device === device)) selected += 1;

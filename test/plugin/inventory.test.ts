@@ -4,13 +4,13 @@ import { type PluginResource, pluginResourceProblems, resourceNameProblem } from
 import { pluginSchema } from '../../src/model/plugin-schema.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { findPaths, mergePaths, PathWatch } from '../../src/plugin/offers/device-paths.ts';
-import { compareIds, kubeletDevices, selectDevices, takeInventory, tellByState } from '../../src/plugin/offers/inventory.ts';
+import { compareIds, healthByState, kubeletDevices, selectDevices, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { socketPath } from '../../src/plugin/registration/socket-names.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { deviceState, TOY } from './support.ts';
 
 const ids = (resource: PluginResource, states: readonly DeviceState[]): string[] =>
-  takeInventory(resource, states, tellByState).map(({ id, told }) => `${id}=${told}`);
+  takeInventory(resource, states, healthByState).map(({ id, health }) => `${id}=${health}`);
 
 describe('takeInventory', () => {
   it('orders by id, numbers by value, whatever the order of the snapshot', () => {
@@ -49,7 +49,7 @@ describe('takeInventory', () => {
   it('asks the policy about unknown devices, and about nothing else when they are missing', () => {
     const states = [deviceState({ id: 'x' }, 'unknown'), { ...deviceState({ id: 'y' }), missingSinceMs: 1 }];
     const offers = takeInventory(TOY, states, () => 'Healthy');
-    expect(offers.map(({ told }) => told)).toEqual(['Healthy', 'Unhealthy']);
+    expect(offers.map(({ health }) => health)).toEqual(['Healthy', 'Unhealthy']);
     expect(offers.map(({ why }) => why)).toEqual(['', 'missing since 1970-01-01T00:00:00.001Z']);
   });
 
@@ -59,7 +59,7 @@ describe('takeInventory', () => {
         takeInventory(
           resource,
           nodes.map((numaNode, at) => deviceState(numaNode === undefined ? { id: `t${at}` } : { id: `t${at}`, numaNode })),
-          tellByState,
+          healthByState,
         ),
       ).map(({ topology }) => topology?.nodes.map(({ ID }) => ID));
     expect(of(TOY, 0, undefined, 1)).toEqual([[0n], undefined, [1n]]);

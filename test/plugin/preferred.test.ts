@@ -6,7 +6,7 @@ import type { Preference } from '../../src/model/plugin-resource.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { nearness, placementsOf } from '../../src/plugin/allocation/placement.ts';
 import { type PreferenceRequest, preferenceOf, preferredIds } from '../../src/plugin/allocation/preferred.ts';
-import { takeInventory, tellByState } from '../../src/plugin/offers/inventory.ts';
+import { healthByState, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { family } from '../../src/probes/nvidia/index.ts';
 import { buildMachine, readMachine } from '../support/machine.ts';
 import { probeOptions } from '../support/probe-options.ts';
@@ -33,8 +33,8 @@ const gpus = Array.from({ length: 8 }, (_, at) =>
     peers: [{ device: `g${LINKED[at]}`, links: 4 }],
   }),
 );
-const plain = placementsOf(takeInventory(TOY, gpus, tellByState));
-const replicated = placementsOf(takeInventory({ ...TOY, replicas: 4 }, gpus, tellByState));
+const plain = placementsOf(takeInventory(TOY, gpus, healthByState));
+const replicated = placementsOf(takeInventory({ ...TOY, replicas: 4 }, gpus, healthByState));
 const every = plain.map(({ id }) => id);
 
 const names = (text: string): string[] => (text === '' ? [] : text.split(' '));
@@ -76,7 +76,7 @@ describe('preferred allocation on 8 GPUs with NVLink pairs and 2 NUMA nodes', ()
 
   it('keeps to the parts of one board, even where the way to it is not known', () => {
     const parts = ['a', 'b', 'a', 'b', 'a'].map((parent, at) => deviceState({ id: `vf${at}`, parent, numaNode: 0 }));
-    const places = placementsOf(takeInventory(TOY, parts, tellByState));
+    const places = placementsOf(takeInventory(TOY, parts, healthByState));
     expect(prefer('vf0 vf1 vf2 vf3 vf4', '', 3, places)).toBe('vf0 vf2 vf4');
     expect(prefer('vf0 vf1 vf2 vf3 vf4', 'vf1', 2, places)).toBe('vf1 vf3');
   });
@@ -87,7 +87,7 @@ describe('preferred allocation on 8 GPUs with NVLink pairs and 2 NUMA nodes', ()
   });
 
   it('thins a crowd of replicas out without losing a device or what is fixed', () => {
-    const crowd = placementsOf(takeInventory({ ...TOY, replicas: 200 }, gpus, tellByState));
+    const crowd = placementsOf(takeInventory({ ...TOY, replicas: 200 }, gpus, healthByState));
     const request = { available: crowd.map(({ id }) => id), mustInclude: ['g7::199'], size: 8 };
     const proposed = preferredIds(request, crowd, 'aligned');
     expect(proposed).toContain('g7::199');
@@ -100,7 +100,7 @@ describe('preferred allocation on 8 GPUs with NVLink pairs and 2 NUMA nodes', ()
         takeInventory(
           TOY,
           nodes.map((numaNode, at) => deviceState(numaNode === undefined ? { id: `g${at}` } : { id: `g${at}`, numaNode })),
-          tellByState,
+          healthByState,
         ),
       );
     expect(prefer('g0 g1 g2', '', 2, bare([0, 1, 1]))).toBe('g1 g2');
@@ -132,7 +132,7 @@ describe('preferred allocation on machines with NVLink', () => {
   ])('%s: of %s, with %s, %i are %s', async (machine, available, must, size, expected) => {
     const states = await readGpus(machine);
     const ids = (text: string): string[] => names(text).map((at) => states[Number(at) - 1]?.device.id ?? '');
-    const all = placementsOf(takeInventory({ ...TOY, select: { family: 'nvidia' } }, states, tellByState));
+    const all = placementsOf(takeInventory({ ...TOY, select: { family: 'nvidia' } }, states, healthByState));
     expect(preferredIds({ available: ids(available), mustInclude: ids(must), size }, all, 'aligned').sort()).toEqual(ids(expected));
   });
 });
@@ -161,7 +161,7 @@ describe('preferred allocation by use', () => {
     takeInventory(
       TOY,
       ['a', 'b'].flatMap((gpu) => [0, 1, 2].map((slice) => deviceState({ id: `${gpu}${slice}`, parent: gpu }))),
-      tellByState,
+      healthByState,
     ),
   );
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
 import type { Clock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
-import { createExposition } from '../../src/metrics/exposition.ts';
+import { createExposition } from '../../src/metrics/page/exposition.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
 import type { Finding, Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import { shared } from '../../src/model/shared-metrics.ts';
-import { readingName, readingViews, timeText } from '../../src/server/names.ts';
+import { readingName, readingViews, timeText } from '../../src/server/api/names.ts';
 import { snapshot, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { type Started, start } from './start.ts';
 

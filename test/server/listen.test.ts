@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../src/errors.ts';
-import { listen, parseListenAddress } from '../../src/server/listen.ts';
+import { listen, parseListenAddress } from '../../src/server/http/listen.ts';
 import { start } from './start.ts';
 
 const undo: (() => unknown)[] = [];

@@ -2,7 +2,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, expect, it } from 'vitest';
 import type { Clock } from '../../src/host/clock.ts';
-import { createExposition } from '../../src/metrics/exposition.ts';
+import { createExposition } from '../../src/metrics/page/exposition.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { randomSnapshot } from '../metrics/random-snapshot.ts';

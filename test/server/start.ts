@@ -1,10 +1,10 @@
 import { createLogger } from '../../src/log/logger.ts';
-import { createExposition } from '../../src/metrics/exposition.ts';
+import { createExposition } from '../../src/metrics/page/exposition.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { createServer, type ServerLimits, serverLimits, type WebServer } from '../../src/server/http/server.ts';
 import { type WebOptions, webOptions } from '../../src/server/options.ts';
 import type { ServerParts } from '../../src/server/parts.ts';
-import { createServer, type ServerLimits, serverLimits, type WebServer } from '../../src/server/server.ts';
 import { families, snapshot as sample, stats } from '../metrics/sample.ts';
 
 export interface Started {

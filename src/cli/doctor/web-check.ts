@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { UserError } from '../../errors.ts';
-import { listen } from '../../server/listen.ts';
+import { listen } from '../../server/http/listen.ts';
 import { webOptions } from '../../server/options.ts';
 import { askAgent } from '../agent-api.ts';
 import { type CheckContext, type CheckResult, finding, ok } from './check.ts';

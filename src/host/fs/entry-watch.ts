@@ -34,7 +34,7 @@ class Watch implements EntryWatch {
   readonly #clock: Clock;
   #watcher: FSWatcher | undefined;
   /** What the watcher is on. */
-  #watched: Place | undefined;
+  #watched: WatchedPath | undefined;
   #last: string;
   #cancelLook = (): void => {};
   #closed = false;
@@ -88,7 +88,7 @@ class Watch implements EntryWatch {
     while (present.identity !== this.#watched?.identity && this.#watch(present)) present = nearest(this.#directory);
   }
 
-  #watch(place: Place): boolean {
+  #watch(place: WatchedPath): boolean {
     this.#stopWatching();
     if (place.identity === undefined) return false;
     try {
@@ -112,7 +112,7 @@ class Watch implements EntryWatch {
   }
 }
 
-interface Place {
+interface WatchedPath {
   readonly path: string;
   /** Undefined where not even the root can be looked at. */
   readonly identity: string | undefined;
@@ -121,8 +121,8 @@ interface Place {
 }
 
 /** The directory, or the nearest one above it that is there. */
-function nearest(directory: string): Place {
-  let place: Place = { path: directory, identity: directoryIdentity(directory) };
+function nearest(directory: string): WatchedPath {
+  let place: WatchedPath = { path: directory, identity: directoryIdentity(directory) };
   while (place.identity === undefined && dirname(place.path) !== place.path) {
     const path = dirname(place.path);
     place = { path, identity: directoryIdentity(path), next: basename(place.path) };

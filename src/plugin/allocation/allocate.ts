@@ -3,7 +3,7 @@ import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1b
 import type { DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
 import type { AccessStrategy, AllocationSpec, PluginResource } from '../../model/plugin-resource.ts';
-import { type Offer, type Tell, whyWithheld } from '../offers/inventory.ts';
+import { type HealthRule, type Offer, whyWithheld } from '../offers/inventory.ts';
 import { Refusal } from './refusal.ts';
 import { fillTemplate, type TemplateContext } from './template.ts';
 
@@ -21,13 +21,13 @@ export function allocateContainer(
   offers: readonly Offer[],
   resource: PluginResource,
   access: Access,
-  tell: Tell,
+  healthOf: HealthRule,
 ): ContainerAllocateResponse {
   const granted = grantedOffers(ids, offers, resource.resource);
   const answer = new ContainerAnswer();
   const strategies = resource.allocation?.strategies ?? DEFAULT_STRATEGIES;
   const cdiNames = new Set<string>();
-  for (const grant of grantsOf(granted, resource.resource, tell)) {
+  for (const grant of grantsOf(granted, resource.resource, healthOf)) {
     const given = grant.device === undefined ? accessToPath(grant, resource.allocation) : accessTo(grant.device, access);
     addAccess(answer, given, strategies, resource);
     addConfigured(answer, resource.allocation, grant);
@@ -43,19 +43,19 @@ export function grantedOffers(ids: readonly string[], offers: readonly Offer[], 
   const found = offers.filter(({ id }) => wanted.has(id));
   for (const { id } of found) wanted.delete(id);
   if (wanted.size > 0) throw new Refusal('unknown-device', `${resource} has no device ${quoted([...wanted])}`);
-  const bad = found.find(({ told }) => told !== 'Healthy');
+  const bad = found.find(({ health }) => health !== 'Healthy');
   if (bad !== undefined) throw new Refusal('unhealthy-device', `device ${quoted([bad.id])} of ${resource} must not be used: ${bad.why}`);
   return found;
 }
 
 /** One per device that the container gets, however many replicas of it were asked for. */
-function grantsOf(offers: readonly Offer[], resource: string, tell: Tell): TemplateContext[] {
+function grantsOf(offers: readonly Offer[], resource: string, healthOf: HealthRule): TemplateContext[] {
   const grants = new Map<string, TemplateContext>();
   for (const { baseId, devices, path } of offers) {
     if (path !== undefined) grants.set(path, { resource, id: baseId, path });
     for (const state of devices) {
       // Of a pool, only what works; a single device has been judged with its offer.
-      if (whyWithheld(state, tell) === '') grants.set(state.key, { resource, id: baseId, device: state.device });
+      if (whyWithheld(state, healthOf) === '') grants.set(state.key, { resource, id: baseId, device: state.device });
     }
   }
   return [...grants.values()];

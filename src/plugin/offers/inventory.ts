@@ -7,12 +7,12 @@ import type { DeviceState } from '../../model/snapshot.ts';
 import { kubeletId } from './device-name.ts';
 import type { PathState } from './device-paths.ts';
 
-export type Told = 'Healthy' | 'Unhealthy';
+export type KubeletHealth = 'Healthy' | 'Unhealthy';
 
 /** What the kubelet is told of a verdict. The health policy decides for `unknown`. */
-export type Tell = (verdict: Verdict) => Told;
+export type HealthRule = (verdict: Verdict) => KubeletHealth;
 
-export const tellByState: Tell = ({ state }) => (state === 'healthy' || state === 'degraded' ? 'Healthy' : 'Unhealthy');
+export const healthByState: HealthRule = ({ state }) => (state === 'healthy' || state === 'degraded' ? 'Healthy' : 'Unhealthy');
 
 /** One id that the kubelet can hand out. */
 export interface Offer {
@@ -23,7 +23,7 @@ export interface Offer {
   readonly devices: readonly DeviceState[];
   /** The device node, for a resource made of paths. */
   readonly path?: string;
-  readonly told: Told;
+  readonly health: KubeletHealth;
   /** Why it is not healthy; empty when it is. */
   readonly why: string;
   /** Absent when unknown, or when the devices of a pool are not all on one node. */
@@ -37,16 +37,16 @@ export interface Offer {
 export function takeInventory(
   resource: PluginResource,
   states: readonly DeviceState[],
-  tell: Tell,
+  healthOf: HealthRule,
   paths: readonly PathState[] = [],
 ): Offer[] {
   if (resource.paths !== undefined) return paths.flatMap((path) => replicate(offerOfPath(path), resource.replicas));
   const devices = selectDevices(resource, states);
-  if (resource.pool !== undefined) return offerPool(devices, resource.pool, tell);
+  if (resource.pool !== undefined) return offerPool(devices, resource.pool, healthOf);
   const nameOf = distinctNames(devices, resource);
   const byId = new Map<string, Offer>();
   for (const state of devices) {
-    const offer = offerOfDevice(state, nameOf(state), tell);
+    const offer = offerOfDevice(state, nameOf(state), healthOf);
     // With ids that can move, such as an index, a missing device must not stand in the way of the one that has its id now.
     const rival = byId.get(offer.id)?.devices[0];
     if (rival === undefined || rival.missingSinceMs !== undefined) byId.set(offer.id, offer);
@@ -55,9 +55,9 @@ export function takeInventory(
 }
 
 export function kubeletDevices(offers: readonly Offer[]): KubeletDevice[] {
-  return offers.map(({ id, told, numaNode }) => ({
+  return offers.map(({ id, health, numaNode }) => ({
     ID: id,
-    health: told,
+    health,
     topology: numaNode === undefined ? undefined : { nodes: [{ ID: BigInt(numaNode) }] },
   }));
 }
@@ -67,9 +67,9 @@ export function isSameList(a: readonly KubeletDevice[], b: readonly KubeletDevic
 }
 
 /** Why a device must not be handed out; empty when it may. */
-export function whyWithheld(state: DeviceState, tell: Tell): string {
+export function whyWithheld(state: DeviceState, healthOf: HealthRule): string {
   if (state.missingSinceMs !== undefined) return `missing since ${new Date(state.missingSinceMs).toISOString()}`;
-  if (tell(state.verdict) === 'Healthy') return '';
+  if (healthOf(state.verdict) === 'Healthy') return '';
   const reasons = state.verdict.conditions.map(({ type, reason, message }) => `${type}/${reason}: ${message}`);
   return [state.verdict.state, ...reasons].join('; ');
 }
@@ -87,13 +87,13 @@ function distinctNames(devices: readonly DeviceState[], { idStrategy }: PluginRe
   };
 }
 
-function offerOfDevice(state: DeviceState, id: string, tell: Tell): Offer {
-  return withNuma({ id, baseId: id, devices: [state], ...judged(whyWithheld(state, tell)) }, state.device.numaNode);
+function offerOfDevice(state: DeviceState, id: string, healthOf: HealthRule): Offer {
+  return withNuma({ id, baseId: id, devices: [state], ...judged(whyWithheld(state, healthOf)) }, state.device.numaNode);
 }
 
-function offerPool(devices: readonly DeviceState[], size: number, tell: Tell): Offer[] {
+function offerPool(devices: readonly DeviceState[], size: number, healthOf: HealthRule): Offer[] {
   if (devices.length === 0) return [];
-  const reasons = devices.map((state) => whyWithheld(state, tell));
+  const reasons = devices.map((state) => whyWithheld(state, healthOf));
   // One usable device is enough: a container gets the usable ones only.
   const why = reasons.some((reason) => reason === '') ? '' : devices.map(({ device }, at) => `${device.id}: ${reasons[at]}`).join('; ');
   const nodes = new Set(devices.map(({ device }) => device.numaNode));
@@ -105,7 +105,7 @@ function offerOfPath({ path, present }: PathState): Offer {
   return { id: path, baseId: path, devices: [], path, ...judged(present ? '' : 'the device node is gone') };
 }
 
-const judged = (why: string): Pick<Offer, 'told' | 'why'> => ({ told: why === '' ? 'Healthy' : 'Unhealthy', why });
+const judged = (why: string): Pick<Offer, 'health' | 'why'> => ({ health: why === '' ? 'Healthy' : 'Unhealthy', why });
 
 function withNuma(offer: Offer, numaNode: number | undefined): Offer {
   return numaNode === undefined ? offer : { ...offer, numaNode };

@@ -2,7 +2,7 @@ import type { Clock } from '../../host/clock.ts';
 import { type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { type DeviceDirectory, PathWatch } from './device-paths.ts';
-import { type Offer, type Tell, takeInventory } from './inventory.ts';
+import { type HealthRule, type Offer, takeInventory } from './inventory.ts';
 
 /** Where snapshots come from. */
 export interface SnapshotSource {
@@ -13,7 +13,7 @@ export interface SnapshotSource {
 
 export interface OffersParts {
   readonly store: SnapshotSource;
-  readonly tell: Tell;
+  readonly healthOf: HealthRule;
   readonly clock: Clock;
   /** `/dev`; without it, resources made of paths have no devices. */
   readonly dev?: DeviceDirectory;
@@ -25,15 +25,15 @@ export interface OffersParts {
 export class ResourceOffers {
   readonly resource: PluginResource;
   readonly #store: SnapshotSource;
-  readonly #tell: Tell;
+  readonly #healthOf: HealthRule;
   readonly #paths: PathWatch | undefined;
   readonly #listeners = new Set<() => void>();
   #unsubscribe = (): void => {};
 
-  constructor(resource: PluginResource, { store, tell, clock, dev, missingRetentionMs: retentionMs }: OffersParts) {
+  constructor(resource: PluginResource, { store, healthOf, clock, dev, missingRetentionMs: retentionMs }: OffersParts) {
     this.resource = resource;
     this.#store = store;
-    this.#tell = tell;
+    this.#healthOf = healthOf;
     if (resource.paths !== undefined && dev !== undefined) this.#paths = new PathWatch({ globs: resource.paths, dev, clock, retentionMs });
   }
 
@@ -71,7 +71,7 @@ export class ResourceOffers {
   }
 
   current(): Offer[] {
-    return takeInventory(this.resource, this.#store.snapshot()?.devices ?? [], this.#tell, this.#paths?.paths());
+    return takeInventory(this.resource, this.#store.snapshot()?.devices ?? [], this.#healthOf, this.#paths?.paths());
   }
 
   /** How many of its ids the kubelet says it can hand out, and when it was asked; undefined when it does not tell. */

@@ -155,7 +155,7 @@ export class Registration {
     });
   }
 
-  /** How many ids the kubelet can hand out; undefined where it does not tell, or need not have any of the list that it reads. */
+  /** How many ids the kubelet can hand out; undefined where it does not healthOf, or need not have any of the list that it reads. */
   #allocatable(): number | undefined {
     const { offers, service } = this.#parts;
     const allocatable = offers.allocatable();

@@ -8,7 +8,7 @@ export const CLASS = 'class/infiniband';
 export type FunctionKind = 'pf' | 'vf' | 'sf' | 'function';
 
 /** Where a device sits in the machine, told by its parents and never by its name, which udev may change. */
-export interface Place {
+export interface Location {
   readonly kind: FunctionKind;
   /** Of the function itself; for a scalable function, which has none, that of the function that carries it. */
   readonly pciAddress?: string;
@@ -32,7 +32,7 @@ const AUXILIARY = /^[A-Za-z][\w-]*(?:\.[\w-]+)+\.\d+$/;
 export type VirtualFunctions = Map<string, ReadonlyMap<string, number>>;
 
 /** `directory` is the device's entry in the class directory, a link on real machines. */
-export function locate(sys: Tree, directory: string, known: VirtualFunctions): Place {
+export function locate(sys: Tree, directory: string, known: VirtualFunctions): Location {
   const anchor = pciAddressOf(sys, directory) === undefined ? `${directory}/device` : directory;
   const pciAddress = pciAddressOf(sys, anchor);
   const auxiliary = auxiliaryNameOf(sys.realpath(anchor));
@@ -49,7 +49,7 @@ function auxiliaryNameOf(realpath: string | undefined): string | undefined {
   return undefined;
 }
 
-function scalableFunction(sys: Tree, auxiliary: string, pciAddress: string | undefined, known: VirtualFunctions): Place {
+function scalableFunction(sys: Tree, auxiliary: string, pciAddress: string | undefined, known: VirtualFunctions): Location {
   const sfNumber = sys.text(`bus/auxiliary/devices/${auxiliary}/sfnum`);
   const carrier = pciAddress === undefined ? undefined : pciFunction(sys, pciAddress, known);
   return {
@@ -61,7 +61,7 @@ function scalableFunction(sys: Tree, auxiliary: string, pciAddress: string | und
   };
 }
 
-function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Place {
+function pciFunction(sys: Tree, address: string, known: VirtualFunctions): Location {
   const directory = `bus/pci/devices/${address}`;
   const numaNode = numaNodeOf(sys, address);
   const driver = sys.link(`${directory}/driver`);
@@ -98,7 +98,7 @@ function virtualFunctionsOf(sys: Tree, physicalFunction: string, known: VirtualF
  * namespace each, and the PCI function is still bound to its driver, with nothing to see below it. Source: parameter
  * `netns_mode` of ib_core, false for exclusive.
  */
-export function isInOtherNamespace(sys: Tree, { pciAddress, kind }: Place): boolean {
+export function isInOtherNamespace(sys: Tree, { pciAddress, kind }: Location): boolean {
   if (pciAddress === undefined || kind === 'sf' || sys.text('module/ib_core/parameters/netns_mode') !== 'N') return false;
   const directory = `bus/pci/devices/${pciAddress}`;
   return sys.link(`${directory}/driver`) !== undefined && sys.list(`${directory}/infiniband`).length === 0;

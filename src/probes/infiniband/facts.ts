@@ -2,7 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 import type { CharDevices } from './char-devices.ts';
-import { CLASS, type Place } from './discover.ts';
+import { CLASS, type Location } from './discover.ts';
 import { parseGuid, parseNodeType } from './parse.ts';
 import type { PortFacts } from './port.ts';
 
@@ -11,7 +11,7 @@ export const FAMILY = 'infiniband';
 /** All of a device that changes rarely or never: read when the device appears, and at a slow pace after that. */
 export interface HcaFacts {
   readonly name: string;
-  readonly place: Place;
+  readonly location: Location;
   readonly charDevices: CharDevices;
   /** From the root complex down; absent for a device that is no PCI function. */
   readonly pciPath?: string;
@@ -43,14 +43,14 @@ const VENDORS: Readonly<Record<string, string>> = {
 
 const LONGEST_TEXT = 128;
 
-/** All but its ports of a device that lies in that place. */
-export function readHcaFacts(sys: Tree, name: string, place: Place, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
+/** All but its ports of a device at that location. */
+export function readHcaFacts(sys: Tree, name: string, location: Location, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
   const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, LONGEST_TEXT) || undefined;
   return dropUndefined({
     name,
-    place,
+    location,
     charDevices,
-    pciPath: place.pciAddress === undefined ? undefined : pciPathOf(sys, place.pciAddress),
+    pciPath: location.pciAddress === undefined ? undefined : pciPathOf(sys, location.pciAddress),
     hcaType: text('hca_type'),
     boardId: text('board_id'),
     firmware: text('fw_ver'),
@@ -69,29 +69,29 @@ export function portsOf(sys: Tree, name: string): readonly string[] {
 
 /** The device as the rest of the program sees it. `parent` is the name of its physical function, where that is visible. */
 export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm: boolean): Device {
-  const { place, charDevices } = facts;
+  const { location, charDevices } = facts;
   const ports = [...facts.ports.values()];
   const nodes = [...charDevices.uverbs, ...charDevices.umad, ...charDevices.issm, ...(hasRdmaCm ? ['rdma_cm'] : [])];
-  const ownAddress = place.kind === 'sf' ? undefined : place.pciAddress;
+  const ownAddress = location.kind === 'sf' ? undefined : location.pciAddress;
   return dropUndefined({
     family: FAMILY,
     id: facts.name,
-    kind: place.kind,
-    aliases: [ownAddress, place.auxiliary, ...charDevices.uverbs].filter((alias) => alias !== undefined),
+    kind: location.kind,
+    aliases: [ownAddress, location.auxiliary, ...charDevices.uverbs].filter((alias) => alias !== undefined),
     parent,
-    pciAddress: place.pciAddress,
-    numaNode: place.numaNode,
+    pciAddress: location.pciAddress,
+    numaNode: location.numaNode,
     model: facts.hcaType,
-    vendor: VENDORS[place.pciVendor ?? ''],
+    vendor: VENDORS[location.pciVendor ?? ''],
     uuid: facts.nodeGuid,
-    driver: place.driver,
+    driver: location.driver,
     firmware: facts.firmware,
-    pciVendor: place.pciVendor,
-    pciDevice: place.pciDevice,
+    pciVendor: location.pciVendor,
+    pciDevice: location.pciDevice,
     pciPath: facts.pciPath,
-    physicalFunction: place.physicalFunction,
-    vfIndex: place.vfIndex,
-    sfNumber: place.sfNumber,
+    physicalFunction: location.physicalFunction,
+    vfIndex: location.vfIndex,
+    sfNumber: location.sfNumber,
     linkLayers: whereAny([...new Set(ports.flatMap((port) => port.linkLayer ?? []))]),
     netdevs: whereAny(ports.flatMap((port) => port.netdev ?? [])),
     characterDevices: whereAny(nodes.map((node) => `/dev/infiniband/${node}`)),

@@ -5,7 +5,7 @@ import type { HcaSample } from './hca.ts';
 import { type PortFacts, type PortLevel, type PortSample, rateWord } from './port.ts';
 
 /** What is needed to judge a device besides its own sample. */
-export interface Surroundings {
+export interface FindingContext {
   /** Sample of its physical function, for a virtual or scalable one whose physical function is visible. */
   readonly parent?: HcaSample;
   readonly isExpected: (port: string) => boolean;
@@ -14,8 +14,8 @@ export interface Surroundings {
 }
 
 /** Everything that one look at a device says about its health. Pure. */
-export function findingsOf(sample: HcaSample, around: Surroundings): Finding[] {
-  const isPartOfAnother = sample.facts.place.kind === 'vf' || sample.facts.place.kind === 'sf';
+export function findingsOf(sample: HcaSample, around: FindingContext): Finding[] {
+  const isPartOfAnother = sample.facts.location.kind === 'vf' || sample.facts.location.kind === 'sf';
   const ports = sample.ports.flatMap((port) => {
     if (isPartOfAnother) return around.parent === undefined ? [] : parentPortFindings(port, sample, around.parent, around);
     return ownPortFindings(port, around);
@@ -38,7 +38,7 @@ function wholeFindings(parent: HcaSample | undefined, own: readonly Finding[]): 
   return findings.map((finding) => (own.some(({ type }) => type === finding.type) ? { ...finding, instance: parent.facts.name } : finding));
 }
 
-function ownPortFindings(sample: PortSample, around: Surroundings): Finding[] {
+function ownPortFindings(sample: PortSample, around: FindingContext): Finding[] {
   return [portDown(sample, around.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
 }
 
@@ -88,7 +88,7 @@ function interfaceWords({ isInterfaceUp }: PortLevel, netdev: string | undefined
 }
 
 /** A port fault is the fault of every function behind it; what a virtual function says of its own port is configuration. */
-function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSample, around: Surroundings): Finding[] {
+function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSample, around: FindingContext): Finding[] {
   const above = parent.ports.find(({ port }) => port === sample.port) ?? parent.ports[0];
   if (above === undefined) return [];
   const finding = portDown(above, around.isExpected(above.port));
@@ -179,7 +179,7 @@ function unreadableCounters({ ports }: HcaSample): Finding[] {
   });
 }
 
-function charDevices({ facts, ports }: HcaSample, { charNodes }: Surroundings): Finding[] {
+function charDevices({ facts, ports }: HcaSample, { charNodes }: FindingContext): Finding[] {
   const { uverbs } = facts.charDevices;
   // Where no node is visible at all, the agent was not given /dev; where the kernel has no uverbs device, none is missing.
   if (charNodes === undefined || uverbs.length === 0 || !ports.some(({ memory }) => memory.isActive)) return [];

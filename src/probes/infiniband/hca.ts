@@ -2,7 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
 import type { CharDevices } from './char-devices.ts';
 import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
-import { CLASS, findNetdevs, type Place } from './discover.ts';
+import { CLASS, findNetdevs, type Location } from './discover.ts';
 import { type HcaFacts, portsOf, readHcaFacts } from './facts.ts';
 import { type InfinibandOptions, isDue } from './options.ts';
 import { Port, type PortMemory, type PortSample } from './port.ts';
@@ -22,7 +22,7 @@ export interface HcaSample {
 export interface HcaSettings {
   readonly name: string;
   readonly identity: string;
-  readonly place: Place;
+  readonly location: Location;
   readonly options: InfinibandOptions;
   /** Port number to memory; outlives the device, so that a reset does not make a faulty port look uncabled. */
   readonly memories: Map<string, PortMemory>;
@@ -33,7 +33,7 @@ export class Hca {
   readonly name: string;
   /** Of its directory. */
   readonly identity: string;
-  readonly place: Place;
+  readonly location: Location;
   readonly #sys: Tree;
   readonly #options: InfinibandOptions;
   readonly #memories: Map<string, PortMemory>;
@@ -45,11 +45,11 @@ export class Hca {
   #pcie: PcieSample | undefined;
   #pcieAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(sys: Tree, { name, identity, place, options, memories }: HcaSettings, charDevices: CharDevices) {
+  constructor(sys: Tree, { name, identity, location, options, memories }: HcaSettings, charDevices: CharDevices) {
     this.#sys = sys;
     this.name = name;
     this.identity = identity;
-    this.place = place;
+    this.location = location;
     this.#options = options;
     this.#memories = memories;
     this.#files = new CounterFiles(sys, options['hw-counters'] ? [['device', `${this.directory}/hw_counters`]] : []);
@@ -94,11 +94,11 @@ export class Hca {
     this.#ports = new Map(names.map((port) => [port, portOf(port)]));
     const ports = new Map([...this.#ports].map(([name, port]) => [name, port.readFacts(netdevs.get(name))]));
     this.#files.list();
-    return { ...readHcaFacts(this.#sys, this.name, this.place, charDevices), ports };
+    return { ...readHcaFacts(this.#sys, this.name, this.location, charDevices), ports };
   }
 
   #readPcie(nowMs: number): PcieSample | undefined {
-    const { kind, pciAddress } = this.place;
+    const { kind, pciAddress } = this.location;
     // Virtual and scalable functions report their physical function's link, or nothing.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     if (nowMs - this.#pcieAtMs >= PCIE_EVERY_MS) {

@@ -100,9 +100,9 @@ const WITH_COUNTERS: ReadonlySet<string | undefined> = new Set(['0x15b3', '0x808
 
 /** The kernel gives a device's counters only to the network namespace that owns the device. */
 function areCountersHidden(samples: readonly HcaSample[]): boolean {
-  const ports = samples.flatMap(({ facts, ports }) => ports.map((port) => ({ ...port, place: facts.place })));
+  const ports = samples.flatMap(({ facts, ports }) => ports.map((port) => ({ ...port, location: facts.location })));
   if (ports.some(({ counters }) => counters.files > 0)) return false;
-  return ports.some(({ level, facts, place: { pciVendor, pciAddress } }) => {
+  return ports.some(({ level, facts, location: { pciVendor, pciAddress } }) => {
     // Soft RoCE has counters everywhere too, and is alone in telling its interface without being a PCI function.
     const hasCounters = WITH_COUNTERS.has(pciVendor) || (pciAddress === undefined && facts.netdev !== undefined);
     return hasCounters && level.state !== undefined;

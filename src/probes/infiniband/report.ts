@@ -21,7 +21,7 @@ export interface ReportSettings {
 export function reportsOf(samples: readonly HcaSample[], { charNodes, isExpected }: ReportSettings): readonly DeviceReport[] {
   const physical = physicalFunctions(samples);
   return samples.map((sample): DeviceReport => {
-    const parent = physical.get(sample.facts.place.physicalFunction ?? '');
+    const parent = physical.get(sample.facts.location.physicalFunction ?? '');
     const owner = (parent ?? sample).facts.name;
     const findings = findingsOf(sample, {
       ...(parent && { parent }),
@@ -37,7 +37,7 @@ export function reportsOf(samples: readonly HcaSample[], { charNodes, isExpected
 function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, HcaSample> {
   const physical = new Map<string, HcaSample>();
   for (const sample of samples) {
-    const { kind, pciAddress } = sample.facts.place;
+    const { kind, pciAddress } = sample.facts.location;
     if (kind === 'pf' && pciAddress !== undefined) physical.set(pciAddress, sample);
   }
   return physical;

@@ -1,6 +1,6 @@
 import type { Host } from '../../host/host.ts';
 import { findCharDevices, NO_CHAR_DEVICES } from './char-devices.ts';
-import { CLASS, isInOtherNamespace, locate, type Place, type VirtualFunctions } from './discover.ts';
+import { CLASS, isInOtherNamespace, type Location, locate, type VirtualFunctions } from './discover.ts';
 import { Hca } from './hca.ts';
 import type { InfinibandOptions } from './options.ts';
 import type { PortMemory } from './port.ts';
@@ -15,7 +15,7 @@ export class Roster {
   #present: ReadonlyMap<string, Hca> = new Map();
   /** Devices that a container has taken into its network namespace: not gone, and not to be read. */
   readonly #elsewhere = new Map<string, Hca>();
-  /** By name and place, since a name may come to stand for another device. The device that came last is the last. */
+  /** By name and location, since a name may come to stand for another device. The device that came last is the last. */
   readonly #memories = new Map<string, Map<string, PortMemory>>();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
@@ -38,8 +38,8 @@ export class Roster {
   update(names: readonly string[], nowMs: number): readonly string[] {
     const identities = new Map(names.map((name) => [name, this.#host.sys.identity(`${CLASS}/${name}`)]));
     for (const hca of this.present) if (identities.get(hca.name) !== hca.identity) this.dismiss(hca);
-    for (const [name, { place }] of this.#elsewhere) {
-      if (identities.get(name) !== undefined || !isInOtherNamespace(this.#host.sys, place)) this.#elsewhere.delete(name);
+    for (const [name, { location }] of this.#elsewhere) {
+      if (identities.get(name) !== undefined || !isInOtherNamespace(this.#host.sys, location)) this.#elsewhere.delete(name);
     }
     const added = names.filter((name) => identities.get(name) !== undefined && !this.#present.has(name));
     if (added.length > 0 || nowMs - this.#sweptAtMs >= this.#options['facts-interval']) {
@@ -58,7 +58,7 @@ export class Roster {
   dismiss(hca: Hca): boolean {
     this.#host.sys.forget(hca.directory);
     this.#present = new Map([...this.#present].filter(([name]) => name !== hca.name));
-    if (!isInOtherNamespace(this.#host.sys, hca.place)) return true;
+    if (!isInOtherNamespace(this.#host.sys, hca.location)) return true;
     this.#elsewhere.set(hca.name, hca);
     return false;
   }
@@ -85,9 +85,9 @@ export class Roster {
     this.#present = present;
   }
 
-  #make(name: string, identity: string, place: Place, charDevices: typeof NO_CHAR_DEVICES): Hca {
-    const memories = this.#memoriesOf([name, place.pciAddress, place.auxiliary].join(' '));
-    return new Hca(this.#host.sys, { name, identity, place, options: this.#options, memories }, charDevices);
+  #make(name: string, identity: string, location: Location, charDevices: typeof NO_CHAR_DEVICES): Hca {
+    const memories = this.#memoriesOf([name, location.pciAddress, location.auxiliary].join(' '));
+    return new Hca(this.#host.sys, { name, identity, location, options: this.#options, memories }, charDevices);
   }
 
   #memoriesOf(key: string): Map<string, PortMemory> {

@@ -8,7 +8,7 @@ const SHARED_RESOURCE = 'rdma/hca_shared';
 const SHARED_IDS = 64;
 
 interface SimulatedFunction {
-  /** Place among all functions: number of `mlx5_<n>` and of its character devices. */
+  /** Location among all functions: number of `mlx5_<n>` and of its character devices. */
   readonly index: number;
   /** Number of its physical function. */
   readonly card: number;

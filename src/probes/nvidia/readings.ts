@@ -4,13 +4,13 @@ import { type EccCount, type EccSample, type GpuSample, type LinkSample, type Mi
 import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from './states.ts';
 import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
 
-/** What the driver tells of the node, and the GPU's place in its order. */
-interface Place {
+/** What the driver tells of the node, and the GPU's context in its order. */
+interface GpuContext {
   readonly index: number;
   readonly cudaVersion?: string | undefined;
 }
 
-export function gpuReadings(gpu: GpuSample, place: Place): readonly Reading[] {
+export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Reading[] {
   const { values, ecc, fabric = {} } = gpu;
   return [
     ...valueReadings(withBusy(values)),
@@ -20,7 +20,7 @@ export function gpuReadings(gpu: GpuSample, place: Place): readonly Reading[] {
     ...stateSet('recovery_action', 'action', RECOVERY_ACTIONS, gpu.recovery?.action),
     ...one(nvidia('processes'), gpu.processes?.count),
     ...(gpu.links ?? []).flatMap(linkReadings),
-    info(gpu, place),
+    info(gpu, context),
   ];
 }
 
@@ -69,7 +69,7 @@ function linkReadings({ number, isUp, transmittedBytes, receivedBytes, errors = 
   ];
 }
 
-function info({ identity = {} }: GpuSample, { index, cudaVersion = '' }: Place): Reading {
+function info({ identity = {} }: GpuSample, { index, cudaVersion = '' }: GpuContext): Reading {
   const {
     minor = '',
     brand = '',

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createPolicy } from '../../../src/health/policy.ts';
+import { createPolicy } from '../../../src/health/policy/policy.ts';
 import { ReadGuard } from '../../../src/host/fs/read-guard.ts';
 import type { DeviceReport } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/fpga/index.ts';

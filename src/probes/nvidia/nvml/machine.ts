@@ -178,7 +178,7 @@ function problemOf(code: number, what: string): { readonly code: ProblemCode; re
   return { code: known ?? (kindOf(code) === 'device' ? 'gpu-unreadable' : 'driver-unreachable'), message };
 }
 
-interface Told {
+interface NodeFaults {
   readonly faults: readonly SurplusFault[];
   readonly problems: readonly Problem[];
   /** False where a GPU from before may be one of those that do not say which they are. */
@@ -189,7 +189,11 @@ interface Told {
  * What the lines around a document of `nvidia-smi` tell. `known`: addresses of all GPUs that were ever found. `bound`: of those that the
  * kernel's driver has; empty where they are not shown.
  */
-function faultsOf({ gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>, known: ReadonlySet<string>, bound: readonly string[]): Told {
+function faultsOf(
+  { gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>,
+  known: ReadonlySet<string>,
+  bound: readonly string[],
+): NodeFaults {
   const isMissing = (address: string): boolean => !gpus.some(({ pciAddress }) => pciAddress === address);
   const missing = [...known].filter((address) => isMissing(address) && (bound.length === 0 || bound.includes(address))).sort();
   const { faults, problems } = unreadableOf(unreadable, [bound.filter(isMissing).sort(), missing]);

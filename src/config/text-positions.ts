@@ -1,0 +1,55 @@
+import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type Node, type ParsedNode } from 'yaml';
+
+/** Keys and indices from the top of a document. */
+export type Path = readonly (string | number)[];
+
+export interface TextPosition {
+  readonly line: number;
+  readonly column: number;
+}
+
+type Found = { readonly key?: Node | undefined; readonly value: Node | null | undefined };
+
+/** Where the value at a path stands in the text; for a value that is not there, its nearest parent. */
+export function positionOf(document: Document, lines: LineCounter, path: Path): TextPosition {
+  for (let length = path.length; length >= 0; length--) {
+    const found = find(document, path.slice(0, length));
+    const node = isEmptyScalar(found?.value) ? found?.key : (found?.value ?? found?.key);
+    if (node !== undefined && node !== null) return positionOfNode(node, lines);
+  }
+  return { line: 1, column: 1 };
+}
+
+/** Where the key of the entry at a path stands in the text. */
+export function positionOfKey(document: Document, lines: LineCounter, path: Path): TextPosition {
+  const key = find(document, path)?.key;
+  return key === undefined ? positionOf(document, lines, path.slice(0, -1)) : positionOfNode(key, lines);
+}
+
+function find(document: Document, path: Path): Found | undefined {
+  let found: Found | undefined = { value: document.contents as Node | null };
+  for (const step of path) {
+    found = child(document, found?.value, step);
+    if (found === undefined) return undefined;
+  }
+  return found;
+}
+
+function child(document: Document, parent: Node | null | undefined, step: string | number): Found | undefined {
+  const node = isAlias(parent) ? parent.resolve(document) : parent;
+  if (isSeq(node)) return { value: node.items[Number(step)] as Node | undefined };
+  if (!isMap(node)) return undefined;
+  const pair = node.items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(step));
+  return pair === undefined ? undefined : { key: pair.key as Node, value: pair.value as Node | null };
+}
+
+export function positionOfNode(node: Node, lines: LineCounter): TextPosition {
+  const range = (node as ParsedNode).range;
+  const { line, col } = lines.linePos(range?.[0] ?? 0);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+/** `key:` with nothing behind it: the key says more about the place than the nothing. */
+function isEmptyScalar(node: Node | null | undefined): boolean {
+  return isScalar(node) && node.value === null && (node.source ?? '') === '';
+}

@@ -1,0 +1,118 @@
+import { formatDuration, millis } from '../../model/duration.ts';
+import type { CountFinding, Finding, LevelFinding, Severity } from '../../model/health.ts';
+import { type Levels, withLevels } from '../policy/levels.ts';
+import type { ConditionPolicy, RateThreshold } from '../policy/policy.ts';
+import { type Evidence, evidenceFor } from './conditions.ts';
+import { type ConditionState, conditionKey, conditionName } from './memory.ts';
+import { addSample, judgeRate, type RateJudgement, type RateSeries } from './rate.ts';
+
+export interface EvidenceInput {
+  readonly findings: readonly Finding[];
+  /** Conditions and counters remembered from before. */
+  readonly conditions: Readonly<Record<string, ConditionState>>;
+  readonly rates: Readonly<Record<string, RateSeries>>;
+  readonly levels: Levels;
+  /** Wall clock of the look that gave the findings. */
+  readonly atMs: number;
+  policyOf(condition: { readonly type: string; readonly instance?: string }): ConditionPolicy;
+}
+
+export interface EvidenceOutput {
+  readonly evidence: readonly Evidence[];
+  readonly rates: Readonly<Record<string, RateSeries>>;
+  readonly levels: Levels;
+}
+
+/**
+ * Turns the findings of one look into evidence: counters by their growth, levels by the highest. A remembered instance that the look
+ * does not name is withdrawn where the look says that no instance holds; else nothing is known of it.
+ */
+export function evidenceOf(input: EvidenceInput): EvidenceOutput {
+  const rates: Record<string, RateSeries> = {};
+  const found = new Map<string, Evidence>();
+  const levels = new Map<string, number>();
+  const withdrawn = new Map<string, Evidence>();
+  for (const finding of input.findings) {
+    const item = fromFinding(finding, input, rates, levels);
+    if (item.status === false && item.instance === undefined) withdrawn.set(item.type, item);
+    found.set(conditionKey(finding), worse(found.get(conditionKey(finding)), item));
+  }
+  keepUnreadCounters(input, rates);
+  for (const [key, state] of Object.entries(input.conditions)) {
+    if (!found.has(key) && withdrawn.has(state.type)) found.set(key, evidenceFor(state, false, input.atMs));
+  }
+  return { evidence: [...found.values()], rates, levels: withLevels(input.levels, levels) };
+}
+
+/** One evidence per condition. */
+export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[] {
+  const merged = new Map<string, Evidence>();
+  for (const item of evidence) merged.set(conditionKey(item), worse(merged.get(conditionKey(item)), item));
+  return [...merged.values()];
+}
+
+function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Evidence {
+  if (finding.count !== undefined) return fromCounter(finding, input, rates);
+  if (finding.level !== undefined) return fromLevel(finding, input, levels);
+  return { ...told(finding, input.atMs), status: finding.status };
+}
+
+function told({ type, instance, reason, message, severity, remedy }: Finding, atMs: number): Omit<Evidence, 'status'> {
+  return {
+    type,
+    ...(instance === undefined ? {} : { instance }),
+    atMs,
+    reason,
+    message,
+    ...(severity === undefined ? {} : { severity }),
+    ...(remedy === undefined ? {} : { remedy }),
+  };
+}
+
+function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Evidence {
+  const key = conditionKey(finding);
+  const { threshold } = input.policyOf(finding);
+  const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
+  const { count: value, ceiling } = finding;
+  const series = addSample(before, { value, atMs: input.atMs, ...(ceiling === undefined ? {} : { ceiling }) }, threshold.windowMs);
+  if (series !== undefined) rates[key] = series;
+  const isUsable = Number.isFinite(value) && value >= 0;
+  return judged(told(finding, input.atMs), isUsable ? judgeRate(series, threshold, input.atMs) : { status: 'unknown' }, threshold);
+}
+
+function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Evidence {
+  const key = conditionKey(finding);
+  const base = told(finding, input.atMs);
+  const level = Number(finding.level);
+  if (!Number.isFinite(level)) return { ...base, status: 'unknown' };
+  const before = levels.get(key) ?? (Object.hasOwn(input.levels.highest, key) ? input.levels.highest[key] : undefined);
+  const highest = Math.max(before ?? level, Number(finding.atLeast ?? level), level);
+  levels.set(key, highest);
+  if (level === highest) return { ...base, status: false };
+  return { ...base, status: true, ...(finding.tellsHighest ? { message: `${base.message} (highest seen: ${highest})` } : {}) };
+}
+
+function judged(base: Omit<Evidence, 'status'>, { status, growth }: RateJudgement, threshold: RateThreshold): Evidence {
+  if (status !== true || growth === undefined) return { ...base, status };
+  const figure = `grew by ${Number(growth.toFixed(1))} within ${formatDuration(millis(threshold.windowMs))}, limit ${threshold.growth}`;
+  return { ...base, status, message: `${base.message} (${figure})` };
+}
+
+/** A counter that this look lacks keeps its history while that can still tell something. */
+function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeries>): void {
+  for (const [key, series] of Object.entries(input.rates)) {
+    if (rates[key] !== undefined) continue;
+    const { windowMs } = input.policyOf(conditionName(key)).threshold;
+    if (input.atMs - series.atMs < 2 * windowMs) rates[key] = series;
+  }
+}
+
+const RANK: Readonly<Record<Severity, number>> = { fatal: 3, degraded: 2, info: 1 };
+
+/** Of two findings on the same condition, the one that says more: true before unknown before false, then by severity. */
+function worse(a: Evidence | undefined, b: Evidence): Evidence {
+  if (a === undefined) return b;
+  const weight = (item: Evidence): number =>
+    (item.status === true ? 20 : item.status === 'unknown' ? 10 : 0) + (item.severity === undefined ? 0 : RANK[item.severity]);
+  return weight(b) > weight(a) ? b : a;
+}

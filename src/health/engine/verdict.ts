@@ -1,0 +1,94 @@
+import type { Device } from '../../model/device.ts';
+import type { ActiveCondition, HealthState, IgnoredCondition, PendingCondition, Severity, Verdict } from '../../model/health.ts';
+import { matchingIgnore } from '../policy/ignore.ts';
+import { FLAPPING } from '../policy/own-conditions.ts';
+import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
+import type { ConditionState } from './memory.ts';
+
+export interface VerdictInput {
+  readonly device: Device;
+  readonly states: readonly ConditionState[];
+  /** It is not there, or was not read for longer than the stale age: without a known fault its state is unknown. */
+  readonly isBlind: boolean;
+  readonly previous?: { readonly state: HealthState; readonly sinceMs: number };
+  readonly policy: HealthPolicy;
+  readonly nowMs: number;
+}
+
+export interface VerdictOutput {
+  readonly verdict: Verdict;
+  /** When an ignore rule that matters now ends. */
+  readonly dueMs?: number;
+}
+
+const WEIGHT: Readonly<Record<Severity, number>> = { fatal: 0, degraded: 1, info: 2 };
+
+/** One device's verdict: what counts, worst first, and the state that follows from it. */
+export function judgeVerdict(input: VerdictInput): VerdictOutput {
+  const counting: ActiveCondition[] = [];
+  const ignored: IgnoredCondition[] = [];
+  const pending: PendingCondition[] = [];
+  let { isBlind } = input;
+  for (const state of input.states) {
+    const policy = conditionPolicy(input.policy, input.device.family, state.type, state.instance);
+    const recoveryMs = state.type === FLAPPING ? input.policy.flapping.quietMs : policy.recoveryMs;
+    const active = activeCondition(state, policy, recoveryMs);
+    const rule = matchingIgnore(input.policy.ignore, input.device, state.type, state.instance, input.nowMs);
+    if (state.phase === 'pending') {
+      if (rule === undefined) pending.push({ ...active, countsAtMs: state.countsFromMs + policy.forMs });
+      continue;
+    }
+    if (rule !== undefined) ignored.push({ ...active, ignoreReason: rule.reason, ignoredUntilMs: rule.untilMs });
+    else counting.push(active);
+    if (rule === undefined && policy.class === 'no-data' && active.severity === 'fatal') isBlind = true;
+  }
+  const state = stateOf(counting, isBlind, input);
+  const sinceMs = input.previous?.state === state ? input.previous.sinceMs : input.nowMs;
+  const waiting = pending.length === 0 ? {} : { pending: pending.sort((a, b) => a.countsAtMs - b.countsAtMs || worstFirst(a, b)) };
+  const verdict = { state, sinceMs, conditions: counting.sort(worstFirst), ...waiting };
+  if (ignored.length === 0) return { verdict };
+  return { verdict: { ...verdict, ignored: ignored.sort(worstFirst) }, dueMs: Math.min(...ignored.map((item) => item.ignoredUntilMs)) };
+}
+
+/**
+ * A known fatal fault outranks not knowing: a device that was broken when it was last read is not given the benefit of the
+ * doubt. A fatal condition of class `no-data` says that the device cannot be judged, not that it is broken.
+ */
+function stateOf(counting: readonly ActiveCondition[], isBlind: boolean, { policy, device }: VerdictInput): HealthState {
+  const isFault = (condition: ActiveCondition): boolean =>
+    conditionPolicy(policy, device.family, condition.type, condition.instance).class !== 'no-data';
+  if (counting.some((condition) => condition.severity === 'fatal' && isFault(condition))) return 'unhealthy';
+  if (isBlind) return 'unknown';
+  return counting.some((condition) => condition.severity === 'degraded') ? 'degraded' : 'healthy';
+}
+
+/** The operator's word outranks the finding's, the finding's the declaration's. */
+export function effectiveSeverity(state: { readonly severity?: Severity }, policy: ConditionPolicy): Severity {
+  return policy.severityConfigured ? policy.severity : (state.severity ?? policy.severity);
+}
+
+function activeCondition(state: ConditionState, policy: ConditionPolicy, recoveryMs: number): ActiveCondition {
+  const { type, instance, reason, message, sinceMs } = state;
+  return {
+    type,
+    ...(instance === undefined ? {} : { instance }),
+    severity: effectiveSeverity(state, policy),
+    reason,
+    message,
+    remedy: state.remedy ?? policy.remedy,
+    sinceMs,
+    ...(state.unverifiedSinceMs === undefined ? {} : { unverifiedSinceMs: state.unverifiedSinceMs }),
+    ...(state.phase === 'recovering' ? { recovering: { sinceMs: state.countsFromMs, untilMs: state.countsFromMs + recoveryMs } } : {}),
+  };
+}
+
+function worstFirst(a: ActiveCondition, b: ActiveCondition): number {
+  return (
+    WEIGHT[a.severity] - WEIGHT[b.severity] ||
+    a.sinceMs - b.sinceMs ||
+    compare(a.type, b.type) ||
+    compare(a.instance ?? '', b.instance ?? '')
+  );
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,67 @@
+import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
+import { pendingTrouble } from '../../model/standing.ts';
+import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
+
+/** Answer of a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown; and one line for the node's condition. */
+export interface NodeProblem {
+  readonly exitCode: 0 | 1 | 2;
+  readonly message: string;
+}
+
+/** What is told of one condition, by the engine or by the API. */
+export interface JudgedCondition extends Pick<ActiveCondition, 'type' | 'instance' | 'severity' | 'message' | 'remedy'> {
+  /** Present when it ended and still counts. */
+  readonly recovering?: object;
+}
+
+export interface JudgedState {
+  readonly key: string;
+  readonly verdict: Pick<Verdict, 'state'> & {
+    readonly conditions: readonly JudgedCondition[];
+    readonly pending?: readonly JudgedCondition[];
+  };
+}
+
+/**
+ * Sums up devices for node-problem-detector: a problem is what takes a device out; a known problem outranks not knowing.
+ * The worst comes first, because the detector cuts the line.
+ */
+export function nodeProblem(devices: readonly JudgedState[]): NodeProblem {
+  if (devices.length === 0) return { exitCode: 2, message: 'no device is known' };
+  const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.verdict.state === state);
+  const unhealthy = inState('unhealthy');
+  if (unhealthy.length > 0) return { exitCode: 1, message: summary(unhealthy, 'unhealthy') };
+  const unknown = inState('unknown');
+  if (unknown.length > 0) return { exitCode: 2, message: summary(unknown, 'unknown') };
+  const degraded = inState('degraded');
+  if (degraded.length > 0) return { exitCode: 0, message: summary(degraded, 'degraded') };
+  return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy${waiting(devices)}` };
+}
+
+function summary(devices: readonly JudgedState[], state: HealthState): string {
+  const [first] = devices as readonly [JudgedState];
+  const { conditions } = first.verdict;
+  // What is degraded besides is not why nothing is known.
+  const why = conditions.find(({ type, severity }) => severity === 'fatal' || type === DEVICE_MISSING || type === DEVICE_NOT_READ);
+  const condition = state === 'unknown' ? why : conditions[0];
+  const what = condition === undefined ? state : `${state}, ${describe(condition)}`;
+  return `${first.key} ${what}${devices.length > 1 ? ` (and ${devices.length - 1} more)` : ''}`;
+}
+
+/** What is wrong and does not count yet: a device with it is not plainly healthy. */
+function waiting(devices: readonly JudgedState[]): string {
+  const found = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${nameOf(condition)}`));
+  const [first] = found;
+  return first === undefined ? '' : `, ${first} pending${found.length > 1 ? ` (and ${found.length - 1} more)` : ''}`;
+}
+
+/** A condition that ended asks for nothing, and its message tells what was. */
+function describe(condition: JudgedCondition): string {
+  const { message, remedy, recovering } = condition;
+  if (recovering !== undefined) return `${nameOf(condition)} recovering, it was '${message}'`;
+  return `${nameOf(condition)}: ${message}${remedy === 'none' ? '' : `; ${remedy}`}`;
+}
+
+function nameOf({ type, instance }: JudgedCondition): string {
+  return instance === undefined ? type : `${type}/${instance}`;
+}

@@ -1,0 +1,184 @@
+import { createHash, randomInt } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { HealthMemory } from '../engine/memory.ts';
+
+/** Why a state file was not used. Closed set. */
+export type StateIgnored = 'absent' | 'unreadable' | 'too-large' | 'damaged' | 'other-version' | 'other-boot';
+
+export type StateRead =
+  | { readonly state: HealthMemory; readonly ignored?: undefined }
+  | { readonly state?: undefined; readonly ignored: StateIgnored; readonly message: string };
+
+const FORMAT = 'device-agent-health';
+const VERSION = 1;
+const MAX_STATE_BYTES = 16 * 1024 * 1024;
+
+interface Header {
+  readonly format: string;
+  readonly version: number;
+  readonly bootId: string;
+  readonly sha256: string;
+}
+
+/**
+ * Two lines: a header with the checksum of the second, and the state. When it would be too large the counters' history goes
+ * first, then the events: conditions are what must not be lost. Undefined when even that does not fit.
+ */
+export function encodeState(state: HealthMemory, bootId: string, maxBytes = MAX_STATE_BYTES): string | undefined {
+  for (const candidate of [() => state, () => withoutRates(state), () => ({ ...withoutRates(state), events: [] })]) {
+    const text = encode(candidate(), bootId);
+    if (Buffer.byteLength(text) <= maxBytes) return text;
+  }
+  return undefined;
+}
+
+function withoutRates(state: HealthMemory): HealthMemory {
+  return { ...state, devices: Object.fromEntries(Object.entries(state.devices).map(([key, device]) => [key, { ...device, rates: {} }])) };
+}
+
+function encode(state: HealthMemory, bootId: string): string {
+  const body = JSON.stringify(state);
+  const header: Header = { format: FORMAT, version: VERSION, bootId, sha256: checksum(body) };
+  return `${JSON.stringify(header)}\n${body}\n`;
+}
+
+const checksum = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Reads what {@link encodeState} wrote; anything else is ignored, with the reason. */
+export function decodeState(text: string, bootId: string): StateRead {
+  const [first = '', body = ''] = text.split('\n');
+  const header = parse(first) as Partial<Header> | undefined;
+  if (header?.format !== FORMAT) return ignored('damaged', 'does not begin with the header of a health state');
+  if (header.version !== VERSION) return ignored('other-version', `is of version ${header.version}, this agent writes ${VERSION}`);
+  if (header.bootId !== bootId || bootId === '') return ignored('other-boot', 'is from another boot of the machine');
+  if (header.sha256 !== checksum(body)) return ignored('damaged', 'does not match its checksum');
+  const state = parse(body);
+  return isMemory(state) ? { state } : ignored('damaged', 'holds no health state');
+}
+
+function ignored(reason: StateIgnored, message: string): StateRead {
+  return { ignored: reason, message };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isMemory(value: unknown): value is HealthMemory {
+  if (typeof value !== 'object' || value === null) return false;
+  const { judgedAtMs, devices, lastEventId, events } = value as Partial<HealthMemory>;
+  return (
+    Number.isFinite(judgedAtMs) &&
+    Number.isSafeInteger(lastEventId) &&
+    Array.isArray(events) &&
+    typeof devices === 'object' &&
+    devices !== null
+  );
+}
+
+export interface StateFile {
+  /** Also removes what an interrupted write left behind. */
+  read(): Promise<StateRead>;
+  /** Replaces the file as a whole; on failure the old one stays and the error's message is returned. */
+  write(state: HealthMemory): Promise<string | undefined>;
+}
+
+/** The state of the health engine on disk: after a kill at any moment it is the previous or the next one, never a part. */
+export function createStateFile(options: { readonly path: string; readonly bootId: string; readonly maxBytes?: number }): StateFile {
+  const { path, bootId, maxBytes = MAX_STATE_BYTES } = options;
+  return {
+    async read() {
+      await removeLeftovers(path);
+      const text = await readBounded(path, maxBytes);
+      return typeof text === 'string' ? decodeState(text, bootId) : text;
+    },
+    async write(state) {
+      const text = encodeState(state, bootId, maxBytes);
+      if (text === undefined) return `the state is larger than ${maxBytes} bytes`;
+      try {
+        await replaceFile(path, text);
+        return undefined;
+      } catch (error) {
+        return error instanceof Error ? error.message : String(error);
+      }
+    },
+  };
+}
+
+async function readBounded(path: string, maxBytes: number): Promise<string | StateRead> {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile()) return ignored('unreadable', 'is no regular file');
+      if (stat.size > maxBytes) return ignored('too-large', `has ${stat.size} bytes, more than ${maxBytes}`);
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'EUNKNOWN';
+    return code === 'ENOENT' ? ignored('absent', 'does not exist') : ignored('unreadable', `cannot be read: ${code}`);
+  }
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const directory = dirname(path);
+  // In their containers, two agents may have the same process id while one takes over from the other.
+  const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
+  await makeDirectory(directory);
+  try {
+    await writeThrough(temporary, text);
+    await rename(temporary, path);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await syncDirectory(directory);
+}
+
+/** With those above it. Node's own way never ends where a file system lets nobody make directories and says that there is none, as `/proc` does. */
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeDirectory(dirname(path));
+    await mkdir(path);
+  }
+}
+
+async function writeThrough(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Without it a power cut could undo the rename. */
+async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+async function removeLeftovers(path: string): Promise<void> {
+  const prefix = `${basename(path)}.`;
+  const names = await readdir(dirname(path)).catch(() => []);
+  const leftovers = names.filter((name) => name.startsWith(prefix) && /^\d+\.tmp$/.test(name.slice(prefix.length)));
+  await Promise.all(leftovers.map((name) => unlink(join(dirname(path), name)).catch(() => undefined)));
+}

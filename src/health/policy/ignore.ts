@@ -1,0 +1,77 @@
+import type { Device } from '../../model/device.ts';
+import { deviceKey } from '../../model/device.ts';
+import { FLAPPING } from './own-conditions.ts';
+import type { IgnoreConfig } from './policy-config.ts';
+
+/** An ignore rule ready for use. */
+export interface IgnoreRule {
+  readonly device: string;
+  readonly condition: string;
+  readonly reason: string;
+  readonly untilMs: number;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Undefined when `until` is no date. */
+export function ignoreRule(config: IgnoreConfig): IgnoreRule | undefined {
+  const { device, condition, reason, until } = config;
+  const text = until.trim();
+  const dayOnly = /^\d{4}-\d{2}-\d{2}$/.test(text);
+  const time = /T|\s/.test(text) && !/(Z|[+-]\d{2}:?\d{2})$/.test(text) ? `${text.replace(' ', 'T')}Z` : text.replace(' ', 'T');
+  const parsed = Date.parse(dayOnly ? `${text}T00:00:00Z` : time);
+  return Number.isNaN(parsed) || !isDay(text.slice(0, 10))
+    ? undefined
+    : { device, condition, reason, untilMs: dayOnly ? parsed + DAY_MS : parsed };
+}
+
+/** There is no 31st of February, which the parser takes for a day in March. */
+function isDay(text: string): boolean {
+  const midnight = Date.parse(`${text}T00:00:00Z`);
+  return !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(text);
+}
+
+/** The rule that covers a condition now, the longest-lived of several. */
+export function matchingIgnore(
+  rules: readonly IgnoreRule[],
+  device: Device,
+  type: string,
+  instance: string | undefined,
+  nowMs: number,
+): IgnoreRule | undefined {
+  let found: IgnoreRule | undefined;
+  for (const rule of rules) {
+    if (rule.untilMs <= nowMs || (found !== undefined && found.untilMs >= rule.untilMs)) continue;
+    if (matchesCondition(rule.condition, type, instance) && matchesDevice(rule.device, device)) found = rule;
+  }
+  return found;
+}
+
+function matchesDevice(pattern: string, device: Device): boolean {
+  return [deviceKey(device), device.id, ...device.aliases].some((name) => matchesPattern(pattern, name));
+}
+
+/** Who ignores a condition does not want to hear that it flaps either. */
+function matchesCondition(pattern: string, type: string, instance: string | undefined): boolean {
+  const full = instance === undefined ? type : `${type}/${instance}`;
+  if (pattern === '*' || pattern === type || pattern === full) return true;
+  if (type !== FLAPPING || instance === undefined) return false;
+  return pattern === instance || pattern === instance.split('/')[0];
+}
+
+/** `*` stands for any run of characters; case carries no meaning in device names. */
+export function matchesPattern(pattern: string, name: string): boolean {
+  const parts = pattern.toLowerCase().split('*');
+  const text = name.toLowerCase();
+  const first = parts[0] as string;
+  const last = parts.at(-1) as string;
+  if (parts.length === 1) return text === first;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false;
+  let at = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const next = text.indexOf(part, at);
+    if (next < 0) return false;
+    at = next + part.length;
+  }
+  return at <= text.length - last.length;
+}

@@ -1,0 +1,184 @@
+import { formatDuration, hours, millis, minutes, parseDuration } from '../../model/duration.ts';
+import type { ConditionClass, ConditionSpec, Remedy, Severity } from '../../model/health.ts';
+import { type IgnoreRule, ignoreRule } from './ignore.ts';
+import { type Overrides, overrideFor, overridesOf, type SpecMaps } from './overrides.ts';
+import { OWN_CONDITIONS } from './own-conditions.ts';
+import type { HealthConfig } from './policy-config.ts';
+
+/** Declared conditions of each family. */
+export type SpecsByFamily = Readonly<Record<string, readonly ConditionSpec[]>>;
+
+export interface RateThreshold {
+  readonly growth: number;
+  readonly windowMs: number;
+}
+
+/** What holds for one condition of one family after all overrides. */
+export interface ConditionPolicy {
+  readonly class: ConditionClass;
+  readonly severity: Severity;
+  /** The configuration names the severity, which then outranks a finding's own. */
+  readonly severityConfigured: boolean;
+  readonly forMs: number;
+  readonly recoveryMs: number;
+  readonly threshold: RateThreshold;
+  readonly enabled: boolean;
+  readonly remedy: Remedy;
+  /** SourceFindings by another source than the device. */
+  readonly isAside: boolean;
+}
+
+export interface FlappingPolicy {
+  readonly count: number;
+  readonly windowMs: number;
+  readonly quietMs: number;
+}
+
+/** Everything the engine decides by. Immutable. */
+export interface HealthPolicy {
+  /** What the kubelet is told of a device whose state is unknown. */
+  readonly unknown: 'healthy' | 'unhealthy';
+  /** Age of the last reading from which a device is unknown. */
+  readonly staleAfterMs: number;
+  /** How long a device that nobody reports any more is remembered. */
+  readonly missingRetentionMs: number;
+  readonly flapping: FlappingPolicy;
+  readonly ignore: readonly IgnoreRule[];
+  /** Declarations by family, then type; the conditions every device can have are under each family. */
+  readonly specs: SpecMaps;
+  /** The same as policies, before the configuration. */
+  readonly declared: ReadonlyMap<string, ReadonlyMap<string, ConditionPolicy>>;
+  /** Keyed as in the configuration. */
+  readonly overrides: Overrides;
+}
+
+/**
+ * Unknown means unhealthy by default: a driver that has not answered for a minute will not serve a new pod either, and
+ * the kubelet leaves running containers alone.
+ */
+export const POLICY_DEFAULTS = {
+  unknown: 'unhealthy',
+  staleAfterMs: minutes(1),
+  missingRetentionMs: hours(24),
+  flapping: { count: 3, windowMs: hours(12), quietMs: hours(1) },
+  threshold: { growth: 0, windowMs: hours(1) },
+} as const;
+
+export interface PolicyInput {
+  readonly specs: SpecsByFamily;
+  readonly config?: HealthConfig;
+  readonly missingRetentionMs?: number;
+  /** Time between two readings. */
+  readonly readEveryMs?: number;
+}
+
+/** Builds the policy. What cannot be understood or names no condition is left out and told in `problems`, one sentence each. */
+export function createPolicy(input: PolicyInput): { readonly policy: HealthPolicy; readonly problems: readonly string[] } {
+  const config = input.config ?? {};
+  const problems: string[] = [];
+  const length = (text: string | undefined, fallback: number, where: string): number => {
+    const parsed = text === undefined ? fallback : parseDuration(text);
+    if (parsed === undefined) problems.push(`health.${where}: '${text}' is not a duration such as 30s or 1m30s`);
+    return parsed ?? fallback;
+  };
+  const specs = specMaps(input.specs);
+  const flapping = {
+    count: config.flapping?.count ?? POLICY_DEFAULTS.flapping.count,
+    windowMs: length(config.flapping?.window, POLICY_DEFAULTS.flapping.windowMs, 'flapping.window'),
+    quietMs: length(config.flapping?.quiet, POLICY_DEFAULTS.flapping.quietMs, 'flapping.quiet'),
+  };
+  const staleAfterMs = length(config['stale-after'], POLICY_DEFAULTS.staleAfterMs, 'stale-after');
+  if (staleAfterMs === 0) problems.push('health.stale-after: must be longer than 0s');
+  const policy: HealthPolicy = {
+    unknown: config.unknown ?? POLICY_DEFAULTS.unknown,
+    staleAfterMs: staleAfterMs === 0 ? POLICY_DEFAULTS.staleAfterMs : staleAfterMs,
+    missingRetentionMs: input.missingRetentionMs ?? POLICY_DEFAULTS.missingRetentionMs,
+    flapping,
+    ignore: ignoreRules(config, specs, problems),
+    specs,
+    declared: new Map(
+      [...specs].map(([family, types]) => [family, new Map([...types].map(([type, spec]) => [type, declaredPolicy(spec)]))]),
+    ),
+    overrides: overridesOf(config, specs, problems),
+  };
+  const { readEveryMs = 0 } = input;
+  if (policy.staleAfterMs <= readEveryMs) {
+    const [age, interval] = [policy.staleAfterMs, readEveryMs].map((ms) => formatDuration(millis(ms)));
+    problems.push(
+      `health.stale-after: ${age} is not longer than refresh.interval, ${interval}: every device is unknown between two readings`,
+    );
+  }
+  return { policy, problems };
+}
+
+function specMaps(specs: SpecsByFamily): SpecMaps {
+  const byType = (list: readonly ConditionSpec[]): ReadonlyMap<string, ConditionSpec> =>
+    new Map([...OWN_CONDITIONS, ...list].map((spec) => [spec.type, spec]));
+  return new Map(Object.entries(specs).map(([family, list]) => [family, byType(list)]));
+}
+
+function ignoreRules(config: HealthConfig, specs: SpecMaps, problems: string[]): readonly IgnoreRule[] {
+  const rules: IgnoreRule[] = [];
+  for (const [index, entry] of (config.ignore ?? []).entries()) {
+    const rule = ignoreRule(entry);
+    if (rule === undefined) problems.push(`health.ignore[${index}].until: '${entry.until}' is not a date such as 2030-01-31`);
+    else rules.push(rule);
+    if (rule !== undefined && !isConditionOf(specs, entry.condition)) {
+      const bare = entry.condition.slice(entry.condition.indexOf('.') + 1);
+      const hint = isConditionOf(specs, bare) ? `; write '${bare}'` : '';
+      problems.push(`health.ignore[${index}].condition: no enabled family has a condition '${entry.condition}'${hint}`);
+    }
+  }
+  return rules;
+}
+
+/** Whether any device can have what an ignore rule names: `*`, `Type` or `Type/instance`. */
+function isConditionOf(specs: SpecMaps, condition: string): boolean {
+  const [type = ''] = condition.split('/');
+  return condition === '*' || [new Map(OWN_CONDITIONS.map((own) => [own.type, own])), ...specs.values()].some((types) => types.has(type));
+}
+
+/** The effective policy of one condition. */
+export function conditionPolicy(policy: HealthPolicy, family: string, type: string, instance?: string): ConditionPolicy {
+  const declared = policy.declared.get(family)?.get(type) ?? fallbackPolicy(type);
+  if (policy.overrides.size === 0) return declared;
+  const { severity, forMs, recoveryMs, growth, windowMs, enabled } = overrideFor(policy.overrides, family, type, instance);
+  return {
+    ...declared,
+    severity: severity ?? declared.severity,
+    severityConfigured: severity !== undefined,
+    forMs: forMs ?? declared.forMs,
+    recoveryMs: recoveryMs ?? declared.recoveryMs,
+    threshold: { growth: growth ?? declared.threshold.growth, windowMs: windowMs ?? declared.threshold.windowMs },
+    enabled: enabled ?? true,
+  };
+}
+
+function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
+  return {
+    class: spec.class,
+    severity: spec.severity,
+    severityConfigured: false,
+    forMs: spec.forMs ?? 0,
+    recoveryMs: spec.recoveryMs ?? 0,
+    threshold: spec.threshold ?? POLICY_DEFAULTS.threshold,
+    enabled: true,
+    remedy: spec.remedy,
+    isAside: spec.aside ?? false,
+  };
+}
+
+/** A type that no family declared is a bug of that family: it is recorded and takes nothing out. */
+const UNDECLARED: ConditionSpec = {
+  type: '',
+  class: 'self-clearing',
+  severity: 'info',
+  reasons: [],
+  meaning: '',
+  remedy: 'inspect',
+  source: '',
+};
+
+function fallbackPolicy(type: string): ConditionPolicy {
+  return declaredPolicy(OWN_CONDITIONS.find((own) => own.type === type) ?? UNDECLARED);
+}

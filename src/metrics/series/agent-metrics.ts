@@ -1,0 +1,73 @@
+import type { AgentStats } from '../../model/agent-stats.ts';
+import type { MetricSpec } from '../../model/metric.ts';
+import type { Snapshot } from '../../model/snapshot.ts';
+import { known, labelText } from '../page/labels.ts';
+import { DROP_REASONS, type FinishedPage, type Page } from '../page/page.ts';
+import { addKubelet, addRequests } from './kubelet-metrics.ts';
+import { addPlugin } from './plugin-metrics.ts';
+import { addProbes } from './probe-metrics.ts';
+
+const AGENT = 'Agent.';
+const FACTS = 'systeminformation, at start and a few times a day.';
+
+/** The agent itself, its view of the machine and of its own page. */
+export const agentMetrics = {
+  build: gauge('device_agent_build_info', 'Version of the agent; always 1.', ['version', 'revision', 'node_version'], AGENT),
+  snapshotTime: gauge('device_agent_snapshot_timestamp_seconds', 'When the snapshot that this page shows was taken.', [], AGENT),
+  snapshotAge: gauge('device_agent_snapshot_age_seconds', 'Age of the snapshot that this page shows.', [], AGENT),
+  series: gauge('device_agent_series', 'Series of devices and containers on this page.', ['group'], AGENT),
+  dropped: gauge(
+    'device_agent_series_dropped',
+    'Series left out of this page: said twice, not declared, or not a number.',
+    ['reason'],
+    AGENT,
+  ),
+  host: gauge(
+    'device_agent_host_info',
+    'The machine; always 1.',
+    ['manufacturer', 'model', 'cpu_model', 'operating_system', 'kernel'],
+    `${FACTS} \`operating_system\` is left out in a container, which sees that of its image.`,
+  ),
+  hostCpus: gauge('device_agent_host_cpus', 'Logical CPUs of the machine.', [], FACTS),
+  hostMemory: gauge('device_agent_host_memory_bytes', 'Memory of the machine.', [], FACTS),
+  hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+/** What may differ between two scrapes of the same snapshot. `shown`: the snapshot that the page shows, and its part of the page. */
+export function addAgent(
+  page: Page,
+  stats: AgentStats,
+  shown: { readonly snapshot: Snapshot; readonly page: FinishedPage } | undefined,
+): void {
+  page.add(agentMetrics.build, labelText({ version: stats.version, revision: known(stats.revision), node_version: process.version }), 1);
+  addHost(page, stats.host);
+  addRequests(page, stats);
+  addPlugin(page, stats.plugin);
+  if (shown === undefined) return;
+  const { snapshot, page: hardware } = shown;
+  page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
+  page.add(agentMetrics.snapshotAge, '', Math.max(0, stats.nowMs - snapshot.takenAtMs) / 1_000);
+  for (const group of ['device', 'container'] as const) page.add(agentMetrics.series, labelText({ group }), hardware.count(`${group}_`));
+  for (const reason of DROP_REASONS) page.add(agentMetrics.dropped, labelText({ reason }), hardware.dropped.get(reason) ?? 0);
+  addProbes(page, snapshot);
+  addKubelet(page, snapshot.podResources, stats.nowMs);
+}
+
+function addHost(page: Page, host: AgentStats['host']): void {
+  if (host === undefined) return;
+  const labels = labelText({
+    manufacturer: known(host.manufacturer),
+    model: known(host.model),
+    cpu_model: known(host.cpuModel),
+    operating_system: known(host.operatingSystem),
+    kernel: known(host.kernel),
+  });
+  if (labels !== '') page.add(agentMetrics.host, labels, 1);
+  if (host.cpus !== undefined) page.add(agentMetrics.hostCpus, '', host.cpus);
+  if (host.memoryBytes !== undefined) page.add(agentMetrics.hostMemory, '', host.memoryBytes);
+  if (host.numaNodes !== undefined) page.add(agentMetrics.hostNumaNodes, '', host.numaNodes);
+}
+
+function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
+  return { name, type: 'gauge', help, labels, source };
+}

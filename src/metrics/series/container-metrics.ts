@@ -1,0 +1,144 @@
+import type { Allocation, Claim } from '../../model/allocation.ts';
+import type { MetricSpec } from '../../model/metric.ts';
+import type { ExclusiveResources, MemoryBlock } from '../../model/pod-resources.ts';
+import type { AllocationState, DeviceState, Snapshot } from '../../model/snapshot.ts';
+import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
+import type { Page } from '../page/page.ts';
+
+const HOLDER = ['namespace', 'pod', 'container'] as const;
+const KUBELET = 'PodResources `List`';
+
+/** What the kubelet tells of containers, joined with devices. The label lists are complete: no `device` is added. */
+export const containerMetrics = {
+  allocation: gauge(
+    'container_device_allocation',
+    '1 for each device id that a container holds.',
+    [...HOLDER, 'resource', 'device', 'device_id'],
+    `${KUBELET}. \`device_id\` is the kubelet's id; \`device\` is left out while no device is known for it; a pool has one series per device.`,
+  ),
+  share: gauge(
+    'container_device_share_ratio',
+    'Share of a device that a container holds, 1 when it holds the device alone.',
+    [...HOLDER, 'resource', 'device'],
+    `${KUBELET}: the container's ids of this device among all allocated ones. Absent where ids do not name parts of equal size (pools, DRA capacity).`,
+  ),
+  held: gauge(
+    'container_device_allocation_held',
+    '1 for an allocation that is kept although the latest answer of the kubelet lacks it.',
+    [...HOLDER, 'resource', 'device_id'],
+    `${KUBELET}: it is empty for a while after a restart of the kubelet.`,
+  ),
+  unresolved: gauge(
+    'container_device_unresolved',
+    '1 for an allocation that has no device, by reason.',
+    [...HOLDER, 'resource', 'device_id', 'reason'],
+    `${KUBELET}, join.`,
+  ),
+  healthy: gauge(
+    'container_device_healthy',
+    '1 while a device that the container holds is healthy or degraded, 0 while it is unhealthy.',
+    [...HOLDER, 'resource', 'device'],
+    'Verdict. Absent while it is unknown.',
+  ),
+  claim: gauge(
+    'container_device_claim_info',
+    'ResourceClaim by which a container holds a device; always 1.',
+    [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'device'],
+    `${KUBELET}: \`dynamic_resources\`.`,
+  ),
+  exclusiveCpus: gauge('container_exclusive_cpus', 'CPUs that a container has for itself.', HOLDER, `${KUBELET}: \`cpu_ids\`.`),
+  exclusiveMemory: gauge(
+    'container_exclusive_memory_bytes',
+    'Memory that a container has for itself on a NUMA node.',
+    [...HOLDER, 'kind', 'numa_node'],
+    `${KUBELET}: \`memory\`. \`numa_node\` lists several nodes with commas where a block spans them.`,
+  ),
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => void;
+
+export function addContainers(page: Page, snapshot: Snapshot): void {
+  const add = adderOfFacts(page);
+  const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
+  for (const state of snapshot.allocations) addAllocation(add, state, ids);
+  const pools = new Set(snapshot.allocations.filter((state) => state.devices.length > 1).map((state) => state.allocation));
+  for (const state of snapshot.devices) addHolders(add, state, pools);
+  for (const exclusive of snapshot.podResources.exclusive) addExclusive(add, exclusive);
+}
+
+export function holderLabels({ namespace, pod, container }: Pick<Allocation, 'namespace' | 'pod' | 'container'>): LabelText {
+  return labelText({ namespace, pod, container });
+}
+
+/** Several allocations may state the same fact, as two parts of one DRA device in the same hands do: it is said once. */
+function adderOfFacts(page: Page): Add {
+  const said = new Set<string>();
+  return (declared, labels, value) => {
+    const series = `${declared.name}{${labels}`;
+    if (said.has(series)) return;
+    said.add(series);
+    page.add(declared, labels, value);
+  };
+}
+
+function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string, string>): void {
+  const { allocation, unresolved, held } = state;
+  const { resource, deviceId: device_id, claim } = allocation;
+  const holder = holderLabels(allocation);
+  const named = joinLabels(holder, labelText({ resource, device_id }));
+  const devices = state.devices.length === 0 ? [undefined] : state.devices.map((key) => ids.get(key));
+  for (const device of devices) {
+    add(containerMetrics.allocation, joinLabels(holder, labelText({ resource, device, device_id })), 1);
+    if (claim !== undefined) add(containerMetrics.claim, joinLabels(holder, claimLabels(claim, device)), 1);
+  }
+  if (held) add(containerMetrics.held, named, 1);
+  if (unresolved !== undefined) add(containerMetrics.unresolved, joinLabels(named, labelText({ reason: unresolved })), 1);
+}
+
+function claimLabels(claim: Claim, device: string | undefined): LabelText {
+  return labelText({
+    claim_namespace: claim.namespace,
+    claim: claim.name,
+    driver: claim.driver,
+    pool: claim.pool,
+    claim_device: claim.device,
+    share_id: known(claim.shareId),
+    device,
+  });
+}
+
+/** What a device means to each of its holders: whether it works, and how much of it is theirs. */
+function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>): void {
+  const { holders, verdict, device } = state;
+  if (holders.length === 0) return;
+  const counts = new Map<LabelText, number>();
+  for (const holder of holders) {
+    const labels = joinLabels(holderLabels(holder), labelText({ resource: holder.resource, device: device.id }));
+    counts.set(labels, (counts.get(labels) ?? 0) + 1);
+  }
+  const equalParts = holders.every((holder) => holder.claim?.shareId === undefined && !pools.has(holder));
+  for (const [labels, count] of counts) {
+    if (verdict.state !== 'unknown') add(containerMetrics.healthy, labels, verdict.state === 'unhealthy' ? 0 : 1);
+    if (equalParts) add(containerMetrics.share, labels, count / holders.length);
+  }
+}
+
+function addExclusive(add: Add, exclusive: ExclusiveResources): void {
+  const holder = holderLabels(exclusive);
+  if (exclusive.cpus.length > 0) add(containerMetrics.exclusiveCpus, holder, exclusive.cpus.length);
+  for (const { labels, bytes } of memoryByNode(exclusive.memory)) add(containerMetrics.exclusiveMemory, joinLabels(holder, labels), bytes);
+}
+
+/** Blocks of the same kind on the same NUMA nodes added up. */
+export function memoryByNode(blocks: readonly MemoryBlock[]): readonly { readonly labels: LabelText; readonly bytes: bigint }[] {
+  const sums = new Map<LabelText, bigint>();
+  for (const { type, bytes, numaNodes } of blocks) {
+    const labels = labelText({ kind: type, numa_node: known(numaNodes.join(',')) });
+    sums.set(labels, (sums.get(labels) ?? 0n) + bytes);
+  }
+  return [...sums].map(([labels, bytes]) => ({ labels, bytes }));
+}
+
+function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
+  return { name, type: 'gauge', help, labels, source };
+}

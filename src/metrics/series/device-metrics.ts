@@ -1,0 +1,105 @@
+import type { Device } from '../../model/device.ts';
+import { type ActiveCondition, HEALTH_STATES, type Verdict } from '../../model/health.ts';
+import type { MetricSpec } from '../../model/metric.ts';
+import type { DeviceState } from '../../model/snapshot.ts';
+import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
+import type { Page } from '../page/page.ts';
+
+const CONDITION_LABELS = ['condition', 'part', 'reason', 'severity', 'remedy'];
+
+/** What every device has, whatever its family. */
+export const deviceMetrics = {
+  info: gauge(
+    'device_info',
+    'Identity of a device; always 1.',
+    ['family', 'kind', 'parent', 'model', 'vendor', 'uuid', 'serial', 'pci_address', 'numa_node', 'driver', 'firmware'],
+    'Probe. A label is left out where the device does not tell it.',
+  ),
+  present: gauge(
+    'device_present',
+    '1 while the device is there, 0 while it is missing.',
+    [],
+    'Probe. Absent while the probe cannot look; a missing device is listed until the configured retention ends.',
+  ),
+  healthy: gauge(
+    'device_healthy',
+    '1 while the device is healthy or degraded, 0 while it is unhealthy.',
+    [],
+    'Verdict. Absent while it is unknown.',
+  ),
+  health: gauge('device_health', 'Verdict on the device: 1 for the state that holds, 0 for the others.', ['state'], 'Verdict.'),
+  healthSince: gauge('device_health_since_timestamp_seconds', 'When the verdict took its present state.', [], 'Verdict.'),
+  condition: gauge(
+    'device_health_condition',
+    '1 while a condition holds.',
+    CONDITION_LABELS,
+    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times.',
+  ),
+  ignored: gauge(
+    'device_health_condition_ignored',
+    '1 while a condition holds that the configuration tells not to count on this device.',
+    CONDITION_LABELS,
+    'Verdict.',
+  ),
+  transitions: {
+    name: 'device_health_transitions_total',
+    type: 'counter',
+    help: 'How often the verdict took a state since the machine booted.',
+    labels: ['state'],
+    source: 'Verdict.',
+  },
+  lastRead: gauge(
+    'device_last_read_timestamp_seconds',
+    'When the device was last read.',
+    [],
+    'Probe. Age of the readings: `time()` minus this.',
+  ),
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+/** Series of one device that come from its identity and its verdict, not from its readings. */
+export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, readAtMs }: DeviceState): void {
+  const label = labelText({ device: device.id });
+  page.add(deviceMetrics.info, joinLabels(label, identityLabels(device)), 1);
+  if (missingSinceMs !== undefined) page.add(deviceMetrics.present, label, 0);
+  else if (!stale) page.add(deviceMetrics.present, label, 1);
+  page.add(deviceMetrics.lastRead, label, readAtMs / 1_000);
+  addVerdict(page, verdict, label);
+}
+
+function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
+  const { state, sinceMs, transitions, conditions, ignored = [] } = verdict;
+  if (state !== 'unknown') page.add(deviceMetrics.healthy, label, state === 'unhealthy' ? 0 : 1);
+  if (sinceMs > 0) page.add(deviceMetrics.healthSince, label, sinceMs / 1_000);
+  for (const one of HEALTH_STATES) {
+    const labels = joinLabels(label, labelText({ state: one }));
+    page.add(deviceMetrics.health, labels, one === state ? 1 : 0);
+    // From 0 on: nobody can see that a counter grew which comes into being at 1.
+    if (transitions !== undefined) page.add(deviceMetrics.transitions, labels, transitions[one] ?? 0);
+  }
+  for (const condition of conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+  for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
+}
+
+function conditionLabels({ type, instance, reason, severity, remedy }: ActiveCondition): LabelText {
+  return labelText({ condition: type, part: known(instance), reason, severity, remedy });
+}
+
+function identityLabels(device: Device): LabelText {
+  return labelText({
+    family: device.family,
+    kind: device.kind,
+    parent: known(device.parent),
+    model: known(device.model),
+    vendor: known(device.vendor),
+    uuid: known(device.uuid),
+    serial: known(device.serial),
+    pci_address: known(device.pciAddress),
+    numa_node: device.numaNode,
+    driver: known(device.driver),
+    firmware: known(device.firmware),
+  });
+}
+
+function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
+  return { name, type: 'gauge', help, labels, source };
+}

@@ -1,0 +1,55 @@
+import type { AgentMetricSpec } from '../../model/metric.ts';
+import type { PluginResourceStats, PluginStats } from '../../model/plugin-stats.ts';
+import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
+import type { Page } from '../page/page.ts';
+
+/** The device plugin, one set per resource that it serves. */
+export const pluginMetrics = {
+  registered: metric('gauge', 'device_agent_plugin_registered', '1 while the kubelet follows the device list of the resource, else 0.'),
+  streams: metric('gauge', 'device_agent_plugin_streams', 'Open ListAndWatch streams.'),
+  devices: metric('gauge', 'device_agent_plugin_devices', 'Device ids offered to the kubelet, by what it is told of them.', ['state']),
+  lastUpdate: metric('gauge', 'device_agent_plugin_last_update_timestamp_seconds', 'When the kubelet was last sent a device list.'),
+  registrations: metric(
+    'counter',
+    'device_agent_plugin_registrations_total',
+    'Attempts to register, by how they ended: ok when the kubelet asked for the list, else the reason; ok may later end with a reason too.',
+    ['result'],
+  ),
+  allocations: metric(
+    'counter',
+    'device_agent_plugin_allocations_total',
+    'Containers for which the kubelet asked for devices: ok, or the reason of the refusal.',
+    ['result'],
+  ),
+  callDuration: metric(
+    'histogram',
+    'device_agent_plugin_call_duration_seconds',
+    'How long answering calls of the kubelet took; of ListAndWatch, how long each list took to be taken up.',
+    ['method'],
+  ),
+} as const satisfies Readonly<Record<string, AgentMetricSpec>>;
+
+export function addPlugin(page: Page, stats: PluginStats | undefined): void {
+  for (const resource of stats?.resources ?? []) addResource(page, resource);
+}
+
+function addResource(page: Page, stats: PluginResourceStats): void {
+  const label = labelText({ resource: stats.resource });
+  page.add(pluginMetrics.registered, label, stats.registered ? 1 : 0);
+  page.add(pluginMetrics.streams, label, stats.streams);
+  page.add(pluginMetrics.devices, joinLabels(label, labelText({ state: 'healthy' })), stats.healthy);
+  page.add(pluginMetrics.devices, joinLabels(label, labelText({ state: 'unhealthy' })), stats.unhealthy);
+  if (stats.lastUpdateMs !== undefined) page.add(pluginMetrics.lastUpdate, label, stats.lastUpdateMs / 1_000);
+  addCounts(page, pluginMetrics.registrations, label, stats.registrations);
+  addCounts(page, pluginMetrics.allocations, label, stats.allocations);
+  for (const { method, durations } of stats.calls)
+    page.addHistogram(pluginMetrics.callDuration, joinLabels(label, labelText({ method })), durations);
+}
+
+function addCounts(page: Page, spec: AgentMetricSpec, label: LabelText, counts: Readonly<Record<string, number>>): void {
+  for (const [result, count] of Object.entries(counts)) page.add(spec, joinLabels(label, labelText({ result })), count);
+}
+
+function metric(type: AgentMetricSpec['type'], name: string, help: string, labels: readonly string[] = []): AgentMetricSpec {
+  return { name, type, help, labels: ['resource', ...labels], source: 'Agent. Absent while no resource is configured.' };
+}

@@ -1,0 +1,63 @@
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { MetricSpec, MetricType } from '../../model/metric.ts';
+import { labelText } from '../page/labels.ts';
+import type { Page } from '../page/page.ts';
+
+/** The library watches the event loop's delay by a timer. Once a second is enough, and wakes the process seldom. */
+const LOOP_PRECISION_MS = 1_000;
+
+/** The agent as a process, under the names that all exporters of the Node.js client library use. */
+export class ProcessMetrics {
+  readonly #registry = new Registry();
+
+  constructor() {
+    collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: LOOP_PRECISION_MS });
+  }
+
+  async addTo(page: Page): Promise<void> {
+    for (const { name, help, type, values } of await this.#read()) {
+      for (const [rank, { value, labels, metricName = name }] of values.entries()) {
+        const { le, ...own } = labels;
+        const suffix = metricName.slice(name.length);
+        page.addSample({ name, help, type }, labelText(own), value, { suffix, last: labelText({ le }), rank: suffix === '' ? 0 : rank });
+      }
+    }
+  }
+
+  /** As declared by the library. */
+  specs(): readonly MetricSpec[] {
+    const declared = this.#registry.getMetricsAsArray() as unknown as readonly Declared[];
+    return declared.filter(isAccepted).map(({ name, help, type, labelNames }) => ({
+      name,
+      help,
+      type: type as MetricType,
+      labels: labelNames,
+      source: 'prom-client',
+    }));
+  }
+
+  async #read(): Promise<readonly ReadMetric[]> {
+    const told = (await this.#registry.getMetricsAsJSON()) as unknown as readonly ReadMetric[];
+    return told.filter(isAccepted);
+  }
+}
+
+/** Not the library's gauges whose names end as those of counters do: Prometheus refuses such names. */
+const isAccepted = ({ name, type }: Pick<Declared, 'name' | 'type'>): boolean => type === 'counter' || !name.endsWith('_total');
+
+/** A metric as the library has it. */
+interface Declared {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'gauge' | 'counter' | 'histogram';
+  readonly labelNames: readonly string[];
+}
+
+/** A metric as the library tells it. */
+interface ReadMetric extends Omit<Declared, 'labelNames'> {
+  readonly values: readonly {
+    readonly value: number;
+    readonly labels: Readonly<Record<string, string | number>>;
+    readonly metricName?: string;
+  }[];
+}

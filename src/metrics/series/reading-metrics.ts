@@ -1,0 +1,66 @@
+import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
+import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
+import type { Page } from '../page/page.ts';
+
+/** One family's declared metrics. */
+export interface FamilyMetrics {
+  readonly name: string;
+  readonly metrics: readonly MetricSpec[];
+}
+
+export const CONTAINER_LABELS = ['namespace', 'pod', 'container', 'resource', 'device'] as const;
+
+/** All declared metrics of readings by name; a metric that several families measure has the labels of all of them. */
+export type Catalogue = ReadonlyMap<string, MetricSpec>;
+
+/** Throws when two families declare one name with different meanings: that is a mistake in the program, not in its input. */
+export function createCatalogue(families: readonly FamilyMetrics[]): Catalogue {
+  const catalogue = new Map<string, MetricSpec>();
+  for (const family of families) {
+    for (const spec of family.metrics) {
+      const present = catalogue.get(spec.name);
+      if (present !== undefined && (present.type !== spec.type || present.help !== spec.help || present.container !== spec.container)) {
+        throw new Error(`metric ${spec.name} of family ${family.name} is declared differently by another family`);
+      }
+      catalogue.set(spec.name, { ...spec, labels: [...new Set([...(present?.labels ?? []), ...spec.labels])] });
+    }
+  }
+  return catalogue;
+}
+
+/** The same metric for the container that holds the device. */
+export function containerTwin(spec: MetricSpec): MetricSpec {
+  const since = spec.type === 'counter' ? ', since that container was first seen with it.' : '.';
+  return {
+    ...spec,
+    name: `container_${spec.name}`,
+    help: `${spec.help.replace(/\.$/, '')}; of a device held by a container${since}`,
+    labels: [...CONTAINER_LABELS, ...spec.labels],
+  };
+}
+
+/** Metrics by the name that readings have. */
+export type WrittenMetrics = ReadonlyMap<string, { readonly spec: MetricSpec; readonly labels: readonly string[] }>;
+
+export function metricsOfDevices(catalogue: Catalogue): WrittenMetrics {
+  return new Map([...catalogue.values()].map((spec) => [spec.name, { spec, labels: spec.labels }]));
+}
+
+/** The twins of the metrics that containers have, too. */
+export function metricsOfContainers(catalogue: Catalogue): WrittenMetrics {
+  const specs = [...catalogue.values()].filter(({ container }) => container === true);
+  return new Map(specs.map((spec) => [spec.name, { spec: containerTwin(spec), labels: spec.labels }]));
+}
+
+/** Adds readings. All of them have the labels `first`, and then their own in declared order. */
+export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, readings: Iterable<Reading>): void {
+  for (const { metric, labels = {}, value } of readings) {
+    const declared = metrics.get(metric);
+    if (declared === undefined || Object.keys(labels).some((name) => !declared.labels.includes(name))) page.drop('undeclared');
+    else page.add(declared.spec, joinLabels(first, ownLabels(labels, declared.labels)), value);
+  }
+}
+
+function ownLabels(labels: Labels, names: readonly string[]): LabelText {
+  return labelText(Object.fromEntries(names.map((name) => [name, known(labels[name])])));
+}

@@ -1,0 +1,52 @@
+import { type Request, type RequestHandler, Router } from 'express';
+import type { HealthEvent } from '../../model/events.ts';
+import type { Snapshot } from '../../model/snapshot.ts';
+import { sendError, sendJson } from '../http/answer.ts';
+import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, statusView } from './views.ts';
+
+export interface ApiSources {
+  snapshot(): Snapshot | undefined;
+  /** What the agent says of itself; goes in front of what the snapshot says. */
+  status(): object;
+  /** Events younger than the one of this number; absent where none are kept. */
+  readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
+  remedyOf: RemedyOf;
+  now(): number;
+}
+
+/** `/api/v1`: the latest snapshot as JSON. */
+export function createApi(sources: ApiSources): Router {
+  const router = Router();
+  const withSnapshot = (view: (snapshot: Snapshot, request: Request) => object | undefined): RequestHandler => {
+    return (request, response) => {
+      const snapshot = sources.snapshot();
+      if (snapshot === undefined) return sendError(request, response, 503, 'not-ready', 'The first snapshot is not there yet.');
+      const found = view(snapshot, request);
+      if (found === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
+      return sendJson(request, response, found);
+    };
+  };
+
+  router.get('/api/v1/devices', withSnapshot(devicesView));
+  router.get(
+    '/api/v1/devices/:family/:id',
+    withSnapshot((snapshot, { params }) => findDevice(snapshot, params.family, params.id)),
+  );
+  router.get('/api/v1/allocations', withSnapshot(allocationsView));
+  router.get('/api/v1/events', (request, response) => {
+    const since = request.query.since ?? '0';
+    if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {
+      return sendError(request, response, 400, 'since-invalid', 'The parameter "since" must be the id of an event.');
+    }
+    return sendJson(request, response, eventsView(sources.events?.(Number(since)) ?? []));
+  });
+  router.get('/api/v1/status', (request, response) =>
+    sendJson(request, response, { ...sources.status(), ...statusView(sources.snapshot(), sources.now(), sources.remedyOf) }),
+  );
+  return router;
+}
+
+function findDevice(snapshot: Snapshot, family: unknown, id: unknown): object | undefined {
+  const state = snapshot.devices.find(({ device }) => device.family === family && device.id === id);
+  return state && deviceView(state);
+}

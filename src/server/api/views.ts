@@ -1,0 +1,131 @@
+import type { Allocation } from '../../model/allocation.ts';
+import type { HealthEvent } from '../../model/events.ts';
+import type { ActiveCondition, IgnoredCondition, PendingCondition, Verdict } from '../../model/health.ts';
+import type { MemoryBlock } from '../../model/pod-resources.ts';
+import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../../model/snapshot.ts';
+import { remedyNow } from '../../model/standing.ts';
+import { readingViews, timeText } from './names.ts';
+
+/** What is known of a problem code besides the problem itself; undefined for a code that is not declared. */
+export type RemedyOf = (family: string, code: string) => string | undefined;
+
+/** The API's form of a snapshot's parts. Keys are stable and carry the unit; what is not known is left out. */
+export function deviceView(state: DeviceState): object {
+  const { device, processes } = state;
+  return {
+    ...device,
+    present: state.missingSinceMs === undefined,
+    missingSince: timeText(state.missingSinceMs),
+    stale: state.stale,
+    readAt: timeText(state.readAtMs),
+    health: healthView(state.verdict),
+    holders: state.holders.map(holderView),
+    processes,
+    readings: readingViews(state.readings),
+  };
+}
+
+export function allocationsView(snapshot: Snapshot): object {
+  const { exclusive, allocatable, answeredAtMs } = snapshot.podResources;
+  const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
+  return {
+    takenAt: timeText(snapshot.takenAtMs),
+    kubeletAnsweredAt: timeText(answeredAtMs),
+    allocations: snapshot.allocations.map((state) => allocationView(state, ids)),
+    exclusive: exclusive.map(({ memory, ...container }) => ({ ...container, memory: memory.map(memoryView) })),
+    allocatable: allocatable && { ...allocatable, memory: allocatable.memory.map(memoryView) },
+  };
+}
+
+export function devicesView(snapshot: Snapshot): object {
+  return { takenAt: timeText(snapshot.takenAtMs), sequence: snapshot.sequence, devices: snapshot.devices.map(deviceView) };
+}
+
+export function statusView(snapshot: Snapshot | undefined, nowMs: number, remedyOf: RemedyOf): object {
+  if (snapshot === undefined) return {};
+  const { api, answeredAtMs, problem, held } = snapshot.podResources;
+  return {
+    snapshot: {
+      sequence: snapshot.sequence,
+      takenAt: timeText(snapshot.takenAtMs),
+      ageSeconds: Math.max(0, nowMs - snapshot.takenAtMs) / 1_000,
+      devices: snapshot.devices.length,
+      allocations: snapshot.allocations.length,
+    },
+    kubelet: { api, answeredAt: timeText(answeredAtMs), problem, heldAllocations: held.size },
+    probes: snapshot.families.map((family) => probeView(family, remedyOf)),
+  };
+}
+
+function probeView(family: FamilyState, remedyOf: RemedyOf): object {
+  return {
+    family: family.family,
+    succeeded: family.succeeded,
+    lastSuccessAt: timeText(family.lastSuccessMs),
+    durationSeconds: family.durationMs === undefined ? undefined : family.durationMs / 1_000,
+    runs: family.runs,
+    failures: family.failures,
+    abandonedRuns: family.abandoned,
+    hung: family.hung,
+    problems: family.problems.map((problem) => ({ ...problem, remedy: remedyOf(family.family, problem.code) })),
+  };
+}
+
+/**
+ * `conditions` count, `pending` hold and do not count yet. A condition that has `recovering` ended: its message tells what was, and it asks
+ * for nothing. One that has `unverifiedSince` holds by what was known then.
+ */
+function healthView({ state, sinceMs, conditions, pending, ignored, transitions }: Verdict): object {
+  return {
+    state,
+    since: sinceMs > 0 ? timeText(sinceMs) : undefined,
+    conditions: conditions.map(conditionView),
+    pending: pending?.map(pendingView),
+    ignored: ignored?.map(ignoredView),
+    transitions,
+  };
+}
+
+function conditionView(condition: ActiveCondition): object {
+  const { type, instance, severity, reason, message, sinceMs, unverifiedSinceMs, recovering } = condition;
+  return {
+    type,
+    instance,
+    severity,
+    reason,
+    message,
+    remedy: remedyNow(condition),
+    since: timeText(sinceMs),
+    unverifiedSince: timeText(unverifiedSinceMs),
+    recovering: recovering && { since: timeText(recovering.sinceMs), until: timeText(recovering.untilMs) },
+  };
+}
+
+function pendingView(condition: PendingCondition): object {
+  return { ...conditionView(condition), countsAt: timeText(condition.countsAtMs) };
+}
+
+function ignoredView(condition: IgnoredCondition): object {
+  return { ...conditionView(condition), ignoreReason: condition.ignoreReason, ignoredUntil: timeText(condition.ignoredUntilMs) };
+}
+
+/** Events as they are, with the time in words. */
+export function eventsView(events: readonly HealthEvent[]): object {
+  return { events: events.map(({ timeMs, ...event }) => ({ ...event, time: timeText(timeMs) })) };
+}
+
+const holderView = ({ namespace, pod, container, resource, deviceId, claim }: Allocation): object => ({
+  namespace,
+  pod,
+  container,
+  resource,
+  deviceId,
+  claim,
+});
+
+function allocationView({ allocation, devices, unresolved, held }: AllocationState, ids: ReadonlyMap<string, string>): object {
+  const { numaNodes } = allocation;
+  return { ...holderView(allocation), numaNodes, devices: devices.map((key) => ids.get(key) ?? key), unresolved, held };
+}
+
+const memoryView = ({ type, bytes, numaNodes }: MemoryBlock): object => ({ type, bytes, numaNodes });

@@ -1,0 +1,82 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Logger } from '../../log/logger.ts';
+import { acceptsGzip } from './negotiation.ts';
+
+const compress = promisify(gzip);
+
+/** Below this a compressed answer saves nothing. */
+export const WORTH_COMPRESSING_BYTES = 1_024;
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+export const TEXT_TYPE = 'text/plain; charset=utf-8';
+export const HTML_TYPE = 'text/html; charset=utf-8';
+
+/** Sends a whole text, compressed where the client accepts it. Level 1: a third of the time of level 6 for 6 % more bytes. */
+export async function sendText(
+  request: IncomingMessage,
+  response: ServerResponse,
+  type: string,
+  text: string,
+  status = 200,
+): Promise<void> {
+  let body = Buffer.from(text);
+  response.statusCode = status;
+  response.setHeader('Content-Type', type);
+  response.setHeader('Vary', 'Accept-Encoding');
+  if (body.length >= WORTH_COMPRESSING_BYTES && acceptsGzip(headerOf(request, 'accept-encoding'))) {
+    body = await compress(body, { level: 1 });
+    response.setHeader('Content-Encoding', 'gzip');
+  }
+  if (response.destroyed) return;
+  response.setHeader('Content-Length', body.length);
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+export function sendJson(request: IncomingMessage, response: ServerResponse, value: unknown, status = 200): Promise<void> {
+  return sendText(request, response, JSON_TYPE, `${JSON.stringify(value, bigintSafe)}\n`, status);
+}
+
+/** Short and clear: JSON below `/api`, one line of text elsewhere. */
+export function sendError(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  code: string,
+  message: string,
+): Promise<void> {
+  if (requestPath(request)?.startsWith('/api/') === true) return sendJson(request, response, { error: { code, message } }, status);
+  return sendText(request, response, TEXT_TYPE, `${message}\n`, status);
+}
+
+/** A fault of ours is logged, and told without details. */
+export function sendFault(request: IncomingMessage, response: ServerResponse, logger: Logger, error: unknown): Promise<void> {
+  logger.error('request failed', { path: requestPath(request), error });
+  return sendError(request, response, 500, 'internal', 'Something went wrong inside the agent; its log says what.');
+}
+
+/** On every answer: nothing is kept by others, and nothing is taken for what it does not say it is. */
+export function setCommonHeaders(response: ServerResponse): void {
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.setHeader('Cache-Control', 'no-store');
+}
+
+/** Nothing else is answered. */
+export const isReading = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
+
+/** Path of a request as it was written, without its query; undefined when it has none. */
+export function requestPath({ url = '' }: IncomingMessage): string | undefined {
+  if (url.startsWith('/')) return url.split('?', 1)[0];
+  return URL.canParse(url) ? new URL(url).pathname : undefined;
+}
+
+/** Entries of a header that may stand several times are joined by Node. */
+export const headerOf = ({ headers }: IncomingMessage, name: 'accept' | 'accept-encoding'): string | undefined => headers[name]?.toString();
+
+/** Integers that a JSON reader would round are given as strings of digits. */
+function bigintSafe(_key: string, value: unknown): unknown {
+  if (typeof value !== 'bigint') return value;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value.toString();
+}

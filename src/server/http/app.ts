@@ -1,0 +1,58 @@
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import { systemClock } from '../../host/clock.ts';
+import type { Logger } from '../../log/logger.ts';
+import { createApi } from '../api/api.ts';
+import { createPages } from '../pages/pages.ts';
+import type { ServerParts } from '../parts.ts';
+import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
+import { limitAnswers } from './limit-answers.ts';
+import { scrapeHandler } from './scrape.ts';
+
+/** Everything that the server answers. The order of the parts says which comes first: signs of life, metrics, API, pages. */
+export function createApp(parts: ServerParts, answerMs: number): Express {
+  const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use(commonHeaders, onlyReading);
+  // They are answered however many answers are under way.
+  app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
+  app.get(['/readyz', '/-/ready'], (request, response) =>
+    store.snapshot() === undefined
+      ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not there yet.\n', 503)
+      : sendText(request, response, TEXT_TYPE, 'ok\n'),
+  );
+  app.use(limitAnswers(options['max-requests'], answerMs));
+  const scrape = scrapeHandler(exposition);
+  // Compared as it is: in a configured path no character has a meaning of its own.
+  app.use((request, response, next) => (requestPath(request) === options['telemetry-path'] ? scrape(request, response, next) : next()));
+  const remedyOf = (family: string, code: string): string | undefined =>
+    families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
+  const sources = { snapshot: () => store.snapshot(), remedyOf, now: () => clock.now(), version, node };
+  app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
+  app.use(createPages({ ...sources, telemetryPath: options['telemetry-path'] }));
+  app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
+  app.use(failure(logger));
+  return app;
+}
+
+const commonHeaders: RequestHandler = (_request, response, next) => {
+  setCommonHeaders(response);
+  next();
+};
+
+const onlyReading: RequestHandler = (request, response, next) => {
+  if (isReading(request)) return next();
+  response.setHeader('Allow', 'GET, HEAD');
+  response.setHeader('Connection', 'close');
+  return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);
+};
+
+/** A fault of the request (a path that cannot be decoded) is told; one of ours is logged and told without details. */
+function failure(logger: Logger): ErrorRequestHandler {
+  return (error: { status?: unknown }, request, response, next) => {
+    if (response.headersSent) return next(error);
+    if (error.status === 400) return sendError(request, response, 400, 'bad-request', 'The path of the request cannot be read.');
+    return sendFault(request, response, logger, error);
+  };
+}

@@ -1,0 +1,97 @@
+import { existsSync, unlinkSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { type AddressInfo, connect, isIPv6 } from 'node:net';
+import { dirname } from 'node:path';
+import { UserError } from '../../errors.ts';
+import { LONGEST_SOCKET_PATH, socketAt } from '../../host/fs/socket-file.ts';
+
+export type ListenAddress = { readonly host?: string; readonly port: number } | { readonly path: string };
+
+/** Reads `:port`, `host:port`, `[ipv6]:port`, `unix:/path` or `/path`; undefined for other text. */
+export function parseListenAddress(text: string): ListenAddress | undefined {
+  const path = text.startsWith('unix:') ? text.slice('unix:'.length) : text;
+  if (path.startsWith('/')) return { path };
+  const match = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([^\s:[\]/]*)):(\d{1,5})$/.exec(text);
+  if (match === null) return undefined;
+  const [, ipv6, name, digits] = match;
+  const port = Number(digits);
+  if (port > 65_535 || (ipv6 !== undefined && !isIPv6(ipv6))) return undefined;
+  const host = ipv6 ?? name;
+  return host === undefined || host === '' ? { port } : { host, port };
+}
+
+/** What is wrong with the text of an address, to follow the word "must"; undefined when nothing is. */
+export function listenAddressProblem(text: string): string | undefined {
+  const address = parseListenAddress(text);
+  if (address === undefined) return 'be :port, host:port, [ipv6]:port or the path of a unix socket';
+  if ('path' in address && Buffer.byteLength(address.path) > LONGEST_SOCKET_PATH)
+    return `have ${LONGEST_SOCKET_PATH} bytes at most as the path of a socket`;
+  return undefined;
+}
+
+/**
+ * Binds the server; gives the address it can be reached at, as URL or `unix:` path. Fails with a `listen-failed` error. A
+ * socket file that a killed process left behind is replaced, one that somebody answers is not.
+ */
+export async function listen(server: Server, text: string): Promise<string> {
+  const address = parseListenAddress(text);
+  if (address === undefined) throw new UserError('listen-failed', { address: text, problem: 'it is neither host:port nor a path' });
+  try {
+    await bind(server, address).catch(async (error: NodeJS.ErrnoException) => {
+      const isLeft = 'path' in address && error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'socket';
+      if (!isLeft || (await isAnswered(address.path))) throw error;
+      unlinkSync(address.path);
+      await bind(server, address);
+    });
+  } catch (error) {
+    throw new UserError('listen-failed', { address: text, problem: describe(error as NodeJS.ErrnoException, address) }, error);
+  }
+  return reachableAt(server.address());
+}
+
+function bind(server: Server, address: ListenAddress): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
+  });
+}
+
+const NO_DIRECTORY = 'the directory does not exist';
+const WORDS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the address is already in use',
+  EACCES: 'permission denied',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  ENOTFOUND: 'the host name is not known',
+  ENOENT: NO_DIRECTORY,
+  EROFS: 'the file system is read-only',
+};
+
+function describe(error: NodeJS.ErrnoException, address: ListenAddress): string {
+  if ('path' in address) {
+    // Binding a path says EACCES for that, too.
+    if (error.code === 'EACCES' && !existsSync(dirname(address.path))) return NO_DIRECTORY;
+    if (error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'not-a-socket') return 'something that is no socket is in its place';
+  }
+  return WORDS[error.code ?? ''] ?? error.message;
+}
+
+function reachableAt(bound: AddressInfo | string | null): string {
+  if (bound === null || typeof bound === 'string') return `unix:${bound ?? ''}`;
+  const anywhere = bound.address === '::' || bound.address === '0.0.0.0';
+  const host = anywhere ? 'localhost' : bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+  return `http://${host}:${bound.port}`;
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import { type Response, Router } from 'express';
+import type { Snapshot } from '../../model/snapshot.ts';
+import type { RemedyOf } from '../api/views.ts';
+import { HTML_TYPE, sendError, sendText } from '../http/answer.ts';
+import { devicePage } from './device-page.ts';
+import { overviewPage } from './overview-page.ts';
+import type { PageFrame } from './page-parts.ts';
+import { PAGE_STYLE } from './page-style.ts';
+
+export interface PageSources extends Omit<PageFrame, 'nowMs'> {
+  snapshot(): Snapshot | undefined;
+  remedyOf: RemedyOf;
+  now(): number;
+}
+
+/** The pages for people: no script, nothing loaded from anywhere. */
+export function createPages(sources: PageSources): Router {
+  const router = Router();
+  const frame = (): PageFrame => ({ ...sources, nowMs: sources.now() });
+  const policy = contentSecurityPolicy();
+
+  router.get('/', (request, response) => {
+    protect(response, policy);
+    return sendText(request, response, HTML_TYPE, overviewPage(sources.snapshot(), frame(), sources.remedyOf));
+  });
+  router.get('/devices/:family/:id', (request, response) => {
+    const { family, id } = request.params;
+    const state = sources.snapshot()?.devices.find(({ device }) => device.family === family && device.id === id);
+    if (state === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
+    protect(response, policy);
+    return sendText(request, response, HTML_TYPE, devicePage(state, frame()));
+  });
+  return router;
+}
+
+/** Allows the page's own style sheet, known by its hash, and nothing else. */
+function contentSecurityPolicy(): string {
+  const hash = createHash('sha256').update(PAGE_STYLE).digest('base64');
+  return `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+}
+
+function protect(response: Response, policy: string): void {
+  response.setHeader('Content-Security-Policy', policy);
+  response.setHeader('X-Frame-Options', 'DENY');
+  response.setHeader('Referrer-Policy', 'no-referrer');
+}
