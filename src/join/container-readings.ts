@@ -1,9 +1,9 @@
 import type { Allocation } from '../model/allocation.ts';
-import type { MetricSpec, Reading } from '../model/metric.ts';
+import type { MetricSpec, Reading, Value } from '../model/metric.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
-import type { ContainerCounters } from './container-counters.ts';
+import type { ContainerCounters, HolderCounters } from './container-counters.ts';
 import { useByHolder } from './processes.ts';
 
 /** A device, and when the look that gave its readings began. */
@@ -38,19 +38,26 @@ export function containerReadings(
     own.look(state.device, readFromMs);
     const { family } = state.device;
     if (!own.isCounting) awaited.set(family, Math.max(own.seenFromMs, awaited.get(family) ?? 0));
-    const readings = state.readings.flatMap((reading) => ownReading(reading, specs.get(reading.metric), own));
-    result.push(owned(holder, state, readings));
+    result.push(owned(holder, state, ownReadings(state.readings, specs, own)));
   }
   counters.sweep(awaited);
   return result.filter(({ readings }) => readings.length > 0);
 }
 
 /** A counter counts from when the container was first seen; until there is a base for it, the container has none. */
-function ownReading(reading: Reading, spec: MetricSpec | undefined, own: ReturnType<ContainerCounters['of']>): Reading[] {
-  if (spec?.container !== true) return [];
-  if (spec.type !== 'counter') return [reading];
-  return own.isCounting ? [{ ...reading, value: own.grownTo(seriesText(reading), reading.value) }] : [];
+function ownReadings(readings: readonly Reading[], specs: ReadonlyMap<string, MetricSpec>, own: HolderCounters): readonly Reading[] {
+  const result: Reading[] = [];
+  for (const reading of readings) {
+    const spec = specs.get(reading.metric);
+    if (spec?.container !== true) continue;
+    if (spec.type !== 'counter') result.push(reading);
+    else if (own.isCounting) result.push(withValue(reading, own.grownTo(seriesText(reading, spec), reading.value)));
+  }
+  return result;
 }
+
+const withValue = ({ metric, labels }: Reading, value: Value): Reading =>
+  labels === undefined ? { metric, value } : { metric, labels, value };
 
 /** A container may hold a device by several ids (replicas) or resources: one of them names it, the same at each refresh. */
 function oneAllocationPerContainer(holders: readonly Allocation[]): readonly Allocation[] {
@@ -66,8 +73,8 @@ function oneAllocationPerContainer(holders: readonly Allocation[]): readonly All
 
 const order = (allocation: Allocation): string => `${allocation.resource}\u0000${allocation.deviceId}`;
 
-function seriesText({ metric, labels }: Reading): string {
-  return labels === undefined ? metric : `${metric}${JSON.stringify(labels)}`;
+function seriesText({ metric, labels }: Reading, spec: MetricSpec): string {
+  return labels === undefined ? metric : `${metric}\u0000${spec.labels.map((name) => labels[name]).join('\u0000')}`;
 }
 
 function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReadings[] {

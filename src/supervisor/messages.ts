@@ -1,6 +1,7 @@
 import type { Roots } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
+import type { PostedCollection } from './posted-collection.ts';
 
 /** What a probe's thread is started with. */
 export interface WorkerStart {
@@ -32,7 +33,7 @@ export interface ReadRequest {
 }
 
 export type FromWorker =
-  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
+  | { readonly type: 'collected'; readonly run: number; readonly collection: PostedCollection; readonly durationMs: number }
   | { readonly type: 'failed'; readonly run: number; readonly message: string }
   | { readonly type: 'wake' }
   | ReadRequest
@@ -40,4 +41,6 @@ export type FromWorker =
   | { readonly type: 'child-ended'; readonly pid: number };
 
 /** What a thread's owner hears of it. */
-export type FromThread = Extract<FromWorker, { readonly type: 'collected' | 'failed' | 'wake' }>;
+export type FromThread =
+  | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
+  | Extract<FromWorker, { readonly type: 'failed' | 'wake' }>;

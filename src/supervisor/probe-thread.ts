@@ -4,6 +4,7 @@ import { ReadGuard, type Step } from '../host/fs/read-guard.ts';
 import type { Roots } from '../host/host.ts';
 import type { Device } from '../model/device.ts';
 import type { FromThread, FromWorker, ToWorker, WorkerStart } from './messages.ts';
+import { CollectionReceiver } from './posted-collection.ts';
 
 export interface ThreadSettings {
   readonly family: string;
@@ -49,6 +50,7 @@ class WorkerThread implements ProbeThread {
   readonly #worker: Worker;
   readonly #guard = new ReadGuard();
   readonly #children = new Set<number>();
+  readonly #receiver = new CollectionReceiver();
   readonly exited: Promise<void>;
   hasExited = false;
 
@@ -102,6 +104,9 @@ class WorkerThread implements ProbeThread {
         break;
       case 'child-ended':
         this.#children.delete(message.pid);
+        break;
+      case 'collected':
+        listener.said({ ...message, collection: this.#receiver.decode(message.collection) });
         break;
       default:
         listener.said(message);

@@ -6,6 +6,7 @@ import { createHost } from '../host/host.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { Probe } from '../probes/family.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
+import { CollectionSender } from './posted-collection.ts';
 import { lookOf } from './probe-look.ts';
 
 /** The thread of one family: builds its probe once and reads when told to. */
@@ -31,11 +32,12 @@ async function run(start: WorkerStart): Promise<void> {
     else void close(probe, unwatch).finally(() => port.close());
   });
 
+  const sender = new CollectionSender();
   async function collect(run: number): Promise<void> {
     const startedMs = performance.now();
     try {
       const collection = await lookOf(probe, host);
-      tell({ type: 'collected', run, collection, durationMs: performance.now() - startedMs });
+      tell({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });
     } catch (error) {
       tell({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }

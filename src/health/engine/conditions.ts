@@ -5,14 +5,14 @@ import { type ConditionState, conditionKey } from './memory.ts';
 /** What is known of one condition at one judgement. */
 export interface Evidence {
   readonly type: string;
-  readonly instance?: string;
+  readonly instance?: string | undefined;
   readonly status: boolean | 'unknown';
   /** Wall clock of the look that told it. */
   readonly atMs: number;
   readonly reason: string;
   readonly message: string;
-  readonly severity?: Severity;
-  readonly remedy?: Remedy;
+  readonly severity?: Severity | undefined;
+  readonly remedy?: Remedy | undefined;
 }
 
 export interface ConditionStep {
@@ -103,7 +103,7 @@ export interface ConditionsStep {
 export function stepConditions(
   previous: Readonly<Record<string, ConditionState>>,
   evidence: readonly Evidence[],
-  policyOf: (condition: { readonly type: string; readonly instance?: string }) => ConditionPolicy,
+  policyOf: (condition: Pick<Evidence, 'type' | 'instance'>) => ConditionPolicy,
   time: StepTime,
 ): ConditionsStep {
   const states: Record<string, ConditionState> = {};

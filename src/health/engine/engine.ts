@@ -145,7 +145,7 @@ function forget(
   policy: HealthPolicy,
   nowMs: number,
 ): readonly Omit<HealthEvent, 'id'>[] {
-  const policyOf = (name: { readonly type: string; readonly instance?: string }) =>
+  const policyOf = (name: { readonly type: string; readonly instance?: string | undefined }) =>
     conditionPolicy(policy, device.family, name.type, name.instance);
   return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device was taken off the list');
 }

@@ -14,7 +14,7 @@ export interface EvidenceInput {
   readonly levels: Levels;
   /** Wall clock of the look that gave the findings. */
   readonly atMs: number;
-  policyOf(condition: { readonly type: string; readonly instance?: string }): ConditionPolicy;
+  policyOf(condition: { readonly type: string; readonly instance?: string | undefined }): ConditionPolicy;
 }
 
 export interface EvidenceOutput {
@@ -35,7 +35,8 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   for (const finding of input.findings) {
     const item = fromFinding(finding, input, rates, levels);
     if (item.status === false && item.instance === undefined) withdrawn.set(item.type, item);
-    found.set(conditionKey(finding), worse(found.get(conditionKey(finding)), item));
+    const key = conditionKey(finding);
+    found.set(key, worse(found.get(key), item));
   }
   keepUnreadCounters(input, rates);
   for (const [key, state] of Object.entries(input.conditions)) {
@@ -47,26 +48,21 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
 /** One evidence per condition. */
 export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[] {
   const merged = new Map<string, Evidence>();
-  for (const item of evidence) merged.set(conditionKey(item), worse(merged.get(conditionKey(item)), item));
+  for (const item of evidence) {
+    const key = conditionKey(item);
+    merged.set(key, worse(merged.get(key), item));
+  }
   return [...merged.values()];
 }
 
 function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Evidence {
   if (finding.count !== undefined) return fromCounter(finding, input, rates);
   if (finding.level !== undefined) return fromLevel(finding, input, levels);
-  return { ...told(finding, input.atMs), status: finding.status };
+  return { ...withoutStatus(finding, input.atMs), status: finding.status };
 }
 
-function told({ type, instance, reason, message, severity, remedy }: Finding, atMs: number): Omit<Evidence, 'status'> {
-  return {
-    type,
-    ...(instance === undefined ? {} : { instance }),
-    atMs,
-    reason,
-    message,
-    ...(severity === undefined ? {} : { severity }),
-    ...(remedy === undefined ? {} : { remedy }),
-  };
+function withoutStatus({ type, instance, reason, message, severity, remedy }: Finding, atMs: number): Omit<Evidence, 'status'> {
+  return { type, instance, atMs, reason, message, severity, remedy };
 }
 
 function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<string, RateSeries>): Evidence {
@@ -74,15 +70,15 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   const { threshold } = input.policyOf(finding);
   const before = rates[key] ?? (Object.hasOwn(input.rates, key) ? input.rates[key] : undefined);
   const { count: value, ceiling } = finding;
-  const series = addSample(before, { value, atMs: input.atMs, ...(ceiling === undefined ? {} : { ceiling }) }, threshold.windowMs);
+  const series = addSample(before, { value, atMs: input.atMs, ceiling }, threshold.windowMs);
   if (series !== undefined) rates[key] = series;
   const isUsable = Number.isFinite(value) && value >= 0;
-  return judged(told(finding, input.atMs), isUsable ? judgeRate(series, threshold, input.atMs) : { status: 'unknown' }, threshold);
+  return judged(withoutStatus(finding, input.atMs), isUsable ? judgeRate(series, threshold, input.atMs) : { status: 'unknown' }, threshold);
 }
 
 function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Evidence {
   const key = conditionKey(finding);
-  const base = told(finding, input.atMs);
+  const base = withoutStatus(finding, input.atMs);
   const level = Number(finding.level);
   if (!Number.isFinite(level)) return { ...base, status: 'unknown' };
   const before = levels.get(key) ?? (Object.hasOwn(input.levels.highest, key) ? input.levels.highest[key] : undefined);

@@ -18,7 +18,7 @@ export function stepFlapping(
   previous: Pick<DeviceMemory, 'conditions' | 'activations'> | undefined,
   step: ConditionsStep,
   readAtMs: number | undefined,
-  policyOf: (name: { readonly type: string; readonly instance?: string }) => ConditionPolicy,
+  policyOf: (name: { readonly type: string; readonly instance?: string | undefined }) => ConditionPolicy,
   policy: FlappingPolicy,
   time: StepTime,
 ): ConditionsStep & { readonly activations: Activations } {
@@ -31,7 +31,7 @@ export function stepFlapping(
   const repeated = new Set(told.map(conditionKey));
   const quiet = Object.entries(before).filter(([key]) => readAtMs !== undefined && !repeated.has(key));
   const evidence = [...told, ...quiet.map(([, state]) => evidenceFor(state, false, readAtMs as number))];
-  const whatFlaps = ({ instance = '' }: { readonly instance?: string }): ConditionPolicy => policyOf(conditionName(instance));
+  const whatFlaps = ({ instance = '' }: { readonly instance?: string | undefined }): ConditionPolicy => policyOf(conditionName(instance));
   const stepped = stepConditions(before, evidence, (name) => flappingPolicy(policyOf(name), whatFlaps(name), policy), time);
   // That of the condition while it lasts; between two spells the one with which it flaps.
   const severityOf = (state: ConditionState): Severity => effectiveSeverity(step.states[state.instance ?? ''] ?? state, whatFlaps(state));

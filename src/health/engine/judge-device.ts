@@ -49,7 +49,7 @@ export interface DeviceJudgement {
   readonly dueMs?: number;
 }
 
-type ConditionName = { readonly type: string; readonly instance?: string };
+type ConditionName = Pick<Evidence, 'type' | 'instance'>;
 type States = Readonly<Record<string, ConditionState>>;
 
 /** Judges one device: what was remembered and what was told now, by the policy, at one time. Pure. */

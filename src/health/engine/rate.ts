@@ -16,7 +16,7 @@ export interface RateSeries {
 
 export interface Sample {
   readonly value: number;
-  readonly ceiling?: number;
+  readonly ceiling?: number | undefined;
   readonly atMs: number;
 }
 

@@ -19,7 +19,7 @@ export interface EventContext {
   readonly holders: readonly Allocation[];
   readonly policy: HealthPolicy;
   readonly nowMs: number;
-  policyOf(condition: { readonly type: string; readonly instance?: string }): ConditionPolicy;
+  policyOf(condition: { readonly type: string; readonly instance?: string | undefined }): ConditionPolicy;
 }
 
 /** A condition that begins or ends to count. `cause`: why it ends, where no look found it over. */

@@ -62,7 +62,7 @@ function optional<K extends string, V>(key: K, value: V | undefined): { readonly
 }
 
 /** What the configuration changes for one condition; the narrower key wins, field by field. */
-export function overrideFor(overrides: Overrides, family: string, type: string, instance?: string): Override {
+export function overrideFor(overrides: Overrides, family: string, type: string, instance?: string | undefined): Override {
   if (overrides.size === 0) return {};
   const keys = [`*.${type}`, `${family}.${type}`];
   if (instance !== undefined) keys.splice(1, 0, `*.${type}/${instance}`);

@@ -139,7 +139,7 @@ function isConditionOf(specs: SpecMaps, condition: string): boolean {
 }
 
 /** The effective policy of one condition. */
-export function conditionPolicy(policy: HealthPolicy, family: string, type: string, instance?: string): ConditionPolicy {
+export function conditionPolicy(policy: HealthPolicy, family: string, type: string, instance?: string | undefined): ConditionPolicy {
   const declared = policy.declared.get(family)?.get(type) ?? fallbackPolicy(type);
   if (policy.overrides.size === 0) return declared;
   const { severity, forMs, recoveryMs, growth, windowMs, enabled } = overrideFor(policy.overrides, family, type, instance);

@@ -1,0 +1,92 @@
+import type { Collection, DeviceReport } from '../model/collection.ts';
+import type { Labels, Reading, Value } from '../model/metric.ts';
+
+/** Metric and labels of one reading. */
+type Series = Pick<Reading, 'metric' | 'labels'>;
+
+/** A report whose readings are a number: how many of the posted values are its own. */
+type PostedReport = Omit<DeviceReport, 'read' | 'aside'> & {
+  readonly read?: Omit<NonNullable<DeviceReport['read']>, 'readings'> & { readonly readings: number };
+  readonly aside?: Omit<NonNullable<DeviceReport['aside']>, 'readings'> & { readonly readings: number };
+};
+
+/**
+ * A collection as one thread posts it to another. The values of all readings are one list. The list of their series is posted only when it
+ * changed, because copying thousands of strings from thread to thread costs more than reading the files.
+ */
+export interface PostedCollection extends Omit<Collection, 'reports'> {
+  readonly reports: readonly PostedReport[];
+  readonly values: readonly Value[];
+  /** Number of the list of series. */
+  readonly version: number;
+  /** Absent when the receiver has the list of that number. */
+  readonly series?: readonly Series[];
+}
+
+/** Works in the probe's thread. */
+export class CollectionSender {
+  #series: readonly Series[] = [];
+  #version = 0;
+
+  encode({ reports, ...rest }: Collection): PostedCollection {
+    const readings = reports.flatMap(({ read, aside }) => [...(read?.readings ?? []), ...(aside?.readings ?? [])]);
+    const isSame = this.#version > 0 && areSame(this.#series, readings);
+    if (!isSame) {
+      this.#series = readings.map(({ metric, labels }) => (labels === undefined ? { metric } : { metric, labels }));
+      this.#version += 1;
+    }
+    const posted = reports.map(
+      ({ read, aside, ...report }): PostedReport => ({
+        ...report,
+        ...(read === undefined ? {} : { read: { ...read, readings: read.readings.length } }),
+        ...(aside === undefined ? {} : { aside: { ...aside, readings: aside.readings.length } }),
+      }),
+    );
+    const values = readings.map(({ value }) => value);
+    return { ...rest, reports: posted, values, version: this.#version, ...(isSame ? {} : { series: this.#series }) };
+  }
+}
+
+/** Works in the thread that owns the probe's thread. It understands one sender, from the first message on. */
+export class CollectionReceiver {
+  #series: readonly Series[] = [];
+  #version = 0;
+
+  /** Throws when the list of series was never posted. */
+  decode({ reports, values, version, series, ...rest }: PostedCollection): Collection {
+    if (series !== undefined) [this.#series, this.#version] = [series, version];
+    if (version !== this.#version || values.length !== this.#series.length)
+      throw new Error(`the series of version ${version} were never posted`);
+    let at = 0;
+    const next = (count: number): readonly Reading[] => {
+      const own = this.#series.slice(at, at + count).map(({ metric, labels }, n): Reading => {
+        const value = values[at + n] as Value;
+        return labels === undefined ? { metric, value } : { metric, labels, value };
+      });
+      at += count;
+      return own;
+    };
+    const decoded = reports.map(
+      ({ read, aside, ...report }): DeviceReport => ({
+        ...report,
+        ...(read === undefined ? {} : { read: { ...read, readings: next(read.readings) } }),
+        ...(aside === undefined ? {} : { aside: { ...aside, readings: next(aside.readings) } }),
+      }),
+    );
+    return { ...rest, reports: decoded };
+  }
+}
+
+function areSame(series: readonly Series[], readings: readonly Reading[]): boolean {
+  return (
+    series.length === readings.length &&
+    series.every(({ metric, labels }, at) => metric === readings[at]?.metric && areSameLabels(labels, readings[at]?.labels))
+  );
+}
+
+function areSameLabels(a: Labels | undefined, b: Labels | undefined): boolean {
+  if (a === b) return true;
+  if (a === undefined || b === undefined) return false;
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
+}

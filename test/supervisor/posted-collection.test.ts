@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import type { Collection, DeviceReport } from '../../src/model/collection.ts';
+import { CollectionReceiver, CollectionSender, type PostedCollection } from '../../src/supervisor/posted-collection.ts';
+import { RandomProbe } from '../support/random-collections.ts';
+import { seeded } from '../support/seeded.ts';
+import { aside, device, listed, report } from '../support/snapshots.ts';
+
+/** Sender and receiver as between two threads, without the threads. */
+function link(): { post(collection: Collection): Collection; readonly posted: PostedCollection[] } {
+  const [sender, receiver] = [new CollectionSender(), new CollectionReceiver()];
+  const posted: PostedCollection[] = [];
+  return {
+    posted,
+    post(collection) {
+      const message = structuredClone(sender.encode(collection));
+      posted.push(message);
+      return receiver.decode(message);
+    },
+  };
+}
+
+const hca = (id: string, ...values: (number | bigint)[]): DeviceReport =>
+  report({
+    device: device({ id }),
+    readings: values.map((value, at) => ({ metric: `m${at}`, ...(at === 0 ? {} : { labels: { port: '1' } }), value })),
+    findings: [{ type: 'PortDown', instance: '1', reason: 'LinkDown', message: 'port 1 is active', status: false }],
+  });
+
+describe('a posted collection', () => {
+  it.each(Array.from({ length: 30 }, (_, seed) => seed + 1))('arrives as it was sent, whatever came before (seed %i)', (seed) => {
+    const probe = new RandomProbe(seeded(seed));
+    const { post } = link();
+    for (let turn = 0; turn < 100; turn += 1) {
+      const sent = probe.collect();
+      expect(post(sent)).toStrictEqual(sent);
+    }
+  });
+
+  it('has the list of series only when that changed', () => {
+    const { post, posted } = link();
+    const states = [
+      listed([hca('a', 1, 2), hca('b', 3)]),
+      listed([hca('a', 2n ** 63n, 5), hca('b', 4)]),
+      listed([hca('a', 1, 2), { ...hca('b', 3), aside: aside({ readings: [{ metric: 'x', value: 1 }] }) }]),
+      listed([hca('a', 1, 2)]),
+      listed([hca('a', 7, 8)]),
+    ];
+    for (const state of states) expect(post(state)).toStrictEqual(state);
+    expect(posted.map(({ series }) => series !== undefined)).toEqual([true, false, true, true, false]);
+  });
+
+  it('is refused by a receiver that never had its series', () => {
+    const sender = new CollectionSender();
+    sender.encode(listed([hca('a', 1)]));
+    expect(() => new CollectionReceiver().decode(sender.encode(listed([hca('a', 2)])))).toThrow(
+      'the series of version 1 were never posted',
+    );
+  });
+});
