@@ -19,6 +19,7 @@ const SIZES = [
   { name: '8', hcas: 8 },
   { name: '80', hcas: 80 },
   { name: '136 (8 PF, 128 VF)', hcas: 8, vfs: 128 },
+  { name: '8+128 (128 VF missing)', hcas: 8, vfs: 128, missing: 128 },
 ].filter(({ name }) => values.only === undefined || values.only === name.split(' ')[0]);
 
 const exporters = await nodeExporters();
@@ -26,13 +27,17 @@ const rows = [];
 for (const size of SIZES) rows.push(await measure(size));
 report('refresh', rows, { pauseMs: Number(values.pause) });
 
-async function measure({ name, hcas, vfs = 0 }) {
+async function measure({ name, hcas, vfs = 0, missing = 0 }) {
   const node = await makeNode({ hcas, vfs });
   const ids = Array.from({ length: Math.min(PODS, hcas + vfs) }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, PODS, ids);
   const core = await startCore({ roots: node.roots, socket: kubelet.podResourcesSocket, families: ['infiniband'] });
   const peers = await Promise.all(exporters.map((exporter) => startInfinibandExporter(node.roots.sysfs, exporter)));
   try {
+    if (missing > 0) {
+      await core.ask('refresh');
+      node.tearDownVfs();
+    }
     await core.ask('refresh', { count: WARM_UP });
     const { devices, readings, held } = await core.ask('snapshot');
     if (devices !== hcas + vfs || held !== ids.length) throw new Error(`${devices} devices, ${held} of them held`);

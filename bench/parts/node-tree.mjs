@@ -1,5 +1,5 @@
 // A simulated node's files below a temporary directory, and a kubelet whose pods hold its devices.
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { lstatSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dist } from './dist.mjs';
@@ -38,6 +38,15 @@ export async function makeNode({ hcas = 0, vfs = 0, gpus = 0, fpgas = 0 }) {
     advance() {
       elapsedMs += 1_000;
       write();
+    },
+    /** Takes all virtual functions away, as a driver does that is told to have none. */
+    tearDownVfs() {
+      vfs = 0;
+      for (let n = hcas; ; n += 1) {
+        const entry = join(root, 'sys/class/infiniband', `mlx5_${n}`);
+        if (lstatSync(entry, { throwIfNoEntry: false }) === undefined) break;
+        rmSync(entry);
+      }
     },
     remove: () => rmSync(root, { recursive: true, force: true }),
   };

@@ -12,6 +12,7 @@ export interface ServedDevice {
 
 /** What stands behind each id that the plugin hands out, replicas and places of a pool included. */
 export function servedIds(resources: readonly PluginResource[], devices: readonly ServedDevice[]): ServedIds {
+  if (resources.length === 0) return new Map();
   const states = devices.map((known) => ({ ...UNJUDGED, ...known, key: deviceKey(known.device) }));
   return new Map(
     resources

@@ -194,7 +194,9 @@ const OWN: ReadonlySet<string> = new Set([DEVICE_MISSING, DEVICE_NOT_READ, FLAPP
 const withoutFlapping = (states: States): States => filterStates(states, (state) => state.type !== FLAPPING);
 
 function filterStates(states: States, keep: (state: ConditionState) => boolean): States {
-  return Object.fromEntries(Object.entries(states).filter(([, state]) => keep(state)));
+  const entries = Object.entries(states);
+  const kept = entries.filter(([, state]) => keep(state));
+  return kept.length === entries.length ? states : Object.fromEntries(kept);
 }
 
 /** The first sight of a device in good order is no transition. */
