@@ -1,9 +1,13 @@
 // Latency and CPU of a scrape at about 1,000, 10,000 and 50,000 series, by 1 and by 50 scrapers at once, plain and compressed: back to
 // back while the agent shows one snapshot, and paced, where each scrape meets a page that is new. Against node_exporter with as many
-// series from the cheapest of its collectors that can have so many, a table of interrupts.
+// series from the cheapest of its collectors that can have so many, a table of interrupts; and against a server of one page that never
+// changes, which is what node:http itself costs.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { cpuMillis, quantile, report } from './parts/measure.mjs';
 import { createScraper, startExporter } from './parts/node-exporter.mjs';
@@ -34,10 +38,14 @@ async function measureSize(hcas) {
   try {
     const agent = await startServe(node, kubelet, { interval: '1s', flags: ['--web.max-requests=0'] });
     started.push(agent);
-    const series = await settled(agent.port, hcas);
+    const page = await settled(agent.port, hcas);
+    const series = page.match(/^[^#\n]/gm).length;
+    const still = await startStatic(page);
+    started.push(still);
     const peers = [
       { name: 'agent', ...agent, paceMs: 0 },
       { name: 'agent, each page new', ...agent, paceMs: PACE_MS },
+      { ...still, paceMs: 0 },
     ];
     if (exporter !== undefined) {
       started.push(await startTable(node.root, series));
@@ -86,19 +94,30 @@ async function timed(scrape) {
   return performance.now() - begun;
 }
 
-/** Series on the page once all devices and their containers are on it. */
+/** The page once all devices and their containers are on it. */
 async function settled(port, hcas) {
   const { scrape, close } = createScraper(port);
   try {
     for (let tries = 0; tries < 200; tries += 1) {
       const page = await scrape();
-      if ((page.match(/^container_device_healthy\{/gm) ?? []).length === hcas) return page.match(/^[^#\n]/gm).length;
+      if ((page.match(/^container_device_healthy\{/gm) ?? []).length === hcas) return page;
       await sleep(100);
     }
   } finally {
     close();
   }
   throw new Error('the devices did not come');
+}
+
+async function startStatic(page) {
+  const child = fork(fileURLToPath(new URL('parts/static-page.mjs', import.meta.url)));
+  child.send({ page });
+  const [{ port }] = await once(child, 'message');
+  const stop = async () => {
+    child.disconnect();
+    await once(child, 'exit');
+  };
+  return { name: 'a static page', pid: child.pid, port, stop };
 }
 
 function startTable(folder, series) {
