@@ -10,48 +10,48 @@ import type { PciSign } from '../model/pci-sign.ts';
 import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
 
 /**
- * The whole contract of a device family. A family is one folder below `src/probes` whose `index.ts` exports a constant
- * `family` of this type. The first members are data; the functions take and give plain data.
+ * The contract of a device family. A family is one folder below `src/probes`. Its `index.ts` exports a constant `family` of
+ * this type. All functions but `createProbe` take and return plain data.
  */
 export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
-  /** Equal to the folder's name. */
+  /** Equals the name of the folder. */
   readonly name: string;
-  /** One line for `--help` and the reference: which hardware. */
+  /** Names the hardware in one line, for `--help` and the reference. */
   readonly summary: string;
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
   /**
-   * Whether the machine may have devices of the family: false where a probe would find none. Called at each refresh for a family that never
-   * had any, so it looks at a few directories at most, and it opens no file of a device. Default: it may.
+   * Returns false when a probe would find no device of the family. The caller calls it at each refresh until the family has a device.
+   * It therefore lists only a few directories, and opens no file of a device. Without this function the caller assumes true.
    */
   isPresent?(host: Host): boolean;
-  /** By which `doctor` sees hardware of this family that no driver is bound to. */
+  /** PCI ids with which `doctor` finds hardware of this family that has no driver. */
   readonly signs?: readonly PciSign[];
-  /** Become `--probe.<name>.<option>`. */
+  /** Each option is available as `--probe.<name>.<option>`. */
   readonly options: S;
   createProbe(host: Host, options: OptionValues<S>): Probe;
-  /** Only where ids are more than a device's id or alias. */
+  /** Needed only when an allocated id can be something else than the id or an alias of a device. */
   readonly resolve?: Resolve;
-  /** Only for families whose devices the companion plugin can serve. */
+  /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
-  /** The family's part of a simulated node at one moment. */
+  /** Returns the family's part of a simulated node at one moment. */
   simulate?(scenario: Scenario): SimulatedHardware;
 }
 
-/** Reads one family's hardware. Lives in a thread of its own, so it may block. */
+/** Reads the hardware of one family. Each probe runs in its own thread, so it may block. */
 export interface Probe {
   /**
-   * One read: the whole truth as plain data. Never called while an earlier call is pending. Missing hardware is an empty
-   * list, a failed read a problem; it throws only for a bug.
+   * Reads all devices and returns plain data. The caller never calls it while an earlier call is pending. Missing hardware
+   * gives an empty list. A failed read gives a problem. An exception means a bug.
    */
   collect(): Collection | Promise<Collection>;
-  /** "Something happened": carries no data, only makes the next `collect` come sooner. Returns the way to stop watching. */
+  /** Calls `wake`, without data, when an event should start the next `collect` sooner. Returns a function that stops the watch. */
   watch?(wake: () => void): () => void;
   close?(): void | Promise<void>;
 }
 
-/** Keeps literal types while checking the shape. */
+/** Checks the type of a family and keeps its literal types. */
 export function defineFamily<S extends OptionSpecs>(family: DeviceFamily<S>): DeviceFamily<S> {
   return family;
 }

@@ -3,12 +3,12 @@ import type { ConditionSpec } from '../model/health.ts';
 
 type Growth<T extends string> = Pick<ConditionSpec, 'severity' | 'meaning' | 'remedy' | 'source'> & {
   readonly type: T;
-  /** More than so much within `windowMs`. */
+  /** The condition holds when the counter grows by more than this within `windowMs`. */
   readonly growth: number;
   readonly windowMs: number;
 };
 
-/** Holds while a counter grows by more than a limit, and for ten minutes after. */
+/** Returns a condition that holds while a counter grows by more than a limit, and for ten minutes after that. */
 export function growthCondition<T extends string>({ type, severity, meaning, remedy, source, growth, windowMs }: Growth<T>) {
   return {
     type,

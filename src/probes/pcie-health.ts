@@ -4,7 +4,7 @@ import type { ConditionSpec, Finding } from '../model/health.ts';
 import { growthCondition } from './growth-condition.ts';
 import type { PcieErrors, PcieSample } from './pcie.ts';
 
-/** What every family of PCIe devices judges alike. */
+/** PCIe conditions and findings that all families share. */
 
 const PCI = '/sys/bus/pci/devices/<address>';
 const AER = 'kernel ABI sysfs-bus-pci-devices-aer_stats';
@@ -14,23 +14,23 @@ export const pcieLinkCondition: ConditionSpec = {
   class: 'self-clearing',
   severity: 'degraded',
   reasons: ['WidthBelowMaximum', 'SpeedBelowMaximum', 'AtMaximum'],
-  meaning: 'The PCIe link is narrower than card and slot can do, or slower, which by itself may only mean that the card idles.',
+  meaning: 'The PCIe link is narrower or slower than card and slot support. A low speed alone may only mean that the card is idle.',
   remedy: 'reseat',
   source: `${PCI}: current_link_width and current_link_speed against the smaller maximum of device and upstream port`,
   forMs: seconds(60),
   recoveryMs: seconds(60),
 };
 
-/** Presence on the bus, and Advanced Error Reporting. */
+/** Conditions for presence on the bus and for Advanced Error Reporting (AER). */
 export const pcieErrorConditions: readonly ConditionSpec[] = [
   {
     type: 'PciFunctionGone',
     class: 'latched',
     severity: 'fatal',
     reasons: ['ConfigurationAllOnes', 'Answers'],
-    meaning: 'The PCI function answers every read with ones: the card fell off the bus.',
+    meaning: 'Every read of the PCI function returns all ones: the card is no longer on the bus.',
     remedy: 'reboot',
-    source: `${PCI}: config, first 64 bytes, not of virtual functions`,
+    source: `${PCI}: config, first 64 bytes; not for virtual functions`,
   },
   growthCondition({
     type: 'AerFatal',
@@ -44,7 +44,7 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
   growthCondition({
     type: 'AerNonfatal',
     severity: 'degraded',
-    meaning: 'Uncorrectable PCIe errors were reported, beyond the harmless ones of probing.',
+    meaning: 'Uncorrectable PCIe errors were reported. Harmless errors that probing causes do not count.',
     remedy: 'reseat',
     source: `${PCI}: aer_dev_nonfatal without UnsupReq; ${AER}`,
     growth: 10,
@@ -61,28 +61,28 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
   }),
 ];
 
-/** All conditions of a device whose link the kernel tells. */
+/** All conditions of a device whose link the kernel reports. */
 export const pcieConditions: readonly ConditionSpec[] = [...pcieErrorConditions, pcieLinkCondition];
 
-/** PCIe errors that grow from harmless probing (driver scans, lspci) and say nothing of the link. */
+/** PCIe errors that harmless accesses (driver scans, lspci) cause. They do not show a link fault. */
 const HARMLESS: ReadonlySet<string> = new Set(['UnsupReq', 'NonFatalErr']);
 
-/** Findings of a device whose link the kernel tells. */
+/** Returns all findings of a device whose link the kernel reports. */
 export function pcieFindings(sample: PcieSample): Finding[] {
   return [...pcieErrorFindings(sample), ...pcieLinkFindings(sample)];
 }
 
 export function pcieErrorFindings(sample: PcieErrors): Finding[] {
-  return [...goneFinding(sample), ...aerFindings(sample.aer)];
+  return [...presenceFinding(sample), ...aerFindings(sample.aer)];
 }
 
-function goneFinding({ answers }: PcieErrors): Finding[] {
+function presenceFinding({ answers }: PcieErrors): Finding[] {
   if (answers === undefined) return [];
   const message = answers ? 'the configuration header can be read' : 'all 64 bytes of the configuration header are ones';
   return [{ type: 'PciFunctionGone', status: !answers, reason: answers ? 'Answers' : 'ConfigurationAllOnes', message }];
 }
 
-/** Width, and speed for the record only: idle cards drop to the lowest generation by themselves. */
+/** Judges width and speed. A low speed has severity `info`, because idle cards lower their generation by themselves. */
 function pcieLinkFindings({ link }: PcieSample): Finding[] {
   return [
     ...levelFinding(
@@ -118,12 +118,12 @@ function aerFindings(aer: AerCounters): Finding[] {
   const { fatal } = aer.totals;
   return [
     ...(fatal === undefined ? [] : [aerFinding('AerFatal', 'TOTAL_ERR_FATAL', fatal)]),
-    ...summed(aer, 'nonfatal', 'AerNonfatal'),
-    ...summed(aer, 'correctable', 'AerCorrectable'),
+    ...summedFinding(aer, 'nonfatal', 'AerNonfatal'),
+    ...summedFinding(aer, 'correctable', 'AerCorrectable'),
   ];
 }
 
-function summed(aer: AerCounters, severity: AerSeverity, type: string): Finding[] {
+function summedFinding(aer: AerCounters, severity: AerSeverity, type: string): Finding[] {
   const counts = aer.errors.filter((error) => error.severity === severity && !HARMLESS.has(error.kind)).map(({ count }) => count);
   if (counts.length === 0) return [];
   const sum = counts.reduce((a, b) => a + b, 0n);

@@ -12,19 +12,19 @@ import { seconds } from '../model/duration.ts';
 import type { MetricSpec, Reading } from '../model/metric.ts';
 import { measured, shared } from '../model/shared-metrics.ts';
 
-/** What every family of PCIe devices measures alike. */
+/** PCIe metrics and readings that all families share. */
 
 const PCI = '/sys/bus/pci/devices/<address>';
 
-/** The PCIe side of a function that has a link of its own. */
+/** PCIe state of a function that has its own link. */
 export interface PcieSample {
   readonly link: PcieLink;
   readonly aer: AerCounters;
-  /** False for a card that fell off the bus; absent when unknown. */
+  /** False for a card that is no longer on the bus; absent when unknown. */
   readonly answers?: boolean;
 }
 
-/** Questions to the configuration space: what they tell changes seldom, so twice a minute is enough. */
+/** Interval of reads of the configuration space. Its values rarely change, so two reads a minute are enough. */
 export const PCIE_EVERY_MS = seconds(30);
 
 export function readPcie(sys: Tree, address: string): PcieSample {
@@ -32,7 +32,7 @@ export function readPcie(sys: Tree, address: string): PcieSample {
   return { link: readPcieLink(sys, address), aer: readAer(sys, address), ...(answers === undefined ? {} : { answers }) };
 }
 
-/** A sample that may lack its link, for cards whose driver tells of it. */
+/** A sample without a link, for cards whose driver reports the link. */
 export type PcieErrors = Omit<PcieSample, 'link'> & Partial<Pick<PcieSample, 'link'>>;
 
 export const pcieLinkMetrics = {
@@ -47,7 +47,7 @@ export const pcieErrorMetric: MetricSpec = measured(
   `${PCI}/aer_dev_correctable, aer_dev_nonfatal, aer_dev_fatal: one line per kind`,
 );
 
-/** All metrics of a device whose link the kernel tells. */
+/** All metrics of a device whose link the kernel reports. */
 export const pcieMetrics: readonly MetricSpec[] = [...Object.values(pcieLinkMetrics), pcieErrorMetric];
 
 function pcieLinkReadings({ link }: PcieSample): Reading[] {
@@ -68,7 +68,7 @@ export function pcieErrorReadings({ aer }: PcieErrors): Reading[] {
   }));
 }
 
-/** Readings of a device whose link the kernel tells. */
+/** Returns all readings of a device whose link the kernel reports. */
 export function pcieReadings(sample: PcieSample): Reading[] {
   return [...pcieLinkReadings(sample), ...pcieErrorReadings(sample)];
 }

@@ -15,7 +15,7 @@ import { buildMachine, readMachine } from '../support/machine.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import { familyState, lookAt, podResources } from '../support/snapshots.ts';
 
-/** A clock that stands: what a golden page shows may depend on the machine only. */
+/** A clock that does not move, so that a golden page depends only on the machine. */
 const NOW_MS = Date.parse('2026-01-01T00:00:00Z');
 const frozenClock: Clock = { now: () => NOW_MS, monotonic: () => 0, after: () => () => {} };
 
@@ -29,14 +29,14 @@ const NO_STATS = { nowMs: NOW_MS, version: '0', podResourcesRequests: [], podRes
 
 /** Metrics seen on any golden page, per family. */
 const seen = new Map<string, Set<string>>();
-/** Conditions that any golden machine tells as holding and as not holding, per family. */
+/** Conditions that some golden machine reports as true and as false, per family. */
 const told = { true: new Map<string, Set<string>>(), false: new Map<string, Set<string>>() };
 
-/** Conditions that hold on some golden machine and of which none can tell the end, with the reason. */
+/** Conditions that hold on some golden machine and that no machine can report as false, with the reason. */
 const WITHOUT_END: Readonly<Record<string, Readonly<Record<string, string>>>> = { fpga: {}, infiniband: {}, nvidia: {} };
 
 function note(family: string, { type, status }: Finding): void {
-  // Of a counter or a level the policy judges both.
+  // For a counter or a level, the policy decides both states.
   for (const value of status === undefined ? [true, false] : status === 'unknown' ? [] : [status]) {
     const types = told[`${value}`];
     types.set(family, (types.get(family) ?? new Set()).add(type));
@@ -136,7 +136,7 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
 });
 
 describe.each(Object.keys(familyLoaders))('family %s', (name) => {
-  it('says what is odd about each of its machines', () => {
+  it('describes what is special about each of its machines', () => {
     for (const each of cases.filter(({ family }) => family === name))
       expect(readMachine(join(each.folder, 'machine.yaml')).about, each.name).toBeTruthy();
   });
@@ -155,7 +155,7 @@ describe.each(Object.keys(familyLoaders))('family %s', (name) => {
 });
 
 describe.each(Object.keys(familyLoaders))('oracle of %s', (name) => {
-  it('tells what can be wrong with its devices, and how the agent goes blind', async () => {
+  it('declares conditions for its devices, and problems for failed reads', async () => {
     for (const file of ['oracle.ts', 'oracle.test.ts']) expect(readdirSync(join('test/probes', name))).toContain(file);
     const { oracle } = (await import(`./${name}/oracle.ts`)) as { readonly oracle: OracleFamily };
     expect(oracle.family).toBe(await familyLoaders[name]?.());
@@ -176,7 +176,7 @@ describe.each(Object.keys(familyLoaders))('oracle of %s', (name) => {
 });
 
 describe('every condition that holds on a golden machine', () => {
-  it.each(Object.keys(familyLoaders))('of %s is told to be over by some golden machine', (name) => {
+  it.each(Object.keys(familyLoaders))('of %s is reported as false by some golden machine', (name) => {
     const types = (status: 'true' | 'false'): string[] => [...(told[status].get(name) ?? [])].sort();
     const ends = new Set(types('false'));
     expect(types('true').filter((type) => !ends.has(type))).toEqual(Object.keys(WITHOUT_END[name] ?? {}).sort());

@@ -43,13 +43,13 @@ describe('the readings of a link', () => {
     ]);
   });
 
-  it('count the port above too: no more than both can do is possible', () => {
+  it('use the smaller maximum of the device and its upstream port', () => {
     const link = { width: 8, widthMax: 16, upstreamWidthMax: 8, generation: 4, generationMax: 4, upstreamGenerationMax: 5 };
     const values = Object.fromEntries(pcieReadings(sample(link)).map(({ metric, value }) => [metric, value]));
     expect(values).toMatchObject({ device_pcie_link_max_width_lanes: 8, device_pcie_link_max_generation: 4 });
   });
 
-  it('are absent where nothing was told', () => {
+  it('are absent when the kernel reports no link', () => {
     expect(pcieReadings(sample())).toEqual([]);
     expect(pcieReadings(sample({ widthMax: 16 })).map(({ metric }) => metric)).toEqual(['device_pcie_link_max_width_lanes']);
   });
@@ -110,7 +110,7 @@ describe('the errors of a link', () => {
     totals: { correctable: 7n, nonfatal: 202n, fatal: 1n },
   };
 
-  it('are one series per kind, in the words of the kernel', () => {
+  it('are one series per kind, with the kernel names of the kinds', () => {
     const readings = pcieErrorReadings(sample({}, aer));
     expect(readings).toHaveLength(6);
     expect(readings[3]).toEqual({ metric: pcieErrorMetric.name, labels: { severity: 'nonfatal', kind: 'UnsupReq' }, value: 200 });
@@ -121,7 +121,7 @@ describe('the errors of a link', () => {
     expect(pcieErrorReadings(sample({}, huge))[0]?.value).toBe(9_007_199_254_740_993n);
   });
 
-  it('are judged without those that grow from harmless probing', () => {
+  it('are judged without the errors that harmless probing causes', () => {
     expect(pcieErrorFindings(sample({}, aer)).map(({ type, count }) => [type, count])).toEqual([
       ['AerFatal', 1],
       ['AerNonfatal', 2],
@@ -129,7 +129,7 @@ describe('the errors of a link', () => {
     ]);
   });
 
-  it('are not judged where the kernel counts none, or harmless ones alone', () => {
+  it('are not judged when the kernel counts no error, or only harmless errors', () => {
     expect(pcieErrorFindings(sample())).toEqual([]);
     const harmless: AerCounters = { errors: [{ severity: 'nonfatal', kind: 'UnsupReq', count: 9n }], totals: { nonfatal: 9n } };
     expect(pcieErrorFindings(sample({}, harmless))).toEqual([]);
@@ -149,7 +149,7 @@ describe('the errors of a link', () => {
   });
 });
 
-describe('one look at a function', () => {
+describe('one read of a function', () => {
   it('reads link, errors and presence', () => {
     const files = {
       power_state: 'D0\n',
@@ -167,14 +167,14 @@ describe('one look at a function', () => {
     expect(answers).toBe(true);
   });
 
-  it('knows a card that fell off the bus by its ones', () => {
+  it('detects a card that left the bus by reads of all ones', () => {
     const gone = { config: Buffer.alloc(256, 0xff), current_link_width: '63\n', current_link_speed: 'Unknown\n' };
     const look = readPcie(treeWith(gone), '0000:3b:00.0');
     expect(look.answers).toBe(false);
     expect(pcieReadings(look)).toEqual([]);
   });
 
-  it('leaves a sleeping function alone', () => {
+  it('does not access a sleeping function', () => {
     const look = readPcie(
       treeWith({ power_state: 'D3cold\n', config: Buffer.alloc(64, 0xff), current_link_width: '16\n' }),
       '0000:3b:00.0',

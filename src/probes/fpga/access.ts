@@ -1,12 +1,12 @@
 import type { DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
 
-/** Stacks whose vendor's plugin hands nodes out as devices with all permissions and, once more, as mounts. */
+/** Stacks whose vendor plugin gives each node both as a device with all permissions and as a mount. */
 const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
 
 /**
- * What a container needs to use a board or a port. A DFL port is one node, read and write; a whole board is all its ports, with the
- * mode that Intel's container hook looks for, and without the management node, which would let it program the board at will.
+ * Returns what a container needs to use a board or a port. A DFL port has one node, read and write. A whole board has the nodes of all
+ * its ports and the mode that Intel's container hook reads. It does not get the management node, which allows to program the board.
  */
 export function access(device: Device): DeviceAccess {
   const { characterDevices: paths = [], stack = '' } = device;

@@ -5,12 +5,12 @@ import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
 import { parseCount, parseFlag } from './values.ts';
 
-/** `level` of a firewall that has not tripped: minus one, printed unsigned. */
+/** `level` of a firewall that has not tripped: -1, printed as unsigned. */
 const NO_LEVEL = 18_446_744_073_709_551_615n;
 
 /**
- * Files of the management function; gives the number of its device node. Never opened: `error`, which a read clears, and the
- * files that send a command to the controller.
+ * Reads the files of the management function. Returns the number of its device node. It never opens `error`, because a read clears
+ * it, nor files whose read sends a command to the controller.
  */
 export function addManagement(facts: Facts, id: string, files: BoardFiles): number | undefined {
   addFirewall(facts, files);
@@ -21,11 +21,11 @@ export function addManagement(facts: Facts, id: string, files: BoardFiles): numb
   }
   const offline = files.value('dev_offline', (text) => parseInteger(text));
   if (offline !== undefined) {
-    const [isOffline, word] = offline === 1 ? [true, 'offline'] : [false, 'online'];
-    const message = `the management function is ${word}`;
+    const [isOffline, state] = offline === 1 ? [true, 'offline'] : [false, 'online'];
+    const message = `the management function is ${state}`;
     facts.find('Reconfiguring', isOffline, isOffline ? 'Offline' : 'Idle', message, { instance: 'management' });
   }
-  // The user function tells the same counters where there is one.
+  // If the board has a user function, that function reports the same counters.
   if (id === files.directory.split('/').at(-1)) addMemoryBanks(facts, files, 'm');
   return files.value('instance', parseInteger);
 }

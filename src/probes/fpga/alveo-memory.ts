@@ -3,20 +3,20 @@ import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
 import { parseCount, parseFlag, parseRegister } from './values.ts';
 
-/** `ecc_status`: bit 0 uncorrectable, bit 1 correctable. XRT, subdev/mig.c. */
+/** Bit 0 of `ecc_status` means uncorrectable, bit 1 correctable. Source: XRT, subdev/mig.c. */
 const UNCORRECTABLE = 1n;
 
 /**
- * Error counters of the memory banks, of the user function (`u`, as old as the driver's cache, which is not made to ask anew) or of
- * the management function (`m`). A bank without ECC has none.
+ * Adds the error counters of the memory banks. `side` is the user function (`u`) or the management function (`m`). Values of `u` come
+ * from a cache of the driver, which the probe does not refresh. A bank without ECC has no counters.
  */
 export function addMemoryBanks(facts: Facts, files: BoardFiles, side: 'u' | 'm'): void {
   const names = new Set<string>();
   for (const directory of files.names(new RegExp(`^mig\\.${side}\\.\\d+$`))) {
     const bank = files.in(files.path(directory));
     if (bank.value('ecc_enabled', parseFlag) !== true) continue;
-    const told = bank.text('name');
-    const name = told === undefined || names.has(told) ? directory.slice('mig.u.'.length) : told;
+    const label = bank.text('name');
+    const name = label === undefined || names.has(label) ? directory.slice('mig.u.'.length) : label;
     names.add(name);
     addBank(facts, name, bank);
   }
@@ -37,7 +37,7 @@ function addBank(facts: Facts, name: string, bank: BoardFiles): void {
     facts.find('EccUncorrectable', isSet, isSet ? 'StatusSet' : 'Clear', message, instance);
   }
   if (uncorrectable === undefined) return;
-  // Errors that the bank had at first sight may be old; each one more counts. Flag and counter each tell for themselves alone.
+  // Errors before the first read may be old, so only further errors count. Flag and counter are separate instances.
   const counted = { type: 'EccUncorrectable', instance: `${name}/count`, reason: 'CounterGrew', message };
   facts.findings.push({ ...counted, level: -Number(uncorrectable) });
 }

@@ -7,16 +7,16 @@ import { addSensors, HYSTERESIS, judgeCritical, MAIN_KINDS, nameSensors, RAIL_KI
 import { atMostEvery, type Placed, type Survey } from './survey.ts';
 import { parseFlag } from './values.ts';
 
-/** Targets of clock scaling: files that can be written and measure nothing. */
+/** Writable targets of clock scaling. They are not measurements. */
 const TARGETS = /^(?:power2|temp15)$/;
 
-/** °C of the FPGA at which xclmgmt warns and the card shuts down. Source: XRT, mgmtpf health thread. */
+/** FPGA temperatures in °C at which xclmgmt warns and at which the card shuts down. Source: XRT, mgmtpf health thread. */
 const WARNING = 88;
 const SHUTDOWN = 97;
 
 /**
- * Sensors of the satellite controller, and whether it lives. Each sweep is a message to firmware and a line in the kernel log, so
- * it is made at most once per interval, all files of a board together.
+ * Adds the sensors of the satellite controller and its heartbeat. Each sweep costs a message to firmware and a line in the kernel log.
+ * Therefore all files of a board are read together, at most once per interval.
  */
 export function addAlveoSensors(facts: Facts, survey: Survey, id: string, address: string): void {
   const { memory, options } = survey;
@@ -42,7 +42,7 @@ function readAll(survey: Survey, id: string, monitors: readonly Placed[]): reado
     if (/_hwmon_sdm_(?:user|mgmt)$/.test(name)) return readSdm(sys, monitor.path, kinds);
     return nameSensors(readMonitor(survey, id, monitor.path, { kinds, exclude: TARGETS })).map((sensor) => ({ ...sensor, limits: {} }));
   });
-  // 0 is what a sensor that is not there, or a controller that is off, reads as. It keeps its name meanwhile.
+  // An absent sensor, or one whose controller is off, reads as 0. It still reserves its name.
   return nameSensors(sensors).filter(({ value }) => value !== undefined && value !== 0);
 }
 

@@ -6,14 +6,14 @@ import { atMostEvery, type Survey } from './survey.ts';
 import { parseFlag, parseId, parseRegister } from './values.ts';
 import { boardOfShell, type KdsUse, parseBootFlags, parseClocks, parseKdsStat, parseLoaded, parseMemStat } from './xrt-text.ts';
 
-/** What the user function told, for the device itself. */
+/** Data of the user function that the device needs. */
 export interface UserRead {
   readonly model?: string;
   readonly serial?: string;
-  /** Name of the shell, `xilinx_u250_gen3x16_xdma_shell_4_1`. */
+  /** Name of the shell, for example `xilinx_u250_gen3x16_xdma_shell_4_1`. */
   readonly shell?: string;
   readonly interfaceId?: string;
-  /** The accelerators loaded. */
+  /** Ids of the loaded accelerators. */
   readonly loaded?: string;
   readonly renderNode?: string;
   readonly pids: readonly number[];
@@ -21,13 +21,13 @@ export interface UserRead {
 }
 
 /**
- * Files of the user function. Never opened: `mig_cache_update` (asks firmware), the firewall's files (each read is a message to
- * the management function), `xocl_errors` (a ring without version), `shutdown` and other files that can be written.
+ * Reads the files of the user function. It never opens `mig_cache_update` (it queries firmware), the firewall's files (each read sends
+ * a message to the management function), `xocl_errors` (a ring without version), nor `shutdown` and other writable files.
  */
 export function addUserFunction(facts: Facts, survey: Survey, id: string, files: BoardFiles): UserRead {
   const ready = files.fact('ready', parseRegister);
   const offline = files.value('dev_offline', parseOffline);
-  // Everything but the flag file goes away during a reset.
+  // During a reset only the flag file exists.
   const isResetting = ready.error === 'ENOENT' && offline === undefined;
   const isOffline = offline === 1;
   const reason = isResetting ? 'ResetRunning' : isOffline ? 'Offline' : 'Idle';
@@ -44,7 +44,7 @@ export function addUserFunction(facts: Facts, survey: Survey, id: string, files:
   return { ...readIdentity(files), pids: kds.pids, ...(loaded !== undefined && { loaded }) };
 }
 
-/** 0 or 1; a query that failed prints its errno as a number, and says nothing. */
+/** Parses 0 or 1. A failed query prints its errno as a number, which is no state. */
 function parseOffline(text: string): number | undefined {
   const trimmed = text.trim();
   return /^-?\d{1,6}$/.test(trimmed) ? Number(trimmed) : undefined;
@@ -69,7 +69,7 @@ function addState(facts: Facts, files: BoardFiles, ready: bigint | undefined, is
   if (boot !== undefined && boot.size > 0) addBoot(facts, boot);
 }
 
-/** Some shells calibrate at the first load: before it, and without a peer to ask, 0 says nothing. */
+/** Some shells calibrate at the first load. Before that load, and without a ready peer, 0 has no meaning. */
 function addCalibration(facts: Facts, calibration: bigint | undefined, ready: bigint | undefined, isLoaded: boolean): void {
   if (calibration === undefined || ready === undefined || ready === 0n) return;
   const isDone = calibration !== 0n;
@@ -97,7 +97,7 @@ function addUse(facts: Facts, kds: KdsUse, files: BoardFiles): void {
   facts.add(metrics.memoryBuffers, memory?.buffers);
 }
 
-/** Reading can log a line when a clock is off its target: seldom. */
+/** Adds the clocks. Their interval is long, because a read can write a line to the kernel log when a clock is off its target. */
 function addClocks(facts: Facts, survey: Survey, id: string, files: BoardFiles): void {
   const clocks = atMostEvery(survey, `${id}/clocks`, survey.options['sensor-interval'], ({ host, problems }) => {
     const icap = files.names(/^icap\.u\.\d+$/)[0];

@@ -12,21 +12,21 @@ import { addDriver, addPcie, type PciPresence } from './pcie-facts.ts';
 import type { Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 
-/** The two functions of one Alveo device; in a virtual machine often only the user function is there. */
+/** The two functions of one Alveo device. A virtual machine often has only the user function. */
 interface Functions {
   readonly user?: string;
   readonly management?: string;
 }
 
-/** All boards that xocl or xclmgmt drives. */
+/** Reads all boards of the drivers xocl and xclmgmt. */
 export function readAlveoBoards(survey: Survey): readonly DeviceReport[] {
   const reports = findBoards(survey).flatMap((functions) => readBoard(survey, functions));
   return survey.options['u30-card-ids'] ? withSiblings(reports) : reports;
 }
 
 /**
- * The files `user_pf` and `mgmt_pf` are flags: empty, there from load to unload of the driver, even through a reset. Functions of
- * one device differ in their last digit only, and which is which differs between shells.
+ * The empty files `user_pf` and `mgmt_pf` are flags. They exist while the driver is loaded, also during a reset. The functions of one
+ * device differ only in the last digit. Which digit is the user function depends on the shell.
  */
 function findBoards({ host: { sys } }: Survey): readonly Functions[] {
   const boards = new Map<string, Functions>();
@@ -42,7 +42,7 @@ function findBoards({ host: { sys } }: Survey): readonly Functions[] {
 function readBoard(survey: Survey, { user, management }: Functions): DeviceReport | readonly [] {
   const { host, memory } = survey;
   const slot = (user ?? management ?? '').replace(/\.\d$/, '');
-  // A device keeps the name of its user function while that function is lost.
+  // While the user function is lost, the device keeps its name.
   const id = memory.lastKnown(`${slot}/user`, user) ?? management;
   if (id === undefined) return [];
   const facts = new Facts();
@@ -58,7 +58,7 @@ function readBoard(survey: Survey, { user, management }: Functions): DeviceRepor
   return facts.report(describe(survey, { id, pci, management, instance, read }), processes);
 }
 
-/** Its driver's flag is away: it is off the bus, or on it without that driver. */
+/** Judges a user function without its flag file: it has left the bus, or it has lost its driver. */
 function addLostUser(facts: Facts, { host: { sys } }: Survey, id: string): void {
   if (sys.exists(`bus/pci/devices/${id}`)) addDriver(facts, readPciFacts(sys, id).driver);
   else facts.find('FunctionLost', true, 'UserFunctionGone', `the user function ${id} is gone`);
@@ -108,7 +108,7 @@ function describe(survey: Survey, { id, pci, management, instance, read }: Descr
   };
 }
 
-/** The node of the QDMA engine is numbered by the address of the user function. */
+/** Returns the node of the QDMA engine. Its number comes from the address of the user function. */
 function queueNode({ host: { dev } }: Survey, address: string): readonly string[] {
   const [domain = '0', bus = '0', rest = '0.0'] = address.split(':');
   const [slot = '0', fn = '0'] = rest.split('.');
@@ -117,7 +117,7 @@ function queueNode({ host: { dev } }: Survey, address: string): readonly string[
   return dev.exists(node) ? [`/dev/${node}`] : [];
 }
 
-/** U30 cards carry two devices with one serial number, and the id of one stands for both. */
+/** Makes each device of a U30 card an alias of the other: the two devices have one serial number, and an allocated id means both. */
 function withSiblings(reports: readonly DeviceReport[]): readonly DeviceReport[] {
   return reports.map((report) => {
     const { device } = report;

@@ -13,7 +13,7 @@ import { atMostEvery, type Survey } from './survey.ts';
 
 type NotReadyReason = 'Initializing' | 'MissingInformation' | 'ControllerAbsent' | 'InitializationFailed' | 'ShutDown' | 'Incompatible';
 
-/** Values of `dev_state` but `READY`. Source: Xilinx/AVED, AMI driver; it calls MISSING_INFO usable. */
+/** Values of `dev_state` except `READY`. Source: Xilinx/AVED, AMI driver. The driver calls MISSING_INFO usable. */
 const STATES: Readonly<Record<string, Pick<Finding, 'severity'> & { readonly reason: NotReadyReason }>> = {
   INIT: { reason: 'Initializing' },
   MISSING_INFO: { reason: 'MissingInformation', severity: 'degraded' },
@@ -23,7 +23,7 @@ const STATES: Readonly<Record<string, Pick<Finding, 'severity'> & { readonly rea
   COMPAT: { reason: 'Incompatible' },
 };
 
-/** Boards of the AMI driver (Alveo V80): functions of AMD with a file `dev_state`. */
+/** Reads the boards of the AMI driver (Alveo V80): AMD functions with a file `dev_state`. */
 export function readAmiBoards(survey: Survey, addresses: readonly string[]): readonly DeviceReport[] {
   return addresses.map((address) => readAmi(survey, address));
 }
@@ -57,18 +57,17 @@ function readAmi(survey: Survey, address: string): DeviceReport {
 }
 
 /**
- * The driver lists its boards as `bus:device.function node hwmon`, without their PCI domain: of two that differ by that alone neither
- * node is known.
+ * Returns the node of a board. The driver lists its boards as `bus:device.function node hwmon`, without PCI domain. When two boards
+ * differ only in their domain, the node is unknown.
  */
 function nodeOf(sys: Tree, address: string): string | undefined {
-  const place = address.slice(address.indexOf(':') + 1);
+  const shortAddress = address.slice(address.indexOf(':') + 1);
   const lines = (sys.text('bus/pci/drivers/ami/devices') ?? '').split('\n').map((line) => line.trim().split(/\s+/));
-  const [own, other] = lines.filter(([name]) => name === place);
+  const [own, other] = lines.filter(([name]) => name === shortAddress);
   const number = other === undefined ? own?.[1] : undefined;
   return number !== undefined && /^\d+$/.test(number) ? `/dev/ami${number}` : undefined;
 }
 
-/** Pure. */
 export function addAmiState(facts: Facts, state: string | undefined): void {
   if (state === undefined) return;
   const { reason, ...more } = STATES[state] ?? {};
@@ -78,7 +77,7 @@ export function addAmiState(facts: Facts, state: string | undefined): void {
   facts.find('NotReady', !isReady, reason ?? 'Ready', `dev_state is ${state}`, isReady ? {} : more);
 }
 
-/** The PCI core's files can say "Unknown" on this board; the driver's own then fill in. */
+/** Adds link values from the driver's files where the files of the PCI core contain "Unknown". */
 function addLink(facts: Facts, files: BoardFiles): void {
   for (const [metric, file] of [
     [metrics.pcieWidth, 'link_width_current'],
@@ -96,7 +95,7 @@ function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
   const sensors = atMostEvery(survey, `${address}/sensors`, options['sensor-interval'], (each) => {
     const monitors = each.monitors.filter((monitor) => monitor.address === address);
     const read = (path: string): readonly Sensor[] => readMonitor(each, address, path, { kinds, attributes: ['crit'] });
-    return nameSensors(monitors.flatMap(({ path }) => read(path).map((sensor) => told(each.host.sys, path, sensor))));
+    return nameSensors(monitors.flatMap(({ path }) => read(path).map((sensor) => withPresence(each.host.sys, path, sensor))));
   });
   addSensors(facts, sensors);
   for (const { kind, name, value, attributes } of sensors) {
@@ -107,8 +106,8 @@ function addAmiSensors(facts: Facts, survey: Survey, address: string): void {
   }
 }
 
-/** A sensor that is not there reads as 0, and says so in a file of its own. */
-function told(sys: Tree, path: string, sensor: Sensor): Sensor {
+/** Removes the value of an absent sensor. Such a sensor reads as 0, and its status file says that it is absent. */
+function withPresence(sys: Tree, path: string, sensor: Sensor): Sensor {
   if (isPresent(sys.text(`${path}/${sensor.channel}_status`))) return sensor;
   const { value: _, ...rest } = sensor;
   return rest;

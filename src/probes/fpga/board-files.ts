@@ -3,27 +3,27 @@ import type { Problem } from '../../model/collection.ts';
 import { byNumbers } from './name-order.ts';
 import type { ProblemCode } from './problems.ts';
 
-/** What became of one file: its value, nothing of the sort, or there and not readable. */
+/** Result of reading one file: a value, no such value (`isFailed` false), or a failed read (`isFailed` true). */
 export type FileFact<T> =
   | { readonly value: T; readonly isFailed: false; readonly error?: undefined }
   | { readonly value?: undefined; readonly isFailed: boolean; readonly error: string };
 
 /**
- * Errors that mean "this board has no such value": file or function not there, feature not supported, no data, or the driver
- * refuses because nothing is loaded.
+ * Errors that mean "this board has no such value": the file or function does not exist, the feature is not supported, there is no
+ * data, or nothing is loaded.
  */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ENODATA', 'EOPNOTSUPP', 'EINVAL', 'EHUNG']);
 
-/** Not a fault either, but the value exists: the caller judges it. */
+/** Errors that mean "the value exists but is not available now". They are no problem by themselves; the caller judges them. */
 const BUSY: ReadonlySet<string> = new Set(['EBUSY', 'EAGAIN']);
 
-/** What kind of problem an error of a read is; undefined where it is none. */
+/** Returns the problem code for a read error; undefined when the error is not a problem. */
 export function problemOf(error: string): ProblemCode | undefined {
   if (ABSENT.has(error) || BUSY.has(error)) return undefined;
   return error === 'EACCES' || error === 'EPERM' ? 'permission-denied' : 'read-failed';
 }
 
-/** Reads the files of one board; what is there and cannot be read or understood becomes a problem of that device. */
+/** Reads the files of one board. An existing file that cannot be read or parsed becomes a problem of that device. */
 export class BoardFiles {
   readonly sys: Tree;
   readonly directory: string;
@@ -37,7 +37,7 @@ export class BoardFiles {
     this.#problems = problems;
   }
 
-  /** The same device's files in another directory. */
+  /** Returns the files of the same device in another directory. */
   in(directory: string): BoardFiles {
     return new BoardFiles(this.sys, directory, this.#device, this.#problems);
   }
@@ -60,12 +60,12 @@ export class BoardFiles {
     return this.fact(file, parse).value;
   }
 
-  /** Trimmed; absent when there is none or it is empty. */
+  /** Returns the trimmed text; undefined when the file is absent or empty. */
   text(file: string): string | undefined {
     return this.value(file, (text) => text.trim() || undefined);
   }
 
-  /** Names in the directory that match, in the order of the numbers in them. */
+  /** Returns the names in the directory that match, sorted by the numbers in them. */
   names(pattern: RegExp): readonly string[] {
     const names = this.sys.list(this.directory).filter((name) => pattern.test(name));
     return names.sort(byNumbers);

@@ -3,7 +3,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
 
-/** What the PCI core knows of a function. It is cached at enumeration, and reads fine on a dead board. */
+/** Facts of a PCI function. The PCI core caches them at enumeration, so they are readable on a dead board. */
 export interface PciFacts {
   readonly address: string;
   /** `0x8086`. */
@@ -12,10 +12,10 @@ export interface PciFacts {
   readonly subsystem?: string;
   /** `0x120000`: processing accelerator. */
   readonly classCode?: string;
-  /** Absent when none is bound. */
+  /** Absent when no driver is bound. */
   readonly driver?: string;
   readonly numaNode?: number;
-  /** Physical function of a virtual one. */
+  /** Address of the physical function; absent unless this is a virtual function. */
   readonly physicalFunction?: string;
   /** Functions from the root complex down, separated by `/`. */
   readonly path?: string;
@@ -47,7 +47,7 @@ interface BoardModel {
   readonly model: string;
 }
 
-/** Boards of dfl-pci and of the driver before it. Source: Linux drivers/fpga/dfl-pci.c. Rows with subsystem come first. */
+/** Boards of dfl-pci and of its predecessor. Source: Linux drivers/fpga/dfl-pci.c. Rows with the right subsystem take priority. */
 export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x138d', model: 'Intel FPGA PAC D5005' },
   { vendor: '0x8086', device: '0xbcce', subsystem: '0x1770', model: 'Intel FPGA SmartNIC N6000-PL' },
@@ -63,7 +63,7 @@ export const BOARDS: readonly BoardModel[] = [
   { vendor: '0x1c2c', device: '0x1001', model: 'Silicom FPGA SmartNIC N5011' },
 ];
 
-/** PCI ID repository; those that make or resell Alveo boards as AMD's device plugin lists them. */
+/** Source: PCI ID repository; makers and resellers of Alveo boards from the list in AMD's device plugin. */
 const VENDORS: Readonly<Record<string, string>> = {
   '0x8086': 'Intel',
   '0x1c2c': 'Silicom',
@@ -78,13 +78,13 @@ export function modelOf({ vendor, device, subsystem }: PciFacts): string | undef
   return (rows.find((row) => row.subsystem === subsystem) ?? rows.find((row) => row.subsystem === undefined))?.model;
 }
 
-/** Processing accelerators of AMD, and the physical functions in the table above. */
+/** Returns true for processing accelerators of AMD and for physical functions in the table above. */
 export function isFpgaBoard(facts: PciFacts): boolean {
   if (facts.physicalFunction !== undefined) return false;
   return modelOf(facts) !== undefined || (facts.vendor === '0x10ee' && facts.classCode?.startsWith('0x12') === true);
 }
 
-/** The members of a device that come from the PCI core. */
+/** Returns the members of a device that come from the PCI core. */
 export function pciIdentity(facts: PciFacts): Partial<Device> {
   const { address, vendor, driver, numaNode } = facts;
   const model = modelOf(facts);

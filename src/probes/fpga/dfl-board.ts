@@ -2,13 +2,13 @@ import type { Layout } from './dfl-layout.ts';
 import { byUnits } from './name-order.ts';
 import type { Placed } from './survey.ts';
 
-/** A part of a board: `dfl-fme.0` and where its files are. */
+/** Management engine or port of a board, for example `dfl-fme.0`, and the directory of its files. */
 export interface Unit {
   readonly name: string;
   readonly path: string;
 }
 
-/** One PCI function with its management engine and its ports. */
+/** One PCI function with its management engines and its ports. */
 export interface DflFunction {
   readonly layout: Layout;
   readonly address: string;
@@ -16,16 +16,16 @@ export interface DflFunction {
   readonly ports: readonly Unit[];
 }
 
-/** One board: its physical function and all ports, those on virtual functions included. */
+/** One board: its physical function and all ports, including those on virtual functions. */
 export interface DflBoard {
   readonly layout: Layout;
-  /** Of the physical function. */
+  /** Address of the physical function. */
   readonly address: string;
   readonly engines: readonly Unit[];
   readonly ports: readonly (Unit & { readonly address: string })[];
 }
 
-/** Puts the ports of virtual functions to the board of their physical function. Pure. */
+/** Assigns the ports of virtual functions to the board of their physical function. Pure. */
 export function groupByBoard(
   functions: readonly DflFunction[],
   physicalFunctionOf: (address: string) => string | undefined,

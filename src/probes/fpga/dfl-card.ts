@@ -14,20 +14,20 @@ import { atMostEvery, type Survey } from './survey.ts';
 import { addUpdates } from './updates.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
-/** A board's report with what its ports need of it. */
+/** Report of a board, and the data that its ports need. */
 export interface CardRead {
   readonly report: DeviceReport;
   readonly presence: PciPresence;
-  /** The conditions that take the whole board out, in words; empty when there is none. */
+  /** Types of the fatal conditions that hold for the whole board; empty when there is none. */
   readonly faults: readonly string[];
-  /** Whether such a condition could hold unseen: the board sleeps, or what tells of one cannot be read. */
+  /** Whether such a condition may hold unnoticed, because the board sleeps or a needed file cannot be read. */
   readonly isDoubtful: boolean;
-  /** Its registers read as ones: what drivers cut out of them means nothing. */
+  /** True when the registers read as all ones. Fields that drivers extract from them are then meaningless. */
   readonly isDead: boolean;
   readonly compatId?: string;
 }
 
-/** Everything of one board but its ports. */
+/** Reads one board without its ports. */
 export function readDflCard(survey: Survey, board: DflBoard): CardRead {
   const { sys } = survey.host;
   const facts = new Facts();
@@ -47,16 +47,16 @@ export function readDflCard(survey: Survey, board: DflBoard): CardRead {
     stack: board.layout.stack,
     characterDevices: board.ports.map(({ name }) => `/dev/${name}`),
   };
-  const faults = facts.outOfService(true);
+  const faults = facts.fatalConditions(true);
   const isCleared = facts.findings.some(({ type, status }) => type === 'FatalError' && status === false);
-  const isDoubtful = presence === 'asleep' || facts.outOfService('unknown').length > 0 || (board.engines.length > 0 && !isCleared);
+  const isDoubtful = presence === 'asleep' || facts.fatalConditions('unknown').length > 0 || (board.engines.length > 0 && !isCleared);
   const { compatId, isDead } = loaded;
   return { report: facts.report(device), presence, faults, isDoubtful, isDead, ...(compatId !== undefined && { compatId }) };
 }
 
 /**
- * The engine's name stands for the whole board. So does the port's where it is the only one: its holder has the board to itself
- * and asks how hot it is.
+ * The name of an engine is an alias of the whole board. The name of the only port is also an alias: the pod that holds the only port
+ * uses the board alone, so it also needs the values of the board.
  */
 function aliasesOf({ engines, ports }: DflBoard): readonly string[] {
   const only = ports.length === 1 ? ports : [];
@@ -72,7 +72,7 @@ interface Loaded {
 function addDriverFacts(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): Loaded {
   const { layout, address } = board;
   const engine = board.engines[0];
-  // Goes through no number: it has 64 bits.
+  // The id has 64 bits, so it stays a bigint.
   const bitstreamId = engine === undefined ? undefined : files.in(engine.path).value('bitstream_id', parseRegister);
   const isDead = bitstreamId !== undefined && isAllOnes(bitstreamId);
   const compatId = engine === undefined ? undefined : addEngine(facts, board, engine, files, isDead);
@@ -94,7 +94,7 @@ function addDriverFacts(facts: Facts, survey: Survey, board: DflBoard, files: Bo
   return { isDead, ...(compatId !== undefined && { compatId }), ...(controllerVersion !== undefined && { controllerVersion }) };
 }
 
-/** Of a dead board the registers are unknown, those too of which a driver shows a few bits only. */
+/** On a dead board all registers are unknown, also those of which a driver shows only a few bits. */
 function addEngine(facts: Facts, board: DflBoard, engine: Unit, files: BoardFiles, isDead: boolean): string | undefined {
   const own = files.in(engine.path);
   const masks = readErrorMasks(own, board.layout.registers);
@@ -111,15 +111,15 @@ export function addIdentity(facts: Facts, what: string, isLost: boolean): void {
   facts.find('IdentityLost', isLost, isLost ? 'AllOnes' : 'Readable', message, { instance: what });
 }
 
-/** Follows the first match of each pattern down to the file. */
+/** Reads the file that the patterns lead to. In each directory it follows the first match. */
 function readCompatId(files: BoardFiles, path: readonly string[]): string | undefined {
-  let here = files;
+  let current = files;
   for (const pattern of path.slice(0, -1)) {
-    const name = pattern.includes('*') ? here.names(new RegExp(`^${pattern.replaceAll('.', '\\.').replace('*', '\\d+')}$`))[0] : pattern;
+    const name = pattern.includes('*') ? current.names(new RegExp(`^${pattern.replaceAll('.', '\\.').replace('*', '\\d+')}$`))[0] : pattern;
     if (name === undefined) return undefined;
-    here = here.in(here.path(name));
+    current = current.in(current.path(name));
   }
-  return here.value(path.at(-1) as string, parseId);
+  return current.value(path.at(-1) as string, parseId);
 }
 
 /** Memory interfaces: feature devices with files `inf<n>_init_done` and `inf<n>_cal_fail`. */

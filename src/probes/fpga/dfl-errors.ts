@@ -1,6 +1,6 @@
 import { setBits } from './values.ts';
 
-/** Names of the bits of one register; a bit without name is shown by its number. */
+/** Names of the bits of one register. A bit without a name is shown by its number. */
 type BitNames = Readonly<Record<number, string>>;
 
 export type ErrorRegister =
@@ -28,8 +28,8 @@ const PCIE_REVISION_1: BitNames = { ...PCIE_REVISION_0, 10: 'malformed_tlp_start
 const INJECT: BitNames = { 0: 'catastrophic', 1: 'fatal', 2: 'nonfatal' };
 
 /**
- * Per register, the names by revision of the error feature. Source: error tables of OPAE's fpgainfo. Revision 0 on A10 and
- * D5005, 1 on N6000; ports have 1 on all of these.
+ * Bit names of each register, for revision 0 and revision 1 of the error feature. Source: error tables of OPAE's fpgainfo. A10 and
+ * D5005 have revision 0, N6000 has revision 1. Ports of all these boards have revision 1.
  */
 const BIT_NAMES: Readonly<Record<ErrorRegister, readonly [BitNames, BitNames]>> = {
   fme_errors: [
@@ -95,15 +95,15 @@ const BIT_NAMES: Readonly<Record<ErrorRegister, readonly [BitNames, BitNames]>> 
   ],
 };
 
-/** Bits that a test of error handling sets; they are no fault. */
+/** Bits that a test of error handling sets. They are no fault. */
 export const INJECTED: Readonly<Partial<Record<ErrorRegister, bigint>>> = {
   catfatal_errors: (1n << 8n) | (1n << 11n),
   nonfatal_errors: 1n << 6n,
 };
 
 /**
- * Name of one bit. Mainline kernels do not tell the revision: a bit is then named only where both tables agree, else it is
- * `bit<n>`.
+ * Returns the name of one bit. Mainline kernels do not report the revision. In that case the name is used only when both tables
+ * agree; otherwise the name is `bit<n>`.
  */
 export function bitName(register: ErrorRegister, revision: number | undefined, bit: number): string {
   const [zero, one] = BIT_NAMES[register];
@@ -111,7 +111,7 @@ export function bitName(register: ErrorRegister, revision: number | undefined, b
   return name ?? `bit${bit}`;
 }
 
-/** Names of all set bits, lowest first. */
+/** Returns the names of all set bits, lowest first. */
 export function bitNames(register: ErrorRegister, revision: number | undefined, mask: bigint): readonly string[] {
   return setBits(mask).map((bit) => bitName(register, revision, bit));
 }

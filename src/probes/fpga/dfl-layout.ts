@@ -1,13 +1,13 @@
 import type { ErrorRegister } from './dfl-errors.ts';
 
-/** Where one of the two drivers puts what. Paths are relative to the management engine or to the port. */
+/** File layout of one of the two drivers. Paths are relative to the management engine or to the port. */
 export interface Layout {
   readonly stack: 'dfl' | 'opae';
   readonly classDirectory: string;
   readonly engine: RegExp;
   readonly port: RegExp;
   readonly registers: Readonly<Partial<Record<ErrorRegister, string>>>;
-  /** Directories, from the engine down, to the file with the interface id; `*` stands for digits. */
+  /** Path from the engine to the file with the interface id. `*` matches digits. */
   readonly compatId: readonly string[];
 }
 
@@ -18,7 +18,7 @@ const COMMON_REGISTERS = {
   catfatal_errors: 'errors/catfatal_errors',
 } as const;
 
-/** Linux Documentation/ABI/testing/sysfs-platform-dfl-fme. */
+/** Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-fme. */
 export const DFL: Layout = {
   stack: 'dfl',
   classDirectory: 'class/fpga_region',
@@ -28,7 +28,7 @@ export const DFL: Layout = {
   compatId: ['dfl-fme-region.*', 'fpga_region', 'region*', 'compat_id'],
 };
 
-/** OPAE's own driver, from before DFL was in the kernel. */
+/** OPAE's own driver, which is older than DFL in the kernel. */
 export const OPAE: Layout = {
   stack: 'opae',
   classDirectory: 'class/fpga',

@@ -15,23 +15,23 @@ import { addPcie } from './pcie-facts.ts';
 import type { Survey } from './survey.ts';
 import { hex, isAllOnes, parseFlag, parseId, parseRegister } from './values.ts';
 
-/** Values of `power_state`. Linux Documentation/ABI/testing/sysfs-platform-dfl-port. */
+/** Values of `power_state`. Source: Linux Documentation/ABI/testing/sysfs-platform-dfl-port. */
 const POWER_STATES: Readonly<Record<string, string>> = { '0': 'normal', '1': 'ap1', '2': 'ap2', '6': 'ap6' };
 const THROTTLE_LEVELS = ['ap1', 'ap2', 'ap6'];
-/** Those with a latched event. */
+/** Levels that have a latched event. */
 const EVENT_LEVELS = ['ap1', 'ap2'] as const;
 
-/** MMIO timeout and malformed packet, by the port error table of revision 1; that of revision 0 has nothing there. */
+/** MMIO timeout and malformed packet in the port error table of revision 1. Revision 0 does not define these bits. */
 const STRICT_BITS = (1n << 7n) | (1n << 14n);
 
-/** The field has four bits. A port whose registers read as ones tells this state, and the highest number that there is. */
+/** `power_state` has four bits. A port whose registers read as all ones reports this state, and the highest possible port number. */
 const ALL_ONES_STATE = 0xfn;
 
 const isDeadPort = (powerState: string | undefined): boolean => parseRegister(powerState ?? '') === ALL_ONES_STATE;
 
 const parsePortNumber = (text: string): string | undefined => (/^\d{1,3}$/.test(text.trim()) ? text.trim() : undefined);
 
-/** One port, named by its PCI function and its number within the board. Undefined while that number was never told. */
+/** Reads one port. Its id is its PCI function and its number within the board. Returns undefined until that number was read once. */
 export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['ports'][number], card: CardRead): DeviceReport | undefined {
   const { memory, problems } = survey;
   const { sys } = survey.host;
@@ -40,8 +40,8 @@ export function readDflPort(survey: Survey, board: DflBoard, port: DflBoard['por
   const isReadable = isOwnFunction ? addPcie(facts, survey, port.address) === 'readable' : card.presence === 'readable';
   const named = new BoardFiles(sys, port.path, board.address, problems);
   const isDead = isReadable && (card.isDead || isDeadPort(sys.text(named.path('power_state'))));
-  const told = isReadable && !isDead ? named.value('id', parsePortNumber) : undefined;
-  const number = memory.lastKnown(`${port.address}/${port.name}/id`, told);
+  const current = isReadable && !isDead ? named.value('id', parsePortNumber) : undefined;
+  const number = memory.lastKnown(`${port.address}/${port.name}/id`, current);
   if (number === undefined) {
     const message = isDead ? `/sys/${port.path}: registers read as ones` : `/sys/${port.path}/id cannot be read`;
     if (isReadable) problems.push({ code: 'port-number-unknown', message, device: board.address });
@@ -83,7 +83,7 @@ function addState(facts: Facts, memory: ProbeMemory, id: string, files: BoardFil
   for (const level of EVENT_LEVELS) addThrottleEvent(facts, memory, id, level, files.value(`${level}_event`, parseFlag));
 }
 
-/** Bits that a driver cuts out of registers of all ones are no state. */
+/** Fields that a driver extracts from registers of all ones are no state. */
 function addNoState(facts: Facts): void {
   facts.find('PowerDown', 'unknown', 'EmergencyShutdown', 'the registers of the port read as ones');
   for (const level of EVENT_LEVELS) {
@@ -91,7 +91,7 @@ function addNoState(facts: Facts): void {
   }
 }
 
-/** A port that is held in reset answers EBUSY; one without accelerator of its own has no such file. Pure. */
+/** While a port is held in reset, a read of `afu_id` fails with EBUSY. A port without an accelerator has no such file. Pure. */
 export function addAccelerator(facts: Facts, afu: FileFact<string>): void {
   if (afu.value !== undefined) addIdentity(facts, 'afu_id', isAllOnes(afu.value));
   const isInReset = afu.value === undefined && afu.error === 'EBUSY';
@@ -101,7 +101,7 @@ export function addAccelerator(facts: Facts, afu: FileFact<string>): void {
   }
 }
 
-/** Pure. A value outside the table is no data. */
+/** Ignores a value that is not in the table. Pure. */
 export function addPowerState(facts: Facts, fact: FileFact<bigint>): void {
   const state = fact.value === undefined ? undefined : POWER_STATES[fact.value.toString()];
   if (state === undefined) {
@@ -111,7 +111,7 @@ export function addPowerState(facts: Facts, fact: FileFact<bigint>): void {
   facts.addState(metrics.powerState, Object.values(POWER_STATES), state);
   for (const level of THROTTLE_LEVELS) facts.add(metrics.throttled, state === level, { reason: level });
   const isSlow = state === 'ap1' || state === 'ap2';
-  // Power and temperature both lead to these states, and the file does not tell which of them did.
+  // Power or temperature can cause these states. The file does not show which one is the cause.
   const cause = isSlow ? ({ remedy: 'inspect' } as const) : {};
   facts.find('Throttled', isSlow, isSlow ? 'PowerState' : 'FullSpeed', `power state ${state}`, { instance: 'power_state', ...cause });
   const isDown = state === 'ap6';
@@ -125,7 +125,6 @@ function addThrottleEvent(facts: Facts, memory: ProbeMemory, id: string, level: 
   facts.find('ThrottleEvent', isLatched, isLatched ? 'Latched' : 'Clear', message, { instance: level });
 }
 
-/** Pure. */
 export function addPortErrors(facts: Facts, mask: bigint | 'unknown' | undefined, revision: number | undefined, isStrict: boolean): void {
   if (mask === 'unknown') facts.find('PortError', 'unknown', 'RegisterSet', 'errors cannot be read');
   else if (mask === 0n) facts.find('PortError', false, 'Clear', 'errors is 0x0');
@@ -139,9 +138,9 @@ function addSetPortErrors(facts: Facts, mask: bigint, revision: number | undefin
   facts.find('PortError', true, 'RegisterSet', message, isFatal ? { severity: 'fatal' } : {});
 }
 
-/** What takes the board out takes its ports out, and stays known while the board cannot tell. */
+/** A fatal fault of the board affects its ports. While the board cannot be judged, the fault is unknown. */
 function addCardFault(facts: Facts, { faults, isDoubtful, report }: CardRead): void {
-  // The policy judges counters: it is given them for the port, too.
+  // The policy judges the growth of counters, so the port also needs the board's counter.
   facts.findings.push(...(report.read?.findings ?? []).filter(({ type }) => type === 'AerFatal'));
   if (faults.length > 0) facts.find('CardFault', true, 'CardHasFatalCondition', `the board has ${faults.join(', ')}`);
   else if (isDoubtful) facts.find('CardFault', 'unknown', 'CardHasFatalCondition', 'the board does not tell whether it has a fault');

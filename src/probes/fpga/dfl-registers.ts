@@ -6,7 +6,7 @@ import type { Facts } from './facts.ts';
 import { metrics } from './metrics.ts';
 import { hex, isAllOnes, parseRegister } from './values.ts';
 
-/** Masks of the error registers that the board has. `unknown`: there, and not to be read now. */
+/** Masks of the error registers of a board. `unknown` means that the register exists but cannot be read now. */
 export type ErrorMasks = ReadonlyMap<ErrorRegister, bigint | 'unknown'>;
 
 export function readErrorMasks(files: BoardFiles, registers: Layout['registers']): ErrorMasks {
@@ -18,7 +18,7 @@ export function readErrorMasks(files: BoardFiles, registers: Layout['registers']
   return masks;
 }
 
-/** A register of all ones is a board that does not answer. */
+/** A register of all ones means that the board does not answer. */
 export function maskOf(fact: FileFact<bigint>): bigint | 'unknown' | undefined {
   if (fact.value !== undefined) return isAllOnes(fact.value) ? 'unknown' : fact.value;
   return fact.isFailed ? 'unknown' : undefined;
@@ -26,12 +26,12 @@ export function maskOf(fact: FileFact<bigint>): bigint | 'unknown' | undefined {
 
 const parseRevision = (text: string): number | undefined => (/^\d{1,3}$/.test(text.trim()) ? Number(text) : undefined);
 
-/** Which of the bit tables holds; mainline kernels do not tell. */
+/** Returns the revision of the bit table; mainline kernels do not report it. */
 export function readRevision(files: BoardFiles): number | undefined {
   return files.value('errors/revision', parseRevision);
 }
 
-/** One series for each bit that is set. */
+/** Adds one series for each set bit. */
 export function addErrorBits(facts: Facts, register: ErrorRegister, revision: number | undefined, mask: bigint): void {
   for (const bit of bitNames(register, revision, mask)) facts.add(metrics.error, 1, { register, bit });
 }
@@ -68,16 +68,16 @@ function judge(
 ): void {
   const mask = masks.get(register);
   if (mask === undefined) return;
-  const tell = (status: Finding['status'], verdict: Verdict | { readonly reason: 'Clear' }, message: string): void => {
+  const report = (status: Finding['status'], verdict: Verdict | { readonly reason: 'Clear' }, message: string): void => {
     facts.findings.push({ type, instance: register, ...verdict, message, ...(status !== undefined && { status }) });
   };
   const real = mask === 'unknown' ? 0n : mask & ~(INJECTED[register] ?? 0n);
-  if (mask === 'unknown') tell('unknown', { reason: 'RegisterSet' }, `${register} cannot be read`);
-  else if (real === 0n) tell(false, { reason: 'Clear' }, `${register} is ${hex(mask)}`);
-  else tell(true, verdictOf(real), `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`);
+  if (mask === 'unknown') report('unknown', { reason: 'RegisterSet' }, `${register} cannot be read`);
+  else if (real === 0n) report(false, { reason: 'Clear' }, `${register} is ${hex(mask)}`);
+  else report(true, verdictOf(real), `${register} is ${hex(mask)}: ${bitNames(register, revision, real).join(', ')}`);
 }
 
-const TELL_OF_INJECTION: ReadonlySet<string> = new Set(['inject_errors', ...Object.keys(INJECTED)]);
+const INJECTION_REGISTERS: ReadonlySet<string> = new Set(['inject_errors', ...Object.keys(INJECTED)]);
 
 function addInjection(facts: Facts, masks: ErrorMasks): void {
   const injected = [...masks].flatMap(([register, mask]) => {
@@ -87,7 +87,7 @@ function addInjection(facts: Facts, masks: ErrorMasks): void {
   });
   if (masks.size === 0) return;
   const isActive = injected.length > 0;
-  const isUnknown = !isActive && [...masks].some(([register, mask]) => mask === 'unknown' && TELL_OF_INJECTION.has(register));
-  if (isUnknown) facts.find('ErrorInjected', 'unknown', 'Clear', 'what tells of injected errors cannot be read');
+  const isUnknown = !isActive && [...masks].some(([register, mask]) => mask === 'unknown' && INJECTION_REGISTERS.has(register));
+  if (isUnknown) facts.find('ErrorInjected', 'unknown', 'Clear', 'the registers that show injected errors cannot be read');
   else facts.find('ErrorInjected', isActive, isActive ? 'InjectionActive' : 'Clear', injected.join(', ') || 'no error is injected');
 }

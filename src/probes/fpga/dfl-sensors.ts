@@ -18,10 +18,10 @@ import {
 } from './sensors.ts';
 import { atMostEvery, type Placed, type Survey } from './survey.ts';
 
-/** Failed sweeps in a row after which the controller counts as hung. */
+/** Number of consecutive failed sweeps after which the controller counts as hung. */
 const SWEEPS_TO_STALL = 3;
 
-/** Monitors of the engine (plain registers) and of the board controller (slow bus). One that does not tell its name could be either. */
+/** Adds the monitors of the engine (plain registers) and of the board controller (slow bus). A monitor without a name is skipped. */
 export function addDflSensors(facts: Facts, survey: Survey, board: DflBoard, files: BoardFiles): void {
   const ofController: Placed[] = [];
   for (const monitor of onBoard(board, survey.monitors)) {
@@ -33,7 +33,7 @@ export function addDflSensors(facts: Facts, survey: Survey, board: DflBoard, fil
   if (ofController.length > 0) addController(facts, survey, board, ofController);
 }
 
-/** 0 °C is a sensor that is not wired, as on N6000. */
+/** A value of 0 °C means that the sensor is not wired, as on N6000. */
 function addThermal(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
   const attributes = ['max', 'crit', 'emergency', 'max_alarm', 'crit_alarm'];
   const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['temp'], attributes });
@@ -49,7 +49,7 @@ function addThermal(facts: Facts, survey: Survey, board: DflBoard, monitor: Plac
   facts.find('OverTemperature', critical, critical ? 'CriticalAlarm' : 'Normal', message, { instance: 'fpga_alarm' });
 }
 
-/** Limits of 0 W are not enabled. */
+/** A limit of 0 W means that the limit is not enabled. */
 function addPower(facts: Facts, survey: Survey, board: DflBoard, monitor: Placed): void {
   const attributes = ['max', 'crit', 'xeon_limit', 'fpga_limit', 'max_alarm', 'crit_alarm'];
   const [sensor] = readMonitor(survey, board.address, monitor.path, { kinds: ['power'], attributes });
@@ -74,12 +74,12 @@ function addAlarm(facts: Facts, sensor: Sensor, alarm: string, reason: string): 
   const kind = sensor.kind === 'temp' ? 'TemperatureAlarm' : 'PowerAlarm';
   facts.find('Throttled', isUp, isUp ? kind : 'FullSpeed', `${reason.replace('_', ' ')} alarm is ${isUp ? 'up' : 'down'}`, {
     instance: reason,
-    // Air flow brings down a temperature, not what the board draws.
+    // Better cooling lowers the temperature, but not the power draw.
     ...(isUp && kind === 'PowerAlarm' ? { remedy: 'check-power' as const } : {}),
   });
 }
 
-/** A sensor with the place of its files, which tells it from one of the same channel in another monitor. */
+/** A sensor and the path of its files, because another monitor may have the same channel. */
 interface ControllerSensor extends NamedSensor {
   readonly place: string;
 }
@@ -89,13 +89,13 @@ interface Sweep {
   readonly failuresInARow: number;
 }
 
-/** All monitors that are not the engine's are looked at as one, so that no two sensors of a board have one name. */
+/** Reads all monitors of the controller together, so that each sensor of a board gets a unique name. */
 function addController(facts: Facts, survey: Survey, board: DflBoard, monitors: readonly Placed[]): void {
   const key = `${board.address}/${monitors.map(({ path }) => path).join()}`;
   const sweep = atMostEvery(survey, key, survey.options['sensor-interval'], (each) => sweepController(each, board, key, monitors));
   addSensors(facts, sweep.sensors);
   addAbsentSensors(facts, sweep.sensors);
-  // A sensor that begins to answer, as when a module is plugged in or an update ended, has limits that it had not before.
+  // A sensor that starts to answer, after a module is plugged in or an update ends, has new limits.
   const silent = sweep.sensors.filter(({ error }) => error !== undefined).map(({ place }) => place);
   if (survey.memory.isOther(`${key}/silent`, silent.join())) survey.memory.forget(`${key}/limits`);
   const limits = atMostEvery(survey, `${key}/limits`, hours(1), (each) => readLimits(each, board, monitors));
@@ -111,13 +111,13 @@ function sweepController(survey: Survey, board: DflBoard, key: string, monitors:
   return { sensors: nameSensors(sensors), failuresInARow: survey.memory.failuresInARow(`${key}/failures`, hasNoAnswer(sensors)) };
 }
 
-/** Sensors that are not fitted, and those locked by an update, say nothing of the controller. */
+/** Returns true when all sensors fail. Sensors that are not fitted, or locked by an update, do not count. */
 function hasNoAnswer(sensors: readonly Sensor[]): boolean {
-  const telling = sensors.filter(({ error }) => error !== 'ENODATA' && error !== 'EBUSY');
-  return telling.length > 0 && telling.every(({ error }) => error !== undefined);
+  const relevant = sensors.filter(({ error }) => error !== 'ENODATA' && error !== 'EBUSY');
+  return relevant.length > 0 && relevant.every(({ error }) => error !== undefined);
 }
 
-/** By the place of the sensor. */
+/** Returns the limits, keyed by the path of the sensor. */
 function readLimits(survey: Survey, board: DflBoard, monitors: readonly Placed[]): ReadonlyMap<string, Sensor['attributes']> {
   const limits = new Map<string, Sensor['attributes']>();
   for (const { path } of monitors) {
@@ -148,14 +148,14 @@ function addControllerState(facts: Facts, { sensors, failuresInARow }: Sweep): v
     facts.find('UpdateRunning', false, 'Idle', 'the sensors are not locked', instance);
 }
 
-/** Firmware version of the board controller, from a directory above its monitor. */
+/** Reads the firmware version of the board controller from a directory above its monitor. */
 export function readControllerVersion(survey: Survey, board: DflBoard): string | undefined {
   for (const monitor of onBoard(board, survey.monitors)) {
     for (let at = dirname(monitor.path); at.includes(`/${board.address}/`); at = dirname(at)) {
       const files = new BoardFiles(survey.host.sys, at, board.address, survey.problems);
       for (const file of ['bmcfw_version', 'bmc_version']) {
         const { value, isFailed } = files.fact(file, (text) => text.trim());
-        // The second is not the first one's stand-in when that fails: boards that have both tell different things.
+        // When the first file fails, the second is not read: on boards that have both, their content differs.
         if (value !== undefined || isFailed) return value;
       }
     }

@@ -6,7 +6,7 @@ import { DFL, type Layout, OPAE } from './dfl-layout.ts';
 import { readDflPort } from './dfl-port.ts';
 import { placedIn, type Survey } from './survey.ts';
 
-/** All boards of both Intel drivers, with their ports. */
+/** Reads all boards of both Intel drivers, with their ports. */
 export function readDflBoards(survey: Survey): readonly DeviceReport[] {
   const functions = [...findFunctions(survey, OPAE), ...findFunctions(survey, DFL)];
   return groupByBoard(functions, (address) => readPciFacts(survey.host.sys, address).physicalFunction).flatMap((board) => {
@@ -17,7 +17,7 @@ export function readDflBoards(survey: Survey): readonly DeviceReport[] {
 }
 
 /**
- * Base regions, that is those with a management engine or a port. Regions made for reconfiguration lie in the same class and
+ * Finds the base regions, which have a management engine or a port. Regions for reconfiguration are in the same class directory, but
  * have neither.
  */
 function findFunctions(survey: Survey, layout: Layout): readonly DflFunction[] {

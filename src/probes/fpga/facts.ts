@@ -6,19 +6,19 @@ import { allConditions, type ConditionName, type conditions } from './conditions
 
 type ReasonOf<T extends ConditionName> = (typeof conditions)[T]['reasons'][number];
 
-/** Readings and findings of one device while they are gathered. */
+/** Collects the readings and findings of one device. */
 export class Facts {
   readonly readings: Reading[] = [];
   readonly findings: Finding[] = [];
 
-  /** A value that is not known makes no reading. */
+  /** Adds a reading. An undefined value adds none. */
   add(metric: MetricSpec, value: number | bigint | boolean | undefined, labels?: Labels): void {
     if (value === undefined) return;
     const plain = typeof value === 'boolean' ? Number(value) : value;
     this.readings.push(labels === undefined ? { metric: metric.name, value: plain } : { metric: metric.name, labels, value: plain });
   }
 
-  /** One series per member of a closed set, 1 for the present one; none at all for a member that the set does not have. */
+  /** Adds one series for each state of a closed set, with 1 for the present state. An unknown state adds no series. */
   addState(metric: MetricSpec, states: readonly string[], present: string): void {
     if (states.includes(present)) for (const state of states) this.add(metric, state === present, { state });
   }
@@ -33,16 +33,16 @@ export class Facts {
     this.findings.push({ type, status, reason, message, ...more });
   }
 
-  /** For class `rate`: the policy judges the growth. */
+  /** Adds a finding of class `rate`, for which the policy judges the growth. */
   count(type: ConditionName, message: string, count: number | bigint, instance?: string): void {
     this.findings.push({ type, reason: 'CounterGrows', message, count: Number(count), ...(instance !== undefined && { instance }) });
   }
 
-  /** Conditions that take the device out at once and hold, or of which that is unknown; each once. */
-  outOfService(held: true | 'unknown'): readonly string[] {
+  /** Returns the types of the fatal conditions with this status, without those of the classes `in-progress` and `no-data`. */
+  fatalConditions(wanted: true | 'unknown'): readonly string[] {
     const found = this.findings.filter(({ type, status, severity }) => {
       const spec = allConditions.find((each) => each.type === type);
-      return status === held && (severity ?? spec?.severity) === 'fatal' && spec?.class !== 'in-progress' && spec?.class !== 'no-data';
+      return status === wanted && (severity ?? spec?.severity) === 'fatal' && spec?.class !== 'in-progress' && spec?.class !== 'no-data';
     });
     return [...new Set(found.map(({ type }) => type))];
   }

@@ -10,8 +10,8 @@ import { resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
 
 /**
- * Two kinds of devices. `fpga` is a board, named by the PCI address of its physical (DFL) or user (Alveo) function, or by its
- * platform device where it is not on PCI. `port` is one accelerator slot of a DFL board: `<address>-port<number>`.
+ * The family has two kinds of devices. `fpga` is a board. Its id is the PCI address of its physical (DFL) or user (Alveo) function,
+ * or the platform device of a board outside PCI. `port` is one accelerator slot of a DFL board: `<address>-port<number>`.
  */
 export const family = defineFamily({
   name: 'fpga',
@@ -20,7 +20,7 @@ export const family = defineFamily({
   conditions: allConditions,
   problems,
   isPresent,
-  // The cards of Intel: drivers/fpga/dfl-pci.c of the Linux kernel.
+  // Source of the Intel cards: Linux drivers/fpga/dfl-pci.c.
   signs: [
     { vendor: '0x10ee', classes: ['12'], what: 'AMD (Xilinx) accelerator' },
     { vendor: '0x8086', classes: ['12'], devices: ['0x09c4', '0x0b2b', '0x0b30', '0xbcce'], what: 'Intel FPGA card' },

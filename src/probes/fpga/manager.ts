@@ -8,7 +8,7 @@ import { addPcie } from './pcie-facts.ts';
 import { type Placed, placedIn, type Survey } from './survey.ts';
 import { isAllOnes, parseId } from './values.ts';
 
-/** States of a manager. Linux drivers/fpga/fpga-mgr.c, `state_str`. */
+/** States of a manager. Source: Linux drivers/fpga/fpga-mgr.c, `state_str`. */
 export const MANAGER_STATES = [
   'unknown',
   'power off',
@@ -30,13 +30,13 @@ export const MANAGER_STATES = [
 const stateLabel = (state: string): string => state.replaceAll(' ', '_');
 const STATE_LABELS = MANAGER_STATES.map(stateLabel);
 
-/** Lines of `status` that point at the hardware and not at the image. */
+/** Lines of `status` that indicate a fault of the hardware, not of the image. */
 const HARDWARE_LINES: ReadonlySet<string> = new Set(['reconfig CRC error', 'reconfig fifo overflow error']);
 
-/** One look at a manager. */
+/** Result of one read of a manager. */
 export interface ManagerSample {
   readonly name?: string;
-  /** As printed; a state of a newer kernel than ours is kept. */
+  /** State as the kernel prints it. An unknown state of a newer kernel is kept. */
   readonly state?: string;
   /** Errors of the last attempt, one per line. */
   readonly status: readonly string[];
@@ -56,7 +56,7 @@ export function readManager(files: BoardFiles): ManagerSample {
   return { ...(name !== undefined && { name }), ...(state !== undefined && { state }), status };
 }
 
-/** The state as readings and findings. Pure. */
+/** Adds the state as readings and findings. Pure. */
 export function addManager(facts: Facts, { state, status }: ManagerSample): void {
   if (state !== undefined) {
     facts.addState(metrics.managerState, STATE_LABELS, stateLabel(state));
@@ -85,7 +85,7 @@ function addFailure(facts: Facts, state: string | undefined, status: readonly st
   else if (state !== undefined) facts.find('ProgramFailed', false, 'Succeeded', `the FPGA manager says "${state}"`);
 }
 
-/** Bridges of one board, or those that belong to none on PCI. */
+/** Adds the bridges of one board, or those that belong to no PCI board. */
 export function addBridges(facts: Facts, survey: Survey, bridges: readonly Placed[], device: string): void {
   for (const bridge of bridges) {
     const state = new BoardFiles(survey.host.sys, bridge.path, device, survey.problems).text('state');
@@ -95,8 +95,8 @@ export function addBridges(facts: Facts, survey: Survey, bridges: readonly Place
 }
 
 /**
- * FPGAs that only a manager knows: those of SoCs and on serial buses, named by the device that registered the manager, and PCI
- * boards that neither DFL nor XRT drives, named by their address. `taken` holds the addresses already reported.
+ * Reads FPGAs that only a manager shows. FPGAs in SoCs and on serial buses get the name of the device that registered the manager. PCI
+ * boards without DFL or XRT get their address. `taken` holds the addresses that are already reported.
  */
 export function readManagedBoards(survey: Survey, taken: ReadonlySet<string>): readonly DeviceReport[] {
   const left = survey.managers.filter(({ address }) => address === undefined || !taken.has(address));
@@ -110,7 +110,7 @@ export function readManagedBoards(survey: Survey, taken: ReadonlySet<string>): r
   });
 }
 
-/** Name of the platform device; `class` stands where the manager has no parent. */
+/** Returns the name of the platform device. `owner` is `class` or `virtual` when the manager has no parent. */
 function embeddedId({ owner, name }: Placed): string {
   return owner === undefined || owner === 'class' || owner === 'virtual' ? name : owner;
 }
@@ -151,7 +151,7 @@ function regionId(survey: Survey, onBoard: (region: Placed) => boolean, device: 
   return undefined;
 }
 
-/** All labels of the info metric, empty where nothing is known. */
+/** Adds the info metric with all its labels. A label is empty when its value is unknown. */
 export function addInfo(facts: Facts, known: Readonly<Record<string, string | undefined>>): void {
   facts.add(metrics.info, 1, Object.fromEntries(metrics.info.labels.map((label) => [label, known[label] ?? ''])));
 }

@@ -7,8 +7,8 @@ interface Kept {
 }
 
 /**
- * What a probe must know from one read to the next. All keys begin with the name of a device, so that the size is bounded
- * by the hardware; a device that comes back finds its counters as it left them.
+ * State of a probe that is kept between reads. All keys begin with the name of a device, so the hardware limits the size. A device
+ * that returns after a removal keeps its counters.
  */
 export class ProbeMemory {
   readonly #clock: Clock;
@@ -21,7 +21,7 @@ export class ProbeMemory {
     this.#clock = clock;
   }
 
-  /** For reads that cost something: the last result for as long as `keptFor` says of it. */
+  /** Limits expensive reads: returns the last result while it is younger than `keptFor(result)`, otherwise reads again. */
   atMostEvery<T>(key: string, keptFor: (value: T) => Millis, read: () => T): T {
     const nowMs = this.#clock.monotonic();
     const kept = this.#kept.get(key);
@@ -31,54 +31,54 @@ export class ProbeMemory {
     return value;
   }
 
-  /** The next {@link atMostEvery} of that key reads. */
+  /** Makes the next {@link atMostEvery} of that key read again. */
   forget(key: string): void {
     this.#kept.delete(key);
   }
 
-  /** Whether a name is another than it was at the last call. */
+  /** Tells whether a name differs from the name at the last call. */
   isOther(key: string, name: string): boolean {
     const before = this.#names.get(key);
     this.#names.set(key, name);
     return before !== undefined && before !== name;
   }
 
-  /** Counts how often a level rose while it was watched. What was up at first sight rose before that. */
+  /** Counts how often a level rose between two calls. A level that is up at the first call does not count. */
   rises(key: string, isUp: boolean): number {
     const before = this.#levels.get(key);
     this.#levels.set(key, isUp);
     return this.#count(key, before === false && isUp);
   }
 
-  /** Counts how often a name changed while it was watched; undefined (not known now) is no change. */
+  /** Counts how often a name changed between two calls. Undefined means "unknown now" and is no change. */
   changes(key: string, name: string | undefined): number {
     const before = this.#names.get(key);
     if (name !== undefined) this.#names.set(key, name);
     return this.#count(key, before !== undefined && name !== undefined && before !== name);
   }
 
-  /** A level with hysteresis: on from `on`, off below `off`, in between as it was; undefined where that is not known. */
+  /** Level with hysteresis: true from `on`, false below `off`, unchanged in between; undefined when there is no earlier level. */
   isAbove(key: string, value: number, on: number, off: number): boolean | undefined {
     const isOn = value >= on ? true : value < off ? false : this.#levels.get(key);
     if (isOn !== undefined) this.#levels.set(key, isOn);
     return isOn;
   }
 
-  /** How often in a row something failed, this time included. */
+  /** Returns the number of consecutive failures, including this one. */
   failuresInARow(key: string, failed: boolean): number {
     const count = failed ? (this.#counts.get(key) ?? 0) + 1 : 0;
     this.#counts.set(key, count);
     return count;
   }
 
-  /** The name as told now, else as it was last told. */
+  /** Returns the given name; if it is undefined, the last known name. */
   lastKnown(key: string, name: string | undefined): string | undefined {
     if (name !== undefined) this.#names.set(key, name);
     return name ?? this.#names.get(key);
   }
 
-  #count(key: string, oneMore: boolean): number {
-    const count = (this.#counts.get(key) ?? 0) + (oneMore ? 1 : 0);
+  #count(key: string, hasHappened: boolean): number {
+    const count = (this.#counts.get(key) ?? 0) + (hasHappened ? 1 : 0);
     this.#counts.set(key, count);
     return count;
   }

@@ -6,7 +6,7 @@ import { parseFlag, parseRegister } from './values.ts';
 const TEMPERATURE_LIMITS = { threshold1: 'max', threshold2: 'crit', threshold_trip: 'emergency' } as const;
 const POWER_LIMITS = { threshold1: 'max', threshold2: 'crit' } as const;
 
-/** Files of OPAE's own driver: whole °C in decimal and whole watts in hexadecimal, thresholds beside them; 0 is no value. */
+/** Reads the sensor files of OPAE's own driver. Temperatures are whole °C in decimal, powers whole watts in hexadecimal; 0 is no value. */
 export function addOpaeSensors(facts: Facts, engine: BoardFiles): void {
   const thermal = engine.in(engine.path('thermal_mgmt'));
   const power = engine.in(engine.path('power_mgmt'));

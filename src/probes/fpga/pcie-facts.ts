@@ -5,10 +5,10 @@ import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
 import type { Facts } from './facts.ts';
 import type { Survey } from './survey.ts';
 
-/** `readable`: go on with the files of the driver. They would wake an `asleep` function, and a `gone` one gives garbage. */
+/** Only a `readable` function allows reads of the driver's files. A read would wake an `asleep` function, and is invalid on a `gone` one. */
 export type PciPresence = 'readable' | 'asleep' | 'gone';
 
-/** Everything about the PCIe side of one physical function, and whether its driver's files may be read. */
+/** Adds all PCIe facts of one physical function. Tells whether its driver's files may be read. */
 export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address: string): PciPresence {
   const answers = doesPciFunctionAnswer(sys, address);
   const driver = sys.link(`bus/pci/devices/${address}/driver`);
@@ -26,7 +26,7 @@ export function addPcie(facts: Facts, { host: { sys }, memory }: Survey, address
   return isAsleep ? 'asleep' : 'readable';
 }
 
-/** Whether a board has a driver, where the one that tells of it is not bound. One given to another driver on purpose, as to vfio-pci, is no fault. */
+/** Adds the finding whether a driver is bound. A board that is bound to another driver on purpose, such as vfio-pci, has no fault. */
 export function addDriver(facts: Facts, driver: string | undefined): void {
   const isUnbound = driver === undefined;
   const message = isUnbound ? 'no driver is bound' : `bound to ${driver}`;

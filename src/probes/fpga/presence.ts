@@ -5,7 +5,7 @@ import { DFL, OPAE } from './dfl-layout.ts';
 const BUS = 'bus/pci/devices';
 const CLASSES = ['class/fpga_manager', DFL.classDirectory, OPAE.classDirectory];
 
-/** Whether one of the classes has an entry, or a function on the bus is a board by its driver, its maker or its kind. */
+/** Returns true when a class has an entry, or when the driver, vendor or id of a PCI function identifies a board. */
 export function isPresent({ sys }: Host): boolean {
   if (CLASSES.some((directory) => sys.list(directory).length > 0)) return true;
   const { names, error } = sys.listing(BUS);

@@ -19,7 +19,7 @@ export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
       const { shortages } = host.sys;
       const collection = collect(makeSurvey(host, options, memory));
       if (host.sys.shortages === shortages) return collection;
-      // Without descriptors it is not known which values are missing.
+      // Without free file descriptors, it is unknown which values are missing.
       return { ...collection, reports: collection.reports.map(({ device }) => ({ device })) };
     },
   };
@@ -27,10 +27,10 @@ export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
 
 const BUS = 'bus/pci/devices';
 
-/** Each stack finds its own boards; what is left over on the bus has no driver that tells anything. */
+/** Each stack finds its own boards. The other boards on the bus have no driver that reports values. */
 function collect(survey: Survey): Collection {
   const { error } = survey.host.sys.listing(BUS);
-  // A platform without PCI has no such directory. One that is there and cannot be listed hides which board a file belongs to.
+  // A platform without PCI has no such directory. If it exists but cannot be listed, the board of a file is unknown.
   if (error !== undefined && error !== 'ENOENT')
     return { reports: [], problems: [{ code: 'bus-unreadable', message: `listing /sys/${BUS} fails with ${error}` }], listing: 'partial' };
   const reports = [...readDflBoards(survey), ...readAlveoBoards(survey)];
@@ -45,7 +45,7 @@ function collect(survey: Survey): Collection {
   reports.push(...readManagedBoards(survey, addressesOf(reports)));
   const taken = addressesOf(reports);
   reports.push(...known.filter((address) => !taken.has(address)).flatMap((address) => readBareBoard(survey, address)));
-  // Without a bus, and without managers of FPGAs that are on none, there was nothing to look at.
+  // Without a PCI bus and without FPGA managers, the family has nothing to list.
   return { reports, problems: survey.problems, listing: error === undefined || survey.managers.length > 0 ? 'complete' : 'absent' };
 }
 
@@ -53,10 +53,10 @@ function addressesOf(reports: readonly DeviceReport[]): ReadonlySet<string> {
   return new Set(reports.flatMap(({ device }) => [device.pciAddress ?? device.id, ...(device.kind === 'fpga' ? device.aliases : [])]));
 }
 
-/** Vendors in the tables of boards. The vendor file is the PCI core's memory and wakes nothing. */
+/** Vendors in the tables of boards. The PCI core caches the vendor file, so a read does not wake a device. */
 const VENDORS: ReadonlySet<string> = new Set(['0x8086', '0x1c2c', '0x10ee']);
 
-/** Functions that no stack has reported: all of AMD, and those of makers of boards. Sisters of a reported function are not asked. */
+/** Returns unreported functions: all of AMD, and those of board vendors. Other functions of a reported device are not read. */
 function scanBus(
   { host: { sys } }: Survey,
   taken: ReadonlySet<string>,
@@ -71,7 +71,7 @@ function scanBus(
   };
 }
 
-/** A board without driver, or with one that tells nothing: `vfio-pci`, a driver of one's own. */
+/** Reports a board without a driver, or with a driver that reports no values, such as `vfio-pci` or a custom driver. */
 function readBareBoard(survey: Survey, address: string): readonly DeviceReport[] {
   const pci = readPciFacts(survey.host.sys, address);
   if (!isFpgaBoard(pci)) return [];

@@ -2,7 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { parseInteger, type SensorKind, sensorSlug } from '../../host/hwmon.ts';
 import { isPresent, type NamedSensor } from './sensors.ts';
 
-/** Upper thresholds of one sensor, by the names that limits have in labels. */
+/** A sensor with its upper thresholds, keyed by the label value of the limit. */
 export interface SdmSensor extends NamedSensor {
   readonly limits: Readonly<Record<string, number>>;
 }
@@ -10,20 +10,20 @@ export interface SdmSensor extends NamedSensor {
 const LIMITS = { upper_warn: 'max', upper_critical: 'crit', upper_fatal: 'emergency' } as const;
 const INPUT = /^(temp|in|curr|power)(\d+)_input$/;
 
-/** Exponent of `unitm`: the raw integer times ten to it is in the unit itself. */
+/** Parses `unitm`, the decimal exponent of a sensor: raw × 10^exponent is the value in the base unit. */
 function parseExponent(text: string | undefined): number | undefined {
   const exponent = parseInteger(text ?? '');
   return exponent !== undefined && Math.abs(exponent) <= 12 ? exponent : undefined;
 }
 
-/** Value of a raw integer; divides for negative exponents, so that 12064 with -3 is 12.064. */
+/** Scales a raw integer. It divides for negative exponents, so that 12064 with -3 gives exactly 12.064. */
 export function scaleSdm(raw: number, exponent: number): number {
   return exponent < 0 ? raw / 10 ** -exponent : raw * 10 ** exponent;
 }
 
 /**
- * Sensors of `hwmon_sdm` (Versal boards): they look like hwmon and are not, for the unit is told beside each value. A sensor that
- * is not "present and valid" has no value. Each file costs a message to the management function: only what is needed is read.
+ * Reads the sensors of `hwmon_sdm` (Versal boards). They look like hwmon, but each value has its own unit in a separate file. A sensor
+ * that is not "present and valid" has no value. Each read costs a message to the management function, so only needed files are read.
  */
 export function readSdm(sys: Tree, directory: string, kinds: readonly SensorKind[]): readonly SdmSensor[] {
   const files = new Set(sys.list(directory));

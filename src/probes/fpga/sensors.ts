@@ -14,27 +14,27 @@ const METRICS: Readonly<Record<SensorKind, MetricSpec>> = {
   fan: metrics.fanSpeed,
 };
 
-/** Kinds that are always read; the rails come on top, by option. */
+/** Kinds that are always read. The option `rail-sensors` adds the kinds of the rails. */
 export const MAIN_KINDS: readonly SensorKind[] = ['temp', 'power', 'fan'];
 export const RAIL_KINDS: readonly SensorKind[] = ['in', 'curr'];
 
-/** °C by which a sensor must fall below its limit before that counts as over. */
+/** A condition ends when the sensor is this many °C below its limit. */
 export const HYSTERESIS = 5;
 
-/** A sensor with the name it has in labels. */
+/** A sensor with its name in labels. */
 export interface NamedSensor extends Sensor {
   readonly name: string;
 }
 
-/** The channels of one monitor. What fails of them is told as problems of the device, one for each error. */
+/** Reads the channels of one monitor. Failures become problems of the device, one problem for each kind of error. */
 export function readMonitor(survey: Survey, device: string, path: string, request: HwmonRequest): readonly Sensor[] {
   const sensors = readHwmon(survey.host.sys, path, request);
   const failed = sensors.flatMap(({ channel, error }) => (error === undefined ? [] : [[channel, error] as const]));
-  tellFailures(survey, device, path, [...failed, ...sensors.flatMap(attributeFailures)]);
+  reportFailures(survey, device, path, [...failed, ...sensors.flatMap(attributeFailures)]);
   return sensors;
 }
 
-/** Attributes of the channels of one monitor, of channel to attributes. What fails of them is told as of {@link readMonitor}; its values are not. */
+/** Returns the attributes of the channels of one monitor, keyed by channel. It reports failures of attributes like {@link readMonitor}. */
 export function readAttributes(
   survey: Survey,
   device: string,
@@ -42,7 +42,7 @@ export function readAttributes(
   request: HwmonRequest,
 ): ReadonlyMap<string, Sensor['attributes']> {
   const sensors = readHwmon(survey.host.sys, path, request);
-  tellFailures(survey, device, path, sensors.flatMap(attributeFailures));
+  reportFailures(survey, device, path, sensors.flatMap(attributeFailures));
   return new Map(sensors.map(({ channel, attributes }) => [channel, attributes]));
 }
 
@@ -51,7 +51,7 @@ type Failure = readonly [what: string, error: string];
 const attributeFailures = ({ channel, attributeErrors }: Sensor): Failure[] =>
   Object.entries(attributeErrors).map(([attribute, error]) => [`${channel}_${attribute}`, error]);
 
-function tellFailures({ problems }: Survey, device: string, path: string, failures: readonly Failure[]): void {
+function reportFailures({ problems }: Survey, device: string, path: string, failures: readonly Failure[]): void {
   for (const error of new Set(failures.map(([, each]) => each))) {
     const code = problemOf(error);
     const failed = failures.filter(([, each]) => each === error).map(([what]) => what);
@@ -60,8 +60,8 @@ function tellFailures({ problems }: Survey, device: string, path: string, failur
 }
 
 /**
- * Names for all sensors of one board: the slug of the label, else the channel. Of two with the same name the second also gets its
- * channel, and a number where that is taken too, so that no two series are alike.
+ * Gives each sensor of one board a unique name: the slug of its label, or its channel. When the name is taken, it gets the channel as
+ * a suffix; when that is also taken, a number.
  */
 export function nameSensors<T extends Sensor>(sensors: readonly T[]): readonly (T & NamedSensor)[] {
   const taken = new Set<string>();
@@ -75,19 +75,19 @@ export function nameSensors<T extends Sensor>(sensors: readonly T[]): readonly (
   });
 }
 
-/** By the text of `<channel>_status`, which AMD's drivers have. Source: hwmon_sdm of XRT, ami_sensor of AMI. */
+/** Judges a sensor by the text of `<channel>_status`, a file of AMD's drivers. Source: hwmon_sdm of XRT, ami_sensor of AMI. */
 export function isPresent(status: string | undefined): boolean {
   return status === undefined || status === 'Sensor Present and Valid';
 }
 
-/** Readings of the sensors that have a value. */
+/** Adds the readings of the sensors that have a value. */
 export function addSensors(facts: Facts, sensors: readonly NamedSensor[]): void {
   for (const { kind, name, value } of sensors) {
     facts.add(METRICS[kind], value, kind === 'fan' ? { fan: name } : { sensor: name });
   }
 }
 
-/** The unfitted ones, for the record. */
+/** Reports the sensors that are not fitted, with severity `info`. */
 export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]): void {
   for (const { name, error, kind, value } of sensors) {
     const instance = { instance: `${kind}/${name}` };
@@ -96,7 +96,7 @@ export function addAbsentSensors(facts: Facts, sensors: readonly NamedSensor[]):
   }
 }
 
-/** One temperature against its critical value. `key` is the board's. */
+/** Compares a temperature with its critical value. `key` identifies the board. */
 export function judgeCritical(
   facts: Facts,
   memory: ProbeMemory,

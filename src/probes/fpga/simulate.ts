@@ -2,7 +2,7 @@ import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
 import { simulateAlveo } from './simulated-alveo.ts';
 import { simulateDfl } from './simulated-dfl.ts';
 
-/** Boards of alternating makes: Intel D5005 under DFL, AMD U250 under XRT. The first of the Intel boards has an error now and then. */
+/** Simulates alternating boards: Intel D5005 with DFL, AMD U250 with XRT. The first Intel board has an error at regular times. */
 export function simulate({ fpgas, elapsedMs }: Scenario): SimulatedHardware {
   const boards = Array.from({ length: fpgas }, (_, board) =>
     board % 2 === 0 ? simulateDfl(board, board / 2, elapsedMs) : simulateAlveo(board, elapsedMs),

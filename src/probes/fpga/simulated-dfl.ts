@@ -1,6 +1,6 @@
 import { SimulatedTree, wave } from './simulated-tree.ts';
 
-/** A board as the simulated node needs it. */
+/** Files and ids of one board of the simulated node. */
 export interface SimulatedBoard {
   readonly files: Readonly<Record<string, string>>;
   readonly links: Readonly<Record<string, string>>;
@@ -12,17 +12,17 @@ export interface SimulatedBoard {
 const INTERFACE_ID = 'bfac4d851ee856fe8c95865ce1bbaa2d';
 const AFU_ID = 'd8424dc4a4a3c413f89e433683f9040b';
 
-/** Intel's plugin names a resource by the first digits of both ids and, so that nothing is lost, both in base64url. */
+/** Intel's plugin names a resource by the first digits of both ids, followed by both complete ids in base64url. */
 const RESOURCE = `fpga.intel.com/af-${INTERFACE_ID.slice(0, 3)}.${AFU_ID.slice(0, 3)}.${Buffer.from(INTERFACE_ID + AFU_ID, 'hex').toString('base64url')}`;
 
-/** A PCIe fault of the first board shows for 45 s in each 150 s. */
-const STORY_MS = 150_000;
+/** The first board shows a PCIe fault for 45 s in each cycle of 150 s. */
+const CYCLE_MS = 150_000;
 const FAULT_FROM_MS = 30_000;
 const FAULT_UNTIL_MS = 75_000;
 const PCIE_FAULT = '0x4';
 
 function nonfatalErrors(number: number, elapsedMs: number): string {
-  const at = elapsedMs % STORY_MS;
+  const at = elapsedMs % CYCLE_MS;
   return number === 0 && at >= FAULT_FROM_MS && at < FAULT_UNTIL_MS ? PCIE_FAULT : '0x0';
 }
 
@@ -39,7 +39,7 @@ export function simulateDfl(board: number, number: number, elapsedMs: number): S
   tree.link(`class/fpga_region/region${number * 2}`, region);
   tree.link(`bus/platform/devices/dfl-port.${number}`, port);
   tree.link(`bus/platform/devices/dfl-fme.${number}`, engine);
-  // Regular files stand for the character devices: opening a real one would reset the port at its last close.
+  // Regular files replace the character devices. The last close of a real one would reset the port.
   const files = { ...tree.files, [`dev/dfl-port.${number}`]: '', [`dev/dfl-fme.${number}`]: '' };
   return { files, links: tree.links, resource: RESOURCE, deviceId: `dfl-port.${number}`, numaNode };
 }

@@ -1,12 +1,12 @@
-/** Files and links of a simulated board, gathered below its PCI function. */
+/** Collects the files and links of a simulated board below its PCI function. */
 export class SimulatedTree {
   readonly files: Record<string, string> = {};
   readonly links: Record<string, string> = {};
-  /** Below the node's root. */
+  /** Path below the node's root. */
   readonly directory: string;
   readonly address: string;
 
-  /** Boards have a PCI domain to themselves, one root port and one bus each. */
+  /** The boards share one PCI domain of their own. Each board has its own root port and bus. */
   constructor(board: number, fn = 0) {
     this.address = `0010:${hex(0x21 + board, 2)}:00.${fn}`;
     const rootPort = `0010:20:${hex(board >> 3, 2)}.${board & 7}`;
@@ -14,12 +14,12 @@ export class SimulatedTree {
     this.links[`sys/bus/pci/devices/${this.address}`] = `../../../${this.directory.slice('sys/'.length)}`;
   }
 
-  /** Values by path below the function; each ends in a newline. */
+  /** Adds files, keyed by path below the function. It appends a newline to each value. */
   add(values: Readonly<Record<string, string | number>>): void {
     for (const [path, value] of Object.entries(values)) this.files[`${this.directory}/${path}`] = `${value}\n`;
   }
 
-  /** A member of a class (or bus) directory that stands for a path below the function. */
+  /** Adds an entry of a class (or bus) directory that links to a path below the function. */
   link(classPath: string, path: string): void {
     const up = '../'.repeat(classPath.split('/').length - 1);
     this.links[`sys/${classPath}`] = `${up}${this.directory.slice('sys/'.length)}/${path}`;
@@ -44,7 +44,7 @@ export class SimulatedTree {
 
 export const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
 
-/** Moves slowly around a middle value, each board in its own phase. */
+/** Returns a value that varies slowly around `middle`. Each board has its own phase. */
 export function wave(elapsedMs: number, board: number, middle: number, swing: number): number {
   return middle + swing * Math.sin(elapsedMs / 60_000 + board);
 }

@@ -8,18 +8,18 @@ import type { ProbeMemory } from './memory.ts';
 import { byNumbers } from './name-order.ts';
 import type { FpgaOptions } from './options.ts';
 
-/** A class device and the PCI function it lies below; without `address` on boards that are not on PCI. */
+/** A class device and its PCI function. `address` is absent for boards that are not on PCI. */
 export interface Placed {
-  /** `hwmon3`, `fpga0`, `br0`: numbers in probe order. */
+  /** `hwmon3`, `fpga0`, `br0`. The numbers follow the probe order. */
   readonly name: string;
-  /** Below `bus/pci/devices/<address>`, so that a read that hangs is booked to the board; else the class directory. */
+  /** Path below `bus/pci/devices/<address>`, so that a hanging read counts for the board; otherwise a path in the class directory. */
   readonly path: string;
   readonly address?: string;
-  /** Device that registered it: `firmware:zynqmp-firmware:pcap`, `dfl-fme-mgr.0`. */
+  /** Device that registered the class device: `firmware:zynqmp-firmware:pcap`, `dfl-fme-mgr.0`. */
   readonly owner?: string;
 }
 
-/** All that one collection looks at and carries along. */
+/** Input and shared state of one collection. */
 export interface Survey {
   readonly host: Host;
   readonly options: FpgaOptions;
@@ -51,23 +51,23 @@ interface Outcome<T> {
 }
 
 /**
- * For reads that cost something: the last result while it is younger than `maxAgeMs`, and as long the problems that it met. What gave
- * nothing, or met problems, is tried again with the next sweep over the sensors.
+ * Limits expensive reads. While the last result is younger than `maxAgeMs`, it returns that result and reports its problems again.
+ * A result that is undefined or has problems is read again at the next sweep of the sensors.
  */
 export function atMostEvery<T>(survey: Survey, key: string, maxAgeMs: Millis, read: (survey: Survey) => T): T {
   const keptFor = ({ value, problems }: Outcome<T>): Millis => {
-    const isWhole = value !== undefined && problems.length === 0;
-    return isWhole ? maxAgeMs : millis(Math.min(maxAgeMs, survey.options['sensor-interval']));
+    const isComplete = value !== undefined && problems.length === 0;
+    return isComplete ? maxAgeMs : millis(Math.min(maxAgeMs, survey.options['sensor-interval']));
   };
   const { value, problems } = survey.memory.atMostEvery(key, keptFor, () => {
-    const met: Problem[] = [];
-    return { value: read({ ...survey, problems: met }), problems: met };
+    const found: Problem[] = [];
+    return { value: read({ ...survey, problems: found }), problems: found };
   });
   survey.problems.push(...problems);
   return value;
 }
 
-/** All entries of a class directory, in the order of their numbers; a plain file among them lies below no function. */
+/** Returns all entries of a class directory in the order of their numbers. A plain file among them has no PCI function. */
 export function placedIn(sys: Tree, directory: string): readonly Placed[] {
   return [...sys.list(directory)].sort(byNumbers).flatMap((name) => {
     const placed = place(sys, `${directory}/${name}`);
@@ -75,7 +75,7 @@ export function placedIn(sys: Tree, directory: string): readonly Placed[] {
   });
 }
 
-/** Where a path of a class directory lies below its PCI function: the last address in its real path. */
+/** Finds the PCI function of a class device: the last address in its real path. */
 export function place(sys: Tree, path: string): Placed | undefined {
   const real = sys.realpath(path);
   if (real === undefined) return undefined;

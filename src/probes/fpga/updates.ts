@@ -5,10 +5,10 @@ import { metrics } from './metrics.ts';
 import { atMostEvery, placedIn, type Survey } from './survey.ts';
 import { parseCount } from './values.ts';
 
-/** Linux Documentation/ABI/testing/sysfs-class-firmware. */
+/** Source: Linux Documentation/ABI/testing/sysfs-class-firmware. */
 const UPLOAD_STATES: ReadonlySet<string> = new Set(['receiving', 'preparing', 'transferring', 'programming']);
 
-/** Firmware uploads that run, and how often the flash was written. */
+/** Adds the state of firmware uploads, and the number of writes to the flash. */
 export function addUpdates(facts: Facts, survey: Survey, address: string): void {
   const uploads = survey.uploads.filter((upload) => upload.address === address);
   const states = uploads.flatMap(({ path }) => new BoardFiles(survey.host.sys, path, address, survey.problems).text('status') ?? []);

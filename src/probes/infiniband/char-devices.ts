@@ -1,6 +1,6 @@
 import type { Tree } from '../../host/fs/tree.ts';
 
-/** Character devices that serve one RDMA device: names below `/dev/infiniband`. */
+/** Character devices of one RDMA device, as names below `/dev/infiniband`. */
 export interface CharDevices {
   readonly uverbs: readonly string[];
   readonly umad: readonly string[];
@@ -10,8 +10,8 @@ export interface CharDevices {
 export const NO_CHAR_DEVICES: CharDevices = { uverbs: [], umad: [], issm: [] };
 
 /**
- * Which character devices there are, per name of an RDMA device. Source: `ibdev` files of the classes infiniband_verbs and infiniband_mad.
- * One that is listed may not say yet whose it is: its name comes before its files.
+ * Returns the character devices of each RDMA device, keyed by its name. Source: `ibdev` files of the classes infiniband_verbs and
+ * infiniband_mad. The kernel lists a name before it creates the files, so `ibdev` may not exist yet.
  */
 export function findCharDevices(sys: Tree): ReadonlyMap<string, CharDevices> {
   const found = new Map<string, Record<keyof CharDevices, string[]>>();
@@ -28,7 +28,7 @@ export function findCharDevices(sys: Tree): ReadonlyMap<string, CharDevices> {
   return found;
 }
 
-/** Names below `/dev/infiniband`; undefined when the directory cannot be seen. */
+/** Returns the names below `/dev/infiniband`; undefined when the directory cannot be listed. */
 export function charNodes(dev: Tree): ReadonlySet<string> | undefined {
   const { names } = dev.listing('infiniband');
   return names && new Set(names);

@@ -7,26 +7,26 @@ import { type Count, parseCount, scaleCount } from './parse.ts';
 
 const ROWS = allCounters();
 
-/** Some failing reads cost a firmware command and a line in the kernel log each; such files are left alone for so long. */
+/** Some failing reads cost a firmware command and a line in the kernel log each. This is the longest wait before a retry. */
 const RETRY_MS: Millis = hours(1);
-/** One that had a value before fails with the same error while the firmware is busy: it is tried again so soon, and then ever more seldom. */
+/** First wait for a file that had a value before: busy firmware causes the same error. The wait doubles at each further failure. */
 const FIRST_RETRY_MS: Millis = minutes(1);
 
-/** Errors that say "never" rather than "not now". */
+/** Errors that usually do not go away by themselves. */
 const LASTING_ERRORS: ReadonlySet<string> = new Set(['EINVAL', 'EOPNOTSUPP', 'ENOTSUP']);
 
-/** What one read of the counters of a port, or of the device itself, gave. */
+/** Result of one read of the counters of a port, or of the device itself. */
 export interface Counters {
   readonly readings: readonly Reading[];
-  /** Raw values by the names of their files. */
+  /** Raw values, keyed by file name. */
   readonly raw: ReadonlyMap<string, Count>;
-  /** Names of files whose counter stands at its ceiling. */
+  /** Names of the files whose counter has its largest value. */
   readonly saturated: readonly string[];
-  /** Files that exist and gave no value. */
+  /** Number of files that exist and gave no value. */
   readonly unreadable: number;
-  /** Files that exist and are exported. */
+  /** Number of files that exist and feed a metric. */
   readonly files: number;
-  /** Of them in `counters/`. */
+  /** Number of these files in `counters/`. */
   readonly classicFiles: number;
   readonly classicUnreadable: number;
 }
@@ -44,57 +44,57 @@ export const NO_COUNTERS: Counters = {
 interface CounterFile {
   readonly row: CounterRow;
   readonly path: string;
-  /** Monotonic clock before which the file is not tried again. */
+  /** Monotonic time before which the file is not read again. */
   retryAtMs: number;
-  /** How long it is left alone when it fails for good. */
-  restMs: Millis;
+  /** Wait after the next lasting error. */
+  retryAfterMs: Millis;
 }
 
-/** One series and the files that could feed it, the preferred one first. */
+/** One series and the files that can feed it, in order of preference. */
 interface Series {
   readonly labels: Labels;
   readonly files: CounterFile[];
-  /** The first that had a value: another one counts other things, or fewer bits of them. */
-  feeder?: CounterFile | undefined;
+  /** The first file that had a value. The series never changes its file, because another file counts other events or has fewer bits. */
+  source?: CounterFile | undefined;
 }
 
-/** The counter files of one port or device. Files that feed no metric are never opened. */
+/** Reads the counter files of one port or device. It never opens a file that feeds no metric. */
 export class CounterFiles {
   readonly #sys: Tree;
   readonly #places: readonly (readonly [CounterSet, string])[];
   readonly #labels: Labels;
   #series: readonly Series[] = [];
 
-  /** `places`: where the counters lie, set to directory. `labels`: those of all series. */
+  /** `places` maps each counter set to its directory. All series get `labels`. */
   constructor(sys: Tree, places: readonly (readonly [CounterSet, string])[], labels: Labels = {}) {
     this.#sys = sys;
     this.#places = places;
     this.#labels = labels;
   }
 
-  /** Looks which files there are. What is known of files that stay is kept. */
+  /** Lists the files that exist. It keeps the state of files that it already knows. */
   list(): void {
     const files = new Map(this.#series.flatMap((series) => series.files.map((file) => [file.path, file] as const)));
-    const feeders = new Set(this.#series.map(({ feeder }) => feeder));
+    const sources = new Set(this.#series.map(({ source }) => source));
     const places = new Map(this.#places.map(([set, directory]) => [set, { directory, names: new Set(this.#sys.list(directory)) }]));
     const found = new Map<string, Series>();
     for (const row of ROWS) {
       const place = places.get(row.set);
       if (place === undefined || !place.names.has(row.file)) continue;
       const path = `${place.directory}/${row.file}`;
-      const file = files.get(path) ?? { row, path, retryAtMs: 0, restMs: RETRY_MS };
+      const file = files.get(path) ?? { row, path, retryAtMs: 0, retryAfterMs: RETRY_MS };
       const labels = { ...this.#labels, ...row.labels };
       const key = `${row.metric.name} ${JSON.stringify(labels)}`;
       const series = found.get(key) ?? { labels, files: [] };
       found.set(key, series);
       series.files.push(file);
-      if (feeders.has(file)) series.feeder = file;
+      if (sources.has(file)) series.source = file;
     }
     this.#series = [...found.values()];
   }
 
-  /** Lets all files be tried again, after an event that may have brought them back. */
-  forgive(): void {
+  /** Ends all waits for a retry, for an event after which failed files may work again. */
+  resetRetries(): void {
     for (const { files } of this.#series) for (const file of files) file.retryAtMs = 0;
   }
 
@@ -107,19 +107,19 @@ export class CounterFiles {
       files += series.files.length;
       for (const file of series.files) {
         const { row } = file;
-        const count = series.feeder === undefined || series.feeder === file ? this.#read(file, nowMs) : undefined;
+        const count = series.source === undefined || series.source === file ? this.#read(file, nowMs) : undefined;
         const isClassic = row.set === 'counters';
         if (isClassic) classicFiles += 1;
         if (count === undefined) {
           unreadable += 1;
           if (isClassic) classicUnreadable += 1;
         } else {
-          series.feeder = file;
+          series.source = file;
           readings.push({ metric: row.metric.name, labels: series.labels, value: metricValue(row, count) });
           raw.set(row.file, count);
           if (row.ceilings?.includes(count) === true) saturated.push(row.file);
         }
-        if (series.feeder === file) break;
+        if (series.source === file) break;
       }
     }
     return { readings, raw, saturated, unreadable, files, classicFiles, classicUnreadable };
@@ -130,11 +130,11 @@ export class CounterFiles {
     const { text, error } = this.#sys.reread(file.path);
     const count = text === undefined ? undefined : parseCount(text);
     if (count === 'not-available' || (error !== undefined && LASTING_ERRORS.has(error))) {
-      file.retryAtMs = nowMs + file.restMs;
-      file.restMs = Math.min(2 * file.restMs, RETRY_MS) as Millis;
+      file.retryAtMs = nowMs + file.retryAfterMs;
+      file.retryAfterMs = Math.min(2 * file.retryAfterMs, RETRY_MS) as Millis;
     }
     if (count === undefined || typeof count === 'string') return undefined;
-    file.restMs = FIRST_RETRY_MS;
+    file.retryAfterMs = FIRST_RETRY_MS;
     return count;
   }
 }

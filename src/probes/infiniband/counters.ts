@@ -2,7 +2,7 @@ import type { Labels, MetricSpec } from '../../model/metric.ts';
 import { metrics } from './metrics.ts';
 import type { Count } from './parse.ts';
 
-/** Directory that a counter file lies in: three of a port, one of the device. */
+/** Directory of a counter file: three belong to a port, one belongs to the device. */
 export type CounterSet = 'counters' | 'counters_ext' | 'hw_counters' | 'device';
 
 /** One counter file and the series that it feeds. */
@@ -10,33 +10,33 @@ export interface CounterRow {
   readonly set: CounterSet;
   readonly file: string;
   readonly metric: MetricSpec;
-  /** Besides `port`. */
+  /** Labels in addition to `port`. */
   readonly labels: Labels;
-  /** The file's unit in units of the metric, where that is a whole number; default 1. */
+  /** Whole number by which the file's value is multiplied to get the unit of the metric; default 1. */
   readonly scale?: number;
-  /** For the one file whose unit is smaller than the metric's. */
+  /** Number by which the file's value is divided, for the one file whose unit is smaller than that of the metric. */
   readonly divisor?: number;
-  /** Raw values at which the counter sticks. */
+  /** Raw values at which the counter stops. */
   readonly ceilings?: readonly Count[];
 }
 
-/** A row of `hw_counters`. */
+/** Returns a row of `hw_counters`. */
 export function hardware(file: string, metric: MetricSpec, labels: Labels = {}): CounterRow {
   return { set: 'hw_counters', file, metric, labels };
 }
 
-/** Rows of `hw_counters` that count errors: file to kind. */
+/** Returns the rows of `hw_counters` that count errors. `kinds` maps each file to its error kind. */
 export function hardwareErrors(kinds: Readonly<Record<string, string>>): CounterRow[] {
   return Object.entries(kinds).map(([file, kind]) => hardware(file, metrics.errors, { kind }));
 }
 
-function ones(...bits: readonly number[]): readonly Count[] {
+function allOnes(...bits: readonly number[]): readonly Count[] {
   return bits.map((count) => (count < 53 ? 2 ** count - 1 : 2n ** BigInt(count) - 1n));
 }
 
 /**
- * Classic performance management: 4, 8, 16 and 32 bit attributes stick at all ones. Data counters count words of 4 octets.
- *
+ * Returns the counters of classic performance management. Attributes of 4, 8, 16 and 32 bits stop at all ones. Data counters
+ * count words of 4 bytes.
  * Sources: Documentation/ABI/stable/sysfs-class-infiniband; widths from the PMA attributes that drivers/infiniband/core/sysfs.c
  * decodes (InfiniBand Architecture Specification, PortCounters and PortCountersExtended).
  */
@@ -47,13 +47,13 @@ export function classicCounters(): CounterRow[] {
     metric,
     labels,
     scale,
-    ceilings: ones(...bits),
+    ceilings: allOnes(...bits),
   });
   const error = (file: string, kind: string, bits: number): CounterRow => row('counters', file, metrics.errors, [bits], { kind });
-  // A port without extended counters answers with 32 bits where others have 64.
+  // A port without extended counters has 32 bits where other ports have 64.
   const wide = [32, 64];
   return [
-    // Kernels before 4.5 keep the 64-bit counters apart; the classic ones beside them last a third of a second at 400 Gb/s.
+    // Kernels before 4.5 have separate 64-bit counters. Their classic 32-bit counters overflow in a third of a second at 400 Gb/s.
     row('counters_ext', 'port_rcv_data_64', metrics.receivedBytes, [64], {}, 4),
     row('counters_ext', 'port_xmit_data_64', metrics.transmittedBytes, [64], {}, 4),
     row('counters_ext', 'port_rcv_packets_64', metrics.receivedPackets, [64]),

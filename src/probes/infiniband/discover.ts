@@ -4,15 +4,15 @@ import { isPciAddress, numaNodeOf, pciAddressOf } from '../../host/pci/pci.ts';
 
 export const CLASS = 'class/infiniband';
 
-/** What a device is: physical, virtual or scalable function; `function` when nothing tells. */
+/** Physical, virtual or scalable function; `function` when the kind is unknown. */
 export type FunctionKind = 'pf' | 'vf' | 'sf' | 'function';
 
-/** Where a device sits in the machine, told by its parents and never by its name, which udev may change. */
+/** Position of a device in the machine. It comes from the device's parents, never from its name, because udev may change the name. */
 export interface Location {
   readonly kind: FunctionKind;
-  /** Of the function itself; for a scalable function, which has none, that of the function that carries it. */
+  /** Address of the function itself. A scalable function has none, so it gets the address of the function that carries it. */
   readonly pciAddress?: string;
-  /** PCI address of the physical function that it belongs to. */
+  /** PCI address of the physical function to which this function belongs. */
   readonly physicalFunction?: string;
   /** Number of the physical function's `virtfn` link. */
   readonly vfIndex?: number;
@@ -28,10 +28,10 @@ export interface Location {
 
 const AUXILIARY = /^[A-Za-z][\w-]*(?:\.[\w-]+)+\.\d+$/;
 
-/** Virtual functions of each physical function, address to number: found once for all that share it. */
+/** Cache: for each physical function, the addresses of its virtual functions and their numbers. */
 export type VirtualFunctions = Map<string, ReadonlyMap<string, number>>;
 
-/** `directory` is the device's entry in the class directory, a link on real machines. */
+/** Finds the location of a device. `directory` is its entry in the class directory, which is a link on real machines. */
 export function locate(sys: Tree, directory: string, known: VirtualFunctions): Location {
   const anchor = pciAddressOf(sys, directory) === undefined ? `${directory}/device` : directory;
   const pciAddress = pciAddressOf(sys, anchor);
@@ -41,7 +41,7 @@ export function locate(sys: Tree, directory: string, known: VirtualFunctions): L
   return { ...pciFunction(sys, pciAddress, known), ...(auxiliary && { auxiliary }) };
 }
 
-/** The component of a real path that is an auxiliary device, `…/0000:08:00.0/mlx5_core.sf.4/infiniband/mlx5_4`. */
+/** Returns the auxiliary device in a real path, such as `mlx5_core.sf.4` in `…/0000:08:00.0/mlx5_core.sf.4/infiniband/mlx5_4`. */
 function auxiliaryNameOf(realpath: string | undefined): string | undefined {
   for (let at = realpath ?? ''; at !== '' && at !== '.' && at !== '/' && !isPciAddress(basename(at)); at = dirname(at)) {
     if (AUXILIARY.test(basename(at))) return basename(at);
@@ -94,9 +94,9 @@ function virtualFunctionsOf(sys: Tree, physicalFunction: string, known: VirtualF
 }
 
 /**
- * Whether a device that left the class directory is in a container's hands: the kernel gives RDMA devices to one network
- * namespace each, and the PCI function is still bound to its driver, with nothing to see below it. Source: parameter
- * `netns_mode` of ib_core, false for exclusive.
+ * Tells whether a device left the class directory because a container has it. In exclusive mode each RDMA device belongs to one
+ * network namespace: its PCI function keeps the driver, but other namespaces see no RDMA device below it. Source: parameter
+ * `netns_mode` of ib_core; false means exclusive.
  */
 export function isInOtherNamespace(sys: Tree, { pciAddress, kind }: Location): boolean {
   if (pciAddress === undefined || kind === 'sf' || sys.text('module/ib_core/parameters/netns_mode') !== 'N') return false;
@@ -105,9 +105,9 @@ export function isInOtherNamespace(sys: Tree, { pciAddress, kind }: Location): b
 }
 
 /**
- * Network interface of each port of a RoCE device, port number to name. Told by the interface's `dev_port` (from 0) where the
- * device has several ports. Never from `gid_attrs`, whose hundreds of files mostly fail. Empty when the interface has moved
- * into a container's network namespace. Soft RoCE has no device below it, and names the interface that it was put on in `parent`.
+ * Returns the network interface of each port of a RoCE device, keyed by port number. When the device has several ports, the
+ * interface's `dev_port` (from 0) tells its port. `gid_attrs` is not used, because most of its hundreds of files fail. The map is
+ * empty when the interface is in the network namespace of a container. Soft RoCE has no device; its `parent` names the interface.
  */
 export function findNetdevs(sys: Tree, directory: string, ports: readonly string[]): ReadonlyMap<string, string> {
   const names = sys.list(`${directory}/device/net`);
@@ -121,16 +121,16 @@ export function findNetdevs(sys: Tree, directory: string, ports: readonly string
     found.set(port, [...(found.get(port) ?? []), name]);
   }
   return new Map(
-    [...found].flatMap(([port, sharing]) => {
-      const [name, ...others] = sharing.length === 1 ? sharing : sharing.filter((each) => isUplink(sys, `${directory}/device/net/${each}`));
+    [...found].flatMap(([port, netdevs]) => {
+      const [name, ...others] = netdevs.length === 1 ? netdevs : netdevs.filter((each) => isUplink(sys, `${directory}/device/net/${each}`));
       return name === undefined || others.length > 0 ? [] : [[port, name] as const];
     }),
   );
 }
 
 /**
- * In switchdev mode the representors of virtual functions lie beside the interface that has the port, with its `dev_port`. They have
- * names of their own in `phys_port_name`, as `pf0vf1`; a port is `p0` or has none. Source: Linux Documentation/networking/switchdev.rst.
+ * In switchdev mode the representors of virtual functions have the same `dev_port` as the interface of the port. Their `phys_port_name`
+ * differs: a representor has for example `pf0vf1`; a port has `p0` or no name. Source: Linux Documentation/networking/switchdev.rst.
  */
 function isUplink(sys: Tree, netdev: string): boolean {
   return /^(?:p\d+(?:s\d+)?)?$/.test(sys.text(`${netdev}/phys_port_name`) ?? '');

@@ -3,10 +3,10 @@ import { type CounterRow, classicCounters, hardware, hardwareErrors } from './co
 import { metrics } from './metrics.ts';
 
 /**
- * Every counter file of every driver, in the order in which the files are read.
+ * Returns all counter files of all drivers, in the order in which the files are read.
  *
- * One firmware query serves all hardware counters for the milliseconds of `lifespan`, so they come first and in one go; each of the
- * others is a query of its own. Of two files that feed one series the first is preferred: the driver's own word, then the earlier row.
+ * Hardware counters come first and together, because one firmware query serves all of them for the milliseconds in `lifespan`. Each
+ * other counter costs its own query. When two files feed one series, the earlier row is preferred; drivers come before the classic set.
  *
  * Sources of the names: mlx5 (counters.c), efa (efa_verbs.c), bnxt_re (hw_counters.c), irdma (verbs.c), rxe (rxe_hw_counters.c), mana
  * (counters.c), erdma (erdma_verbs.c) and hfi1 (verbs.c) of Linux drivers/infiniband.
@@ -16,7 +16,7 @@ export function allCounters(): readonly CounterRow[] {
   return [...drivers.flatMap((rows) => rows()), ...classicCounters()];
 }
 
-/** File to kind, for mlx5's queue counters: of a port, or of the device in switchdev mode. */
+/** mlx5 queue counters, file to error kind. They belong to a port, or to the device in switchdev mode. */
 const MLX5_QUEUE_ERRORS = {
   out_of_buffer: 'out_of_buffer',
   out_of_sequence: 'out_of_sequence',
@@ -35,7 +35,7 @@ const MLX5_QUEUE_ERRORS = {
   req_rnr_retries_exceeded: 'rnr_retries_exceeded',
 } as const;
 
-/** The first is read before all other hardware counters: it makes the kernel refresh the set, which then serves the others. */
+/** The first file must be read before all other hardware counters: its read makes the kernel refresh the whole set. */
 const MLX5_REQUESTS = {
   rx_write_requests: 'write',
   rx_read_requests: 'read',
@@ -43,7 +43,7 @@ const MLX5_REQUESTS = {
   rx_dct_connect: 'dct_connect',
 } as const;
 
-/** mlx5, whose names bnxt_re largely shares. Ports of switchdev representors carry the prefix `vport_`. */
+/** mlx5. bnxt_re shares most of its names. Ports of switchdev representors use the prefix `vport_`. */
 function mlx5(): CounterRow[] {
   const queue = [
     ...Object.entries(MLX5_REQUESTS).map(([file, operation]) => hardware(file, metrics.receivedRequests, { operation })),
@@ -68,7 +68,7 @@ function mlx5(): CounterRow[] {
   ];
 }
 
-/** Elastic Fabric Adapter: no performance management, traffic is in the hardware counters. */
+/** Elastic Fabric Adapter (Amazon). It has no performance management, so its hardware counters also count traffic. */
 function efa(): CounterRow[] {
   const bytes = (file: string, operation: string): CounterRow => hardware(file, metrics.operationBytes, { operation });
   const requests = (file: string, operation: string): CounterRow => hardware(file, metrics.transmittedRequests, { operation });
@@ -100,7 +100,7 @@ function efa(): CounterRow[] {
   ];
 }
 
-/** Broadcom: `rx_bytes` and its like (shared with efa) are the only traffic counters. Older names first. */
+/** Broadcom. Its only traffic counters are `rx_bytes` and similar files, which it shares with efa. Older names come first. */
 function bnxtRe(): CounterRow[] {
   const active = ['pds', 'ahs', 'qps', 'srqs', 'cqs', 'mrs', 'mws'];
   return [
@@ -140,7 +140,7 @@ function bnxtRe(): CounterRow[] {
   ];
 }
 
-/** Intel: iWARP and RoCE over IP; kernels from 2025 on drop the prefix `iw`. */
+/** Intel: iWARP and RoCE over IP. Kernels from 2025 on do not use the prefix `iw`. */
 function irdma(): CounterRow[] {
   const ip = (['4', '6'] as const).flatMap((version) => [
     hardware(`ip${version}InOctets`, metrics.receivedIpBytes, { version }),
@@ -171,7 +171,7 @@ function irdma(): CounterRow[] {
   ];
 }
 
-/** Soft RoCE, which counts in software and beyond 32 bits. What it shares with mlx5 by name it shares by meaning. */
+/** Soft RoCE. It counts in software with more than 32 bits. Names that it shares with mlx5 have the same meaning. */
 function rxe(): CounterRow[] {
   return [
     hardware('rcvd_pkts', metrics.receivedPackets),
@@ -192,7 +192,7 @@ function rxe(): CounterRow[] {
   ];
 }
 
-/** Microsoft: what mlx5 counts, for the most part in words of its own. */
+/** Microsoft. It counts the same events as mlx5, mostly under different names. */
 function mana(): CounterRow[] {
   return [
     hardware('rx_packets', metrics.receivedPackets),
@@ -215,7 +215,7 @@ function mana(): CounterRow[] {
   ];
 }
 
-/** Alibaba: iWARP. Before the driver came into the kernel the names began with `hw_`. */
+/** Alibaba: iWARP. The driver outside the kernel used names with the prefix `hw_`. */
 function erdma(): CounterRow[] {
   return ['', 'hw_'].flatMap((prefix) => [
     hardware(`${prefix}rx_bytes_cnt`, metrics.receivedBytes),
@@ -226,7 +226,7 @@ function erdma(): CounterRow[] {
   ]);
 }
 
-/** Counters that belong to the device and to none of its ports: efa, hfi1, mlx5 in switchdev mode. */
+/** Counters of the device itself and not of a port: efa, hfi1, mlx5 in switchdev mode. */
 function deviceCounters(): CounterRow[] {
   const device = (file: string, metric: MetricSpec, labels: Labels = {}): CounterRow => ({ set: 'device', file, metric, labels });
   const errors: Readonly<Record<string, string>> = {

@@ -8,26 +8,26 @@ import type { PortFacts } from './port.ts';
 
 export const FAMILY = 'infiniband';
 
-/** All of a device that changes rarely or never: read when the device appears, and at a slow pace after that. */
+/** Facts of a device that rarely change. They are read when the device appears, and then at a long interval. */
 export interface HcaFacts {
   readonly name: string;
   readonly location: Location;
   readonly charDevices: CharDevices;
-  /** From the root complex down; absent for a device that is no PCI function. */
+  /** PCI functions from the root complex down; absent when the device is not a PCI function. */
   readonly pciPath?: string;
   readonly hcaType?: string;
   readonly boardId?: string;
   readonly firmware?: string;
   readonly hardwareRevision?: string;
   readonly nodeGuid?: string;
-  /** Equal for all ports and functions of one card. */
+  /** All ports and functions of one card have the same value. */
   readonly systemImageGuid?: string;
   readonly nodeType?: string;
-  /** Port number to facts, in order of the numbers. */
+  /** Facts of each port, keyed by port number, in numeric order. */
   readonly ports: ReadonlyMap<string, PortFacts>;
 }
 
-/** PCI-SIG vendor ids of those who make RDMA devices. */
+/** PCI-SIG vendor ids of the makers of RDMA devices. */
 const VENDORS: Readonly<Record<string, string>> = {
   '0x15b3': 'NVIDIA',
   '0x8086': 'Intel',
@@ -41,11 +41,11 @@ const VENDORS: Readonly<Record<string, string>> = {
   '0x1ded': 'Alibaba',
 };
 
-const LONGEST_TEXT = 128;
+const MAX_TEXT_LENGTH = 128;
 
-/** All but its ports of a device at that location. */
+/** Reads all facts of a device except its ports. */
 export function readHcaFacts(sys: Tree, name: string, location: Location, charDevices: CharDevices): Omit<HcaFacts, 'ports'> {
-  const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, LONGEST_TEXT) || undefined;
+  const text = (file: string): string | undefined => sys.text(`${CLASS}/${name}/${file}`)?.slice(0, MAX_TEXT_LENGTH) || undefined;
   return dropUndefined({
     name,
     location,
@@ -61,13 +61,13 @@ export function readHcaFacts(sys: Tree, name: string, location: Location, charDe
   });
 }
 
-/** Numbers of the ports of a device, in their order. */
+/** Returns the port numbers of a device in numeric order. */
 export function portsOf(sys: Tree, name: string): readonly string[] {
   const ports = sys.list(`${CLASS}/${name}/ports`).filter((port) => /^[1-9]\d{0,3}$/.test(port));
   return ports.sort((a, b) => Number(a) - Number(b));
 }
 
-/** The device as the rest of the program sees it. `parent` is the name of its physical function, where that is visible. */
+/** Builds the device of the common model. `parent` is the name of its physical function, if that is visible. */
 export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm: boolean): Device {
   const { location, charDevices } = facts;
   const ports = [...facts.ports.values()];
@@ -92,13 +92,13 @@ export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm:
     physicalFunction: location.physicalFunction,
     vfIndex: location.vfIndex,
     sfNumber: location.sfNumber,
-    linkLayers: whereAny([...new Set(ports.flatMap((port) => port.linkLayer ?? []))]),
-    netdevs: whereAny(ports.flatMap((port) => port.netdev ?? [])),
-    characterDevices: whereAny(nodes.map((node) => `/dev/infiniband/${node}`)),
+    linkLayers: undefinedIfEmpty([...new Set(ports.flatMap((port) => port.linkLayer ?? []))]),
+    netdevs: undefinedIfEmpty(ports.flatMap((port) => port.netdev ?? [])),
+    characterDevices: undefinedIfEmpty(nodes.map((node) => `/dev/infiniband/${node}`)),
   });
 }
 
-function whereAny(list: readonly string[]): readonly string[] | undefined {
+function undefinedIfEmpty(list: readonly string[]): readonly string[] | undefined {
   return list.length === 0 ? undefined : list;
 }
 

@@ -2,47 +2,47 @@ import type { Finding, Remedy } from '../../model/health.ts';
 import { pcieFindings } from '../pcie-health.ts';
 import { conditions } from './conditions.ts';
 import type { HcaSample } from './hca.ts';
-import { type PortFacts, type PortLevel, type PortSample, rateWord } from './port.ts';
+import { type PortFacts, type PortLevel, type PortSample, rateText } from './port.ts';
 
-/** What is needed to judge a device besides its own sample. */
+/** Data, besides its own sample, that is needed to judge a device. */
 export interface FindingContext {
-  /** Sample of its physical function, for a virtual or scalable one whose physical function is visible. */
+  /** Sample of the physical function of a virtual or scalable function, if the physical function is visible. */
   readonly parent?: HcaSample;
   readonly isExpected: (port: string) => boolean;
-  /** Names below `/dev/infiniband`; absent when that directory cannot be seen. */
+  /** Names below `/dev/infiniband`; absent when that directory cannot be listed. */
   readonly charNodes?: ReadonlySet<string>;
 }
 
-/** Everything that one look at a device says about its health. Pure. */
-export function findingsOf(sample: HcaSample, around: FindingContext): Finding[] {
+/** Returns all health findings of one sample of a device. Pure. */
+export function findingsOf(sample: HcaSample, context: FindingContext): Finding[] {
   const isPartOfAnother = sample.facts.location.kind === 'vf' || sample.facts.location.kind === 'sf';
   const ports = sample.ports.flatMap((port) => {
-    if (isPartOfAnother) return around.parent === undefined ? [] : parentPortFindings(port, sample, around.parent, around);
-    return ownPortFindings(port, around);
+    if (isPartOfAnother) return context.parent === undefined ? [] : parentPortFindings(port, sample, context.parent, context);
+    return ownPortFindings(port, context);
   });
   const own = sample.pcie === undefined ? [] : pcieFindings(sample.pcie);
   return [
     ...reachability(sample),
     ...ports,
     ...unreadableCounters(sample),
-    ...charDevices(sample, around),
+    ...charDevices(sample, context),
     ...own,
-    ...(isPartOfAnother ? wholeFindings(around.parent, own) : []),
+    ...(isPartOfAnother ? cardFindings(context.parent, own) : []),
   ];
 }
 
-/** What takes a card out takes out every function of it. One that counts for itself as well has both counts, each under its own name. */
-function wholeFindings(parent: HcaSample | undefined, own: readonly Finding[]): Finding[] {
+/** A fatal fault of a card affects all its functions. A function with its own error count gets both counts, under different instances. */
+function cardFindings(parent: HcaSample | undefined, own: readonly Finding[]): Finding[] {
   if (parent?.pcie === undefined) return [];
   const findings = pcieFindings(parent.pcie).filter(({ type }) => type === 'AerFatal' || type === 'PciFunctionGone');
   return findings.map((finding) => (own.some(({ type }) => type === finding.type) ? { ...finding, instance: parent.facts.name } : finding));
 }
 
-function ownPortFindings(sample: PortSample, around: FindingContext): Finding[] {
-  return [portDown(sample, around.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
+function ownPortFindings(sample: PortSample, context: FindingContext): Finding[] {
+  return [portDown(sample, context.isExpected(sample.port)), ...initializing(sample), ...rateDegraded(sample), ...counters(sample)];
 }
 
-/** A port that is not cabled was never up, and is no fault. Who has seen it up since the machine booted remembers that. */
+/** A port that was never up is not cabled, which is no fault. The health engine remembers whether the port was up since boot. */
 function portDown({ port, level, memory, facts }: PortSample, isExpected: boolean): Finding {
   const base = { type: conditions.PortDown.type, instance: port };
   if (level.state === undefined) {
@@ -50,21 +50,21 @@ function portDown({ port, level, memory, facts }: PortSample, isExpected: boolea
   }
   const physical = level.physicalState;
   const isDown = level.state === 'down' || level.state === 'nop' || (physical !== undefined && physical !== 'link_up');
-  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}${interfaceWords(level, facts.netdev)}`;
-  const told = isDown ? whyDown(level, facts) : { reason: 'LinkUp' };
-  return { ...base, ...told, message, level: !isDown, atLeast: isExpected || memory.wasEverActive };
+  const message = `port ${port} is ${level.state}, physical state ${physical ?? 'not told'}${interfaceText(level, facts.netdev)}`;
+  const cause = isDown ? causeOfDown(level, facts) : { reason: 'LinkUp' };
+  return { ...base, ...cause, message, level: !isDown, atLeast: isExpected || memory.wasEverActive };
 }
 
 /**
- * A port that looks for the far end, or that lost it, asks for a look at the cable, as the condition declares. The other states come from
- * a setting, a test or the subnet manager, and a new cable changes none of them.
+ * A port that searches for the other end of the link, or has lost it, gets the remedy of the condition: check the cable. The other
+ * states come from a setting, a test or the subnet manager. A new cable does not change them.
  */
-function whyDown(level: PortLevel, facts: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
+function causeOfDown(level: PortLevel, facts: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
   switch (level.physicalState) {
     case 'polling':
       return { reason: 'LinkPolling' };
     case 'disabled':
-      return whyDisabled(level, facts);
+      return causeOfDisabled(level, facts);
     case 'sleep':
     case 'phy_test':
     case 'link_up':
@@ -74,24 +74,24 @@ function whyDown(level: PortLevel, facts: PortFacts): { readonly reason: string;
   }
 }
 
-/** A RoCE port without a carrier says that it is disabled too. Where nothing tells which of the two it is, neither is advised. */
-function whyDisabled({ isInterfaceUp }: PortLevel, { linkLayer }: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
+/** A RoCE port without a carrier also reports "disabled". When the real cause is unknown, the remedy is `inspect`. */
+function causeOfDisabled({ isInterfaceUp }: PortLevel, { linkLayer }: PortFacts): { readonly reason: string; readonly remedy?: Remedy } {
   if (isInterfaceUp === true) return { reason: 'LinkDown' };
   const isUnsure = linkLayer === 'Ethernet' && isInterfaceUp === undefined;
   return { reason: 'PortDisabled', remedy: isUnsure ? 'inspect' : 'enable-port' };
 }
 
-/** What tells a disabled port from one whose cable is out. */
-function interfaceWords({ isInterfaceUp }: PortLevel, netdev: string | undefined): string {
+/** Returns the interface state, which shows whether a port is disabled or its cable is unplugged. */
+function interfaceText({ isInterfaceUp }: PortLevel, netdev: string | undefined): string {
   if (isInterfaceUp === undefined || netdev === undefined) return '';
   return isInterfaceUp ? `; its network interface ${netdev} is up and has no carrier` : `; its network interface ${netdev} is down`;
 }
 
-/** A port fault is the fault of every function behind it; what a virtual function says of its own port is configuration. */
-function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSample, around: FindingContext): Finding[] {
+/** A fault of a physical port affects all functions that use it. A virtual function's own port state is only configuration. */
+function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSample, context: FindingContext): Finding[] {
   const above = parent.ports.find(({ port }) => port === sample.port) ?? parent.ports[0];
   if (above === undefined) return [];
-  const finding = portDown(above, around.isExpected(above.port));
+  const finding = portDown(above, context.isExpected(above.port));
   return [
     {
       ...finding,
@@ -105,7 +105,7 @@ function parentPortFindings(sample: PortSample, own: HcaSample, parent: HcaSampl
 function initializing({ port, level, facts }: PortSample): Finding[] {
   if (level.state === undefined) return [];
   const isWaiting = (level.state === 'init' || level.state === 'armed') && (level.physicalState ?? 'link_up') === 'link_up';
-  // iWARP has no subnet manager: such a port waits for an address of its network interface.
+  // iWARP has no subnet manager. Its port waits for an address on its network interface.
   const isFabric = facts.linkLayer !== 'Ethernet';
   const reason = isFabric && facts.smLid === 0 ? 'NoSubnetManager' : 'NotConfigured';
   const message = `port ${port} is ${level.state}, sm_lid ${facts.smLid ?? 'not told'}`;
@@ -123,12 +123,12 @@ function initializing({ port, level, facts }: PortSample): Finding[] {
 function rateDegraded({ port, level, memory }: PortSample): Finding[] {
   if (!memory.isActive || level.rate === undefined) return [];
   const { gigabits } = level.rate;
-  const message = `port ${port} runs at ${gigabits} Gb/s (${rateWord(level.rate)})`;
+  const message = `port ${port} runs at ${gigabits} Gb/s (${rateText(level.rate)})`;
   return [{ type: conditions.RateDegraded.type, instance: port, reason: 'BelowHighestSeen', message, level: gigabits, tellsHighest: true }];
 }
 
-/** Counters that the policy judges by their growth. A ceiling tells it from where on growth says nothing. */
-const JUDGED: readonly { readonly file: string; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
+/** Counters whose growth the policy judges. At its ceiling a counter stops, so its growth is then unknown. */
+const JUDGED_COUNTERS: readonly { readonly file: string; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
   { file: 'link_downed', type: conditions.LinkFlapping.type, reason: 'LinkDownedGrows', ceiling: 255 },
   { file: 'symbol_error', type: conditions.SymbolErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
   { file: 'link_error_recovery', type: conditions.LinkErrorRecovery.type, reason: 'CounterGrows', ceiling: 255 },
@@ -142,11 +142,11 @@ const JUDGED: readonly { readonly file: string; readonly type: string; readonly 
 ];
 
 function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
-  const findings = JUDGED.flatMap(({ file, type, reason, ceiling }): Finding[] => {
+  const findings = JUDGED_COUNTERS.flatMap(({ file, type, reason, ceiling }): Finding[] => {
     const count = raw.get(file);
     if (count === undefined) return [];
     const base = { type, instance: port, reason, message: `port ${port}: ${file} is ${count}`, count: Number(count) };
-    // Soft RoCE counts lost links too, and beyond what the classic counter can.
+    // Soft RoCE also counts lost links, and its counter goes beyond the ceiling of the classic counter.
     return [ceiling === undefined || count > ceiling ? base : { ...base, ceiling }];
   });
   const observed = { type: conditions.LinkFlapping.type, instance: `${port}/observed` };
@@ -157,8 +157,8 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
   return [...findings, { ...observed, reason: 'PortLost', message, count: memory.losses }];
 }
 
-function reachability({ ports, pcie, isElsewhere }: HcaSample): Finding[] {
-  if (ports.length === 0 || pcie?.link.isAsleep === true || isElsewhere) return [];
+function reachability({ ports, pcie, isInOtherNamespace }: HcaSample): Finding[] {
+  if (ports.length === 0 || pcie?.link.isAsleep === true || isInOtherNamespace) return [];
   const errors = ports.map(({ level }) => level.error);
   const [error] = errors;
   const type = conditions.DeviceUnreachable.type;
@@ -181,7 +181,7 @@ function unreadableCounters({ ports }: HcaSample): Finding[] {
 
 function charDevices({ facts, ports }: HcaSample, { charNodes }: FindingContext): Finding[] {
   const { uverbs } = facts.charDevices;
-  // Where no node is visible at all, the agent was not given /dev; where the kernel has no uverbs device, none is missing.
+  // Without any visible node, the agent has no access to /dev. Without a uverbs device in the kernel, no node is missing.
   if (charNodes === undefined || uverbs.length === 0 || !ports.some(({ memory }) => memory.isActive)) return [];
   const missing = uverbs.filter((name) => !charNodes.has(name));
   const status = missing.length > 0;

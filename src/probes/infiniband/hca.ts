@@ -7,31 +7,31 @@ import { type HcaFacts, portsOf, readHcaFacts } from './facts.ts';
 import { type InfinibandOptions, isDue } from './options.ts';
 import { Port, type PortMemory, type PortSample } from './port.ts';
 
-/** One look at one device. */
+/** Result of one read of one device. */
 export interface HcaSample {
   readonly facts: HcaFacts;
   readonly ports: readonly PortSample[];
   readonly device: Counters;
-  /** Absent where the function has no link of its own. */
+  /** Undefined when the function has no link of its own. */
   readonly pcie: PcieSample | undefined;
-  /** True while a container's network namespace has the device: it is there, and cannot be seen. */
-  readonly isElsewhere: boolean;
+  /** True while the device is in the network namespace of a container. It exists, but its files cannot be read. */
+  readonly isInOtherNamespace: boolean;
 }
 
-/** What is known of a device before its first read. */
+/** Settings of a device before its first read. */
 export interface HcaSettings {
   readonly name: string;
   readonly identity: string;
   readonly location: Location;
   readonly options: InfinibandOptions;
-  /** Port number to memory; outlives the device, so that a reset does not make a faulty port look uncabled. */
+  /** Keyed by port number. It outlives the device: without it, a faulty port would look uncabled after a reset. */
   readonly memories: Map<string, PortMemory>;
 }
 
-/** One device from its appearance to its disappearance. */
+/** One device from the time it appears until it disappears. */
 export class Hca {
   readonly name: string;
-  /** Of its directory. */
+  /** Identity of the device's directory. */
   readonly identity: string;
   readonly location: Location;
   readonly #sys: Tree;
@@ -60,30 +60,30 @@ export class Hca {
     return `${CLASS}/${this.name}`;
   }
 
-  /** Reads what changes rarely, and looks which ports and counters there are. */
+  /** Reads the facts that rarely change, and lists the ports and counters. */
   readFacts(charDevices: CharDevices): void {
     this.#facts = this.#readFacts(charDevices);
   }
 
   read(nowMs: number): HcaSample {
     const pcie = this.#readPcie(nowMs);
-    if (pcie?.link.isAsleep === true) return { ...this.#unseen(), pcie };
+    if (pcie?.link.isAsleep === true) return { ...this.#emptySample(), pcie };
     const ports = [...this.#ports.values()].map((port) => port.read(nowMs));
     if (isDue(this.#countersAtMs, this.#options['counter-interval'], nowMs)) {
       this.#countersAtMs = nowMs;
       this.#counters = this.#files.read(nowMs);
     }
-    return { facts: this.#facts, ports, device: this.#counters, pcie, isElsewhere: false };
+    return { facts: this.#facts, ports, device: this.#counters, pcie, isInOtherNamespace: false };
   }
 
-  /** The device while its files cannot be seen, as when it was moved into a container's network namespace. */
-  elsewhere(): HcaSample {
-    return { ...this.#unseen(), isElsewhere: true };
+  /** Returns a sample without any read, for a device in the network namespace of a container. */
+  sampleInOtherNamespace(): HcaSample {
+    return { ...this.#emptySample(), isInOtherNamespace: true };
   }
 
-  #unseen(): HcaSample {
-    const ports = [...this.#ports.values()].map((port) => port.unseen());
-    return { facts: this.#facts, ports, device: NO_COUNTERS, pcie: undefined, isElsewhere: false };
+  #emptySample(): HcaSample {
+    const ports = [...this.#ports.values()].map((port) => port.emptySample());
+    return { facts: this.#facts, ports, device: NO_COUNTERS, pcie: undefined, isInOtherNamespace: false };
   }
 
   #readFacts(charDevices: CharDevices): HcaFacts {
@@ -99,7 +99,7 @@ export class Hca {
 
   #readPcie(nowMs: number): PcieSample | undefined {
     const { kind, pciAddress } = this.location;
-    // Virtual and scalable functions report their physical function's link, or nothing.
+    // Virtual and scalable functions report the link of their physical function, or no link.
     if (kind !== 'pf' || pciAddress === undefined) return undefined;
     if (nowMs - this.#pcieAtMs >= PCIE_EVERY_MS) {
       this.#pcieAtMs = nowMs;

@@ -1,15 +1,15 @@
-/** A counter's value, exact: `bigint` from 2^53 on. */
+/** Exact value of a counter; `bigint` from 2^53 on. */
 export type Count = number | bigint;
 
-/** Why a counter file's text is no value. */
+/** Reason why the text of a counter file is not a value. */
 export type NoCount = 'not-available' | 'empty' | 'not-decimal' | 'too-large';
 
 const MAX_64 = 2n ** 64n - 1n;
 const SAFE_DIGITS = 15;
 
 /**
- * Text of one counter file. Decimal only: `010` is not 8, and not 10 either. Kernels before 4.19 or so print `N/A (no PMA)`
- * where a port has no performance management.
+ * Parses the text of one counter file. Only decimal numbers without leading zeros are valid. Kernels before about 4.19 print
+ * `N/A (no PMA)` when a port has no performance management.
  */
 export function parseCount(text: string): Count | NoCount {
   const trimmed = text.trim();
@@ -22,7 +22,7 @@ export function parseCount(text: string): Count | NoCount {
   return value > MAX_64 ? 'too-large' : exact(value);
 }
 
-/** `count` times a whole number, with every digit. */
+/** Multiplies `count` by a whole number without loss of digits. */
 export function scaleCount(count: Count, scale: number): Count {
   if (scale === 1) return count;
   if (typeof count === 'number' && count <= Number.MAX_SAFE_INTEGER / scale) return count * scale;
@@ -33,12 +33,12 @@ function exact(value: bigint): Count {
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }
 
-/** `<n>: <TEXT>` of a port's `state` file, as the label value; undefined for anything else. */
+/** Parses `<n>: <TEXT>` of a port's `state` file and returns the label value; undefined for other text. */
 export function parsePortState(text: string): PortState | undefined {
   return numbered(text, PORT_STATES);
 }
 
-/** `<n>: <Text>` of a port's `phys_state` file; undefined when number and text contradict each other. */
+/** Parses `<n>: <Text>` of a port's `phys_state` file; undefined when number and text contradict each other. */
 export function parsePhysicalState(text: string): PhysicalState | undefined {
   return numbered(text, PHYSICAL_STATES);
 }
@@ -75,16 +75,16 @@ function numbered<T extends string>(text: string, states: Readonly<Record<string
   return Object.hasOwn(states, key) ? states[key] : undefined;
 }
 
-/** Signalling of a port. */
+/** Signalling rate of a port. */
 export interface Rate {
   /** Gigabits per second over all lanes. */
   readonly gigabits: number;
   readonly lanes?: number;
-  /** `SDR` … `XDR`; absent where an older kernel leaves it out. */
+  /** `SDR` … `XDR`; absent when an older kernel does not print it. */
   readonly speed?: string;
 }
 
-/** Text of a port's `rate` file, `400 Gb/sec (4X NDR)`. A rate of zero is how a driver says that it has none: undefined. */
+/** Parses a port's `rate` file, for example `400 Gb/sec (4X NDR)`. Drivers print zero for "no rate", which gives undefined. */
 export function parseRate(text: string): Rate | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*G[bB]\/sec(?:\s*\((\d{1,2})X(?:\s*(\w+))?\))?$/.exec(text.trim());
   if (match === null) return undefined;
@@ -93,18 +93,18 @@ export function parseRate(text: string): Rate | undefined {
   return { gigabits: Number(gigabits), ...(lanes && { lanes: Number(lanes) }), ...(speed && { speed }) };
 }
 
-/** `0x2a` of `lid` or `sm_lid`; undefined for other text. */
+/** Parses a `lid` or `sm_lid` file, for example `0x2a`; undefined for other text. */
 export function parseLid(text: string): number | undefined {
   return /^0x[0-9a-f]{1,8}$/i.test(text.trim()) ? Number(text.trim()) : undefined;
 }
 
-/** `a088:c203:00aa:b000` of a GUID file; undefined when it is all zero (a VF that nobody configured) or no GUID. */
+/** Parses a GUID such as `a088:c203:00aa:b000`; undefined for a GUID of zeros (an unconfigured VF) and for other text. */
 export function parseGuid(text: string): string | undefined {
   const guid = text.trim().toLowerCase();
   return /^[0-9a-f]{4}(?::[0-9a-f]{4}){3}$/.test(guid) && guid !== '0000:0000:0000:0000' ? guid : undefined;
 }
 
-/** Text after the number in `node_type`: `CA`, `RNIC`, …; undefined for other text. */
+/** Returns the text after the number in `node_type`: `CA`, `RNIC`, …; undefined for other text. */
 export function parseNodeType(text: string): string | undefined {
   return /^\d+: (.{1,64})$/.exec(text.trim())?.[1];
 }

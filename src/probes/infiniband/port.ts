@@ -4,18 +4,18 @@ import { CounterFiles, type Counters, NO_COUNTERS } from './counter-files.ts';
 import { type InfinibandOptions, isDue } from './options.ts';
 import { type PhysicalState, type PortState, parseLid, parsePhysicalState, parsePortState, parseRate, type Rate } from './parse.ts';
 
-/** What a port says of itself now. Each file is a question of its own to the firmware, so two of them need not agree. */
+/** Current state of a port. Each file causes its own firmware query, so two values may contradict each other. */
 export interface PortLevel {
   readonly state: PortState | undefined;
   readonly physicalState: PhysicalState | undefined;
   readonly rate: Rate | undefined;
-  /** Whether the network interface of a disabled port was set up. Undefined for every other port, and where nothing tells. */
+  /** Whether the network interface of a disabled port is set up. Undefined when unknown, and for all other ports. */
   readonly isInterfaceUp: boolean | undefined;
-  /** Errno name when `state` could not be read; `EBADMSG` when it reads as text that is no state. */
+  /** Name of the errno when `state` cannot be read; `EBADMSG` when its text is not a known state. */
   readonly error: string | undefined;
 }
 
-const NOTHING_SAID: PortLevel = {
+const UNKNOWN_LEVEL: PortLevel = {
   state: undefined,
   physicalState: undefined,
   rate: undefined,
@@ -23,28 +23,28 @@ const NOTHING_SAID: PortLevel = {
   error: undefined,
 };
 
-/** What changes rarely, read at a slow pace. */
+/** Facts of a port that rarely change. They are read at a long interval. */
 export interface PortFacts {
   /** `InfiniBand`, `Ethernet` (RoCE), `Unknown`. */
   readonly linkLayer?: string;
   readonly netdev?: string;
   readonly lid?: number;
-  /** 0 on an InfiniBand port: no subnet manager has spoken to it. */
+  /** On an InfiniBand port, 0 means that no subnet manager has configured it. */
   readonly smLid?: number;
 }
 
-/** What is remembered of a port between reads, also across a reset of its device. */
+/** State of a port that is kept between reads, also across a reset of its device. */
 export interface PortMemory {
-  /** A port that was never up is not cabled, which is no fault. */
+  /** A port that was never active is not cabled, which is no fault. */
   readonly wasEverActive: boolean;
   readonly isActive: boolean;
-  /** How often it was seen to go from up to down. */
+  /** Number of times that the port went from active to another state. */
   readonly losses: number;
 }
 
 const NEW_PORT: PortMemory = { wasEverActive: false, isActive: false, losses: 0 };
 
-/** One look at one port. */
+/** Result of one read of one port. */
 export interface PortSample {
   readonly port: string;
   readonly facts: PortFacts;
@@ -53,7 +53,7 @@ export interface PortSample {
   readonly counters: Counters;
 }
 
-/** One port from the appearance of its device to its disappearance. */
+/** One port from the time its device appears until the device disappears. */
 export class Port {
   readonly #sys: Tree;
   readonly #directory: string;
@@ -62,13 +62,13 @@ export class Port {
   readonly #memories: Map<string, PortMemory>;
   readonly #files: CounterFiles;
   #facts: PortFacts = {};
-  /** Undefined before the first read, and after the port could not be seen. */
+  /** Undefined before the first read, and after a time in which the port could not be read. */
   #level: PortLevel | undefined;
   #levelAtMs = Number.NEGATIVE_INFINITY;
   #counters = NO_COUNTERS;
   #countersAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `directory` is that of its device, `memories` outlive the device. */
+  /** `directory` is the directory of the device. `memories` outlive the device. */
   constructor(sys: Tree, directory: string, port: string, options: InfinibandOptions, memories: Map<string, PortMemory>) {
     this.#sys = sys;
     this.#directory = `${directory}/ports/${port}`;
@@ -83,7 +83,7 @@ export class Port {
     );
   }
 
-  /** Reads what changes rarely, and looks which counters there are. `netdev`: the network interface of the port, where it has one. */
+  /** Reads the facts that rarely change, and lists the counters. `netdev` is the network interface of the port, if it has one. */
   readFacts(netdev: string | undefined): PortFacts {
     const text = (file: string): string | undefined => this.#sys.text(`${this.#directory}/${file}`);
     const linkLayer = text('link_layer');
@@ -101,19 +101,19 @@ export class Port {
   read(nowMs: number): PortSample {
     const before = this.#level;
     if (before === undefined || isDue(this.#levelAtMs, this.#options['state-interval'], nowMs)) this.#level = this.#readLevel(nowMs);
-    // A port that changed is looked at in full, whatever the pace.
+    // After a change of the port, its counters are read at once, whatever the interval.
     const hasChanged = !isDeepStrictEqual(this.#level, before);
     if (hasChanged || isDue(this.#countersAtMs, this.#options['counter-interval'], nowMs)) {
       this.#countersAtMs = nowMs;
       this.#counters = this.#files.read(nowMs);
     }
-    return this.#sample(this.#level ?? NOTHING_SAID, this.#counters);
+    return this.#sample(this.#level ?? UNKNOWN_LEVEL, this.#counters);
   }
 
-  /** The port while its files must not be read, or cannot be seen: asking a sleeping function would wake it, or hang. */
-  unseen(): PortSample {
+  /** Returns a sample without any read. A read would wake a sleeping function, or block; in another namespace it is impossible. */
+  emptySample(): PortSample {
     this.#level = undefined;
-    return this.#sample(NOTHING_SAID, NO_COUNTERS);
+    return this.#sample(UNKNOWN_LEVEL, NO_COUNTERS);
   }
 
   #sample(level: PortLevel, counters: Counters): PortSample {
@@ -124,17 +124,17 @@ export class Port {
     this.#levelAtMs = nowMs;
     const level = readLevel(this.#sys, this.#directory, this.#facts.netdev);
     const before = this.#memories.get(this.#port) ?? NEW_PORT;
-    const memory = remember(before, level);
+    const memory = updateMemory(before, level);
     this.#memories.set(this.#port, memory);
-    // A port that comes up may have counters that it had not while it was down.
-    if (memory.isActive && !before.isActive) this.#files.forgive();
+    // Some counters cannot be read while a port is down. They may be readable once it is up.
+    if (memory.isActive && !before.isActive) this.#files.resetRetries();
     return level;
   }
 }
 
 function readLevel(sys: Tree, directory: string, netdev: string | undefined): PortLevel {
   const { text, error } = sys.reread(`${directory}/state`);
-  if (error !== undefined) return { ...NOTHING_SAID, error };
+  if (error !== undefined) return { ...UNKNOWN_LEVEL, error };
   const state = parsePortState(text);
   const physicalState = parsePhysicalState(sys.reread(`${directory}/phys_state`).text ?? '');
   return {
@@ -149,7 +149,7 @@ function readLevel(sys: Tree, directory: string, netdev: string | undefined): Po
 const IFF_UP = 0x1;
 
 /**
- * Drivers of RoCE devices call a port disabled both when its interface was set down and when the interface has no carrier.
+ * RoCE drivers report a port as disabled both when its interface is set down and when the interface has no carrier.
  * Source: Linux drivers/infiniband/hw/mlx5/main.c, `mlx5_query_port_roce`; include/uapi/linux/if.h, `IFF_UP`.
  */
 function isInterfaceUp(sys: Tree, netdev: string): boolean | undefined {
@@ -157,8 +157,8 @@ function isInterfaceUp(sys: Tree, netdev: string): boolean | undefined {
   return flags !== undefined && /^0x[0-9a-f]{1,8}$/i.test(flags) ? (Number(flags) & IFF_UP) !== 0 : undefined;
 }
 
-/** The memory after one more look at the port. A look that told nothing changes nothing. */
-function remember(memory: PortMemory, level: PortLevel): PortMemory {
+/** Returns the memory after a read of the port. A read without a state does not change it. */
+function updateMemory(memory: PortMemory, level: PortLevel): PortMemory {
   if (level.state === undefined) return memory;
   const isActive = level.state === 'active' || level.state === 'active_defer';
   return {
@@ -168,13 +168,13 @@ function remember(memory: PortMemory, level: PortLevel): PortMemory {
   };
 }
 
-/** True when a port carries traffic; undefined when it does not say. */
+/** Returns true when a port can carry traffic; undefined when its state is unknown. */
 export function isPortUp(level: PortLevel): boolean | undefined {
   return level.state === undefined ? undefined : level.state === 'active' && (level.physicalState ?? 'link_up') === 'link_up';
 }
 
-/** `4X NDR`, as people say it. */
-export function rateWord(rate: Rate | undefined): string {
+/** Returns lanes and speed in the usual form, for example `4X NDR`. */
+export function rateText(rate: Rate | undefined): string {
   if (rate?.lanes === undefined) return '';
   return rate.speed === undefined ? `${rate.lanes}X` : `${rate.lanes}X ${rate.speed}`;
 }

@@ -30,7 +30,7 @@ class InfinibandProbe implements Probe {
     const { sys } = this.#host;
     const { shortages } = sys;
     const collection = this.#collect();
-    // What was found while descriptors were short is not believed.
+    // Results of a read with too few file descriptors are unreliable.
     if (sys.shortages !== shortages) this.#roster.clear();
     return collection;
   }
@@ -48,9 +48,9 @@ class InfinibandProbe implements Probe {
       return { reports: [], problems: [problem('class-unreadable', `listing /sys/${CLASS} fails with ${error}`)], listing: 'partial' };
     }
     const nowMs = clock.monotonic();
-    const gone = this.#roster.update(names.filter(this.#filter), nowMs);
+    const vanishedNames = this.#roster.update(names.filter(this.#filter), nowMs);
     const { samples, problems, unread } = this.#readAll(nowMs);
-    const all = [...samples, ...this.#roster.elsewhere.map((hca) => hca.elsewhere())];
+    const all = [...samples, ...this.#roster.inOtherNamespace.map((hca) => hca.sampleInOtherNamespace())];
     if (this.#options['hw-counters'] && areCountersHidden(all)) {
       problems.push(problem('counters-hidden', 'ports have a state, and neither counters nor hw_counters, on every device'));
     }
@@ -58,12 +58,12 @@ class InfinibandProbe implements Probe {
     const reports = reportsOf(all, { charNodes: charNodes(dev), isExpected });
     return {
       reports: reports.map((report) => (unread.has(report.device.id) ? { device: report.device } : report)),
-      problems: [...gone.map(vanished), ...problems, ...all.flatMap(statesOfNoKind)],
+      problems: [...vanishedNames.map(vanished), ...problems, ...all.flatMap(invalidStates)],
       listing: 'complete',
     };
   }
 
-  /** `unread`: names of those of which something could not be opened for want of descriptors. */
+  /** `unread` holds the names of devices whose files could not all be opened, because no file descriptor was free. */
   #readAll(nowMs: number) {
     const { sys } = this.#host;
     const samples: HcaSample[] = [];
@@ -74,9 +74,9 @@ class InfinibandProbe implements Probe {
       const { shortages } = sys;
       const sample = hca.read(nowMs);
       if (sys.shortages !== shortages) unread.add(name);
-      if (!this.#roster.isStillThere(hca)) {
-        // Gone while it was read: half a truth is none. One that is not listed any more was removed, which is no trouble of reading.
-        if (this.#roster.dismiss(hca) && sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));
+      if (!this.#roster.isSameDevice(hca)) {
+        // The device vanished during the read, so its sample is incomplete. A device that is no longer listed was removed: no problem.
+        if (this.#roster.remove(hca) && sys.link(`${CLASS}/${name}`) !== undefined) problems.push(vanished(name));
         continue;
       }
       if (sample.ports.some(({ level }) => level.error === 'EHUNG')) {
@@ -88,22 +88,22 @@ class InfinibandProbe implements Probe {
   }
 }
 
-/** Text that no driver is known to print says nothing: told, so that the port does not look as if it had nothing to say. */
-function statesOfNoKind({ facts: { name }, ports }: HcaSample): Problem[] {
+/** Reports a state text that no known driver prints. Without this problem, the port would silently have no state. */
+function invalidStates({ facts: { name }, ports }: HcaSample): Problem[] {
   return ports
     .filter(({ level }) => level.error === 'EBADMSG')
     .map(({ port }) => ({ ...problem('state-unreadable', `the state of port ${port} of ${name} is no state of a port`), device: name }));
 }
 
-/** PCI vendors whose drivers have counters on every kernel. Of others (siw, qedr, mana_ib of some kernels, …) none need be hidden where there are none. */
+/** PCI vendors whose drivers have counters on every kernel. Other drivers (siw, qedr, mana_ib of some kernels, …) may have none at all. */
 const WITH_COUNTERS: ReadonlySet<string | undefined> = new Set(['0x15b3', '0x8086', '0x14e4', '0x1d0f', '0x434e']);
 
-/** The kernel gives a device's counters only to the network namespace that owns the device. */
+/** The kernel shows the counters of a device only in the network namespace that owns the device. */
 function areCountersHidden(samples: readonly HcaSample[]): boolean {
   const ports = samples.flatMap(({ facts, ports }) => ports.map((port) => ({ ...port, location: facts.location })));
   if (ports.some(({ counters }) => counters.files > 0)) return false;
   return ports.some(({ level, facts, location: { pciVendor, pciAddress } }) => {
-    // Soft RoCE has counters everywhere too, and is alone in telling its interface without being a PCI function.
+    // Soft RoCE also has counters on every kernel. It is the only device that has an interface and is not a PCI function.
     const hasCounters = WITH_COUNTERS.has(pciVendor) || (pciAddress === undefined && facts.netdev !== undefined);
     return hasCounters && level.state !== undefined;
   });

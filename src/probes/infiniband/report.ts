@@ -6,15 +6,15 @@ import { findingsOf } from './findings.ts';
 import type { HcaSample } from './hca.ts';
 import { metrics } from './metrics.ts';
 import { PHYSICAL_STATE_NAMES, PORT_STATE_NAMES } from './parse.ts';
-import { isPortUp, type PortSample, rateWord } from './port.ts';
+import { isPortUp, type PortSample, rateText } from './port.ts';
 
 const BYTES_PER_GIGABIT = 125_000_000;
 
-/** What is needed for the reports besides the samples. */
+/** Data, besides the samples, that is needed for the reports. */
 export interface ReportSettings {
-  /** Names below `/dev/infiniband`; undefined when that directory cannot be seen. */
+  /** Names below `/dev/infiniband`; undefined when that directory cannot be listed. */
   readonly charNodes: ReadonlySet<string> | undefined;
-  /** Whether a port of a physical function, of that name, must be up. */
+  /** Tells whether a port must be up. `device` is the name of the physical function. */
   readonly isExpected: (device: string, port: string) => boolean;
 }
 
@@ -33,7 +33,7 @@ export function reportsOf(samples: readonly HcaSample[], { charNodes, isExpected
   });
 }
 
-/** By PCI address. */
+/** Returns the samples of physical functions, keyed by PCI address. */
 function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, HcaSample> {
   const physical = new Map<string, HcaSample>();
   for (const sample of samples) {
@@ -43,8 +43,8 @@ function physicalFunctions(samples: readonly HcaSample[]): ReadonlyMap<string, H
   return physical;
 }
 
-function readingsOf({ facts, ports, device, pcie, isElsewhere }: HcaSample): readonly Reading[] {
-  if (isElsewhere) return [infoReading(facts)];
+function readingsOf({ facts, ports, device, pcie, isInOtherNamespace }: HcaSample): readonly Reading[] {
+  if (isInOtherNamespace) return [infoReading(facts)];
   const unreadable = ports.reduce((sum, { counters }) => sum + counters.unreadable, device.unreadable);
   return [
     infoReading(facts),
@@ -90,7 +90,7 @@ function infoLabels({ level, facts }: PortSample): Readonly<Record<string, strin
   return {
     link_layer: facts.linkLayer ?? '',
     netdev: facts.netdev ?? '',
-    rate: rateWord(level.rate),
+    rate: rateText(level.rate),
     lid: facts.lid === undefined ? '' : String(facts.lid),
     sm_lid: facts.smLid === undefined ? '' : String(facts.smLid),
   };

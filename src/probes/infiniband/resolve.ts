@@ -3,9 +3,9 @@ import type { Resolve } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
 
 /**
- * Forms of device ids that plugins use for RDMA devices: PCI address in any case and domain width (SR-IOV), auxiliary name
- * (scalable functions), name of the RDMA device, its uverbs device with or without path, and DRANET's device names in claims.
- * A bare number names a share of a pool and no device.
+ * Resolves the forms of device ids that plugins use for RDMA devices: PCI address in any case and domain width (SR-IOV), auxiliary
+ * name (scalable functions), name of the RDMA device, its uverbs device with or without path, and DRANET's device names in claims.
+ * A plain number names a share of a pool, not a device.
  */
 export const resolve: Resolve = ({ deviceId, claim }, devices) => {
   if (claim !== undefined && claim.driver === 'dra.net') return ids(devices, (device) => isDranetName(claim.device, device));
@@ -21,17 +21,17 @@ function ids(devices: readonly Device[], matches: (device: Device) => boolean): 
   return devices.filter(matches).map((device) => device.id);
 }
 
-/** Without function number the text could be anything; a plugin always tells it. */
+/** Requires the function number: plugins always give it, and without it other text could match. */
 function fullAddress(text: string): string | undefined {
   return /\.[0-7]$/.test(text) ? normalizePciAddress(text) : undefined;
 }
 
-/** A scalable function shares the address of the function that carries it, and is not named by it. */
+/** A scalable function has the address of the function that carries it, so the address does not identify it. */
 function ownAddress(device: Device): string | undefined {
   return device.kind === 'sf' ? undefined : device.pciAddress;
 }
 
-/** `pci-0000-8a-00-0`; of a device that is not on the PCI bus, and before release 0.7 of each, by the name of the network interface. */
+/** DRANET uses names like `pci-0000-8a-00-0`. Devices outside PCI, and all devices before release 0.7, use the interface name. */
 function isDranetName(name: string, device: Device): boolean {
   const match = /^pci-([0-9a-f]{4,8})-([0-9a-f]{2})-([0-9a-f]{2})-([0-7])$/i.exec(name);
   if (match === null) return (device.netdevs ?? []).some((netdev) => dranetName(netdev) === name);
@@ -39,14 +39,14 @@ function isDranetName(name: string, device: Device): boolean {
   return ownAddress(device) === normalizePciAddress(`${domain}:${bus}:${slot}.${fn}`);
 }
 
-/** A label of DNS as Kubernetes wants the name of a device to be (RFC 1123). */
+/** DNS label (RFC 1123), which Kubernetes requires for the name of a device. */
 const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
-/** RFC 4648, in lower case. */
+/** Base32 alphabet of RFC 4648 in lower case. */
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
 /**
- * The name that DRANET, whose driver is `dra.net`, gives to a device that it knows by its network interface: that of the interface,
- * or, where it is no label of DNS (`eth_0`), `net-` and its bytes in base32 without padding. Source: package `names` of DRANET.
+ * Returns the name that DRANET (driver `dra.net`) gives to a device with this network interface. That is the interface name. When it
+ * is not a DNS label (`eth_0`), it is `net-` and the bytes in base32 without padding. Source: package `names` of DRANET.
  */
 export function dranetName(netdev: string): string {
   return LABEL.test(netdev) ? netdev : `net-${base32(Buffer.from(netdev))}`;

@@ -5,17 +5,17 @@ import { Hca } from './hca.ts';
 import type { InfinibandOptions } from './options.ts';
 import type { PortMemory } from './port.ts';
 
-/** Devices whose ports are remembered: more than the functions that any node has. */
-const MOST_REMEMBERED = 4_096;
+/** Limit of devices whose port memories are kept. No node has so many functions. */
+const MAX_MEMORIES = 4_096;
 
-/** The devices that there are, from one look at the class directory to the next. */
+/** Keeps the list of devices between two reads of the class directory. */
 export class Roster {
   readonly #host: Host;
   readonly #options: InfinibandOptions;
   #present: ReadonlyMap<string, Hca> = new Map();
-  /** Devices that a container has taken into its network namespace: not gone, and not to be read. */
-  readonly #elsewhere = new Map<string, Hca>();
-  /** By name and location, since a name may come to stand for another device. The device that came last is the last. */
+  /** Devices in the network namespace of a container. They exist, but cannot be read. */
+  readonly #inOtherNamespace = new Map<string, Hca>();
+  /** Keyed by name and location, because another device may get the same name. The newest device is last. */
   readonly #memories = new Map<string, Map<string, PortMemory>>();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
@@ -24,22 +24,22 @@ export class Roster {
     this.#options = options;
   }
 
-  /** Those that can be read, in the order of the last names. */
+  /** Devices that can be read, in the order of the names in the last update. */
   get present(): readonly Hca[] {
     return [...this.#present.values()];
   }
 
-  /** Those that are there and cannot be seen. */
-  get elsewhere(): readonly Hca[] {
-    return [...this.#elsewhere.values()];
+  /** Devices in the network namespace of a container. */
+  get inOtherNamespace(): readonly Hca[] {
+    return [...this.#inOtherNamespace.values()];
   }
 
-  /** Brings the devices in line with names of the class directory. Gives those of no device. */
+  /** Updates the devices from the names in the class directory. Returns the names that have no device. */
   update(names: readonly string[], nowMs: number): readonly string[] {
     const identities = new Map(names.map((name) => [name, this.#host.sys.identity(`${CLASS}/${name}`)]));
-    for (const hca of this.present) if (identities.get(hca.name) !== hca.identity) this.dismiss(hca);
-    for (const [name, { location }] of this.#elsewhere) {
-      if (identities.get(name) !== undefined || !isInOtherNamespace(this.#host.sys, location)) this.#elsewhere.delete(name);
+    for (const hca of this.present) if (identities.get(hca.name) !== hca.identity) this.remove(hca);
+    for (const [name, { location }] of this.#inOtherNamespace) {
+      if (identities.get(name) !== undefined || !isInOtherNamespace(this.#host.sys, location)) this.#inOtherNamespace.delete(name);
     }
     const added = names.filter((name) => identities.get(name) !== undefined && !this.#present.has(name));
     if (added.length > 0 || nowMs - this.#sweptAtMs >= this.#options['facts-interval']) {
@@ -49,27 +49,27 @@ export class Roster {
     return names.filter((name) => identities.get(name) === undefined);
   }
 
-  /** Whether the device is still the one that has its name. */
-  isStillThere(hca: Hca): boolean {
+  /** Tells whether the name still belongs to this device. */
+  isSameDevice(hca: Hca): boolean {
     return this.#host.sys.identity(hca.directory) === hca.identity;
   }
 
-  /** The name is another's or nobody's now. False when a container has taken the device. */
-  dismiss(hca: Hca): boolean {
+  /** Removes a device whose name now belongs to another device or to none. Returns false when a container has the device. */
+  remove(hca: Hca): boolean {
     this.#host.sys.forget(hca.directory);
     this.#present = new Map([...this.#present].filter(([name]) => name !== hca.name));
     if (!isInOtherNamespace(this.#host.sys, hca.location)) return true;
-    this.#elsewhere.set(hca.name, hca);
+    this.#inOtherNamespace.set(hca.name, hca);
     return false;
   }
 
-  /** Forgets the devices, and finds anew those that there are at the next look. */
+  /** Removes all devices from the list. The next update finds the existing devices again. */
   clear(): void {
     for (const hca of this.#present.values()) this.#host.sys.forget(hca.directory);
     this.#present = new Map();
   }
 
-  /** Makes the devices that came, and reads anew what changes rarely of the others. */
+  /** Creates new devices, and reads the facts of known devices again. */
   #sweep(identities: ReadonlyMap<string, string | undefined>): void {
     const { sys } = this.#host;
     const charDevices = findCharDevices(sys);
@@ -95,7 +95,7 @@ export class Roster {
     this.#memories.delete(key);
     this.#memories.set(key, memories);
     const [oldest] = this.#memories.keys();
-    if (this.#memories.size > MOST_REMEMBERED && oldest !== undefined) this.#memories.delete(oldest);
+    if (this.#memories.size > MAX_MEMORIES && oldest !== undefined) this.#memories.delete(oldest);
     return memories;
   }
 }

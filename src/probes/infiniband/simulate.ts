@@ -1,16 +1,16 @@
 import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
 
-/** Kubelet resources under which the simulated devices are handed out. */
+/** Kubelet resources of the simulated devices. */
 const VF_RESOURCE = 'openshift.io/ib_vf';
 const PF_RESOURCE = 'nvidia.com/ib_pf';
-/** Ids "0", "1", …: only a configured rule can tell which devices such a pool stands for. */
+/** The pool has the ids "0", "1", …. Only a configured rule can map such a pool to devices. */
 const SHARED_RESOURCE = 'rdma/hca_shared';
 const SHARED_IDS = 64;
 
 interface SimulatedFunction {
-  /** Location among all functions: number of `mlx5_<n>` and of its character devices. */
+  /** Number of `mlx5_<n>` and of its character devices. */
   readonly index: number;
-  /** Number of its physical function. */
+  /** Number of the physical function. */
   readonly card: number;
   /** Number among the virtual functions of the card; absent for the physical function. */
   readonly vf?: number;
@@ -20,7 +20,7 @@ interface SimulatedFunction {
   readonly isFlapping: boolean;
 }
 
-/** ConnectX-7 cards at 400 Gb/s, their virtual functions spread evenly. The last card loses its link every three minutes. */
+/** Simulates ConnectX-7 cards at 400 Gb/s with the same number of virtual functions. The last card loses its link every three minutes. */
 export function simulate(scenario: Scenario): SimulatedHardware {
   const functions = layOut(scenario);
   const files: Record<string, string> = {};
@@ -56,7 +56,7 @@ const hex = (value: number, digits: number): string => value.toString(16).padSta
 const domainOf = (card: number): string => hex(Math.floor(card / CARDS_PER_DOMAIN), 4);
 const busOf = (card: number): number => 0x10 + (card % CARDS_PER_DOMAIN) * 0x10;
 
-/** Routing ids run on over the bus behind the physical function: eight functions a device, thirty-two devices a bus. */
+/** Returns the address of a routing id on the buses behind the physical function: 8 functions a device, 32 devices a bus. */
 function addressOf(card: number, routing: number): string {
   const bus = busOf(card) + (routing >> 8);
   return `${domainOf(card)}:${hex(bus, 2)}:${hex((routing >> 3) & 0x1f, 2)}.${routing & 7}`;
@@ -132,7 +132,7 @@ function guid(card: number, fn: number): string {
   return `a088:c203:00${hex(card & 0xff, 2)}:${hex(fn, 4)}`;
 }
 
-/** Regular files stand for the character devices: nobody may open those of a real node either. */
+/** Regular files replace the character devices, because no program may open those of a real node. */
 function addCharDevices(fn: SimulatedFunction, name: string, files: Record<string, string>, links: Record<string, string>): void {
   for (const [kind, classDirectory] of [
     ['uverbs', 'infiniband_verbs'],
@@ -165,7 +165,7 @@ function resourcesOf(functions: readonly SimulatedFunction[]): SimulatedHardware
   ];
 }
 
-/** How long a port has been up, and what became of it in that time. */
+/** Time that a port was up since the start, its current state, and the number of link losses. */
 interface UpTime {
   readonly upMs: number;
   readonly isUp: boolean;
@@ -176,7 +176,7 @@ const CYCLE_MS = 180_000;
 const DOWN_FROM_MS = 90_000;
 const DOWN_UNTIL_MS = 130_000;
 
-/** The story of the flapping port: down from second 90 to second 130 of every three minutes. */
+/** The flapping port is down from second 90 to second 130 of every three minutes. */
 export function upTimeMs(elapsedMs: number): UpTime {
   const cycles = Math.floor(elapsedMs / CYCLE_MS);
   const within = elapsedMs - cycles * CYCLE_MS;
@@ -188,8 +188,8 @@ export function upTimeMs(elapsedMs: number): UpTime {
   };
 }
 
-/** Counters that move: growth per second of traffic of the first card; others carry a little less each. */
-const MOVING: Readonly<Record<string, number>> = {
+/** Growth per second of the traffic counters of the first card. Each further card has a little less traffic. */
+const TRAFFIC: Readonly<Record<string, number>> = {
   'counters/port_rcv_data': 4_100_000_000,
   'counters/port_xmit_data': 3_900_000_000,
   'counters/port_rcv_packets': 4_000_000,
@@ -207,7 +207,7 @@ const MOVING: Readonly<Record<string, number>> = {
   'hw_counters/np_ecn_marked_roce_packets': 4,
 };
 
-const STILL: readonly string[] = [
+const CONSTANT: readonly string[] = [
   ...[
     'symbol_error',
     'link_error_recovery',
@@ -250,13 +250,13 @@ const STILL: readonly string[] = [
   ].map((file) => `hw_counters/${file}`),
 ];
 
-/** 32-bit firmware counters begin anew after their largest value. */
+/** 32-bit firmware counters restart at 0 after their largest value. */
 const WRAP = 2n ** 32n;
 
-/** Files of one port, path within the port's directory to content. `fn` gives the LID, `card` the share of traffic. */
+/** Returns path (below the port's directory) and content of the files of one port. `fn` sets the LID, `card` the share of traffic. */
 function simulatedPort(fn: number, card: number, { upMs, isUp, losses }: UpTime): [string, string][] {
   const share = 1000 - 7 * (card % 100) - 3 * (fn % 30);
-  const counters = Object.entries(MOVING).map(([file, perSecond]): [string, string] => {
+  const counters = Object.entries(TRAFFIC).map(([file, perSecond]): [string, string] => {
     const value = (BigInt(perSecond) * BigInt(share) * BigInt(Math.floor(upMs))) / 1_000_000n;
     return [file, `${file.startsWith('hw_counters/rx_') ? value % WRAP : value}\n`];
   });
@@ -273,6 +273,6 @@ function simulatedPort(fn: number, card: number, { upMs, isUp, losses }: UpTime)
     ['counters/link_downed', `${Math.min(losses, 255)}\n`],
     ['hw_counters/lifespan', '10\n'],
     ...counters,
-    ...STILL.map((file): [string, string] => [file, '0\n']),
+    ...CONSTANT.map((file): [string, string] => [file, '0\n']),
   ];
 }

@@ -2,13 +2,13 @@ import type { DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
 
 /**
- * A GPU or MIG instance for a container. Device nodes come along with the variable, so that the container's device rules outlive
- * a rewrite of its cgroup. The minor number names the node, not the index; a MIG instance needs its GPU's node and those of its
- * two capabilities. The CDI name is the one that nvidia-ctk gives: names of the kind `k8s.device-plugin.nvidia.com/gpu` lead to files
- * that NVIDIA's own plugin writes, and that one does not run where this one serves.
+ * Returns what a container needs to use a GPU or MIG instance. It gives device nodes in addition to the variable, so the container
+ * keeps its device rules after a rewrite of its cgroup. The node has the minor number, not the index. A MIG instance needs the node of
+ * its GPU and the nodes of its two capabilities. The CDI name is that of nvidia-ctk. Names of the kind `k8s.device-plugin.nvidia.com/gpu`
+ * need files that NVIDIA's own plugin writes, and that plugin does not run together with this one.
  */
 export function access({ id, uuid, index, characterDevices = [] }: Device): DeviceAccess {
-  // A MIG instance of an old driver has a name without being told a UUID.
+  // With an old driver, a MIG instance has a name but no UUID.
   const name = uuid ?? (id.startsWith('MIG-') ? id : undefined);
   const cdiName = uuid ?? index;
   return {

@@ -1,9 +1,9 @@
 export type Quantity = 'bytes' | 'bytes_per_second' | 'watts' | 'celsius' | 'hertz' | 'ratio' | 'seconds' | 'volts' | 'lanes' | 'count';
 
 /**
- * What one cell of `nvidia-smi` says. `absent` is normal (this board, this driver, these rights do not tell), `error` means that
- * the GPU or driver failed to answer. Numbers come in the base unit of their quantity; `exact` is there for whole numbers that
- * `value` cannot hold to the last digit.
+ * Content of one cell of `nvidia-smi`. `absent` is normal: the board, the driver or the permissions do not provide the value. `error`
+ * means that the GPU or driver failed to answer. Numbers are in the base unit of their quantity. `exact` is present for whole numbers
+ * that `value` cannot hold exactly.
  */
 export type Cell =
   | { readonly kind: 'number'; readonly value: number; readonly exact?: bigint; readonly quantity: Quantity }
@@ -12,7 +12,7 @@ export type Cell =
   | { readonly kind: 'lost' }
   | { readonly kind: 'error'; readonly text: string };
 
-/** In all spellings seen in XML and CSV, compared without brackets and case. */
+/** All known spellings in XML and CSV, compared without brackets and case. */
 const ABSENT = new Set([
   '',
   '-',
@@ -74,7 +74,7 @@ function parseNumber(text: string): Cell | undefined {
   return { kind: 'number', value: scaled(value, scale), quantity };
 }
 
-/** Hundredths and the like without the noise of binary fractions. */
+/** Scales a value. For scales below 1 it divides, which avoids rounding errors of binary fractions. */
 function scaled(value: number, scale: number): number {
   return scale < 1 ? value / Math.round(1 / scale) : value * scale;
 }
@@ -82,7 +82,7 @@ function scaled(value: number, scale: number): number {
 const TRUE = new Set(['yes', 'enabled', 'active', 'true']);
 const FALSE = new Set(['no', 'disabled', 'not active', 'false']);
 
-/** Undefined when the cell says neither. */
+/** Returns undefined when the cell is neither true nor false. */
 export function asBoolean(cell: Cell): boolean | undefined {
   if (cell.kind === 'number') return cell.value === 1 || (cell.value === 0 ? false : undefined);
   if (cell.kind !== 'text') return undefined;
@@ -91,7 +91,7 @@ export function asBoolean(cell: Cell): boolean | undefined {
   return FALSE.has(folded) ? false : undefined;
 }
 
-/** Undefined for a number of another quantity, and below zero where nothing can be: a wrong number is worse than none. */
+/** Returns undefined for another quantity, and for an impossible negative number: a wrong number is worse than none. */
 export function numberValue(cell: Cell, quantity: Quantity): number | bigint | undefined {
   if (cell.kind !== 'number' || cell.quantity !== quantity) return undefined;
   if (cell.value < 0 && quantity !== 'celsius') return undefined;

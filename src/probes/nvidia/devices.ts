@@ -6,13 +6,13 @@ import type { GpuSample, MigSample } from './sample.ts';
 
 type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;
 
-/** What all devices of the node have in common. */
+/** Facts that all devices of the node share. */
 export interface NodeFacts {
   readonly driver: string | undefined;
   readonly trees: Trees;
-  /** Absolute paths of the nodes that every program opens. */
+  /** Absolute paths of the device nodes that every program opens. */
   readonly commonNodes: readonly string[];
-  /** Minors of the nodes of all possible instances, some ten thousand words; empty where there is no instance. */
+  /** Text of the minor numbers of all possible instances, which is large; empty when there is no instance. */
   readonly migMinors: string;
 }
 
@@ -21,13 +21,13 @@ export function nodeFactsOf(trees: Trees, driver: string | undefined, hasInstanc
   return {
     driver,
     trees,
-    // Those that are made on demand only where they are there.
+    // Nodes that the driver creates on demand are included only if they exist.
     commonNodes: (common.length === 0 ? ['nvidiactl', 'nvidia-uvm'] : common).map((name) => `/dev/${name}`),
     migMinors: (hasInstances ? trees.proc.text('driver/nvidia-caps/mig-minors') : undefined) ?? '',
   };
 }
 
-/** `index`: of the GPU in the driver's order. */
+/** Builds the device of a GPU. `index` is the position of the GPU in the driver's order. */
 export function gpuDevice({ identity = {}, peers = [] }: GpuSample, index: number, facts: NodeFacts): Device {
   const { sys, proc } = facts.trees;
   const pciAddress = identity.busId === undefined ? undefined : normalizePciAddress(identity.busId);
@@ -59,7 +59,7 @@ export function gpuDevice({ identity = {}, peers = [] }: GpuSample, index: numbe
   };
 }
 
-/** Its makeshift name is the form of drivers before 470. */
+/** Builds the device of a MIG instance. Without a UUID, its id has the form that drivers before 470 use. */
 export function instanceDevice(instance: MigSample, parent: Device, facts: NodeFacts): Device {
   const { gpuInstance, computeInstance, name } = instance;
   const oldForm = `MIG-${parent.id}/${gpuInstance}/${computeInstance}`;
@@ -90,8 +90,8 @@ export function instanceDevice(instance: MigSample, parent: Device, facts: NodeF
 }
 
 /**
- * The two nodes that open a MIG instance: of its GPU instance and of its compute instance. Their minors are in one list for all
- * possible instances, and in a file for each that is there.
+ * Returns the two nodes that a MIG instance needs: one for its GPU instance and one for its compute instance. One list holds the minors
+ * of all possible instances. Each existing instance also has a file with its minor.
  */
 function capabilityNodes(facts: NodeFacts, minor: number | undefined, gpuInstance: string, computeInstance: string): readonly string[] {
   if (minor === undefined) return [];
@@ -105,7 +105,7 @@ function capabilityNodes(facts: NodeFacts, minor: number | undefined, gpuInstanc
 
 const numberOf = (text: string | undefined): number | undefined => (text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined);
 
-/** A GPU that the driver's tools no longer show, from what the kernel driver still knows of it. */
+/** Builds the device of a GPU that the driver's tools no longer show, from the facts of the kernel driver. */
 export function deviceFromProc({ proc, sys }: Pick<Host, 'sys' | 'proc'>, pciAddress: string): Device | undefined {
   const { uuid, model, minor } = procFacts(proc, pciAddress);
   if (uuid === undefined) return undefined;
@@ -121,7 +121,7 @@ export function deviceFromProc({ proc, sys }: Pick<Host, 'sys' | 'proc'>, pciAdd
   };
 }
 
-/** `/proc/driver/nvidia/gpus/<address>/information`, lines such as `Device Minor: 	 0`. */
+/** Parses `/proc/driver/nvidia/gpus/<address>/information`, which has lines such as `Device Minor: 	 0`. */
 function procFacts(proc: Tree, pciAddress: string): Record<'uuid' | 'model' | 'minor', string | undefined> {
   const text = proc.text(`driver/nvidia/gpus/${pciAddress}/information`) ?? '';
   const fact = (name: string, form: string): string | undefined => new RegExp(`^${name}:\\s*(${form})\\s*$`, 'im').exec(text)?.[1];

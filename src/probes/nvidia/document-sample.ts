@@ -4,7 +4,7 @@ import type { EccCount, EccSeverity, GpuIdentity, GpuSample, MigSample, ProcessL
 import { fabricHealthOf, fabricStateOf, type Recovery, recoveryActionOf, recoveryOf } from './states.ts';
 import { GPU_KEYS, INSTANCE_KEYS, quantityOf, VALUES, type ValueKey, type Values } from './values.ts';
 
-/** What one `<gpu>` element tells, without the names of its instances. */
+/** Returns the sample of one `<gpu>` element, without the names of its instances. */
 export function gpuSampleOf(gpu: Element): GpuSample {
   const unread: Unread[] = [];
   return {
@@ -26,31 +26,31 @@ export function gpuSampleOf(gpu: Element): GpuSample {
   };
 }
 
-/** Of several paths the first one with a value counts. */
+/** Reads values. When a key has several paths, the first path with a value counts. */
 function valuesOf(element: Element, keys: readonly ValueKey[], unread: Unread[]): Values {
   const values: Partial<Record<ValueKey, number | bigint | boolean>> = {};
   for (const key of keys) {
     if (key === 'performanceState') continue;
     const { kind, paths } = VALUES[key];
     const cells = paths.map((path) => ({ path, cell: cellAt(element, path) }));
-    const told = cells.map(({ cell }) => (kind === 'flag' ? asBoolean(cell) : numberValue(cell, quantityOf(key))));
-    const value = told.find((each) => each !== undefined);
-    const odd = cells.find(({ cell }) => cell.kind !== 'absent' && !isNone(cell));
+    const parsed = cells.map(({ cell }) => (kind === 'flag' ? asBoolean(cell) : numberValue(cell, quantityOf(key))));
+    const value = parsed.find((each) => each !== undefined);
+    const unparsed = cells.find(({ cell }) => cell.kind !== 'absent' && !isNone(cell));
     if (value !== undefined) values[key] = value;
-    else if (odd !== undefined) unread.push(unreadAt(element, odd.path));
+    else if (unparsed !== undefined) unread.push(unreadAt(element, unparsed.path));
   }
   return values as Values;
 }
 
 function unreadAt(element: Element, name: string): Unread {
   const { kind } = cellAt(element, name);
-  return { name, said: textAt(element, name) ?? '', kind: kind === 'lost' || kind === 'error' ? kind : 'unknown' };
+  return { name, text: textAt(element, name) ?? '', kind: kind === 'lost' || kind === 'error' ? kind : 'unknown' };
 }
 
-/** The word `None`: nothing in the place of a number or a flag, a state among states. */
+/** `None` means "no value" for a number or a flag. For a state it is a value. */
 const isNone = (cell: Cell): boolean => cell.kind === 'text' && cell.value.toLowerCase() === 'none';
 
-/** Texts that identify the board. */
+/** Reads the texts that identify the board. */
 function identityOf(gpu: Element): GpuIdentity {
   return {
     busId: typeof gpu['@id'] === 'string' ? gpu['@id'] : wordAt(gpu, 'pci/pci_bus_id'),
@@ -70,7 +70,7 @@ function identityOf(gpu: Element): GpuIdentity {
   };
 }
 
-/** `P0` to `P15`; drivers without a state say `Unknown`. */
+/** Parses `P0` to `P15`. Drivers without a state print `Unknown`. */
 function performanceState(gpu: Element, unread: Unread[]): number | undefined {
   const cell = cellAt(gpu, 'performance_state');
   if (cell.kind === 'error') unread.push(unreadAt(gpu, 'performance_state'));
@@ -85,19 +85,19 @@ function state<T>(gpu: Element, path: string, stateOf: (word: string) => T | und
   return known;
 }
 
-/** The word is that of the newest drivers; the 535 to 570 branches had two flags instead. */
+/** Reads the recovery action. The newest drivers print an action. The 535 to 570 branches print two flags instead. */
 function recovery(gpu: Element, unread: Unread[]): Recovery | undefined {
   const cell = cellAt(gpu, 'gpu_recovery_action');
-  const told = cell.kind === 'text' ? { word: cell.value, action: recoveryActionOf(cell.value) } : undefined;
-  if (cell.kind !== 'absent' && told?.action === undefined) {
+  const printed = cell.kind === 'text' ? { word: cell.value, action: recoveryActionOf(cell.value) } : undefined;
+  if (cell.kind !== 'absent' && printed?.action === undefined) {
     unread.push(unreadAt(gpu, 'gpu_recovery_action'));
-    return told;
+    return printed;
   }
   const flag = (name: string): boolean | undefined => asBoolean(cellAt(gpu, `gpu_reset_status/${name}`));
-  return recoveryOf(told, flag('reset_required'), flag('drain_and_reset_recommended'));
+  return recoveryOf(printed, flag('reset_required'), flag('drain_and_reset_recommended'));
 }
 
-/** Elements of one count; where a driver splits it, the parts add up. The first form that is there counts. */
+/** Elements of each count. When a driver splits a count, its parts are added. The first form that exists counts. */
 const UNIFIED: readonly (readonly [EccSeverity, string, readonly string[]])[] = [
   ['correctable', 'sram', ['sram_correctable']],
   ['uncorrectable', 'sram', ['sram_uncorrectable_parity', 'sram_uncorrectable_secded']],
@@ -105,10 +105,10 @@ const UNIFIED: readonly (readonly [EccSeverity, string, readonly string[]])[] = 
   ['correctable', 'dram', ['dram_correctable']],
   ['uncorrectable', 'dram', ['dram_uncorrectable']],
 ];
-/** Boards up to Volta. `total` is left out: it is the sum of the others. */
+/** Locations on boards up to Volta. `total` is not read, because it is the sum of the others. */
 const BIT_LOCATIONS = ['device_memory', 'register_file', 'l1_cache', 'l2_cache', 'texture_memory', 'texture_shm', 'cbu'];
 
-/** Errors per memory below one element; what the board does not count is not there. */
+/** Reads the error counts of each memory below one element. Errors that the board does not count are absent. */
 function eccCounts(gpu: Element, base: string, unread: Unread[]): readonly EccCount[] {
   const counts = UNIFIED.flatMap(([severity, location, elements]) =>
     eccCount(
@@ -137,12 +137,12 @@ function eccCount(gpu: Element, severity: EccSeverity, location: string, paths: 
   return [{ severity, location, count: values.reduce<bigint>((sum, value) => sum + BigInt(value), 0n) }];
 }
 
-/** An empty list is none, a sentence in its place is not known. */
+/** Reads the processes. An empty list means no process. A text in place of the list means that they are unknown. */
 function processesOf(gpu: Element): ProcessList {
   const listed = childrenOf(gpu, 'processes/process_info');
   if (gpu.processes === undefined || (typeof gpu.processes === 'string' && gpu.processes.trim() !== '')) return { list: [] };
   const pids = listed.map((process) => cellAt(process, 'pid'));
-  // A process that computes and draws is listed once for each.
+  // A process that uses compute and graphics is listed twice.
   const known = new Set(pids.flatMap((pid) => (pid.kind === 'number' ? [pid.value] : [])));
   return { count: known.size + pids.filter((pid) => pid.kind !== 'number').length, list: listed.flatMap(processOf) };
 }
@@ -160,7 +160,7 @@ function processOf(process: Element): readonly ProcessSample[] {
   ];
 }
 
-/** The instances of a GPU, and a note where the driver failed to tell which ones there are. */
+/** Reads the instances of a GPU. It adds an entry to `unread` when the driver failed to list them. */
 function instancesOf(gpu: Element, unread: Unread[]): readonly MigSample[] {
   const cell = cellAt(gpu, 'mig_devices');
   if (cell.kind === 'error' || (cell.kind === 'text' && !isNone(cell))) unread.push({ ...unreadAt(gpu, 'mig_devices'), kind: 'error' });
@@ -173,7 +173,7 @@ function instanceOf(element: Element): readonly MigSample[] {
   if (gpuInstance === undefined || computeInstance === undefined) return [];
   const unread: Unread[] = [];
   const values = valuesOf(element, INSTANCE_KEYS, unread);
-  // The only errors that the driver tells of an instance.
+  // The driver reports no other errors of an instance.
   const volatile = eccCount(element, 'uncorrectable', 'sram', ['ecc_error_count/volatile_count/sram_uncorrectable'], unread);
   return [{ index: idAt(element, 'index'), gpuInstance, computeInstance, values, ecc: { volatile }, unread }];
 }

@@ -1,7 +1,7 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import { type Cell, parseCell } from './cell.ts';
 
-/** An element: texts and elements by name; `@id` is the attribute `id`. Elements that can repeat are always lists. */
+/** XML element: texts and child elements, keyed by name. `@id` is the attribute `id`. Elements that can repeat are always lists. */
 export interface Element {
   readonly [name: string]: string | Element | readonly (string | Element)[] | undefined;
 }
@@ -13,9 +13,9 @@ export type DocumentResult =
 const REPEATED = new Set(['gpu', 'mig_device', 'process_info']);
 
 /**
- * Finds and parses the document in what `nvidia-smi -q -x` printed. Lines around it are kept as `surplus`: drivers print warnings
- * and lost GPUs there. The list of supported clocks, up to three quarters of the text, is cut out unread, and so are names of
- * processes, which their owners choose. The parser takes broken XML without a word and loses elements over it, so the text is
+ * Finds and parses the document in the output of `nvidia-smi -q -x`. Lines before and after it are kept as `surplus`, because drivers
+ * print warnings and lost GPUs there. The list of supported clocks (up to three quarters of the text) and the names of processes
+ * (chosen by their owners) are removed before parsing. The parser accepts broken XML and silently loses elements, so the text is
  * validated first.
  */
 export function parseDocument(output: string): DocumentResult {
@@ -43,7 +43,7 @@ export function parseDocument(output: string): DocumentResult {
   }
 }
 
-/** Takes all elements of a name out, in time that grows with the length of the text alone. */
+/** Removes all elements with a name. The time is linear in the length of the text. */
 function without(text: string, name: string): string {
   const [open, close] = [`<${name}>`, `</${name}>`];
   let kept = '';
@@ -61,7 +61,7 @@ function isElement(value: Element[string]): value is Element {
   return typeof value === 'object' && !Array.isArray(value);
 }
 
-/** Child elements of a name that can repeat; a text in their place (`None`, `N/A`) gives none. */
+/** Returns child elements that can repeat. A text in their place (`None`, `N/A`) gives an empty list. */
 export function childrenOf(element: Element, path: string): readonly Element[] {
   const names = path.split('/');
   const last = names.pop() as string;
@@ -71,8 +71,8 @@ export function childrenOf(element: Element, path: string): readonly Element[] {
 }
 
 /**
- * The text at a path of element names; undefined when there is none or an element with children. Where a whole group could not be
- * told, the sentence in its place stands for all that would be below it: `<remapped_rows>GPU is lost</remapped_rows>`.
+ * Returns the text at a path of element names; undefined when there is none, or an element with children. When the driver prints a text
+ * in place of a group, that text counts for each path below the group: `<remapped_rows>GPU is lost</remapped_rows>`.
  */
 export function textAt(element: Element, path: string): string | undefined {
   const found = at(element, path.split('/'));
@@ -81,7 +81,7 @@ export function textAt(element: Element, path: string): string | undefined {
 
 export const cellAt = (element: Element, path: string): Cell => parseCell(textAt(element, path));
 
-/** A text when it says something; numbers stay texts (part numbers, serials). The first path that is there counts. */
+/** Returns the text of the first path that has a value. Numbers stay texts (part numbers, serials). */
 export function wordAt(element: Element, ...paths: readonly string[]): string | undefined {
   const path = paths.find((each) => ['text', 'number'].includes(cellAt(element, each).kind));
   return path === undefined ? undefined : textAt(element, path);

@@ -4,7 +4,7 @@ import type { FabricSample, GpuSample, Unread } from './sample.ts';
 import type { FabricState, RecoveryAction } from './states.ts';
 import { VALUES, type Values } from './values.ts';
 
-/** What one sample says of the GPU's health. */
+/** Returns the health findings of one GPU sample. */
 export function gpuFindings(gpu: GpuSample): readonly Finding[] {
   const { values = {}, fabric: registration = {} } = gpu;
   return [
@@ -19,28 +19,28 @@ export function gpuFindings(gpu: GpuSample): readonly Finding[] {
   ];
 }
 
-/** What is wrong with a GPU as a whole is wrong with its instances; what concerns one memory or counter may not be. */
+/** Conditions of a whole GPU that also affect its instances. A fault of one memory or counter may not affect them. */
 const CONCERNS_INSTANCES: ReadonlySet<string> = new Set(['GpuLost', 'RecoveryAction', 'FabricNotReady', 'PciFunctionGone', 'AerFatal']);
 export const concerningInstances = (findings: readonly Finding[]): readonly Finding[] =>
   findings.filter(({ type }) => CONCERNS_INSTANCES.has(type));
 
-/** Live values of a lost GPU are replaced by a sentence, its identity stays readable. */
+/** Live values. On a lost GPU the driver prints an error text in their place; its identity stays readable. */
 const LIVE = ['temperatureCelsius', 'memoryTemperatureCelsius', 'busyRatio', 'memoryUsedBytes', 'smHertz', 'fanRatio'] as const;
 const answers = ({ values = {} }: GpuSample): boolean => LIVE.some((key) => values[key] !== undefined);
-/** What stands in the place of a live value. */
-function saidIn({ unread = [] }: GpuSample, isWanted: (unread: Unread) => boolean): string | undefined {
+/** Returns the text that the driver prints in place of a live value. */
+function errorTextOf({ unread = [] }: GpuSample, isWanted: (unread: Unread) => boolean): string | undefined {
   const inPlace = [...LIVE, 'uncorrectableRows' as const].flatMap((key) =>
     unread.filter(({ name }) => VALUES[key].paths.some((path) => path === name)),
   );
   const found = inPlace.find(isWanted);
-  return found && `${found.name}: ${found.said}`;
+  return found && `${found.name}: ${found.text}`;
 }
 
 function lost(gpu: GpuSample): readonly Finding[] {
-  const message = saidIn(gpu, ({ kind }) => kind === 'lost');
+  const message = errorTextOf(gpu, ({ kind }) => kind === 'lost');
   if (message !== undefined) return [{ type: 'GpuLost', status: true, reason: 'GpuIsLost', message }];
   if (answers(gpu)) return [{ type: 'GpuLost', status: false, reason: 'Answers', message: 'the GPU answers' }];
-  const failed = saidIn(gpu, ({ kind }) => kind === 'error');
+  const failed = errorTextOf(gpu, ({ kind }) => kind === 'error');
   return failed === undefined ? [] : [{ type: 'GpuLost', status: 'unknown', reason: 'ValuesUnreadable', message: failed }];
 }
 
@@ -65,11 +65,11 @@ function recovery(gpu: GpuSample): readonly Finding[] {
     : [{ type: 'RecoveryAction', status: true, message: `the driver asks for: ${word}`, ...ACTIONS[action] }];
 }
 
-/** Drivers without a word of their own say it in place of values. Values that are told take back only what was said in their place. */
+/** Drivers without a recovery action print the need for a reset in place of values. Readable values end only this instance. */
 function needsReset(gpu: GpuSample): readonly Finding[] {
   if (gpu.unread?.some(({ name }) => name === 'gpu_recovery_action') === true) return [];
   const base = { type: 'RecoveryAction', instance: 'values' };
-  const message = saidIn(gpu, ({ said }) => /^\[?gpu requires reset\]?$/i.test(said));
+  const message = errorTextOf(gpu, ({ text }) => /^\[?gpu requires reset\]?$/i.test(text));
   if (message !== undefined) return [{ ...base, status: true, reason: 'GpuReset', message }];
   if (!answers(gpu)) return [];
   return [{ ...base, status: false, reason: 'None', message: 'values are told, and no reset is asked for' }];
@@ -81,7 +81,7 @@ function throttle(status: boolean | undefined, name: string, type: string, reaso
     : [{ type, status, reason: status ? reason : 'NotThrottled', message: `${name}: ${status ? 'active' : 'not active'}` }];
 }
 
-/** Degrees on boards up to Ampere; later ones tell how many degrees are left. */
+/** Judges the temperature. Boards up to Ampere report degrees; later boards report the degrees that are left. */
 function temperature(values: Values): readonly Finding[] {
   const { temperatureCelsius: degrees, slowdownCelsius: slow, marginCelsius: margin, slowdownMarginCelsius: slowMargin } = values;
   if (degrees !== undefined && slow !== undefined)
@@ -91,7 +91,7 @@ function temperature(values: Values): readonly Finding[] {
   return [overTemperature(margin <= slowMargin, `${margin} °C left, slows down at ${slowMargin} °C`, below)];
 }
 
-/** Below the limit the words stay the same, so that nothing is judged anew at each degree. */
+/** Below the limit the message is constant, so that a change of one degree is not a new finding. */
 function overTemperature(status: boolean, at: string, below: string): Finding {
   return { type: 'OverTemperature', status, reason: status ? 'AtSlowdownTemperature' : 'BelowLimit', message: status ? at : below };
 }
@@ -119,7 +119,7 @@ function fabricState(state: Exclude<FabricState, 'not_supported'>, status: strin
   };
 }
 
-/** Boards in the cloud run at a part of their maximum and are sound, so a link is compared with its own past. */
+/** A link is compared with its own highest width, because healthy boards in clouds run below their maximum. */
 function linkWidth({ pcieLanes }: Values): readonly Finding[] {
   const lanes = Number(pcieLanes ?? 0);
   if (lanes === 0) return [];

@@ -4,20 +4,20 @@ import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
-import type { ToldXid } from './nvml/source.ts';
+import type { LibraryXid } from './nvml/source.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
 import { parseNvidiaLines } from './xid-line.ts';
-import { EMPTY_MEMORY, endFaults, NUMBER_ALONE, rememberRecord, type XidMemory } from './xid-memory.ts';
+import { EMPTY_MEMORY, endFaults, LIBRARY_TEXT, rememberRecord, type XidMemory } from './xid-memory.ts';
 
-/** The driver's word is as old as the read that brought it; log lines of these last seconds may be younger. */
-const WORD_AGE_MS = 10_000;
+/** A recovery action may be this much older than the start of its read. Log lines of these seconds may be newer than the action. */
+const ACTION_AGE_MS = 10_000;
 
-/** A probe that may hear of Xids itself. */
-type GpuProbe = Probe & { takeXids?(): readonly ToldXid[] };
+/** A probe that may receive Xids from the library. */
+type GpuProbe = Probe & { takeXids?(): readonly LibraryXid[] };
 
 /**
- * A probe of GPUs together with what the kernel log says of them. The log is read from the boot on, so faults from before the
- * agent's start are known; each new Xid wakes the probe. While the driver does not answer, the log still counts.
+ * Adds the Xids of the kernel log to a probe of GPUs. It reads the log from boot on, so it knows faults from before the agent's start.
+ * Each new Xid wakes the probe. The log is also used while the driver does not answer.
  */
 export class KernelLogProbe implements Probe {
   readonly #gpus: GpuProbe;
@@ -28,12 +28,12 @@ export class KernelLogProbe implements Probe {
   #wake: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[];
-  /** The log told of GPUs since the probe was last read or woken. */
-  #isStirred = false;
-  /** Xids that stand for lines of the log. */
-  #heard = 0;
+  /** True when the log has new lines about GPUs since the last read or wake. */
+  #hasNewLines = false;
+  /** Number of Xids that came from the library instead of the log. */
+  #libraryXids = 0;
 
-  /** What the wall clock showed when the monotonic clock was 0, as the clocks stood when this probe was made. */
+  /** Wall clock time at which the monotonic clock was 0, calculated when this probe was created. */
   readonly #originMs: number;
 
   /** `path`: `/dev/kmsg`, or a file in its format. */
@@ -46,22 +46,22 @@ export class KernelLogProbe implements Probe {
   }
 
   async collect(): Promise<Collection> {
-    const askedAtMs = this.#logMs();
+    const startedAtMs = this.#logMs();
     const collection = await this.#gpus.collect();
     this.#remember(collection);
-    // A machine without GPUs has no use for the log, and needs no right to read it.
+    // A machine without GPUs does not need the log, nor permission to read it.
     if (this.#devices.length === 0) return collection;
     this.#readLog();
-    for (const pciAddress of askingNothing(collection))
-      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', askedAtMs - WORD_AGE_MS);
+    for (const pciAddress of gpusWithoutAction(collection))
+      this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', startedAtMs - ACTION_AGE_MS);
     const problem = this.#reader?.status().problem;
-    this.#hear(this.#gpus.takeXids?.() ?? [], problem !== undefined);
+    this.#addLibraryXids(this.#gpus.takeXids?.() ?? [], problem !== undefined);
     const xids = xidReports(this.#memory, this.#devices, this.#logMs(), problem === undefined);
-    const told = new Map(collection.reports.map((report) => [report.device.id, report]));
+    const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
     return {
       ...collection,
-      // A device that was not read has a report too: what the log says of it needs no answer of the driver.
-      reports: this.#devices.map((device) => withXids(told.get(device.id) ?? { device }, xids.get(device.id))),
+      // A device that was not read also has a report, because the findings of the log need no answer of the driver.
+      reports: this.#devices.map((device) => withXids(reported.get(device.id) ?? { device }, xids.get(device.id))),
       problems: problem === undefined ? collection.problems : [...collection.problems, problem],
     };
   }
@@ -81,7 +81,7 @@ export class KernelLogProbe implements Probe {
     await this.#gpus.close?.();
   }
 
-  /** The time by which the log dates its lines. It goes on as before when somebody sets the wall clock. */
+  /** Time on the clock of the log lines. A change of the wall clock does not affect it. */
   #logMs(): number {
     return this.#originMs + this.#host.clock.monotonic();
   }
@@ -92,12 +92,12 @@ export class KernelLogProbe implements Probe {
     this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !isKnown(id))];
   }
 
-  /** What the driver's library told has its line in the log, with process and detail; where the log is closed, the number has to do. */
-  #hear(xids: readonly ToldXid[], isLogClosed: boolean): void {
+  /** Adds Xids of the library, which have only a number, when the log cannot be read. Otherwise the log has them with more details. */
+  #addLibraryXids(xids: readonly LibraryXid[], isLogClosed: boolean): void {
     if (!isLogClosed) return;
     for (const xid of xids) {
-      this.#heard += 1;
-      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#heard, this.#logMs()));
+      this.#libraryXids += 1;
+      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#libraryXids, this.#logMs()));
     }
   }
 
@@ -109,36 +109,36 @@ export class KernelLogProbe implements Probe {
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onRecord: (message) => {
           this.#memory = rememberRecord(this.#memory, message);
-          this.#isStirred ||= parseNvidiaLines(message.text).some(({ kind }) => kind !== 'other');
+          this.#hasNewLines ||= parseNvidiaLines(message.text).some(({ kind }) => kind !== 'other');
         },
       });
       this.#stopFollowing = this.#reader.follow(() => {
-        if (this.#isStirred) this.#wake?.();
-        this.#isStirred = false;
+        if (this.#hasNewLines) this.#wake?.();
+        this.#hasNewLines = false;
       });
     }
     this.#reader.poll();
-    this.#isStirred = false;
+    this.#hasNewLines = false;
   }
 }
 
-/** The log is another source than the device: it tells its own conditions, and makes no reading younger. */
+/** Adds the findings of the log. The log is a separate source with its own conditions; it does not refresh readings of the device. */
 function withXids(report: DeviceReport, own: XidReport | undefined): DeviceReport {
   if (own === undefined) return report;
   const { readings, findings } = report.aside ?? { readings: [], findings: [] };
   return { ...report, aside: { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] } };
 }
 
-/** The line that the driver would have logged. */
-function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: ToldXid, seq: number, timeMs: number): KmsgMessage {
+/** Builds the log record that the driver would have written. */
+function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: LibraryXid, seq: number, timeMs: number): KmsgMessage {
   const instance =
     gpuInstance === undefined ? '' : ` GPU-I:${gpuInstance}${computeInstance === undefined ? '' : ` GPU-CI:${computeInstance}`}`;
-  const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, ${NUMBER_ALONE}`;
+  const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, ${LIBRARY_TEXT}`;
   return { level: 3, facility: 0, seq, timeUsec: 0, text, timeMs, live: true };
 }
 
-/** GPUs of which the driver says, in a word of its own, that they need nothing: it outranks any table. */
-function askingNothing({ reports }: Collection): readonly string[] {
+/** Returns the GPUs for which the driver reports the recovery action "none". This action has priority over the Xid table. */
+function gpusWithoutAction({ reports }: Collection): readonly string[] {
   return reports.flatMap(({ device, read }) => {
     const answered = read?.findings.some(
       ({ type, instance, status }) => type === 'RecoveryAction' && instance === undefined && status === false,

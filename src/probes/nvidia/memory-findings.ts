@@ -2,13 +2,13 @@ import type { Finding, Severity } from '../../model/health.ts';
 import { type GpuSample, type MigSample, totalOf } from './sample.ts';
 import { VALUES, type ValueKey, type Values } from './values.ts';
 
-/** What one sample says of the GPU's memory. */
+/** Returns the memory findings of one GPU sample. */
 export function memoryFindings(gpu: GpuSample): readonly Finding[] {
   const { values = {} } = gpu;
   return [...ecc(gpu), ...rows(values), ...pages(values), ...repairs(values)];
 }
 
-/** What a MIG instance says by itself. MIG boards remap rows, so an error stays with those who met it. */
+/** Returns the findings of a MIG instance. MIG boards remap rows, so an error affects only the instance in which it occurred. */
 export function instanceFindings({ ecc: { volatile } = {} }: MigSample): readonly Finding[] {
   const count = totalOf(volatile, 'uncorrectable');
   if (count === undefined) return [];
@@ -23,8 +23,8 @@ function ecc({ ecc: { volatile } = {}, values = {}, recovery }: GpuSample): read
   const findings: Finding[] = [];
   if (uncorrectable !== undefined) {
     const status = uncorrectable > 0n;
-    // Boards that remap rows contain such errors, and the driver says by itself when a reset is needed: its word counts, also
-    // where MIG hides the rows. On older boards the next program may be given the same cell.
+    // Boards that remap rows contain such errors, and their driver reports when a reset is needed, also when MIG hides the
+    // rows. On older boards the next program may get the same memory cell.
     const isContained = values.uncorrectableRows !== undefined || recovery !== undefined;
     const severity: Severity = isContained ? 'degraded' : 'fatal';
     const message = `${uncorrectable} uncorrectable memory errors since the driver was loaded`;
@@ -53,13 +53,13 @@ function rows(values: Values): readonly Finding[] {
   ];
 }
 
-/** From here on the board has no room for further pages. */
-const MOST_RETIRED_PAGES = 63;
+/** With this number of retired pages, the board cannot retire more pages. */
+const MAX_RETIRED_PAGES = 63;
 
 function pages({ singleBitPages, doubleBitPages, arePagesPending }: Values): readonly Finding[] {
   if (singleBitPages === undefined && doubleBitPages === undefined && arePagesPending === undefined) return [];
   const total = Number(singleBitPages ?? 0) + Number(doubleBitPages ?? 0);
-  const isFull = total >= MOST_RETIRED_PAGES;
+  const isFull = total >= MAX_RETIRED_PAGES;
   return [
     {
       type: 'RetiredPages',

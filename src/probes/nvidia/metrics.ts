@@ -9,16 +9,16 @@ const own = (name: string, type: MetricSpec['type'], help: string, labels: reado
   source: `nvidia-smi ${source}`,
 });
 
-/** Told by the library alone. */
+/** Spec of a metric that only the library provides. */
 const byLibrary = (name: string, type: MetricSpec['type'], help: string, labels: readonly string[], source: string): MetricSpec => ({
   ...own(name, type, help, labels, ''),
   source: `NVML ${source}`,
 });
 
-/** Told of a container's devices as well. */
+/** Marks a metric that is also exported for the devices of a container. */
 const forContainers = (spec: MetricSpec): MetricSpec => ({ ...spec, container: true });
 
-/** Sources are paths below `<gpu>` of `nvidia-smi -q -x`; the library tells the same by the functions in `nvml/*-questions.ts`, but for a few. */
+/** Sources are paths below `<gpu>` of `nvidia-smi -q -x`. Most values also come from the library, see `nvml/*-questions.ts`. */
 export const metrics: readonly MetricSpec[] = [
   measured(
     shared.utilization,

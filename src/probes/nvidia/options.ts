@@ -4,30 +4,30 @@ import { durationOption, type OptionSpecs, type OptionValues, stringOption } fro
 export const options = {
   source: stringOption(
     'auto',
-    'Where values come from: the library of the driver, called in process, or the command. auto: the library where it can be loaded and no other command is named.',
+    'Source of values: the library of the driver, called in process, or the command. auto: the library if it can be loaded and smi-path names no other command.',
     ['auto', 'nvml', 'smi'],
   ),
-  'nvml-library': stringOption('', 'The library libnvidia-ml.so.1 by path. Empty: where the linker and the drivers have it.'),
+  'nvml-library': stringOption('', 'Path of the library libnvidia-ml.so.1. Empty: search with the linker and in the usual folders.'),
   'nvml-slow-every': durationOption(
     seconds(30),
-    'How often the library is asked for what can wait: instances, links, activity, video engines, the fabric. At each read: memory, temperature, power, utilization, errors, repairs, throttling, programs.',
+    'Interval of library reads of slow values: instances, links, activity, video engines, the fabric. Each read covers: memory, temperature, power, utilization, errors, repairs, throttling, processes.',
     0,
   ),
   'nvml-facts-every': durationOption(
     minutes(5),
-    'How often the library is asked for limits and modes, how NVLinks are wired, and errors in the life of the board.',
+    'Interval of library reads of limits, modes, NVLink topology, and lifetime errors of the board.',
     0,
   ),
   'nvml-activity': stringOption(
     'auto',
-    'Activity of multiprocessors, tensor cores, memory and links (GPM) of Hopper and later boards. off: never sampled, for nodes where something else profiles.',
+    'Activity of multiprocessors, tensor cores, memory and links (GPM) of Hopper and later boards. off: never sampled, for nodes where another tool uses the profiling counters.',
     ['auto', 'off'],
   ),
-  'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi, by path or as found in PATH.'),
-  timeout: durationOption(seconds(10), 'How long the command may take before it is killed.', 100),
+  'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi: a path, or a name that is searched in PATH.'),
+  timeout: durationOption(seconds(10), 'Timeout of the command. After it, the command is killed.', 100),
   'release-file': stringOption(
     '',
-    'While this file exists, nothing uses the driver: its library is closed and nvidia-smi is not started, so that the driver can be unloaded or upgraded. Looked for at each read; once it is gone, the library is opened anew. Empty: no such file. GPUs stay known, without values.',
+    'While this file exists, the agent does not use the driver: it closes the library and does not start nvidia-smi, so that the driver can be unloaded or upgraded. GPUs stay listed without values. The agent checks the file at each read, and opens the library again after the file is removed. Empty: no such file.',
   ),
   kmsg: stringOption('', 'The kernel log in which Xids appear, or a file in its format. Empty: kmsg below --path.dev.'),
 } as const satisfies OptionSpecs;

@@ -5,14 +5,14 @@ import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { deviceFromProc, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
-import { NvmlSource, type ToldXid } from './nvml/source.ts';
+import { type LibraryXid, NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
 import { lostWith, PcieErrors, reportsOf } from './reports.ts';
 import type { GpuSample, NodeSample } from './sample.ts';
 import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
 import { SmiSource } from './smi-source.ts';
 
-/** One read of NVML or `nvidia-smi` with what only a series of reads can tell: GPUs that are no longer shown. */
+/** Reads GPUs from NVML or `nvidia-smi`. It remembers earlier reads, to report GPUs that the driver no longer shows. */
 export class NvidiaProbe implements Probe {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
@@ -33,7 +33,7 @@ export class NvidiaProbe implements Probe {
   async collect(): Promise<Collection> {
     const released = this.#options['release-file'];
     if (released !== '' && existsSync(released)) {
-      this.#nvml.letGo();
+      this.#nvml.release();
       return this.#blind({ code: 'driver-released', message: `${released} exists` });
     }
     const nvml = await this.#nvml.read();
@@ -45,8 +45,8 @@ export class NvidiaProbe implements Probe {
     return this.#nvml.watch(wake);
   }
 
-  /** Xids that the driver told its library since the last call. */
-  takeXids(): readonly ToldXid[] {
+  /** Returns the Xids that the library received since the last call. */
+  takeXids(): readonly LibraryXid[] {
     return this.#nvml.takeXids();
   }
 
@@ -54,18 +54,18 @@ export class NvidiaProbe implements Probe {
     this.#nvml.close();
   }
 
-  /** Without the library's word there is still the command's. `problem`: why there is none, if it was asked. */
+  /** Reads from the command instead of the library. `problem` is the failure of the library, if it was used. */
   async #collectWithout(problem: SmiFailure['problem'] | undefined): Promise<Collection> {
     if (problem !== undefined && this.#options.source === 'nvml') return this.#failed({ problem, surplus: '' });
-    const told = await this.#smi.read();
-    // A library that is there knows more of what is wrong than that there is no command.
-    if (told.problem?.code === 'smi-not-found' && problem !== undefined && problem.code !== 'library-not-found')
+    const answer = await this.#smi.read();
+    // The failure of an existing library is more useful than the fact that the command is missing.
+    if (answer.problem?.code === 'smi-not-found' && problem !== undefined && problem.code !== 'library-not-found')
       return this.#failed({ problem, surplus: '' });
-    return told.problem === undefined ? this.#assembled(told) : this.#failed(told);
+    return answer.problem === undefined ? this.#assembled(answer) : this.#failed(answer);
   }
 
-  #assembled({ gpus, driver, cudaVersion, announced, faults, source, isComplete, ...told }: NodeSample): Collection {
-    const problems = [...told.problems];
+  #assembled({ gpus, driver, cudaVersion, announced, faults, source, isComplete, ...rest }: NodeSample): Collection {
+    const problems = [...rest.problems];
     const unshown = announced - gpus.length - faults.filter(({ fault }) => fault !== 'inforom').length;
     if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${announced} GPUs are announced, ${gpus.length} shown` });
     const nowMs = this.#host.clock.monotonic();
@@ -82,13 +82,13 @@ export class NvidiaProbe implements Probe {
     this.#known = withFaults([...all, ...this.#unshown(all, faults)], faults, problems);
     if (gpus.length === 0 && faults.length === 0 && hardwareOnBus(this.#host))
       problems.push({ code: 'no-devices', message: `${source}: no GPU is shown` });
-    const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyTold);
+    const isPartial = !isComplete || unshown > 0 || faults.some(({ fault }) => fault === 'closed') || gpus.some(isPartlyListed);
     const answers: Finding = { type: DRIVER_UNUSABLE, status: false, reason: 'Answers', message: 'the driver answers' };
     const withDriver = this.#known.map((report) => ({ ...report, aside: { readings: [], findings: [answers] } }));
     return { reports: withDriver, problems, source, listing: isPartial ? 'partial' : 'complete' };
   }
 
-  /** Instances of a lost GPU are not told any more; those known from before are lost with it. */
+  /** The driver does not list the instances of a lost GPU. Its known instances are reported as lost. */
   #instancesOfLost(reports: readonly DeviceReport[]): readonly DeviceReport[] {
     const shown = new Set(reports.map(({ device }) => device.id));
     return reports
@@ -100,7 +100,7 @@ export class NvidiaProbe implements Probe {
       );
   }
 
-  /** GPUs that the lines around the document name as unreadable: known from earlier reads, they stay, as lost. */
+  /** Returns GPUs that the lines around the document name as unreadable. They stay listed as lost. */
   #unshown(reports: readonly DeviceReport[], faults: readonly SurplusFault[]): readonly DeviceReport[] {
     const shown = new Set(reports.map(({ device }) => device.id));
     const lost = new Set(faults.flatMap(({ fault, pciAddress }) => (fault === 'lost' ? [pciAddress] : [])));
@@ -110,13 +110,13 @@ export class NvidiaProbe implements Probe {
     return devices.filter(({ id }) => !shown.has(id)).map((device) => ({ device }));
   }
 
-  /** Nothing could be read: without hardware that is as it should be. */
+  /** Handles a read without any values. Without NVIDIA hardware this is normal. */
   #failed({ problem, surplus }: SmiFailure): Collection {
     const needsHardware: readonly string[] = ['smi-not-found', 'no-devices', 'driver-not-loaded', 'library-not-found'];
     if (needsHardware.includes(problem.code) && this.#known.length === 0 && !hardwareOnBus(this.#host))
       return { reports: [], problems: [], listing: 'absent' };
     if (problem.code === 'no-devices') {
-      // The driver was asked and has none: what it had before is missing.
+      // The driver answered that it has no GPU, so earlier GPUs are missing.
       this.#known = [];
       return { reports: [], problems: [problem], listing: 'complete' };
     }
@@ -128,7 +128,7 @@ export class NvidiaProbe implements Probe {
     return this.#blind(problem);
   }
 
-  /** The GPUs known from earlier reads, unread. Of a driver that is of no use, that is a fault of each of them. */
+  /** Returns the known GPUs without a read. If the driver is unusable, each of them has a fault. */
   #blind(problem: Problem): Collection {
     const reason = { 'driver-not-loaded': 'DriverNotLoaded', 'driver-library-mismatch': 'LibraryMismatch' }[problem.code];
     if (reason === undefined) {
@@ -146,16 +146,16 @@ const DRIVER_UNUSABLE = 'DriverUnusable';
 const isLost = ({ device, read }: DeviceReport): boolean =>
   device.kind === 'gpu' && read?.findings.some(({ type, status }) => type === 'GpuLost' && status === true) === true;
 
-/** The driver failed to tell the instances, or one is under its makeshift name: the one that it really is may be known from before, and is not missing. */
-const isPartlyTold = ({ instances = [], unread = [] }: GpuSample): boolean =>
+/** True when the driver failed to list instances, or an instance has no UUID: its device with a UUID may be known, and is not missing. */
+const isPartlyListed = ({ instances = [], unread = [] }: GpuSample): boolean =>
   instances.some(({ name }) => name === undefined) || unread.some(({ name }) => name === 'mig_devices');
 
 const LOST = { type: 'GpuLost', reason: 'GpuIsLost' } as const;
 const INFOROM = { type: 'InforomCorrupted', reason: 'InforomCorrupted' } as const;
 
 /**
- * Reports with what the lines around the document say of their GPUs; of each GPU that could not be opened also a problem. A document
- * without a line on the infoROM of a GPU says that it is sound, unless a line is missing that tells of which GPU it is.
+ * Adds the faults that the lines around the document name, and a problem for each GPU that could not be opened. A document without an
+ * infoROM line for a GPU means that its infoROM is sound, unless the exit status reports a damaged infoROM without naming the GPU.
  */
 function withFaults(reports: readonly DeviceReport[], faults: readonly SurplusFault[], problems: Problem[]): readonly DeviceReport[] {
   for (const { pciAddress, fault, line, problem = 'gpu-unreadable' } of faults) {

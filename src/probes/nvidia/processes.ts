@@ -4,8 +4,8 @@ import type { DeviceProcess } from '../../model/collection.ts';
 import type { MigSample, ProcessSample } from './sample.ts';
 
 /**
- * Processes of a GPU with their owners, each once: a process that computes and draws is listed twice with the same memory, so the larger
- * figure counts, not the sum. With `instance` only those inside that MIG instance.
+ * Returns the processes of a GPU with their owners, each process once. The driver lists a process with compute and graphics twice with
+ * the same memory, so the larger value counts, not the sum. With `instance`, only processes in that MIG instance are returned.
  */
 export function processesOf(
   list: readonly ProcessSample[],

@@ -4,7 +4,7 @@ import { type EccCount, type EccSample, type GpuSample, type LinkSample, type Mi
 import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from './states.ts';
 import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
 
-/** What the driver tells of the node, and the GPU's context in its order. */
+/** Position of the GPU in the driver's order, and the CUDA version of the node. */
 interface GpuContext {
   readonly index: number;
   readonly cudaVersion?: string | undefined;
@@ -25,15 +25,15 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
 }
 
 /**
- * Of a MIG instance. `sharesMemory`: its GPU instance is cut into several compute instances, and each is told the memory of all of them: a
- * figure that is nobody's own is left out.
+ * Returns the readings of a MIG instance. `sharesMemory` is true when its GPU instance has several compute instances. The driver then
+ * reports the memory of all of them for each, so the values are omitted.
  */
 export function instanceReadings({ values, ecc }: MigSample, sharesMemory: boolean): readonly Reading[] {
   const hidden = sharesMemory ? Object.fromEntries(MEMORY_KEYS.map((key) => [key, undefined])) : {};
   return [...valueReadings(withBusy({ ...values, ...hidden })), ...eccReadings(ecc)];
 }
 
-/** Where the driver tells no utilization, the activity of any unit is the same. */
+/** If the driver reports no utilization, the activity of the graphics unit replaces it: it has the same meaning. */
 const withBusy = (values: Values = {}): Values => ({ ...values, busyRatio: values.busyRatio ?? values.graphicsActivityRatio });
 
 const nvidia = (name: string): string => `device_nvidia_${name}`;
@@ -41,7 +41,7 @@ const nvidia = (name: string): string => `device_nvidia_${name}`;
 const one = (metric: string, value: Value | undefined, labels?: Labels): readonly Reading[] =>
   value === undefined ? [] : [reading(metric, value, labels)];
 
-/** Nothing where none of the states holds: all of them at 0 would be a lie. */
+/** Returns no series when the state is unknown, because 0 for all states would be wrong. */
 const stateSet = (name: string, label: string, states: readonly string[], present: string | undefined): readonly Reading[] =>
   present === undefined ? [] : states.map((state) => reading(nvidia(name), Number(state === present), { [label]: state }));
 

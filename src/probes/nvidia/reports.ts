@@ -13,47 +13,47 @@ import { processesOf } from './processes.ts';
 import { gpuReadings, instanceReadings } from './readings.ts';
 import type { GpuSample, MigSample, Unread } from './sample.ts';
 
-/** What the PCI function of a GPU told. */
-interface PcieTold {
+/** Readings and findings of the PCI function of a GPU. */
+interface PcieReport {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
 }
 
-/** What the PCI functions of GPUs tell. They are asked seldom: each question reads the configuration space. */
+/** Reads the PCI functions of GPUs. The interval is long, because each read accesses the configuration space. */
 export class PcieErrors {
   readonly #sys: Tree;
-  readonly #told = new Map<string, PcieTold & { readonly atMs: number }>();
+  readonly #reports = new Map<string, PcieReport & { readonly atMs: number }>();
 
   constructor(sys: Tree) {
     this.#sys = sys;
   }
 
-  /** `nowMs`: monotonic. */
-  of(address: string, nowMs: number): PcieTold {
-    const known = this.#told.get(address);
+  /** `nowMs` is monotonic. */
+  of(address: string, nowMs: number): PcieReport {
+    const known = this.#reports.get(address);
     if (known !== undefined && nowMs - known.atMs < PCIE_EVERY_MS) return known;
     const answers = doesPciFunctionAnswer(this.#sys, address);
     const errors = { aer: readAer(this.#sys, address), ...(answers === undefined ? {} : { answers }) };
-    const told = { readings: pcieErrorReadings(errors), findings: pcieErrorFindings(errors), atMs: nowMs };
-    this.#told.set(address, told);
-    return told;
+    const report = { readings: pcieErrorReadings(errors), findings: pcieErrorFindings(errors), atMs: nowMs };
+    this.#reports.set(address, report);
+    return report;
   }
 }
 
-/** What one look at a GPU and its instances comes to. */
+/** Reports and problems of a GPU and its instances from one read. */
 export interface GpuReports {
   readonly reports: readonly DeviceReport[];
   readonly problems: readonly Problem[];
 }
 
-/** What the GPUs of one look have in common. */
-export interface LookFacts extends NodeFacts {
+/** Facts that all GPUs of one read share. */
+export interface ReadFacts extends NodeFacts {
   readonly cudaVersion: string | undefined;
-  pcieOf(address: string): PcieTold;
+  pcieOf(address: string): PcieReport;
 }
 
-/** The one place that makes readings and findings of samples. `index`: of the GPU in the driver's order. */
-export function reportsOf(gpu: GpuSample, index: number, facts: LookFacts): GpuReports {
+/** Converts the sample of a GPU to reports. `index` is the position of the GPU in the driver's order. */
+export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuReports {
   const device = gpuDevice(gpu, index, facts);
   const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
   const findings = gpuFindings(gpu);
@@ -70,7 +70,7 @@ export function reportsOf(gpu: GpuSample, index: number, facts: LookFacts): GpuR
     const report = reportOf(
       inside,
       instanceReadings(instance, sharesMemory(instance, instances)),
-      // They are one function on the bus.
+      // A GPU and its instances are one function on the bus, so they share its findings.
       [...concerningInstances(findings), ...instanceFindings(instance), ...concerningInstances(pcie.findings)],
       processesOf(processes, facts.trees.proc, instance),
     );
@@ -100,15 +100,15 @@ function problemsOf({ id }: Device, unread: readonly Unread[] = []): readonly Pr
   return [...summaryOf('unknown-value', id, of('unknown')), ...summaryOf('value-unreadable', id, of('error'))];
 }
 
-/** A sick GPU gives an error in each of a hundred places: three of them tell what it is about. */
+/** A faulty GPU can give an error for a hundred values. The message shows three of them. */
 function summaryOf(code: string, device: string, unread: readonly Unread[]): readonly Problem[] {
   if (unread.length === 0) return [];
-  const shown = unread.slice(0, 3).map(({ name, said }) => `${name}: ${said}`.slice(0, 120));
+  const shown = unread.slice(0, 3).map(({ name, text }) => `${name}: ${text}`.slice(0, 120));
   const more = unread.length > 3 ? ` and ${unread.length - 3} more` : '';
   return [{ code, device, message: `${shown.join(', ')}${more}` }];
 }
 
-/** An instance of a GPU that is lost: it is not told any more, and lost with it. */
+/** Reports an instance of a lost GPU as lost: the driver no longer lists it. */
 export function lostWith(gpu: DeviceReport, instance: Device): DeviceReport {
   return { device: instance, read: { readings: [], findings: concerningInstances(gpu.read?.findings ?? []) } };
 }

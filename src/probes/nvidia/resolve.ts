@@ -3,7 +3,7 @@ import type { Resolve } from '../../model/allocation.ts';
 import type { Device } from '../../model/device.ts';
 
 /**
- * Ids of NVIDIA's plugins and their relatives:
+ * Resolves the ids of NVIDIA's plugins and of similar plugins:
  * `GPU-…::N`, `MIG-…::N` (replicas of time slicing and MPS) · `MIG-GPU-…/gi/ci` (drivers before 470) · `nvidia0`, `nvidia0/gi1`,
  * `nvidia0/vgpu3` (GKE, by minor number) · `all` (WSL) · `tegra` (the one GPU of a Jetson) · PCI addresses in any spelling (passthrough) · DRA `gpu-<minor>` and
  * `gpu-<minor>-mig-<profile>-<profile id>-<start>` of driver `gpu.nvidia.com`.
@@ -32,10 +32,10 @@ function byMinor(minor: number, gpuInstance: string | undefined, devices: readon
   );
 }
 
-/** `1g.10gb+me`, without what a DNS label cannot hold. */
+/** Removes the characters of a profile (`1g.10gb+me`) that a DNS label cannot contain. */
 const plainProfile = (profile: string): string => profile.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 
-/** The name of a dynamic MIG device tells GPU and profile, not which instance: it resolves only where one fits. */
+/** The name of a dynamic MIG device has the GPU and the profile, but no instance. It resolves only when exactly one instance fits. */
 function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
   const mig = /^gpu-(\d+)-mig-(.+)-\d+-\d+$/.exec(name);
   if (mig !== null) {

@@ -3,61 +3,61 @@ import type { SurplusFault } from './smi.ts';
 import type { FabricHealth, FabricState, Recovery } from './states.ts';
 import type { Values } from './values.ts';
 
-/** What one look told of the node, by whichever way. */
+/** Result of one read of the node, from the library or from `nvidia-smi`. */
 export interface NodeSample {
-  /** The way, for people. */
+  /** Name of the source for messages. */
   readonly source: string;
   readonly driver?: string | undefined;
   readonly cudaVersion?: string | undefined;
-  /** How many GPUs the driver has, by its own word; 0 where it does not say. */
+  /** Number of GPUs that the driver announces; 0 when it does not announce it. */
   readonly announced: number;
   readonly gpus: readonly GpuSample[];
-  /** GPUs of which only an address is known, and what is wrong with them. */
+  /** Faults of GPUs of which only the address is known. */
   readonly faults: readonly SurplusFault[];
   readonly problems: readonly Problem[];
-  /** False where a GPU from before may be there and is not named. */
+  /** False when a known GPU may still exist although this read does not name it. */
   readonly isComplete: boolean;
   readonly problem?: undefined;
 }
 
-/** What one look told of one GPU, by whichever way. What is not told is absent: this board, this driver, these rights do not tell it. */
+/** Result of one read of one GPU. A member is absent when the board, the driver or the permissions do not provide it. */
 export interface GpuSample {
   readonly identity?: GpuIdentity;
   readonly values?: Values;
   readonly ecc?: EccSample;
   readonly fabric?: FabricSample;
-  /** What the driver asks for. */
+  /** Recovery action that the driver reports. */
   readonly recovery?: Recovery | undefined;
   readonly processes?: ProcessList;
   readonly links?: readonly LinkSample[];
-  /** GPUs of the node that it reaches over NVLink, directly or through switches. */
+  /** GPUs of the node that this GPU reaches over NVLink, directly or through switches. */
   readonly peers?: readonly LinkPeer[];
   readonly instances?: readonly MigSample[];
   readonly unread?: readonly Unread[];
 }
 
-/** What one look told of one MIG instance. */
+/** Result of one read of one MIG instance. */
 export interface MigSample extends Pick<GpuSample, 'values' | 'ecc' | 'unread'> {
   readonly index?: string | undefined;
   readonly gpuInstance: string;
   readonly computeInstance: string;
-  /** Absent while the driver does not tell it. */
+  /** Absent while it is unknown. */
   readonly name?: MigName | undefined;
 }
 
-/** By what a container asks for an instance. */
+/** Names with which a container requests an instance. */
 export interface MigName {
   readonly uuid: string;
   /** `1g.10gb`. */
   readonly profile: string;
 }
 
-/** What the driver said in the place of a value. */
+/** Text that the driver printed in place of a value. */
 export interface Unread {
-  /** Where `nvidia-smi -q -x` has the value, by whichever way it was asked for. */
+  /** Path of the value in `nvidia-smi -q -x`, for both sources. */
   readonly name: string;
-  readonly said: string;
-  /** `error`: the driver failed to read the value. `unknown`: nobody knows what the words mean. */
+  readonly text: string;
+  /** `error`: the driver failed to read the value. `unknown`: the meaning of the text is unknown. */
   readonly kind: 'lost' | 'error' | 'unknown';
 }
 
@@ -84,9 +84,9 @@ export const SEVERITIES = ['correctable', 'uncorrectable'] as const;
 export type EccSeverity = (typeof SEVERITIES)[number];
 
 export interface EccSample {
-  /** Since the driver was loaded, by memory. */
+  /** Errors of each memory since the driver was loaded. */
   readonly volatile?: readonly EccCount[];
-  /** In the life of the board. */
+  /** Errors of each memory in the lifetime of the board. */
   readonly lifetime?: readonly EccCount[];
 }
 
@@ -94,11 +94,11 @@ export interface EccSample {
 export interface EccCount {
   readonly severity: EccSeverity;
   readonly location: string;
-  /** Absent where the driver failed to tell it, so that no sum can be made. */
+  /** Absent when the driver failed to read it; then there is no total. */
   readonly count?: bigint;
 }
 
-/** Undefined when the board counts none of that severity, or one of the counts could not be read. */
+/** Returns undefined when the board does not count this severity, or when one of the counts could not be read. */
 export function totalOf(counts: readonly EccCount[] = [], severity: EccSeverity): bigint | undefined {
   const values = counts.filter((each) => each.severity === severity).map(({ count }) => count);
   if (values.length === 0 || values.includes(undefined)) return undefined;
@@ -107,13 +107,13 @@ export function totalOf(counts: readonly EccCount[] = [], severity: EccSeverity)
 
 export interface FabricSample {
   readonly state?: FabricState | undefined;
-  /** How the registration ended, in the driver's words. */
+  /** Result of the registration, as the driver prints it. */
   readonly status?: string | undefined;
   readonly health?: FabricHealth | undefined;
 }
 
 export interface ProcessList {
-  /** Absent where the driver does not tell of all of them. */
+  /** Absent when the driver does not list all processes. */
   readonly count?: number;
   readonly list: readonly ProcessSample[];
 }
@@ -124,7 +124,7 @@ export interface ProcessSample {
   /** Present for a process inside a MIG instance. */
   readonly gpuInstance?: string | undefined;
   readonly computeInstance?: string | undefined;
-  /** Share of its time that each engine spent on it. */
+  /** Share of the time of each engine that the process used, keyed by engine. */
   readonly utilizationRatio?: Readonly<Record<string, number>> | undefined;
 }
 
@@ -142,7 +142,7 @@ export interface LinkPeer {
   readonly links: number;
 }
 
-/** What the answers to several questions told, together. */
+/** Merges the samples of several answers. */
 export const joined = (parts: readonly GpuSample[]): GpuSample => ({
   identity: Object.assign({}, ...parts.map(({ identity }) => identity)),
   values: Object.assign({}, ...parts.map(({ values }) => values)),

@@ -1,7 +1,7 @@
 import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
-import { type GpuStory, simulatedDocument, simulatedListing, simulatedTopology, storyOf } from './simulated-document.ts';
+import { type SimulatedGpu, simulatedDocument, simulatedListing, simulatedTopology, simulateGpu } from './simulated-document.ts';
 
-/** A program that prints what lies beside it. */
+/** Program that prints the files in its own directory. */
 const PROGRAM = `#!/bin/sh
 here=$(dirname "$0")
 case "$1" in
@@ -11,16 +11,16 @@ case "$1" in
 esac
 `;
 
-/** H100 boards on two NUMA nodes. From four on the last is split; the second is hot and waits for a reset in one minute of three. */
+/** Simulates H100 boards on two NUMA nodes. With four or more, the last has MIG. The second is hot, with a reset pending, one minute of three. */
 export function simulate(scenario: Scenario): SimulatedHardware {
-  const gpus = Array.from({ length: scenario.gpus }, (_, index) => storyOf(index, scenario));
+  const gpus = Array.from({ length: scenario.gpus }, (_, index) => simulateGpu(index, scenario));
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
   for (const gpu of gpus) addPciFunction(gpu, files, links);
   if (gpus.length > 0) {
     files['proc/driver/nvidia/version'] = 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.105.08\n';
     files['proc/driver/nvidia-caps/mig-minors'] = simulatedMinors(gpus);
-    files['dev/kmsg'] = kernelLog((gpus[0] as GpuStory).address, scenario.elapsedMs);
+    files['dev/kmsg'] = kernelLog((gpus[0] as SimulatedGpu).address, scenario.elapsedMs);
     files['bin/nvidia-smi'] = PROGRAM;
     files['bin/nvidia-smi.xml'] = simulatedDocument(gpus);
     files['bin/nvidia-smi.list'] = simulatedListing(gpus);
@@ -31,7 +31,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
 
 const FAULT_EVERY_MS = 90_000;
 
-/** A program on the first GPU that faults now and then: its owner's business, the GPU stays in. */
+/** A program on the first GPU has a fault at regular times. This is an application error, so the GPU stays healthy. */
 function kernelLog(address: string, elapsedMs: number): string {
   const faults = Array.from({ length: Math.floor(elapsedMs / FAULT_EVERY_MS) }, (_, n) => {
     const atUsec = (n + 1) * FAULT_EVERY_MS * 1_000;
@@ -40,8 +40,8 @@ function kernelLog(address: string, elapsedMs: number): string {
   return ['6,1,1000,-;nvidia: loading out-of-tree module taints kernel.\n', ...faults].join('');
 }
 
-/** As the kernel driver numbers them: a block of 135 for each GPU, nine to a GPU instance. */
-function simulatedMinors(gpus: readonly GpuStory[]): string {
+/** Uses the numbers of the kernel driver: a block of 135 minors for each GPU, nine for each GPU instance. */
+function simulatedMinors(gpus: readonly SimulatedGpu[]): string {
   const instances = gpus.flatMap(({ index, instances }) =>
     instances.flatMap(({ gpuInstance }) => {
       const first = 3 + 135 * index + 9 * gpuInstance;
@@ -51,7 +51,7 @@ function simulatedMinors(gpus: readonly GpuStory[]): string {
   return ['config 1', 'monitor 2', ...instances].map((line) => `${line}\n`).join('');
 }
 
-function addPciFunction({ address, numaNode, index }: GpuStory, files: Record<string, string>, links: Record<string, string>): void {
+function addPciFunction({ address, numaNode, index }: SimulatedGpu, files: Record<string, string>, links: Record<string, string>): void {
   const folder = `sys/devices/pci0008:00/0008:00:${(index + 1).toString(16).padStart(2, '0')}.0/${address}`;
   const facts: Readonly<Record<string, string>> = {
     vendor: '0x10de',
@@ -68,7 +68,7 @@ function addPciFunction({ address, numaNode, index }: GpuStory, files: Record<st
   links[`${folder}/driver`] = '../../../../bus/pci/drivers/nvidia';
 }
 
-function resourcesOf(gpus: readonly GpuStory[]): SimulatedHardware['resources'] {
+function resourcesOf(gpus: readonly SimulatedGpu[]): SimulatedHardware['resources'] {
   const whole = gpus.filter(({ instances }) => instances.length === 0);
   const split = gpus.flatMap(({ instances, numaNode }) => instances.map(({ uuid }) => ({ uuid, numaNode })));
   return [

@@ -1,17 +1,17 @@
 import type { Scenario } from '../../model/simulated.ts';
 
 /** One simulated GPU at one moment. */
-export interface GpuStory {
+export interface SimulatedGpu {
   readonly index: number;
   readonly uuid: string;
-  /** As sysfs writes it. */
+  /** PCI address in the form of sysfs. */
   readonly address: string;
   readonly numaNode: number;
   readonly isHot: boolean;
-  /** How often it became hot, and for how long in all: what counters remember. */
+  /** Number of hot periods and their total duration, which counters show. */
   readonly timesHot: number;
   readonly hotMs: number;
-  /** 0 to 1. */
+  /** Load from 0 to 1. */
   readonly load: number;
   readonly instances: readonly { readonly index: number; readonly uuid: string; readonly gpuInstance: number }[];
 }
@@ -21,7 +21,7 @@ const TROUBLE_FROM_MS = 60_000;
 const TROUBLE_TO_MS = 120_000;
 const MIB_TOTAL = 81_559;
 
-export function storyOf(index: number, { gpus, elapsedMs }: Scenario): GpuStory {
+export function simulateGpu(index: number, { gpus, elapsedMs }: Scenario): SimulatedGpu {
   const rounds = Math.floor(elapsedMs / TROUBLE_EVERY_MS);
   const phase = elapsedMs % TROUBLE_EVERY_MS;
   const hotMs = Math.min(Math.max(phase - TROUBLE_FROM_MS, 0), TROUBLE_TO_MS - TROUBLE_FROM_MS);
@@ -42,7 +42,7 @@ export function storyOf(index: number, { gpus, elapsedMs }: Scenario): GpuStory 
   };
 }
 
-export function simulatedListing(gpus: readonly GpuStory[]): string {
+export function simulatedListing(gpus: readonly SimulatedGpu[]): string {
   return gpus
     .flatMap(({ index, uuid, instances }) => [
       `GPU ${index}: NVIDIA H100 80GB HBM3 (UUID: ${uuid})`,
@@ -52,10 +52,10 @@ export function simulatedListing(gpus: readonly GpuStory[]): string {
     .join('');
 }
 
-/** GPUs on NVSwitches; one that is split has no links. */
-export function simulatedTopology(gpus: readonly GpuStory[]): string {
-  const isLinked = ({ instances }: GpuStory): boolean => instances.length === 0;
-  const cell = (row: GpuStory, column: GpuStory): string => {
+/** Prints the topology of GPUs on NVSwitches. A GPU with MIG has no links. */
+export function simulatedTopology(gpus: readonly SimulatedGpu[]): string {
+  const isLinked = ({ instances }: SimulatedGpu): boolean => instances.length === 0;
+  const cell = (row: SimulatedGpu, column: SimulatedGpu): string => {
     if (row.index === column.index) return ' X ';
     if (isLinked(row) && isLinked(column)) return 'NV18';
     return row.numaNode === column.numaNode ? 'NODE' : 'SYS';
@@ -64,8 +64,8 @@ export function simulatedTopology(gpus: readonly GpuStory[]): string {
   return [['', ...gpus.map(({ index }) => `GPU${index}`)], ...rows].map((cells) => `${cells.join('\t')}\n`).join('');
 }
 
-/** In the form of drivers of the 580 branch. */
-export function simulatedDocument(gpus: readonly GpuStory[]): string {
+/** Prints the document in the format of the 580 driver branch. */
+export function simulatedDocument(gpus: readonly SimulatedGpu[]): string {
   return `<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">
 <nvidia_smi_log>
@@ -77,7 +77,7 @@ ${gpus.map(gpuElement).join('')}</nvidia_smi_log>
 `;
 }
 
-function gpuElement(gpu: GpuStory): string {
+function gpuElement(gpu: SimulatedGpu): string {
   const isSplit = gpu.instances.length > 0;
   const temperature = Math.round(gpu.isHot ? 88 : 34 + 30 * gpu.load);
   const share = (text: number | string, unit: string): string => (isSplit ? 'N/A' : `${text} ${unit}`);
@@ -180,7 +180,7 @@ function gpuElement(gpu: GpuStory): string {
   });
 }
 
-function instanceElement(instance: GpuStory['instances'][number], gpu: GpuStory): Tree {
+function instanceElement(instance: SimulatedGpu['instances'][number], gpu: SimulatedGpu): Tree {
   const used = Math.round(9_000 * gpu.load * (1 - instance.index / 10));
   return {
     index: String(instance.index),

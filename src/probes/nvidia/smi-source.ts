@@ -8,22 +8,22 @@ import type { NvidiaOptions } from './options.ts';
 import type { GpuSample, LinkPeer, MigName, MigSample, NodeSample } from './sample.ts';
 import { readSmi, type SmiFailure, surplusFaults } from './smi.ts';
 
-/** Left for the commands after `nvidia-smi -q -x`, however long that one took. */
-const LEAST_FOR_MORE_MS = 500;
-/** How NVLinks are wired does not change while the driver is loaded, but a link may come up late. */
+/** Minimum timeout of the commands after `nvidia-smi -q -x`, even if that command took very long. */
+const MIN_TIMEOUT_MS = 500;
+/** The NVLink topology does not change while the driver is loaded, but a link may come up late. */
 const TOPOLOGY_EVERY_MS = minutes(5);
 
-/** `nvidia-smi`, one at a time. */
+/** Reads GPUs with `nvidia-smi`. It runs one command at a time. */
 export class SmiSource {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
   /** A command that even SIGKILL did not end. */
   #unreaped: Promise<void> | undefined;
   #migNames: ReadonlyMap<string, MigName> = new Map();
-  /** By UUID, as last told. */
+  /** Peers of each GPU from the last topology, keyed by UUID. */
   #peers: ReadonlyMap<string, readonly LinkPeer[]> = new Map();
-  /** When the topology was last asked for, and of which GPUs. */
-  #asked = { atMs: -Infinity, uuids: '' };
+  /** Time of the last topology read, and its GPUs. */
+  #topologyRead = { atMs: -Infinity, uuids: '' };
 
   constructor(host: Host, options: NvidiaOptions) {
     this.#host = host;
@@ -32,7 +32,7 @@ export class SmiSource {
 
   async read(): Promise<NodeSample | SmiFailure> {
     if (this.#unreaped !== undefined) {
-      return { surplus: '', problem: { code: 'smi-unreaped', message: 'nvidia-smi -q -x: an earlier one sleeps in the kernel' } };
+      return { surplus: '', problem: { code: 'smi-unreaped', message: 'nvidia-smi -q -x: an earlier command blocks in the kernel' } };
     }
     const endMs = this.#host.clock.monotonic() + this.#options.timeout;
     const smi = readSmi(await this.#run(['-q', '-x'], this.#options.timeout));
@@ -56,7 +56,7 @@ export class SmiSource {
   }
 
   #runUntil(endMs: number, ...args: readonly string[]): Promise<CommandResult> {
-    return this.#run(args, Math.max(LEAST_FOR_MORE_MS, endMs - this.#host.clock.monotonic()));
+    return this.#run(args, Math.max(MIN_TIMEOUT_MS, endMs - this.#host.clock.monotonic()));
   }
 
   async #run(args: readonly string[], deadlineMs: number): Promise<CommandResult> {
@@ -74,8 +74,8 @@ export class SmiSource {
   }
 
   /**
-   * With the names of MIG instances. An instance whose name was once told keeps it while the listing fails: a device that changes its
-   * name would be one that went missing and another that appeared.
+   * Adds the names of MIG instances. While the listing fails, an instance keeps its known name. Otherwise its device would disappear
+   * and a new device would appear.
    */
   async #named(gpus: readonly GpuSample[], endMs: number, problems: Problem[]): Promise<readonly GpuSample[]> {
     if (!gpus.some(({ instances = [] }) => instances.length > 0)) {
@@ -91,27 +91,27 @@ export class SmiSource {
       instances: (gpu.instances ?? []).map((instance) => {
         const uuid = gpu.identity?.uuid ?? '';
         const key = keyOf(uuid, instance);
-        const told = listing.get(uuid)?.get(instance.index ?? '');
-        if (told === undefined) missing += 1;
-        const name = told ?? this.#migNames.get(key);
+        const listed = listing.get(uuid)?.get(instance.index ?? '');
+        if (listed === undefined) missing += 1;
+        const name = listed ?? this.#migNames.get(key);
         if (name !== undefined) names.set(key, name);
         return { ...instance, name };
       }),
     }));
     this.#migNames = names;
     if (missing > 0) {
-      const why = result.failure ?? `exit status ${result.exitCode ?? result.signal}`;
-      problems.push({ code: 'mig-names-unknown', message: `nvidia-smi -L: ${why}, no name for ${missing} MIG instances` });
+      const reason = result.failure ?? `exit status ${result.exitCode ?? result.signal}`;
+      problems.push({ code: 'mig-names-unknown', message: `nvidia-smi -L: ${reason}, no name for ${missing} MIG instances` });
     }
     return named;
   }
 
-  /** With the GPUs that each reaches over NVLink. A matrix of other GPUs than those of the document says nothing. */
+  /** Adds the GPUs that each GPU reaches over NVLink. A matrix with other GPUs than the document is ignored. */
   async #linked(gpus: readonly GpuSample[], endMs: number): Promise<readonly GpuSample[]> {
     const uuids = gpus.map(({ identity }) => identity?.uuid ?? '');
     const nowMs = this.#host.clock.monotonic();
-    if (uuids.length > 1 && (nowMs - this.#asked.atMs >= TOPOLOGY_EVERY_MS || uuids.join() !== this.#asked.uuids)) {
-      this.#asked = { atMs: nowMs, uuids: uuids.join() };
+    if (uuids.length > 1 && (nowMs - this.#topologyRead.atMs >= TOPOLOGY_EVERY_MS || uuids.join() !== this.#topologyRead.uuids)) {
+      this.#topologyRead = { atMs: nowMs, uuids: uuids.join() };
       const matrix = parseTopology((await this.#runUntil(endMs, 'topo', '-m')).stdout);
       if (matrix?.length === uuids.length)
         this.#peers = new Map(uuids.map((uuid, at) => [uuid, peersOf(matrix[at] as readonly number[], uuids)]));
@@ -125,12 +125,12 @@ const keyOf = (uuid: string, { gpuInstance, computeInstance }: MigSample): strin
 const peersOf = (row: readonly number[], uuids: readonly string[]): readonly LinkPeer[] =>
   uuids.flatMap((uuid, at) => ((row[at] as number) > 0 ? [{ uuid, links: row[at] as number }] : []));
 
-/** Names by UUID of the GPU and number of the instance on it. */
+/** Names, keyed by UUID of the GPU and number of the instance. */
 type Listing = ReadonlyMap<string, ReadonlyMap<string, MigName>>;
 
 /**
- * `nvidia-smi -L`, which alone names MIG instances: `GPU 0: NAME (UUID: GPU-…)` and, indented, `  MIG 1g.10gb     Device  0: (UUID: MIG-…)`.
- * The number of a MIG line is the `index` of the instance in the document.
+ * Parses `nvidia-smi -L`, the only command that names MIG instances: `GPU 0: NAME (UUID: GPU-…)` and below it, indented,
+ * `  MIG 1g.10gb     Device  0: (UUID: MIG-…)`. The number of a MIG line is the `index` of the instance in the document.
  */
 export function parseListing(text: string): Listing {
   const gpus = new Map<string, Map<string, MigName>>();
@@ -148,16 +148,16 @@ export function parseListing(text: string): Listing {
 }
 
 /**
- * `nvidia-smi topo -m`, a matrix whose first columns and rows are the GPUs of the document in its order: how many NVLinks lead from each GPU to
- * each other, through switches too, `NV4` for four. Undefined where the text is no such matrix of several GPUs.
+ * Parses `nvidia-smi topo -m`. The first columns and rows of this matrix are the GPUs in the order of the document. `NV4` means four
+ * NVLinks between two GPUs, directly or through switches. Undefined when the text is not such a matrix of several GPUs.
  */
 export function parseTopology(text: string): readonly (readonly number[])[] | undefined {
   const lines = text.split('\n').map((line) => line.trim().split(/\s+/));
-  // The header has a GPU in its second place too, or begins with an escape sequence.
+  // The header line also has a GPU in its second field, or begins with an escape sequence.
   const rows = lines.filter(([first = '', second = '']) => GPU.test(first) && !GPU.test(second));
   const links = rows.map(([, ...cells]) => cells.slice(0, rows.length).map((cell) => Number(/^NV(\d+)$/.exec(cell)?.[1] ?? 0)));
-  const isWhole = rows.every(([name], at) => name === `GPU${at}`) && links.every(({ length }) => length === rows.length);
-  return rows.length > 1 && isWhole ? links : undefined;
+  const isComplete = rows.every(([name], at) => name === `GPU${at}`) && links.every(({ length }) => length === rows.length);
+  return rows.length > 1 && isComplete ? links : undefined;
 }
 
 const GPU = /^GPU\d+$/;

@@ -3,7 +3,7 @@ import type { CommandFailure, CommandResult } from '../../host/process/command.t
 import { type Element, parseDocument } from './document.ts';
 import type { ProblemCode } from './problems.ts';
 
-/** What one `nvidia-smi -q -x` came to. */
+/** Result of one `nvidia-smi -q -x`. */
 export interface SmiDocument {
   readonly log: Element;
   readonly surplus: string;
@@ -25,7 +25,7 @@ const FAILURES: Readonly<Record<CommandFailure, ProblemCode>> = {
   'too-large': 'smi-too-large',
 };
 
-/** Known sentences, in the order in which they are looked for: the exit status is NVML's and not the same on all drivers. */
+/** Known texts, in search order. They come before the exit status, which is NVML's and differs between drivers. */
 const SENTENCES: readonly (readonly [RegExp, ProblemCode])[] = [
   [/couldn't communicate with the NVIDIA driver/i, 'driver-not-loaded'],
   [/Driver\/library version mismatch/i, 'driver-library-mismatch'],
@@ -48,8 +48,8 @@ const STATUSES: Readonly<Record<number, ProblemCode>> = {
 };
 
 /**
- * Makes sense of what the command printed. A whole document counts whatever the exit status is: the driver answers for the
- * other GPUs although one is lost (15) or an infoROM is damaged (14).
+ * Interprets the output of the command. A complete document is valid with any exit status: the driver answers for the other GPUs
+ * although one is lost (15) or an infoROM is damaged (14).
  */
 export function readSmi(result: CommandResult): SmiResult {
   const document = parseDocument(result.stdout);
@@ -65,28 +65,28 @@ function problemOf(result: CommandResult, error: string | undefined, surplus: st
     const code = result.stillRunning === undefined ? FAILURES[result.failure] : 'smi-unreaped';
     return { code, message: `nvidia-smi -q -x: ${result.failure}` };
   }
-  const said = firstLine(surplus);
+  const text = firstLine(surplus);
   const known = SENTENCES.find(([sentence]) => sentence.test(surplus))?.[1] ?? STATUSES[result.exitCode ?? 0];
-  if (known !== undefined) return { code: known, message: said === '' ? `nvidia-smi -q -x: ${endOf(result)}` : said };
+  if (known !== undefined) return { code: known, message: text === '' ? `nvidia-smi -q -x: ${endOf(result)}` : text };
   if (error === 'malformed') return { code: 'smi-garbage', message: 'nvidia-smi -q -x: the document is no well-formed XML' };
   if (error === 'truncated') return { code: 'smi-truncated', message: 'nvidia-smi -q -x: the document has no end' };
   if (result.exitCode === 0)
-    return { code: 'smi-garbage', message: `nvidia-smi -q -x: ${said === '' ? 'no output' : 'no document in the output'}` };
-  return { code: 'smi-failed', message: `nvidia-smi -q -x: ${endOf(result)}${said === '' ? '' : `: ${said}`}` };
+    return { code: 'smi-garbage', message: `nvidia-smi -q -x: ${text === '' ? 'no output' : 'no document in the output'}` };
+  return { code: 'smi-failed', message: `nvidia-smi -q -x: ${endOf(result)}${text === '' ? '' : `: ${text}`}` };
 }
 
 const endOf = ({ exitCode, signal }: CommandResult): string => (signal === undefined ? `exit status ${exitCode}` : `ended by ${signal}`);
 
 const firstLine = (text: string): string => (text.split('\n').find((line) => line.trim() !== '') ?? '').trim().slice(0, 200);
 
-/** A GPU named in the lines around the document. */
+/** A fault of a GPU that the lines around the document name. */
 export interface SurplusFault {
-  /** Normalized. */
+  /** Normalized PCI address. */
   readonly pciAddress: string;
-  /** `closed`: the command may not open it. */
+  /** `closed`: the command has no permission to open the GPU. */
   readonly fault: 'lost' | 'inforom' | 'closed';
   readonly line: string;
-  /** Default `gpu-unreadable`, of one that is lost. */
+  /** Problem code of a lost GPU; default `gpu-unreadable`. */
   readonly problem?: ProblemCode;
 }
 

@@ -1,4 +1,4 @@
-/** A closed set of states by the spellings that drivers use for them. */
+/** Maps the spellings of drivers to a closed set of states. */
 const FABRIC_STATE_WORDS = {
   'not supported': 'not_supported',
   'not started': 'not_started',
@@ -27,13 +27,13 @@ export type FabricState = (typeof FABRIC_STATE_WORDS)[keyof typeof FABRIC_STATE_
 export type FabricHealth = (typeof FABRIC_HEALTH_WORDS)[keyof typeof FABRIC_HEALTH_WORDS];
 export type RecoveryAction = (typeof RECOVERY_WORDS)[keyof typeof RECOVERY_WORDS];
 
-/** Every state once, in the order of the table. */
+/** Returns every state once, in the order of the table. */
 const statesOf = <T>(table: Readonly<Record<string, T>>): readonly T[] => [...new Set(Object.values(table))];
 export const FABRIC_STATES: readonly FabricState[] = statesOf(FABRIC_STATE_WORDS);
 export const FABRIC_HEALTHS: readonly FabricHealth[] = statesOf(FABRIC_HEALTH_WORDS);
 export const RECOVERY_ACTIONS: readonly RecoveryAction[] = statesOf(RECOVERY_WORDS);
 
-/** Undefined for a word that nobody knows. */
+/** Returns undefined for an unknown word. */
 const stateIn =
   <T>(table: Readonly<Record<string, T>>) =>
   (word: string): T | undefined =>
@@ -42,21 +42,21 @@ export const fabricStateOf = stateIn<FabricState>(FABRIC_STATE_WORDS);
 export const fabricHealthOf = stateIn<FabricHealth>(FABRIC_HEALTH_WORDS);
 export const recoveryActionOf = stateIn<RecoveryAction>(RECOVERY_WORDS);
 
-/** What the driver asks for. */
+/** Recovery action that the driver reports. */
 export interface Recovery {
-  /** The driver's own. */
+  /** Text as the driver prints it. */
   readonly word: string;
-  /** Absent for a word that nobody knows. */
+  /** Absent when the text is unknown. */
   readonly action?: RecoveryAction | undefined;
 }
 
 /**
- * What the driver asks for by its own word and by two flags, which the 535 to 570 branches have in its place. Where both are told, what asks
- * for something counts.
+ * Combines the recovery action with two flags, which the 535 to 570 branches print instead. When both are present, the one that
+ * requests an action has priority.
  */
-export function recoveryOf(told: Recovery | undefined, reset: boolean | undefined, drain?: boolean): Recovery | undefined {
-  if (told !== undefined && told.action !== 'none') return told;
+export function recoveryOf(printed: Recovery | undefined, reset: boolean | undefined, drain?: boolean): Recovery | undefined {
+  if (printed !== undefined && printed.action !== 'none') return printed;
   if (reset === true) return { word: 'gpu reset', action: 'gpu_reset' };
   if (drain === true) return { word: 'drain and reset', action: 'drain_and_reset' };
-  return told ?? ((reset ?? drain) === undefined ? undefined : { word: 'none', action: 'none' });
+  return printed ?? ((reset ?? drain) === undefined ? undefined : { word: 'none', action: 'none' });
 }

@@ -2,27 +2,27 @@ import type { Labels, MetricSpec, Reading, Value } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import type { Quantity } from './cell.ts';
 
-/** One value of a GPU or instance: the reading that it becomes, and where `nvidia-smi -q -x` has it. */
+/** One value of a GPU or instance: its metric, and its paths in `nvidia-smi -q -x`. */
 interface ValueSpec {
   readonly kind: 'number' | 'flag';
   readonly metric: string;
   readonly labels: Labels | undefined;
-  /** Newest first, since drivers rename elements. None where the driver's library alone tells it. */
+  /** Paths, newest first, because drivers rename elements. Empty when only the driver's library provides the value. */
   readonly paths: readonly string[];
 }
 
 const number = (metric: Named, labels?: Labels, ...paths: readonly string[]) =>
   ({ kind: 'number', metric: nameOf(metric), labels, paths }) as const;
-/** Yes or no, enabled or disabled, active or not. */
+/** Value that is yes or no, enabled or disabled, active or not. */
 const flag = (metric: Named, labels?: Labels, ...paths: readonly string[]) =>
   ({ kind: 'flag', metric: nameOf(metric), labels, paths }) as const;
 
-/** A shared metric, or one of this family by the end of its name. */
+/** A shared metric, or the end of the name of a metric of this family. */
 type Named = Pick<MetricSpec, 'name'> | string;
 const nameOf = (metric: Named): string => (typeof metric === 'string' ? `device_nvidia_${metric}` : metric.name);
 
 const DEGREES = 'temperature/gpu_temp';
-/** Drivers of the 610 branch nest the limits. */
+/** Drivers of the 610 branch nest the limits in another element. */
 const powerLimit = (limit: string, name: string, oldName = name) =>
   number(
     shared.powerLimit,
@@ -48,7 +48,7 @@ const spareRows = (availability: string) =>
 
 const activity = (unit: string) => number('activity_ratio', { unit });
 
-/** Every value that is a number or a yes/no by itself. */
+/** All values that are a single number or flag. */
 export const VALUES = {
   memoryTotalBytes: number(shared.memoryTotal, undefined, 'fb_memory_usage/total'),
   memoryUsedBytes: number(shared.memoryUsed, undefined, 'fb_memory_usage/used'),
@@ -70,7 +70,7 @@ export const VALUES = {
   maximumCelsius: number(shared.temperatureLimit, { sensor: 'gpu', limit: 'maximum' }, `${DEGREES}_max_gpu_threshold`),
   targetCelsius: number(shared.temperatureLimit, { sensor: 'gpu', limit: 'target' }, 'temperature/gpu_target_temperature'),
   memoryMaximumCelsius: number(shared.temperatureLimit, { sensor: 'memory', limit: 'maximum' }, `${DEGREES}_max_mem_threshold`),
-  // Degrees left before the GPU slows down. Margins and degrees are different things: never in one metric.
+  // Degrees left before the GPU slows down. Margins and temperatures must not share a metric.
   marginCelsius: number('temperature_margin_celsius', undefined, `${DEGREES}_tlimit`),
   shutdownMarginCelsius: number('temperature_limit_margin_celsius', { limit: 'shutdown' }, `${DEGREES}_max_tlimit_threshold`),
   slowdownMarginCelsius: number('temperature_limit_margin_celsius', { limit: 'slowdown' }, `${DEGREES}_slow_tlimit_threshold`),
@@ -182,7 +182,7 @@ export const VALUES = {
   isMigPending: flag('mig_mode_enabled', { when: 'pending' }, 'mig_mode/pending_mig'),
   /** 0 is fastest, 15 slowest. */
   performanceState: number('performance_state', undefined, 'performance_state'),
-  // Means since the look before, which the library of the driver alone tells.
+  // Means since the previous read, which only the driver's library provides.
   graphicsActivityRatio: activity('graphics'),
   smActivityRatio: activity('sm'),
   integerActivityRatio: activity('integer'),
@@ -205,7 +205,7 @@ export const VALUES = {
 
 export type ValueKey = keyof typeof VALUES;
 type ValueOf<K extends ValueKey> = (typeof VALUES)[K]['kind'] extends 'flag' ? boolean : Value;
-/** What is not told is absent. */
+/** Unknown values are absent. */
 export type Values = { readonly [K in ValueKey]?: ValueOf<K> | undefined };
 
 export const GPU_KEYS = (Object.keys(VALUES) as ValueKey[]).filter((key) => key !== 'multiprocessors');
@@ -216,10 +216,10 @@ export const MEMORY_KEYS: readonly ValueKey[] = [
   'bar1TotalBytes',
   'bar1UsedBytes',
 ];
-/** What an instance tells. */
+/** Values of an instance. */
 export const INSTANCE_KEYS: readonly ValueKey[] = [...MEMORY_KEYS, 'multiprocessors'];
 
-/** Readings of the values that were told, in the order of the table. */
+/** Returns readings of the known values, in the order of the table. */
 export function valueReadings(values: Values): readonly Reading[] {
   return (Object.keys(VALUES) as ValueKey[]).flatMap((key) => {
     const value = values[key];
@@ -231,7 +231,7 @@ export function valueReadings(values: Values): readonly Reading[] {
 export const reading = (metric: string, value: Value, labels?: Labels): Reading =>
   labels === undefined ? { metric, value } : { metric, labels, value };
 
-/** By the end of the metric's name, where Prometheus wants the unit. */
+/** Maps the end of a metric name to its quantity: Prometheus names end with the unit. */
 const QUANTITIES: readonly (readonly [RegExp, Quantity])[] = [
   [/_bytes_per_second$/, 'bytes_per_second'],
   [/_bytes$/, 'bytes'],

@@ -12,7 +12,7 @@ export const xidConditions = [
     severity: 'fatal',
     reasons: REASONS,
     meaning:
-      "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is its number; severity and remedy are those of the table of Xids, or the driver's own word where it gives one (154).",
+      "The driver reported an error that stays until the GPU is reset or the machine boots. The instance is the number of the Xid. Severity and remedy come from the table of Xids, or from the driver's recovery action (154).",
     remedy: 'reset',
     source: `${LOG}: NVRM: Xid; severities by the table of Xids`,
     aside: true,
@@ -23,9 +23,9 @@ export const xidConditions = [
     severity: 'info',
     reasons: REASONS,
     meaning:
-      'The driver reported an error that ends with a program or by itself. Errors of applications are for the record and never take a device out.',
+      'The driver reported an error that ends with a program or by itself. Errors of applications are for information and never make a device unhealthy.',
     remedy: 'restart-workload',
-    source: `${LOG}: NVRM: Xid; withdrawn when it was quiet for ten minutes`,
+    source: `${LOG}: NVRM: Xid; it ends after ten minutes without a new line`,
     recoveryMs: minutes(10),
     aside: true,
   },
@@ -44,9 +44,9 @@ export const xidConditions = [
     class: 'latched',
     severity: 'degraded',
     reasons: ['FatalSwitchError', 'Recovered'],
-    meaning: 'An NVSwitch of the node reported a fatal error. It may cut the NVLink of any GPU; one that is cut reports it by itself.',
+    meaning: 'An NVSwitch of the node reported a fatal error. It may interrupt NVLinks of any GPU; affected GPUs report their own errors.',
     remedy: 'inspect',
-    source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded anew`,
+    source: `${LOG}: nvidia-nvswitch: SXid, Fatal; until the driver is loaded again`,
     aside: true,
   },
 ] as const satisfies readonly ConditionSpec[];

@@ -9,12 +9,12 @@ export interface XidReport {
   readonly readings: readonly Reading[];
 }
 
-/** An error that passes is seen for so long, so that a read meets it; then the policy's quiet time runs. */
-const PASSING_SEEN_MS = 60_000;
-/** Of the driver's own words. */
-const MESSAGE_LENGTH = 200;
+/** A passing error is reported for this time, so that at least one read sees it. After it, the recovery time of the policy starts. */
+const PASSING_REPORTED_MS = 60_000;
+/** Maximum length of the driver's text in a message. */
+const MAX_TEXT_LENGTH = 200;
 
-/** What the log says of each device, by device id. `isReadable`: the log can be read, so that its silence says something. Pure. */
+/** Returns the report of each device, keyed by device id. If the log `isReadable`, the absence of lines is also a finding. Pure. */
 export function xidReports(
   memory: XidMemory,
   devices: readonly Device[],
@@ -52,12 +52,12 @@ function gpuOf(memory: XidMemory, device: Device): GpuMemory | undefined {
   return [...memory.gpus.values()].find((gpu) => gpu.uuid === uuid);
 }
 
-/** A whole GPU's error is one of each of its instances too. */
+/** An error of a whole GPU also affects each of its instances. */
 function concerns(tally: XidTally, device: Device, instances: readonly Device[]): boolean {
   return tally.gpuInstance === undefined || tally.judgement.isWholeGpu || isNamed(tally, device, instances);
 }
 
-/** The device that the line is about: the GPU, or the instance; the GPU again where that instance is not there (any more). */
+/** Tells whether the line names the device: the instance, or the GPU. If the named instance does not exist, the GPU counts as named. */
 function isNamed(tally: XidTally, device: Device, instances: readonly Device[]): boolean {
   if (device.parent !== undefined) return isInstance(tally, device);
   return tally.gpuInstance === undefined || !instances.some((instance) => isInstance(tally, instance));
@@ -70,12 +70,12 @@ function isInstance({ gpuInstance, computeInstance }: XidTally, device: Device):
 
 function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number): readonly Finding[] {
   const open = tallies.filter((tally) => tally.isOpen);
-  const asked = gpu.recovery;
+  const { recovery } = gpu;
   return [
     ...(gpu.hasRecovered ? recovered() : []),
-    ...(asked === undefined ? [] : [finding('Xid', asked)]),
-    ...open.map((tally) => finding('Xid', tally, asked?.judgement.remedy)),
-    ...(gpu.lost === undefined || open.some(({ xid }) => xid === FALLEN_OFF) ? [] : [lostFinding(asked?.judgement.remedy)]),
+    ...(recovery === undefined ? [] : [finding('Xid', recovery)]),
+    ...open.map((tally) => finding('Xid', tally, recovery?.judgement.remedy)),
+    ...(gpu.lost === undefined || open.some(({ xid }) => xid === FALLEN_OFF) ? [] : [lostFinding(recovery?.judgement.remedy)]),
     ...tallies.filter((tally) => isPassing(tally, nowMs)).map((tally) => finding('XidPassing', tally)),
   ];
 }
@@ -83,10 +83,10 @@ function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number
 const FALLEN_OFF = 79;
 
 function isPassing({ isOpen, judgement, lastMs }: XidTally, nowMs: number): boolean {
-  return !isOpen && judgement.lasts === 'quiet' && lastMs !== undefined && nowMs - lastMs < PASSING_SEEN_MS;
+  return !isOpen && judgement.lasts === 'quiet' && lastMs !== undefined && nowMs - lastMs < PASSING_REPORTED_MS;
 }
 
-/** Withdraws what an earlier run of the agent knew and the log no longer has. */
+/** Ends conditions that an earlier run of the agent reported and that the log no longer contains. */
 function recovered(): readonly Finding[] {
   const message = 'the GPU has recovered since';
   return ['Xid', 'GpuFallenOffBus'].map((type) => ({ type, status: false, reason: 'Recovered', message }));
@@ -111,11 +111,11 @@ function messageOf({ xid, judgement, line, count, gpuInstance, computeInstance }
     gpuInstance === undefined
       ? ''
       : ` on GPU instance ${gpuInstance}${computeInstance === undefined ? '' : `, compute instance ${computeInstance}`}`;
-  const words = text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text;
+  const detail = text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text;
   return [
     `Xid ${xid}${instance}: ${judgement.meaning}`,
     ...(process === undefined ? [] : [`process ${process}`]),
-    ...(words === '' ? [] : [words]),
+    ...(detail === '' ? [] : [detail]),
     ...(count > 1 ? [`${count} times`] : []),
   ].join('; ');
 }
@@ -127,11 +127,11 @@ function switchFindings(memory: XidMemory, device: Device): readonly Finding[] {
     instance: pciAddress,
     status: true,
     reason: 'FatalSwitchError',
-    message: `SXid ${sxid} of the NVSwitch at ${pciAddress}: ${text.slice(0, MESSAGE_LENGTH)}`,
+    message: `SXid ${sxid} of the NVSwitch at ${pciAddress}: ${text.slice(0, MAX_TEXT_LENGTH)}`,
   }));
 }
 
-/** What is over when the log has no line on it. */
+/** Ends conditions for which the log has no line. */
 function quietFindings({ driverLoadedAtMs }: XidMemory, device: Device): readonly Finding[] {
   const passing: Finding = { type: 'XidPassing', status: false, reason: 'Recovered', message: 'no other error was reported lately' };
   if (driverLoadedAtMs === undefined || device.parent !== undefined) return [passing];
@@ -139,7 +139,7 @@ function quietFindings({ driverLoadedAtMs }: XidMemory, device: Device): readonl
   return [passing, { type: 'NvSwitchFault', status: false, reason: 'Recovered', message }];
 }
 
-/** One GPU's error counts on that GPU alone and not again on its instances. */
+/** Counts the Xids of a device. Each error counts only once: on the GPU or on an instance. */
 function readingsOf(tallies: readonly XidTally[]): readonly Reading[] {
   return [...new Set(tallies.map(({ xid }) => xid))]
     .sort((a, b) => a - b)

@@ -1,24 +1,24 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 
-/** What the text of some Xids tells beyond their number. */
+/** Details that the text of some Xids contains. */
 interface XidDetails {
-  /** For 94 and 95: what the driver says of a reset. */
+  /** For 94 and 95: whether the driver requires a reset. */
   readonly resetRequired?: boolean;
   readonly nvlink?: NvlinkDetail;
-  /** For 154: the number of the new recovery action, as NVML numbers it, and the driver's word for it. */
+  /** For 154: the NVML number of the new recovery action, and the driver's text for it. */
   readonly recoveryAction?: { readonly action: number; readonly word?: string };
 }
 
-/** What the lines of 144 to 150 tell. */
+/** Details of the lines of Xids 144 to 150. */
 export interface NvlinkDetail {
   readonly unit: string;
   readonly isFatal: boolean;
   readonly subcode?: number;
-  /** Absent when the error is of no single link. */
+  /** Absent when the error does not concern a single link. */
   readonly link?: number;
 }
 
-/** One Xid as the driver logs it. What the line does not tell is absent. */
+/** One Xid as the driver logs it. Details that the line lacks are absent. */
 export interface XidLine extends XidDetails {
   readonly kind: 'xid';
   readonly pciAddress: string;
@@ -26,10 +26,10 @@ export interface XidLine extends XidDetails {
   /** GPU instance and compute instance of a MIG GPU; absent when the error concerns the whole GPU. */
   readonly gpuInstance?: number;
   readonly computeInstance?: number;
-  /** In the host's PID namespace. */
+  /** PID in the host's PID namespace. */
   readonly pid?: number;
   readonly processName?: string;
-  /** What follows number and process. */
+  /** Text after number and process. */
   readonly text: string;
   readonly causedBy?: number;
 }
@@ -39,25 +39,25 @@ export interface SwitchLine {
   readonly kind: 'switch';
   readonly pciAddress: string;
   readonly sxid: number;
-  /** Absent in the lines that follow with registers. */
+  /** Absent in the following lines, which contain registers. */
   readonly isFatal?: boolean;
   readonly link?: number;
   readonly text: string;
 }
 
-/** What the NVIDIA driver says in the kernel log, as far as it concerns health. */
+/** Lines of the NVIDIA driver in the kernel log that concern health. */
 export type NvidiaLine =
   | XidLine
   | SwitchLine
   | { readonly kind: 'identity'; readonly pciAddress: string; readonly uuid: string }
   | { readonly kind: 'lost'; readonly pciAddress: string }
-  /** First line of a message of several, which may be that a GPU is lost. */
+  /** First line of a message of several lines, which may report a lost GPU. */
   | { readonly kind: 'gpu-named'; readonly pciAddress: string }
   /** Last line of that message. */
   | { readonly kind: 'named-gpu-lost' }
   | { readonly kind: 'api-mismatch'; readonly clientVersion: string }
   | { readonly kind: 'driver-loaded'; readonly version?: string }
-  /** Any other line of the driver: it ends a message of several lines, unless it is the middle of one. */
+  /** Any other line of the driver. It ends a message of several lines, unless `isMiddle`. */
   | { readonly kind: 'other'; readonly isMiddle: boolean };
 
 const OWN_LINE = /^\s*(?:NVRM:|nvidia-nvswitch)/;
@@ -72,8 +72,8 @@ const MISMATCH = /^\s*NVRM: API mismatch: the client has the version ([^\s,]+)/;
 const LOADED = /^\s*NVRM: loading NVIDIA UNIX .*Kernel Module(?: for \S+)? +(\d[\d.]*)?/;
 
 /**
- * Reads one record's text, which may hold several lines. Empty for what is not of the NVIDIA driver: the record itself must begin
- * as its lines do, since other parts of the kernel print names that a device or a program chose.
+ * Parses the text of one record, which may hold several lines. The record must begin like a line of the NVIDIA driver; otherwise the
+ * result is empty. Other parts of the kernel print names that a device or a program chooses, which could imitate such a line.
  */
 export function parseNvidiaLines(text: string): readonly NvidiaLine[] {
   if (!OWN_LINE.test(text)) return [];
@@ -94,7 +94,7 @@ function identityLine(line: string): NvidiaLine | undefined {
   return pciAddress === undefined ? undefined : { kind: 'identity', pciAddress, uuid: `GPU-${uuid.slice(4).toLowerCase()}` };
 }
 
-/** The loss of a GPU without an Xid: one line, or three that older and newer kernels give as one record or as several. */
+/** Parses the loss of a GPU without an Xid: one line, or three lines that are one record or several, depending on the kernel. */
 function lostLine(line: string): NvidiaLine | undefined {
   const lost = normalizePciAddress(LOST.exec(line)?.[1] ?? '');
   if (lost !== undefined) return { kind: 'lost', pciAddress: lost };
@@ -156,15 +156,15 @@ interface Process {
   readonly text: string;
 }
 
-/** How the driver's texts after a process name begin. A name may hold commas and blanks itself, so these decide where it ends. */
+/** Beginnings of the driver's texts after a process name. They mark its end, because a name may contain commas and spaces. */
 const AFTER_NAME =
   /, (?=(?:Ch(?:annel)?\b|Contained|Uncontained|GPU |Graphics|errorString|Class|intr|engmask|Engine|Shader|MMU|CE|NV|RST))/i;
 
 function splitProcess(rest: string): Process {
-  const [whole = '', pid = ''] = /^pid=('?<unknown>'?|\d+)(?:, |$)/i.exec(rest) ?? [];
-  if (whole === '') return { text: rest };
+  const [prefix = '', pid = ''] = /^pid=('?<unknown>'?|\d+)(?:, |$)/i.exec(rest) ?? [];
+  if (prefix === '') return { text: rest };
   const known = /^\d+$/.test(pid) ? { pid: Number(pid) } : {};
-  const afterPid = rest.slice(whole.length);
+  const afterPid = rest.slice(prefix.length);
   if (!afterPid.startsWith('name=')) return { ...known, text: afterPid };
   const name = afterPid.slice('name='.length);
   const cut = AFTER_NAME.exec(name)?.index ?? name.indexOf(', ');
@@ -173,7 +173,7 @@ function splitProcess(rest: string): Process {
   return { ...known, ...(!/^'?<unknown>'?$/i.test(processName) && processName !== '' && { processName }), text };
 }
 
-/** Reads the text after number and process for the Xids whose text decides what they mean. */
+/** Parses the text after number and process of the Xids whose meaning depends on it. */
 function xidDetails(xid: number, text: string): XidDetails {
   if (xid === 94 || xid === 95) {
     const words = [...text.matchAll(/\b(?:D-)?RST: (Yes|No)\b/gi)].map(([, word = '']) => word.toLowerCase());
@@ -186,7 +186,7 @@ function xidDetails(xid: number, text: string): XidDetails {
   return xid === 154 ? recoveryDetail(text) : {};
 }
 
-/** `NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 …)`: the subcode is in bits 20 to 25 of the first word. */
+/** Parses `NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 …)`. Bits 20 to 25 of the first number are the subcode. */
 function nvlinkDetail(text: string): NvlinkDetail | undefined {
   const match = /^(\S+) +(?:(non-?fatal)|(?:link )?(fatal))\b(.*)$/i.exec(text);
   if (match === null) return undefined;
@@ -201,7 +201,7 @@ function nvlinkDetail(text: string): NvlinkDetail | undefined {
   };
 }
 
-/** Words differ between drivers and sometimes contradict the number, which is NVML's. */
+/** Parses the recovery action. Its text differs between drivers and may contradict the number, which is that of NVML. */
 function recoveryDetail(text: string): XidDetails {
   const match = /\bto (0x[0-9a-f]+)(?: \(([^)]*)\))?/i.exec(text);
   if (match === null) return {};

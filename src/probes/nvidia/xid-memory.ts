@@ -4,35 +4,35 @@ import { type NvidiaLine, parseNvidiaLines, type SwitchLine, type XidLine } from
 import { judgeXid, type XidJudgement } from './xid-table.ts';
 
 /**
- * What the kernel log told of the node's GPUs in this boot. Plain data, replaced as a whole.
+ * State of the node's GPUs from the kernel log of this boot. It is immutable plain data.
  *
- * It is not kept on disk: the log lives exactly as long as the boot, and is read from its oldest record on at every start of the
- * agent, which gives the same memory again. What a small log has overwritten by then is carried by the state file of the health
- * engine, since the conditions made from it outlive their probe.
+ * It is not stored on disk. The log exists until the next boot, and each start of the agent reads it from the oldest record on, which
+ * gives the same state. If a small log has overwritten records, the state file of the health engine still has the conditions from
+ * them.
  */
 export interface XidMemory {
   /** Keyed by {@link gpuKey}. */
   readonly gpus: ReadonlyMap<string, GpuMemory>;
-  /** Latest fatal error of each NVSwitch, by its address. */
+  /** Latest fatal error of each NVSwitch, keyed by its address. */
   readonly switches: ReadonlyMap<string, SwitchLine>;
-  /** When the driver was last loaded, where the log tells it. */
+  /** Time of the last load of the driver; absent when the log does not contain it. */
   readonly driverLoadedAtMs?: number;
-  /** Latest program whose libraries do not fit the loaded driver. */
+  /** Latest program whose libraries do not match the loaded driver. */
   readonly mismatch?: { readonly clientVersion: string; readonly timeMs?: number };
-  /** Address of the GPU that a message of several lines is about. */
+  /** Address of the GPU that the current message of several lines names. */
   readonly namedGpu?: string;
 }
 
 export interface GpuMemory {
   readonly uuid?: string;
   readonly tallies: readonly XidTally[];
-  /** The driver told, without an Xid, that it is lost; with the time where that is known. */
+  /** Present when the driver reported the loss of the GPU without an Xid. `lastMs` is absent when the time is unknown. */
   readonly lost?: { readonly lastMs?: number };
-  /** What the driver asked for last; absent when it asks for nothing. */
+  /** Latest recovery action of the driver; absent when it is "none". */
   readonly recovery?: XidTally;
-  /** Faults of this boot have ended at least once: those from before a restart of the agent have ended with them. */
+  /** True when faults of this boot have ended at least once. Faults from before a restart of the agent have then also ended. */
   readonly hasRecovered: boolean;
-  /** Latest records, so that a log that is read again changes nothing. */
+  /** Latest records. They make a second read of the same log harmless. */
   readonly recent: readonly string[];
 }
 
@@ -43,12 +43,12 @@ export interface XidTally {
   readonly computeInstance?: number;
   /** Identical lines within a minute count once. */
   readonly count: number;
-  /** Wall clock of the latest; absent when unknown. */
+  /** Wall clock time of the latest line; absent when unknown. */
   readonly lastMs?: number;
-  /** The latest line, or a worse one before it while that has not ended. */
+  /** The latest line, or an earlier and more severe line that has not ended. */
   readonly line: XidLine;
   readonly judgement: XidJudgement;
-  /** It came, and nothing has ended it. Says nothing for what ends by itself. */
+  /** True when the error has not ended. It is always false for errors that end by themselves. */
   readonly isOpen: boolean;
   readonly counted: { readonly text: string; readonly atMs: number };
 }
@@ -56,20 +56,20 @@ export interface XidTally {
 export const EMPTY_MEMORY: XidMemory = { gpus: new Map(), switches: new Map() };
 const EMPTY_GPU: GpuMemory = { tallies: [], hasRecovered: false, recent: [] };
 
-/** In the place of the line that the driver logged, of which its library tells the number alone. */
-export const NUMBER_ALONE = "told by the driver's library";
+/** Text of an Xid that came from the library, which reports only the number and no log line. */
+export const LIBRARY_TEXT = "reported by the driver's library";
 
 const SAME_EVENT_MS = 60_000;
-/** Per GPU: as many records in a row can be told from new ones when a log is read again. */
+/** Number of records per GPU that are recognized as known when a log is read again. */
 const RECENT_RECORDS = 256;
 const RANK: Readonly<Record<Severity, number>> = { info: 1, degraded: 2, fatal: 3 };
 
-/** Address without the function, which Xids do not name. */
+/** Returns the address without the function, because Xids do not contain the function. */
 export function gpuKey(pciAddress: string): string {
   return pciAddress.replace(/\.[0-7]$/, '');
 }
 
-/** The memory after one more record of the kernel log; the same object when the record is of no concern. */
+/** Returns the memory after one more record of the kernel log. It is the same object when the record is irrelevant. */
 export function rememberRecord(memory: XidMemory, message: KmsgMessage, severityOfUnknown: Severity = 'degraded'): XidMemory {
   return parseNvidiaLines(message.text).reduce((before, line) => rememberLine(before, line, message, severityOfUnknown), memory);
 }
@@ -93,7 +93,7 @@ function rememberLine(memory: XidMemory, line: NvidiaLine, message: KmsgMessage,
     case 'api-mismatch':
       return { ...rest, mismatch: { clientVersion: line.clientVersion, ...at } };
     case 'driver-loaded':
-      // With the driver the fabric is set up anew. GPUs need more than that: see `endFaults`.
+      // A load of the driver sets up the fabric again. It does not end faults of GPUs: see `endFaults`.
       return { ...rest, switches: new Map(), ...(message.timeMs !== undefined && { driverLoadedAtMs: message.timeMs }) };
     case 'other':
       return line.isMiddle ? memory : rest;
@@ -107,7 +107,7 @@ function changeGpu(memory: XidMemory, pciAddress: string, change: (gpu: GpuMemor
   return after === before ? memory : { ...memory, gpus: new Map([...memory.gpus, [key, after]]) };
 }
 
-/** A record that was there before, number, time and text, is the same one read again. */
+/** Ignores a record that was read before: one with the same number, time and text. */
 function once(gpu: GpuMemory, { seq, timeUsec, text }: KmsgMessage, change: () => GpuMemory): GpuMemory {
   const id = `${seq} ${timeUsec} ${text}`;
   if (gpu.recent.includes(id)) return gpu;
@@ -123,8 +123,8 @@ function rememberXid(gpu: GpuMemory, line: XidLine, message: KmsgMessage, severi
   const before = gpu.tallies.find((tally) => isSamePart(tally, line) && tally.xid === line.xid);
   const tally = addLine(before, line, message, severityOfUnknown);
   const tallies = [...gpu.tallies.filter((other) => other !== before), tally];
-  // Which action is asked for, the library tells among the values of the GPU.
-  if (line.xid !== 154 || line.text === NUMBER_ALONE) return { ...gpu, tallies };
+  // An Xid 154 of the library has no action. The values of the GPU contain the action.
+  if (line.xid !== 154 || line.text === LIBRARY_TEXT) return { ...gpu, tallies };
   if (line.recoveryAction?.action !== 0) return { ...gpu, tallies, recovery: tally };
   return withoutFaults({ ...gpu, tallies }, () => true);
 }
@@ -154,16 +154,16 @@ function addLine(before: XidTally | undefined, line: XidLine, message: KmsgMessa
   };
 }
 
-/** Why a GPU's faults are over although no line of the log says so. */
+/** Reason why the faults of a GPU have ended although the log has no line about it. */
 export type EndEvidence =
-  /** The GPU was reset or taken over by a driver loaded anew, and answers. What a reset does not change stays. */
+  /** The GPU was reset, or a newly loaded driver uses it, and it answers. Faults that a reset does not repair stay. */
   | 'reset'
-  /** The driver's recovery action is "none": its word outranks the table. */
+  /** The driver's recovery action is "none", which has priority over the Xid table. */
   | 'driver-asks-nothing';
 
 /**
- * Ends the faults of one GPU and its instances that came before `atMs`, the time of the evidence. Younger ones stay; those whose
- * time is not known are older than the agent's start.
+ * Ends the faults of one GPU and its instances from before `atMs`, the time of the evidence. Later faults stay. Faults of unknown time
+ * are older than the agent's start, so they end.
  */
 export function endFaults(memory: XidMemory, pciAddress: string, evidence: EndEvidence, atMs: number): XidMemory {
   const isBefore = ({ lastMs }: { readonly lastMs?: number }): boolean => lastMs === undefined || lastMs < atMs;

@@ -40,7 +40,7 @@ describe('what a container gets', () => {
     });
   });
 
-  it('for a V80 is the node that its driver lists, where that list can tell it from another', () => {
+  it('for a V80 is the node that its driver lists, if the list is not ambiguous', () => {
     const paths = ['/dev/ami0'];
     const expected = {
       deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),

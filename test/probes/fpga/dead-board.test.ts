@@ -21,7 +21,7 @@ function probe(name: string, change?: (machine: Machine) => void): ProbedMachine
   return probed;
 }
 
-/** A machine whose board answers at first, and of which every register reads as ones after `die`. */
+/** A machine whose board answers until `die`; after that, every register reads as all ones. */
 function dyingBoard(): ProbedMachine & { die(): void } {
   const alive = probe('emergency-power-down', (machine) => write(machine, `${REGION}/dfl-port.0/power_state`, '0x0\n'));
   const dead = probe('identity-all-ones');
@@ -30,7 +30,7 @@ function dyingBoard(): ProbedMachine & { die(): void } {
 }
 
 describe('a board whose registers read as ones', () => {
-  it('tells nothing of what drivers cut out of them', () => {
+  it('reports no value of fields that drivers extract from them', () => {
     const card = reportOf(probe('identity-all-ones').collect(), CARD);
     expect(card.readings.filter(({ metric }) => /temperature|power|throttled|memory|error|_state/.test(metric))).toEqual([]);
     expect(JSON.stringify(card.readings, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toMatch(/f{16}/);
@@ -45,7 +45,7 @@ describe('a board whose registers read as ones', () => {
     expect(problems.map(({ code }) => code)).toEqual(['port-number-unknown']);
   });
 
-  it('keeps the port that it had, which counts no throttling and no other accelerator', () => {
+  it('keeps its known port, which counts no throttling and no new accelerator', () => {
     const board = dyingBoard();
     const before = reportOf(board.collect(), PORT);
     expect(seriesValue(before, 'device_fpga_throttle_events_total', { level: 'ap1' })).toBe(0);
@@ -58,26 +58,26 @@ describe('a board whose registers read as ones', () => {
   });
 });
 
-describe('a board that was out', () => {
+describe('a board that had a fatal fault', () => {
   const faultOf = (collection: Collection): unknown => reportOf(collection, PORT).findings.find(({ type }) => type === 'CardFault')?.status;
   const injection = (collection: Collection): unknown =>
     reportOf(collection, CARD).findings.find(({ type }) => type === 'ErrorInjected')?.status;
 
-  it('keeps its ports out when it falls asleep: nobody has seen it get well', () => {
+  it('keeps its ports unhealthy when it falls asleep, because no read shows that it recovered', () => {
     const { machine, collect } = probe('emergency-power-down');
     expect(faultOf(collect())).toBe(true);
     write(machine, `${FUNCTION}/power_state`, 'D3hot\n');
     expect(faultOf(collect())).toBe('unknown');
   });
 
-  it('does so while its registers cannot be read', () => {
+  it('keeps its ports unhealthy while its registers cannot be read', () => {
     const { machine, collect } = probe('emergency-power-down');
     expect(faultOf(collect())).toBe(true);
     for (const register of ['catfatal_errors', 'pcie0_errors']) breakFile(machine, `${REGION}/dfl-fme.0/errors/${register}`);
     expect(faultOf(collect())).toBe('unknown');
   });
 
-  it('is not said to be rid of injected errors by registers that cannot be read', () => {
+  it('keeps ErrorInjected while its registers cannot be read', () => {
     const { machine, collect } = probe('emergency-power-down');
     for (const register of ['catfatal_errors', 'inject_errors']) breakFile(machine, `${REGION}/dfl-fme.0/errors/${register}`);
     expect(injection(collect())).toBe(true);

@@ -24,8 +24,8 @@ function probe(name: string, guard?: ReadGuard): ProbedMachine {
 
 const messages = ({ problems }: Collection): readonly string[] => problems.map(({ code, message }) => `${code} ${message}`);
 
-describe('a problem of a read that is made now and then', () => {
-  it('is told as long as what was read holds', () => {
+describe('a problem of a read that has an interval', () => {
+  it('is reported as long as the result of the read is kept', () => {
     const { machine, collect, forward } = probe('alveo-u250-in-use');
     write(machine, `${USER}/icap.u.1/clock_freqs`, 'fast\n');
     const first = messages(collect());
@@ -37,7 +37,7 @@ describe('a problem of a read that is made now and then', () => {
     expect(messages(collect())).toEqual([]);
   });
 
-  it('is told of a sensor that fails among others that answer', () => {
+  it('is reported for a sensor that fails while other sensors answer', () => {
     const { machine, collect, forward } = probe('n6000-thermal-not-wired');
     breakFile(machine, `${N6000_MONITOR}/temp1_input`);
     const told = [expect.stringMatching(/^read-failed \/sys\/.*\/hwmon1: EISDIR of temp1$/)];
@@ -49,7 +49,7 @@ describe('a problem of a read that is made now and then', () => {
   });
 });
 
-describe('what is read once an hour', () => {
+describe('a value that is read once an hour', () => {
   const crit = `${N6000_MONITOR}/temp1_crit`;
   const version = `${N6000_ENGINE}/dfl_dev.3/bmcfw_version`;
   const told = (collection: Collection): readonly unknown[] => {
@@ -59,7 +59,7 @@ describe('what is read once an hour', () => {
     return [limit, labels?.bmc_version];
   };
 
-  it('is tried again with the next sweep when it failed', () => {
+  it('is read again at the next sweep after a failure', () => {
     const { machine, collect, forward } = probe('n6000-thermal-not-wired');
     for (const file of [crit, version]) breakFile(machine, file);
     const first = collect();
@@ -77,7 +77,7 @@ describe('what is read once an hour', () => {
     expect([told(second), messages(second)]).toEqual([[100, '0x3020100'], []]);
   });
 
-  it('is read at once of a sensor that begins to answer', () => {
+  it('is read at once when a sensor starts to answer', () => {
     const { machine, collect, forward } = probe('n6000-thermal-not-wired');
     breakFile(machine, `${N6000_MONITOR}/temp1_input`);
     write(machine, crit, 'no module\n');
@@ -89,7 +89,7 @@ describe('what is read once an hour', () => {
     expect(told(collect())[0]).toBe(100);
   });
 
-  it('is left alone for the hour when it was told', () => {
+  it('is not read again within the hour after a success', () => {
     const { machine, collect, forward } = probe('n6000-thermal-not-wired');
     write(machine, crit, '100000\n');
     expect(told(collect())).toEqual([100, '0x3020100']);
@@ -101,7 +101,7 @@ describe('what is read once an hour', () => {
   });
 });
 
-/** Notes what is read of a driver's own files. */
+/** Records the reads of a driver's own files. */
 class Listener extends ReadGuard {
   readonly heard: string[] = [];
 
@@ -112,7 +112,7 @@ class Listener extends ReadGuard {
 }
 
 describe('a board that falls asleep', () => {
-  it('is left alone from then on, and read again as soon as it wakes', () => {
+  it('is not read while it sleeps, and is read again as soon as it wakes', () => {
     const listener = new Listener();
     const { machine, collect } = probe('n6000-thermal-not-wired', listener);
     collect();
@@ -141,7 +141,7 @@ describe('the monitors of one board', () => {
     expect(names.filter((one, at) => names.indexOf(one) !== at)).toEqual([]);
   });
 
-  it('are no controller while they do not tell what they are', () => {
+  it('do not count as a controller while their name is unknown', () => {
     const { machine, collect } = probe('n6000-thermal-not-wired');
     breakFile(machine, `${N6000_ENGINE}/hwmon/hwmon0/name`);
     const collection = collect();
@@ -152,7 +152,7 @@ describe('the monitors of one board', () => {
   });
 });
 
-describe('sensors of one label', () => {
+describe('sensors with the same label', () => {
   it('keep their names while the first of them reads 0', () => {
     const { machine, collect, forward } = probe('alveo-u250-in-use');
     const monitor = `${USER}/xmc.u.20971520/hwmon/hwmon4`;
@@ -172,7 +172,7 @@ describe('sensors of one label', () => {
 });
 
 describe('a sensor of a V80', () => {
-  it('that says that it is not there has no value', () => {
+  it('with the status "absent" has no value', () => {
     const { collect } = probe('ami-v80-missing-information');
     const board = reportOf(collect(), '0000:21:00.0');
     expect(seriesValue(board, 'device_temperature_celsius', { sensor: 'device' })).toBe(46);

@@ -10,7 +10,7 @@ import { buildMachine, type Machine, readMachine } from '../../support/machine.t
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 
-/** A machine with a probe on it and a clock that moves by hand. */
+/** A machine with a probe and a manual clock. */
 export interface ProbedMachine {
   readonly machine: Machine;
   readonly probe: Probe;
@@ -58,13 +58,13 @@ export function write({ root }: Machine, path: string, text: string | Buffer): v
   writeFileSync(full, text);
 }
 
-/** Makes a file one that is there and whose read fails. */
+/** Replaces a file with one that exists and whose read fails. */
 export function breakFile({ root }: Machine, path: string): void {
   rmSync(join(root, path), { force: true });
   mkdirSync(join(root, path));
 }
 
-/** What the board told in a look. */
+/** Returns the report of the board in a collection. */
 export function reportOf(collection: Collection, id: string): Told {
   const report = collection.reports.find(({ device }) => device.id === id);
   if (report === undefined) throw new Error(`no device ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);

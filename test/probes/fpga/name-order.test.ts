@@ -8,7 +8,7 @@ describe('names of a class directory', () => {
     [['0000:81:00.10', '0000:81:00.2', '0000:08:00.0']],
     [['region1a', 'region1', 'region']],
     [['xmgmt', 'u2', 'u1']],
-    // The same number written in two ways is not the same name.
+    // Two spellings of the same number are different names.
     [['port1', 'port01']],
   ])('%j stand in the reverse order of their numbers', (names) => {
     expect(names.toSorted(byNumbers)).toEqual(names.toReversed());

@@ -50,7 +50,7 @@ const faults: readonly Fault[] = [
   ),
 ];
 
-/** All that faults change, by device. Of a DFL board the port tells with it. */
+/** All files that faults change, keyed by device. Those of a DFL board include its port. */
 const FILES: Readonly<Record<string, readonly string[]>> = {
   [DFL]: [CATASTROPHIC, NONFATAL, BITSTREAM, aerOf(DFL)],
   [PORT]: [CATASTROPHIC, PORT_ERRORS, POWER, aerOf(DFL)],
@@ -58,7 +58,7 @@ const FILES: Readonly<Record<string, readonly string[]>> = {
 };
 const everything = (device: string): readonly string[] => FILES[device] ?? [];
 
-/** Something in the place of one file, whatever device it is of. */
+/** Replaces one file of any device. */
 function oneFile(name: string, path: string, overlay: Overlay): Blinding {
   return {
     name: `${name} ${path.split('/').slice(-2).join('/')}`,
@@ -89,7 +89,7 @@ const blindings: readonly Blinding[] = [
     ([device, path]): Blinding => ({
       name: `a file of ${device} hangs`,
       scope: 'family',
-      // A board and its port are one function on the bus: what hangs of one hangs of both.
+      // A board and its port are one function on the bus, so a hanging read affects both.
       leaves: 'unread',
       concerns: device === ALVEO ? [ALVEO] : [DFL, PORT],
       hangs: true,

@@ -27,7 +27,7 @@ describe('registers', () => {
     ['', undefined],
   ])('as a flag %j gives %s', (text, expected) => expect(parseFlag(text)).toBe(expected));
 
-  it('knows what a board that does not answer reads as', () => {
+  it('recognizes the values of a board that does not answer', () => {
     expect(isAllOnes(0xffff_ffff_ffff_ffffn)).toBe(true);
     expect(isAllOnes(0xffff_ffffn)).toBe(false);
     expect(isAllOnes('f'.repeat(32))).toBe(true);
@@ -97,7 +97,7 @@ describe('kdsstat', () => {
     expect(parseKdsStat(text)).toEqual({ outstanding: 3, executions: 9_007_199_254_740_993n, clients: 3, pids: [4242, 4243] });
   });
 
-  it('has no pids where nobody uses the board', () => {
+  it('has no pids when no process uses the board', () => {
     expect(parseKdsStat('outstanding execs:\t0\ntotal execs:\t\t0\ncontexts:\t\t0\nclient pid:\n')).toEqual({
       outstanding: 0,
       executions: 0,
@@ -136,7 +136,7 @@ describe('texts of XRT', () => {
     ['shell', undefined],
   ])('shell %j is of board %s', (text, expected) => expect(boardOfShell(text)).toBe(expected));
 
-  it('knows an empty slot', () => {
+  it('recognizes an empty slot', () => {
     expect(parseLoaded('D2D4F4A5-44A9-4D2F-9A8D-3A8D0B9B1F10\n\n')).toBe('d2d4f4a5-44a9-4d2f-9a8d-3a8d0b9b1f10');
     expect(parseLoaded('00000000-0000-0000-0000-000000000000\n')).toBeUndefined();
     expect(parseLoaded('\n')).toBeUndefined();

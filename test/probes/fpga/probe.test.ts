@@ -30,7 +30,7 @@ function probe(
   return probed;
 }
 
-/** Files that may never be opened, and why. */
+/** Files that the probe must never open, with the reason. */
 const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
   [/\/error$/, 'a read clears it'],
   [/\/mig_cache_update$/, 'asks the firmware'],
@@ -44,7 +44,7 @@ const FORBIDDEN: readonly (readonly [RegExp, string])[] = [
   [/\/dev\//, 'opening a node is no probe'],
 ];
 
-/** Counts the reads, and ends the look before one that is forbidden: a FIFO there would never answer. */
+/** Counts the reads, and aborts the collection before a forbidden read: a FIFO in that place would block. */
 class Witness extends ReadGuard {
   reads = 0;
 
@@ -63,7 +63,7 @@ describe('every machine', () => {
     if (name !== 'no-hardware') expect(witness.reads).toBeGreaterThan(0);
   });
 
-  it.each(cases)('%s is read to the end though files hang, and twice alike', (name) => {
+  it.each(cases)('%s is read completely although files hang, twice with the same result', (name) => {
     const { collect } = probe(name);
     const first = collect();
     expect(collect()).toEqual(first);
@@ -103,8 +103,8 @@ describe('every machine', () => {
     expect(probe('no-hardware').collect()).toEqual({ reports: [], problems: [], listing: 'absent' }));
 });
 
-describe('values that mean nothing', () => {
-  it('of an unwired sensor, a part that is not there and an unlimited power are absent', () => {
+describe('values without a meaning', () => {
+  it('of an unwired sensor, an absent part and a disabled power limit are absent', () => {
     const card = reportOf(probe('n6000-thermal-not-wired').collect(), '0000:01:00.0');
     expect(seriesValue(card, 'device_temperature_celsius', { sensor: 'fpga' })).toBeUndefined();
     const throttled = reportOf(probe('d5005-throttled').collect(), '0000:86:00.0');
@@ -122,7 +122,7 @@ describe('values that mean nothing', () => {
 });
 
 describe('boards of DFL', () => {
-  it('keep their names when the class numbers them anew', () => {
+  it('keep their names when the kernel renumbers the class directory', () => {
     const { collect } = probe('port-renumbered');
     expect(collect().reports.map(({ device }) => [device.id, device.aliases])).toEqual([
       ['0000:3b:00.0', ['dfl-fme.1', 'dfl-port.1']],
@@ -132,7 +132,7 @@ describe('boards of DFL', () => {
     ]);
   });
 
-  it('carry the ports of their virtual functions, and then no port is the only one', () => {
+  it('include the ports of their virtual functions, so the board gets no port name as alias', () => {
     const { reports } = probe('port-on-virtual-function').collect();
     expect(reports.map(({ device }) => [device.id, device.parent, device.aliases])).toEqual([
       ['0000:3b:00.0', undefined, ['dfl-fme.0']],
@@ -141,13 +141,13 @@ describe('boards of DFL', () => {
     ]);
   });
 
-  it('say nothing false of registers that read zero in the old way', () => {
+  it('accept registers that older drivers print as a plain 0', () => {
     const { reports, problems } = probe('n3000-bare-zeros').collect();
     expect(problems).toEqual([]);
     expect(reports.map((report) => holding(toldOf(report)))).toEqual([{}, {}]);
   });
 
-  it('tell of throttling, of the event that is left and of the update that runs', () => {
+  it('report throttling, its latched event and a running update', () => {
     const collection = probe('d5005-throttled').collect();
     expect(holding(reportOf(collection, '0000:86:00.0'))).toEqual({
       'NonfatalError/nonfatal_errors': 'RegisterSet',
@@ -156,7 +156,7 @@ describe('boards of DFL', () => {
       'UpdateRunning/upload': 'Uploading',
     });
     expect(holding(reportOf(collection, '0000:86:00.0-port0'))).toEqual({
-      // Nothing new may be started on a port while the board's firmware is written.
+      // No new work may start on a port during a firmware update of the board.
       CardFault: 'CardHasFatalCondition',
       'Throttled/power_state': 'PowerState',
       'ThrottleEvent/ap1': 'Latched',
@@ -173,7 +173,7 @@ describe('boards of DFL', () => {
     });
   });
 
-  it('take a port out for its own errors only when told to', () => {
+  it('make a port error fatal only with the option strict-port-errors', () => {
     const severity = (options: Readonly<Record<string, string>>): string | undefined =>
       reportOf(probe('legacy-opae-a10', undefined, options).collect(), '0000:3b:00.0-port0').findings.find(
         ({ type }) => type === 'PortError',
@@ -182,7 +182,7 @@ describe('boards of DFL', () => {
     expect(severity({ 'strict-port-errors': 'true' })).toBe('fatal');
   });
 
-  it('blame the board for a checksum error, not for an unknown state', () => {
+  it('report a board fault for a checksum error, not for an unknown state', () => {
     const collection = probe('programming-failed').collect();
     expect(holding(reportOf(collection, '0000:01:00.0'))).toEqual({ ProgramFailed: 'HardwareRefused (fatal)' });
     const newer = reportOf(collection, '0000:02:00.0');
@@ -191,7 +191,7 @@ describe('boards of DFL', () => {
     expect(holding(reportOf(collection, '0000:03:00.0'))).toEqual({ 'Reconfiguring/manager': 'Programming' });
   });
 
-  it('each file that cannot be read is a problem, and a latched condition becomes unknown, not clear', () => {
+  it('report a problem for each unreadable file; a latched condition becomes unknown, not clear', () => {
     const collection = probe('unreadable-files').collect();
     expect(collection.problems.map(({ code, device }) => [code, device])).toEqual([
       ['address-unknown', undefined],
@@ -207,7 +207,7 @@ describe('boards of DFL', () => {
     expect(statuses).toContainEqual(['NonfatalError', false]);
   });
 
-  it('that fell off the bus are gone, with their ports, and no driver file is read', () => {
+  it('that left the bus are reported as gone, with their ports, and no driver file is read', () => {
     const { collect } = probe('n3000-bare-zeros', (machine) => {
       const config = Buffer.alloc(256, 0xff);
       write(machine, `${PCI}/0000:05:00.0/config`, config);
@@ -219,14 +219,14 @@ describe('boards of DFL', () => {
     expect(collection.reports).toHaveLength(1);
   });
 
-  it('keep a port whose number was known before the board fell off', () => {
+  it('keep a port whose number was known before the board left the bus', () => {
     const { machine, collect } = probe('n3000-bare-zeros');
     collect();
     write(machine, `${PCI}/0000:05:00.0/config`, Buffer.alloc(64, 0xff));
     expect(holding(reportOf(collect(), '0000:05:00.0-port0'))).toEqual({ CardFault: 'CardHasFatalCondition' });
   });
 
-  it('count a virtual function whose header begins with ones as alive', () => {
+  it('accept a virtual function whose header begins with all ones', () => {
     const header = Buffer.concat([Buffer.from([0xff, 0xff, 0xff, 0xff]), Buffer.alloc(60)]);
     const { collect } = probe('port-on-virtual-function', (machine) => write(machine, `${PCI}/0000:3b:00.1/config`, header));
     expect(holding(reportOf(collect(), '0000:3b:00.1-port1'))).toEqual({});
@@ -238,7 +238,7 @@ describe('counters that the probe keeps', () => {
   const read = (probed: ProbedMachine, metric: string, labels = {}): number | bigint | undefined =>
     seriesValue(reportOf(probed.collect(), '0000:05:00.0-port0'), metric, labels);
 
-  it('count another accelerator, not a time without one', () => {
+  it('count a new accelerator, but not a time without one', () => {
     const probed = probe('n3000-bare-zeros');
     const count = (): number | bigint | undefined => read(probed, 'device_fpga_reconfigurations_total');
     expect(count()).toBe(0);
@@ -252,7 +252,7 @@ describe('counters that the probe keeps', () => {
     expect(count()).toBe(1);
   });
 
-  it('count throttle events at each rise, the one before the first look not included', () => {
+  it('count each new throttle event, without an event before the first read', () => {
     const probed = probe('n3000-bare-zeros', (machine) => write(machine, `${port}/ap2_event`, '1\n'));
     const count = (level: string): number | bigint | undefined => read(probed, 'device_fpga_throttle_events_total', { level });
     expect([count('ap1'), count('ap2')]).toEqual([0, 0]);
@@ -279,7 +279,7 @@ describe('slow sensors', () => {
     expect(temperature(probed)).toBe(61);
   });
 
-  it('over their critical value stay so until five degrees below', () => {
+  it('above their critical value stay critical until they are five degrees below it', () => {
     const probed = probe('n6000-thermal-not-wired');
     const isOver = (celsius: number): boolean => {
       write(probed.machine, `${monitor}/temp10_input`, `${celsius * 1_000}\n`);
@@ -301,7 +301,7 @@ describe('slow sensors', () => {
     expect([status(), status(), status()]).toEqual(['unknown', 'unknown', true]);
   });
 
-  it('share one name only with the channel behind it', () => {
+  it('with the same label get the channel as a suffix', () => {
     const card = reportOf(probe('n6000-thermal-not-wired').collect(), '0000:01:00.0');
     expect(seriesValue(card, 'device_temperature_celsius', { sensor: 'fpga_fabric_digital_temperature_1' })).toBe(48.5);
     expect(seriesValue(card, 'device_temperature_celsius', { sensor: 'fpga_fabric_digital_temperature_1_temp3' })).toBe(49);
@@ -314,7 +314,7 @@ describe('slow sensors', () => {
 });
 
 describe('Alveo boards', () => {
-  it('tell of tripped firewall, dead controller and lost memory', () => {
+  it('report a tripped firewall, a stalled controller and lost memory', () => {
     const report = reportOf(probe('alveo-firewall-tripped').collect(), '0000:b3:00.1');
     expect(holding(report)).toEqual({
       BadState: 'SchedulerGaveUp',
@@ -328,15 +328,15 @@ describe('Alveo boards', () => {
     expect(report.readings.filter(({ metric }) => /temperature|power_watts|fan/.test(metric))).toEqual([]);
   });
 
-  it('in a reset are only that', () => {
+  it('in a reset report only the reset', () => {
     expect(holding(reportOf(probe('alveo-during-reset').collect(), '0000:b3:00.1'))).toEqual({ 'Reconfiguring/user': 'ResetRunning' });
   });
 
-  it('are not blamed for memory before the first load, nor offline for an errno', () => {
+  it('have no memory fault before the first load, and are not offline because of an errno', () => {
     expect(holding(reportOf(probe('alveo-not-ready-in-vm').collect(), '0000:00:05.0'))).toEqual({ NotReady: 'PeerNotReady' });
   });
 
-  it('warn at 88 degrees and are out at 97, with hysteresis at both', () => {
+  it('are degraded from 88 °C and fail from 97 °C, with hysteresis at both', () => {
     const probed = probe('alveo-u250-in-use');
     const at = (celsius: number): string | undefined => {
       write(probed.machine, `${USER}/xmc.u.20971520/hwmon/hwmon4/temp4_input`, `${celsius * 1_000}\n`);
@@ -379,7 +379,7 @@ describe('Alveo boards', () => {
     expect(holding(toldOf(reports[0] as DeviceReport))).toEqual(held);
   });
 
-  it('lose data when the uncorrectable count grows, and are not blamed for what it was at first', () => {
+  it('have lost data when the uncorrectable count grows; the first count is ignored', () => {
     const probed = probe('alveo-u250-in-use');
     const { device } = reportOf(probed.collect(), '0000:b3:00.1');
     const { policy } = createPolicy({ specs: { fpga: family.conditions } });
@@ -402,7 +402,7 @@ describe('Alveo boards', () => {
     ]);
   });
 
-  it('name their clients and the pods of those', () => {
+  it('report their client processes with their pods', () => {
     expect(reportOf(probe('alveo-u250-in-use').collect(), '0000:b3:00.1').processes).toEqual([
       { pid: 4242, podUid: '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', containerId: 'ab'.repeat(32) },
       { pid: 4243 },
@@ -411,7 +411,7 @@ describe('Alveo boards', () => {
 });
 
 describe('other boards', () => {
-  it('without driver are out, those given away on purpose are not, and foreign ones are not ours', () => {
+  it('without a driver fail; boards on vfio-pci do not fail; devices of other kinds are ignored', () => {
     const { reports } = probe('boards-without-driver').collect();
     expect(reports.map((report) => [report.device.id, holding(toldOf(report))])).toEqual([
       ['0000:01:00.0', { DriverUnbound: 'NoDriver' }],
@@ -419,12 +419,12 @@ describe('other boards', () => {
     ]);
   });
 
-  it('within a SoC are named by their platform device', () => {
+  it('in a SoC get the name of their platform device', () => {
     const [report] = probe('zynqmp-manager-only').collect().reports;
     expect(report?.device).toMatchObject({ id: 'firmware:zynqmp-firmware:pcap', kind: 'fpga', model: 'Xilinx ZynqMP FPGA Manager' });
   });
 
-  it('asleep are listed, and nothing of theirs is opened', () => {
+  it('that sleep are listed, and none of their files is opened', () => {
     const { reports, problems } = probe('sleeping-board').collect();
     expect(reports.map((report) => [report.device.id, toldOf(report).readings.length])).toEqual([['0000:01:00.0', 0]]);
     expect(problems).toEqual([]);

@@ -72,7 +72,7 @@ describe('device ids of plugins', () => {
     expect(find('3')).toEqual([]);
   });
 
-  it('of U30 devices stand for one each where the plugin hands them out singly', () => {
+  it('of U30 devices mean one device each when the plugin allocates single devices', () => {
     const { machine, collect } = probeMachine('u30-two-devices-per-card', undefined, { 'u30-card-ids': 'false' });
     const single = collect().reports.map(({ device }) => device);
     machine.remove();

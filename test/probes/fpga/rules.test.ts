@@ -20,13 +20,13 @@ describe('an accelerator id', () => {
   it('that is busy means a port in reset', () => {
     expect(told((facts) => addAccelerator(facts, { isFailed: true, error: 'EBUSY' }))).toEqual([['Reconfiguring', true, 'PortInReset']]);
   });
-  it('that is there ends the reset', () => {
+  it('that can be read ends the reset', () => {
     expect(told((facts) => addAccelerator(facts, { isFailed: false, value: 'd8424dc4a4a3c413f89e433683f9040b' }))).toEqual([
       ['IdentityLost', false, 'Readable'],
       ['Reconfiguring', false, 'Idle'],
     ]);
   });
-  it('that does not exist says nothing', () => {
+  it('that does not exist gives no finding', () => {
     expect(told((facts) => addAccelerator(facts, { isFailed: false, error: 'ENOENT' }))).toEqual([]);
   });
 });
@@ -41,7 +41,7 @@ describe('the power state', () => {
     expect(told((facts) => addPowerState(facts, { value, isFailed: false })).map(([, status]) => status)).toEqual([throttled, down]);
   });
   it('outside the table is no data', () => expect(told((facts) => addPowerState(facts, { value: 5n, isFailed: false }))).toEqual([]));
-  it('that cannot be read leaves a shutdown as it was', () => {
+  it('that cannot be read makes a shutdown unknown', () => {
     expect(told((facts) => addPowerState(facts, { isFailed: true, error: 'EIO' }))).toEqual([
       ['PowerDown', 'unknown', 'EmergencyShutdown'],
     ]);
@@ -100,10 +100,10 @@ describe('error registers', () => {
     ['pcie1_errors', 0x80n, ['PcieInterfaceError', true, 'CompletionTimeout', 'fatal']],
   ] as const)('%s of %s is %j', (register, mask, expected) => expect(engine(register, mask)).toEqual([expected]));
 
-  it('of revision 1 know no thermal runaway', () =>
+  it('of revision 1 have no thermal runaway', () =>
     expect(engine('catfatal_errors', 0x400n, 1)).toEqual([['FatalError', true, 'RegisterSet']]));
 
-  it('tell of injected errors', () => {
+  it('report injected errors', () => {
     const injected = (mask: bigint): unknown => told((facts) => addEngineErrors(facts, new Map([['inject_errors', mask]]), 1))[0]?.[1];
     expect([injected(0n), injected(4n)]).toEqual([false, true]);
   });
@@ -130,7 +130,7 @@ describe('AMI states', () => {
     ['SHUTDOWN', ['NotReady', true, 'ShutDown']],
     ['COMPAT', ['NotReady', true, 'Incompatible']],
   ])('%s is %j', (state, expected) => expect(told((facts) => addAmiState(facts, state))).toEqual([expected]));
-  it('that are new say nothing', () => expect(told((facts) => addAmiState(facts, 'DREAMING'))).toEqual([]));
+  it('that are unknown give no finding', () => expect(told((facts) => addAmiState(facts, 'DREAMING'))).toEqual([]));
 });
 
 describe('a sensor without data', () => {

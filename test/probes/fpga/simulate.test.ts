@@ -61,7 +61,7 @@ describe('simulated boards', () => {
     expect(cards.map((card) => holding(toldOf(card)))).toEqual([expected, {}]);
   });
 
-  it('move: temperatures, power and executions', () => {
+  it('change their temperatures, power and executions', () => {
     const values = [0, 90_000].map((elapsedMs) => {
       const alveo = reportOf(collectAt(2, elapsedMs), '0010:22:00.1');
       return ['device_power_watts', 'device_fpga_executions_total'].map((metric) => Number(seriesValue(alveo, metric)));
@@ -75,7 +75,7 @@ describe('simulated boards', () => {
     expect(simulate(scenario(0, 0))).toEqual({ files: {}, links: {}, resources: [] });
   });
 
-  it('keep the same files over time, so that a node is only ever rewritten', () => {
+  it('keep the same set of files over time, so that updates only rewrite files', () => {
     expect(Object.keys(simulate(scenario(4, 40_000)).files)).toEqual(Object.keys(simulate(scenario(4, 0)).files));
   });
 });

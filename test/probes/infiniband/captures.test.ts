@@ -12,7 +12,7 @@ const SYS = '../shared/captures/sysfs/sys';
 const isThere = existsSync(`${SYS}/class/infiniband`);
 const name = isThere ? 'captured RDMA devices' : `captured RDMA devices (skipped: ${SYS}/class/infiniband is not there)`;
 
-/** Typed by hand from the files: device, metric, labels, value. Data counters are words of four octets in the files. */
+/** Taken by hand from the files: device, metric, labels, value. In the files, data counters count words of 4 bytes. */
 const FACTS: readonly (readonly [string, string, Readonly<Record<string, string>>, number | bigint | undefined])[] = [
   ['hfi1_0', 'device_link_up', { port: '1' }, 1],
   ['hfi1_0', 'device_link_speed_bytes_per_second', { port: '1' }, 12_500_000_000],
@@ -78,7 +78,7 @@ const FACTS: readonly (readonly [string, string, Readonly<Record<string, string>
   ['mlx5_0', 'device_infiniband_congestion_notifications_total', {}, undefined],
 ];
 
-/** Counter series of each device: as many as it has counter files. */
+/** Number of counter series of each device, which equals the number of its counter files. */
 const SERIES: readonly (readonly [string, number])[] = [
   ['hfi1_0', 17],
   ['mlx4_0', 34],
@@ -91,7 +91,7 @@ function collectCapture(): Collection {
 }
 
 describe.skipIf(!isThere)(name, () => {
-  it('are three, known by what their files say', () => {
+  it('are three, identified by the content of their files', () => {
     const collection = collectCapture();
     expect(collection.problems).toEqual([]);
     expect(collection.reports.map(({ device }) => [device.id, device.model, device.firmware, device.uuid])).toEqual([

@@ -7,7 +7,7 @@ import { EINVAL, machineKeeper, PORT, type Probed, probeMachine, reportOf, small
 
 const keep = machineKeeper();
 
-/** Puts another file in the place of one. */
+/** Replaces a file with another file. */
 function put({ root }: Probed, path: string, file: { readonly text: string } | { readonly link: string }): void {
   const full = join(root, PORT, path);
   removeAsKernel(full);
@@ -19,8 +19,8 @@ const value = (machine: Probed, metric: string) => valueIn(reportOf(machine.coll
 const bytes = (machine: Probed) => value(machine, 'device_received_bytes_total');
 const unreadable = (machine: Probed) => value(machine, 'device_infiniband_unreadable_files');
 
-describe('a counter that had a value and then fails as for good', () => {
-  it('is tried again after a minute, and then ever more seldom', () => {
+describe('a counter that had a value and then fails with a lasting error', () => {
+  it('is read again after a minute, and then at growing intervals', () => {
     const guard = new WatchingGuard();
     const machine = keep(probeMachine(smallMachine({ [`${PORT}/counters/link_downed`]: '2\n' }), {}, guard));
     const told = () => value(machine, 'device_errors_total');
@@ -44,7 +44,7 @@ describe('a counter that had a value and then fails as for good', () => {
   });
 });
 
-describe('a series that several files could feed', () => {
+describe('a series that several files can feed', () => {
   const old = () =>
     smallMachine({ [`${PORT}/counters_ext/port_rcv_data_64`]: '900000000000\n', [`${PORT}/counters/port_rcv_data`]: '77\n' });
 
@@ -63,7 +63,7 @@ describe('a series that several files could feed', () => {
     expect(unreadable(machine)).toBe(0);
   });
 
-  it('stays with the file that fed it first, though a better one comes to have a value', () => {
+  it('keeps its first file, even when a preferred file gets a value later', () => {
     const machine = keep(probeMachine(old()));
     put(machine, 'counters_ext/port_rcv_data_64', { text: 'N/A (no PMA)\n' });
     expect([bytes(machine), unreadable(machine)]).toEqual([308, 1]);
@@ -73,7 +73,7 @@ describe('a series that several files could feed', () => {
     expect(bytes(machine)).toBe(312);
   });
 
-  it('is fed by another file when the one that fed it is gone', () => {
+  it('uses another file after its first file is removed', () => {
     const machine = keep(probeMachine(old()));
     expect(bytes(machine)).toBe(3_600_000_000_000);
     removeAsKernel(join(machine.root, PORT, 'counters_ext'));

@@ -17,7 +17,7 @@ function find(machine: Probed, type: string, instance?: string, id = 'mlx5_0'): 
 }
 
 describe('a port that goes down', () => {
-  it('is down once it was seen up, and up again', () => {
+  it('is down after it was up, and then up again', () => {
     const machine = keep(probeMachine(smallMachine()));
     expect(find(machine, 'PortDown', '1')).toMatchObject({ level: true, reason: 'LinkUp' });
     write(machine, `${PORT}/state`, '1: DOWN\n');
@@ -48,7 +48,7 @@ describe('a port that goes down', () => {
     expect(infiniband.conditions.find(({ type }) => type === 'PortDown')?.remedy).toBe('check-cable');
   });
 
-  it('of RoCE is told from one without a carrier by its network interface', () => {
+  it('of RoCE differs from a port without a carrier by its network interface', () => {
     const net = `${FUNCTION}/net/eth2`;
     const machine = keep(
       probeMachine(
@@ -87,7 +87,7 @@ describe('a port that goes down', () => {
     });
   });
 
-  it('is unknown, not well, while its state cannot be read', () => {
+  it('is unknown, not healthy, while its state cannot be read', () => {
     const machine = keep(probeMachine(smallMachine()));
     machine.collect();
     write(machine, `${PORT}/state`, 'garbage\n');
@@ -106,7 +106,7 @@ describe('a port that goes down', () => {
     expect(told({ 'expected-ports': 'mlx5_0:2,mlx4_*:1' })).toMatchObject({ level: false, atLeast: false });
   });
 
-  it('takes its virtual functions with it, and nothing else does', () => {
+  it('makes its virtual functions fail, and is the only cause for them', () => {
     const machine = keep(probeCase('pf-with-four-vfs'));
     const pf = 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.0/infiniband/mlx5_0/ports/1';
     const vf = 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1/infiniband/mlx5_1/ports/1';
@@ -119,7 +119,7 @@ describe('a port that goes down', () => {
       expect(find(machine, 'PortDown', '1', id), id).toMatchObject({ level: false, atLeast: true, reason: 'ParentPortDown' });
   });
 
-  it('says nothing of a virtual function whose physical function is not visible', () => {
+  it('gives no finding for a virtual function whose physical function is not visible', () => {
     const machine = keep(probeCase('pf-with-four-vfs', { 'device-exclude': 'mlx5_0' }));
     expect(find(machine, 'PortDown', '1', 'mlx5_1')).toBeUndefined();
   });
@@ -135,7 +135,7 @@ describe('a port that waits for a subnet manager', () => {
     for (const type of ['PortInitializing', 'PortNotActivated']) expect(find(machine, type, '1')).toMatchObject({ status, reason });
   });
 
-  it('is none of iWARP, which waits for an address', () => {
+  it('is not an iWARP port, which waits for an address', () => {
     const files = { [`${PORT}/link_layer`]: 'Ethernet', [`${PORT}/state`]: '2: INIT', [`${PORT}/sm_lid`]: '0x0' };
     const machine = keep(probeMachine(smallMachine(files)));
     expect(find(machine, 'PortInitializing', '1')).toMatchObject({ status: true, reason: 'NotConfigured', remedy: 'inspect' });
@@ -148,7 +148,7 @@ describe('a port that waits for a subnet manager', () => {
 });
 
 describe('a port that is slower than it was', () => {
-  it('says how fast it is for the policy to compare, and a placeholder rate while it is down is no rate', () => {
+  it('reports its rate for the policy to compare, and ignores the placeholder rate while it is down', () => {
     const machine = keep(probeMachine(smallMachine()));
     expect(find(machine, 'RateDegraded', '1')).toMatchObject({ level: 400 });
     write(machine, `${PORT}/rate`, '200 Gb/sec (2X NDR)\n');
@@ -163,8 +163,8 @@ describe('a port that is slower than it was', () => {
   });
 });
 
-describe('a port that claims a rate while it is down', () => {
-  it('is not held to it', () => {
+describe('a port that reports a rate while it is down', () => {
+  it('is not judged by that rate', () => {
     const machine = keep(probeMachine(smallMachine({ [`${PORT}/state`]: '1: DOWN\n' })));
     expect(find(machine, 'RateDegraded', '1')).toBeUndefined();
     write(machine, `${PORT}/state`, '4: ACTIVE\n');
@@ -174,7 +174,7 @@ describe('a port that claims a rate while it is down', () => {
 });
 
 describe('counters', () => {
-  it('are handed to the policy with their value and their ceiling', () => {
+  it('go to the policy with their value and their ceiling', () => {
     const machine = keep(probeCase('mlx5-every-counter'));
     expect(find(machine, 'LinkFlapping', '1')).toMatchObject({ count: 3, ceiling: 255 });
     expect(find(machine, 'SymbolErrors', '1')).toMatchObject({ count: 1, ceiling: 65_535 });
@@ -185,7 +185,7 @@ describe('counters', () => {
     expect(find(machine, 'LinkFlapping', '1/observed')).toMatchObject({ status: false, reason: 'CounterTells' });
   });
 
-  it('that stick give way to own observation of lost links', () => {
+  it('that stopped at their ceiling are replaced by the link losses that the probe observed', () => {
     const machine = keep(probeMachine(smallMachine({ [`${PORT}/counters/link_downed`]: '255\n' })));
     expect(find(machine, 'LinkFlapping', '1/observed')).toMatchObject({ count: 0 });
     for (let round = 0; round < 3; round += 1) {
@@ -199,7 +199,7 @@ describe('counters', () => {
     expect(find(machine, 'LinkFlapping', '1')).toMatchObject({ count: 255, ceiling: 255 });
   });
 
-  it('that nobody may read are for the record, no fault', () => {
+  it('that cannot be read are reported, but are no fault', () => {
     expect(find(keep(probeCase('bnxt-re-counters-einval')), 'CountersUnreadable', '1', 'bnxt_re0')).toMatchObject({ status: true });
     expect(find(keep(probeCase('iwarp-no-performance-management')), 'CountersUnreadable', '1', 'i40iw0')).toMatchObject({ status: true });
     expect(find(keep(probeCase('every-way-a-counter-file-fails')), 'CountersUnreadable', '1')).toMatchObject({ status: false });
@@ -216,14 +216,14 @@ describe('a character device', () => {
     expect(find(keep(probeCase('mlx5-every-counter')), 'CharDeviceMissing')).toMatchObject({ status: false });
   });
 
-  it('is not judged where /dev/infiniband cannot be seen', () => {
+  it('is not judged when /dev/infiniband cannot be listed', () => {
     const uverbs = { 'sys/class/infiniband_verbs/uverbs0/ibdev': 'mlx5_0\n' };
     expect(find(keep(probeMachine(smallMachine(uverbs))), 'CharDeviceMissing')).toBeUndefined();
   });
 });
 
 describe('a PCI function', () => {
-  it('whose configuration reads as ones has fallen off the bus', () => {
+  it('whose configuration reads as all ones is no longer on the bus', () => {
     const machine = keep(probeMachine(smallMachine({ [`${FUNCTION}/power_state`]: 'D0\n' })));
     writeFileSync(join(machine.root, FUNCTION, 'config'), Buffer.alloc(64, 0xff));
     expect(find(machine, 'PciFunctionGone')).toMatchObject({ status: true, reason: 'ConfigurationAllOnes' });
@@ -249,7 +249,7 @@ describe('a PCI function', () => {
 });
 
 describe('a device', () => {
-  it('whose ports cannot be asked is unreachable', () => {
+  it('whose ports cannot be read is unreachable', () => {
     const machine = keep(
       probeMachine({ ...smallMachine(), links: { ...smallMachine().links, [`${DEVICE}/ports/2/state`]: '/sys/class/net/lo/speed' } }),
     );

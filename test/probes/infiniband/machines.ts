@@ -41,7 +41,7 @@ export interface Probed {
   remove(): void;
 }
 
-/** Of one test file: takes machines that are removed after the test that made them. */
+/** Registers machines of one test file and removes them after each test. */
 export function machineKeeper(): (machine: Probed) => Probed {
   const machines: Probed[] = [];
   afterEach(() => {
@@ -53,7 +53,7 @@ export function machineKeeper(): (machine: Probed) => Probed {
   };
 }
 
-/** Sees every read of the probe before and after it happens. */
+/** Observes every read of the probe, before and after it. */
 export class WatchingGuard extends ReadGuard {
   before: (path: string) => void = () => {};
   after: (path: string) => void = () => {};
@@ -84,7 +84,7 @@ export function probeMachine(machine: MachineFile, options: Readonly<Record<stri
   return { ...probeRoot(built.root, { ...built.options, ...options }, guard), remove: built.remove };
 }
 
-/** One of the machines beside this file. */
+/** Loads one of the machines in this folder. */
 export function probeCase(name: string, options: Readonly<Record<string, string>> = {}): Probed {
   return probeMachine(readMachine(join('test/probes/infiniband', name, 'machine.yaml')), options);
 }
@@ -100,7 +100,7 @@ export function placeHardware(hardware: SimulatedHardware): { readonly root: str
   return { root, remove: () => rmSync(root, { recursive: true, force: true }) };
 }
 
-/** What a device told in a look. */
+/** Returns the report of a device in a collection. */
 export function reportOf(collection: Collection, id: string): Told {
   const report = collection.reports.find(({ device }) => device.id === id);
   if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);
@@ -120,7 +120,7 @@ export function findingIn(report: Told, type: string, instance?: string): Findin
   return report.findings.find((finding) => finding.type === type && finding.instance === instance);
 }
 
-/** The smallest sound device: one port with one counter. */
+/** The smallest valid device: one port with one counter. */
 export function smallMachine(files: Readonly<Record<string, string>> = {}, part: Partial<MachineFile> = {}): MachineFile {
   return {
     about: 'one sound device',

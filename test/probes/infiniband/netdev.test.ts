@@ -8,7 +8,7 @@ afterEach(() => {
   for (const machine of machines.splice(0)) machine.remove();
 });
 
-/** The name told of port 1 where a function has these interfaces, name to `phys_port_name`. */
+/** Returns the interface name of port 1 for a function with these interfaces (name to `phys_port_name`). */
 function netdevOf(interfaces: Readonly<Record<string, string | undefined>>): string | undefined {
   const files = Object.entries(interfaces).flatMap(([name, portName]) => [
     [`${NET}/${name}/dev_port`, '0\n'],
@@ -30,11 +30,11 @@ describe('the network interface of a port', () => {
     expect(netdevOf({ enp24s0f0np0: 'p0', enp24s0f0npf0vf0: 'pf0vf0' })).toBe('enp24s0f0np0');
   });
 
-  it('is the one that has no name as a port where older drivers name the representors alone, by number', () => {
+  it('is the one without a port name when an older driver names only the representors, by number', () => {
     expect(netdevOf({ ens1f0: undefined, ens1f0_0: '0', ens1f0_1: '1' })).toBe('ens1f0');
   });
 
-  it('is not told where two could be it', () => {
+  it('is unknown when two interfaces match', () => {
     expect(netdevOf({ eth0: undefined, eth1: undefined })).toBeUndefined();
     expect(netdevOf({ eth0: 'pf0vf0', eth1: 'pf0vf1' })).toBeUndefined();
   });

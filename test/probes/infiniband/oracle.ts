@@ -15,7 +15,7 @@ const addresses = new Map(
   names.map((name, index) => [name, (resources.find(({ resource }) => /pf/.test(resource))?.deviceIds[index] ?? '') as string]),
 );
 
-/** Where a file of a device really lies: its name in the class directory is a link. */
+/** Returns the real path of a device's file: its entry in the class directory is a link. */
 const realPaths = new Map(Object.keys(files).map((path) => [path.replace(/^.*\/infiniband\//, ''), path]));
 const pciPaths = new Map(Object.keys(files).map((path) => [path.split('/').slice(-2).join('/'), path]));
 const pathOf = (device: string, file: string): string => realPaths.get(`${device}/${file}`) ?? '';
@@ -88,7 +88,7 @@ function hanging(name: string, path: (device: string) => string): Blinding {
   };
 }
 
-/** The state of the only port cannot be told, so that the device counts as unreachable. */
+/** The state of the only port cannot be read, so the device counts as unreachable. */
 function stateless(name: string, overlay: Overlay): Blinding {
   return {
     name,

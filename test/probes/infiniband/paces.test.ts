@@ -31,11 +31,11 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 interface Looked {
   readonly collection: Collection;
-  /** Read system calls that the thread made for it. */
+  /** Number of read system calls of the thread for this collection. */
   readonly reads: number;
 }
 
-/** A probe on the tree, twice read: everything that is kept is open, and everything was read at this moment. */
+/** A probe that has read the tree twice. All files that it keeps open are open, and every value was read at this moment. */
 function probeWith(options: Readonly<Record<string, string>>): { lookAfter(ms: number): Looked } {
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
   const probe = family.createProbe(createHost(roots, clock), probeOptions(family, options));
@@ -56,7 +56,7 @@ function probeWith(options: Readonly<Record<string, string>>): { lookAfter(ms: n
 }
 
 const readCalls = (): number => Number(/^syscr: (\d+)/m.exec(readFileSync(IO, 'utf8'))?.[1]);
-/** What looking at the count itself adds to it. */
+/** Number of read calls that reading the count itself adds. */
 const OWN_READS = existsSync(IO) ? -readCalls() + readCalls() : 0;
 
 const port = (device: number, file: string): string => join(root, `sys/class/infiniband/mlx5_${device}/ports/1/${file}`);
@@ -68,7 +68,7 @@ function told({ collection }: Looked, device: number, metric: string): number | 
 }
 
 describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${unless(existsSync(IO), `${IO} is not there`)}`, () => {
-  it('all of them but the slow facts at each look, by default', () => {
+  it('all of them except the slow facts at each collection, by default', () => {
     const probe = probeWith({});
     for (let n = 0; n < 3; n += 1) expect(probe.lookAfter(1_000).reads).toBe(HCAS * (LEVELS + COUNTERS));
   });
@@ -107,7 +107,7 @@ describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${u
     expect(told(due, 1, 'device_link_up')).toBe(0);
   });
 
-  it('nothing at all between two looks of both', () => {
+  it('nothing at all while neither interval is over', () => {
     const probe = probeWith({ 'state-interval': '10s', 'counter-interval': '15s' });
     expect([5, 5, 5, 5].map((s) => probe.lookAfter(s * 1_000).reads)).toEqual([0, HCAS * LEVELS, HCAS * COUNTERS, HCAS * LEVELS]);
   });
@@ -124,7 +124,7 @@ describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${u
     expect(due.reads).toBeGreaterThan(HCAS * (LEVELS + COUNTERS));
   });
 
-  it.each([[[5_000, 5_000]], [[10_000]]])('slow facts from files that were replaced, and from no others, seen after %j ms', (looks) => {
+  it.each([[[5_000, 5_000]], [[10_000]]])('slow facts only from files that were replaced, after %j ms', (looks) => {
     const probe = probeWith({ 'facts-interval': '10s' });
     const directory = join(root, 'sys/class/infiniband/mlx5_0');
     for (const [file, text] of [
@@ -134,7 +134,7 @@ describe.skipIf(!existsSync(IO))(`each class of files is read at its own pace${u
       writeFileSync(join(root, 'new'), `${text}\n`);
       renameSync(join(root, 'new'), join(directory, file));
     }
-    // One that is gone, whose descriptor would still tell.
+    // A removed file, whose open descriptor would still give a value.
     rmSync(join(directory, 'hca_type'));
     const [report] = looks.map((ms) => probe.lookAfter(ms)).at(-1)?.collection.reports ?? [];
     expect(report?.device).toMatchObject({ firmware: '99.1.1' });

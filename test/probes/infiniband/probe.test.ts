@@ -31,7 +31,7 @@ const ids = (machine: Probed): string[] => machine.collect().reports.map(({ devi
 const unreadable = (machine: Probed) => valueIn(reportOf(machine.collect(), 'mlx5_0'), 'device_infiniband_unreadable_files');
 
 describe('counters', () => {
-  it('lose only the series whose file fails, whatever way it fails', () => {
+  it('lose only the series whose file fails, for every kind of failure', () => {
     const machine = keep(probeCase('every-way-a-counter-file-fails'));
     const collection = machine.collect();
     const odd = reportOf(collection, 'mlx5_0');
@@ -106,12 +106,12 @@ describe('counters', () => {
 });
 
 describe('files', () => {
-  it('that fail for good are left alone for an hour, and then tried again', () => {
+  it('with a lasting error are not read for an hour, and then read again', () => {
     const machine = keep(probeMachine(smallMachine({}, { links: { [`${PORT}/counters/link_downed`]: EINVAL } })));
     expect(unreadable(machine)).toBe(1);
     const file = join(machine.root, PORT, 'counters/link_downed');
     rmSync(file);
-    // Whoever opens a FIFO hangs: the file is not touched.
+    // An open of a FIFO blocks, so this shows that the file is not opened.
     execFileSync('mkfifo', [file]);
     machine.clock.nowMs = hours(1) - 1;
     expect(unreadable(machine)).toBe(1);
@@ -123,7 +123,7 @@ describe('files', () => {
     expect(unreadable(machine)).toBe(0);
   });
 
-  it('that failed are tried again when their port comes up', () => {
+  it('that failed are read again when their port comes up', () => {
     const machine = keep(
       probeMachine(smallMachine({ [`${PORT}/state`]: '1: DOWN\n' }, { links: { [`${PORT}/counters/link_downed`]: EINVAL } })),
     );
@@ -135,7 +135,7 @@ describe('files', () => {
     expect(unreadable(machine)).toBe(0);
   });
 
-  it('that fail in passing are tried again at once', () => {
+  it('with a temporary error are read again at the next collection', () => {
     const machine = keep(probeMachine(smallMachine({}, { directories: [`${PORT}/counters/link_downed`] })));
     expect(unreadable(machine)).toBe(1);
     rmSync(join(machine.root, PORT, 'counters/link_downed'), { recursive: true });
@@ -143,7 +143,7 @@ describe('files', () => {
     expect(unreadable(machine)).toBe(0);
   });
 
-  it('that were away for a moment are read again at the next look', () => {
+  it('that were missing for a moment are read again at the next collection', () => {
     const guard = new WatchingGuard();
     const machine = keep(probeMachine(smallMachine({ [`${PORT}/counters/link_downed`]: '2\n' }), {}, guard));
     guard.before = (path) => {
@@ -239,14 +239,14 @@ describe('devices', () => {
     });
   });
 
-  it('that are gone behind their link are a problem of their own only', () => {
+  it('whose link has no target cause a problem only for themselves', () => {
     const collection = keep(probeCase('class-link-to-a-device-that-is-gone')).collect();
     expect(collection.problems).toMatchObject([{ code: 'device-vanished', device: 'mlx5_1' }]);
     expect(collection.listing).toBe('complete');
     expect(collection.reports.map(({ device }) => device.id)).toEqual(['mlx5_0']);
   });
 
-  it('that vanish while they are read give no half report', () => {
+  it('that vanish while they are read give no incomplete report', () => {
     const guard = new WatchingGuard();
     const machine = keep(probeMachine(smallMachine(), {}, guard));
     guard.after = (path) => {
@@ -268,7 +268,7 @@ describe('devices', () => {
     expect(machine.collect()).toEqual({ reports: [], problems: [], listing: 'complete' });
   });
 
-  it('that come back under their name are read anew', () => {
+  it('that return under the same name are read again', () => {
     const machine = keep(probeMachine(smallMachine()));
     machine.collect();
     const device = join(machine.root, DEVICE);
@@ -292,7 +292,7 @@ describe('devices', () => {
     expect(reportOf(machine.collect(), 'mlx5_7').device.aliases).toEqual(['0000:19:00.0', 'uverbs7']);
   });
 
-  it('get their character devices though these are listed before they say whose they are', () => {
+  it('get their character devices, although the kernel lists those before it creates `ibdev`', () => {
     const machine = keep(probeMachine(smallMachine({}, { directories: ['sys/class/infiniband_verbs/uverbs0'] })));
     expect(reportOf(machine.collect(), 'mlx5_0').device.aliases).toEqual(['0000:18:00.0']);
     writeFileSync(join(machine.root, 'sys/class/infiniband_verbs/uverbs0/ibdev'), 'mlx5_0\n');
@@ -300,7 +300,7 @@ describe('devices', () => {
     expect(reportOf(machine.collect(), 'mlx5_0').device.aliases).toEqual(['0000:18:00.0', 'uverbs0']);
   });
 
-  it('that swap their names take what is remembered of their ports with them', () => {
+  it('that swap their names keep the memory of their ports', () => {
     const other = DEVICE.replaceAll('18:00.0', '19:00.0').replace('mlx5_0', 'mlx5_1');
     const machine = keep(
       probeMachine(
@@ -328,7 +328,7 @@ describe('devices', () => {
     expect(findingIn(reportOf(machine.collect(), 'mlx5_0'), 'LinkFlapping', '1/observed')).toMatchObject({ count: 0 });
   });
 
-  it('that hung are told by name and left alone, the others are read', () => {
+  it('that hung are reported by name and not read; the others are read', () => {
     const machine = keep(probeCase('pf-with-four-vfs'));
     const guard = new ReadGuard();
     guard.foreign = foreignReads(join(machine.root, 'sys/class/infiniband/mlx5_0'));
@@ -360,7 +360,7 @@ describe('devices', () => {
     expect(reportOf(keep(probeCase('hfi1-without-hca-type')).collect(), 'hfi1_0').device).not.toHaveProperty('numaNode');
   });
 
-  it('that a container took into its network namespace are still there, unread', () => {
+  it('in the network namespace of a container are reported without a read', () => {
     const machine = keep(probeCase('pf-with-four-vfs'));
     const vf = join(machine.root, 'sys/devices/pci0000:3a/0000:3a:01.0/0000:3b:00.1');
     const take = (netnsMode: string): string[] => {
@@ -384,7 +384,7 @@ describe('devices', () => {
     expect(take('Y\n'), 'shared mode: gone is gone').not.toContain('mlx5_1');
   });
 
-  it('that a container had are gone with their PCI function', () => {
+  it('in the network namespace of a container disappear with their PCI function', () => {
     const machine = keep(probeCase('pf-with-four-vfs'));
     mkdirSync(join(machine.root, 'sys/module/ib_core/parameters'), { recursive: true });
     writeFileSync(join(machine.root, 'sys/module/ib_core/parameters/netns_mode'), 'N\n');
@@ -396,7 +396,7 @@ describe('devices', () => {
     expect(ids(machine)).not.toContain('mlx5_1');
   });
 
-  it('in another network namespace show no counters, which is told', () => {
+  it('in another network namespace show no counters, which is reported as a problem', () => {
     expect(keep(probeCase('counters-hidden-by-network-namespace')).collect().problems).toMatchObject([{ code: 'counters-hidden' }]);
     const soft = keep(probeCase('soft-roce-counts-in-software'));
     for (const name of readdirSync(join(soft.root, 'sys/class/infiniband')))
@@ -406,7 +406,7 @@ describe('devices', () => {
     expect(keep(probeCase('efa-traffic-in-hw-counters', { 'hw-counters': 'false' })).collect().problems).toEqual([]);
   });
 
-  it('that sleep are not asked anything', () => {
+  it('that sleep are not read', () => {
     const report = reportOf(keep(probeCase('sleeping-function')).collect(), 'mlx5_0');
     expect(valueIn(report, 'device_link_up')).toBeUndefined();
     expect(report.device.firmware).toBe('28.41.1000');

@@ -31,7 +31,7 @@ export const DEVICE_FILES: Readonly<Record<string, readonly string[]>> = {
   node_guid: ['a088:c203:00aa:b000\n', 'a088:c203:00aa:b001\n', '0000:0000:0000:0000\n'],
 };
 
-/** In place, by one made anew, not at all, or by a directory. Says how. */
+/** Writes the file in place, replaces it with a new file, removes it, or makes it a directory. Returns the way that was chosen. */
 export function writeSomehow(pick: Choose, path: string, text: string): string {
   const way = (['over', 'over', 'anew', 'remove', 'directory'] as const)[pick(5)];
   if (!existsSync(dirname(path))) return 'nowhere';

@@ -12,10 +12,10 @@ import { RandomTree } from './random-tree.ts';
 const TURNS = 7;
 const openFiles = (): number => readdirSync('/proc/self/fd').length;
 
-/** Which of its files feeds this series depends on which had a value first, and so does what counts as unreadable. */
+/** The file that feeds this series is the one that had a value first. The number of unreadable files also depends on that. */
 const BY_HISTORY = /received_bytes|unreadable_files|CountersUnreadable/;
 
-/** Everything but what a probe tells of a device only after it has watched it for a while. */
+/** Returns the collection without values that depend on earlier reads of a device. */
 function toldOf({ reports }: Collection) {
   return reports.map(toldBy).map(({ device, readings, findings }) => ({
     device,
@@ -31,7 +31,7 @@ const seriesOf = (report: DeviceReport) =>
     [...toldBy(report).readings].map(({ metric, labels, value }) => [`${metric}${JSON.stringify(labels)}`, { value, port: labels?.port }]),
   );
 
-/** What is read at every look: no value of another port or device, none of before. What was found missing may be looked for later. */
+/** Every value is read at each collection, so no value may be old or from another device. Missing files may be found later. */
 function expectNothingOld(long: Collection, fresh: Collection, what: string): void {
   expect(
     long.reports.map(({ device }) => device.id),
@@ -48,7 +48,7 @@ function expectNothingOld(long: Collection, fresh: Collection, what: string): vo
 }
 
 describe('a probe that has read a tree for a while', () => {
-  it.each(Array.from({ length: 16 }, (_, seed) => seed + 1))('tells what one tells that just began (seed %i)', (seed) => {
+  it.each(Array.from({ length: 16 }, (_, seed) => seed + 1))('reports the same as a new probe (seed %i)', (seed) => {
     const pick = seeded(seed);
     const before = openFiles();
     const tree = new RandomTree(pick);

@@ -22,10 +22,10 @@ const VERBS = 'sys/class/infiniband_verbs';
 const BUS = 'sys/bus/pci/devices';
 const SLOTS = 'sys/devices/pci0000:17';
 
-/** A machine on which HCAs, ports and files come, go, change and take each other's places, in ways that a seed chooses. */
+/** A machine on which HCAs, ports and files appear, disappear, change and swap places. A seed chooses the steps. */
 export class RandomTree {
   readonly root = mkdtempSync(join(tmpdir(), 'device-agent-random-'));
-  /** What was done, for whoever has to find out why. */
+  /** Log of the steps, for debugging a failed test. */
   readonly done: string[] = [];
   readonly #pick: Choose;
   #made = 0;
@@ -175,7 +175,7 @@ export class RandomTree {
     return path;
   }
 
-  /** The whole tree by another one that says the same. */
+  /** Replaces the whole tree with a new one of equal content. */
   #copyTree(): string {
     const before = readlinkSync(this.#at('sys'));
     const after = `v${++this.#made}`;

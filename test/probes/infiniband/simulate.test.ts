@@ -46,7 +46,7 @@ describe('the simulated node', () => {
     expect(report.findings.filter(({ status }) => status === true)).toEqual([]);
   });
 
-  it('moves its counters by the traffic of the time passed', () => {
+  it('increases its counters by the traffic of the elapsed time', () => {
     const bytes = (elapsedMs: number) => valueIn(reportOf(collectSimulated({ elapsedMs }), 'mlx5_0'), 'device_received_bytes_total');
     expect(bytes(0)).toBe(0);
     expect(bytes(10_000)).toBe(4_100_000_000 * 10 * 4);
@@ -75,7 +75,7 @@ describe('the simulated node', () => {
     expect(upTimeMs(elapsedMs)).toEqual({ upMs, isUp, losses });
   });
 
-  it('hands out ids that resolve, but for the pool that needs a rule', () => {
+  it('allocates ids that resolve, except those of the pool that needs a rule', () => {
     const { resources } = simulate(scenario);
     expect(resources.map(({ resource, deviceIds }) => [resource, deviceIds.length])).toEqual([
       ['openshift.io/ib_vf', 5],

@@ -15,7 +15,7 @@ afterEach(() => {
 const nodesOf = (device: Device): readonly string[] => access(device).deviceNodes.map(({ path }) => path);
 
 describe('what a container needs for a GPU', () => {
-  it('is its node by minor and the control nodes that are there, its id for the runtime, and its CDI name', async () => {
+  it('is its node (by minor), the existing control nodes, its id for the runtime, and its CDI name', async () => {
     const { device } = reportOf(
       await keep(machineOf('hopper-that-tells-everything')).collect(),
       'GPU-40000000-0000-4000-8000-000000000001',
@@ -35,7 +35,7 @@ describe('what a container needs for a GPU', () => {
     });
   });
 
-  it('is told where the GPU lies, for those who place containers', async () => {
+  it('includes the position of the GPU, for schedulers', async () => {
     const { device } = reportOf(
       await keep(machineOf('hopper-that-tells-everything')).collect(),
       'GPU-40000000-0000-4000-8000-000000000001',
@@ -50,21 +50,21 @@ describe('what a container needs for a GPU', () => {
     });
   });
 
-  it('names the node by the minor, where that is not the position', async () => {
+  it('names the node by the minor when the minor differs from the index', async () => {
     const collection = await keep(machineOf('reset-flags-and-fabric-failing')).collect();
     const [first, second] = collection.reports.map(({ device }) => device) as [Device, Device];
     expect([first.index, nodesOf(first).at(-1)]).toEqual(['0', '/dev/nvidia1']);
     expect([second.index, nodesOf(second).at(-1)]).toEqual(['1', '/dev/nvidia0']);
   });
 
-  it('takes the minor from the kernel driver where the document has none', async () => {
+  it('takes the minor from the kernel driver when the document has none', async () => {
     const machine = keep(emptyMachine());
     machine.show(documentText(gpuText().replace('<minor_number>0</minor_number>', '<minor_number>N/A</minor_number>')));
     machine.write('proc/driver/nvidia/gpus/0000:10:00.0/information', 'Model: \t Test\nDevice Minor: \t 5\n');
     expect(nodesOf(reportOf(await machine.collect(), UUIDS[0]).device)).toContain('/dev/nvidia5');
   });
 
-  it('has no path below /sys where the function is not there', async () => {
+  it('has no path below /sys when the function does not exist', async () => {
     const machine = keep(emptyMachine());
     machine.show(documentText(gpuText()));
     expect(reportOf(await machine.collect(), UUIDS[0]).device).not.toHaveProperty('pciPath');

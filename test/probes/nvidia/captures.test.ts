@@ -28,7 +28,7 @@ interface Facts {
   readonly holding?: readonly string[];
 }
 
-/** Read in the files by eye; undefined stands where a file has no value. */
+/** Taken by hand from the files; undefined means that a file has no value. */
 const FACTS: Readonly<Record<string, readonly Facts[]>> = {
   'gtx-1660-ti.xml': [
     {
@@ -333,7 +333,7 @@ const seriesName = ({ metric, labels = {} }: Reading): string => {
 const directory = mkdtempSync(join(tmpdir(), 'device-agent-captures-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** What the probe makes of a capture that a real program prints; `-L` has nothing to say. */
+/** Collection of the probe for a capture that a real program prints. `-L` prints nothing. */
 async function collectCapture(file: string): Promise<Collection> {
   const program = join(directory, file.replace('.xml', ''));
   writeFileSync(program, `#!/bin/sh\n[ "$*" = "-q -x" ] && exec cat '${resolve(CAPTURES, file)}'\nexit 6\n`);
@@ -355,7 +355,7 @@ describe.skipIf(!isThere).each(captures)(`the capture %s${isThere ? '' : ` (skip
   });
 
   it('shows these devices and no others', () => {
-    // No capture has the UUIDs of MIG instances, which may thus be known under other names from before.
+    // No capture has the UUIDs of MIG instances, so their devices may be known under other names.
     expect(collection.listing).toBe(expected.some(({ kind }) => kind === 'mig') ? 'partial' : 'complete');
     expect(collection.reports.map(({ device }) => [device.id, device.kind])).toEqual(expected.map(({ id, kind }) => [id, kind]));
   });

@@ -87,7 +87,7 @@ describe('a cell without a value', () => {
     expect(parseCell(text)).toEqual({ kind: 'absent' });
   });
 
-  it('is absent where there is no element', () => {
+  it('is absent when there is no element', () => {
     expect(parseCell(undefined)).toEqual({ kind: 'absent' });
   });
 

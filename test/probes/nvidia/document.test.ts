@@ -71,12 +71,12 @@ describe('a path into an element', () => {
     expect(textAt(gpu, 'voltage/graphics_volt')).toBeUndefined();
   });
 
-  it('leads to the sentence that stands for a whole group, and never to its number', () => {
+  it('leads to the text that replaces a whole group, but never to a number', () => {
     expect(textAt(gpu, 'remapped_rows/remapped_row_corr')).toBe('GPU is lost');
     expect(textAt(gpu, 'clocks/sm_clock')).toBeUndefined();
   });
 
-  it('finds no children where there is a text', () => {
+  it('finds no children when there is a text', () => {
     expect(childrenOf(gpu, 'mig_devices/mig_device')).toEqual([]);
     expect(childrenOf(gpu, 'remapped_rows/gpu')).toEqual([]);
   });

@@ -133,8 +133,8 @@ const ROWS_OF_TABLE: readonly Row[] = [
   ['FabricUnhealthy', gpu(['fabric/health/summary', 'Healthy']), no('Healthy')],
 ];
 
-describe('what a GPU says of its health', () => {
-  it('asks for a reset in place of values, and values take back that alone', () => {
+describe('the health findings of a GPU', () => {
+  it('include a reset that is printed in place of values; readable values end only that finding', () => {
     const asking = gpu(['gpu_recovery_action', 'N/A'], ['temperature/gpu_temp', '[GPU requires reset]']);
     expect(find(asking, 'RecoveryAction', 'values')).toMatchObject(yes('GpuReset'));
     expect(find(asking, 'RecoveryAction')).toBeUndefined();
@@ -149,13 +149,13 @@ describe('what a GPU says of its health', () => {
     expect(find(element, type)).toMatchObject(expected);
   });
 
-  it('tells repairs of channels and of processing clusters apart', () => {
+  it('distinguish repairs of channels and of processing clusters', () => {
     const element = gpu(['ecc_errors/channel_repair_pending', 'Yes'], ['ecc_errors/tpc_repair_pending', 'No']);
     expect(find(element, 'MemoryRepairPending', 'channel')).toMatchObject(yes('ChannelRepairPending'));
     expect(find(element, 'MemoryRepairPending', 'tpc')).toMatchObject(no('NonePending'));
   });
 
-  it('is silent about what the board does not tell', () => {
+  it('are absent for values that the board does not provide', () => {
     const nothing = ['N/A', '[Not Supported]', 'Insufficient Permissions', 'Unknown', 'None', ''];
     const paths = new Set(ROWS_OF_TABLE.flatMap(([, element]) => pathsOf(element)).filter((path) => path !== 'gpu_recovery_action'));
     for (const text of nothing) {
@@ -166,12 +166,12 @@ describe('what a GPU says of its health', () => {
     }
   });
 
-  it('does not take an unknown word for an action, a fabric state or a health', () => {
+  it('ignore an unknown text for an action, a fabric state or a fabric health', () => {
     const element = gpu(['gpu_recovery_action', 'constructor'], ['fabric/state', 'toString'], ['fabric/health/summary', 'Splendid']);
     expect(gpuFindings(gpuSampleOf(element))).toEqual([]);
   });
 
-  it('makes no sum of counts of which one could not be read', () => {
+  it('contain no total when one of the counts could not be read', () => {
     const element = gpu([`${VOLATILE}/sram_uncorrectable`, '0'], [`${VOLATILE}/dram_uncorrectable`, 'Unknown Error']);
     expect(find(element, 'UncorrectableEcc')).toBeUndefined();
   });
@@ -194,7 +194,7 @@ describe('every condition of the table', () => {
   });
 });
 
-describe('what a MIG instance says of its health', () => {
+describe('the health findings of a MIG instance', () => {
   const told = (content: string): readonly Finding[] => {
     const instance = `<gpu_instance_id>7</gpu_instance_id><compute_instance_id>0</compute_instance_id>${content}`;
     const { instances = [] } = gpuSampleOf(gpuElement(nested('mig_devices/mig_device', instance)));
@@ -210,7 +210,7 @@ describe('what a MIG instance says of its health', () => {
     expect(counting(text)).toMatchObject([{ type: 'UncorrectableEcc', status, severity: 'degraded' }]);
   });
 
-  it('is nothing where nothing is counted', () => {
+  it('are absent when nothing is counted', () => {
     expect(counting('N/A')).toEqual([]);
     expect(told('')).toEqual([]);
   });
@@ -219,7 +219,7 @@ describe('what a MIG instance says of its health', () => {
 describe('the width of a link', () => {
   const wide = (text: string): Element => gpu(['pci/pci_gpu_link_info/link_widths/current_link_width', text]);
 
-  it('is a level, to be compared with its own past', () => {
+  it('is a level that is compared with its own highest value', () => {
     expect(find(wide('8x'), 'PcieLinkDegraded')).toEqual({
       type: 'PcieLinkDegraded',
       reason: 'NarrowerThanBefore',

@@ -13,7 +13,7 @@ import { buildMachine, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 
-/** A clock that tests move. Its timers go by real time, since real commands do. */
+/** A clock that tests move. Its timers use real time, because real commands do. */
 export class HandClock implements Clock {
   nowMs = 0;
   now(): number {
@@ -22,13 +22,13 @@ export class HandClock implements Clock {
   monotonic(): number {
     return this.nowMs;
   }
-  /** Commands have their deadline by the real time. */
+  /** Deadlines of commands use real time. */
   after(delayMs: number, run: () => void): () => void {
     return systemClock.after(delayMs, run);
   }
 }
 
-/** A machine whose nvidia-smi a test writes anew between reads. */
+/** A machine whose nvidia-smi a test can replace between reads. */
 export class Machine {
   readonly root: string;
   readonly clock = new HandClock();
@@ -55,14 +55,14 @@ export class Machine {
     writeFileSync(join(this.root, path), text);
   }
 
-  /** Puts a program in the place of nvidia-smi, at once and whole. */
+  /** Replaces nvidia-smi atomically. */
   smi(script: string): void {
     this.write('bin/new', `#!/bin/sh\n${script}\n`);
     chmodSync(join(this.root, 'bin/new'), 0o755);
     renameSync(join(this.root, 'bin/new'), join(this.root, 'bin/nvidia-smi'));
   }
 
-  /** A sound nvidia-smi that prints these documents. */
+  /** Installs a working nvidia-smi that prints these documents. */
   show(document: string, listing = ''): void {
     this.write('bin/document.xml', document);
     this.write('bin/listing', listing);
@@ -78,7 +78,7 @@ export function emptyMachine(timeoutMs?: number): Machine {
   return new Machine(mkdtempSync(join(tmpdir(), 'device-agent-nvidia-')), timeoutMs);
 }
 
-/** One of the machines beside this file. */
+/** Loads one of the machines in this folder. */
 export function machineOf(name: string): Machine {
   return new Machine(buildMachine(readMachine(join('test/probes/nvidia', name, 'machine.yaml'))).root);
 }
@@ -135,7 +135,7 @@ export function nested(path: string, text: string): string {
     .reduce((inner, name) => `<${name}>${inner}</${name}>`, text);
 }
 
-/** What a look told of a device, by itself or by others. */
+/** Returns everything that a collection reports of a device, from the read and from other sources. */
 export function reportOf(collection: Collection, id: string): Told {
   const report = collection.reports.find(({ device }) => device.id === id);
   if (report === undefined) throw new Error(`no report of ${id} among ${collection.reports.map(({ device }) => device.id).join(', ')}`);

@@ -38,7 +38,7 @@ const activity = ({ reports }: Collection): Record<string, number> =>
   );
 
 describe('the activity of a GPU', () => {
-  it('is there from the second read on, and then as often as what can wait', async () => {
+  it('is available from the second read on, and then at the interval of slow values', async () => {
     const { node, at } = started(sampled(40));
     expect(activity(await at(0))).toEqual({});
     expect(activity(await at(10_000))).toEqual({ '01': 0.2 });
@@ -47,14 +47,14 @@ describe('the activity of a GPU', () => {
     expect(activity(await at(30_000))).toEqual({ '01': 0.4 });
   });
 
-  it('is not taken from samples that are too close', async () => {
+  it('is not calculated from samples that are too close', async () => {
     const { at } = started(sampled(40), { 'nvml-slow-every': '0s' });
     await at(0);
     expect(activity(await at(99))).toEqual({});
     expect(activity(await at(100))).toEqual({ '01': 0.2 });
   });
 
-  it('of a whole GPU, which a split one refuses, is told once it is no longer split', async () => {
+  it('of a whole GPU, which is not supported with MIG, is available after MIG is turned off', async () => {
     const { node, at } = started({ ...split({}), lines: ['fail.nvmlGpmSampleGet = 3'] });
     expect(activity(await at(0))).toEqual({});
     node.write({ gpus: [sampled(40)] });
@@ -62,14 +62,14 @@ describe('the activity of a GPU', () => {
     expect(activity(await at(40_000))).toEqual({ '01': 0.2 });
   });
 
-  it('is not told by boards without it, nor where it is not wanted', async () => {
+  it('is absent on boards that do not support it, and when the option is off', async () => {
     for (const { at } of [started(hopper(0, { 'gpm.2': 50 })), started(sampled(40), { 'nvml-activity': 'off' })]) {
       await at(0);
       expect(activity(await at(30_000))).toEqual({});
     }
   });
 
-  it('that cannot be sampled is gone, and comes back with two new samples', async () => {
+  it('disappears when it cannot be sampled, and returns with two new samples', async () => {
     const { node, at } = started(sampled(40));
     await at(0);
     await at(10_000);
@@ -83,7 +83,7 @@ describe('the activity of a GPU', () => {
     expect(activity(await at(70_000))).toEqual({ '01': 0.3 });
   });
 
-  it('that may not be sampled is not asked for again', async () => {
+  it('is not requested again after a permission error', async () => {
     const { node, at } = started(sampled(40, ['fail.nvmlGpmSampleGet = 4']));
     await at(0);
     node.write({ gpus: [sampled(40)] });
@@ -91,7 +91,7 @@ describe('the activity of a GPU', () => {
     expect(activity(await at(60_000))).toEqual({});
   });
 
-  it('leaves out one value that is refused, or is none', async () => {
+  it('omits a value that is refused or invalid', async () => {
     const { at } = started(sampled(40, ['gpm.2.code = 3', 'gpm.5 = nan', 'gpm.7 = -1']));
     await at(0);
     const { reports } = await at(10_000);
@@ -100,7 +100,7 @@ describe('the activity of a GPU', () => {
     expect(reports[0]?.read?.readings.find(({ metric }) => metric === 'device_nvidia_traffic_bytes_per_second')?.value).toBe(3 * MIB);
   });
 
-  it('ends with the GPU, and begins anew when that is back', async () => {
+  it('ends when the GPU is lost, and starts again when it returns', async () => {
     const { node, at } = started(sampled(40));
     await at(0);
     await at(10_000);
@@ -113,7 +113,7 @@ describe('the activity of a GPU', () => {
 });
 
 describe('the activity of GPU instances', () => {
-  it('is told of each, and that of one that was made anew is not mixed with the one before', async () => {
+  it('is available for each; a new instance with the same id does not use samples of the old one', async () => {
     const [first, second] = [instance(7, 'a', 20), instance(9, 'b', 40)];
     const { node, at } = started(split({ 0: first, 1: second }));
     await at(0);

@@ -12,14 +12,14 @@ import { hopper, type ScriptedNode } from './scripted-script.ts';
 let node: LiveNode | undefined;
 afterEach(() => node?.remove());
 
-/** Folders of the kernel's driver, one for each GPU that it is bound to. */
+/** Folders of the kernel driver, one for each GPU to which it is bound. */
 const bind = (root: string, index: number): unknown => mkdirSync(folderOf(root, index), { recursive: true });
 const unbind = (root: string, index: number): void => rmSync(folderOf(root, index), { recursive: true });
 const folderOf = (root: string, index: number): string =>
   join(root, 'proc/driver/nvidia/gpus', String(hopper(index).values.bus_id).slice(4).toLowerCase());
 const idsOf = ({ reports }: Collection): string[] => reports.map(({ device }) => device.id.slice(-2));
 
-/** A library tells of the GPUs that were there at its start, as the script was then. */
+/** The library knows only the GPUs that the script contained at its start. */
 function started(machine: ScriptedNode): { at(ms: number): Promise<Collection>; close(): Promise<void> } {
   let nowMs = 0;
   const clock: Clock = { ...systemClock, monotonic: () => nowMs };
@@ -35,8 +35,8 @@ function started(machine: ScriptedNode): { at(ms: number): Promise<Collection>; 
   };
 }
 
-describe('a GPU that the driver is bound to', () => {
-  it('after the start is there half a minute later, and gone as soon after it is unbound', async () => {
+describe('a GPU to which the driver is bound', () => {
+  it('after the start appears within half a minute, and disappears within half a minute after it is unbound', async () => {
     const probe = started({ gpus: [hopper(0)] });
     const { root, write } = node as LiveNode;
     bind(root, 0);

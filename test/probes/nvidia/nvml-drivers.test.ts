@@ -3,7 +3,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import { hopper, MIB, type ScriptedGpu } from './scripted-script.ts';
 import { startedNode } from './started.ts';
 
-/** What a node with a driver of this version tells in its first read. */
+/** Returns the first collection of a node with this driver version. */
 const readOf = (driver: string, gpu: ScriptedGpu, ...lines: string[]): Promise<Collection> =>
   startedNode({ lines: [`driver = ${driver}`, ...lines], gpus: [gpu] }).at(0);
 
@@ -29,7 +29,7 @@ describe('the time with lowered clocks', () => {
 
 describe('processes', () => {
   const processes = Array.from({ length: 250 }, (_, at) => `${at % 2 === 0 ? 'C' : 'G'} ${1_000 + at} ${(at + 1) * MIB}`);
-  it('are the same of early builds of the branch 535, which write more of each', async () => {
+  it('are the same with early builds of branch 535, which write longer entries', async () => {
     const told = await readOf('535.54.03', { ...hopper(0), processes }, 'long_processes = 1');
     const expected = await readOf('550.54.14', { ...hopper(0), processes });
     expect(told.reports[0]?.read?.processes).toHaveLength(250);
@@ -37,7 +37,7 @@ describe('processes', () => {
   });
 });
 
-describe('a reason of lowered clocks that later drivers alone know', () => {
+describe('a reason of lowered clocks that only later drivers know', () => {
   it.each([
     ['610.43.02', undefined, undefined],
     ['615.71.01', 1, 0],
@@ -66,7 +66,7 @@ describe('the action that the driver asks for', () => {
     expect(collection.problems).toEqual([]);
   });
 
-  it('is a problem when nobody knows it, and not the same as none', async () => {
+  it('is a problem when it is unknown, and does not count as "none"', async () => {
     const collection = await asking(8);
     expect(collection.problems).toMatchObject([{ code: 'unknown-value', message: 'gpu_recovery_action: Unknown (8)' }]);
     expect(toldOf(collection, 'device_nvidia_recovery_action', 'none')).toBeUndefined();

@@ -13,11 +13,11 @@ const xids = ({ reports }: Collection): unknown[] =>
     );
 
 const withXid = (number: number, xid: number) => ({ gpus: [hopper(0), { ...hopper(1), lines: [`xid = ${number} ${xid}`] }] });
-/** Where the library alone tells. */
+/** Options with which only the library provides Xids. */
 const NO_LOG = { kmsg: join('/', 'none') };
 
-describe('what the library tells of events', () => {
-  it.each([999, 15])('is told again half a minute after it failed with %i', async (code) => {
+describe('the events of the library', () => {
+  it.each([999, 15])('are available again half a minute after a failure with %i', async (code) => {
     const { node, at } = startedNode({ gpus: [hopper(0), hopper(1)] }, NO_LOG);
     await at(0);
     node.write({ lines: [`fail.nvmlEventSetWait_v2 = ${code}`], gpus: [hopper(0), hopper(1)] });
@@ -28,7 +28,7 @@ describe('what the library tells of events', () => {
     expect(xids(await at(40_000))).toEqual([['0000:3c:00.0', '79']]);
   });
 
-  it('is asked for again as long as the driver refuses that', async () => {
+  it('are registered again as long as the registration fails', async () => {
     const { node, at } = startedNode({ gpus: [hopper(0), hopper(1)] }, NO_LOG);
     await at(0);
     const failing = { lines: ['fail.nvmlEventSetWait_v2 = 999'], gpus: [hopper(0), hopper(1)] };
@@ -42,7 +42,7 @@ describe('what the library tells of events', () => {
     expect(xids(await at(70_000))).toEqual([['0000:3c:00.0', '79']]);
   });
 
-  it('comes from all GPUs where one could not be asked at first', async () => {
+  it('come from all GPUs, also when one GPU could not be registered at first', async () => {
     const mute = { ...hopper(1), lines: ['fail.nvmlDeviceRegisterEvents = 999'] };
     const { node, at } = startedNode({ gpus: [hopper(0), mute] }, NO_LOG);
     await at(0);
@@ -52,7 +52,7 @@ describe('what the library tells of events', () => {
     expect(xids(await at(40_000))).toEqual([['0000:3c:00.0', '79']]);
   });
 
-  it('stays where the driver has no word of its own on recovery, which takes nothing back', async () => {
+  it('stay when the driver has no recovery action, which ends nothing', async () => {
     const { fields, ...gpu } = hopper(0);
     const { '230 0': _, ...wordless } = fields ?? {};
     const { node, at } = startedNode({ gpus: [{ ...gpu, fields: wordless }] }, NO_LOG);
@@ -63,7 +63,7 @@ describe('what the library tells of events', () => {
     for (const ms of [20_000, 40_000, 70_000, 600_000]) expect(xids(await at(ms)), `${ms} ms`).toEqual([['0000:3b:00.0', '79']]);
   });
 
-  it('is nothing from a library without events', async () => {
+  it('are absent with a library that does not support events', async () => {
     const { node, at } = startedNode({ gpus: [0, 1].map((index) => hopper(index, { event_types: 0 })) }, NO_LOG);
     await at(0);
     await at(30_000);

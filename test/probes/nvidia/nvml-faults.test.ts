@@ -52,7 +52,7 @@ const NODE: Readonly<Record<number, string>> = {
 };
 
 describe('a code in the place of the clocks', () => {
-  it.each(NO_VALUE)('%i leaves out the value, and says nothing else', async (code) => {
+  it.each(NO_VALUE)('%i omits the value without a problem', async (code) => {
     const node = live({ gpus: [withLines(hopper(0), `fail.nvmlDeviceGetClockInfo = ${code}`)] });
     const collection = await byLibrary(node).collect();
     const report = reportOf(collection);
@@ -63,7 +63,7 @@ describe('a code in the place of the clocks', () => {
     expect(collection.listing).toBe('complete');
   });
 
-  it.each([11, 999, 77])('%i is a failure of the driver, in the words of its command', async (code) => {
+  it.each([11, 999, 77])('%i is a failure of the driver, with the text of nvidia-smi', async (code) => {
     const node = live({ gpus: [withLines(hopper(0), `fail.nvmlDeviceGetClockInfo = ${code}`)] });
     const collection = await byLibrary(node).collect();
     expect(readingOf(reportOf(collection), 'device_clock_hertz', 'sm')).toBeUndefined();
@@ -105,8 +105,8 @@ describe('a code in the place of the clocks', () => {
 
 const IDENTITY = ['Name', 'Serial', 'VbiosVersion', 'MinorNumber', 'Architecture'].map((what) => `nvmlDeviceGet${what}`);
 
-describe('what a board is', () => {
-  it.each([999, 10, 11])('is told late where it was refused with %i at first', async (code) => {
+describe('the identity of a board', () => {
+  it.each([999, 10, 11])('is read later when the first read fails with %i', async (code) => {
     const whole = await byLibrary(live({ gpus: [hopper(0)] })).collect();
     const refused = IDENTITY.map((symbol) => `fail.${symbol} = ${code}`);
     const node = live({ gpus: [withLines(hopper(0), ...refused)] });
@@ -121,7 +121,7 @@ describe('what a board is', () => {
     );
   });
 
-  it('is not asked for again when it was told', async () => {
+  it('is not read again after a success', async () => {
     const node = live({ gpus: [hopper(0)] });
     const probe = byLibrary(node, { 'nvml-facts-every': '0s' });
     const before = reportOf(await probe.collect());
@@ -133,7 +133,7 @@ describe('what a board is', () => {
 });
 
 describe.each(Object.entries(NODE))('the code %s, which concerns the node,', (code, problem) => {
-  it('says what it is when the library is opened', async () => {
+  it('is reported when the library is opened', async () => {
     const node = live({ lines: [`fail.nvmlInit_v2 = ${code}`], gpus: [hopper(0)] });
     mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });
     writeFileSync(join(node.root, 'proc/driver/nvidia/version'), 'NVRM version\n');
@@ -142,7 +142,7 @@ describe.each(Object.entries(NODE))('the code %s, which concerns the node,', (co
     expect(collection.reports).toEqual([]);
   });
 
-  it('says it in the middle of a round too, and all is well when it is over', async () => {
+  it('is also reported in the middle of a round, and ends when the driver works again', async () => {
     const node = live({ gpus: [hopper(0), hopper(1)] });
     const probe = byLibrary(node);
     const before = await probe.collect();
@@ -178,7 +178,7 @@ describe('a GPU that falls off the bus', () => {
     }
   });
 
-  it('is lost from the call on at which it falls', async () => {
+  it('is lost from the first call that fails', async () => {
     const node = live({ gpus: [withLines(hopper(0), 'lost_after = 60')] });
     const probe = byLibrary(node);
     const rounds: boolean[] = [];
@@ -197,7 +197,7 @@ describe('a GPU that falls off the bus', () => {
     expect(reportOf(await probe.collect()).readings).toEqual(reportOf(before).readings);
   });
 
-  it('stays, as lost, when the library is started anew and gives no handle for it', async () => {
+  it('stays listed as lost when the library is restarted and gives no handle for it', async () => {
     let nowMs = 0;
     const clock: Clock = { ...systemClock, monotonic: () => nowMs };
     const node = live({ gpus: [hopper(0), hopper(1)] }, (root) =>
@@ -278,13 +278,13 @@ describe('processes', () => {
     expect(readingOf(reportOf(await probe.collect()), 'device_nvidia_processes')).toBe(1);
   });
 
-  it('are counted where the driver does not tell of those that draw', async () => {
+  it('are counted when the driver does not list graphics processes', async () => {
     const lines = ['fail.nvmlDeviceGetGraphicsRunningProcesses_v3 = 3'];
     const report = reportOf(await byLibrary(live({ gpus: [{ ...hopper(0), processes: [`C 4711 ${MIB}`], lines }] })).collect());
     expect(readingOf(report, 'device_nvidia_processes')).toBe(1);
   });
 
-  it('whose memory the driver does not tell have none', async () => {
+  it('have no memory value when the driver does not report it', async () => {
     const report = reportOf(await byLibrary(live({ gpus: [{ ...hopper(0), processes: ['C 4711 none'] }] })).collect());
     expect(report.processes).toEqual([{ pid: 4711 }]);
   });
@@ -295,7 +295,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** Whether the probe asked to be read since the last question. */
+/** Tells whether the probe called `wake` since the last call. */
 function watched(probe: Probe): () => boolean {
   let isWoken = false;
   const stop = probe.watch?.(() => {
@@ -309,13 +309,13 @@ function watched(probe: Probe): () => boolean {
   };
 }
 
-describe('an Xid that the library tells', () => {
+describe('an Xid from the library', () => {
   const xids = (collection: Collection): unknown[] =>
     reportOf(collection, 1)
       .findings.filter(({ type, status }) => type === 'Xid' && status === true)
       .map(({ instance, severity }) => [instance, severity]);
 
-  it('wakes the probe, and counts where the kernel log is closed', async () => {
+  it('wakes the probe, and counts when the kernel log cannot be read', async () => {
     const node = live({ gpus: [hopper(0), hopper(1)] });
     const probe = byLibrary(node, { kmsg: join(node.root, 'none') });
     const isWoken = watched(probe);
@@ -328,7 +328,7 @@ describe('an Xid that the library tells', () => {
     expect(holding(reportOf(await probe.collect(), 0))).toEqual([]);
   });
 
-  it('leaves the word to the kernel log where that is open', async () => {
+  it('is ignored when the kernel log can be read', async () => {
     const node = live({ gpus: [hopper(0), hopper(1)] });
     const probe = byLibrary(node);
     const isWoken = watched(probe);
@@ -342,7 +342,7 @@ describe('an Xid that the library tells', () => {
 });
 
 describe('the source of values', () => {
-  it('is the command where no library is', async () => {
+  it('is the command when there is no library', async () => {
     const node = live({ gpus: [hopper(0)] });
     writeFileSync(join(node.root, 'document'), documentOf({ gpus: [hopper(0)] }));
     const program = join(node.root, 'nvidia-smi');
@@ -385,7 +385,7 @@ describe('the source of values', () => {
     expect(held.map(({ type, reason: told }) => [type, told])).toEqual([['DriverUnusable', reason]]);
   });
 
-  it('that is not there leaves the word to the command, also when that is not there either', async () => {
+  it('is the command when the library is missing, also when the command is missing too', async () => {
     const node = live({ gpus: [] });
     mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });
     writeFileSync(join(node.root, 'proc/driver/nvidia/version'), 'NVRM version\n');
@@ -394,7 +394,7 @@ describe('the source of values', () => {
     expect((await probe.collect()).problems.map(({ code }) => code)).toEqual(['smi-not-found']);
   });
 
-  it('is a problem where the library alone is wanted and is not there', async () => {
+  it('is a problem when only the library may be used and it is missing', async () => {
     const node = live({ gpus: [] });
     mkdirSync(join(node.root, 'proc/driver/nvidia'), { recursive: true });
     writeFileSync(join(node.root, 'proc/driver/nvidia/version'), 'NVRM version\n');
@@ -405,7 +405,7 @@ describe('the source of values', () => {
   });
 });
 
-/** Functions of the second GPU in the order in which the guard noted them. */
+/** Functions of the second GPU in the order in which the guard recorded them. */
 function noted(guard: ReadGuard): string[] {
   const entered: string[] = [];
   const { enter } = ReadGuard.prototype;
@@ -417,7 +417,7 @@ function noted(guard: ReadGuard): string[] {
   return entered;
 }
 
-describe('the note of what is being called', () => {
+describe('the record of the running call', () => {
   it('shows that a lost GPU is asked one question in each round', async () => {
     const guard = new ReadGuard();
     const entered = noted(guard);
@@ -433,7 +433,7 @@ describe('the note of what is being called', () => {
     expect(entered).toEqual(['nvmlDeviceGetTemperatureV', 'nvmlDeviceGetTemperatureV']);
   });
 
-  it('names GPU and function of a call that takes its time, and keeps its successor away from that GPU', async () => {
+  it('names GPU and function of a call that hangs, and keeps the next thread from reading that GPU', async () => {
     const shared = new ReadGuard();
     const hostOf = (guard: ReadGuard) => (root: string) =>
       createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, systemClock, { guard });

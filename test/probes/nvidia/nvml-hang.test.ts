@@ -37,13 +37,13 @@ async function start(gpus: readonly ScriptedGpu[]): Promise<{ readonly node: Liv
   return { node, agent };
 }
 
-describe('a GPU whose library call never comes back', () => {
-  it('is left out while the others are read on, and comes back with the call', { timeout: 60_000 }, async () => {
+describe('a GPU whose library call hangs', () => {
+  it('is skipped while the others are read, and is read again after the call returns', { timeout: 60_000 }, async () => {
     const { node, agent } = await start([hopper(0), hopper(1)]);
     await agent.until('both GPUs', (page) => temperature(page, 0) === '41' && temperature(page, 1) === '42');
     const sick: ScriptedGpu = { ...hopper(1), lines: ['hang.nvmlDeviceGetUtilizationRates = 1'] };
     node.write({ gpus: [hopper(0, { temperature: 50 }), sick] });
-    // The sound GPU is read by the successor of the thread that hangs; the other grows stale, and is not missing.
+    // A new thread reads the healthy GPU. The other GPU becomes stale, but is not missing.
     const during = await agent.until('the sound GPU alone', (page) => temperature(page, 0) === '50' && temperature(page, 1) === undefined);
     expect(hung(during)).toBe(true);
     node.write({ gpus: [hopper(0, { temperature: 51 }), hopper(1)] });
@@ -54,7 +54,7 @@ describe('a GPU whose library call never comes back', () => {
   });
 });
 
-describe('a GPU that hangs whoever looks for it', () => {
+describe('a GPU that hangs the call that finds it', () => {
   it.each(['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetPciInfo_v3', 'nvmlDeviceGetUUID', 'nvmlDeviceRegisterEvents'])(
     'in %s is left out from the start on',
     { timeout: 60_000 },
@@ -70,8 +70,8 @@ describe('a GPU that hangs whoever looks for it', () => {
   );
 });
 
-describe('a question for events that never comes back', () => {
-  it('is not put again, and the GPUs are read on', { timeout: 60_000 }, async () => {
+describe('a call for events that never returns', () => {
+  it('is not repeated, and the GPUs are still read', { timeout: 60_000 }, async () => {
     const { node, agent } = await start([hopper(0), hopper(1)]);
     await agent.until('both GPUs', (page) => temperature(page, 0) === '41' && temperature(page, 1) === '42');
     node.write({ lines: ['hang.nvmlEventSetWait_v2 = 1'], gpus: [hopper(0, { temperature: 50 }), hopper(1, { temperature: 51 })] });

@@ -38,7 +38,7 @@ describe('the library is found', () => {
     expect(found()).toEqual([path]);
   });
 
-  it('through links, which inside a foreign root are meant from there', () => {
+  it('through links, which are relative to the root in which they lie', () => {
     place('run/nvidia/driver/usr/lib/real/libnvidia-ml.so.590.44.01');
     link('run/nvidia/driver/usr/lib64/libnvidia-ml.so.1', '/usr/lib/real/libnvidia-ml.so.590.44.01');
     expect(found()).toEqual(['run/nvidia/driver/usr/lib/real/libnvidia-ml.so.590.44.01']);
@@ -64,13 +64,13 @@ describe('a link', () => {
     expect(resolveWithin(join(root, 'inside'), 'up')).toBeUndefined();
   });
 
-  it('in a circle ends', () => {
+  it('in a cycle gives no file', () => {
     link('a', 'b');
     link('b', 'a');
     expect(resolveWithin(root, 'a')).toBeUndefined();
   });
 
-  it('relative in a folder is meant from there', () => {
+  it('with a relative target is resolved from its folder', () => {
     place('usr/lib/x/real.so');
     link('usr/lib/x/lib.so', 'real.so');
     expect(resolveWithin(root, 'usr/lib/x/lib.so')).toBe(join(root, 'usr/lib/x/real.so'));

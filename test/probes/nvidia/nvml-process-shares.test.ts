@@ -13,8 +13,8 @@ const using = (shares: readonly string[], processes = ['C 11 1048576', 'C 12 104
 const gpuShares = ({ reports }: Collection): Record<number, number | undefined> =>
   Object.fromEntries((reports[0]?.read?.processes ?? []).map(({ pid, utilization }) => [pid, utilization?.gpu]));
 
-describe('what a GPU spent on its processes', () => {
-  it('is the mean of the samples of each, by engine, and zero for those without', async () => {
+describe('the utilization by process', () => {
+  it('is the mean of the samples of a process for each engine, and zero without samples', async () => {
     const { at } = started(using(['11 100 40 10 0 6 2 0', '11 200 60 30 0 0 0 0', '99 200 5 0 0 0 0 0']));
     const { reports } = await at(0);
     expect(reports[0]?.read?.processes).toEqual([
@@ -23,7 +23,7 @@ describe('what a GPU spent on its processes', () => {
     ]);
   });
 
-  it('is asked for with what can wait, and of samples that were not seen before', async () => {
+  it('is read at the interval of slow values, and only from new samples', async () => {
     const { node, at } = started(using(['11 100 40 0 0 0 0 0']));
     await at(0);
     node.write({ gpus: [using(['11 100 40 0 0 0 0 0', '11 200 90 0 0 0 0 0', '12 200 10 0 0 0 0 0'])] });
@@ -32,7 +32,7 @@ describe('what a GPU spent on its processes', () => {
     expect(gpuShares(await at(60_000))).toEqual({ 11: 0, 12: 0 });
   });
 
-  it('is not known of a process that came since', async () => {
+  it('is unknown for a process that started later', async () => {
     const { node, at } = started(using(['11 100 40 0 0 0 0 0'], ['C 11 1048576']));
     await at(0);
     node.write({ gpus: [using(['11 100 40 0 0 0 0 0'], ['C 11 1048576', 'C 13 4096'])] });
@@ -40,7 +40,7 @@ describe('what a GPU spent on its processes', () => {
     expect(gpuShares(await at(30_000))).toEqual({ 11: 0, 13: 0 });
   });
 
-  it('comes by the older function where the driver has no other, for four engines', async () => {
+  it('comes from the older function, with four engines, when the driver has no newer one', async () => {
     const { at } = started(using(['11 100 40 10 5 6 7 8'], undefined, ['fail.nvmlDeviceGetProcessesUtilizationInfo = 13']));
     const { reports } = await at(0);
     expect(reports[0]?.read?.processes?.map(({ utilization }) => utilization)).toEqual([
@@ -49,7 +49,7 @@ describe('what a GPU spent on its processes', () => {
     ]);
   });
 
-  it('leaves out samples that cannot be', async () => {
+  it('ignores samples with impossible values', async () => {
     const { at } = started(using(['11 100 4294967295 0 0 0 0 0', '11 200 30 0 0 0 0 0', '12 200 101 0 0 0 0 0']));
     expect(gpuShares(await at(0))).toEqual({ 11: 0.3, 12: 0 });
   });

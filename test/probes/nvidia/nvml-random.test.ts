@@ -11,7 +11,7 @@ const DRIVERS = ['580.105.08', '590.44.01', '615.71.01'];
 const ROUNDS = 4;
 
 describe('random machines', () => {
-  it.each(Array.from({ length: 30 }, (_, seed) => seed + 1))('are the same by the library as by the command, seed %i', async (seed) => {
+  it.each(Array.from({ length: 30 }, (_, seed) => seed + 1))('give the same with the library and the command, seed %i', async (seed) => {
     const pick = seeded(seed);
     const driver = DRIVERS[pick(DRIVERS.length)] as string;
     const supports: readonly Support[] = Array.from({ length: 1 + pick(3) }, (_, index) => randomSupport(pick, index));
@@ -22,7 +22,7 @@ describe('random machines', () => {
     const node = live(machine, (root) =>
       createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock),
     );
-    // One library goes through all of them: what it told before must not show through.
+    // One library reads all of them, so values of an earlier machine must not appear.
     const library = byLibrary(node);
     for (let round = 0; round < ROUNDS; round += 1) {
       const told = comparable(withoutPast(await library.collect()));

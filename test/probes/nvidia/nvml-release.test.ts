@@ -43,11 +43,11 @@ const temperatures = ({ reports }: Collection): unknown[] =>
   );
 const codesOf = ({ problems }: Collection): string[] => problems.map(({ code }) => code);
 
-describe('while the file of the release is there', () => {
-  it('the library is closed, and GPUs are neither read nor gone', async () => {
+describe('while the release file exists', () => {
+  it('the library is closed, and GPUs are listed without a read', async () => {
     started({ source: 'nvml', 'nvml-library': node.library });
     expect(temperatures(await probe.collect())).toEqual([41, 42]);
-    // Samples of activity are to be given back too: the stand-in ends a process that keeps one.
+    // Activity samples must also be freed: the test library ends a process that keeps one.
     await probe.collect();
     expect(mapped()).toHaveLength(1);
     writeFileSync(release, '');
@@ -58,13 +58,13 @@ describe('while the file of the release is there', () => {
     }
   });
 
-  it('and afterwards, the library is that of the driver which is there then', async () => {
+  it('the driver can be upgraded; afterwards the new library is opened', async () => {
     started({ source: 'nvml', 'nvml-library': node.library });
     const before = await probe.collect();
     const [first] = mapped();
     writeFileSync(release, '');
     await probe.collect();
-    // An upgrade puts another file in the place.
+    // An upgrade replaces the file.
     copyFileSync(node.library, `${node.library}.new`);
     renameSync(`${node.library}.new`, node.library);
     rmSync(release);
@@ -90,8 +90,8 @@ describe('while the file of the release is there', () => {
   });
 });
 
-describe('a library of another version than the driver', () => {
-  it('is opened anew, so that its successor is found', async () => {
+describe('a library with another version than the driver', () => {
+  it('is opened again, so that the new library is found', async () => {
     started({ source: 'nvml', 'nvml-library': node.library });
     const before = await probe.collect();
     const [first] = mapped();

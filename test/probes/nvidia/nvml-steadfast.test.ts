@@ -16,7 +16,7 @@ const holding = (report: DeviceReport): string[] =>
     .map(({ type }) => type);
 const isWhole = ({ listing }: Collection): boolean => listing === 'complete';
 
-/** The first GPU, and one in three instances. */
+/** The first GPU, and a GPU with three instances. */
 const split = (more: Readonly<Record<string, string | number>> = {}): ScriptedGpu => ({
   ...hopper(1, { mig_current: 1, mig_pending: 1, ...more }),
   instances: Object.fromEntries(
@@ -33,7 +33,7 @@ const split = (more: Readonly<Record<string, string | number>> = {}): ScriptedGp
   ),
 });
 
-/** What the kernel's driver shows of a GPU. */
+/** Files of the kernel driver for a GPU. */
 function bind({ root }: LiveNode, index: number): void {
   const { bus_id: busId, uuid } = hopper(index).values;
   const folder = join(root, 'proc/driver/nvidia/gpus', String(busId).slice(4).toLowerCase());
@@ -59,7 +59,7 @@ describe('a library that fails to count the GPUs', () => {
     expect(idsOf(await at(3_000))).toEqual(['01']);
   });
 
-  it('or to tell the version of the driver is asked again too', async () => {
+  it('or to report the driver version is asked again', async () => {
     const { node, at } = startedNode({ lines: ['fail.nvmlSystemGetDriverVersion = 999'], gpus: [hopper(0)] });
     bind(node, 0);
     expect(codesOf(await at(0))).toEqual(['driver-unreachable']);
@@ -67,7 +67,7 @@ describe('a library that fails to count the GPUs', () => {
     expect((await at(1_000)).reports[0]?.device.driver).toBe('590.44.01');
   });
 
-  it('gives no handle for a reason that concerns the node: that is said once', async () => {
+  it('gives one problem when all handles fail for a reason of the node', async () => {
     const { node, at } = startedNode({ gpus: [0, 1].map((index) => withLines(hopper(index), 'fail.nvmlDeviceGetHandleByIndex_v2 = 17')) });
     bind(node, 0);
     expect(codesOf(await at(0))).toEqual(['no-permission']);
@@ -77,7 +77,7 @@ describe('a library that fails to count the GPUs', () => {
 });
 
 describe('a GPU that cannot be read at the start', () => {
-  it.each(['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetUUID'])('by %s is there five minutes after it can', async (symbol) => {
+  it.each(['nvmlDeviceGetHandleByIndex_v2', 'nvmlDeviceGetUUID'])('by %s appears five minutes after the failure ends', async (symbol) => {
     const { node, at } = startedNode({ gpus: [hopper(0), withLines(hopper(1), `fail.${symbol} = 999`)] });
     const first = await at(0);
     expect([idsOf(first), codesOf(first)]).toEqual([['01'], ['gpu-unreadable']]);
@@ -86,7 +86,7 @@ describe('a GPU that cannot be read at the start', () => {
     expect(idsOf(await at(300_000))).toEqual(['01', '02']);
   });
 
-  it('is looked for ever more rarely, since each look disturbs the others', async () => {
+  it('causes restarts at growing intervals, because each restart disturbs the other GPUs', async () => {
     const dead = withLines(hopper(1), 'fail.nvmlDeviceGetHandleByIndex_v2 = 15');
     const { node, at } = startedNode({ gpus: [hopper(0), dead] });
     const minutes = (count: number): Promise<Collection> => at(count * 60_000);
@@ -94,7 +94,7 @@ describe('a GPU that cannot be read at the start', () => {
     node.write({ gpus: [hopper(0), hopper(1)] });
     expect(idsOf(await minutes(34))).toEqual(['01']);
     expect(idsOf(await minutes(35))).toEqual(['01', '02']);
-    // What is sound for a while is looked for at once when it is lost again.
+    // A GPU that was healthy for some time causes a restart without the longer wait.
     await minutes(41);
     node.write({ gpus: [hopper(0), withLines(hopper(1), 'lost_after = 0')] });
     await minutes(42);
@@ -114,7 +114,7 @@ describe('a GPU that cannot be read at the start', () => {
     expect(told.reports.map(holding)).toEqual([[], ['GpuLost']]);
   });
 
-  it('since the agent may not open it is not lost, and not missing', async () => {
+  it('because of missing permission is neither lost nor missing', async () => {
     const { node, at } = startedNode({ gpus: [hopper(0), hopper(1)] });
     await at(0);
     const closed = withLines(hopper(1), 'fail.nvmlDeviceGetHandleByIndex_v2 = 4');
@@ -127,11 +127,11 @@ describe('a GPU that cannot be read at the start', () => {
   });
 });
 
-describe('instances of which the driver fails to tell', () => {
+describe('instances that the driver fails to list', () => {
   const lookups = ['MigMode', 'MaxMigDeviceCount', 'MigDeviceHandleByIndex', 'GpuInstanceId', 'ComputeInstanceId'];
   const cases = lookups.flatMap((name) => [999, 11, 27].map((code) => [`nvmlDeviceGet${name}`, code] as const));
 
-  it.each(cases)('by %s and the code %i stay as they were', async (symbol, code) => {
+  it.each(cases)('in %s with code %i stay unchanged', async (symbol, code) => {
     const { node, at } = startedNode({ gpus: [hopper(0), split()] });
     const before = await at(0);
     expect(idsOf(before)).toEqual(['01', '02', '07', '09', '11']);
@@ -158,8 +158,8 @@ describe('instances of which the driver fails to tell', () => {
   });
 });
 
-describe('a split GPU that falls off the bus', () => {
-  it('at any call is lost with its instances, and none of them goes missing', { timeout: 60_000 }, async () => {
+describe('a GPU with MIG that is lost', () => {
+  it('at any call is lost together with its instances, and no instance is missing', { timeout: 60_000 }, async () => {
     for (let calls = 0; calls < 460; calls += 9) {
       const { at } = startedNode({ gpus: [hopper(0), withLines(split(), `lost_after = ${calls}`)] });
       let seen: readonly string[] = [];
@@ -175,7 +175,7 @@ describe('a split GPU that falls off the bus', () => {
   });
 });
 
-describe('a fault that is met at what is asked for seldom', () => {
+describe('a fault in a call with a long interval', () => {
   it.each([
     [14, 'InforomCorrupted'],
     [16, 'RecoveryAction'],

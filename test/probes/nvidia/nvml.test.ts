@@ -119,7 +119,7 @@ const MACHINES: Readonly<Record<string, ScriptedNode>> = {
   'eight H100': { gpus: Array.from({ length: 8 }, (_, index) => hopper(index)) },
   'a hot A100 with limits in degrees': { gpus: [ampere()] },
   'a V100, which counts bits and retires pages': { gpus: [volta()] },
-  'an H100 beside one that is split, with gaps between the instances': { gpus: [hopper(0), split()] },
+  'an H100 and one with MIG, with gaps between the instances': { gpus: [hopper(0), split()] },
   'three H100 of which two are joined by links': { gpus: [linked(0, [1, 1, 1]), linked(1, [0, 0, 0]), hopper(2)] },
   'four H100 on switches, one with fewer links': {
     gpus: [0, 1, 2, 3].map((index) => linked(index, index === 3 ? ['switch', 'switch'] : ['switch', 'switch', 'switch'])),
@@ -128,7 +128,7 @@ const MACHINES: Readonly<Record<string, ScriptedNode>> = {
 };
 
 describe.each(Object.entries(MACHINES))('%s', (_, machine) => {
-  it('is the same by the library as by the command', async () => {
+  it('gives the same with the library and with the command', async () => {
     const node = live(machine);
     const library = byLibrary(node);
     const told = await library.collect();
@@ -147,7 +147,7 @@ describe.each(Object.entries(MACHINES))('%s', (_, machine) => {
   });
 });
 
-/** One change at a time, each of another kind: what was remembered of the rounds before must not show through. */
+/** Single changes of different kinds. Values of earlier rounds must not appear after a change. */
 const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[] = [
   ['a temperature at its limit', (gpu) => ({ ...gpu, values: { ...gpu.values, temperature: 95, margin: -5 } })],
   ['memory in use', (gpu) => ({ ...gpu, values: { ...gpu.values, memory_used: 7 * MIB } })],
@@ -168,7 +168,7 @@ const CHANGES: readonly (readonly [string, (gpu: ScriptedGpu) => ScriptedGpu])[]
   ['an action that the driver asks for', (gpu) => ({ ...gpu, fields: { ...gpu.fields, '230 0': 1 } })],
 ];
 
-/** What can wait. */
+/** Changes of slow values. */
 const SLOW_CHANGES: typeof CHANGES = [
   ['a split', () => split()],
   ['no split', () => hopper(1)],
@@ -180,7 +180,7 @@ const SLOW_CHANGES: typeof CHANGES = [
   ['a link of eight lanes that are told no more', (gpu) => ({ ...gpu, lines: ['fail.nvmlDeviceGetCurrPcieLinkWidth = 3'] })],
 ];
 
-/** What stays until somebody changes it. */
+/** Changes of facts. */
 const FACT_CHANGES: typeof CHANGES = [
   ['another power limit', (gpu) => ({ ...gpu, values: { ...gpu.values, limit_enforced: 400_000 } })],
   ['limits in degrees only', (gpu) => ({ ...gpu, fields: {}, values: { ...gpu.values, threshold_slowdown: 40, threshold_shutdown: 99 } })],
@@ -190,7 +190,7 @@ const FACT_CHANGES: typeof CHANGES = [
 
 const everything = (collection: Collection): object => comparable(withoutPast(collection), () => true);
 
-/** The round after a change, `waitMs` after the one before it, and the first round of a probe that never read before. */
+/** Returns the collection `waitMs` after a change, and the first collection of a new probe. */
 async function changedAndFresh(start: ScriptedGpu, changed: ScriptedGpu, waitMs: number): Promise<readonly object[]> {
   let nowMs = 0;
   const clock: Clock = { ...systemClock, monotonic: () => nowMs };
@@ -254,7 +254,7 @@ describe('links', () => {
     ['more of them', () => joined({ 'link.3': 1 })],
     ['none any more', () => hopper(1)],
     ['traffic', () => ({ ...joined(), fields: { ...joined().fields, '138 0': 12, '139 1': 13, '204 1': 14 } })],
-    ['a split board, which tells of none', () => split()],
+    ['a board with MIG, which reports no links', () => split()],
   ])('show %s half a minute later as a probe that never read before', async (_, changed) => {
     const [told, expected] = await changedAndFresh(joined(), changed(), 30_000);
     expect(told).toEqual(expected);
@@ -262,12 +262,12 @@ describe('links', () => {
     expect(early).not.toEqual(expected);
   });
 
-  it('appear on a board that had none when it is no longer split', async () => {
+  it('appear on a board after MIG is turned off', async () => {
     const [told, expected] = await changedAndFresh(split(), joined(), 30_000);
     expect(told).toEqual(expected);
   });
 
-  it('tell of each GPU which others it reaches, and over how many', async () => {
+  it('show which other GPUs each GPU reaches, and over how many links', async () => {
     const probe = byLibrary(live({ gpus: [linked(0, [1, 1, 2]), linked(1, [0, 0]), linked(2, [0])] }));
     const [first, second, third] = [0, 1, 2].map((index) => String(hopper(index).values.uuid)) as [string, string, string];
     const { reports } = await probe.collect();
@@ -282,7 +282,7 @@ describe('links', () => {
     await probe.close?.();
   });
 
-  it('that are lost with their GPU are still told as they are wired', async () => {
+  it('of a lost GPU keep their known ends', async () => {
     const node = live({ gpus: [linked(0, [1]), linked(1, [0])] });
     const probe = byLibrary(node);
     const before = await probe.collect();
@@ -293,7 +293,7 @@ describe('links', () => {
 });
 
 describe('an instance', () => {
-  it('in the place of another has its own name half a minute later', async () => {
+  it('that replaces another has its own name half a minute later', async () => {
     const { instances = {}, ...gpu } = split();
     const other = { ...gpu, instances: { ...instances, 0: { ...instances[0], uuid: 'MIG-99999999-0000-4000-8000-000000000001' } } };
     const [told, expected] = await changedAndFresh(split(), other, 30_000);
@@ -301,7 +301,7 @@ describe('an instance', () => {
     expect(JSON.stringify(told)).toContain('MIG-99999999');
   });
 
-  it('that goes while others stay is gone at the next read, and one that comes is there half a minute later', async () => {
+  it('that is removed disappears at the next read; a new one appears half a minute later', async () => {
     const { instances = {}, ...gpu } = split();
     const [first, second] = [instances[0], instances[2]];
     const without = { ...gpu, instances: { 0: first as Record<string, string> } };
@@ -321,7 +321,7 @@ describe('an instance', () => {
     expect(JSON.stringify(told)).toContain('UncorrectableErrors');
   });
 
-  it('that comes is there at once where the driver tells of it', async () => {
+  it('that is created appears at once when the driver sends an event', async () => {
     const { instances = {}, ...gpu } = split();
     const values = { ...gpu.values, event_types: '0x11f' };
     const one = { ...gpu, values, instances: { 0: instances[0] as Record<string, string> } };

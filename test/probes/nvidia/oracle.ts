@@ -46,7 +46,7 @@ const faults: readonly Fault[] = [
   inDocument('slowed down by heat', 'ThermalSlowdown', 'clocks_event_reason_hw_thermal_slowdown', 'Active'),
   inDocument('the fabric is sick', 'FabricUnhealthy', 'summary', 'Unhealthy'),
   {
-    // The driver logs the error and asks for a reset; that it asks for nothing any more ends both.
+    // The driver logs the error and requests a reset. The recovery action "none" ends both.
     name: 'fallen off the bus',
     condition: 'Xid',
     alsoRaises: ['RecoveryAction'],
@@ -75,7 +75,7 @@ const faults: readonly Fault[] = [
 
 const everything = (uuid: string): readonly string[] => [XML, aerPathOf(uuid)];
 
-/** What stands in the place of the command. */
+/** Replacements of the command. */
 function command(name: string, text: string, more: Partial<Blinding> = {}): Blinding {
   return {
     name,
@@ -149,7 +149,7 @@ const blindings: readonly Blinding[] = [
     leaves: 'unread',
     hangs: true,
     hides: everything,
-    // The device counts as unread, but the command still tells of it whether it asks for a reset.
+    // The device counts as unread, but the command still reports whether it needs a reset.
     mayShow: () => [XML],
     covers: (_tree, uuid) => ({ [aerPathOf(uuid)]: { kind: 'hang' } }),
   },

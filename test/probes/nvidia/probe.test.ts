@@ -33,7 +33,7 @@ function withHardware(timeoutMs?: number): Machine {
 const idsOf = ({ reports }: Collection): readonly string[] => reports.map(({ device }) => device.id);
 const codesOf = ({ problems }: Collection): readonly string[] => problems.map(({ code }) => code);
 
-/** What the agent makes of a series of reads. */
+/** Returns a function that assembles a snapshot from each of a series of collections. */
 function assembler(): (collection: Collection, nowMs: number) => Snapshot {
   const settings = { rules: { pools: [], families: new Map() }, specs: new Map(), staleAfterMs: 60_000, missingRetentionMs: 600_000 };
   const made = new Assembler(settings, () => new Map());
@@ -77,7 +77,7 @@ describe('an nvidia-smi that hangs', () => {
     expect(machine.running.size).toBe(0);
   });
 
-  it('makes way for the next read once it is sound again', async () => {
+  it('does not affect the next read after it works again', async () => {
     const machine = withHardware(300);
     machine.smi('sleep 1000');
     expect(codesOf(await machine.collect())).toEqual(['smi-timeout']);
@@ -87,7 +87,7 @@ describe('an nvidia-smi that hangs', () => {
 });
 
 describe('an nvidia-smi that prints too much', () => {
-  it('is ended at 16 MiB, and nothing of it is believed', async () => {
+  it('is ended at 16 MiB, and its output is ignored', async () => {
     const machine = withHardware();
     machine.show(TWO);
     await machine.collect();
@@ -99,7 +99,7 @@ describe('an nvidia-smi that prints too much', () => {
 });
 
 describe('an nvidia-smi that is replaced', () => {
-  it('is missed while it is not there, and used again afterwards', async () => {
+  it('is a problem while it is missing, and is used again afterwards', async () => {
     const machine = withHardware();
     machine.show(TWO);
     await machine.collect();
@@ -109,7 +109,7 @@ describe('an nvidia-smi that is replaced', () => {
     expect(valueIn(reportOf(await machine.collect(), FIRST), 'device_temperature_celsius')).toBe(77);
   });
 
-  it('is told apart from one that may not be run', async () => {
+  it('differs from one that may not be run', async () => {
     const machine = withHardware();
     machine.show(TWO);
     chmodSync(join(machine.root, 'bin/nvidia-smi'), 0o644);
@@ -117,7 +117,7 @@ describe('an nvidia-smi that is replaced', () => {
   });
 });
 
-describe('a driver that is of no use', () => {
+describe('an unusable driver', () => {
   it.each([
     ['Failed to initialize NVML: Driver/library version mismatch', 18, 'driver-library-mismatch', 'LibraryMismatch'],
     ["NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.", 9, 'driver-not-loaded', 'DriverNotLoaded'],
@@ -154,7 +154,7 @@ describe('a driver that is of no use', () => {
     },
   );
 
-  it('without any GPU seen before is a problem alone', async () => {
+  it('without a known GPU is only a problem', async () => {
     const machine = withHardware();
     machine.smi('echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18');
     expect(await machine.collect()).toMatchObject({ reports: [], listing: 'partial', problems: [{ code: 'driver-library-mismatch' }] });
@@ -162,7 +162,7 @@ describe('a driver that is of no use', () => {
 });
 
 describe('a GPU that is no longer shown', () => {
-  it('is missing, and is back with its readings when it comes back', async () => {
+  it('is missing, and has its readings again when it returns', async () => {
     const machine = withHardware();
     const remember = assembler();
     machine.show(TWO);
@@ -178,7 +178,7 @@ describe('a GPU that is no longer shown', () => {
     expect(back.devices.map(({ missingSinceMs }) => missingSinceMs)).toEqual([undefined, undefined]);
   });
 
-  it('is missing too when the driver has none at all any more', async () => {
+  it('is also missing when the driver has no GPU any more', async () => {
     const machine = withHardware();
     const remember = assembler();
     machine.show(documentText(gpuText()));
@@ -189,7 +189,7 @@ describe('a GPU that is no longer shown', () => {
     expect(remember(collection, 10_000).devices.map(({ missingSinceMs }) => missingSinceMs)).toEqual([10_000]);
   });
 
-  it('is lost when a line beside the document says so, and not its neighbour', async () => {
+  it('is lost when a line around the document says so; its neighbour is not', async () => {
     const machine = withHardware();
     machine.show(TWO);
     await machine.collect();
@@ -208,7 +208,7 @@ describe('a GPU that is no longer shown', () => {
     expect(findingIn(reportOf(await machine.collect(), SECOND), 'GpuLost')).toMatchObject({ status: false });
   });
 
-  it('is neither lost nor missing when the line says that it may not be opened', async () => {
+  it('is neither lost nor missing when the line reports missing permission', async () => {
     const machine = withHardware();
     machine.show(TWO);
     await machine.collect();
@@ -224,7 +224,7 @@ describe('a GPU that is no longer shown', () => {
     }
   });
 
-  it('is lost when it stops the whole command, while the others are only not read', async () => {
+  it('is lost when it makes the whole command fail; the others are unread', async () => {
     const machine = withHardware();
     machine.show(TWO);
     await machine.collect();
@@ -248,7 +248,7 @@ describe('MIG instances', () => {
     });
   const listing = `GPU 0: Test (UUID: ${FIRST})\n  MIG 1g.10gb     Device  0: (UUID: MIG-1)\n`;
 
-  it('keep their names while the listing fails, and that is said', async () => {
+  it('keep their names while the listing fails, which is a problem', async () => {
     const machine = withHardware();
     machine.show(documentText(split(0)), listing);
     expect(idsOf(await machine.collect())).toEqual([FIRST, 'MIG-1']);
@@ -258,7 +258,7 @@ describe('MIG instances', () => {
     expect(codesOf(collection)).toEqual(['mig-names-unknown']);
   });
 
-  it('without numbers are left out, and no name is missed', async () => {
+  it('without numbers are ignored, and cause no problem about names', async () => {
     const machine = withHardware();
     const nameless =
       '<mig_device><index>1</index><gpu_instance_id>N/A</gpu_instance_id><compute_instance_id>N/A</compute_instance_id></mig_device>';
@@ -267,7 +267,7 @@ describe('MIG instances', () => {
     expect([idsOf(collection), collection.problems, collection.listing]).toEqual([[FIRST, 'MIG-1'], [], 'complete']);
   });
 
-  it('are listed by no further command where there are none', async () => {
+  it('cause no further command when there are none', async () => {
     const machine = withHardware();
     machine.show(TWO);
     machine.smi(`echo "$*" >> '${machine.root}/calls'; cat '${machine.root}/bin/document.xml'`);
@@ -275,7 +275,7 @@ describe('MIG instances', () => {
     expect(readFileSync(join(machine.root, 'calls'), 'utf8')).toBe('-q -x\ntopo -m\n');
   });
 
-  it('share what is wrong with their GPU as a whole, and not what may concern a neighbour', async () => {
+  it('share faults of their whole GPU, but no fault that may concern only a neighbour', async () => {
     const machine = withHardware();
     const sick = split(0)
       .replace('<gpu_recovery_action>None', '<gpu_recovery_action>GPU Reset')
@@ -291,7 +291,7 @@ describe('MIG instances', () => {
     expect(holding(SECOND)).toEqual([]);
   });
 
-  it('fall off the bus together with their GPU', async () => {
+  it('are lost together with their GPU', async () => {
     const machine = withHardware();
     machine.show(documentText(split(0)), listing);
     writeFileSync(join(machine.root, 'sys/bus/pci/devices/0000:10:00.0/config'), Buffer.alloc(64, 0xff));
@@ -320,7 +320,7 @@ describe('a value that is not understood', () => {
     expect((await machine.collect()).problems).toEqual([{ code: 'unknown-value', device: FIRST, message: `${path}: ${text}` }]);
   });
 
-  it('is told from one that the driver could not read', async () => {
+  it('differs from a value that the driver could not read', async () => {
     const machine = withHardware();
     machine.show(documentText(gpuText({ temperature: 'Unknown Error' })));
     const collection = await machine.collect();
@@ -328,7 +328,7 @@ describe('a value that is not understood', () => {
     expect(findingIn(reportOf(collection, FIRST), 'GpuLost')).toMatchObject({ status: 'unknown' });
   });
 
-  it('does not write a book where every value of a GPU fails', async () => {
+  it('gives a short message when every value of a GPU fails', async () => {
     const machine = withHardware();
     const clocks = ['graphics_clock', 'sm_clock', 'mem_clock', 'video_clock'].map((name) => nested(name, 'Unknown Error')).join('');
     machine.show(documentText(gpuText({ extra: `<clocks>${clocks}</clocks>` })));
@@ -341,7 +341,7 @@ describe('a value that is not understood', () => {
 });
 
 describe('the width of a link', () => {
-  it('is told at each read, to be compared with its past', async () => {
+  it('is reported at each read, so that it can be compared with earlier values', async () => {
     const machine = withHardware();
     const width = (text: string): string =>
       documentText(gpuText({ extra: nested('pci/pci_gpu_link_info/link_widths/current_link_width', text) }));
@@ -352,8 +352,8 @@ describe('the width of a link', () => {
   });
 });
 
-describe('what only the kernel counts', () => {
-  it('is asked twice a minute, however often the GPUs are read', async () => {
+describe('counters of the kernel', () => {
+  it('are read twice a minute, even if the GPUs are read more often', async () => {
     const machine = keep(machineOf('hopper-that-tells-everything'));
     const address = '0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:19:00.0';
     const fatal = `sys/devices/pci0000:15/${address}/aer_dev_fatal`;
@@ -383,7 +383,7 @@ describe('a machine without NVIDIA hardware', () => {
     expect(await machine.collect()).toEqual({ reports: [], problems: [], listing: 'absent' });
   });
 
-  it('is one with a loaded driver no more', async () => {
+  it('counts as one with hardware when the driver is loaded', async () => {
     const machine = keep(emptyMachine());
     machine.write('proc/driver/nvidia/version', 'NVRM version: 580.1\n');
     expect(codesOf(await machine.collect())).toEqual(['smi-not-found']);

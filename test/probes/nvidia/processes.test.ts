@@ -43,7 +43,7 @@ describe('the processes of a GPU', () => {
     ]);
   });
 
-  it('are there without owner when they have ended or belong to no pod', () => {
+  it('have no owner when they have ended or belong to no pod', () => {
     const made = machine();
     made.write('proc/8/cgroup', '0::/user.slice/user-1000.slice\n');
     expect(processesOf(gpuWith({ pid: '7' }, { pid: '8' }), made.host.proc)).toEqual([
@@ -52,7 +52,7 @@ describe('the processes of a GPU', () => {
     ]);
   });
 
-  it('count once with the larger figure when they are listed for computing and for drawing', () => {
+  it('count once with the larger value when they are listed for compute and for graphics', () => {
     const gpu = gpuWith(
       { pid: '7', memory: '10 MiB' },
       { pid: '8', memory: 'N/A' },
@@ -73,7 +73,7 @@ describe('the processes of a GPU', () => {
     expect(processesOf(gpuWith({ pid }), machine().host.proc)).toEqual([]);
   });
 
-  it('are those of one instance where that is asked', () => {
+  it('are limited to one instance on request', () => {
     const gpu = gpuWith(
       { pid: '1', instance: ['2', '0'] },
       { pid: '2', instance: ['2', '1'] },

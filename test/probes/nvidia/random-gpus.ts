@@ -3,7 +3,7 @@ import { hopper, MIB, type ScriptedGpu } from './scripted-script.ts';
 type Pick = (below: number) => number;
 type Numbers = Record<string, number | string>;
 
-/** What one call tells, or nothing of it. */
+/** Values of one call, or none of them. */
 const TOGETHER: readonly (readonly string[])[] = [
   ['memory_total', 'memory_used', 'memory_reserved'],
   ['bar1_total', 'bar1_used'],
@@ -20,7 +20,7 @@ const TOGETHER: readonly (readonly string[])[] = [
 const NEVER_LEFT_OUT = /^(?:uuid|name|bus_id|pci_device|mig_|event_types|gsp)/;
 const FLAGS = /^(?:persistence|unrepairable|sram_exceeded)$|^ecc_(?:current|pending)$|^repair_|^remap_(?:pending|failure)$/;
 
-/** What a GPU tells at all: it stays for as long as the driver is loaded. */
+/** Values that a GPU supports. They stay the same while the driver is loaded. */
 export interface Support {
   readonly index: number;
   readonly absent: ReadonlySet<string>;
@@ -39,7 +39,7 @@ export function randomSupport(pick: Pick, index: number): Support {
   return { index, absent: left, architecture: 5 + pick(6), brand: [2, 5, 13, 14][pick(4)] as number, hasMargins: pick(2) === 0 };
 }
 
-/** By `id scope`: a value in the library's unit, as it can also be printed by the command. */
+/** Keyed by `id scope`: a value in the library's unit that the command can also print. */
 const FIELDS: Readonly<Record<string, (pick: Pick) => number>> = {
   '82 0': (pick) => pick(110),
   '186 0': (pick) => pick(70_000) * 10,
@@ -58,10 +58,10 @@ const FIELDS: Readonly<Record<string, (pick: Pick) => number>> = {
   '31 0': (pick) => pick(2),
 };
 const MARGINS = ['193 0', '194 0', '195 0', '196 0'];
-/** Of these the driver may fail to tell, in the same words by both ways. */
+/** Values that the driver may fail to read, with the same text from both sources. */
 const MAY_FAIL = new Set(['82 0', '185 0', '95 0', '74 0']);
 
-/** A GPU in some state, whole or split. */
+/** A GPU in a random state, with or without MIG. */
 export function randomGpu(pick: Pick, { index, absent, architecture, brand, hasMargins }: Support): ScriptedGpu {
   const isSplit = pick(3) === 0;
   const base = Object.entries(hopper(index).values).map(([name, value]) => [name, randomValue(pick, name, value)] as const);

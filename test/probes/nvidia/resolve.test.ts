@@ -78,7 +78,7 @@ describe('an id of a device plugin', () => {
     expect(ids(resource, deviceId)).toEqual(expected);
   });
 
-  it('stands for the one GPU of a Jetson', () => {
+  it('resolves to the only GPU of a Jetson', () => {
     expect(resolve({ resource: 'nvidia.com/gpu', deviceId: 'tegra' }, devices.slice(0, 1))).toEqual([A]);
   });
 });
@@ -103,12 +103,12 @@ describe('a device of a resource claim', () => {
     expect(claimed(device)).toEqual(expected);
   });
 
-  it('is nobody’s of another driver, whatever its name', () => {
+  it('of another driver does not resolve, whatever its name', () => {
     expect(claimed('channel-3', 'compute-domain.nvidia.com')).toEqual([]);
     expect(claimed('gpu-3', 'gpu.example.com')).toEqual([]);
   });
 
-  it('is not guessed where two instances have the profile', () => {
+  it('does not resolve when two instances have the profile', () => {
     expect(claimed('gpu-0-mig-3g40gb-9-0', 'gpu.nvidia.com', [...devices, instance('MIG-twin', '3', '0', '3g.40gb')])).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import { DRIVER, MIB, type ScriptedGpu, type ScriptedNode } from './scripted-script.ts';
 
-/** What `nvidia-smi -q -x` prints of the same machine: in its units, with its words. */
+/** Prints the same machine as `nvidia-smi -q -x` does, with its units and texts. */
 export function documentOf({ gpus, lines = [] }: ScriptedNode): string {
   const driver = lines.map((line) => /^driver = (.*)$/.exec(line)?.[1]).find((version) => version !== undefined) ?? DRIVER;
   return `<?xml version="1.0" ?>

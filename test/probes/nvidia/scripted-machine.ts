@@ -7,7 +7,7 @@ import { compiledLibrary } from '../../support/compiled-library.ts';
 
 import { type ScriptedNode, scriptOf } from './scripted-script.ts';
 
-/** A node whose library answers by a script that can be changed at any time. */
+/** A node whose library answers from a script that can change at any time. */
 export interface LiveNode {
   readonly root: string;
   readonly library: string;
@@ -23,7 +23,7 @@ export function liveNode(node: ScriptedNode, hostOf: (root: string) => Host = pl
   for (const folder of ['sys/bus/pci/devices', 'proc', 'dev']) mkdirSync(join(root, folder), { recursive: true });
   let writes = 0;
   const write = (next: ScriptedNode): void => {
-    // Of another length each time, so that no clock is too coarse to tell the change.
+    // Each version has another length, so that a coarse clock cannot hide the change.
     writes += 1;
     writeFileSync(`${library}.script`, `${scriptOf(next)}# ${'x'.repeat(writes)}\n`);
   };

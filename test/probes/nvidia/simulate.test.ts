@@ -41,7 +41,7 @@ describe('the simulated node', () => {
     for (const { resource, deviceId } of offered) expect(resolve({ resource, deviceId }, devices)).toEqual([deviceId]);
   });
 
-  it('tells where each GPU lies and which nodes an instance has', async () => {
+  it('reports the position of each GPU and the nodes of an instance', async () => {
     const { reports } = await collectSimulated();
     const [first] = reports;
     expect(first?.device).toMatchObject({ pciAddress: '0008:01:00.0', numaNode: 0, model: 'NVIDIA H100 80GB HBM3', driver: '580.105.08' });
@@ -83,7 +83,7 @@ describe('the simulated node', () => {
     expect([...before.values()].some((value) => value > 0)).toBe(true);
   });
 
-  it('works harder and less hard as time passes', async () => {
+  it('changes its load over time', async () => {
     const loads = new Set<number | bigint | undefined>();
     for (const elapsedMs of [0, 20_000, 40_000]) {
       loads.add(valueIn(reportOf(await collectSimulated({ elapsedMs }), SECOND), 'device_utilization_ratio', { engine: 'gpu' }));

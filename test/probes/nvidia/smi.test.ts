@@ -64,7 +64,7 @@ describe('a command that gave no document', () => {
     expect(problems.map((spec) => spec.code)).toContain(problem?.code);
   });
 
-  it('does not believe a whole document of a command that had to be killed', () => {
+  it('ignores a complete document of a command that was killed', () => {
     expect(readSmi(result({ stdout: documentText(gpuText()), failure: 'timeout', signal: 'SIGKILL' })).problem?.code).toBe('smi-timeout');
   });
 
@@ -74,7 +74,7 @@ describe('a command that gave no document', () => {
 });
 
 describe('a command that gave a document', () => {
-  it.each([0, 8, 14, 15, 255])('is believed with status %d', (exitCode) => {
+  it.each([0, 8, 14, 15, 255])('is valid with status %d', (exitCode) => {
     const smi = readSmi(result({ stdout: documentText(gpuText()), stderr: 'aside\n', exitCode }));
     expect(smi.problem).toBeUndefined();
     expect(smi.surplus).toBe('aside');

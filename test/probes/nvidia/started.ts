@@ -17,12 +17,12 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) node.remove();
 });
 
-/** By the wall clock. */
+/** Uses the wall clock. */
 const START_MS = Date.parse('2030-01-01T00:00:00Z');
 
 interface Started {
   readonly node: LiveNode;
-  /** A read of it at a time. */
+  /** Returns the collection at a time. */
   at(ms: number): Promise<Collection>;
 }
 

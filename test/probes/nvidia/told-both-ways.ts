@@ -10,7 +10,7 @@ import { documentOf, listingOf, topologyOf } from './scripted-document.ts';
 import { type LiveNode, liveNode, plainHost } from './scripted-machine.ts';
 import type { ScriptedNode } from './scripted-script.ts';
 
-/** Only the library tells them. */
+/** Metrics that only the library provides. */
 const LIBRARY_ONLY = new Set([
   'device_energy_joules_total',
   'device_nvidia_fabric_fault',
@@ -29,7 +29,7 @@ afterEach(() => {
   for (const node of nodes.splice(0)) node.remove();
 });
 
-/** A node with what surrounds its GPUs, removed after the test. */
+/** A node with the files around its GPUs. It is removed after the test. */
 export function live(node: ScriptedNode, hostOf = plainHost): LiveNode {
   const made = liveNode(node, hostOf);
   nodes.push(made);
@@ -59,7 +59,7 @@ export function byCommand(node: LiveNode, machine: ScriptedNode): Probe {
   return family.createProbe(node.host, probeOptions(family, { source: 'smi', 'smi-path': program }));
 }
 
-/** Without order, and without what only one of the two can tell unless both are the library. */
+/** Sorts the values, and removes those that only one source provides, unless both sources are the library. */
 export function comparable({ reports, problems, listing }: Collection, isCompared: (reading: Reading) => boolean = isShared): object {
   const text = (value: unknown): string => JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each));
   return {
@@ -78,7 +78,7 @@ export function comparable({ reports, problems, listing }: Collection, isCompare
 
 const PAST = new Set(['Xid', 'GpuFallenOffBus']);
 
-/** Without findings of which only a probe with a past can know: faults of before may have ended. */
+/** Removes findings that need earlier reads: earlier faults may have ended. */
 export const withoutPast = (collection: Collection): Collection => ({
   ...collection,
   reports: collection.reports.map(

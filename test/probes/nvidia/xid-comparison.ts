@@ -46,7 +46,7 @@ export const XID_POLICIES: readonly XidPolicy[] = [
   },
 ];
 
-/** Where those projects disagree most: what to look at first when the defaults do not fit. */
+/** Xids about which those projects disagree most. Check these first if the defaults do not fit. */
 export const XID_DISPUTED: readonly number[] = [31, 45, 63, 68, 69, 92, 94, 109, 121];
 
 /** What a project does with one Xid. `–`: nothing, or nothing that is documented. */

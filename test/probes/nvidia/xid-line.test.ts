@@ -111,7 +111,7 @@ describe('an Xid line', () => {
     expect(only(text)).toMatchObject({ kind: 'xid', ...fields });
   });
 
-  it('leaves out what it does not tell', () => {
+  it('gives no details that it does not contain', () => {
     expect(only("NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.")).toEqual({
       kind: 'xid',
       pciAddress: '0000:3b:00.0',

@@ -28,7 +28,7 @@ const instance = (parent: number, gpuInstance: number, computeInstance: number):
   computeInstance,
 });
 const eight = Array.from({ length: 8 }, (_, index) => gpu(index));
-/** GPU 1 is split: one instance with two compute instances, two with one each. */
+/** GPU 1 has MIG: one GPU instance with two compute instances, and two with one each. */
 const split = [gpu(0), gpu(1), instance(1, 1, 0), instance(1, 1, 1), instance(1, 5, 0), instance(1, 13, 0), gpu(2)];
 
 /** Lines one second apart, numbered, from `T0` on. */
@@ -55,7 +55,7 @@ class Log {
     return T0 + this.#seq * 1_000;
   }
 
-  /** What lines say. What their absence says is told where the log is `isReadable`. */
+  /** Findings of lines. If the log `isReadable`, the absence of lines also gives findings. */
   report(devices: readonly Device[] = eight, nowMs = this.nowMs, isReadable = false): ReadonlyMap<string, XidReport> {
     return xidReports(this.memory, devices, nowMs, isReadable);
   }
@@ -76,7 +76,7 @@ const xid = (index: number, text: string, part = ''): string => `NVRM: Xid (PCI:
 const to = (index: number, from: number, action: number): string =>
   xid(index, `154, GPU recovery action changed from 0x${from} (x) to 0x${action} (y)`);
 
-describe('a log without a line on a device', () => {
+describe('a log without a line about a device', () => {
   const told = (log: Log, isReadable: boolean, devices = eight): readonly (readonly [string, unknown])[] =>
     [...log.report(devices, log.nowMs, isReadable)].flatMap(([id, { findings }]) =>
       findings
@@ -84,12 +84,12 @@ describe('a log without a line on a device', () => {
         .map(({ type, status }) => [`${id.replace(GPU, '')}: ${type}`, status] as const),
     );
 
-  it('says that no error was reported lately, where it can be read', () => {
+  it('gives the finding that no error was reported lately, if it can be read', () => {
     expect(told(new Log(), true)).toEqual(eight.map((_, index) => [`${index}: XidPassing`, false]));
     expect(told(new Log(), false)).toEqual([]);
   });
 
-  it('says nothing of an error that is passing, beside others that are over', () => {
+  it('does not end an error that is passing, when it ends others', () => {
     const log = new Log().add(xid(1, '13, pid=1, name=a, text'));
     const findings = log.report(eight, log.nowMs, true).get(`${GPU}1`)?.findings ?? [];
     expect(findings.map(({ type, instance: part, status }) => [type, part, status])).toEqual([
@@ -98,7 +98,7 @@ describe('a log without a line on a device', () => {
     ]);
   });
 
-  it('says nothing of what lasts, and of switches only since the driver was loaded', () => {
+  it('does not end lasting errors, and ends switch errors only after a load of the driver', () => {
     const log = new Log().add(
       xid(1, '79, GPU has fallen off the bus.'),
       'nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 x',
@@ -112,7 +112,7 @@ describe('a log without a line on a device', () => {
 });
 
 describe('a fault', () => {
-  it('of one GPU leaves its seven neighbours alone', () => {
+  it('of one GPU does not affect its seven neighbours', () => {
     const log = new Log().add(xid(3, '79, GPU has fallen off the bus.'));
     expect(log.holding()).toEqual(['3: Xid/79 fatal reboot']);
     expect([...log.report().keys()]).toEqual([`${GPU}3`]);
@@ -123,7 +123,7 @@ describe('a fault', () => {
     expect(log.holding(eight, log.nowMs + 90 * 86_400_000)).toEqual(['3: Xid/79 fatal reboot']);
   });
 
-  it('says in its message what happened, to whom and how often', () => {
+  it('has a message with the error, the process and the count', () => {
     const log = new Log().add(xid(1, '95, pid=77, name=train, Uncontained: FBHUB (0x1)'));
     log.put(log.message(xid(1, '95, pid=77, name=train, Uncontained: FBHUB (0x2)')));
     expect(log.report().get(`${GPU}1`)?.findings).toEqual([
@@ -139,7 +139,7 @@ describe('a fault', () => {
     ]);
   });
 
-  it('is not made smaller by a later line that is less bad', () => {
+  it('keeps its severity after a later, less severe line', () => {
     const log = new Log().add(
       xid(1, '149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6)'),
       xid(1, '149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 03 (0x004505c6)'),
@@ -148,7 +148,7 @@ describe('a fault', () => {
     expect(log.report().get(`${GPU}1`)?.findings[0]?.message).toContain('Link 08');
   });
 
-  it('of a contained memory error marks the device and leaves it in', () => {
+  it('of a contained memory error makes the device degraded, not unhealthy', () => {
     expect(new Log().add(xid(1, '94, pid=5, Contained: SM. RST: No, D-RST: No')).holding()).toEqual([
       '1: Xid/94 degraded restart-workload',
     ]);
@@ -172,7 +172,7 @@ describe('a fault', () => {
 describe('an error that passes', () => {
   const application = [8, 13, 31, 43, 45, 68, 69];
 
-  it.each(application)('of an application (%i) is told and takes nothing out', (number) => {
+  it.each(application)('of an application (%i) is reported and makes no device unhealthy', (number) => {
     const log = new Log().add(xid(1, `${number}, pid=5, name=python, Ch 00000008`));
     expect(log.holding()).toEqual([`1: XidPassing/${number} info restart-workload`]);
   });
@@ -184,7 +184,7 @@ describe('an error that passes', () => {
     expect(log.report(eight, T0 + 61_000).get(`${GPU}1`)?.readings).toHaveLength(2);
   });
 
-  it('from before the start of the agent is counted and not told again', () => {
+  it('from before the start of the agent is counted but not reported again', () => {
     const log = new Log();
     log.put(log.message(xid(1, '13, Graphics Exception'), { timeMs: T0 - 3_600_000, live: false }));
     const { timeMs, ...undated } = log.message(xid(1, '31, MMU Fault'), { live: false });
@@ -213,7 +213,7 @@ describe("the driver's recovery action", () => {
     expect(log.holding()).toEqual(['1: Xid/154 fatal reboot', '1: Xid/119 fatal reboot', '2: Xid/119 fatal reset']);
   });
 
-  it('takes out a GPU with an error that by the table only marks it', () => {
+  it('makes a GPU unhealthy even if the error alone is only degraded', () => {
     expect(new Log().add(xid(1, '94, Contained'), to(1, 0, 4)).holding()).toEqual(['1: Xid/154 fatal reset', '1: Xid/94 degraded reset']);
   });
 
@@ -221,7 +221,7 @@ describe("the driver's recovery action", () => {
     expect(new Log().add(to(1, 0, 1), to(1, 1, 2)).holding()).toEqual(['1: Xid/154 fatal reboot']);
   });
 
-  it('of zero ends every fault of its GPU, and says so', () => {
+  it('of zero ends every fault of its GPU, with a finding', () => {
     const log = new Log().add(xid(1, '79, x'), xid(1, '64, x'), xid(1, '48, x', ' GPU-I:05'), xid(2, '79, x'), to(1, 0, 2), to(1, 2, 0));
     expect(log.holding()).toEqual(['2: Xid/79 fatal reboot']);
     expect(log.report().get(`${GPU}1`)?.findings).toEqual([
@@ -230,7 +230,7 @@ describe("the driver's recovery action", () => {
     ]);
   });
 
-  it('goes up and down as often as the driver says, also within a minute and in the same words', () => {
+  it('changes as often as the driver reports, also within a minute and with the same text', () => {
     const log = new Log();
     for (let turn = 0; turn < 5; turn++) {
       log.add(xid(1, '119, Timeout'), to(1, 0, 1));
@@ -240,13 +240,13 @@ describe("the driver's recovery action", () => {
     }
   });
 
-  it('that cannot be read asks for a person', () => {
+  it('that is unknown has the remedy `inspect`', () => {
     expect(new Log().add(xid(1, '154, GPU recovery action changed')).holding()).toEqual(['1: Xid/154 fatal inspect']);
   });
 });
 
 describe('evidence from outside the log', () => {
-  it('of a reset ends what a reset cures and was there before it', () => {
+  it('of a reset ends earlier faults that a reset repairs', () => {
     const log = new Log().add(xid(1, '48, x'), xid(1, '79, x'), xid(1, '64, x'), xid(2, '48, x'));
     const resetAt = log.nowMs;
     log.add(xid(1, '95, x'));
@@ -254,7 +254,7 @@ describe('evidence from outside the log', () => {
     expect(log.holding()).toEqual(['1: Xid/64 fatal replace', '1: Xid/95 fatal reset', '2: Xid/48 fatal reset']);
   });
 
-  it('that the driver asks for nothing ends all that came before', () => {
+  it('that the recovery action is "none" ends all earlier faults', () => {
     const log = new Log().add(xid(1, '64, x'), to(1, 0, 1), 'NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.');
     log.memory = endFaults(log.memory, '0000:01:00.0', 'driver-asks-nothing', log.nowMs);
     expect(log.holding()).toEqual([]);
@@ -268,7 +268,7 @@ describe('evidence from outside the log', () => {
     expect(endFaults(once, '0000:01:00.0', 'reset', log.nowMs + 1)).toBe(once);
   });
 
-  it('keeps a loss that is younger', () => {
+  it('does not end a later loss', () => {
     const log = new Log();
     const resetAt = log.nowMs;
     log.add('NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.');
@@ -285,13 +285,13 @@ describe('counting', () => {
         .map(({ labels, value }) => `${id.replace(GPU, '')}: ${labels?.xid} ${value}`),
     );
 
-  it('takes identical lines within a minute for one event', () => {
+  it('counts identical lines within a minute as one event', () => {
     const log = new Log();
     for (let turn = 0; turn < 90; turn++) log.add(xid(1, '31, pid=5, name=a, Ch 1'));
     expect(counts(log)).toEqual(['1: 31 2']);
   });
 
-  it('tells lines apart that differ', () => {
+  it('counts different lines separately', () => {
     expect(counts(new Log().add(xid(1, '31, Ch 1'), xid(1, '31, Ch 2'), xid(1, '13, Ch 1'), xid(2, '31, Ch 1')))).toEqual([
       '1: 13 1',
       '1: 31 2',
@@ -317,7 +317,7 @@ describe('counting', () => {
     expect(first.holding()).toEqual(['1: XidPassing/13 info restart-workload', '2: GpuFallenOffBus reboot']);
   });
 
-  it('counts an instance on itself, its GPU on the GPU, and one that is gone on the GPU', () => {
+  it('counts an error on its instance, or on the GPU if it concerns the GPU or a removed instance', () => {
     const log = new Log().add(
       xid(1, '13, a', ' GPU-I:05 GPU-CI:00'),
       xid(1, '13, b', ' GPU-I:01'),
@@ -341,7 +341,7 @@ describe('counting', () => {
   });
 });
 
-describe('on a GPU that is split', () => {
+describe('on a GPU with MIG', () => {
   it.each([
     ['of the whole GPU concerns all of it', '48, x', '', ['1', 'MIG-1/1/0', 'MIG-1/1/1', 'MIG-1/5/0', 'MIG-1/13/0']],
     ['of a GPU instance concerns its compute instances', '48, x', ' GPU-I:01', ['MIG-1/1/0', 'MIG-1/1/1']],
@@ -376,11 +376,11 @@ describe('on a GPU that is split', () => {
 });
 
 describe('a GPU that is lost without an Xid', () => {
-  it('is told by one line', () => {
+  it('is reported by one line', () => {
     expect(new Log().add('NVRM: GPU 0000:04:00.0: GPU has fallen off the bus.').holding()).toEqual(['4: GpuFallenOffBus reboot']);
   });
 
-  it('is told by several records, between which others may come', () => {
+  it('is reported by several records, with others in between', () => {
     const log = new Log().add(
       'NVRM: The NVIDIA GPU 0000:04:00.0',
       'mlx5_core 0000:05:00.0: something else',
@@ -390,13 +390,13 @@ describe('a GPU that is lost without an Xid', () => {
     expect(log.holding()).toEqual(['4: GpuFallenOffBus reboot']);
   });
 
-  it('is told by several lines of one record', () => {
+  it('is reported by several lines of one record', () => {
     const text =
       'NVRM: The NVIDIA GPU 0000:04:00.0 (PCI ID: 10de:1e07) installed in this\nNVRM: system has fallen off the bus and is not responding to commands.';
     expect(new Log().add(text).holding()).toEqual(['4: GpuFallenOffBus reboot']);
   });
 
-  it('is no other GPU that an unrelated message named before', () => {
+  it('is not a GPU that an earlier, unrelated message named', () => {
     const log = new Log().add(
       'NVRM: The NVIDIA GPU 0000:04:00.0',
       'NVRM: None of the NVIDIA devices were initialized.',
@@ -405,14 +405,14 @@ describe('a GPU that is lost without an Xid', () => {
     expect(log.holding()).toEqual([]);
   });
 
-  it('is told once when an Xid tells it too', () => {
+  it('is reported once when an Xid also reports it', () => {
     const log = new Log().add('NVRM: GPU 0000:04:00.0: GPU has fallen off the bus.', xid(4, '79, GPU has fallen off the bus.'));
     expect(log.holding()).toEqual(['4: Xid/79 fatal reboot']);
   });
 });
 
 describe('the rest of the log', () => {
-  it('ties a GPU of unknown address to its lines by the UUID that the driver logs', () => {
+  it('matches a GPU of unknown address to its lines by the UUID in the log', () => {
     const { pciAddress, ...unplaced } = gpu(1);
     const { pciAddress: place, ...unplacedInstance } = instance(1, 5, 0);
     expect([pciAddress, place]).toEqual(['0000:01:00.0', '0000:01:00.0']);
@@ -420,7 +420,7 @@ describe('the rest of the log', () => {
     expect(log.holding([gpu(0), unplaced, unplacedInstance])).toEqual(['1: Xid/79 fatal reboot', 'MIG-1/5/0: Xid/79 fatal reboot']);
   });
 
-  it('marks every GPU, and takes none out, when a switch of their fabric fails', () => {
+  it('makes every GPU degraded, and none unhealthy, when a switch of their fabric fails', () => {
     const log = new Log().add(
       'nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 20009, Non-fatal, Link 28 RX Short Error Rate',
       'nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 11001, Fatal, ingress invalid command',
@@ -431,7 +431,7 @@ describe('the rest of the log', () => {
     expect(log.memory.driverLoadedAtMs).toBe(log.nowMs - 1_000);
   });
 
-  it('keeps which libraries do not fit the driver', () => {
+  it('remembers libraries that do not match the driver', () => {
     const log = new Log().add(
       'NVRM: API mismatch: the client has the version 535.1, but\nNVRM: this kernel module has the version 550.2.  Please',
     );
@@ -439,12 +439,12 @@ describe('the rest of the log', () => {
     expect(log.holding()).toEqual([]);
   });
 
-  it('is of no concern where it is not of the driver', () => {
+  it('is ignored when it is not from the driver', () => {
     const log = new Log().add('EXT4-fs (vda): mounted filesystem', 'random: crng init done', '');
     expect(log.memory).toBe(EMPTY_MEMORY);
   });
 
-  it('bounds what it remembers, however much is logged', () => {
+  it('limits its memory, however much is logged', () => {
     const log = new Log();
     for (let turn = 0; turn < 5_000; turn++) log.add(xid(1, `31, Ch ${turn}`));
     const [remembered] = [...log.memory.gpus.values()];

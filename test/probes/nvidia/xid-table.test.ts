@@ -18,20 +18,20 @@ describe('the table of Xids', () => {
     expect([...listed, ...XID_DISPUTED].filter((xid) => xidRow(xid) === undefined)).toEqual([]);
   });
 
-  it('never lets an error of an application take a device out', () => {
+  it('has no fatal error of an application', () => {
     const application = [8, 13, 31, 43, 45, 68, 69];
     expect(severities(application)).toEqual(all(application, 'info'));
     expect(XID_TABLE.filter((row) => row.class === 'Application' && row.severity === 'fatal')).toEqual([]);
   });
 
-  it('takes a device out for what only a reset, a reboot or hands can cure', () => {
+  it('is fatal for errors that only a reset, a reboot or a repair can end', () => {
     const out = [46, 48, 54, 62, 64, 74, 79, 95, 110, 119, 120, 123, 136, 140, 143, 151, 155, 156, 158, 167, 169, 171, 172, 173];
     expect(severities(out)).toEqual(all(out, 'fatal'));
     const fatal = XID_TABLE.filter(({ severity }) => severity === 'fatal').flatMap(({ xids }) => xids);
     expect(fatal.sort((a, b) => a - b)).toEqual([...out, 144, 145, 146, 147, 148, 149, 150, 154].sort((a, b) => a - b));
   });
 
-  it('keeps a device with a contained error or a remapped row, and says what is pending', () => {
+  it('is degraded for a contained error or a remapped row, and names the pending action', () => {
     expect(judgeXid(line(94), 'degraded')).toMatchObject({ severity: 'degraded', remedy: 'restart-workload', lasts: 'reset' });
     expect(judgeXid(line(94), 'degraded').meaning).toContain('reset pending');
     expect(judgeXid(line(94, { resetRequired: true }), 'degraded')).toMatchObject({ severity: 'degraded', remedy: 'reset' });
@@ -39,7 +39,7 @@ describe('the table of Xids', () => {
     expect(judgeXid(line(64), 'degraded')).toMatchObject({ severity: 'fatal', remedy: 'replace', lasts: 'boot' });
   });
 
-  it('lets what lasts be an error of more than the record', () => {
+  it('has no lasting error with severity `info`, and no fatal error that ends by itself', () => {
     expect(XID_TABLE.filter(({ lasts, severity }) => severity === 'info' && lasts !== 'quiet')).toEqual([]);
     expect(XID_TABLE.filter(({ lasts, severity }) => severity === 'fatal' && lasts === 'quiet')).toEqual([]);
     expect(XID_TABLE.filter(({ severity, remedy }) => severity === 'fatal' && remedy === 'none')).toEqual([]);
@@ -77,7 +77,7 @@ describe('the table of Xids', () => {
 });
 
 describe('the comparison with other projects', () => {
-  it('tells what each does', () => {
+  it('shows the action of each project', () => {
     const of = (project: string, xid: number): string => {
       const policy = XID_POLICIES.find((each) => each.project === project);
       return policy === undefined ? 'no such project' : policyOn(policy, xid);

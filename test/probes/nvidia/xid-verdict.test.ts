@@ -23,7 +23,7 @@ const devices: readonly Device[] = [0, 1].map((index) => ({
   pciAddress: `0000:0${index}:00.0`,
 }));
 
-/** An agent's part from the file given as kernel log to the verdict. Time passes only by `pass`. */
+/** The part of an agent from the kernel log file to the verdict. Time advances only by `pass`. */
 class Agent {
   memory: XidMemory = EMPTY_MEMORY;
   readonly engine: HealthEngine;
@@ -79,7 +79,7 @@ const start = (config?: PolicyInput['config'], state?: HealthMemory): Agent => {
 const pass = (ms: number): void => {
   time.nowMs += ms;
 };
-/** Reads on as time passes; time that nobody watches counts for nothing. */
+/** Reads repeatedly while time advances, because the policy ignores time without reads. */
 const watch = (agent: Agent, ms: number): readonly string[] => {
   let states = agent.states();
   for (let left = ms; left > 0; left -= seconds(30)) {
@@ -130,7 +130,7 @@ describe('the verdict on a GPU', () => {
     expect(agent.states()).toEqual(['healthy', 'healthy']);
   });
 
-  it('is the same after a restart of the agent, which announces nothing twice', () => {
+  it('is the same after a restart of the agent, which sends no event twice', () => {
     const first = start();
     first.states();
     log('79, GPU has fallen off the bus.');
@@ -144,7 +144,7 @@ describe('the verdict on a GPU', () => {
     expect(second.engine.eventsSince(0)).toHaveLength(told);
   });
 
-  it('keeps a fault that the log has overwritten by the time of a restart, until the driver takes it back', () => {
+  it('keeps a fault that the log has lost before a restart, until the driver reports its end', () => {
     const first = start();
     log('79, GPU has fallen off the bus.');
     first.states();
@@ -166,7 +166,7 @@ describe('the verdict on a GPU', () => {
     expect(start().states()).toEqual(['healthy', 'healthy']);
   });
 
-  it('is the same when the file is written anew with the same lines', () => {
+  it('is the same when the file is rewritten with the same lines', () => {
     const agent = start();
     const lines = `6,0,0,-;Linux version 6.8.0\n${logged('48, DBE')}`;
     writeFileSync(path, lines);

@@ -1,16 +1,16 @@
 import type { ReadGuard } from '../../../host/fs/read-guard.ts';
 
-/** Notes which call of one GPU is under way, so that one that never comes back has a name. */
+/** Records which call of one GPU is running, so that a call that hangs can be identified. */
 export class CallNotes {
   readonly guard: ReadGuard | undefined;
-  /** Of the GPU. */
+  /** Path of the GPU in the guard. */
   readonly place: string;
   constructor(guard: ReadGuard | undefined, place: string) {
     this.guard = guard;
     this.place = place;
   }
 
-  /** `name`: of the call, or of the first of several. */
+  /** `name` is the name of the call, or of the first of several calls. */
   during<T>(name: string, call: () => T): T {
     this.guard?.enter(`${this.place}/${name}`, 'call');
     const result = call();

@@ -10,25 +10,25 @@ import { gpuQuestions, instanceQuestions } from './gpu-questions.ts';
 import { PCI_INFO } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 
-/** A GPU and its address; `index-<n>` where the library does not tell it. */
+/** A GPU and its address. The address is `index-<n>` when the library does not provide it. */
 export interface FoundGpu {
   readonly gpu: Gpu;
   readonly pciAddress: string;
 }
 
-/** A GPU that gave no handle, or does not say which one it is. */
+/** A GPU without a handle, or whose identity cannot be read. */
 export interface UnreadableGpu {
   readonly index: number;
   readonly code: number;
 }
 
-/** Why the library is of no use. */
+/** Return code and function with which the library could not be started. */
 export interface Refusal {
   readonly code: number;
   readonly symbol: string;
 }
 
-/** What the library gave when it was started: handles and sets, which end with it. */
+/** Result of starting the library. Its handles and sets are valid until the library is shut down. */
 export interface Client {
   readonly driver: string | undefined;
   readonly cudaVersion: string | undefined;
@@ -42,19 +42,19 @@ const DRIVER_VERSION_LENGTH = 80;
 const HANDLE_BY_INDEX = 'nvmlDeviceGetHandleByIndex_v2';
 const UUID_LENGTH = 96;
 
-/** Starts the library and finds what it knows. A library that refuses is ended again. */
+/** Starts the library and finds its GPUs. After a failure it shuts the library down. */
 export function startClient(library: Library, { sys }: Pick<Host, 'sys'>, isActivityWanted: boolean): Client | Refusal {
   const symbol = 'nvmlInit_v2';
   if (sys.guard?.enter(`nvml/${symbol}`, 'call') === false) return { code: CODE.unknown, symbol };
   const code = library.call(symbol, '');
   sys.guard?.leave();
   if (code !== CODE.success) return { code, symbol };
-  const client = look(library, sys, isActivityWanted);
+  const client = findGpus(library, sys, isActivityWanted);
   if ('code' in client) library.call('nvmlShutdown', '');
   return client;
 }
 
-function look(library: Library, sys: Host['sys'], isActivityWanted: boolean): Client | Refusal {
+function findGpus(library: Library, sys: Host['sys'], isActivityWanted: boolean): Client | Refusal {
   const driver = driverVersion(library);
   if (typeof driver === 'number') return { code: driver, symbol: DRIVER_VERSION };
   const version = driverVersionOf(driver ?? '');
@@ -70,11 +70,11 @@ function look(library: Library, sys: Host['sys'], isActivityWanted: boolean): Cl
   if (first !== undefined && gpus.length === 0 && unreadable.every((each) => kindOf(each.code) === 'node'))
     return { code: first.code, symbol: HANDLE_BY_INDEX };
   const events = new GpuEvents(library, sys.guard);
-  events.ask(gpus.map(({ gpu }) => gpu));
+  events.register(gpus.map(({ gpu }) => gpu));
   return { driver, cudaVersion: cudaVersion(library), gpus, unreadable, events };
 }
 
-/** Undefined for a GPU of which an earlier call has not come back; where that was before its address was known, it gives no handle. */
+/** Returns undefined for a GPU whose earlier call still hangs. If it hung before the address was known, the GPU counts as unreadable. */
 function find(library: Library, sys: Host['sys'], index: number, bound: Bound): FoundGpu | UnreadableGpu | undefined {
   const { guard } = sys;
   if (guard?.enter(`nvml/${HANDLE_BY_INDEX}/index-${index}`, 'call') === false) return { index, code: CODE.unknown };
@@ -87,12 +87,12 @@ function find(library: Library, sys: Host['sys'], index: number, bound: Bound): 
   const place = sys.path(`bus/pci/devices/${pciAddress}/nvml`);
   if (guard?.isClosed(place) === true) return undefined;
   const notes = new CallNotes(guard, place);
-  const told = notes.during('nvmlDeviceGetUUID', () =>
+  const uuidCode = notes.during('nvmlDeviceGetUUID', () =>
     library.call('nvmlDeviceGetUUID', 'hpu', handle, library.scratch.address, UUID_LENGTH),
   );
-  // Under another name it would be another GPU.
-  if (told !== CODE.success && kindOf(told) !== 'absent') return { index, code: told };
-  const uuid = told === CODE.success ? library.scratch.text(0, UUID_LENGTH) : undefined;
+  // Without its UUID, the GPU would get another id and look like another GPU.
+  if (uuidCode !== CODE.success && kindOf(uuidCode) !== 'absent') return { index, code: uuidCode };
+  const uuid = uuidCode === CODE.success ? library.scratch.text(0, UUID_LENGTH) : undefined;
   return { gpu: new Gpu(handle, { ...identity, uuid }, bound, notes), pciAddress };
 }
 
@@ -106,14 +106,14 @@ function pciInfo(library: Library, handle: Handle): GpuIdentity {
   };
 }
 
-/** On it hangs what the rest means. The code, where the driver failed to tell; undefined where it does not tell. */
+/** Reads the driver version, on which other answers depend. Returns the code of a failure; undefined when the driver has no version. */
 function driverVersion(library: Library): string | number | undefined {
   const code = library.call(DRIVER_VERSION, 'pu', library.scratch.address, DRIVER_VERSION_LENGTH);
   if (code === CODE.success) return library.scratch.text(0, DRIVER_VERSION_LENGTH);
   return kindOf(code) === 'absent' ? undefined : code;
 }
 
-/** The first form of the call: the second looks for another library, which may not be mounted. */
+/** Uses version 1 of the call: version 2 searches for another library, which may not be mounted. */
 function cudaVersion(library: Library): string | undefined {
   if (library.call('nvmlSystemGetCudaDriverVersion', 'p', library.scratch.address) !== CODE.success) return undefined;
   const version = library.scratch.u32(0);

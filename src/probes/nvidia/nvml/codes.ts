@@ -1,10 +1,10 @@
 /**
- * What a return code means for the reader: `absent` has no value and is no fault, `flow` steers the caller, `device` is a fault of one
- * GPU, `node` concerns all of them. Anything else, 999 included, is a failure of which NVML says no more.
+ * Kind of a return code. `absent` means no value and no fault; `flow` is a status for the caller; `device` is a fault of one GPU; `node`
+ * concerns all GPUs. All other codes, including 999, are failures without a further reason.
  */
 export type CodeKind = 'ok' | 'absent' | 'flow' | 'device' | 'node' | 'unknown';
 
-/** `nvmlReturn_t` of nvml.h 13.3 as far as a reader meets it. */
+/** The codes of `nvmlReturn_t` (nvml.h 13.3) that a reader can get. */
 export const CODE = {
   success: 0,
   uninitialized: 1,
@@ -65,14 +65,14 @@ const CODES: Readonly<Record<number, readonly [CodeKind, string]>> = {
 
 export const kindOf = (code: number): CodeKind => CODES[code]?.[0] ?? 'unknown';
 
-/** In the words of the library and of `nvidia-smi`. */
-export const wordOf = (code: number): string => CODES[code]?.[1] ?? 'Unknown Error';
+/** Returns the text of the library and of `nvidia-smi` for a code. */
+export const textOf = (code: number): string => CODES[code]?.[1] ?? 'Unknown Error';
 
 /**
- * What `nvidia-smi` prints in the place of a value that a call refused with this code; absent where it prints that there is none.
- * Source: comparison of its documents with the codes.
+ * Returns the text that `nvidia-smi` prints in place of a value when a call fails with this code. Undefined when `nvidia-smi` prints
+ * that there is no value. Source: comparison of its documents with the codes.
  */
 export function printedFor(code: number): string | undefined {
   if (['ok', 'absent', 'flow'].includes(kindOf(code))) return undefined;
-  return code === CODE.gpuIsLost || code === CODE.resetRequired ? wordOf(code) : 'Unknown Error';
+  return code === CODE.gpuIsLost || code === CODE.resetRequired ? textOf(code) : 'Unknown Error';
 }

@@ -1,4 +1,4 @@
-/** Of a driver `580.105.08`: branch 580, build 105. Zeros where it does not tell. */
+/** Version of a driver. `580.105.08` has branch 580 and build 105. Both are 0 when the version is unknown. */
 export interface DriverVersion {
   readonly branch: number;
   readonly build: number;

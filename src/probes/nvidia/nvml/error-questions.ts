@@ -9,8 +9,8 @@ import {
   FLAG,
   field,
   fieldQuestion,
+  type Interval,
   longAt,
-  type Pace,
   type Question,
   question,
   refused,
@@ -18,9 +18,9 @@ import {
   valueQuestion,
 } from './question.ts';
 
-/** Memory errors of a GPU, and what follows from them. */
+/** Questions about the memory errors of a GPU, and about repairs. */
 export function errorQuestions(library: Library): readonly Question[] {
-  const ask = (pace: Pace, way: ValueWay): Question => valueQuestion(library, pace, way);
+  const ask = (interval: Interval, way: ValueWay): Question => valueQuestion(library, interval, way);
   return [
     ask('read', {
       symbol: 'nvmlDeviceGetRemappedRows',
@@ -56,13 +56,13 @@ export function errorQuestions(library: Library): readonly Question[] {
       reads: { isChannelRepairPending: at(REPAIR.channel, FLAG), isTpcRepairPending: at(REPAIR.tpc, FLAG) },
     }),
     ask('read', { symbol: 'nvmlDeviceGetUnrepairableMemoryFlag_v1', reads: { isMemoryUnrepairable: at(0, FLAG) } }),
-    // Pages, which boards up to Turing retire.
+    // Only boards up to Turing retire pages.
     fieldQuestion(library, 'slow', [
       field(29, 'singleBitPages'),
       field(30, 'doubleBitPages'),
       field(31, 'arePagesPending', (pending) => [false, true][pending]),
     ]),
-    // Boards up to Volta count by single and double bits, later ones by SRAM and DRAM.
+    // Boards up to Volta count single and double bit errors; later boards count errors of SRAM and DRAM.
     counters(library, 'read', VOLATILE, UNIFIED, countsBits),
     counters(library, 'read', VOLATILE, BY_BITS, (gpu) => !countsBits(gpu)),
     counters(library, 'facts', LIFETIME, UNIFIED, countsBits),
@@ -70,7 +70,7 @@ export function errorQuestions(library: Library): readonly Question[] {
   ];
 }
 
-/** The only errors that the driver tells of an instance. */
+/** The driver reports no other errors of an instance. */
 export const instanceErrors = (library: Library): Question =>
   question(
     library,
@@ -80,7 +80,7 @@ export const instanceErrors = (library: Library): Question =>
       {
         symbol: COUNTER,
         before: [TYPES.uncorrectable, VOLATILE.kind, SRAM],
-        tell: (out) => ({ ecc: { volatile: [{ severity: 'uncorrectable', location: 'sram', count: BigInt(out.u64(0)) }] } }),
+        parse: (out) => ({ ecc: { volatile: [{ severity: 'uncorrectable', location: 'sram', count: BigInt(out.u64(0)) }] } }),
       },
     ],
   );
@@ -101,7 +101,7 @@ const LIFETIME: Period = { kind: 1, element: 'aggregate', key: 'lifetime' };
 interface Counter {
   readonly severity: EccSeverity;
   readonly location: string;
-  /** By number. */
+  /** Number of the memory location in NVML. */
   readonly place: number;
   readonly element: string;
 }
@@ -120,22 +120,22 @@ const BY_BITS: readonly Counter[] = Object.entries(PLACES).flatMap(([location, p
 const OLD_BOARDS: ReadonlySet<string | undefined> = new Set(['Kepler', 'Maxwell', 'Pascal', 'Volta']);
 const countsBits = ({ identity }: GpuSample): boolean => OLD_BOARDS.has(identity?.architecture);
 
-/** Asks for each of several counters. */
-function counters(library: Library, pace: Pace, period: Period, all: readonly Counter[], unless: Question['unless']): Question {
+/** Question that reads several counters, each with its own call. */
+function counters(library: Library, interval: Interval, period: Period, all: readonly Counter[], unless: Question['unless']): Question {
   const ask = (device: Handle): Answer => {
     const counts: EccCount[] = [];
     const unread: Unread[] = [];
     let worst: number = CODE.success;
     for (const { severity, location, place, element } of all) {
       const code = library.call(COUNTER, 'hiiip', device, TYPES[severity], period.kind, place, library.scratch.address);
-      if (endsRound(code)) return { code, told: {} };
+      if (endsRound(code)) return { code, sample: {} };
       const failure = refused(code, [`ecc_errors/${period.element}/${element}`]);
       if (code === CODE.success) counts.push({ severity, location, count: BigInt(library.scratch.u64(0)) });
       else if (failure.length > 0) counts.push({ severity, location });
       unread.push(...failure);
       if (worst === CODE.success && printedFor(code) !== undefined) worst = code;
     }
-    return { code: worst, told: { ecc: { [period.key]: counts }, unread } };
+    return { code: worst, sample: { ecc: { [period.key]: counts }, unread } };
   };
-  return { symbol: COUNTER, pace, unless, ask };
+  return { symbol: COUNTER, interval, unless, ask };
 }

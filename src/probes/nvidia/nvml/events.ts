@@ -4,7 +4,7 @@ import type { Gpu } from './gpu.ts';
 import { EVENT, NO_INSTANCE } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 
-/** Types of events: nvml.h 13.3. */
+/** Types of events. Source: nvml.h 13.3. */
 const TYPES = {
   doubleBitEcc: 0x2,
   xid: 0x8,
@@ -18,12 +18,12 @@ const TYPES = {
   recoveryActionChanged: 0x8000,
 } as const;
 const WANTED = Object.values(TYPES).reduce((mask, type) => mask | type, 0);
-/** A flood must not keep the thread from its reads. */
-const MOST_AT_ONCE = 256;
-/** The library's own word for an Xid that it does not know. */
+/** Limit of events per call, so that many events cannot delay the reads of the thread. */
+const MAX_EVENTS = 256;
+/** Number that the library uses for an Xid that it does not know. */
 const UNKNOWN_XID = 999;
 
-/** An Xid, as the driver tells its clients: the number alone. */
+/** An Xid event of the library, which contains only the number. */
 export interface XidEvent {
   readonly gpu: Handle;
   readonly xid: number;
@@ -34,24 +34,24 @@ export interface XidEvent {
 export interface Taken {
   readonly xids: readonly XidEvent[];
   readonly happened: boolean;
-  /** Something other than an Xid was among it. */
-  readonly isStirred: boolean;
+  /** True when an event of another type occurred. */
+  readonly hasOtherEvents: boolean;
 }
 
 const WAIT = 'nvmlEventSetWait_v2';
 
 /**
- * The events of all GPUs. They are asked for without waiting: a wait would take one of the few threads that the process shares, for
- * ever if the driver hangs, and could not be ended before its time (docs/decisions/0005-driver-events.md).
+ * Events of all GPUs. The class polls for them and never waits: a wait occupies one of the few shared threads of the process, cannot be
+ * cancelled, and never ends if the driver hangs (docs/decisions/0005-driver-events.md).
  */
 export class GpuEvents {
   readonly #library: Library;
   readonly #guard: ReadGuard | undefined;
-  /** False where the driver has no events, or an earlier call of it has not come back. */
+  /** False when the driver has no events, or when an earlier call still hangs. */
   readonly #isUsable: boolean;
-  /** Undefined while no GPU tells of any. */
+  /** Undefined while no GPU is registered. */
   #set: Handle | undefined;
-  /** How many GPUs do, or have none to tell. */
+  /** Number of GPUs that are registered or have no events. */
   #settled = 0;
 
   constructor(library: Library, guard: ReadGuard | undefined) {
@@ -60,8 +60,8 @@ export class GpuEvents {
     this.#isUsable = guard?.isClosed(`nvml/${WAIT}`) !== true && library.bind(WAIT, 'hpu') !== undefined;
   }
 
-  /** Wants to be told what happens to these GPUs: anew after a failure, and when there are more of them than before. */
-  ask(gpus: readonly Gpu[]): void {
+  /** Registers for the events of these GPUs. It registers again after a failure, and when there are more GPUs than before. */
+  register(gpus: readonly Gpu[]): void {
     if (!this.#isUsable || gpus.length <= this.#settled) return;
     this.free();
     const { scratch } = this.#library;
@@ -73,12 +73,12 @@ export class GpuEvents {
     else this.#library.call('nvmlEventSetFree', 'h', set);
   }
 
-  /** What has happened since the last call. */
+  /** Returns the events since the last call. */
   take(): Taken {
     const { scratch } = this.#library;
     const xids: XidEvent[] = [];
-    let [happened, isStirred] = [false, false];
-    for (let count = 0; this.#set !== undefined && count < MOST_AT_ONCE; count += 1) {
+    let [happened, hasOtherEvents] = [false, false];
+    for (let count = 0; this.#set !== undefined && count < MAX_EVENTS; count += 1) {
       const code = this.#next(this.#set);
       if (code === CODE.timeout) break;
       if (code !== CODE.success) {
@@ -87,10 +87,10 @@ export class GpuEvents {
       }
       happened = true;
       const xid = scratch.u64(EVENT.data);
-      if (scratch.u64(EVENT.type) !== TYPES.xid) isStirred = true;
+      if (scratch.u64(EVENT.type) !== TYPES.xid) hasOtherEvents = true;
       else if (xid !== UNKNOWN_XID) xids.push({ gpu: scratch.pointer(0), xid, ...this.#instance() });
     }
-    return { xids, happened, isStirred };
+    return { xids, happened, hasOtherEvents };
   }
 
   free(): void {
@@ -114,7 +114,7 @@ export class GpuEvents {
   }
 }
 
-/** One bit too many is refused as a whole, so only what the GPU has is asked for. Gives the code, of not being supported where that is nothing. */
+/** Registers only supported types, because the driver rejects a mask with any other bit. Returns `notSupported` if there are none. */
 function register(library: Library, gpu: Handle, set: Handle): number {
   const code = library.call('nvmlDeviceGetSupportedEventTypes', 'hp', gpu, library.scratch.address);
   if (code !== CODE.success) return code;

@@ -7,7 +7,7 @@ import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
 
 const [PERCENT, MEBIBYTE] = [1 / 100, 2 ** 20];
-/** Ids and units: `nvmlGpmMetricId_t` of nvml.h 13.3. */
+/** Source of ids and units: `nvmlGpmMetricId_t` of nvml.h 13.3. */
 const METRICS: readonly (readonly [id: number, key: ValueKey, unit: number])[] = [
   [1, 'graphicsActivityRatio', PERCENT],
   [2, 'smActivityRatio', PERCENT],
@@ -28,27 +28,27 @@ const METRICS: readonly (readonly [id: number, key: ValueKey, unit: number])[] =
   [61, 'nvlinkMeanTransmitBytesPerSecond', MEBIBYTE],
 ];
 
-/** The struct of driver 615, in which the array has a fixed length: no library up to that writes beyond it. */
-const MOST_METRICS = 477;
-/** Between two samples, by the header. */
-const LEAST_MS = 100;
+/** Fixed length of the array in the struct of driver 615. Libraries up to that version do not write beyond it. */
+const MAX_METRICS = 477;
+/** Minimum time between two samples. Source: the header. */
+const MIN_INTERVAL_MS = 100;
 
 interface Activity {
   /** Id of the GPU instance; undefined for a whole GPU. */
   readonly instance: number | undefined;
-  /** Memory of two samples, the older first; empty where there is none. */
+  /** Memory of two samples, the older first; empty when it is not allocated. */
   samples: readonly Handle[];
-  /** When the newer was taken. */
+  /** Time of the newer sample. */
   sampledAtMs: number | undefined;
   isRefused: boolean;
-  /** Absent before there is a second sample, and after one that failed. */
-  told: Values | undefined;
+  /** Undefined before the second sample, and after a failed sample. */
+  means: Values | undefined;
 }
 
-/** There is one sample, and nothing to compare it with. */
-const isWaiting = ({ sampledAtMs, told }: Activity): boolean => sampledAtMs !== undefined && told === undefined;
+/** True when there is only one sample, so there are no values yet. */
+const isWaiting = ({ sampledAtMs, means }: Activity): boolean => sampledAtMs !== undefined && means === undefined;
 
-/** The activity of a GPU and of its GPU instances, where the board tells it: Hopper and later. */
+/** Activity of a GPU and of its GPU instances. Only Hopper and later boards support it. */
 export class Activities {
   readonly #library: Library;
   readonly #gpu: Handle;
@@ -63,7 +63,7 @@ export class Activities {
     this.#isSupported = isWanted && notes.during('nvmlGpmQueryDeviceSupport', () => isSupported(library, gpu));
   }
 
-  /** `isDue`: by the pace; what waits for its second sample is read before that. What the GPU refuses while it is split it may tell afterwards. */
+  /** `isDue` is true when the interval is over. A second sample is taken earlier. MIG has its own key: a refusal ends with MIG mode. */
   refresh(nowMs: number, isDue: boolean, isSplit: boolean, instances: readonly MigSample[]): void {
     if (!this.#isSupported || !(isDue || [...this.#activities.values()].some(isWaiting))) return;
     const wanted = new Map([
@@ -77,7 +77,7 @@ export class Activities {
     }
     this.#notes.during('nvmlGpmSampleGet', () => {
       for (const [key, instance] of wanted) {
-        const activity = this.#activities.get(key) ?? { instance, samples: [], sampledAtMs: undefined, isRefused: false, told: undefined };
+        const activity = this.#activities.get(key) ?? { instance, samples: [], sampledAtMs: undefined, isRefused: false, means: undefined };
         this.#activities.set(key, activity);
         this.#read(activity, nowMs);
       }
@@ -85,23 +85,23 @@ export class Activities {
   }
 
   whole(): Values | undefined {
-    return (this.#activities.get('whole') ?? this.#activities.get('split'))?.told;
+    return (this.#activities.get('whole') ?? this.#activities.get('split'))?.means;
   }
 
   of(instance: MigSample): Values | undefined {
-    return this.#activities.get(keyOf(instance))?.told;
+    return this.#activities.get(keyOf(instance))?.means;
   }
 
-  /** Samples do not outlive the library's client. */
+  /** Frees all samples. They must not outlive the library's client. */
   free(): void {
     for (const activity of this.#activities.values()) this.#freeSamples(activity);
     this.#activities.clear();
   }
 
-  /** Takes a sample unless the one before is too young. */
+  /** Takes a sample unless the previous one is too recent. */
   #read(activity: Activity, nowMs: number): void {
     const { instance, sampledAtMs, isRefused } = activity;
-    if (isRefused || (sampledAtMs !== undefined && nowMs - sampledAtMs < LEAST_MS)) return;
+    if (isRefused || (sampledAtMs !== undefined && nowMs - sampledAtMs < MIN_INTERVAL_MS)) return;
     if (activity.samples.length === 0) activity.samples = this.#allocated();
     const [older, newer] = activity.samples;
     if (older === undefined || newer === undefined) return;
@@ -112,7 +112,7 @@ export class Activities {
     const isTaken = code === CODE.success;
     activity.isRefused = code === CODE.notSupported || code === CODE.noPermission;
     activity.sampledAtMs = isTaken ? nowMs : undefined;
-    activity.told = isTaken && sampledAtMs !== undefined ? between(this.#library, newer, older) : undefined;
+    activity.means = isTaken && sampledAtMs !== undefined ? between(this.#library, newer, older) : undefined;
     if (isTaken) activity.samples = [newer, older];
   }
 
@@ -130,11 +130,11 @@ export class Activities {
   }
 }
 
-/** Compute instances that share a GPU instance share its figures, which are nobody's own. */
+/** Returns the instances that have a GPU instance alone. Values of a shared GPU instance belong to no single compute instance. */
 const alone = (instances: readonly MigSample[]): readonly MigSample[] =>
   instances.filter(({ gpuInstance }) => instances.filter((other) => other.gpuInstance === gpuInstance).length === 1);
 
-/** Ids are given anew after an instance is gone. */
+/** The key contains the UUID, because the driver uses the ids again after an instance is removed. */
 const keyOf = ({ gpuInstance, computeInstance, name }: MigSample): string => `${gpuInstance} ${computeInstance} ${name?.uuid ?? ''}`;
 
 function isSupported(library: Library, gpu: Handle): boolean {
@@ -145,9 +145,9 @@ function isSupported(library: Library, gpu: Handle): boolean {
   return code === CODE.success && scratch.u32(GPM_SUPPORT.isSupported) !== 0;
 }
 
-/** Means between two samples; empty where the driver fails to compare them. */
+/** Returns the means between two samples; empty when the driver fails to compare them. */
 function between(library: Library, older: Handle, newer: Handle): Values {
-  const memory = library.memory(GPM_GET.header + MOST_METRICS * GPM_METRIC.size);
+  const memory = library.memory(GPM_GET.header + MAX_METRICS * GPM_METRIC.size);
   memory.setU32(0, GPM_GET.version);
   memory.setU32(GPM_GET.count, METRICS.length);
   memory.setPointer(GPM_GET.sample1, older);
@@ -162,7 +162,7 @@ function between(library: Library, older: Handle, newer: Handle): Values {
 
 const placeOf = (index: number): number => GPM_GET.header + index * GPM_METRIC.size;
 
-/** Each metric has a code of its own. What is no number, or less than nothing, is not told. */
+/** Reads one mean. Each metric has its own code. A value that is negative or not a number gives undefined. */
 function meanAt(memory: Memory, at: number, unit: number): number | undefined {
   const value = memory.f64(at + GPM_METRIC.value);
   if (memory.u32(at + GPM_METRIC.code) !== CODE.success || !Number.isFinite(value) || value < 0) return undefined;

@@ -1,7 +1,7 @@
 import type { GpuSample } from '../sample.ts';
 import { fabricHealthOf, fabricStateOf, recoveryActionOf } from '../states.ts';
 import type { ValueKey, Values } from '../values.ts';
-import { wordOf } from './codes.ts';
+import { textOf } from './codes.ts';
 import type { DriverVersion } from './driver-version.ts';
 import { errorQuestions, instanceErrors } from './error-questions.ts';
 import { identityQuestions } from './identity-questions.ts';
@@ -14,11 +14,11 @@ import {
   FLAG,
   field,
   fieldQuestion,
+  type Interval,
   longAt,
   MEGA,
   MILLI,
   NANO,
-  type Pace,
   PERCENT,
   type Question,
   question,
@@ -28,22 +28,23 @@ import {
   valueQuestion,
 } from './question.ts';
 
-/** Everything that is asked of a GPU, in the order in which it is asked and told. */
+/** All questions to a GPU, in the order of the calls and of their results. */
 export function gpuQuestions(library: Library, driver: DriverVersion): readonly Question[] {
-  const ask = (pace: Pace, first: ValueWay, ...older: readonly ValueWay[]): Question => valueQuestion(library, pace, first, ...older);
-  /** `before`: between the handle and the answer. */
-  const one = (pace: Pace, key: ValueKey, symbol: string, convert = SAME, ...before: readonly number[]): Question =>
-    ask(pace, { symbol, before, reads: { [key]: at(0, convert) } });
+  const ask = (interval: Interval, first: ValueWay, ...older: readonly ValueWay[]): Question =>
+    valueQuestion(library, interval, first, ...older);
+  /** `before` holds the arguments between the handle and the answer. */
+  const one = (interval: Interval, key: ValueKey, symbol: string, convert = SAME, ...before: readonly number[]): Question =>
+    ask(interval, { symbol, before, reads: { [key]: at(0, convert) } });
   const engine = (key: ValueKey, name: string): Question =>
     ask('slow', { symbol: `nvmlDeviceGet${name}Utilization`, outs: 2, reads: { [key]: at(0, PERCENT) } });
   const threshold = (key: ValueKey, type: number): Question => ({
     ...one('facts', key, 'nvmlDeviceGetTemperatureThreshold', SAME, type),
-    // The same limit in degrees and as degrees left would be told twice.
+    // Otherwise the same limit would be reported twice: in degrees and as a margin.
     unless: ({ values = {} }) => MARGINS.some((margin) => values[margin] !== undefined),
   });
   return [
     ...identityQuestions(library),
-    // First of all: whether the GPU is there.
+    // This is the first call of each read, so it shows whether the GPU is lost.
     ask(
       'read',
       { symbol: 'nvmlDeviceGetTemperatureV', version: TEMPERATURE.version, reads: { temperatureCelsius: signedAt(TEMPERATURE.value) } },
@@ -79,7 +80,7 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
       reads: { minimumLimitWatts: at(0, MILLI), maximumLimitWatts: at(8, MILLI) },
     }),
     one('slow', 'graphicsHertz', 'nvmlDeviceGetClockInfo', MEGA, 0),
-    // On boards for computing it is that of graphics too, and the others hardly move.
+    // On compute boards the graphics clock is the same, and the other clocks rarely change.
     one('read', 'smHertz', 'nvmlDeviceGetClockInfo', MEGA, 1),
     one('slow', 'memoryHertz', 'nvmlDeviceGetClockInfo', MEGA, 2),
     one('slow', 'videoHertz', 'nvmlDeviceGetClockInfo', MEGA, 3),
@@ -94,7 +95,7 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
     ),
     reasonsQuestion(library, driver),
     fieldQuestion(library, 'read', [...READ_FIELDS, ...throttleFields(driver)]),
-    // The field of the present power is newer.
+    // Older drivers lack the field of the current power.
     { ...one('read', 'powerWatts', 'nvmlDeviceGetPowerUsage', MILLI), unless: ({ values }) => values?.powerWatts !== undefined },
     one('slow', 'pcieLanes', 'nvmlDeviceGetCurrPcieLinkWidth'),
     one('facts', 'pcieMaxLanes', 'nvmlDeviceGetMaxPcieLinkWidth'),
@@ -109,14 +110,14 @@ export function gpuQuestions(library: Library, driver: DriverVersion): readonly 
   ];
 }
 
-/** Everything that is asked of a MIG instance. */
+/** All questions to a MIG instance. */
 export const instanceQuestions = (library: Library): readonly Question[] => [
   memoryQuestion(library),
   bar1Question(library),
   instanceErrors(library),
 ];
 
-/** The first version counts what driver and firmware keep as used. */
+/** Reads the memory. Version 1 of the struct counts memory that driver and firmware reserve as used. */
 const memoryQuestion = (library: Library): Question =>
   valueQuestion(
     library,
@@ -139,7 +140,7 @@ const bar1Question = (library: Library): Question =>
     reads: { bar1TotalBytes: longAt(MEMORY.total), bar1UsedBytes: longAt(MEMORY.used) },
   });
 
-/** Limits as degrees left, which later boards give in the place of degrees. */
+/** Limits as margins. Later boards report them instead of limits in degrees. */
 const MARGIN_FIELDS: readonly Field[] = [
   field(193, 'shutdownMarginCelsius'),
   field(194, 'slowdownMarginCelsius'),
@@ -148,7 +149,7 @@ const MARGIN_FIELDS: readonly Field[] = [
 ];
 const MARGINS = ['shutdownMarginCelsius', 'slowdownMarginCelsius', 'maximumMarginCelsius', 'memoryMaximumMarginCelsius'] as const;
 
-/** Bits of the clock event reasons. Of a driver that does not know a bit, nothing is told by its being 0. */
+/** Bits of the clock event reasons. A 0 has no meaning if the driver does not know the bit. */
 const REASONS: readonly (readonly [bit: number, key: ValueKey])[] = [
   [0x1, 'isIdle'],
   [0x2, 'isThrottledBySettings'],
@@ -193,23 +194,23 @@ const READ_FIELDS: readonly Field[] = [
   field(95, 'pcieReplayRollovers'),
   field(197, 'pcieTransmittedBytes', SAME, { isWide: true }),
   field(198, 'pcieReceivedBytes', SAME, { isWide: true }),
-  { id: 230, name: 'gpu_recovery_action', tell: recovery },
+  { id: 230, name: 'gpu_recovery_action', parse: recovery },
 ];
 
 const ACTIONS = ['None', 'GPU Reset', 'Node Reboot', 'Drain P2P', 'Drain and Reset', 'Recover IMEX Domain', 'Bus Reset', 'System Reboot'];
 
-/** A number that stands for no action is told as unknown, so that it does not pass for nothing. */
+/** Parses the recovery action. An unknown number is reported as unknown, so that it does not look like "none". */
 function recovery(number: number): GpuSample {
   const word = ACTIONS[number];
   if (word !== undefined) return { recovery: { word, action: recoveryActionOf(word) } };
-  const said = `Unknown (${number})`;
-  return { recovery: { word: said }, unread: [{ name: 'gpu_recovery_action', said, kind: 'unknown' }] };
+  const text = `Unknown (${number})`;
+  return { recovery: { word: text }, unread: [{ name: 'gpu_recovery_action', text, kind: 'unknown' }] };
 }
 
 /**
- * Time with clocks lowered for heat and by the power supply. Their ids were given anew within the branch 580, where 251 to 253 became
- * settings of power smoothing; before them, the policy counter of heat stood for the first. Source: the bindings for Python, which
- * come with 575.51, 580.65 and 580.82.
+ * Fields for the time with clocks lowered by heat or by the power supply. Within branch 580 their ids changed, and 251 to 253 became
+ * settings of power smoothing. Before branch 575, only the policy counter of heat exists. Source: the Python bindings of 575.51, 580.65
+ * and 580.82.
  */
 function throttleFields({ branch, build }: DriverVersion): readonly Field[] {
   const isRenumbered = branch > 580 || (branch === 580 && build >= 82);
@@ -218,7 +219,7 @@ function throttleFields({ branch, build }: DriverVersion): readonly Field[] {
   return [field(first, 'softwareHeatSeconds', NANO), field(first + 1, 'heatSeconds', NANO), field(first + 2, 'powerBrakeSeconds', NANO)];
 }
 
-/** State and health of the GPU's registration with its NVLink fabric. */
+/** Question about state and health of the GPU's registration with its NVLink fabric. */
 function fabricQuestion(library: Library): Question {
   const symbol = 'nvmlDeviceGetGpuFabricInfoV';
   return question(
@@ -226,9 +227,9 @@ function fabricQuestion(library: Library): Question {
     'slow',
     ['fabric/state', 'fabric/health/summary'],
     [
-      { symbol, version: FABRIC_V3.version, tell: (out) => fabric(out, FABRIC_V3) },
-      { symbol, version: FABRIC_V2.version, tell: (out) => fabric(out, FABRIC_V2) },
-      { symbol: 'nvmlDeviceGetGpuFabricInfo', tell: (out) => fabric(out, FABRIC_V1) },
+      { symbol, version: FABRIC_V3.version, parse: (out) => fabric(out, FABRIC_V3) },
+      { symbol, version: FABRIC_V2.version, parse: (out) => fabric(out, FABRIC_V2) },
+      { symbol: 'nvmlDeviceGetGpuFabricInfo', parse: (out) => fabric(out, FABRIC_V1) },
     ],
   );
 }
@@ -240,7 +241,7 @@ interface FabricLayout {
   readonly healthSummary?: number;
 }
 
-/** Of a GPU that has no fabric nothing is told. */
+/** Index 0 means that the GPU has no fabric, so it gives no state. */
 const STATES = ['', 'Not Started', 'In Progress', 'Completed'];
 const HEALTHS = ['', 'Healthy', 'Unhealthy', 'Limited Capacity'];
 
@@ -249,15 +250,15 @@ function fabric(out: Memory, { status, state, healthMask, healthSummary }: Fabri
   return {
     fabric: {
       state: fabricStateOf(word),
-      // The status means something once the registration has ended.
-      status: word === 'Completed' ? wordOf(out.u32(status)) : 'N/A',
+      // The status is valid only after the registration has ended.
+      status: word === 'Completed' ? textOf(out.u32(status)) : 'N/A',
       health: healthSummary === undefined ? undefined : fabricHealthOf(HEALTHS[out.u8(healthSummary)] ?? ''),
     },
     values: healthMask === undefined ? {} : fabricFaults(out.u32(healthMask)),
   };
 }
 
-/** Parts of two bits each, 1 for bad and 2 for good; last one of four bits, 0 for not told and 1 for good. */
+/** Parses four fields of two bits (1 is a fault, 2 is healthy) and then one of four bits (0 is unknown, 1 is healthy). */
 function fabricFaults(mask: number): Values {
   const part = (shift: number): boolean | undefined => [undefined, true, false][(mask >>> shift) & 3];
   const configuration = (mask >>> 8) & 15;

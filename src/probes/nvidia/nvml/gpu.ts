@@ -1,7 +1,7 @@
 import type { GpuIdentity, GpuSample, LinkSample, Unread } from '../sample.ts';
 import { recoveryOf } from '../states.ts';
 import type { CallNotes } from './call-notes.ts';
-import { CODE, kindOf, wordOf } from './codes.ts';
+import { CODE, kindOf, textOf } from './codes.ts';
 import type { DriverVersion } from './driver-version.ts';
 import { Activities } from './gpm.ts';
 import { Instances } from './instances.ts';
@@ -10,7 +10,7 @@ import { type LinkEnds, NO_ENDS, readLinkEnds, readLinks } from './nvlink.ts';
 import { Processes } from './processes.ts';
 import { Answers, type Question } from './question.ts';
 
-/** What reads GPUs, bound to one library and driver. */
+/** Library, driver and questions with which GPUs are read. */
 export interface Bound {
   readonly library: Library;
   readonly driver: DriverVersion;
@@ -19,19 +19,19 @@ export interface Bound {
   readonly isActivityWanted: boolean;
 }
 
-/** What is due besides what changes quickly. */
+/** Groups of values to read in addition to the quickly changing values. */
 export interface Due {
-  /** What can wait for half a minute. */
+  /** Values for which an interval of half a minute is enough. */
   readonly slow: boolean;
-  /** What stays until somebody changes it. Never without the slow. */
+  /** Values that change only when an operator changes them. True only together with `slow`. */
   readonly facts: boolean;
-  /** Monotonic. */
+  /** Monotonic time. */
   readonly nowMs: number;
 }
 
-const LOST: Unread = { name: 'temperature/gpu_temp', said: wordOf(CODE.gpuIsLost), kind: 'lost' };
+const LOST: Unread = { name: 'temperature/gpu_temp', text: textOf(CODE.gpuIsLost), kind: 'lost' };
 
-/** One GPU under one handle, with its instances. */
+/** One GPU with its handle and its instances. */
 export class Gpu {
   readonly handle: Handle;
   readonly identity: GpuIdentity;
@@ -60,56 +60,56 @@ export class Gpu {
     return this.#isLost;
   }
 
-  /** How its NVLinks are wired, as last told. */
+  /** Ends of its NVLinks from the last read. */
   get linkEnds(): LinkEnds {
     return this.#ends;
   }
 
-  /** Codes of faults of the device among the latest answers. */
+  /** Returns the codes of device faults among the latest answers. */
   faults(): ReadonlySet<number> {
     return new Set(this.#answers.codes().filter((code) => kindOf(code) === 'device'));
   }
 
-  /** Asks for what changes quickly, and for what else is due. Gives the code that concerns the node, at which the round ended. */
+  /** Reads the quickly changing values and the values that are due. Returns the code if a node failure ended the round. */
   refresh(due: Due): number | undefined {
-    // Of one that is back nothing is known.
+    // A lost GPU that returns has no known values, so everything is read.
     const ended = this.#round(this.#isLost ? { ...due, slow: true, facts: true } : due);
     this.#isLost = ended === CODE.gpuIsLost;
     if (this.#isLost) this.#forget();
     return this.#isLost ? undefined : ended;
   }
 
-  /** What it told at last. */
+  /** Returns the sample of the last round. */
   sample(): GpuSample {
-    if (this.#isLost) return { identity: { ...this.#answers.told().identity, ...this.identity }, unread: [LOST] };
-    const told = this.#answers.told();
+    if (this.#isLost) return { identity: { ...this.#answers.sample().identity, ...this.identity }, unread: [LOST] };
+    const answered = this.#answers.sample();
     const instances = this.#instances.samples();
-    const processes = this.#processes.told();
-    // A call that is refused until a reset is the driver's word too.
-    const recovery = recoveryOf(told.recovery, this.faults().has(CODE.resetRequired) ? true : undefined);
+    const processes = this.#processes.list();
+    // A call that fails with "reset required" also means a recovery action.
+    const recovery = recoveryOf(answered.recovery, this.faults().has(CODE.resetRequired) ? true : undefined);
     return {
-      ...told,
-      identity: { ...told.identity, ...this.identity },
-      values: { ...told.values, ...this.#activities.whole() },
+      ...answered,
+      identity: { ...answered.identity, ...this.identity },
+      values: { ...answered.values, ...this.#activities.whole() },
       recovery,
       links: this.#links,
       instances: instances.map((instance) => ({ ...instance, values: { ...instance.values, ...this.#activities.of(instance) } })),
-      unread: [...(told.unread ?? []), ...this.#instances.unread()],
+      unread: [...(answered.unread ?? []), ...this.#instances.unread()],
       ...(processes && { processes }),
     };
   }
 
-  /** Before the library's client ends. */
+  /** Must be called before the library's client ends. */
   close(): void {
     this.#activities.free();
   }
 
-  /** Gives the code that ended it: of the node, or that the GPU is lost. */
+  /** Runs one round. Returns the code that ended it: a code of the node, or that the GPU is lost. */
   #round({ slow, facts, nowMs }: Due): number | undefined {
     const answers = this.#answers;
     let ended = facts ? answers.ask('once') : undefined;
     ended ??= answers.ask('read');
-    ended ??= this.#instances.refresh(answers.told().values?.isMigOn, slow);
+    ended ??= this.#instances.refresh(answers.sample().values?.isMigOn, slow);
     if (facts) ended ??= answers.ask('facts');
     if (slow) ended ??= answers.ask('slow');
     if (ended !== undefined) return ended;
@@ -121,7 +121,7 @@ export class Gpu {
     return undefined;
   }
 
-  /** Every value is older than the loss. How the links are wired is not. */
+  /** Drops all values from before the loss. It keeps the ends of the links, which do not change. */
   #forget(): void {
     this.#answers.forget();
     this.#instances.forget();

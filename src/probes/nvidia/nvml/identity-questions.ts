@@ -2,7 +2,7 @@ import type { GpuIdentity } from '../sample.ts';
 import type { Library } from './library.ts';
 import { type Question, question, type Way } from './question.ts';
 
-/** Enumerations of nvml.h in the words that `nvidia-smi` prints for them. */
+/** Texts that `nvidia-smi` prints for enumerations of nvml.h. */
 const BRANDS = [
   undefined,
   'Quadro',
@@ -36,16 +36,16 @@ const ARCHITECTURES: Readonly<Record<number, string>> = {
 };
 const COMPUTE_MODES = ['Default', 'Exclusive_Thread', 'Prohibited', 'Exclusive_Process'];
 
-/** What the board is, which stays as long as the handle. Nobody misses a value of it. */
+/** Questions about the identity of the board, which is constant for a handle. A failed call reports no unread value. */
 export function identityQuestions(library: Library): readonly Question[] {
   const text = (symbol: string, key: keyof GpuIdentity, length: number): Way => ({
     symbol,
     after: [length],
-    tell: (out) => ({ identity: { [key]: out.text(0, length) } }),
+    parse: (out) => ({ identity: { [key]: out.text(0, length) } }),
   });
   const number = (symbol: string, key: keyof GpuIdentity, wordOf: (value: number) => string | undefined): Way => ({
     symbol,
-    tell: (out) => ({ identity: { [key]: wordOf(out.u32(0)) } }),
+    parse: (out) => ({ identity: { [key]: wordOf(out.u32(0)) } }),
   });
   const once: readonly Way[] = [
     text('nvmlDeviceGetName', 'name', 96),

@@ -1,14 +1,14 @@
 import type { MigName, MigSample, Unread } from '../sample.ts';
 import type { CallNotes } from './call-notes.ts';
-import { CODE, printedFor, wordOf } from './codes.ts';
+import { CODE, printedFor, textOf } from './codes.ts';
 import { ATTRIBUTES } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import { Answers, endsRound, type Question } from './question.ts';
 
 const NAME_LENGTH = 96;
-const MOST_INSTANCES = 64;
+const MAX_INSTANCES = 64;
 
-/** That there is no such instance is an answer too. */
+/** Codes of a valid answer, including "this instance does not exist". */
 const ANSWERS: ReadonlySet<number> = new Set([CODE.success, CODE.notSupported, CODE.notFound, CODE.invalidArgument, CODE.functionNotFound]);
 const isAnswer = (code: number): boolean => ANSWERS.has(code);
 
@@ -17,14 +17,14 @@ interface Instance {
   readonly answers: Answers;
 }
 
-/** The instances of one GPU, which come and go without a reset. */
+/** MIG instances of one GPU. They can be created and removed without a reset. */
 export class Instances {
   readonly #library: Library;
   readonly #questions: readonly Question[];
   readonly #gpu: Handle;
   readonly #notes: CallNotes;
   #isSplit = false;
-  /** With which the driver failed to tell of them. Those that were found before are kept meanwhile. */
+  /** Code with which the driver failed to list the instances. Until it succeeds, the known instances are kept. */
   #failure: number | undefined;
   #all: readonly Instance[] = [];
 
@@ -39,42 +39,42 @@ export class Instances {
     return this.#isSplit;
   }
 
-  /** `isSplit`: undefined where the driver does not tell. `isDue`: instances are looked for. Gives the code that ended the round. */
+  /** `isSplit` is undefined when the driver does not report it. `isDue`: the instances are listed again. Returns the code that ended the round. */
   refresh(isSplit: boolean | undefined, isDue: boolean): number | undefined {
     this.#isSplit = isSplit ?? this.#isSplit;
-    if (isDue) this.#failure = this.#look();
+    if (isDue) this.#failure = this.#find();
     if (this.#failure !== undefined && endsRound(this.#failure)) return this.#failure;
-    // Each was asked when it was found.
+    // `#find` has already read each instance.
     if (isDue && this.#failure === undefined) return undefined;
     for (const { answers } of this.#all) {
       const ended = answers.ask('read');
       if (ended !== undefined) return ended;
     }
     const isGone = this.#all.some(({ answers }) => answers.codes().some((code) => code === CODE.invalidArgument || code === CODE.notFound));
-    if (isGone && !isDue) this.#failure = this.#look();
+    if (isGone && !isDue) this.#failure = this.#find();
     return undefined;
   }
 
   samples(): readonly MigSample[] {
     return this.#all.map(({ facts, answers }) => {
-      const { values, ...told } = answers.told();
-      return { ...told, ...facts, values: { ...values, ...facts.values } };
+      const { values, ...rest } = answers.sample();
+      return { ...rest, ...facts, values: { ...values, ...facts.values } };
     });
   }
 
   unread(): readonly Unread[] {
     if (this.#failure === undefined) return [];
-    return [{ name: 'mig_devices', said: printedFor(this.#failure) ?? wordOf(this.#failure), kind: 'error' }];
+    return [{ name: 'mig_devices', text: printedFor(this.#failure) ?? textOf(this.#failure), kind: 'error' }];
   }
 
-  /** The GPU is lost, and they with it. */
+  /** Removes the instances of a lost GPU. */
   forget(): void {
     this.#all = [];
     this.#failure = undefined;
   }
 
-  /** Gives the code with which the driver failed to tell. */
-  #look(): number | undefined {
+  /** Lists and reads the instances. Returns the code with which the driver failed to list them. */
+  #find(): number | undefined {
     const handles = this.#notes.during('nvmlDeviceGetMigDeviceHandleByIndex', () => this.#handles());
     if (typeof handles === 'number') return handles;
     const found: Instance[] = [];
@@ -88,23 +88,23 @@ export class Instances {
     return undefined;
   }
 
-  /** Their numbers have gaps. Or the code with which the driver failed. */
+  /** Returns handles and numbers, which can have gaps; or the code with which the driver failed. */
   #handles(): readonly { readonly handle: Handle; readonly index: number }[] | number {
     const { scratch } = this.#library;
     if (!this.#isSplit) return [];
     const code = this.#library.call('nvmlDeviceGetMaxMigDeviceCount', 'hp', this.#gpu, scratch.address);
     if (code !== CODE.success) return isAnswer(code) ? [] : code;
-    const most = Math.min(scratch.u32(0), MOST_INSTANCES);
+    const limit = Math.min(scratch.u32(0), MAX_INSTANCES);
     const found: { handle: Handle; index: number }[] = [];
-    for (let index = 0; index < most; index += 1) {
-      const told = this.#library.call('nvmlDeviceGetMigDeviceHandleByIndex', 'hup', this.#gpu, index, scratch.address);
-      if (!isAnswer(told)) return told;
-      if (told === CODE.success) found.push({ handle: scratch.pointer(0), index });
+    for (let index = 0; index < limit; index += 1) {
+      const status = this.#library.call('nvmlDeviceGetMigDeviceHandleByIndex', 'hup', this.#gpu, index, scratch.address);
+      if (!isAnswer(status)) return status;
+      if (status === CODE.success) found.push({ handle: scratch.pointer(0), index });
     }
     return found;
   }
 
-  /** What an instance is. Undefined when it went away meanwhile; or the code with which the driver failed. */
+  /** Reads the facts of an instance. Returns undefined if it was removed, or the code with which the driver failed. */
   #describe(handle: Handle, index: number): MigSample | number | undefined {
     const { scratch } = this.#library;
     const ids: string[] = [];

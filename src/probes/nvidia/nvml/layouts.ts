@@ -1,6 +1,6 @@
-/** Sizes and offsets of nvml.h, the same on x86-64 and arm64, little endian. */
+/** Sizes and offsets of nvml.h. They are the same on x86-64 and arm64, little endian. */
 
-/** The first word of a versioned struct. A library that wants another answers 25 (argument version mismatch). */
+/** Returns the first word of a versioned struct. A library that requires another version returns 25 (argument version mismatch). */
 export const versionWord = (size: number, version: number): number => (size | (version << 24)) >>> 0;
 
 /** All ones in a 32-bit field: no instance. */
@@ -10,11 +10,11 @@ export const PCI_INFO = { size: 68, deviceId: 28, busId: 36, busIdLength: 32 } a
 export const MEMORY = { size: 24, total: 0, free: 8, used: 16 } as const;
 export const MEMORY_V2 = { size: 40, version: versionWord(40, 2), total: 8, reserved: 16, free: 24, used: 32 } as const;
 export const UTILIZATION = { size: 8, gpu: 0, memory: 4 } as const;
-/** `nvmlProcessInfo_t`, versions 2 and 3. Memory is all ones where it is not told. */
+/** `nvmlProcessInfo_t`, versions 2 and 3. Memory is all ones when it is unknown. */
 export const PROCESS = { size: 24, pid: 0, memory: 8, gpuInstance: 16, computeInstance: 20 } as const;
 /** `nvmlProcessUtilizationSample_t`. */
 export const PROCESS_SAMPLE = { size: 32, pid: 0, timestamp: 8, engines: { gpu: 16, memory: 20, encoder: 24, decoder: 28 } } as const;
-/** `nvmlProcessUtilizationInfo_v1_t`, and what leads to a list of them. */
+/** `nvmlProcessUtilizationInfo_v1_t`; `PROCESS_SHARES` is the struct that points to a list of them. */
 export const PROCESS_SHARE = {
   size: 40,
   pid: 8,

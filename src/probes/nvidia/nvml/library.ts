@@ -3,20 +3,20 @@ import { CODE } from './codes.ts';
 import { Memory } from './memory.ts';
 import { libraryCandidates, SONAME } from './paths.ts';
 
-/** Arguments of a function by letter: `h` handle or set, `u` unsigned int, `i` enum, `p` pointer to memory, `q` unsigned long long. */
+/** Argument types: `h` handle or set, `u` unsigned int, `i` enum, `p` pointer to memory, `q` unsigned long long. */
 const TYPES: Readonly<Record<string, string>> = { h: 'uintptr_t', u: 'uint32_t', i: 'int32_t', p: 'uintptr_t', q: 'uint64_t' };
 
 const SCRATCH_BYTES = 4_096;
 
 export type Handle = number | bigint;
-/** Takes handles, numbers and addresses, gives the return code. */
+/** Takes handles, numbers and addresses; returns the return code. */
 export type NvmlFunction = (...values: Handle[]) => number;
 
-/** A library that is open. Functions are looked for when they are first asked for: no driver has them all. */
+/** An open library. A function is bound at its first call, because no driver has all functions. */
 export class Library {
-  /** As it was given to the linker. */
+  /** Path or name that was passed to the linker. */
   readonly path: string;
-  /** For answers that are looked at before the next call. */
+  /** Memory for answers that are read before the next call. */
   readonly scratch: Memory;
   readonly #koffi: typeof koffiModule;
   readonly #handle: ReturnType<typeof koffiModule.load>;
@@ -29,7 +29,7 @@ export class Library {
     this.scratch = this.memory(SCRATCH_BYTES);
   }
 
-  /** Undefined where this driver has no such function, which is the same as an answer of 13. */
+  /** Returns undefined when this driver has no such function; {@link call} then returns 13. */
   bind(symbol: string, args: string): NvmlFunction | undefined {
     const known = this.#bound.get(symbol);
     if (known !== undefined || this.#bound.has(symbol)) return known;
@@ -48,7 +48,7 @@ export class Library {
     return bound === undefined ? CODE.functionNotFound : bound(...values);
   }
 
-  /** Nothing that was bound may be called afterwards. */
+  /** Unloads the library. No bound function may be called after that. */
   unload(): void {
     this.#bound.clear();
     this.#handle.unload();
@@ -62,8 +62,8 @@ export class Library {
 export type Opened = { readonly library: Library; readonly error?: undefined } | { readonly library?: undefined; readonly error: string };
 
 /**
- * Opens the library: a configured file alone, else what the linker finds, else the places where drivers put it. The module that
- * makes foreign calls is loaded only here.
+ * Opens the library. It tries only the configured file if there is one; otherwise first the linker, then the usual folders of drivers.
+ * The module for foreign calls is loaded only here.
  */
 export async function openLibrary(configured: string): Promise<Opened> {
   let koffi: typeof koffiModule;
@@ -78,7 +78,7 @@ export async function openLibrary(configured: string): Promise<Opened> {
     try {
       return { library: new Library(path, koffi) };
     } catch (failure) {
-      // What is said of a file that is there tells more than that the linker found none.
+      // The error of an existing file is more useful than the error of the linker, so the last error wins.
       error = `${path}: ${firstLine(failure)}`;
     }
   }

@@ -4,37 +4,37 @@ import type { ProblemCode } from '../problems.ts';
 import type { NodeSample } from '../sample.ts';
 import type { SmiFailure, SurplusFault } from '../smi.ts';
 import { type Client, type Refusal, startClient, type UnreadableGpu } from './client.ts';
-import { CODE, kindOf, wordOf } from './codes.ts';
+import { CODE, kindOf, textOf } from './codes.ts';
 import type { XidEvent } from './events.ts';
 import type { Due } from './gpu.ts';
 import type { Library } from './library.ts';
 import { peersOf } from './nvlink.ts';
 
-/** Why nothing was read. */
+/** Problem because of which nothing was read. */
 export type NvmlFailure = Pick<SmiFailure, 'problem'>;
 
-/** A GPU that is lost, or gave no handle, comes back only to a library that was started anew, which disturbs the others: rarely. */
+/** A GPU that is lost or has no handle returns only after a restart of the library. A restart disturbs the other GPUs, so it is rare. */
 const RESTART_FOR_LOST_MS = 300_000;
-/** Each start that did not bring it back doubles the wait for the next, up to some three hours. */
-const MOST_DOUBLINGS = 5;
-/** The GPUs that the kernel's driver has. */
+/** Each restart without success doubles the wait for the next restart, up to about three hours. */
+const MAX_DOUBLINGS = 5;
+/** Directory of the GPUs to which the kernel driver is bound. */
 const BOUND = 'driver/nvidia/gpus';
 
-/** What is asked for besides what changes quickly, and how often. */
+/** Intervals of slow values and facts, and whether activity is sampled. */
 export interface Wanted {
   readonly slowEveryMs: number;
   readonly factsEveryMs: number;
   readonly isActivityWanted: boolean;
 }
 
-/** All GPUs of the node through one library that stays open, since opening it wakes GPUs and ends what their drivers had counted. */
+/** All GPUs of the node. The library stays open, because opening it wakes GPUs and can reset counters of their drivers. */
 export class Machine {
   readonly library: Library;
   readonly #host: Host;
   readonly #wanted: Wanted;
   readonly #addresses = new Set<string>();
-  /** Starts that did not bring back what was lost. */
-  #vainStarts = 0;
+  /** Number of restarts after which a GPU was still lost. */
+  #failedRestarts = 0;
   #running: Running | undefined;
 
   constructor(library: Library, host: Host, wanted: Wanted) {
@@ -43,14 +43,14 @@ export class Machine {
     this.#wanted = wanted;
   }
 
-  /** One round over all GPUs. */
+  /** Runs one round over all GPUs. */
   read(): NodeSample | NvmlFailure {
     const nowMs = this.#host.clock.monotonic();
-    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#isBoundAnew(nowMs)) this.close();
+    if (this.#running?.isToRestart === true || this.#isLostForLong(nowMs) || this.#haveBoundGpusChanged(nowMs)) this.close();
     const started = this.#running ?? this.#start(nowMs);
     if ('symbol' in started) return { problem: problemOf(started.code, started.symbol) };
     const due = this.#due(started, nowMs);
-    if (due.slow) askForEvents(started);
+    if (due.slow) registerEvents(started);
     for (const { gpu } of started.gpus) {
       const code = gpu.refresh(due);
       if (code === undefined) continue;
@@ -60,12 +60,12 @@ export class Machine {
     return this.#sample(started);
   }
 
-  /** Xids since the last call, by the address of the GPU; `happened` also for other events. */
+  /** Returns the Xids since the last call with the addresses of their GPUs. `happened` is also true for other events. */
   events(): { readonly xids: readonly (XidEvent & { readonly pciAddress: string })[]; readonly happened: boolean } {
     const running = this.#running;
     if (running === undefined) return { xids: [], happened: false };
     const taken = running.events.take();
-    if (taken.isStirred) running.isStirred = true;
+    if (taken.hasOtherEvents) running.hasOtherEvents = true;
     const xids = taken.xids.flatMap((event) => {
       const pciAddress = running.gpus.find(({ gpu }) => gpu.handle === event.gpu)?.pciAddress;
       return pciAddress === undefined ? [] : [{ ...event, pciAddress }];
@@ -73,7 +73,7 @@ export class Machine {
     return { xids, happened: taken.happened };
   }
 
-  /** Handles and sets end with the library's client. */
+  /** Shuts the library's client down. Its handles and sets become invalid. */
   close(): void {
     if (this.#running === undefined) return;
     this.#running.events.free();
@@ -92,7 +92,7 @@ export class Machine {
       startedAtMs: nowMs,
       slowAtMs: -Infinity,
       factsAtMs: -Infinity,
-      isStirred: false,
+      hasOtherEvents: false,
     };
     return this.#running;
   }
@@ -109,24 +109,24 @@ export class Machine {
     };
   }
 
-  /** At an event nothing waits: it may be of instances, of retired pages, of an action that is asked for. */
+  /** After an event, slow values are also read: it can concern instances, retired pages or the recovery action. */
   #due(running: Running, nowMs: number): Due {
     const facts = nowMs - running.factsAtMs >= this.#wanted.factsEveryMs;
-    const slow = facts || running.isStirred || nowMs - running.slowAtMs >= this.#wanted.slowEveryMs;
+    const slow = facts || running.hasOtherEvents || nowMs - running.slowAtMs >= this.#wanted.slowEveryMs;
     if (facts) running.factsAtMs = nowMs;
     if (slow) running.slowAtMs = nowMs;
-    running.isStirred = false;
+    running.hasOtherEvents = false;
     return { slow, facts, nowMs };
   }
 
-  /** The library knows the GPUs that were there when it was started. Looked at with what can wait. */
-  #isBoundAnew(nowMs: number): boolean {
+  /** The library knows only GPUs that were bound at its start. The check has the interval of the slow values. */
+  #haveBoundGpusChanged(nowMs: number): boolean {
     const running = this.#running;
     if (running === undefined || nowMs - running.slowAtMs < this.#wanted.slowEveryMs) return false;
     return this.#boundGpus().join() !== running.boundGpus.join();
   }
 
-  /** Their addresses; empty where they are not shown. */
+  /** Returns the addresses of bound GPUs; empty when the kernel does not show them. */
   #boundGpus(): readonly string[] {
     return this.#host.proc.exists(BOUND) ? this.#host.proc.list(BOUND) : [];
   }
@@ -135,34 +135,34 @@ export class Machine {
     const running = this.#running;
     if (running === undefined || nowMs - running.startedAtMs < RESTART_FOR_LOST_MS) return false;
     if (!isAnyLost(running)) {
-      this.#vainStarts = 0;
+      this.#failedRestarts = 0;
       return false;
     }
-    if (nowMs - running.startedAtMs < RESTART_FOR_LOST_MS * 2 ** this.#vainStarts) return false;
-    this.#vainStarts = Math.min(this.#vainStarts + 1, MOST_DOUBLINGS);
+    if (nowMs - running.startedAtMs < RESTART_FOR_LOST_MS * 2 ** this.#failedRestarts) return false;
+    this.#failedRestarts = Math.min(this.#failedRestarts + 1, MAX_DOUBLINGS);
     return true;
   }
 }
 
-/** A GPU that the agent may not open stays closed to it. */
+/** Ignores GPUs that the agent has no permission to open, because a restart does not help them. */
 const isAnyLost = ({ gpus, unreadable }: Running): boolean =>
   unreadable.some(({ code }) => code !== CODE.noPermission) || gpus.some(({ gpu }) => gpu.isLost);
 
 interface Running extends Client {
-  /** As they were at the start. */
+  /** Bound GPUs at the start of the library. */
   readonly boundGpus: readonly string[];
   readonly startedAtMs: number;
   slowAtMs: number;
   factsAtMs: number;
-  /** Something other than an Xid has happened since. */
-  isStirred: boolean;
+  /** True when an event other than an Xid occurred since the last round. */
+  hasOtherEvents: boolean;
   isToRestart?: true;
 }
 
-/** Where that failed before. A GPU that is lost is not asked. */
-const askForEvents = ({ events, gpus }: Running): void => events.ask(gpus.flatMap(({ gpu }) => (gpu.isLost ? [] : [gpu])));
+/** Registers for events of all GPUs that are not lost. It does nothing when they are registered. */
+const registerEvents = ({ events, gpus }: Running): void => events.register(gpus.flatMap(({ gpu }) => (gpu.isLost ? [] : [gpu])));
 
-/** Of codes that concern the node. */
+/** Problem codes of return codes that concern the node. */
 const NODE_PROBLEMS: Readonly<Record<number, ProblemCode>> = {
   [CODE.noPermission]: 'no-permission',
   [CODE.driverNotLoaded]: 'driver-not-loaded',
@@ -174,20 +174,20 @@ const NODE_PROBLEMS: Readonly<Record<number, ProblemCode>> = {
 
 function problemOf(code: number, what: string): { readonly code: ProblemCode; readonly message: string } {
   const known = NODE_PROBLEMS[code];
-  const message = `NVML ${what}: ${wordOf(code)}`;
+  const message = `NVML ${what}: ${textOf(code)}`;
   return { code: known ?? (kindOf(code) === 'device' ? 'gpu-unreadable' : 'driver-unreachable'), message };
 }
 
 interface NodeFaults {
   readonly faults: readonly SurplusFault[];
   readonly problems: readonly Problem[];
-  /** False where a GPU from before may be one of those that do not say which they are. */
+  /** False when a known GPU may be one of the unreadable GPUs, whose address is unknown. */
   readonly isComplete: boolean;
 }
 
 /**
- * What the lines around a document of `nvidia-smi` tell. `known`: addresses of all GPUs that were ever found. `bound`: of those that the
- * kernel's driver has; empty where they are not shown.
+ * Returns the faults that `nvidia-smi` prints around its document. `known` holds the addresses of all GPUs that were ever found. `bound`
+ * holds the addresses of GPUs that are bound to the kernel driver; it is empty when the kernel does not show them.
  */
 function faultsOf(
   { gpus, unreadable }: Pick<Client, 'gpus' | 'unreadable'>,
@@ -202,35 +202,35 @@ function faultsOf(
     const codes = gpu.faults();
     if (codes.has(CODE.corruptedInforom)) faults.push({ pciAddress, fault: 'inforom', line: `infoROM is corrupted at gpu ${busId}` });
     if (codes.has(CODE.insufficientPower))
-      problems.push({ code: 'insufficient-power', device: uuid, message: wordOf(CODE.insufficientPower) });
+      problems.push({ code: 'insufficient-power', device: uuid, message: textOf(CODE.insufficientPower) });
   }
   const isComplete = unreadable.length === 0 || missing.every((address) => faults.some(({ pciAddress }) => pciAddress === address));
   return { faults, problems, isComplete };
 }
 
 /**
- * A GPU without a handle does not say which it is: it is one of a list of which as many are missing as are silent. Those that the agent
- * may not open are never counted as lost.
+ * A GPU without a handle has no known address. If a list has as many missing addresses as there are such GPUs, these are their addresses.
+ * A GPU that the agent has no permission to open never counts as lost.
  */
 function unreadableOf(
   unreadable: readonly UnreadableGpu[],
   lists: readonly (readonly string[])[],
 ): { readonly faults: SurplusFault[]; readonly problems: Problem[] } {
-  const silent = unreadable.filter(({ code }) => code !== CODE.noPermission);
-  const missing = lists.find(({ length }) => length === silent.length);
+  const failed = unreadable.filter(({ code }) => code !== CODE.noPermission);
+  const missing = lists.find(({ length }) => length === failed.length);
   const faults = (missing ?? []).map((pciAddress, at): SurplusFault => {
-    const code = silent[at]?.code ?? CODE.unknown;
-    const line = `Unable to determine the device handle for GPU ${pciAddress}: ${wordOf(code)}`;
+    const code = failed[at]?.code ?? CODE.unknown;
+    const line = `Unable to determine the device handle for GPU ${pciAddress}: ${textOf(code)}`;
     return { pciAddress, fault: 'lost', line, problem: problemCodeOf(code) };
   });
   const unnamed = missing === undefined ? unreadable : unreadable.filter(({ code }) => code === CODE.noPermission);
   const problems = unnamed.map(
-    ({ index, code }): Problem => ({ code: problemCodeOf(code), message: `GPU at index ${index}: ${wordOf(code)}` }),
+    ({ index, code }): Problem => ({ code: problemCodeOf(code), message: `GPU at index ${index}: ${textOf(code)}` }),
   );
   return { faults, problems };
 }
 
-/** Of one GPU. */
+/** Returns the problem code for the return code of one GPU. */
 function problemCodeOf(code: number): ProblemCode {
   if (code === CODE.noPermission) return 'no-permission';
   return code === CODE.insufficientPower ? 'insufficient-power' : 'gpu-unreadable';

@@ -1,6 +1,6 @@
-/** Memory that the library writes its answers into. It never moves, so its address is taken once. */
+/** Memory into which the library writes its answers. It never moves, so its address is constant. */
 export class Memory {
-  /** Addresses of a process lie below 2^53. */
+  /** Addresses of a process are below 2^53, so a number is exact. */
   readonly address: number;
   readonly #bytes: Buffer;
   readonly #view: DataView;
@@ -35,7 +35,7 @@ export class Memory {
     return this.#view.getFloat64(offset, true);
   }
 
-  /** Exact up to 2^53, and within a rounding beyond it, where no counter of a GPU gets in its life. */
+  /** Exact up to 2^53 and rounded above it. No counter of a GPU reaches 2^53. */
   u64(offset: number): number {
     return this.#view.getUint32(offset + 4, true) * 2 ** 32 + this.#view.getUint32(offset, true);
   }
@@ -44,14 +44,14 @@ export class Memory {
     return this.#view.getInt32(offset + 4, true) * 2 ** 32 + this.#view.getUint32(offset, true);
   }
 
-  /** A pointer as a call takes it back. */
+  /** Returns a pointer in a form that can be passed to a call. */
   pointer(offset: number): number | bigint {
     const high = this.#view.getUint32(offset + 4, true);
     if (high >= 2 ** 21) return this.#view.getBigUint64(offset, true);
     return high * 2 ** 32 + this.#view.getUint32(offset, true);
   }
 
-  /** Text up to its terminating zero. */
+  /** Returns the text up to its terminating zero. */
   text(offset: number, length: number): string {
     const end = this.#bytes.indexOf(0, offset);
     return this.#bytes.toString('utf8', offset, end < 0 || end > offset + length ? offset + length : end);

@@ -6,12 +6,12 @@ import type { Handle, Library } from './library.ts';
 import { fieldValues } from './question.ts';
 
 /** `NVML_NVLINK_MAX_LINKS` of nvml.h 13.3. */
-const MOST_LINKS = 36;
+const MAX_LINKS = 36;
 const KIBIBYTE = 1_024;
 
-/** Fields of a link; their scope is its number. The generation before NVLink 5 counts in KiB, NVLink 5 in bytes. */
+/** Fields of a link. Their scope is the number of the link. Generations before NVLink 5 count in KiB, NVLink 5 in bytes. */
 const TRAFFIC = { sentKibibytes: 138, receivedKibibytes: 139, sentBytes: 202, receivedBytes: 204 };
-/** NVLink 5. */
+/** Error fields of NVLink 5. */
 const ERROR_FIELDS = {
   malformed: 206,
   overrun: 207,
@@ -22,20 +22,20 @@ const ERROR_FIELDS = {
   discarded: 212,
   recovery_failed: 214,
 };
-/** Counters of `nvmlDeviceGetNvLinkErrorCounter`, before NVLink 5: kinds by number. */
+/** Kinds of `nvmlDeviceGetNvLinkErrorCounter` by number, for generations before NVLink 5. */
 const COUNTERS = ['replay', 'recovery', 'crc_flit', 'crc_data', 'ecc'];
 
-const isForGood = (code: number): boolean => code === CODE.notSupported || code === CODE.functionNotFound;
-/** Beyond the last link, no links at all, or nothing that would answer. */
+const isUnsupported = (code: number): boolean => code === CODE.notSupported || code === CODE.functionNotFound;
+/** True when no further link will answer: the last link was read, there are no links, or the device or node failed. */
 const isLast = (code: number): boolean =>
-  isForGood(code) || code === CODE.invalidArgument || kindOf(code) === 'device' || kindOf(code) === 'node';
+  isUnsupported(code) || code === CODE.invalidArgument || kindOf(code) === 'device' || kindOf(code) === 'node';
 
-/** The links of a GPU: state, traffic and errors. None of a board without links. */
+/** Reads state, traffic and errors of the links of a GPU. A board without links gives an empty list. */
 export function readLinks(library: Library, gpu: Handle): readonly LinkSample[] {
   const links: LinkSample[] = [];
-  // NVLink 5 tells no counter this way.
+  // NVLink 5 does not support the error counter function.
   let hasCounters = true;
-  for (let number = 0; number < MOST_LINKS; number += 1) {
+  for (let number = 0; number < MAX_LINKS; number += 1) {
     const code = library.call('nvmlDeviceGetNvLinkState', 'hup', gpu, number, library.scratch.address);
     if (code !== CODE.success && isLast(code)) break;
     if (code !== CODE.success) continue;
@@ -58,13 +58,13 @@ function readFields(
   counted: Counted,
 ): Pick<LinkSample, 'transmittedBytes' | 'receivedBytes' | 'errors'> {
   const ids = [...Object.values(TRAFFIC), ...Object.values(ERROR_FIELDS)];
-  const told = fieldValues(
+  const values = fieldValues(
     library,
     gpu,
     ids.map((id) => ({ id, scope: number })),
   );
   const field = (id: number): number | undefined => {
-    const value = typeof told === 'number' ? undefined : told[ids.indexOf(id)];
+    const value = typeof values === 'number' ? undefined : values[ids.indexOf(id)];
     return value?.code === CODE.success ? value.value : undefined;
   };
   const bytes = (kibibytes: number | undefined): number | undefined => (kibibytes === undefined ? undefined : kibibytes * KIBIBYTE);
@@ -79,26 +79,26 @@ function readFields(
   };
 }
 
-/** By kind. */
+/** Error counts, keyed by kind. */
 type Counted = Readonly<Record<string, number>>;
 
-/** Undefined where the driver does not count this way. */
+/** Reads the error counters. Returns undefined when the driver does not support this function. */
 function countErrors(library: Library, gpu: Handle, number: number): Counted | undefined {
   const counted: Record<string, number> = {};
-  let isTold = false;
+  let isSupported = false;
   for (const [counter, kind] of COUNTERS.entries()) {
     const code = library.call('nvmlDeviceGetNvLinkErrorCounter', 'huip', gpu, number, counter, library.scratch.address);
-    isTold ||= !isForGood(code);
+    isSupported ||= !isUnsupported(code);
     if (code === CODE.success) counted[kind] = library.scratch.u64(0);
   }
-  return isTold ? counted : undefined;
+  return isSupported ? counted : undefined;
 }
 
-/** What is at the other ends of a GPU's links. */
+/** Remote ends of a GPU's links. */
 export interface LinkEnds {
-  /** How many lead to a switch. */
+  /** Number of links to a switch. */
   readonly toSwitch: number;
-  /** How many lead to another function of the bus, by its address. */
+  /** Number of links to each other PCI function, keyed by its address. */
   readonly toAddress: ReadonlyMap<string, number>;
 }
 
@@ -106,7 +106,7 @@ export const NO_ENDS: LinkEnds = { toSwitch: 0, toAddress: new Map() };
 /** `nvmlIntNvLinkDeviceType_t`. */
 const SWITCH = 2;
 
-/** Of the links that are up. */
+/** Reads the remote ends of the links that are up. */
 export function readLinkEnds(library: Library, gpu: Handle, links: readonly LinkSample[]): LinkEnds {
   const { scratch } = library;
   let toSwitch = 0;
@@ -125,14 +125,14 @@ export function readLinkEnds(library: Library, gpu: Handle, links: readonly Link
   return { toSwitch, toAddress };
 }
 
-/** A GPU of the node, as far as links are concerned. */
+/** A GPU of the node and its link ends. */
 export interface LinkedGpu {
   readonly uuid: string | undefined;
   readonly pciAddress: string;
   readonly ends: LinkEnds;
 }
 
-/** The GPUs that one reaches. All that lead to switches reach each other, over as many links as the one with fewer has. */
+/** Returns the GPUs that a GPU reaches. GPUs on switches reach each other; the smaller number of switch links counts. */
 export function peersOf(gpu: LinkedGpu, all: readonly LinkedGpu[]): readonly LinkPeer[] {
   return all.flatMap(({ uuid, pciAddress, ends }) => {
     if (pciAddress === gpu.pciAddress || uuid === undefined) return [];

@@ -1,10 +1,10 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { dirname, join, normalize, resolve } from 'node:path';
 
-/** Newer driver packages ship no link without the number. */
+/** The name has the version number, because newer driver packages have no link without it. */
 export const SONAME = 'libnvidia-ml.so.1';
 
-/** Below each root of a driver. Source: the lists of the GPU operator, the DRA driver and GPUd. */
+/** Folders below each driver root. Source: the lists of the GPU operator, the DRA driver and GPUd. */
 const FOLDERS = [
   '',
   'usr/lib64',
@@ -18,15 +18,15 @@ const FOLDERS = [
   'usr/lib/aarch64-linux-gnu/nvidia',
   'cm/local/apps/cuda/libs/current/lib64',
 ];
-/** The driver container of the GPU operator, as host and as its pods see it; then the host itself mounted into a pod. */
+/** Roots: the driver container of the GPU operator, as host and pods see it; then the host mounted into a pod. */
 const DRIVER_ROOTS = ['/', '/run/nvidia/driver', '/driver-root', '/host'];
-/** Folders with the library alone: GKE as pods and as the host see it, WSL. */
+/** Folders that contain only the library: GKE, as pods and as the host see it; WSL. */
 const LIBRARY_FOLDERS = ['/usr/local/nvidia/lib64', '/home/kubernetes/bin/nvidia/lib64', '/usr/lib/wsl/lib'];
 const WSL_STORE = '/usr/lib/wsl/drivers';
 
 /**
- * Files to try, best first. `root` stands for the machine's root in tests. The soname itself, which the linker looks up, is not in
- * the list.
+ * Returns the files to try, best first. Tests set `root` to replace the machine's root. The list does not contain the soname, which
+ * the linker searches.
  */
 export function libraryCandidates(root = '/'): readonly string[] {
   const below = (path: string): string => join(root, path);
@@ -49,10 +49,10 @@ function wslStores(store: string): readonly string[] {
   }
 }
 
-/** More links than the kernel follows are a circle. */
-const MOST_LINKS = 40;
+/** Maximum number of links that the kernel follows. More links mean a cycle. */
+const MAX_LINKS = 40;
 
-/** The file behind a path below a foreign root, whose absolute links are meant from that root; undefined when there is none. */
+/** Resolves a path below another root, to which its absolute links are relative. Returns undefined when the file does not exist. */
 export function resolveWithin(root: string, path: string): string | undefined {
   const rest = path.split('/').filter((name) => name !== '');
   let at = '/';
@@ -65,7 +65,7 @@ export function resolveWithin(root: string, path: string): string | undefined {
       continue;
     }
     links += 1;
-    if (links > MOST_LINKS) return undefined;
+    if (links > MAX_LINKS) return undefined;
     rest.unshift(
       ...resolve(dirname(next), target)
         .split('/')

@@ -5,14 +5,14 @@ import { NO_INSTANCE, PROCESS, PROCESS_SAMPLE, PROCESS_SHARE, PROCESS_SHARES } f
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
 
-/** The processes of one GPU at each read, and at a slower pace what was spent on them: the driver tells the time since it was last asked. */
+/** Processes of one GPU at each read, and at a longer interval their utilization since the previous call. */
 export class Processes {
   readonly #library: Library;
-  /** Of the driver. */
+  /** Branch of the driver. */
   readonly #branch: number;
   readonly #gpu: Handle;
   readonly #notes: CallNotes;
-  #told: ProcessList | undefined;
+  #list: ProcessList | undefined;
   #shares: Shares | undefined;
 
   constructor(library: Library, branch: number, gpu: Handle, notes: CallNotes) {
@@ -32,20 +32,20 @@ export class Processes {
       const pids = list.map(({ pid }) => pid);
       this.#shares = this.#notes.during('nvmlDeviceGetProcessUtilization', () => readShares(this.#library, this.#gpu, sinceUs, pids));
     }
-    // A process that came after the last look at the shares has none.
-    this.#told = { ...count, list: list.map((process) => ({ ...process, utilizationRatio: this.#shares?.byPid.get(process.pid) })) };
+    // A process that started after the last read of the shares has no share.
+    this.#list = { ...count, list: list.map((process) => ({ ...process, utilizationRatio: this.#shares?.byPid.get(process.pid) })) };
   }
 
-  told(): ProcessList | undefined {
-    return this.#told;
+  list(): ProcessList | undefined {
+    return this.#list;
   }
 
   forget(): void {
-    this.#told = this.#shares = undefined;
+    this.#list = this.#shares = undefined;
   }
 }
 
-/** A list that the driver filled. */
+/** Result of a call that fills a list. */
 interface Filled {
   readonly code: number;
   readonly memory: Memory;
@@ -53,9 +53,9 @@ interface Filled {
 }
 
 const FIRST_CAPACITY = 512;
-const MOST_ENTRIES = 100_000;
+const MAX_ENTRIES = 100_000;
 
-/** Calls a function that fills a list after a header, with more room where it wants that. `count`: where the number of entries stands. */
+/** Calls a function that fills a list after a header. It retries with more memory if needed. `count` is the offset of the number of entries. */
 function filled(library: Library, header: number, count: number, entry: number, call: (memory: Memory) => number): Filled {
   let capacity = FIRST_CAPACITY;
   for (let attempt = 1; ; attempt += 1) {
@@ -63,19 +63,19 @@ function filled(library: Library, header: number, count: number, entry: number, 
     memory.setU32(count, capacity);
     const code = call(memory);
     if (code !== CODE.insufficientSize || attempt === 3) return { code, memory, count: Math.min(memory.u32(count), capacity) };
-    // Processes come and go between two calls: some room to spare.
-    capacity = Math.min(memory.u32(count), MOST_ENTRIES) + FIRST_CAPACITY;
+    // Processes may start between two calls, so there is space for additional entries.
+    capacity = Math.min(memory.u32(count), MAX_ENTRIES) + FIRST_CAPACITY;
   }
 }
 
-/** Programs with a context, by kind; clients of MPS are in no other list. Versions 2 and 3 share one struct. */
+/** Kinds of processes with a context. MPS clients are only in their own list. Versions 2 and 3 of the functions use one struct. */
 const KINDS = ['Compute', 'Graphics', 'MPSCompute'];
-/** The first builds of this branch write entries of 32 bytes by the third version, and some have none; the second is that of the other branches. */
+/** In early builds of this branch, version 3 writes entries of 32 bytes or is absent. Version 2 is the same as in other branches. */
 const BRANCH_OF_LONG_ENTRIES = 535;
-/** The number of entries, then the entries. */
+/** Offset of the entries; the number of entries comes before them. */
 const LIST = 8;
 
-/** All of a GPU, those inside its instances included. Not counted where the driver tells of no kind, or fails to tell of one. */
+/** Reads all processes of a GPU and of its instances. There is no count when all kinds are unsupported, or when one kind fails. */
 function readProcesses(library: Library, branch: number, gpu: Handle): ProcessList {
   const versions = branch === BRANCH_OF_LONG_ENTRIES ? ['v2'] : ['v3', 'v2'];
   const kinds = KINDS.map((kind) => {
@@ -83,22 +83,22 @@ function readProcesses(library: Library, branch: number, gpu: Handle): ProcessLi
     const symbol = symbols.find((each) => library.bind(each, 'hpp') !== undefined) ?? '';
     return filled(library, LIST, 0, PROCESS.size, ({ address }) => library.call(symbol, 'hpp', gpu, address, address + LIST));
   });
-  const told = kinds.filter(({ code }) => code === CODE.success);
-  const list = told.flatMap(({ memory, count }) =>
+  const successful = kinds.filter(({ code }) => code === CODE.success);
+  const list = successful.flatMap(({ memory, count }) =>
     Array.from({ length: count }, (_, index) => processAt(memory, LIST + index * PROCESS.size)),
   );
-  const isCounted = told.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && printedFor(code) === undefined);
+  const isCounted = successful.length > 0 && kinds.every(({ code }) => code !== CODE.insufficientSize && printedFor(code) === undefined);
   return isCounted ? { count: new Set(list.map(({ pid }) => pid)).size, list } : { list };
 }
 
-/** All ones: the driver does not tell, as without rights. */
-const NOT_TOLD = 2 ** 64;
+/** All ones (rounded) mean that the memory is unknown, for example without permission. */
+const UNKNOWN_MEMORY = 2 ** 64;
 
 function processAt(memory: Memory, at: number): ProcessSample {
   const memoryBytes = memory.u64(at + PROCESS.memory);
   return {
     pid: memory.u32(at + PROCESS.pid),
-    memoryBytes: memoryBytes >= NOT_TOLD ? undefined : memoryBytes,
+    memoryBytes: memoryBytes >= UNKNOWN_MEMORY ? undefined : memoryBytes,
     gpuInstance: instanceText(memory.u32(at + PROCESS.gpuInstance)),
     computeInstance: instanceText(memory.u32(at + PROCESS.computeInstance)),
   };
@@ -106,21 +106,21 @@ function processAt(memory: Memory, at: number): ProcessSample {
 
 const instanceText = (id: number): string | undefined => (id === NO_INSTANCE ? undefined : String(id));
 
-/** What the driver spent on the processes of a GPU since it was last asked. */
+/** Utilization of a GPU by its processes since the previous call. */
 interface Shares {
-  /** Share of its time that each engine spent on a process. */
+  /** Share of the time of each engine that a process used, keyed by PID and engine. */
   readonly byPid: ReadonlyMap<number, Readonly<Record<string, number>>>;
-  /** The latest sample, in microseconds of the driver. */
+  /** Time of the latest sample, in microseconds of the driver's clock. */
   readonly atUs: number;
 }
 
-/** The driver gives nonsense above now and then. */
-const MOST_PERCENT = 100;
+/** The driver sometimes returns invalid values above this. */
+const MAX_PERCENT = 100;
 
 /**
- * By the newest function that the driver has; the older one does not tell of all engines. Undefined where the driver does not tell, as of
- * GPUs that are split. `sinceUs`: of the answer before, or 0. The driver leaves out processes on which it spent nothing: those of `pids`
- * that it leaves out have zeros.
+ * Reads the shares with the newest function of the driver; the older function lacks some engines. Undefined when the driver does not
+ * support it, as with MIG. `sinceUs` is `atUs` of the previous answer, or 0. The driver omits processes that used no time: such processes
+ * of `pids` get zeros.
  */
 function readShares(library: Library, gpu: Handle, sinceUs: number, pids: readonly number[]): Shares | undefined {
   const { size: header, count, since, list, version } = PROCESS_SHARES;
@@ -167,9 +167,9 @@ function sampleAt(memory: Memory, at: number, { pid, timestamp, engines }: typeo
   return { pid: memory.u32(at + pid), atUs: memory.u64(at + timestamp), percents: Object.fromEntries(percents) };
 }
 
-const isPossible = ({ percents }: Sample): boolean => Object.values(percents).every((percent) => percent <= MOST_PERCENT);
+const isPossible = ({ percents }: Sample): boolean => Object.values(percents).every((percent) => percent <= MAX_PERCENT);
 
-/** A process may have several samples: their mean; zero without any. */
+/** Returns the mean of the samples of a process for each engine; 0 without samples. */
 function meansOf(samples: readonly Sample[], engines: readonly string[]): Readonly<Record<string, number>> {
   const meanOf = (engine: string): number =>
     samples.reduce((sum, { percents }) => sum + (percents[engine] ?? 0), 0) / (samples.length || 1) / 100;

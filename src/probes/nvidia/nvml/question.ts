@@ -6,45 +6,45 @@ import { FIELD } from './layouts.ts';
 import type { Handle, Library } from './library.ts';
 import type { Memory } from './memory.ts';
 
-/** How often a question is put: at each read, every half minute, every five minutes, or every five minutes until it is answered. */
-export type Pace = 'read' | 'slow' | 'facts' | 'once';
+/** Interval of a question: each read, half a minute (`slow`), five minutes (`facts`), or five minutes until it is answered (`once`). */
+export type Interval = 'read' | 'slow' | 'facts' | 'once';
 
-/** Something that is asked of a GPU or an instance. */
+/** Calls that read values of a GPU or an instance. */
 export interface Question {
-  /** Of the newest function, for the note of what is being called. */
+  /** Name of the newest function, which identifies the running call. */
   readonly symbol: string;
-  readonly pace: Pace;
-  /** The driver tells the same in a better way, so it is not asked. */
-  readonly unless?: ((told: GpuSample) => boolean) | undefined;
+  readonly interval: Interval;
+  /** When it returns true, the question is skipped, because earlier answers have a better value. */
+  readonly unless?: ((sample: GpuSample) => boolean) | undefined;
   ask(device: Handle): Answer;
 }
 
 export interface Answer {
-  /** Of several values that have a code each, the first that is no mere absence. */
+  /** Return code. If each value has its own code, this is the first code that is a failure. */
   readonly code: number;
-  readonly told: GpuSample;
+  readonly sample: GpuSample;
 }
 
-/** The GPU is lost, or the code concerns the whole node: nothing else needs to be asked. Each call of a lost GPU may block. */
+/** Returns true when the GPU is lost or the code concerns the whole node. Further calls are useless then, and may block on a lost GPU. */
 export const endsRound = (code: number): boolean => code === CODE.gpuIsLost || kindOf(code) === 'node';
 
-/** What `nvidia-smi` would print in the place of values, by their names. */
+/** Returns the text that `nvidia-smi` would print in place of each named value. */
 export function refused(code: number, names: readonly string[]): readonly Unread[] {
-  const said = printedFor(code);
-  return said === undefined ? [] : names.map((name) => ({ name, said, kind: code === CODE.gpuIsLost ? 'lost' : 'error' }));
+  const text = printedFor(code);
+  return text === undefined ? [] : names.map((name) => ({ name, text, kind: code === CODE.gpuIsLost ? 'lost' : 'error' }));
 }
 
-/** Names that `nvidia-smi` has for values, as far as it tells them. */
+/** Returns the names of values in `nvidia-smi`; values that it does not print have none. */
 const namesOf = (keys: readonly ValueKey[]): readonly string[] => keys.flatMap((key) => VALUES[key].paths[0] ?? []);
 
-/** From the library's unit to that of the value. */
-type Convert = (told: number) => number | boolean | undefined;
-export const SAME: Convert = (told) => told;
-export const PERCENT: Convert = (told) => told / 100;
-export const MILLI: Convert = (told) => told / 1_000;
-export const NANO: Convert = (told) => told / 1e9;
-export const MEGA: Convert = (told) => told * 1e6;
-export const FLAG: Convert = (told) => told !== 0;
+/** Converts from the unit of the library to the unit of the value. */
+type Convert = (raw: number) => number | boolean | undefined;
+export const SAME: Convert = (raw) => raw;
+export const PERCENT: Convert = (raw) => raw / 100;
+export const MILLI: Convert = (raw) => raw / 1_000;
+export const NANO: Convert = (raw) => raw / 1e9;
+export const MEGA: Convert = (raw) => raw * 1e6;
+export const FLAG: Convert = (raw) => raw !== 0;
 
 /** Reads one value of an answer. */
 type Read = (out: Memory) => ReturnType<Convert>;
@@ -58,56 +58,56 @@ export function longAt(offset: number): Read {
   return (out) => out.u64(offset);
 }
 
-/** One function of the driver, by which something is asked. */
+/** One function of the driver and its arguments. */
 interface Function {
   readonly symbol: string;
-  /** Between the handle and the answers. */
+  /** Arguments between the handle and the answers. */
   readonly before?: readonly number[];
-  /** Pointers for answers, eight bytes apart. Default 1. */
+  /** Number of pointers for answers, eight bytes apart. Default 1. */
   readonly outs?: number;
-  /** After the answers: the length of a text. */
+  /** Arguments after the answers, such as the length of a text. */
   readonly after?: readonly number[];
-  /** First word of a versioned struct. */
+  /** First word of a versioned struct, if the answer is one. */
   readonly version?: number;
 }
 export interface Way extends Function {
-  tell(out: Memory): GpuSample;
+  parse(out: Memory): GpuSample;
 }
 export interface ValueWay extends Function {
   readonly reads: { readonly [key in ValueKey]?: Read };
 }
 
-/** Asks for values by the newest way that the driver has. */
-export function valueQuestion(library: Library, pace: Pace, first: ValueWay, ...older: readonly ValueWay[]): Question {
+/** Question that reads values with the newest function of the driver. */
+export function valueQuestion(library: Library, interval: Interval, first: ValueWay, ...older: readonly ValueWay[]): Question {
   const way = ({ reads, ...call }: ValueWay): Way => ({
     ...call,
-    tell: (out) => ({ values: Object.fromEntries(Object.entries(reads).map(([key, read]) => [key, read(out)])) }),
+    parse: (out) => ({ values: Object.fromEntries(Object.entries(reads).map(([key, read]) => [key, read(out)])) }),
   });
-  return question(library, pace, namesOf(Object.keys(first.reads) as ValueKey[]), [way(first), ...older.map(way)]);
+  return question(library, interval, namesOf(Object.keys(first.reads) as ValueKey[]), [way(first), ...older.map(way)]);
 }
 
 const OUT_STRIDE = 8;
-/** As much as any answer has. */
+/** Size of the largest answer. */
 const ANSWER_BYTES = 256;
 
-/** Asks by the newest way that the driver has. `names`: of the values, as `nvidia-smi` has them. */
-export function question(library: Library, pace: Pace, names: readonly string[], ways: readonly [Way, ...Way[]]): Question {
+/** Question that uses the newest function of the driver. `names` holds the names of the values in `nvidia-smi`. */
+export function question(library: Library, interval: Interval, names: readonly string[], ways: readonly [Way, ...Way[]]): Question {
   const ask = (device: Handle): Answer => {
     let code: number = CODE.functionNotFound;
     for (const way of ways) {
       code = call(library, way, device);
-      if (code === CODE.success) return { code, told: way.tell(library.scratch) };
-      // A struct newer than the driver, or a function that is not there: the next older way.
+      if (code === CODE.success) return { code, sample: way.parse(library.scratch) };
+      // The struct is newer than the driver, or the function is missing: the next older function is tried.
       if (code !== CODE.versionMismatch && code !== CODE.functionNotFound) break;
     }
-    return { code, told: { unread: refused(code, names) } };
+    return { code, sample: { unread: refused(code, names) } };
   };
-  return { symbol: ways[0].symbol, pace, ask };
+  return { symbol: ways[0].symbol, interval, ask };
 }
 
 function call(library: Library, { symbol, before = [], outs = 1, after = [], version }: Way, device: Handle): number {
   const { scratch } = library;
-  // What a library of another version leaves out must not be what another call wrote.
+  // A library of another version may not write all bytes, so bytes of an earlier call are cleared.
   scratch.clear(ANSWER_BYTES);
   if (version !== undefined) scratch.setU32(0, version);
   const pointers = Array.from({ length: outs }, (_, index) => scratch.address + index * OUT_STRIDE);
@@ -115,51 +115,51 @@ function call(library: Library, { symbol, before = [], outs = 1, after = [], ver
   return library.call(symbol, letters, device, ...before, ...pointers, ...after);
 }
 
-/** One value of `nvmlDeviceGetFieldValues`. Ids: nvml.h 13.3. */
+/** One value of `nvmlDeviceGetFieldValues`. Source of the ids: nvml.h 13.3. */
 export interface Field {
   readonly id: number;
   readonly scope?: number;
-  /** As `nvidia-smi` has it; absent for what that does not tell. */
+  /** Name of the value in `nvidia-smi`; absent when it does not print the value. */
   readonly name?: string | undefined;
-  /** Told only where the driver counts in 64 bits: a smaller counter runs over several times between two reads. */
+  /** The value is used only if the driver counts in 64 bits: a smaller counter overflows several times between two reads. */
   readonly isWide?: true;
-  tell(value: number): GpuSample;
+  parse(value: number): GpuSample;
 }
 
 export const field = (id: number, key: ValueKey, convert: Convert = SAME, more: Pick<Field, 'scope' | 'isWide'> = {}): Field => ({
   id,
   name: namesOf([key])[0],
   ...more,
-  tell: (value) => ({ values: { [key]: convert(value) } }),
+  parse: (value) => ({ values: { [key]: convert(value) } }),
 });
 
 const FIELD_VALUES = 'nvmlDeviceGetFieldValues';
 
-/** Asks for several fields with one call. */
-export function fieldQuestion(library: Library, pace: Pace, fields: readonly Field[]): Question {
+/** Question that reads several fields with one call. */
+export function fieldQuestion(library: Library, interval: Interval, fields: readonly Field[]): Question {
   const ask = (device: Handle): Answer => {
     const values = fieldValues(library, device, fields);
     const names = fields.map(({ name = [] }) => [name].flat());
-    if (typeof values === 'number') return { code: values, told: { unread: refused(values, names.flat()) } };
-    const told = fields.map(({ tell, isWide }, at): GpuSample => {
+    if (typeof values === 'number') return { code: values, sample: { unread: refused(values, names.flat()) } };
+    const samples = fields.map(({ parse, isWide }, at): GpuSample => {
       const { code, value, isLong } = values[at] as FieldValue;
       if (code !== CODE.success) return { unread: refused(code, names[at] ?? []) };
-      return value === undefined || (isWide === true && !isLong) ? {} : tell(value);
+      return value === undefined || (isWide === true && !isLong) ? {} : parse(value);
     });
     const failed = values.find(({ code }) => printedFor(code) !== undefined);
-    return { code: failed?.code ?? CODE.success, told: joined(told) };
+    return { code: failed?.code ?? CODE.success, sample: joined(samples) };
   };
-  return { symbol: FIELD_VALUES, pace, ask };
+  return { symbol: FIELD_VALUES, interval, ask };
 }
 
 interface FieldValue {
   readonly code: number;
   readonly value: number | undefined;
-  /** It has 64 bits. */
+  /** True when the value has 64 bits. */
   readonly isLong: boolean;
 }
 
-/** The code, where the call as a whole was refused. */
+/** Returns the values; or the code, when the whole call failed. */
 export function fieldValues(
   library: Library,
   device: Handle,
@@ -175,7 +175,7 @@ export function fieldValues(
   return code === CODE.success ? fields.map((_, index) => fieldValue(scratch, index * FIELD.size)) : code;
 }
 
-/** Readers by `nvmlValueType_t`; unsigned long has eight bytes on Linux. */
+/** Functions that read a value, indexed by `nvmlValueType_t`. Unsigned long has eight bytes on Linux. */
 const TYPES: readonly ((memory: Memory, at: number) => number)[] = [
   (memory, at) => memory.f64(at),
   (memory, at) => memory.u32(at),
@@ -209,12 +209,12 @@ export class Answers {
     this.#notes = notes;
   }
 
-  /** Puts the questions of some paces, in their order. Gives the code that ended the round, if one did. */
-  ask(...paces: readonly Pace[]): number | undefined {
-    for (const question of this.#questions.filter(({ pace }) => paces.includes(pace))) {
-      if (question.pace === 'once' && isSettled(this.#answers.get(question))) continue;
+  /** Asks the questions with these intervals in their order. Returns the code that ended the round, if one did. */
+  ask(...intervals: readonly Interval[]): number | undefined {
+    for (const question of this.#questions.filter(({ interval }) => intervals.includes(interval))) {
+      if (question.interval === 'once' && isSettled(this.#answers.get(question))) continue;
       this.#answers.delete(question);
-      if (question.unless?.(this.told()) === true) continue;
+      if (question.unless?.(this.sample()) === true) continue;
       const answer = this.#notes.during(question.symbol, () => question.ask(this.#device));
       this.#answers.set(question, answer);
       if (endsRound(answer.code)) return answer.code;
@@ -222,24 +222,24 @@ export class Answers {
     return undefined;
   }
 
-  told(): GpuSample {
-    return joined(this.#all().map(({ told }) => told));
+  sample(): GpuSample {
+    return joined(this.#all().map(({ sample }) => sample));
   }
 
   codes(): readonly number[] {
     return this.#all().map(({ code }) => code);
   }
 
-  /** Everything but what is asked once: it is older than a loss. */
+  /** Drops all answers from before a loss, except those that are asked once. */
   forget(): void {
-    for (const question of this.#questions) if (question.pace !== 'once') this.#answers.delete(question);
+    for (const question of this.#questions) if (question.interval !== 'once') this.#answers.delete(question);
   }
 
-  /** In the order of the questions. */
+  /** Returns the answers in the order of the questions. */
   #all(): readonly Answer[] {
     return this.#questions.flatMap((each) => this.#answers.get(each) ?? []);
   }
 }
 
-/** Asking again would change nothing: it was answered, or there is nothing to tell. */
+/** Returns true when there is no need to ask again: the question was answered, or the value does not exist. */
 const isSettled = (answer: Answer | undefined): boolean => answer !== undefined && ['ok', 'absent'].includes(kindOf(answer.code));

@@ -7,24 +7,24 @@ import type { XidEvent } from './events.ts';
 import { openLibrary } from './library.ts';
 import { Machine, type NvmlFailure } from './machine.ts';
 
-/** An Xid that the library told, with the GPU's address. */
-export type ToldXid = XidEvent & { readonly pciAddress: string };
+/** An Xid from the library, with the GPU's address. */
+export type LibraryXid = XidEvent & { readonly pciAddress: string };
 
-/** After a library that is not there, or gives nothing, it is looked for again. */
+/** Wait before the next attempt to open a library that could not be opened. */
 const RETRY_MS = 60_000;
-/** From an Xid to the read that it asks for. A look costs a microsecond, waking the thread for it hundreds. */
+/** Maximum delay of an Xid. A poll for events costs a microsecond, but waking the thread for it costs hundreds. */
 const EVENTS_EVERY_MS = 1_000;
-/** Until they are taken. */
-const MOST_XIDS = 1_000;
+/** Limit of Xids that are kept until they are taken. */
+const MAX_XIDS = 1_000;
 
-/** NVML where it is to be used and can be. Nothing is loaded before the first read. */
+/** Reads GPUs with NVML, if the options and the machine allow it. It loads nothing before the first read. */
 export class NvmlSource {
   readonly #host: Host;
   readonly #options: NvidiaOptions;
   #machine: Machine | undefined;
   #failure: NvmlFailure | undefined;
   #retryAtMs = -Infinity;
-  #xids: readonly ToldXid[] = [];
+  #xids: readonly LibraryXid[] = [];
   #isClosed = false;
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -32,34 +32,34 @@ export class NvmlSource {
     this.#options = options;
   }
 
-  /** Undefined: `nvidia-smi` is the one to ask; with a problem too, unless the library alone was asked for. */
+  /** Undefined means that `nvidia-smi` must be used. After a problem it is also used, unless the option `source` is `nvml`. */
   async read(): Promise<NodeSample | NvmlFailure | undefined> {
     if (this.#machine === undefined && !this.#isWanted()) return undefined;
     const machine = await this.#open();
-    // Before the read, which then asks for all that an event may have changed.
-    this.#lookForEvents();
+    // Events are polled before the read, which then reads all values that an event may have changed.
+    this.#pollEvents();
     const answer = machine?.read();
-    // The driver was upgraded: its new library may be there already.
-    if (answer?.problem?.code === 'driver-library-mismatch') this.letGo();
+    // After an upgrade of the driver, the new library may already be installed.
+    if (answer?.problem?.code === 'driver-library-mismatch') this.release();
     return answer ?? this.#failure;
   }
 
-  /** Looks for events until stopped. */
+  /** Polls for events until it is stopped. */
   watch(wake: () => void): () => void {
     return atEach(this.#host.clock, EVENTS_EVERY_MS, () => {
-      if (this.#lookForEvents()) wake();
+      if (this.#pollEvents()) wake();
     });
   }
 
-  /** Xids since the last call. */
-  takeXids(): readonly ToldXid[] {
+  /** Returns the Xids since the last call. */
+  takeXids(): readonly LibraryXid[] {
     const taken = this.#xids;
     this.#xids = [];
     return taken;
   }
 
-  /** Closes the library, which keeps the driver in use; the next read opens what is there then. */
-  letGo(): void {
+  /** Closes the library, because an open library keeps the driver in use. The next read opens the library again. */
+  release(): void {
     this.#machine?.close();
     this.#machine?.library.unload();
     this.#machine = undefined;
@@ -72,7 +72,7 @@ export class NvmlSource {
     this.#machine = undefined;
   }
 
-  /** `auto` keeps away from machines without GPUs, and where another command was named: whoever named it wants it. */
+  /** `auto` uses no library on machines without GPUs, or when the options name another command. */
   #isWanted(): boolean {
     const { source, 'smi-path': smiPath, 'nvml-library': library } = this.#options;
     if (source !== 'auto') return source === 'nvml';
@@ -98,9 +98,9 @@ export class NvmlSource {
     return this.#machine;
   }
 
-  #lookForEvents(): boolean {
+  #pollEvents(): boolean {
     const { xids, happened } = this.#machine?.events() ?? { xids: [], happened: false };
-    if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MOST_XIDS);
+    if (xids.length > 0) this.#xids = [...this.#xids, ...xids].slice(-MAX_XIDS);
     return happened;
   }
 }
