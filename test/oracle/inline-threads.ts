@@ -7,7 +7,7 @@ import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
 import type { ReadProcess } from '../../src/supervisor/isolated-reads.ts';
 import type { ToWorker } from '../../src/supervisor/messages.ts';
 import { lookOf } from '../../src/supervisor/probe-look.ts';
-import type { ProbeThread, StartThread, ThreadCare, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
+import type { ProbeThread, StartThread, ThreadContext, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 
 /** Thrown out of a read that would never come back: the thread stays in that step. */
@@ -43,11 +43,11 @@ export class InlineThreads {
   constructor(tree: OverlaidTree, clock: Clock, families: readonly DeviceFamily[]) {
     this.#tree = tree;
     this.isolated = new InlineReads(tree);
-    this.start = (settings, care, listener) => {
+    this.start = (settings, context, listener) => {
       const family = families.find(({ name }) => name === settings.family) as DeviceFamily;
       const thread = new InlineThread(
         settings,
-        care,
+        context,
         listener,
         { family, clock, tree, weather: this.weather, isolated: this.isolated, commands: this.#commands },
         (run) => {
@@ -113,7 +113,7 @@ export class InlineReads implements ReadProcess {
   markHung(path: string): void {
     if (!this.#tree.isHung(path)) return;
     this.#hung.set(deviceDirectory(path), path);
-    this.#tell();
+    this.#notify();
   }
 
   async read(path: string, limit: number): Promise<Uint8Array | string> {
@@ -137,10 +137,10 @@ export class InlineReads implements ReadProcess {
   releaseAll(): void {
     const before = this.#hung.size;
     for (const [directory, path] of this.#hung) if (!this.#tree.isHung(path)) this.#hung.delete(directory);
-    if (this.#hung.size !== before) this.#tell();
+    if (this.#hung.size !== before) this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }
@@ -159,7 +159,7 @@ class InlineThread implements ProbeThread {
   hasExited = false;
   readonly exited: Promise<void>;
   readonly #listener: ThreadListener;
-  readonly #around: Surroundings;
+  readonly #surroundings: Surroundings;
   readonly #onRun: (run: Promise<void>) => void;
   readonly #guard: ReadGuard;
   readonly #probe: Probe;
@@ -173,33 +173,33 @@ class InlineThread implements ProbeThread {
 
   constructor(
     settings: ThreadSettings,
-    care: ThreadCare,
+    context: ThreadContext,
     listener: ThreadListener,
-    around: Surroundings,
+    surroundings: Surroundings,
     onRun: (run: Promise<void>) => void,
   ) {
     this.#listener = listener;
-    this.#around = around;
+    this.#surroundings = surroundings;
     this.#onRun = onRun;
-    this.#isIsolated = care.isIsolated;
+    this.#isIsolated = context.isIsolated;
     this.exited = new Promise((resolve) => {
       this.#exit = () => {
         this.hasExited = true;
         resolve();
       };
     });
-    this.#guard = new ReadGuard(care.quarantined);
+    this.#guard = new ReadGuard(context.quarantined);
     this.#guard.foreign = { read: (path, limit) => this.#read(path, limit) };
     const children = {
-      started: (pid: number) => void around.commands.add(pid),
-      ended: (pid: number) => void around.commands.delete(pid),
+      started: (pid: number) => void surroundings.commands.add(pid),
+      ended: (pid: number) => void surroundings.commands.delete(pid),
     };
-    this.#host = createHost(settings.roots, around.clock, { guard: this.#guard, known: care.known, children });
-    this.#probe = around.family.createProbe(this.#host, settings.options as never);
-    this.#unwatch = this.#probe.watch?.(() => this.#listener.said({ type: 'wake' }));
+    this.#host = createHost(settings.roots, surroundings.clock, { guard: this.#guard, known: context.known, children });
+    this.#probe = surroundings.family.createProbe(this.#host, settings.options as never);
+    this.#unwatch = this.#probe.watch?.(() => this.#listener.received({ type: 'wake' }));
   }
 
-  tell(message: ToWorker): void {
+  send(message: ToWorker): void {
     if (message.type === 'read-directly') this.#isIsolated = false;
     else if (message.type === 'close') this.#end();
     else this.#onRun(this.#collect(message.run));
@@ -228,30 +228,30 @@ class InlineThread implements ProbeThread {
   }
 
   async #collect(run: number): Promise<void> {
-    const { weather } = this.#around;
+    const { weather } = this.#surroundings;
     try {
       if (weather.isToCrash) {
         weather.isToCrash = false;
         throw new Error('a bug of the probe');
       }
       const collection: Collection = await lookOf(this.#probe, this.#host);
-      if (this.#step === undefined) this.#listener.said({ type: 'collected', run, collection: collection, durationMs: 1 });
+      if (this.#step === undefined) this.#listener.received({ type: 'collected', run, collection: collection, durationMs: 1 });
     } catch (error) {
       if (error instanceof Hang || this.#step !== undefined) return;
-      this.#listener.said({ type: 'failed', run, message: String((error as Error).stack) });
+      this.#listener.received({ type: 'failed', run, message: String((error as Error).stack) });
     }
   }
 
   #read(path: string, limit: number): Buffer | string {
     if (this.#step !== undefined) throw new Hang(this.#step);
-    if (this.#around.weather.isOutOfDescriptors) return 'EMFILE';
+    if (this.#surroundings.weather.isOutOfDescriptors) return 'EMFILE';
     if (this.#isIsolated) {
-      const answer = this.#around.isolated.readNow(path, limit);
+      const answer = this.#surroundings.isolated.readNow(path, limit);
       // The supervisor hears of it as of any request.
       if (answer === 'EHUNG') void this.#listener.read(path, limit);
       return typeof answer === 'string' ? answer : Buffer.from(answer);
     }
-    if (!this.#around.tree.isHung(path)) return readFile(path, limit);
+    if (!this.#surroundings.tree.isHung(path)) return readFile(path, limit);
     this.#steps += 1;
     this.#step = { number: this.#steps, kind: 'file', path };
     throw new Hang(this.#step);
