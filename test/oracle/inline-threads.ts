@@ -10,7 +10,7 @@ import { lookOf } from '../../src/supervisor/probe-look.ts';
 import type { ProbeThread, StartThread, ThreadContext, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 
-/** Thrown out of a read that would never come back: the thread stays in that step. */
+/** Thrown by a read that would never return: the thread stays in that step. */
 class Hang extends Error {
   readonly step: Step;
   constructor(step: Step) {
@@ -19,17 +19,17 @@ class Hang extends Error {
   }
 }
 
-/** What the operating system does to all threads. */
+/** Disturbances of all threads by the operating system. */
 export interface Weather {
-  /** No descriptor is left: no file can be opened. */
+  /** No descriptor is left, so no file can be opened. */
   isOutOfDescriptors: boolean;
-  /** The next run of a probe ends with an error of its own. */
+  /** The next run of a probe throws an error. */
   isToCrash: boolean;
 }
 
 /**
- * Threads and the reading process in one thread, so that thousands of histories can be run: the supervisor, the probes, the trees and
- * the commands are the real ones. A read of a FIFO does not block; it stays in the step that would.
+ * Simulates the threads and the read process in one thread, so that thousands of histories can run. Supervisor, probes, trees and commands
+ * are real. A read of a FIFO does not block; the simulated thread stays in that step.
  */
 export class InlineThreads {
   readonly weather: Weather = { isOutOfDescriptors: false, isToCrash: false };
@@ -60,12 +60,12 @@ export class InlineThreads {
     };
   }
 
-  /** Runs that are on their way and do not hang. */
+  /** Runs in progress that do not hang. */
   get running(): readonly Promise<void>[] {
     return [...this.#runs];
   }
 
-  /** True while a command only sleeps: what waits for it waits until its deadline has passed. */
+  /** True while a command only sleeps, so that its run ends only at the deadline. */
   get isCommandAsleep(): boolean {
     return [...this.#commands].some((pid) => {
       try {
@@ -76,14 +76,14 @@ export class InlineThreads {
     });
   }
 
-  /** Steps that hung and can go on since the tree changed do so. */
+  /** Continues the hanging steps whose files no longer hang. */
   release(): void {
     for (const thread of this.#threads) thread.release(this.#tree);
     this.isolated.releaseAll();
   }
 }
 
-/** The reading process: it finds a FIFO where a real one would wait. */
+/** Simulated read process. It detects a FIFO instead of blocking on it. */
 export class InlineReads implements ReadProcess {
   readonly #tree: OverlaidTree;
   readonly #hung = new Map<string, string>();
@@ -127,13 +127,13 @@ export class InlineReads implements ReadProcess {
     return 'EHUNG';
   }
 
-  /** As a new reading process knows nothing. */
+  /** Simulates a new read process, which knows no hangs. */
   forget(): void {
     this.#hung.clear();
     this.#listeners.clear();
   }
 
-  /** Reads that can come back do so. */
+  /** Ends the hangs of files that no longer hang. */
   releaseAll(): void {
     const before = this.#hung.size;
     for (const [directory, path] of this.#hung) if (!this.#tree.isHung(path)) this.#hung.delete(directory);
@@ -247,7 +247,7 @@ class InlineThread implements ProbeThread {
     if (this.#surroundings.weather.isOutOfDescriptors) return 'EMFILE';
     if (this.#isIsolated) {
       const answer = this.#surroundings.isolated.readNow(path, limit);
-      // The supervisor hears of it as of any request.
+      // The supervisor gets the request like any other.
       if (answer === 'EHUNG') void this.#listener.read(path, limit);
       return typeof answer === 'string' ? answer : Buffer.from(answer);
     }
