@@ -127,7 +127,7 @@ type Hangs = Readonly<Record<string, readonly HungStep[]>>;
 
 function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   const { policy, problems } = healthPolicy(settings);
-  for (const problem of problems) logger.warn('a part of the health policy has no effect', { problem });
+  for (const problem of problems) logger.warn('the health configuration has a problem', { problem });
   return policy;
 }
 
