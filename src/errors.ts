@@ -1,13 +1,13 @@
-/** Declaration of one error that a user can meet. `{name}` in the texts stands for a field of the error. */
+/** Declares one user-facing error. `{name}` in the texts is replaced by that field of the error. */
 export interface ErrorEntry {
   readonly message: string;
   /** What to do next. */
   readonly remedy: string;
-  /** Exit status: 1 when something did not work, 2 when what was asked for makes no sense. */
+  /** Exit status: 1 when an operation failed, 2 when the input is invalid. */
   readonly exit: 1 | 2;
 }
 
-/** Every error that a user can meet, by code. The reference page is written from it. */
+/** All user-facing errors by code. The reference page (docs/errors.md) is generated from this table. */
 export const errors = {
   'flag-unknown': {
     message: 'unknown flag {flag}{nearest}',
@@ -16,7 +16,7 @@ export const errors = {
   },
   'flag-invalid': {
     message: 'flag {flag}: {problem}',
-    remedy: 'Correct the value; --help behind the command shows the kind and default of each flag.',
+    remedy: 'Correct the value; add --help to the command to see the type and default of each flag.',
     exit: 2,
   },
   'command-unknown': {
@@ -26,42 +26,42 @@ export const errors = {
   },
   'usage-invalid': {
     message: '{problem}',
-    remedy: 'Run "{command} --help" for how it is used.',
+    remedy: 'Run "{command} --help" for its usage.',
     exit: 2,
   },
   'environment-invalid': {
     message: 'environment variable {variable}: {problem}',
-    remedy: 'Correct the variable or remove it; "device-agent --help" shows the kind and default of each option.',
+    remedy: 'Correct the variable or remove it; "device-agent --help" shows the type and default of each option.',
     exit: 2,
   },
   'config-file-unreadable': {
     message: 'configuration file {file} cannot be read: {problem}',
-    remedy: 'Check the path given by {origin} and that the user of this process may read the file.',
+    remedy: 'Check the path given by {origin}, and check that the user of this process may read the file.',
     exit: 2,
   },
   'config-file-invalid': {
     message: 'configuration file {file} is not valid:\n{problems}',
-    remedy: 'Correct the lines named; "device-agent config schema" prints the JSON Schema that an editor can check against.',
+    remedy: 'Correct these lines; "device-agent config schema" prints a JSON Schema for validation in an editor.',
     exit: 2,
   },
   'setting-invalid': {
     message: '{option} {problem} ({origin})',
-    remedy: 'Correct the value where it was given; "device-agent --help" shows the kind and default of each option.',
+    remedy: 'Correct the value where it was given; "device-agent --help" shows the type and default of each option.',
     exit: 2,
   },
   'descriptors-exhausted': {
     message: 'no file descriptors are left: {problem}',
-    remedy: 'Raise the limit of open files of this process to 256 at least (ulimit -n, LimitNOFILE=), or fs.file-max of the node.',
+    remedy: 'Raise the open file limit of this process to at least 256 (ulimit -n, LimitNOFILE=), or raise fs.file-max of the node.',
     exit: 1,
   },
   'output-failed': {
     message: 'the output cannot be written: {problem}',
-    remedy: 'Make room where it goes, or send it elsewhere.',
+    remedy: 'Free space at the destination of the output, or write the output elsewhere.',
     exit: 1,
   },
   'demo-failed': {
-    message: 'the simulated node cannot be made below {directory}: {problem}',
-    remedy: 'Set TMPDIR to a directory with a short path and some MiB of room, in which files and sockets can be made.',
+    message: 'the simulated node cannot be created below {directory}: {problem}',
+    remedy: 'Set TMPDIR to a writable directory that has a short path, some MiB of free space and support for sockets.',
     exit: 1,
   },
   'listen-failed': {
@@ -75,12 +75,12 @@ export type ErrorCode = keyof typeof errors;
 
 type FieldsOf<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | FieldsOf<Rest> : never;
 
-/** The fields that the texts of one error need. */
+/** The fields that the message and the remedy of one error use. */
 export type ErrorFields<C extends ErrorCode> = Readonly<
   Record<FieldsOf<(typeof errors)[C]['message']> | FieldsOf<(typeof errors)[C]['remedy']>, string>
 >;
 
-/** An error that is told to the user as one sentence with a remedy, never as a stack trace. */
+/** An error that the user sees as one sentence with a remedy, never as a stack trace. */
 export class UserError<C extends ErrorCode = ErrorCode> extends Error {
   readonly code: C;
   readonly fields: Readonly<Record<string, string>>;
@@ -98,7 +98,7 @@ export class UserError<C extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-/** What the system said, without the call and the path that an error of Node's ends in. */
+/** Returns the error message of the system, without the call and the path that Node appends. */
 export const systemWords = (error: unknown): string =>
   error instanceof Error ? error.message.replace(/, \w+(?: '.*')?$/s, '') : String(error);
 

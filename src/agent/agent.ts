@@ -19,13 +19,13 @@ export interface AgentParts {
 }
 
 export interface RunningAgent {
-  /** Where it can be reached, as a URL or the path of a socket. */
+  /** URL or socket path on which the agent listens. */
   readonly address: string;
-  /** False when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
   stop(): Promise<boolean>;
 }
 
-/** Starts everything in the order of the data's way; fails with a user error when the address cannot be bound. */
+/** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
 export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
   const { core, health, exposition, facts, plugin } = await build(settings, { logger, version }, true);
   const server = createServer({
@@ -61,12 +61,12 @@ export async function startAgent(settings: AgentSettings, { logger, version }: A
 
 export interface OneCollection {
   readonly snapshot: Snapshot;
-  /** The part of `/metrics` that is about devices and containers. */
+  /** Metrics of devices and containers, without those of the agent. */
   readonly page: string;
   readonly ended: boolean;
 }
 
-/** One refresh of everything, for commands that print and end. */
+/** Refreshes everything once, for commands that print and exit. */
 export async function collectOnce(settings: AgentSettings, parts: AgentParts): Promise<OneCollection> {
   const { core, health, exposition } = await build(settings, parts, false);
   await core.refresh();

@@ -15,15 +15,15 @@ import type { ServedDevice } from './served.ts';
 
 export interface AssembleSettings {
   readonly rules: ResolveRules;
-  /** What stands behind the ids of the resources that this agent hands out. */
+  /** Maps the ids of the resources that this agent serves to devices. */
   readonly served?: (known: readonly ServedDevice[]) => ServedIds;
-  /** Declared metrics of all families by name. */
+  /** Declared metrics of all families, keyed by name. */
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
   readonly missingRetentionMs: number;
 }
 
-/** What the assembler is given at each turn: the latest of everything, however old. */
+/** Latest input of each source, whatever its age. */
 export interface Inputs {
   readonly families: readonly FamilyInput[];
   readonly podResources: PodResources;
@@ -36,8 +36,8 @@ const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 const NOBODY: readonly Allocation[] = [];
 
 /**
- * Makes the snapshot: joins the latest looks with the latest allocations and has each device judged. It remembers only what a single
- * look cannot tell: which devices there were, and where the containers' counters began.
+ * Builds snapshots: joins the latest device readings with the latest allocations and judges each device. It keeps only the state that one
+ * reading cannot give: the devices known so far, and the base values of the containers' counters.
  */
 export class Assembler {
   readonly #settings: AssembleSettings;
@@ -47,19 +47,19 @@ export class Assembler {
   #begunAt: Moment | undefined;
   #sequence = 0;
 
-  /** `before`: devices that an earlier run of the agent had; those that do not come back are missing. */
+  /** `before`: devices that an earlier run of the agent knew. Those that the probes do not find again are missing. */
   constructor(settings: AssembleSettings, judge: Judge, before: readonly RestoredDevice[] = []) {
     this.#settings = settings;
     this.#judge = judge;
     this.#known = restored(before);
   }
 
-  /** Families of which a container got a device and has no base for its counters yet, and from when on a look would give one. */
+  /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
   get awaited(): ReadonlyMap<string, number> {
     return this.#counters.awaited;
   }
 
-  /** Devices of a family that are known, missing ones included. */
+  /** Known devices of a family, including missing ones. */
   known(family: string): readonly Device[] {
     return [...this.#known.values()].map(({ device }) => device).filter((device) => device.family === family);
   }
@@ -80,7 +80,7 @@ export class Assembler {
       now,
     );
     const devices = known.map(([key, device]): DeviceState => {
-      // What an earlier run read is as old as it is because no agent ran: this one is given the time to read it.
+      // A reading of an earlier run is old because no agent ran. The stale age counts from the start of this run instead.
       const begun = this.#begunAt as Moment;
       const isStale = (look: { readonly monotonicMs: number } | undefined): boolean =>
         now.monotonicMs - (look ?? begun).monotonicMs >= staleAfterMs;
@@ -112,7 +112,7 @@ export class Assembler {
     { device, read, aside, isUnread, missingSinceMs, readBeforeMs, wasHung }: KnownDevice,
     holders: readonly Allocation[],
   ): JudgedDevice {
-    // A device that hung gets no new time at each start: an agent that restarts often would call it healthy for ever.
+    // A device that hung gets no new grace time at each start. Otherwise an agent that restarts often would report it as healthy forever.
     const isAwaited = read === undefined && readBeforeMs !== undefined && wasHung === undefined;
     return {
       key,
@@ -130,18 +130,18 @@ export class Assembler {
 const asServed = ({ device, missingSinceMs }: KnownDevice): ServedDevice =>
   missingSinceMs === undefined ? { device } : { device, missingSinceMs };
 
-/** Smaller differences between the clocks are drift. */
+/** A smaller difference between the clocks is drift. */
 const CLOCK_STEP_MS = 1_000;
 
-/** When a look was made, by the wall clock as it is set now. */
+/** Time of a reading on the wall clock as it is set now. */
 function wallClockOf({ readAtMs, monotonicMs }: Pick<Look, 'readAtMs' | 'monotonicMs'>, now: Moment): number {
   const atMs = now.nowMs - (now.monotonicMs - monotonicMs);
   return Math.abs(atMs - readAtMs) > CLOCK_STEP_MS ? atMs : readAtMs;
 }
 
 /**
- * The monotonic clock of an earlier run of the agent is not known; at the start of this one the wall clock told the age. A time to come is
- * one of a clock that was set back since.
+ * The monotonic times of an earlier run are unknown, so the wall clock at the start of this run gives the age. A time in the future means
+ * that the wall clock was set back.
  */
 function readBefore({ readBeforeMs: beforeMs = 0 }: KnownDevice, begun: Moment): Pick<Look, 'readAtMs' | 'monotonicMs'> {
   const readBeforeMs = Math.min(beforeMs, begun.nowMs);

@@ -23,19 +23,19 @@ import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
 
-/** While something else is being read, inputs that arrive within this time go into one snapshot. */
+/** While other reads run, inputs that arrive within this time share one snapshot. */
 const SETTLE_MS = 20;
 /** Shortest time between two reads that a probe asked for. */
 const WAKE_SPACING_MS = 100;
 const CLOSE_GRACE_MS = 1_000;
 
-/** What stands between the core and the operating system's threads and processes. */
+/** Starts threads and processes of the operating system. Tests replace it. */
 export interface CoreParts {
   readonly start: StartThread;
   readonly isolated: ReadProcess;
 }
 
-/** Probes, kubelet and store, without the clockwork that drives them and the outputs that read them. */
+/** Probes, kubelet client and store, without the scheduler that calls them and the outputs that read them. */
 export class AgentCore {
   readonly store = new Store();
   readonly poller: PodResourcesPoller;
@@ -45,15 +45,15 @@ export class AgentCore {
   readonly #problems: ProblemLog;
   readonly #wakes = new Map<FamilyRunner, () => void>();
   readonly #isolated: ReadProcess;
-  /** For containers seen since when each family was read last outside of its interval. */
+  /** For each family, the {@link Assembler.awaited} time of its last read outside the interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
   readonly #health: HealthKeeper;
   readonly #checkpointPath: string;
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
-  /** Something is known that is not in the snapshot. */
+  /** The snapshot lacks an input that has arrived. */
   #isBehind = false;
-  /** Questions to the kubelet that are part of a refresh under way. */
+  /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;
 
   constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts) {
@@ -105,22 +105,22 @@ export class AgentCore {
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
     );
     health.onDue(() => this.assemble());
-    // What an earlier run knew holds until it is read again, and is served at once.
+    // The state of an earlier run is valid until the next read, and is served at once.
     if (known.length > 0) this.assemble();
   }
 
-  /** Reads everything once; resolves when each part has answered or was given up. */
+  /** Reads everything once. Resolves when each part has answered or timed out. */
   async refresh(): Promise<void> {
     await Promise.all([this.#ask(), ...this.runners.map((runner) => runner.refresh())]);
   }
 
-  /** Reads some families once and makes a snapshot of it. Resolves when each has answered or was given up. */
+  /** Reads some families once and makes a snapshot. Resolves when each family has answered or timed out. */
   async refreshFamilies(isWanted: (family: string) => boolean): Promise<void> {
     await Promise.all(this.runners.filter(({ family }) => isWanted(family)).map((runner) => runner.refresh()));
     if (this.#isBehind) this.assemble();
   }
 
-  /** Makes a snapshot of what is known now. */
+  /** Makes a snapshot of the latest inputs. */
   assemble(): void {
     this.#cancelAssembly?.();
     this.#cancelAssembly = undefined;
@@ -136,11 +136,11 @@ export class AgentCore {
     this.#health.hangs(Object.fromEntries(this.runners.map(({ family, hung }) => [family, hung])));
     this.#problems.update(snapshot);
     this.store.publish(snapshot);
-    // A container's counters begin at a look that began after it was seen: the sooner that is, the less is lost.
+    // A container's counters start at the first read that began after the container was seen. An early read loses the least.
     for (const runner of this.runners) this.#readForHolders(runner);
   }
 
-  /** False when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
   async close(): Promise<boolean> {
     this.#cancelAssembly?.();
     for (const cancel of this.#wakes.values()) cancel();
@@ -162,7 +162,7 @@ export class AgentCore {
     if (this.#isBehind && !this.#isReading()) this.assemble();
   }
 
-  /** The last of what is read together brings the snapshot; whoever is first waits a little for the others. */
+  /** Makes a snapshot when no other read runs; otherwise waits {@link SETTLE_MS} for the other reads. */
   #changed(): void {
     this.#isBehind = true;
     if (this.#isReading()) this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
@@ -173,7 +173,7 @@ export class AgentCore {
     return this.#asking > 0 || this.runners.some((runner) => runner.isReading);
   }
 
-  /** Once for each moment at which containers were first seen, whatever comes of it. */
+  /** Requests one extra read for each time at which containers were first seen, even if that read fails. */
   #readForHolders(runner: FamilyRunner): void {
     const seenFromMs = this.#assembler.awaited.get(runner.family) ?? Number.NEGATIVE_INFINITY;
     if (seenFromMs <= (this.#readFor.get(runner) ?? Number.NEGATIVE_INFINITY)) return;
@@ -191,7 +191,7 @@ export class AgentCore {
   }
 }
 
-/** Tells which of the remembered devices hung when the earlier run of the agent ended. */
+/** Marks the remembered devices that hung when the earlier run of the agent ended. */
 function withHung(
   known: readonly RestoredDevice[],
   families: readonly DeviceFamily[],

@@ -14,17 +14,17 @@ import { healthPolicy } from './health-policy.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
 
-/** The health engine with its policy, its memory on disk, its log lines and its sense of time. */
+/** Connects the health engine with its policy, its state file, its log lines and its timers. */
 export class HealthKeeper {
   readonly policy: HealthPolicy;
   readonly engine: HealthEngine;
   readonly #journal: Journal;
   readonly #clock: Clock;
-  #lookAgain = (): void => {};
+  #onDue = (): void => {};
   #cancelCheck = (): void => {};
   #isClosed = false;
   #written: Promise<void> = Promise.resolve();
-  /** Steps that hang, by family. */
+  /** Hanging steps, keyed by family. */
   #hung: Hangs;
 
   private constructor(
@@ -48,7 +48,7 @@ export class HealthKeeper {
         state: () => ({ ...engine.state(), hung: this.#hung }),
       },
       clock,
-      announced: (event) => tell(logger, event),
+      announced: (event) => log(logger, event),
       ...(file === undefined ? {} : { file }),
       written: (error) =>
         changes.update(
@@ -58,8 +58,8 @@ export class HealthKeeper {
             : [
                 {
                   key: path,
-                  message: 'the health state cannot be kept over a restart',
-                  ended: 'the health state could not be kept over a restart; it is kept again',
+                  message: 'the health state cannot be saved; it would be lost at a restart',
+                  ended: 'the health state could not be saved; it is saved again',
                   fields: { path },
                   detail: error,
                 },
@@ -68,7 +68,7 @@ export class HealthKeeper {
     });
   }
 
-  /** Reads what an earlier run of this boot left. `isLasting` is false for one reading, which leaves nothing behind. */
+  /** Reads the state that an earlier run of this boot saved. `isLasting` is false for a single reading, which uses no state file. */
   static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthKeeper> {
     const policy = policyOf(settings, logger);
     const path = isLasting ? settings.state.file : '';
@@ -78,27 +78,27 @@ export class HealthKeeper {
     return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path);
   }
 
-  /** Devices that an earlier run knew, of the families that this one reads. */
+  /** Devices that an earlier run knew, limited to the families that this run reads. */
   known(): readonly RestoredDevice[] {
     const known = this.engine.knownDevices().filter(({ device }) => this.policy.specs.has(device.family));
     return known.map(({ readAtMs = 0, ...device }) => ({ ...device, readAtMs }));
   }
 
-  /** Steps of a family that hung when an earlier run of the agent ended. */
+  /** Steps of a family that hung at the end of the earlier run. */
   hung(family: string): readonly HungStep[] {
     return this.#hung[family] ?? [];
   }
 
-  /** Takes note of the steps that hang now, so that a later run of the agent tries them last. */
+  /** Saves the steps that hang now, so that a later run of the agent tries them last. */
   hangs(hung: Hangs): void {
     const isSame = JSON.stringify(hung) === JSON.stringify(this.#hung);
     this.#hung = hung;
     if (!isSame) this.#written = this.#journal.save();
   }
 
-  /** `look` is called when a verdict can change by time alone. */
-  onDue(look: () => void): void {
-    this.#lookAgain = look;
+  /** Registers the callback for the moment when a verdict can change by time alone. */
+  onDue(callback: () => void): void {
+    this.#onDue = callback;
   }
 
   readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
@@ -106,12 +106,12 @@ export class HealthKeeper {
     this.#written = this.#journal.record(judgement, nowMs);
     this.#cancelCheck();
     if (judgement.nextCheckMs !== undefined && !this.#isClosed) {
-      this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#lookAgain());
+      this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#onDue());
     }
     return judgement.verdicts;
   };
 
-  /** Resolves when all that was judged is on disk, or could not be put there. */
+  /** Resolves when all verdicts are on disk, or when the write has failed. */
   written(): Promise<void> {
     return this.#written;
   }
@@ -127,11 +127,11 @@ type Hangs = Readonly<Record<string, readonly HungStep[]>>;
 
 function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   const { policy, problems } = healthPolicy(settings);
-  for (const problem of problems) logger.warn('the health policy does not say what it seems to say', { problem });
+  for (const problem of problems) logger.warn('the health configuration has a problem', { problem });
   return policy;
 }
 
-/** What is judged belongs to one boot: a reboot is the remedy of many latched conditions. */
+/** The state is valid for one boot, because a reboot is the remedy of many latched conditions. */
 function bootIdOf(settings: AgentSettings): string {
   return new Tree(settings.roots.procfs).text('sys/kernel/random/boot_id') ?? 'unknown';
 }
@@ -139,13 +139,13 @@ function bootIdOf(settings: AgentSettings): string {
 async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<HealthMemory | undefined> {
   const read = await file?.read();
   if (read?.ignored !== undefined && read.ignored !== 'absent') {
-    logger.warn('the kept health state is not used', { path, reason: read.ignored, detail: read.message });
+    logger.warn('the saved health state is not used', { path, reason: read.ignored, detail: read.message });
   }
   return read?.state;
 }
 
-function tell(logger: Logger, event: HealthEvent): void {
-  // Two fields of a line cannot both be called message.
+function log(logger: Logger, event: HealthEvent): void {
+  // The log line already has a field `message`.
   const { transition, device, severity, ignored, message: detail, timeMs: _, ...fields } = event;
   const isGood = transition === 'cleared' || event.to === 'healthy';
   const line = isGood || severity === 'info' || ignored === true ? logger.info : logger.warn;

@@ -4,10 +4,10 @@ import { readHostFacts } from '../host/facts.ts';
 import { Tree } from '../host/fs/tree.ts';
 import type { HostFacts } from '../model/host-facts.ts';
 
-/** Memory and kernel change only with a reboot or hot plug. */
+/** Memory and kernel change only at a reboot or by hot plug. */
 const CALENDAR = '17 */6 * * *';
 
-/** Keeps host facts: read at the start, and then by the calendar. Nobody waits for them. */
+/** Reads the host facts at the start and then by {@link CALENDAR}, in the background. */
 export class HostFactsKeeper {
   readonly #sys: Tree;
   readonly #clock: Clock;

@@ -3,43 +3,43 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 
-/** The last look at one family, however old, and how its probe is doing. */
+/** Latest reading of one family, whatever its age, and the state of its probe. */
 export interface FamilyInput {
   readonly state: FamilyState;
   readonly latest?: Look | undefined;
-  /** A later run came to nothing: no device of the family was read since. */
+  /** A later run failed: no device of the family was read after `latest`. */
   readonly isBlind?: boolean;
 }
 
-/** What was told of a device, and when the look that told it began and ended. */
+/** A report on a device, with the begin and end of the reading that gave it. */
 export type Dated<T> = T & Omit<Look, 'collection'>;
 
-/** What is known of one device. Plain data, replaced as a whole. */
+/** Known state of one device. Plain data, replaced as a whole. */
 export interface KnownDevice {
   readonly device: Device;
-  /** What the device told when it was last read; absent while this run of the agent has not read it. */
+  /** Last report of the device itself; absent while this run of the agent has not read it. */
   readonly read?: Dated<DeviceRead>;
-  /** What other sources told of it last. */
+  /** Last report of other sources. */
   readonly aside?: Dated<SideReport>;
-  /** The latest look at the family did not read it. */
+  /** The latest reading of the family did not read this device. */
   readonly isUnread: boolean;
   /** Wall clock of the last read by an earlier run of the agent. */
   readonly readBeforeMs?: number;
   /** A read of it hung when an earlier run of the agent ended. */
   readonly wasHung?: true;
-  /** Wall clock since when it is missing. */
+  /** Wall clock of the moment when the device went missing. */
   readonly missingSinceMs?: number;
-  /** Monotonic clock of that moment, since the wall clock may be set. Before the start where an earlier run of the agent missed it. */
+  /** Monotonic clock of `missingSinceMs`, because the wall clock may be set. Before the start if an earlier run already missed it. */
   readonly missingFromMs?: number;
 }
 
-/** A device as an earlier run of the agent left it. */
+/** A device in the saved state of an earlier run of the agent. */
 export interface RestoredDevice {
   readonly device: Device;
   readonly readAtMs: number;
-  /** Present when it was missing at the end of that run. */
+  /** Present when the device was missing at the end of that run. */
   readonly missingSinceMs?: number;
-  /** A read of it hung at the end of that run. */
+  /** A read of the device hung at the end of that run. */
   readonly wasHung?: true;
 }
 
@@ -48,7 +48,7 @@ export interface Moment {
   readonly monotonicMs: number;
 }
 
-/** Devices that an earlier run knew, by key. One that got another name is known by its latest. */
+/** Devices that an earlier run knew, keyed by device key. A renamed device appears only under its latest name. */
 export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string, KnownDevice> {
   const isRenamed = (one: RestoredDevice): boolean => devices.some((other) => isLaterName(other, one));
   return new Map(
@@ -68,8 +68,8 @@ export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string
 }
 
 /**
- * All devices that are known after the latest looks: those that were told, and those that were told before. A device that a complete
- * look no longer has is missing, and is known for the retention time. One that a look could not reach stays as it is.
+ * All devices known after the latest readings: those reported now and those reported before. A device that a complete reading no longer
+ * lists is missing and stays known for the retention time. A device that a reading could not reach stays unchanged.
  */
 export function knownDevices(
   before: ReadonlyMap<string, KnownDevice>,
@@ -85,22 +85,22 @@ export function knownDevices(
     if (isComplete) completed.add(state.family);
     for (const report of latest.collection.reports) {
       const key = deviceKey(report.device);
-      const device = told(before.get(key), report, latest, isBlind);
-      // Who only hears of a device from others has not seen it.
-      known.set(key, report.read === undefined ? untold(device, isComplete, now) : device);
+      const device = reported(before.get(key), report, latest, isBlind);
+      // A report of other sources alone does not prove that the device is present.
+      known.set(key, report.read === undefined ? unreported(device, isComplete, now) : device);
     }
   }
-  const came = new Set([...known].filter(([key]) => !before.has(key)).map(([, { device }]) => bodyOf(device)));
+  const added = new Set([...known].filter(([key]) => !before.has(key)).map(([, { device }]) => identityOf(device)));
   for (const [key, device] of before) {
-    // Under another name it is not missing: udev renames HCAs when their driver is loaded anew.
-    if (known.has(key) || (device.device.uuid !== undefined && came.has(bodyOf(device.device)))) continue;
-    const kept = untold(device, completed.has(device.device.family), now);
+    // A renamed device is not missing: udev renames HCAs when their driver is loaded again.
+    if (known.has(key) || (device.device.uuid !== undefined && added.has(identityOf(device.device)))) continue;
+    const kept = unreported(device, completed.has(device.device.family), now);
     if (kept.missingFromMs === undefined || now.monotonicMs - kept.missingFromMs < retentionMs) known.set(key, kept);
   }
   return known;
 }
 
-function told(before: KnownDevice | undefined, { device, read, aside }: DeviceReport, look: Look, isBlind: boolean): KnownDevice {
+function reported(before: KnownDevice | undefined, { device, read, aside }: DeviceReport, look: Look, isBlind: boolean): KnownDevice {
   const { collection: _, ...times } = look;
   const isMissing = read === undefined && before?.missingSinceMs !== undefined;
   const lastRead = read === undefined ? before?.read : { ...read, ...times };
@@ -116,7 +116,7 @@ function told(before: KnownDevice | undefined, { device, read, aside }: DeviceRe
   } as KnownDevice;
 }
 
-function untold(device: KnownDevice, isMissing: boolean, { nowMs, monotonicMs }: Moment): KnownDevice {
+function unreported(device: KnownDevice, isMissing: boolean, { nowMs, monotonicMs }: Moment): KnownDevice {
   const missingSinceMs = device.missingSinceMs ?? (isMissing ? nowMs : undefined);
   if (missingSinceMs === undefined) return { ...device, isUnread: true };
   const missingFromMs = device.missingFromMs ?? monotonicMs - Math.max(0, nowMs - missingSinceMs);
@@ -124,10 +124,10 @@ function untold(device: KnownDevice, isMissing: boolean, { nowMs, monotonicMs }:
 }
 
 function isLaterName(a: RestoredDevice, b: RestoredDevice): boolean {
-  return a.readAtMs > b.readAtMs && b.device.uuid !== undefined && bodyOf(a.device) === bodyOf(b.device);
+  return a.readAtMs > b.readAtMs && b.device.uuid !== undefined && identityOf(a.device) === identityOf(b.device);
 }
 
-/** What stays of a device when it gets another name. */
-function bodyOf({ family, kind, uuid, pciAddress }: Device): string {
+/** The properties that a rename of the device does not change. */
+function identityOf({ family, kind, uuid, pciAddress }: Device): string {
   return [family, kind, uuid, pciAddress].join('\u0003');
 }

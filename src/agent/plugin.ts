@@ -9,7 +9,7 @@ import { createDevicePlugin, type DevicePlugin } from '../plugin/plugin.ts';
 import type { AgentCore } from './core.ts';
 import type { AgentSettings } from './settings.ts';
 
-/** The device plugin on the agent's snapshots and verdicts; undefined when nothing is to be served. */
+/** Creates the device plugin on the agent's snapshots and verdicts; undefined when no resource is configured. */
 export function createAgentPlugin(
   settings: AgentSettings,
   core: Pick<AgentCore, 'store' | 'refreshFamilies'>,
@@ -19,7 +19,7 @@ export function createAgentPlugin(
 ): DevicePlugin | undefined {
   const { options, resources } = settings.plugin;
   if (resources.length === 0) return undefined;
-  for (const problem of resourcesWithoutEffect(settings)) logger.warn('a resource has no devices to serve', { problem });
+  for (const problem of resourcesWithoutEffect(settings)) logger.warn('a resource has no devices', { problem });
   return createDevicePlugin({
     resources,
     options,
@@ -28,22 +28,22 @@ export function createAgentPlugin(
     healthOf: (verdict) => kubeletHealth(verdict, policy),
     dev: new Tree(settings.roots.dev),
     missingRetentionMs: settings.device['missing-retention'],
-    // Only what the resource is made of: a family that hangs must not hold up the containers of another.
+    // Only the families of the resource: a family that hangs must not delay the containers of another family.
     refresh: (resource) => core.refreshFamilies((family) => isMadeOf(resource, family)),
     clock,
     changes: createChangeLog(logger),
   });
 }
 
-/** Configured resources that will have no devices, one sentence each: they select from families that are not there to be served. */
+/** Reports configured resources that will have no devices, because their families are disabled or cannot be served; one sentence each. */
 export function resourcesWithoutEffect({ plugin, families }: Pick<AgentSettings, 'plugin' | 'families'>): string[] {
   return plugin.resources.flatMap(({ resource, select }) =>
     selectorsOf(select).flatMap(({ family }) => {
       if (family === undefined) return [];
       const found = families.find((enabled) => enabled.family.name === family);
       if (found === undefined)
-        return [`plugin.resources: resource "${resource}" selects from "${family}", which is no enabled device family`];
-      if (found.family.access === undefined) return [`plugin.resources: devices of "${family}" cannot be handed out as "${resource}"`];
+        return [`plugin.resources: resource "${resource}" selects from "${family}", which is not an enabled device family`];
+      if (found.family.access === undefined) return [`plugin.resources: devices of "${family}" cannot be served as "${resource}"`];
       return [];
     }),
   );

@@ -4,7 +4,7 @@ import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.t
 import type { DeviceFamily } from '../probes/family.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 
-/** Says each problem of a snapshot once when it begins and once when it ends, with its remedy. */
+/** Logs each problem of a snapshot once when it begins, with its remedy, and once when it ends. */
 export class ProblemLog {
   readonly #changes: ChangeLog;
   readonly #specs: ReadonlyMap<string, ReadonlyMap<string, ProblemSpec>>;
@@ -26,9 +26,9 @@ export class ProblemLog {
         : [
             {
               key: kubelet.reason,
-              message: 'the kubelet cannot be asked',
-              // Another reason may have taken its place: the line must not say that the kubelet answers.
-              ended: 'the kubelet could not be asked; this problem ended',
+              message: 'the kubelet cannot be queried',
+              // Another problem may have replaced this one, so the line must not say that the kubelet answers.
+              ended: 'the kubelet could not be queried; this problem ended',
               fields: { reason: kubelet.reason },
               detail: kubelet.message,
             },
@@ -53,7 +53,7 @@ function ambiguous({ allocation }: AllocationState): Trouble {
   const { resource, deviceId, namespace, pod, container } = allocation;
   return {
     key: `${resource} ${deviceId}`,
-    message: 'two device families claim the same device id; the allocation is joined with neither',
+    message: 'two device families claim the same device id; the allocation is assigned to neither',
     ended: 'two device families claimed the same device id of an allocation; this problem ended',
     fields: { resource, deviceId, namespace, pod, container },
   };

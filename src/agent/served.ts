@@ -4,13 +4,13 @@ import type { Verdict } from '../model/health.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import { type Offer, takeInventory } from '../plugin/offers/inventory.ts';
 
-/** A device as far as its names among the plugin's resources depend on it. */
+/** The part of a device that determines its ids in the plugin's resources. */
 export interface ServedDevice {
   readonly device: Device;
   readonly missingSinceMs?: number;
 }
 
-/** What stands behind each id that the plugin hands out, replicas and places of a pool included. */
+/** Maps each id that the plugin serves to device keys, including the ids of replicas and pool places. */
 export function servedIds(resources: readonly PluginResource[], devices: readonly ServedDevice[]): ServedIds {
   if (resources.length === 0) return new Map();
   const states = devices.map((known) => ({ ...UNJUDGED, ...known, key: deviceKey(known.device) }));
@@ -28,5 +28,5 @@ export function servedIds(resources: readonly PluginResource[], devices: readonl
 const keysOf = (offer: Offer | undefined): readonly string[] => offer?.devices.map(({ key }) => key) ?? [];
 
 const NO_VERDICT: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
-/** Names depend on what a device is, not on how it does. */
+/** Ids do not depend on readings or health, so these fields are empty. */
 const UNJUDGED = { readings: [], processes: [], verdict: NO_VERDICT, holders: [], readAtMs: 0, stale: false };

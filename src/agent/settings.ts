@@ -8,7 +8,7 @@ import type { DeviceFamily } from '../probes/family.ts';
 import type { WebOptions } from '../server/options.ts';
 import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
 
-/** Everything the agent needs to know; whoever starts it has checked the values. */
+/** All settings of the agent. The caller has validated the values. */
 export interface AgentSettings {
   readonly roots: Roots;
   readonly refresh: RefreshOptions;
@@ -18,10 +18,10 @@ export interface AgentSettings {
   readonly families: readonly { readonly family: DeviceFamily; readonly options: Readonly<Record<string, unknown>> }[];
   readonly pools: readonly PoolRule[];
   readonly health: HealthConfig;
-  /** Nothing is served without resources. */
+  /** Without resources the device plugin does not run. */
   readonly plugin: { readonly options: PluginOptions; readonly resources: readonly PluginResource[] };
   readonly state: StateOptions;
   readonly web: WebOptions;
-  /** Name of the node, for people. */
+  /** Name of the node, for display only. */
   readonly node: string;
 }

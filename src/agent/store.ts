@@ -1,6 +1,6 @@
 import type { Snapshot } from '../model/snapshot.ts';
 
-/** The latest snapshot, and word to those who want to look again when there is a new one. */
+/** Holds the latest snapshot and notifies subscribers of each new one. */
 export class Store {
   readonly #subscribers = new Set<() => void>();
   #snapshot: Snapshot | undefined;
@@ -11,12 +11,12 @@ export class Store {
 
   publish(snapshot: Snapshot): void {
     this.#snapshot = snapshot;
-    for (const look of [...this.#subscribers]) look();
+    for (const notify of [...this.#subscribers]) notify();
   }
 
-  /** `look` carries no data: the subscriber asks for the snapshot. Returns the way to end the subscription. */
-  subscribe(look: () => void): () => void {
-    this.#subscribers.add(look);
-    return () => this.#subscribers.delete(look);
+  /** `notify` carries no data: the subscriber then calls `snapshot()`. Returns a function that ends the subscription. */
+  subscribe(notify: () => void): () => void {
+    this.#subscribers.add(notify);
+    return () => this.#subscribers.delete(notify);
   }
 }

@@ -1,17 +1,17 @@
-/** Source of time and timers; tests replace it. */
+/** Source of time and timers. Tests replace it. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970. */
   now(): number;
   /** Monotonic milliseconds, for durations. */
   monotonic(): number;
-  /** Runs once after a delay; returns the way to call it off. The timer does not keep the process alive. */
+  /** Runs once after a delay; returns a function that cancels it. The timer does not keep the process alive. */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** A timer of Node for longer than this, some 25 days, goes off at once. */
+/** Longest delay of a Node timer, about 25 days. A timer with a longer delay fires at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Runs at each {@link untilNext} of a period from now on; returns the way to stop, which may be called from within. */
+/** Runs at each multiple of a period, see {@link untilNext}; returns a function that stops it, which `run` itself may call. */
 export function atEach(clock: Clock, periodMs: number, run: () => void): () => void {
   let cancel: (() => void) | undefined;
   const next = (): void => {
@@ -28,8 +28,8 @@ export function atEach(clock: Clock, periodMs: number, run: () => void): () => v
 }
 
 /**
- * Delay until a multiple of a period, and never a moment before it: what is done at the same period goes off together, and wakes the thread
- * once. Waking one costs some 0.3 ms, mostly more than what is done then.
+ * Delay until the next multiple of a period. Tasks with the same period run together and wake the thread only once. A wake-up costs about
+ * 0.3 ms, mostly more than the tasks. A multiple closer than a tenth of the period is skipped, because a timer may fire slightly early.
  */
 export function untilNext(clock: Pick<Clock, 'monotonic'>, periodMs: number): number {
   const restMs = periodMs - (clock.monotonic() % periodMs);

@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Whether a promise ends within that time; how it ends does not matter. */
+/** Whether a promise settles within `limitMs`, fulfilled or rejected. */
 export async function endsWithin(promise: Promise<unknown>, limitMs: number, clock: Clock): Promise<boolean> {
   let cancel = (): void => {};
   const limit = new Promise<false>((resolve) => {

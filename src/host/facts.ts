@@ -8,16 +8,16 @@ import { Tree } from './fs/tree.ts';
 const DEADLINE_MS = 10_000;
 
 /**
- * What the machine is. CPU and memory are told by `systeminformation`, whose `cpu` starts commands and waits for them without blocking;
- * after a deadline their facts are left out. Its `system` and `osInfo` run shells synchronously, one of which asks the name
- * service, so what they would tell is read from the files that they read.
+ * Reads the facts of the machine. `systeminformation` gives CPU and memory: its `cpu` runs commands without blocking. After a deadline
+ * these facts are left out. Its `system` and `osInfo` run shells synchronously, one of which queries the name service. Their facts are
+ * therefore read here, from the same files.
  */
 export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts> {
   const { default: si } = await import('systeminformation');
   let asked: HostFacts = {};
   const asking = Promise.all([si.cpu(), si.mem()]).then(([cpu, memory]) => {
     asked = present({
-      cpuModel: told([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
+      cpuModel: usable([cpu.manufacturer, cpu.brand].filter(Boolean).join(' ')),
       cpus: cpu.cores || undefined,
       memoryBytes: memory.total || undefined,
     });
@@ -26,8 +26,8 @@ export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts>
   const nodes = sys.list('devices/system/node').filter((name) => /^node\d+$/.test(name)).length;
   return {
     ...present({
-      manufacturer: told(sys.text('class/dmi/id/sys_vendor')),
-      model: told(sys.text('class/dmi/id/product_name')),
+      manufacturer: usable(sys.text('class/dmi/id/sys_vendor')),
+      model: usable(sys.text('class/dmi/id/product_name')),
       operatingSystem: isOnImage(sys) ? undefined : operatingSystem(),
       kernel: release(),
       numaNodes: nodes || undefined,
@@ -36,18 +36,18 @@ export async function readHostFacts(sys: Tree, clock: Clock): Promise<HostFacts>
   };
 }
 
-/** Whether the root file system is that of a container's image, whose name and version are not the machine's. */
+/** Whether the root file system belongs to a container image. Its operating system is then not that of the machine. */
 function isOnImage(sys: Tree): boolean {
   return sys.root !== '/sys' || process.env.KUBERNETES_SERVICE_HOST !== undefined || ['/.dockerenv', '/run/.containerenv'].some(existsSync);
 }
 
 function operatingSystem(): string | undefined {
   const text = new Tree('/etc').text('os-release') ?? '';
-  return told(/^PRETTY_NAME="?([^"\n]*)"?$/m.exec(text)?.[1]);
+  return usable(/^PRETTY_NAME="?([^"\n]*)"?$/m.exec(text)?.[1]);
 }
 
-/** Platforms fill unknown fields with filler text. */
-function told(text = ''): string | undefined {
+/** Trimmed text; undefined for the filler text that platforms put into unknown fields. */
+function usable(text = ''): string | undefined {
   const trimmed = text.trim();
   return trimmed === '' || /^(?:unknown|none|default string|to be filled by o\.e\.m\.|not specified|-)$/i.test(trimmed)
     ? undefined

@@ -4,15 +4,15 @@ import { Client, connectivityState, credentials, Metadata, status } from '@grpc/
 import { LONGEST_TIMER_MS } from './clock.ts';
 import { errnoName } from './fs/tree.ts';
 
-/** Why a call had no answer: a gRPC status. */
+/** Why a call failed, as a gRPC status. */
 export interface CallError {
   readonly code: number;
   readonly details: string;
-  /** Why connecting failed, where the system told. */
+  /** Errno name of the failed connect; absent when the system gave none. */
   readonly errno?: string;
 }
 
-/** A unary method as the generated service definitions give it. */
+/** A unary method of the generated service definitions. */
 export interface Method<Request, Answer> {
   readonly path: string;
   readonly requestSerialize: (value: Request) => Buffer;
@@ -23,11 +23,11 @@ export type CallResult<Answer> =
   | { readonly answer: Answer; readonly error?: undefined }
   | { readonly answer?: undefined; readonly error: CallError };
 
-const CANCELLED: CallError = { code: status.CANCELLED, details: 'given up' };
+const CANCELLED: CallError = { code: status.CANCELLED, details: 'cancelled' };
 
 /**
- * A connection to the gRPC server at a socket, made when it is needed. After a failure the next call makes it anew, so that nobody
- * waits for the library to connect again.
+ * A connection to the gRPC server at a socket, opened on demand. After a failure the next call reconnects at once, without the
+ * reconnect delay of the library.
  */
 export class GrpcConnection {
   readonly #socket: string;
@@ -35,13 +35,13 @@ export class GrpcConnection {
   readonly #closing = new AbortController();
   #client: Client | undefined;
 
-  /** `maxMessageBytes`: of an answer. */
+  /** `maxMessageBytes`: limit of an answer. */
   constructor(socket: string, maxMessageBytes = 4 * 2 ** 20) {
     this.#socket = socket;
     this.#maxMessageBytes = maxMessageBytes;
   }
 
-  /** One at a time. */
+  /** Calls a method. Calls must not overlap. */
   async call<Request, Answer>(
     { path, requestSerialize, responseDeserialize }: Method<Request, Answer>,
     request: Request,
@@ -74,7 +74,7 @@ export class GrpcConnection {
     this.#client = undefined;
   }
 
-  /** Calls off what is under way. */
+  /** Cancels the call in progress. */
   close(): void {
     this.#closing.abort();
     this.reset();
@@ -93,8 +93,8 @@ export class GrpcConnection {
 }
 
 /**
- * Connects, waits for the peer's first HTTP/2 frame and hangs up; undefined when it came. The gRPC library never gives up a
- * handshake that hangs, not even when its client is closed: it would lose a descriptor each time. And it keeps the errno to itself.
+ * Connects, waits for the peer's HTTP/2 settings and disconnects. Returns undefined on success. The gRPC library never ends a handshake
+ * that hangs, not even when its client is closed, so each one would leak a descriptor. The library also does not report the errno.
  */
 function tryHandshake(path: string, timeoutMs: number, signal: AbortSignal): Promise<CallError | undefined> {
   if (signal.aborted) return Promise.resolve(CANCELLED);
@@ -120,7 +120,7 @@ function tryHandshake(path: string, timeoutMs: number, signal: AbortSignal): Pro
   });
 }
 
-/** Only what the system says: errors of the HTTP/2 implementation are no errno. */
+/** Only system errors have an errno; errors of the HTTP/2 implementation have none. */
 function errnoOf(error: Error | undefined): { errno?: string } {
   const name = errnoName(error);
   return error === undefined || !/^E[A-Z0-9]+$/.test(name) || name === 'EUNKNOWN' ? {} : { errno: name };

@@ -3,22 +3,22 @@ import type { Clock } from './clock.ts';
 import type { ReadGuard } from './fs/read-guard.ts';
 import { Tree } from './fs/tree.ts';
 
-/** Where the machine's pseudo file systems are mounted. */
+/** Mount points of the machine's pseudo file systems. */
 export interface Roots {
   readonly sysfs: string;
   readonly procfs: string;
   readonly dev: string;
 }
 
-/** The machine as a probe sees it. Tests and the simulated node give other roots; the code is the same. */
+/** The machine as a probe sees it. Tests and the simulated node use other roots with the same code. */
 export interface Host {
   readonly sys: Tree;
   readonly proc: Tree;
   readonly dev: Tree;
   readonly clock: Clock;
-  /** Devices of the family that were known before this probe was made, by an earlier thread or run of the agent. */
+  /** Devices of the family that an earlier thread or run of the agent knew. */
   readonly known: readonly Device[];
-  /** Tells whoever supervises the probe about a child process, so that it dies with its probe. */
+  /** Reports child processes to the supervisor, which kills them with the probe. */
   readonly children: ChildRegistry;
 }
 

@@ -1,6 +1,6 @@
 import type { Tree } from './fs/tree.ts';
 
-/** What a channel of a hardware monitor measures; also the beginning of its files' names. */
+/** Quantity that a channel of a hardware monitor measures. It is also the prefix of its file names. */
 export type SensorKind = 'temp' | 'in' | 'curr' | 'power' | 'fan';
 
 /** One channel of one hardware monitor, in °C, volts, amperes, watts or revolutions per minute. */
@@ -8,23 +8,23 @@ export interface Sensor {
   readonly kind: SensorKind;
   /** `temp1`: unique within its directory. */
   readonly channel: string;
-  /** Text of `<channel>_label`; absent where the driver names nothing. */
+  /** Text of `<channel>_label`; absent when the driver gives no label. */
   readonly label?: string;
-  /** Absent when it could not be read; `error` then says why. */
+  /** Absent when the read failed; `error` then gives the reason. */
   readonly value?: number;
-  /** Errno name, or `EINVAL` for text that is no number. `ENODATA`: the part is not fitted. */
+  /** Errno name, or `EINVAL` for text that is not a number. `ENODATA`: the part is not fitted. */
   readonly error?: string;
-  /** Further attributes that were asked for (`max`, `crit_alarm`), those that could be read. Alarms are 0 or 1. */
+  /** Requested attributes (`max`, `crit_alarm`) that were read. Alarms are 0 or 1. */
   readonly attributes: Readonly<Record<string, number>>;
-  /** Of the other ones that are there: {@link error}, by attribute. */
+  /** {@link error} of the requested attributes that exist but were not read, keyed by attribute. */
   readonly attributeErrors: Readonly<Record<string, string>>;
 }
 
 export interface HwmonRequest {
   readonly kinds: readonly SensorKind[];
-  /** Suffixes to read beside the value, where the directory has them: `max`, `crit`, `max_alarm`. */
+  /** Suffixes to read in addition to the value, if the files exist: `max`, `crit`, `max_alarm`. */
   readonly attributes?: readonly string[];
-  /** Channels of which no file may be opened: `power2` that sets a target when written, say. */
+  /** Channels whose files must not be opened, for example a `power2` that sets a target when it is written. */
   readonly exclude?: RegExp;
 }
 
@@ -34,8 +34,8 @@ const SCALES: Readonly<Record<SensorKind, number>> = { temp: 1_000, in: 1_000, c
 const VALUE_FILE = /^(temp|in|curr|power|fan)(\d+)_(input|average)$/;
 
 /**
- * Reads the channels of one `hwmonN` directory, in the order of their numbers. `average` stands in for a missing `input`.
- * Reads nothing but what was asked for: some attributes cost a round trip to firmware.
+ * Reads the channels of one `hwmonN` directory, ordered by kind and number. `average` replaces a missing `input`.
+ * Reads only the requested files, because some attributes cost a round trip to firmware.
  */
 export function readHwmon(sys: Tree, directory: string, request: HwmonRequest): readonly Sensor[] {
   const files = new Set(sys.list(directory));
@@ -92,7 +92,7 @@ function readAttributes(
   return { attributes, attributeErrors };
 }
 
-/** A decimal integer as hardware monitors print it; undefined for other text or none, and beyond what a number holds exactly. */
+/** Parses a decimal integer of a hardware monitor; undefined for other text, no text, or a value that a number cannot hold exactly. */
 export function parseInteger(text = ''): number | undefined {
   const trimmed = text.trim();
   if (!/^-?\d{1,16}$/.test(trimmed)) return undefined;
@@ -100,10 +100,7 @@ export function parseInteger(text = ''): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/**
- * A label as it can stand in a metric's label: `FPGA FABRIC Digital Temperature #1` becomes `fpga_fabric_digital_temperature_1`.
- * Empty when nothing of it is left.
- */
+/** Metric label value of a sensor label: `FPGA FABRIC Digital Temperature #1` → `fpga_fabric_digital_temperature_1`. May be empty. */
 export function sensorSlug(label: string): string {
   return label
     .toLowerCase()

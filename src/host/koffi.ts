@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
 import type koffiModule from 'koffi';
 
-/** The module that calls functions of C libraries, for those who cannot wait for a promise. Throws where its native part does not load. */
+/** Loads synchronously the module that calls functions of C libraries. Throws when its native part does not load. */
 export const requireKoffi = (): typeof koffiModule => createRequire(import.meta.url)('koffi');

@@ -2,7 +2,7 @@ import type { Allocation } from '../model/allocation.ts';
 import { type Device, isOtherDevice } from '../model/device.ts';
 import type { Value } from '../model/metric.ts';
 
-/** One counter of one container: where it stood when the container was first seen, and what came before a reset. */
+/** One counter of one container: its value when the container was first seen, and the growth before a reset. */
 class HolderCounter {
   #base: Value;
   #last: Value;
@@ -13,7 +13,7 @@ class HolderCounter {
     this.#last = value;
   }
 
-  /** Growth since the base. A counter that falls was reset, and has grown from 0 since. */
+  /** Growth since the base. A smaller value means a reset, after which the counter grew from 0. */
   grownTo(value: Value): Value {
     if (value < this.#last) {
       this.#carried = add(this.#carried, subtract(this.#last, this.#base));
@@ -24,9 +24,9 @@ class HolderCounter {
   }
 }
 
-/** The counters of one container on one device. They start at 0 and go on over a reset of the hardware's counter. */
+/** Counters of one container on one device. They start at 0 and continue over a reset of the hardware's counter. */
 export class HolderCounters {
-  /** Monotonic clock of the moment at which the container was first seen with the device. What came before is nobody's. */
+  /** Monotonic clock at which the container was first seen with the device. Earlier growth belongs to no container. */
   readonly seenFromMs: number;
   readonly #counters = new Map<string, HolderCounter>();
   #device: Device | undefined;
@@ -36,14 +36,14 @@ export class HolderCounters {
     this.seenFromMs = seenFromMs;
   }
 
-  /** False until there was a look that began when the container was there: a look from before would give it what others moved. */
+  /** False until a read that began after `seenFromMs`: the base of an earlier read would include growth caused by other containers. */
   get isCounting(): boolean {
     return this.#isCounting;
   }
 
   /**
-   * To be called before each {@link grownTo}. `readFromMs`: monotonic clock of the begin of the look that gave the values. When the device's name
-   * has come to stand for another device, the counters begin anew.
+   * Must be called before each {@link grownTo}. `readFromMs`: monotonic clock at which the read of the values began. Restarts the counters
+   * when the device's name belongs to another device.
    */
   look(device: Device, readFromMs: number | undefined): void {
     if (this.#device !== undefined && isOtherDevice(this.#device, device)) this.#counters.clear();
@@ -51,7 +51,7 @@ export class HolderCounters {
     if (readFromMs !== undefined && readFromMs >= this.seenFromMs) this.#isCounting = true;
   }
 
-  /** Growth of a series since it was first asked for. */
+  /** Growth of a series since the first call for it. */
   grownTo(series: string, value: Value): Value {
     let counter = this.#counters.get(series);
     if (counter === undefined) {
@@ -62,32 +62,29 @@ export class HolderCounters {
   }
 }
 
-/** {@link HolderCounters} of all holders; those of containers that are gone end with {@link sweep}. */
+/** {@link HolderCounters} of all holders. {@link sweep} removes those of containers that no longer exist. */
 export class ContainerCounters {
   #holders = new Map<string, HolderCounters>();
-  #asked = new Map<string, HolderCounters>();
+  #used = new Map<string, HolderCounters>();
   #awaited: ReadonlyMap<string, number> = new Map();
 
-  /**
-   * Families with a device whose container has no base for its counters yet, as of the last {@link sweep}, and the monotonic clock from
-   * which on a look would give one.
-   */
+  /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
   get awaited(): ReadonlyMap<string, number> {
     return this.#awaited;
   }
 
-  /** Of a container on a device; `nowMs`: monotonic clock. */
+  /** Counters of a container on a device. `nowMs`: monotonic clock. */
   of({ namespace, pod, container }: Allocation, deviceKey: string, nowMs: number): HolderCounters {
     const key = `${namespace}/${pod}/${container}/${deviceKey}`;
-    const counters = this.#asked.get(key) ?? this.#holders.get(key) ?? new HolderCounters(nowMs);
-    this.#asked.set(key, counters);
+    const counters = this.#used.get(key) ?? this.#holders.get(key) ?? new HolderCounters(nowMs);
+    this.#used.set(key, counters);
     return counters;
   }
 
-  /** Ends one turn: holders that were not asked for in it are forgotten. */
+  /** Ends one turn: forgets the holders that {@link of} did not return in it. */
   sweep(awaited: ReadonlyMap<string, number>): void {
-    this.#holders = this.#asked;
-    this.#asked = new Map();
+    this.#holders = this.#used;
+    this.#used = new Map();
     this.#awaited = awaited;
   }
 

@@ -6,7 +6,7 @@ import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
 import type { ContainerCounters, HolderCounters } from './container-counters.ts';
 import { useByHolder } from './processes.ts';
 
-/** A device, and when the look that gave its readings began. */
+/** A device, with the begin of the read that gave its readings. */
 export interface SeenDevice {
   readonly state: DeviceState;
   /** Monotonic clock; absent before the first read. */
@@ -14,9 +14,9 @@ export interface SeenDevice {
 }
 
 /**
- * What each container sees of its devices. A device held by one container gives that container its readings; of a device
- * shared by several only what can be told apart: memory and utilization of their processes. A number is never given to two owners, so
- * sums over containers stay true. `nowMs`: monotonic clock.
+ * Assigns readings to containers. A container that alone holds a device gets the device's readings. Containers that share a device get
+ * only the values of their own processes: memory and utilization. No value is assigned twice, so sums over containers are correct.
+ * `nowMs`: monotonic clock.
  */
 export function containerReadings(
   devices: readonly SeenDevice[],
@@ -44,7 +44,7 @@ export function containerReadings(
   return result.filter(({ readings }) => readings.length > 0);
 }
 
-/** A counter counts from when the container was first seen; until there is a base for it, the container has none. */
+/** A counter starts when the container was first seen. Before it has a base, the container has no reading of it. */
 function ownReadings(readings: readonly Reading[], specs: ReadonlyMap<string, MetricSpec>, own: HolderCounters): readonly Reading[] {
   const result: Reading[] = [];
   for (const reading of readings) {
@@ -59,7 +59,7 @@ function ownReadings(readings: readonly Reading[], specs: ReadonlyMap<string, Me
 const withValue = ({ metric, labels }: Reading, value: Value): Reading =>
   labels === undefined ? { metric, value } : { metric, labels, value };
 
-/** A container may hold a device by several ids (replicas) or resources: one of them names it, the same at each refresh. */
+/** A container may hold a device by several ids (replicas) or resources. Keeps one of them, the same at each refresh. */
 function oneAllocationPerContainer(holders: readonly Allocation[]): readonly Allocation[] {
   if (holders.length < 2) return holders;
   const byContainer = new Map<string, Allocation>();

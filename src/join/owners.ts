@@ -3,16 +3,16 @@ import type { PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, UnresolvedReason } from '../model/snapshot.ts';
 import type { Resolver } from './resolve.ts';
 
-/** Who holds what: every allocation with its devices, and every device with its allocations. */
+/** Every allocation with its devices, and every device with its allocations. */
 export interface Owners {
   readonly allocations: readonly AllocationState[];
-  /** Device key to the allocations that stand for it. */
+  /** Maps a device key to the allocations of the device. */
   readonly holders: ReadonlyMap<string, readonly Allocation[]>;
 }
 
 /**
- * Joins the kubelet's allocations with the devices that probes found. An allocation that no family knows stays, with the
- * reason; one that two families claim belongs to neither.
+ * Joins the kubelet's allocations with the devices that probes found. An allocation that no family knows is kept, with the reason. An
+ * allocation that two families claim is assigned to neither.
  */
 export function findOwners(podResources: PodResources, resolver: Resolver, isMissing: (deviceKey: string) => boolean): Owners {
   const holders = new Map<string, Allocation[]>();

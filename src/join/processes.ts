@@ -2,17 +2,16 @@ import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 
-/** What the processes of one holder use of a device; what none of them tells is absent. */
+/** Use of a device by the processes of one holder. A value that no process reports is absent. */
 export interface ProcessUse {
   readonly memoryUsedBytes?: number;
-  /** By engine. */
+  /** Keyed by engine. */
   readonly utilization: ReadonlyMap<string, number>;
 }
 
 /**
- * What each holder's processes use of a shared device. A process knows its pod's UID (cgroup), the kubelet's checkpoint ties the UID
- * to a container and its device ids, and an allocation gives the names. Processes that this chain does not lead to exactly one
- * holder are left out rather than guessed.
+ * Sums the use of a shared device by holder. The cgroup of a process gives its pod's UID, the kubelet's checkpoint maps the UID to
+ * containers and their device ids, and an allocation gives the names. A process that does not match exactly one holder is left out.
  */
 export function useByHolder(
   holders: readonly Allocation[],

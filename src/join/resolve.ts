@@ -2,21 +2,21 @@ import type { Allocation, Resolve } from '../model/allocation.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { PoolRule } from '../model/rule.ts';
 
-/** What is needed to find devices by the ids that plugins use. */
+/** Rules that map the device ids of plugins to devices. */
 export interface ResolveRules {
   readonly pools: readonly PoolRule[];
-  /** Per family, where ids are more than an id or alias. */
+  /** Keyed by family; only for families whose plugin ids differ from a device's id and aliases. */
   readonly families: ReadonlyMap<string, Resolve>;
-  /** Resources that this agent itself hands out. */
+  /** Resources that this agent serves. */
   readonly served?: ServedIds;
 }
 
-/** What stands behind the ids of one resource, as keys of devices: by device id, or for all places of a pool alike. */
+/** Device keys of one resource: by device id, or the same keys for all places of a pool. */
 export type Served = { readonly byId: ReadonlyMap<string, readonly string[]> } | { readonly pool: readonly string[] };
-/** By resource. */
+/** Keyed by resource. */
 export type ServedIds = ReadonlyMap<string, Served>;
 
-/** Devices that an allocation names: keys, and whether more than one family claims the id. */
+/** Device keys of an allocation, and whether more than one family claims its id. */
 export interface Resolution {
   readonly devices: readonly string[];
   readonly ambiguous: boolean;
@@ -25,8 +25,8 @@ export interface Resolution {
 const NONE: Resolution = { devices: [], ambiguous: false };
 
 /**
- * Finds the devices for (resource, device id). A configured pool wins; otherwise the families are asked. A bare number is
- * nobody's id: guessing an index would blame the wrong device.
+ * Finds the devices for (resource, device id). A configured pool wins; otherwise the families decide. A bare number matches no device,
+ * because guessing an index could select the wrong device.
  */
 export class Resolver {
   readonly #rules: ResolveRules;
@@ -54,14 +54,14 @@ export class Resolver {
       const ids = this.#claimedBy(family, devices, allocation);
       if (ids.length > 0) claims.set(family, ids);
     }
-    // A replica of a resource that was served until the configuration was changed, or of somebody else's: pods keep what they were given.
+    // The id may be a replica of a resource that this agent no longer serves, or of another plugin. Pods keep their ids.
     const deviceId = withoutReplica(allocation.deviceId);
     if (claims.size === 0 && deviceId !== allocation.deviceId) return this.resolve({ ...allocation, deviceId });
     const devices = [...claims.values()].flat();
     return { devices, ambiguous: claims.size > 1 };
   }
 
-  /** Pods may also hold places or replicas of which there were more, or none, before the configuration was changed. */
+  /** Also resolves places and replicas of an earlier configuration, because pods may still hold them. */
   #served({ resource, deviceId }: Allocation): readonly string[] | undefined {
     const served = this.#rules.served?.get(resource);
     if (served === undefined) return undefined;

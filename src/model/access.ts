@@ -6,15 +6,15 @@ export interface DeviceAccess {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Fully qualified CDI names, `vendor.com/class=device`. */
   readonly cdiDevices?: readonly string[];
-  /** Only for vendors whose container runtime is told by a list which devices to bring in. */
+  /** Only for vendors whose container runtime gets a list of the devices to inject. */
   readonly visible?: VisibleDevice;
 }
 
-/** How a vendor's container runtime is told of one device: by a variable that lists ids, or by one mount per id. */
+/** How a vendor's container runtime gets a device: by a variable that lists ids, or by one mount per id. */
 export interface VisibleDevice {
   /** `NVIDIA_VISIBLE_DEVICES`. */
   readonly variable: string;
-  /** Where the runtime looks for mounts that name devices: `/var/run/nvidia-container-devices`. Absent: it does not look. */
+  /** Directory of mounts that name devices: `/var/run/nvidia-container-devices`. Absent: the runtime supports no such mounts. */
   readonly directory?: string;
   /** The forms of the id that the runtime understands; a MIG instance's index is `<gpu>:<instance>`. */
   readonly ids: { readonly uuid?: string; readonly index?: string };

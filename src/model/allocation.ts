@@ -1,20 +1,20 @@
 import type { Device } from './device.ts';
 
-/** One device id in the hands of one container, as the kubelet's PodResources API tells it. */
+/** One device id that one container holds, from the kubelet's PodResources API. */
 export interface Allocation {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
   /** `vendor.com/kind`; for a DRA claim the driver's name. */
   readonly resource: string;
-  /** As the plugin invented it; for a DRA claim `<pool>/<device>`. Unique only together with the resource. */
+  /** Id that the plugin chose; for a DRA claim `<pool>/<device>`. Unique only together with the resource. */
   readonly deviceId: string;
-  /** NUMA nodes told with it, merged and sorted; empty when none was told. */
+  /** NUMA nodes of the allocation, merged and sorted; empty when the kubelet gives none. */
   readonly numaNodes: readonly number[];
   readonly claim?: Claim;
 }
 
-/** The part of a ResourceClaim that one allocation stands for. */
+/** The part of a ResourceClaim that one allocation represents. */
 export interface Claim {
   readonly name: string;
   readonly namespace: string;
@@ -30,7 +30,7 @@ export function allocationKey(allocation: Allocation): string {
 }
 
 /**
- * Finds the devices that a (resource, device id) names. None: not this family's. Several: a pool, of which the holder
- * can use each. A family gives one only where ids are more than a device's id or alias (replica suffixes, index forms).
+ * Finds the ids of the devices for a (resource, device id). Empty: the id belongs to another family. Several: a pool, and the holder can
+ * use each device. A family defines this only if plugin ids differ from a device's id and aliases (replica suffixes, index forms).
  */
 export type Resolve = (allocation: Pick<Allocation, 'resource' | 'deviceId' | 'claim'>, devices: readonly Device[]) => readonly string[];

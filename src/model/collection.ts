@@ -2,40 +2,40 @@ import type { Device } from './device.ts';
 import type { Finding } from './health.ts';
 import type { Reading } from './metric.ts';
 
-/** A process that uses a device, for telling the holders of a shared device apart. */
+/** A process that uses a device. It distinguishes the holders of a shared device. */
 export interface DeviceProcess {
   /** In the host's PID namespace. */
   readonly pid: number;
   readonly memoryUsedBytes?: number;
-  /** Share of the device's time, 0 to 1, that was spent on it of late, by engine as in `device_utilization_ratio`. */
+  /** Share of the device's recent time spent on the process, 0 to 1, keyed by engine as in `device_utilization_ratio`. */
   readonly utilization?: Readonly<Record<string, number>>;
   /** From `/proc/<pid>/cgroup`; absent when the process belongs to no pod or the file is not visible. */
   readonly podUid?: string;
   readonly containerId?: string;
 }
 
-/** What a device itself told in one look. Nothing but this makes its readings younger. */
+/** Report of the device itself in one collection. Only this renews the age of its readings. */
 export interface DeviceRead {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
 }
 
-/** What others tell of a device: the kernel log, the state of its driver. Its findings are of conditions declared with `aside`. */
+/** Report of other sources on a device: kernel log, state of the driver. Its findings are of conditions declared with `aside`. */
 export interface SideReport {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
 }
 
-/** All that one look told about one device. */
+/** All reports of one collection on one device. */
 export interface DeviceReport {
   readonly device: Device;
-  /** Absent when nothing was read from the device: its readings and its verdict grow older. */
+  /** Absent when the device was not read: its readings and its verdict become older. */
   readonly read?: DeviceRead;
   readonly aside?: SideReport;
 }
 
-/** Declaration of one thing that can keep a family from reading, with the way out. */
+/** Declares one problem that can prevent reads of a family, with its remedy. */
 export interface ProblemSpec {
   /** kebab-case, closed set: value of the label `code`. */
   readonly code: string;
@@ -43,36 +43,36 @@ export interface ProblemSpec {
   readonly remedy: string;
 }
 
-/** Something in the environment prevented a read. Other devices are unaffected. */
+/** A problem of the environment that prevented a read. Other devices are unaffected. */
 export interface Problem {
   /** `code` of a declared {@link ProblemSpec}. */
   readonly code: string;
-  /** What was tried and what came back, file or command included. No text that changes at each read. */
+  /** The attempted operation and its result, with the file or command. Must not change at each read. */
   readonly message: string;
-  /** `id` of the device concerned; absent when the whole family is. */
+  /** `id` of the affected device; absent when the whole family is affected. */
   readonly device?: string;
 }
 
-/** A read of a file, or a call of a vendor's library, that does not come back. Plain data, kept over restarts. */
+/** A hanging read of a file or call of a vendor library. Plain data, saved over restarts. */
 export interface HungStep {
   readonly kind: 'file' | 'call';
-  /** Of the file; for a call the place of the device and the name of the function. */
+  /** Path of the file; for a call the place of the device and the name of the function. */
   readonly path: string;
 }
 
 /**
- * How much one look says about which devices there are.
+ * Completeness of the device list of one collection.
  *
- * `complete`: what is not listed is not there. `partial`: the look could not reach everything, so what is not listed may be there.
- * `absent`: the machine shows no trace of the family (no class directory, no driver), so that there was nothing to look at.
+ * `complete`: a device that is not listed is missing. `partial`: the collection could not reach everything, so unlisted devices may exist.
+ * `absent`: the machine shows no trace of the family (no class directory, no driver), so there was nothing to read.
  */
 export type Listing = 'complete' | 'partial' | 'absent';
 
-/** What one look at one family told. Plain data. */
+/** Result of one run of a family's probe. Plain data. */
 export interface Collection {
   readonly reports: readonly DeviceReport[];
   readonly problems: readonly Problem[];
   readonly listing: Listing;
-  /** By which of several ways it was read, in a few words for people: `nvidia-smi`. Absent where there is one way. */
+  /** Data source, for display: `nvidia-smi`. Absent when the family has only one source. */
   readonly source?: string;
 }

@@ -1,9 +1,9 @@
-/** Upper bounds, in seconds, by which the agent counts how long something took: from a file's read to what a kubelet waits for. */
+/** Upper bounds of the agent's duration histograms, in seconds: from a file read to a timeout of the kubelet. */
 export const DURATION_BOUNDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10] as const;
 
-/** How long the repetitions of something took, as a histogram has it. Plain data that never changes. */
+/** Histogram of durations. Immutable plain data. */
 export interface DurationCounts {
-  /** For each of {@link DURATION_BOUNDS}, how many took no longer. */
+  /** For each of {@link DURATION_BOUNDS}, the number of durations up to that bound. */
   readonly withinBounds: readonly number[];
   readonly count: number;
   readonly sumSeconds: number;
@@ -11,7 +11,7 @@ export interface DurationCounts {
 
 export const NO_DURATIONS: DurationCounts = { withinBounds: DURATION_BOUNDS.map(() => 0), count: 0, sumSeconds: 0 };
 
-/** The counts with one more. */
+/** Returns the counts with one more duration. */
 export function withDuration({ withinBounds, count, sumSeconds }: DurationCounts, seconds: number): DurationCounts {
   return {
     withinBounds: withinBounds.map((within, at) => (seconds <= (DURATION_BOUNDS[at] as number) ? within + 1 : within)),
@@ -20,7 +20,7 @@ export function withDuration({ withinBounds, count, sumSeconds }: DurationCounts
   };
 }
 
-/** {@link DurationCounts} by name; starts with none, so that a name appears once it happened. */
+/** {@link DurationCounts} keyed by name. A name appears with its first duration. */
 export class DurationTally<Name extends string> {
   readonly #counts = new Map<Name, DurationCounts>();
 

@@ -1,4 +1,4 @@
-/** A length of time in milliseconds. The brand keeps seconds and bare numbers out of places that mean milliseconds. */
+/** A duration in milliseconds. The brand prevents the use of seconds or plain numbers. */
 export type Millis = number & { readonly unit: 'ms' };
 
 export const millis = (value: number): Millis => value as Millis;
@@ -20,7 +20,7 @@ export function parseDuration(text: string): Millis | undefined {
   return millis(total);
 }
 
-/** Writes a duration in the form that {@link parseDuration} reads: `90000` becomes `1m30s`. */
+/** Formats a duration for {@link parseDuration}: `90000` becomes `1m30s`. */
 export function formatDuration(duration: Millis): string {
   let rest = Math.round(duration);
   if (rest === 0) return '0s';

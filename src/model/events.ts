@@ -1,6 +1,6 @@
 import type { HealthState, Remedy, Severity } from './health.ts';
 
-/** Who held a device at the moment of an event. */
+/** Holder of a device at the time of an event. */
 export interface EventHolder {
   readonly namespace: string;
   readonly pod: string;
@@ -9,7 +9,7 @@ export interface EventHolder {
   readonly deviceId: string;
 }
 
-/** One transition of one device: a condition that begins or ends to count, or a verdict that changes. Plain data. */
+/** One transition of one device: a condition starts or stops counting, or the verdict changes. Plain data. */
 export interface HealthEvent {
   /** Grows by one with each event of this boot. */
   readonly id: number;
@@ -18,7 +18,7 @@ export interface HealthEvent {
   readonly device: string;
   readonly family: string;
   readonly transition: 'raised' | 'cleared' | 'state';
-  /** For `raised` and `cleared`; for `state` the condition that leads the new verdict, absent when none holds. */
+  /** Condition of a `raised` or `cleared` event; for `state` the condition that leads the new verdict, absent when none counts. */
   readonly condition?: string;
   readonly instance?: string;
   readonly severity?: Severity;
@@ -26,7 +26,7 @@ export interface HealthEvent {
   readonly from?: HealthState;
   readonly to?: HealthState;
   readonly reason: string;
-  /** For `cleared` in the past tense: what was last told of the condition. */
+  /** For `cleared`: text in the past tense with the last message of the condition. */
   readonly message: string;
   readonly remedy: Remedy;
   readonly holders: readonly EventHolder[];

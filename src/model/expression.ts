@@ -1,4 +1,4 @@
-/** Whether the text is a regular expression. */
+/** Whether the text is a valid regular expression. */
 export function isExpression(text: string): boolean {
   try {
     return new RegExp(text) !== undefined;

@@ -3,7 +3,7 @@ export type Severity = 'fatal' | 'degraded' | 'info';
 
 /**
  * How a condition begins and ends:
- * `latched` stays until an operator acts, `self-clearing` follows a live level, `rate` judges the growth of a counter,
+ * `latched` stays until an operator acts, `self-clearing` follows a live value, `rate` judges the growth of a counter,
  * `in-progress` is normal until a deadline, `no-data` means that nothing could be read.
  */
 export type ConditionClass = 'latched' | 'self-clearing' | 'rate' | 'in-progress' | 'no-data';
@@ -24,7 +24,7 @@ export type Remedy =
   | 'reseat'
   | 'inspect';
 
-/** Declaration of one condition of a family: the default policy for it and the text of its reference entry. */
+/** Declares one condition of a family: its default policy and the text of its reference entry. */
 export interface ConditionSpec {
   /** CamelCase, unique within the family: `PortDown`. */
   readonly type: string;
@@ -34,69 +34,69 @@ export interface ConditionSpec {
   readonly reasons: readonly string[];
   readonly meaning: string;
   readonly remedy: Remedy;
-  /** Where rule and figures come from. */
+  /** Source of the rule and its numbers. */
   readonly source: string;
-  /** How long it must hold before it counts. Default 0. */
+  /** Time for which the condition must hold before it counts. Default 0. */
   readonly forMs?: number;
-  /** Quiet time before it is withdrawn. Default 0. */
+  /** Quiet time before the condition is cleared. Default 0. */
   readonly recoveryMs?: number;
-  /** For class `rate`: growth above which it holds, per `windowMs`. */
+  /** For class `rate`: growth per `windowMs` above which the condition holds. */
   readonly threshold?: { readonly growth: number; readonly windowMs: number };
   /**
-   * Told by another source than the device itself: the kernel log, the state of the driver as a whole. Such a condition is told in
-   * the part `aside` of a report, and that part can tell no other condition.
+   * Findings come from another source than the device itself: the kernel log, the state of the whole driver. They are in the part `aside`
+   * of a report, and that part contains only findings of such conditions.
    */
   readonly aside?: true;
 }
 
-/** What every finding says, however it is judged. */
+/** Common fields of all findings. */
 interface FindingBase {
   /** `type` of a declared {@link ConditionSpec}. */
   readonly type: string;
-  /** Which part of the device, when several can have the condition: a port number, an Xid. */
+  /** Part of the device, when several parts can have the condition: a port number, an Xid. */
   readonly instance?: string;
   readonly reason: string;
-  /** With the figure that led to it. */
+  /** Includes the value that led to the finding. */
   readonly message: string;
-  /** Replaces the declared severity where the finding itself decides it (Xid tables, the driver's own word). */
+  /** Replaces the declared severity when the finding determines it (Xid tables, driver messages). */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
 }
 
-/** The family judges: the condition holds, does not hold, or could not be told. */
+/** The family judges: the condition holds, does not hold, or is unknown. */
 export interface StatusFinding extends FindingBase {
-  /** `false` without `instance` withdraws every instance that the report does not name otherwise. */
+  /** `false` without `instance` also denies every instance that has no finding in the report. */
   readonly status: boolean | 'unknown';
   readonly count?: undefined;
   readonly level?: undefined;
 }
 
-/** For class `rate`: the policy judges how much an absolute counter grows. */
+/** For class `rate`: the policy judges the growth of an absolute counter. */
 export interface CountFinding extends FindingBase {
   readonly count: number;
-  /** Value at which the counter sticks: from there on its growth says nothing. */
+  /** Largest value of the counter. At this value its growth is unknown. */
   readonly ceiling?: number;
   readonly status?: undefined;
   readonly level?: undefined;
 }
 
 /**
- * What a sound part keeps once it has had it: the rate of a link, or that the link is up. The condition holds while the level is below
- * the highest that was seen of this device since the machine booted.
+ * A level that a healthy part never loses: the rate of a link, or that the link is up. The condition holds while the level is below the
+ * highest level seen on this device since the machine booted.
  */
 export interface LevelFinding extends FindingBase {
   readonly level: number | boolean;
-  /** A level that the part should have although nobody has seen it there. */
+  /** Required level, even if it was never seen. */
   readonly atLeast?: number | boolean;
-  /** The message is to name the highest level while the condition holds. */
+  /** Adds the highest level to the message while the condition holds. */
   readonly tellsHighest?: true;
   readonly status?: undefined;
   readonly count?: undefined;
 }
 
 /**
- * What one look told of one condition. Facts only: when the condition counts, and whether it takes the device out, is the policy's
- * business. A condition of which a look tells nothing is not known after that look: what was raised before stays raised.
+ * Result of one collection for one condition. Facts only: the policy decides when the condition counts and whether it takes the device
+ * out of service. A condition without a finding is unknown after that collection: if it was raised, it stays raised.
  */
 export type Finding = StatusFinding | CountFinding | LevelFinding;
 
@@ -112,43 +112,43 @@ export interface ActiveCondition {
   readonly message: string;
   readonly remedy: Remedy;
   readonly sinceMs: number;
-  /** Wall clock since when no look could tell whether it still holds; absent while looks tell. */
+  /** Wall clock since which its status is unknown; absent while the status is known. */
   readonly unverifiedSinceMs?: number;
-  /** Present while the source is quiet and the condition waits to be withdrawn. */
+  /** Present while the source is quiet and the condition is not yet cleared. */
   readonly recovering?: Recovering;
 }
 
-/** A condition that no longer holds and still counts, until it was quiet for long enough. */
+/** Times of a condition that no longer holds but still counts until the quiet time is over. */
 export interface Recovering {
-  /** Wall clock of the first look that found it quiet. */
+  /** Wall clock of the first reading that found it quiet. */
   readonly sinceMs: number;
-  /** Wall clock at which it is withdrawn if looks go on to find it quiet. */
+  /** Wall clock at which it is cleared if it stays quiet. */
   readonly untilMs: number;
 }
 
-/** A condition that holds and does not count yet. */
+/** A condition that holds but does not count yet. */
 export interface PendingCondition extends Omit<ActiveCondition, 'recovering'> {
-  /** Wall clock at which it counts if it goes on. */
+  /** Wall clock at which it counts if it still holds. */
   readonly countsAtMs: number;
 }
 
-/** A condition that holds and that the operator chose not to count on this device. */
+/** A condition that does not count on this device because of an ignore rule of the operator. */
 export interface IgnoredCondition extends ActiveCondition {
-  /** The operator's words. */
+  /** Reason text of the ignore rule. */
   readonly ignoreReason: string;
   /** Wall clock from which it counts again. */
   readonly ignoredUntilMs: number;
 }
 
-/** The one judgement on a device, read alike by metrics, plugin, API and page. */
+/** Judgement on a device. Metrics, plugin, API and page all use the same one. */
 export interface Verdict {
   readonly state: HealthState;
   readonly sinceMs: number;
-  /** Those that count, worst first. */
+  /** Conditions that count, worst first. */
   readonly conditions: readonly ActiveCondition[];
-  /** Those that hold and do not count yet, first the one that counts first; absent when there are none. */
+  /** Conditions that do not count yet, ordered by the time at which they count; absent when there are none. */
   readonly pending?: readonly PendingCondition[];
-  /** Those that do not count by the operator's word; absent when there are none. */
+  /** Conditions that an ignore rule covers; absent when there are none. */
   readonly ignored?: readonly IgnoredCondition[];
   /** How often each state was entered since the machine booted; a state never entered is absent. */
   readonly transitions?: Readonly<Partial<Record<HealthState, number>>>;

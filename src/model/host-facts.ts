@@ -1,4 +1,4 @@
-/** What the machine is, as far as its platform tells. Absent when it does not. */
+/** Facts of the machine. A field is absent when the platform does not report it. */
 export interface HostFacts {
   readonly manufacturer?: string;
   readonly model?: string;

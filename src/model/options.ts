@@ -1,11 +1,11 @@
 import type { Millis } from './duration.ts';
 
-/** Kinds of values that flags, environment and configuration file share. */
+/** Value types of flags, environment variables and configuration file. */
 export type OptionKind = 'string' | 'boolean' | 'duration' | 'integer' | 'list';
 
 type ValueOf = { string: string; boolean: boolean; duration: Millis; integer: number; list: readonly string[] };
 
-/** Declaration of one option: becomes a flag, an environment variable, a key of the file and a row of the reference. */
+/** Declares one option: a flag, an environment variable, a key of the configuration file and a row of the reference. */
 export interface OptionSpec<K extends OptionKind = OptionKind> {
   readonly kind: K;
   readonly default: ValueOf[K];
@@ -21,10 +21,10 @@ export interface OptionSpec<K extends OptionKind = OptionKind> {
   readonly max?: number;
 }
 
-/** Options of one part, keyed by name in kebab-case. Each part declares its own; the configuration only fills them. */
+/** Options of one part, keyed by name in kebab-case. Each part declares its own options; the configuration only sets the values. */
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 
-/** The values that belong to a set of specs. */
+/** Values of a set of option specs. */
 export type OptionValues<S extends OptionSpecs> = { readonly [K in keyof S]: ValueOf[S[K]['kind']] };
 
 export const stringOption = (value: string, help: string, choices?: readonly string[]): OptionSpec<'string'> =>
@@ -51,7 +51,7 @@ export const integerOption = (value: number, help: string, min = 0, max?: number
 });
 export const listOption = (value: readonly string[], help: string): OptionSpec<'list'> => ({ kind: 'list', default: value, help });
 
-/** The values that hold when nobody says otherwise. */
+/** The default values of all options. */
 export function defaultValues<S extends OptionSpecs>(specs: S): OptionValues<S> {
   return Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, spec.default])) as OptionValues<S>;
 }

@@ -1,24 +1,24 @@
 import { isExpression } from './expression.ts';
 
-/** Which form of a device's name the kubelet knows it by. `name` is `Device.id`, which also stands in where a device lacks the form. */
+/** Form of the device id for the kubelet. `name` is `Device.id`, which is also used when a device lacks the requested form. */
 export const ID_STRATEGIES = ['name', 'uuid', 'bdf', 'index'] as const;
 export type IdStrategy = (typeof ID_STRATEGIES)[number];
 
 /**
  * How a container gets a device: `envvar` by variables, `device-specs` by device nodes and mounts, `volume-mounts` by mounts that a
- * vendor's runtime reads as a list, `cdi-annotations` and `cdi-cri` by CDI names, told in an annotation or in the CRI field.
+ * vendor's runtime reads as a list, `cdi-annotations` and `cdi-cri` by CDI names in an annotation or in the CRI field.
  */
 export const ACCESS_STRATEGIES = ['envvar', 'device-specs', 'volume-mounts', 'cdi-annotations', 'cdi-cri'] as const;
 export type AccessStrategy = (typeof ACCESS_STRATEGIES)[number];
 
 /**
- * Which devices to propose when several would do: `aligned` those that are near each other, `spread` over the physical devices used
- * least, `packed` on the physical devices used most. `none` leaves the choice to the kubelet.
+ * Which devices to prefer: `aligned` prefers devices that are close to each other, `spread` the least used physical devices, `packed` the
+ * most used physical devices. `none` leaves the choice to the kubelet.
  */
 export const PREFERENCES = ['aligned', 'spread', 'packed', 'none'] as const;
 export type Preference = (typeof PREFERENCES)[number];
 
-/** Every member that is given must match; of a list, one entry. Patterns are regular expressions over the whole value, case ignored. */
+/** All given members must match; for a list, one entry. Patterns are regular expressions that match the whole value, ignoring case. */
 export interface DeviceSelector {
   readonly family?: string;
   readonly kind?: string | readonly string[];
@@ -27,62 +27,62 @@ export interface DeviceSelector {
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly driver?: string;
-  /** What one of its ports speaks: `InfiniBand`, `Ethernet`. */
+  /** Link layer of one of its ports: `InfiniBand`, `Ethernet`. */
   readonly linkLayer?: string;
-  /** Name or PCI address of the physical function that a virtual function belongs to, or the name of the device itself. */
+  /** Name or PCI address of the physical function of a virtual function, or the name of the device itself. */
   readonly pfName?: string;
   /** `1g.10gb`. */
   readonly migProfile?: string;
   readonly numaNode?: number;
   /** Device ids or aliases. */
   readonly devices?: readonly string[];
-  /** Whether other devices are part of it: a GPU that is cut into MIG instances, a PF that has VFs. */
+  /** Whether the device contains other devices: a GPU with MIG instances, a PF with VFs. */
   readonly hasParts?: boolean;
 }
 
 /**
- * What a container is given. Texts may contain `{id}`, `{path}`, `{resource}`, `{RESOURCE}` (fit for a variable's name, in keys too), and
- * facts of the device by their names, such as `{uuid}`, `{bdf}`, `{index}`, `{numa}` or `{netdev}`: `PLACEHOLDERS` has all.
+ * What a container gets. Texts may contain `{id}`, `{path}`, `{resource}`, `{RESOURCE}` (valid in a variable's name, also in keys) and
+ * facts of the device, such as `{uuid}`, `{bdf}`, `{index}`, `{numa}` or `{netdev}`. `PLACEHOLDERS` lists all.
  */
 export interface AllocationSpec {
   /** Default `envvar` and `device-specs`. */
   readonly strategies?: readonly AccessStrategy[];
-  /** Form of the id that a vendor's runtime is told. Default `uuid`. */
+  /** Form of the id that a vendor's runtime gets. Default `uuid`. */
   readonly visibleBy?: 'uuid' | 'index';
   /** One value per device, joined by commas. */
   readonly env?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly mounts?: readonly { readonly path: string; readonly hostPath: string; readonly readOnly?: boolean }[];
   readonly deviceNodes?: readonly { readonly path: string; readonly hostPath?: string; readonly permissions?: string }[];
-  /** Replaces the CDI names that the family gives. */
+  /** Replaces the CDI names of the family. */
   readonly cdiDevices?: readonly string[];
-  /** For resources made of `paths`. Default `rw`. */
+  /** Only for resources with `paths`. Default `rw`. */
   readonly permissions?: string;
 }
 
-/** One resource that the device plugin offers to the kubelet. */
+/** One resource of the device plugin. */
 export interface PluginResource {
   /** `vendor.com/kind`. */
   readonly resource: string;
   readonly select?: DeviceSelector | readonly DeviceSelector[];
   /** Device nodes that no family knows, as globs below `/dev/`: `*`, `?` and `[…]` within one path segment. */
   readonly paths?: readonly string[];
-  /** How often each device is offered, as `<id>::<n>`. Default 1, without suffix. */
+  /** Number of ids per device, as `<id>::<n>`. Default 1, without suffix. */
   readonly replicas?: number;
-  /** Offers that many places, `0`, `1`, …, each of which stands for all selected devices together. */
+  /** Number of places, with the ids `0`, `1`, …. Each place gives access to all selected devices together. */
   readonly pool?: number;
   readonly idStrategy?: IdStrategy;
   readonly allocation?: AllocationSpec;
   /** Default `spread` with replicas, `none` for a pool, else `aligned`. */
   readonly preferred?: Preference;
-  /** Check the verdict again before each start of a container. Default false. */
+  /** Whether to check the verdict again before each start of a container. Default false. */
   readonly preStart?: boolean;
 }
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const NAME_PART = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
-/** Why the kubelet would refuse a resource name; undefined when it would not. Source: IsExtendedResourceName of Kubernetes 1.36. */
+/** Why the kubelet rejects a resource name; undefined for a valid name. Source: IsExtendedResourceName of Kubernetes 1.36. */
 export function resourceNameProblem(name: string): string | undefined {
   const slash = name.indexOf('/');
   if (slash < 0) return 'it has no "/"';
@@ -97,7 +97,7 @@ export function resourceNameProblem(name: string): string | undefined {
   return undefined;
 }
 
-/** What is wrong with configured resources beyond what {@link pluginSchema} can say, one sentence each. */
+/** Problems of configured resources that {@link pluginSchema} cannot express, one sentence each. */
 export function pluginResourceProblems(resources: readonly PluginResource[]): string[] {
   const problems: string[] = [];
   const seen = new Set<string>();

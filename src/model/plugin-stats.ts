@@ -1,29 +1,29 @@
 import type { DurationCounts } from './duration-counts.ts';
 
-/** What the device plugin did since its start, for the metrics `device_agent_plugin_*`. */
+/** Statistics of the device plugin since its start, for the metrics `device_agent_plugin_*`. */
 export interface PluginStats {
   readonly resources: readonly PluginResourceStats[];
 }
 
 export interface PluginResourceStats {
   readonly resource: string;
-  /** The kubelet has the resource: a `ListAndWatch` stream is open, and what it can hand out, where it tells, has devices of it if any is healthy. */
+  /** A `ListAndWatch` stream is open, and the kubelet's allocatable resources, if known, contain the resource or no device is healthy. */
   readonly registered: boolean;
   /** Open `ListAndWatch` streams. */
   readonly streams: number;
-  /** Devices as the kubelet is told of them. */
+  /** Number of devices reported to the kubelet as healthy. */
   readonly healthy: number;
   readonly unhealthy: number;
-  /** Attempts to register, by how they ended: `ok` or a reason. */
+  /** Registration attempts, keyed by result: `ok` or a reason. */
   readonly registrations: Readonly<Record<string, number>>;
-  /** Wall clock of the last list that was sent; absent before the first. */
+  /** Wall clock of the last sent list; absent before the first. */
   readonly lastUpdateMs?: number;
-  /** Containers that asked for devices, by `ok` or the reason of the refusal. */
+  /** Allocation requests of containers, keyed by `ok` or the reason of the refusal. */
   readonly allocations: Readonly<Record<string, number>>;
   readonly calls: readonly PluginCallStats[];
 }
 
-/** Answered calls of one method; of `ListAndWatch` the lists, each until it was taken up. */
+/** Answered calls of one method; for `ListAndWatch` the lists, each until the stream accepted it. */
 export interface PluginCallStats {
   /** `Allocate`, … */
   readonly method: string;

@@ -1,6 +1,6 @@
 import type { Allocation } from './allocation.ts';
 
-/** Why the kubelet could not be asked. Closed set: value of the label `reason`. */
+/** Why a query to the kubelet failed. Closed set: value of the label `reason`. */
 export const POD_RESOURCES_REASONS = [
   'socket-missing',
   'refused',
@@ -15,7 +15,7 @@ export const POD_RESOURCES_REASONS = [
 ] as const;
 export type PodResourcesReason = (typeof POD_RESOURCES_REASONS)[number];
 
-/** CPUs and memory that one container has for itself. */
+/** CPUs and memory that one container holds exclusively. */
 export interface ExclusiveResources {
   readonly namespace: string;
   readonly pod: string;
@@ -31,31 +31,31 @@ export interface MemoryBlock {
   readonly numaNodes: readonly number[];
 }
 
-/** What the kubelet can hand out in all: healthy devices, in use or not. */
+/** Everything that the kubelet can allocate: healthy devices, in use or not. */
 export interface Allocatable {
   readonly devices: readonly { readonly resource: string; readonly deviceIds: readonly string[] }[];
   readonly cpus: readonly number[];
   readonly memory: readonly MemoryBlock[];
 }
 
-/** The latest word of the kubelet, and how good it is. */
+/** Latest answer of the kubelet, with its age and the present problem. */
 export interface PodResources {
   /** API version in use; absent before the first answer. */
   readonly api?: 'v1' | 'v1alpha1';
   readonly allocations: readonly Allocation[];
-  /** Keys of the allocations that the last answer no longer had but that are kept for the grace after a kubelet restart. */
+  /** Keys of allocations that the last answer lacks but that are kept for the grace period after a kubelet restart. */
   readonly held: ReadonlySet<string>;
   readonly exclusive: readonly ExclusiveResources[];
   readonly allocatable?: Allocatable;
-  /** Wall clock of the question that `allocatable` answers. */
+  /** Wall clock of the request that `allocatable` answers. */
   readonly allocatableAskedMs?: number;
-  /** Wall clock of the last good `List`; absent before the first. */
+  /** Wall clock of the last successful `List`; absent before the first. */
   readonly answeredAtMs?: number;
-  /** Present while the kubelet cannot be asked. */
+  /** Present while queries to the kubelet fail. */
   readonly problem?: { readonly reason: PodResourcesReason; readonly message: string };
 }
 
-/** Ties a pod's UID to what it holds, from the kubelet's device checkpoint. */
+/** Maps a pod's UID to its device ids, from the kubelet's device checkpoint. */
 export interface CheckpointEntry {
   readonly podUid: string;
   readonly container: string;

@@ -3,8 +3,8 @@ import type { MetricSpec } from './metric.ts';
 type Shared = Omit<MetricSpec, 'source'>;
 
 /**
- * Metrics that more than one family measures: one name and one unit for all vendors, spelled here and nowhere else.
- * What only one family knows is declared by that family as `device_<family>_…`.
+ * Metrics that more than one family measures, with one name and one unit for all vendors. They are declared only here.
+ * A metric of a single family is declared by that family as `device_<family>_…`.
  */
 export const shared = {
   utilization: gauge('device_utilization_ratio', 'Share of time an engine was busy, 0 to 1.', ['engine'], true),
@@ -42,10 +42,7 @@ export const shared = {
   errors: counter('device_errors_total', 'Errors that the hardware counted, by kind.', ['kind'], true),
 } as const satisfies Readonly<Record<string, Shared>>;
 
-/**
- * A shared metric as one family measures it. `labels` is given only where the family needs more than the declared ones
- * (an error counter per port).
- */
+/** A shared metric of one family. `labels` is needed only for more labels than the declared ones (an error counter per port). */
 export function measured(metric: Shared, source: string, labels: readonly string[] = metric.labels): MetricSpec {
   return { ...metric, labels, source };
 }

@@ -1,28 +1,28 @@
-/** How large a simulated node is and at which moment of its story. Plain data: the same input gives the same hardware. */
+/** Size and elapsed time of a simulated node. Plain data: the same input gives the same hardware. */
 export interface Scenario {
   readonly gpus: number;
   readonly hcas: number;
-  /** Virtual functions in all, spread over the HCAs. */
+  /** Total number of virtual functions, spread over the HCAs. */
   readonly vfs: number;
   readonly fpgas: number;
-  /** Time since the node's start; counters and stories follow it. */
+  /** Time since the node's start; counters and scripted faults depend on it. */
   readonly elapsedMs: number;
 }
 
 /**
  * Hardware of one family as files: paths are relative to the node's root and start with `sys/`, `proc/`, `dev/` or `bin/`.
- * What is under `bin/` is made executable.
+ * Files under `bin/` are executable.
  */
 export interface SimulatedHardware {
   readonly files: Readonly<Record<string, string>>;
   /** Symbolic links, path to target. */
   readonly links: Readonly<Record<string, string>>;
-  /** The device ids a plugin would hand out for it, per resource. */
+  /** Device ids that a plugin would serve for the hardware, per resource. */
   readonly resources: readonly {
     readonly resource: string;
     readonly deviceIds: readonly string[];
     readonly numaNodes?: readonly (number | undefined)[];
   }[];
-  /** Options of the family that point it at this hardware; `{root}` stands for the node's root. */
+  /** Options of the family for this hardware; `{root}` is replaced by the node's root. */
   readonly options?: Readonly<Record<string, string>>;
 }

@@ -6,22 +6,22 @@ import type { Verdict } from './health.ts';
 import type { Reading } from './metric.ts';
 import type { PodResources } from './pod-resources.ts';
 
-/** One device as every output sees it. */
+/** State of one device, for all outputs. */
 export interface DeviceState {
   /** {@link deviceKey} of `device`. */
   readonly key: string;
   readonly device: Device;
-  /** Empty when the device is missing or its last reading is too old to be told. */
+  /** Empty when the device is missing or its last reading is stale. */
   readonly readings: readonly Reading[];
   readonly processes: readonly DeviceProcess[];
   readonly verdict: Verdict;
-  /** Who holds it: one entry per allocation that resolves to it. */
+  /** Allocations that resolve to the device. */
   readonly holders: readonly Allocation[];
   /** Wall clock of the read that these readings come from. */
   readonly readAtMs: number;
-  /** Present once a complete collection no longer had it. */
+  /** Present when a complete collection no longer listed the device. */
   readonly missingSinceMs?: number;
-  /** True when its family has not answered for longer than the stale age. */
+  /** True when the device was not read for longer than the stale age. */
   readonly stale: boolean;
 }
 
@@ -30,14 +30,14 @@ export type UnresolvedReason = 'no-device' | 'ambiguous' | 'missing-device';
 
 export interface AllocationState {
   readonly allocation: Allocation;
-  /** Keys of the devices it stands for; several for a pool. */
+  /** Keys of its devices; several for a pool. */
   readonly devices: readonly string[];
   readonly unresolved?: UnresolvedReason;
-  /** Kept although the kubelet's last answer did not have it. */
+  /** True when the allocation is kept although the kubelet's last answer lacks it. */
   readonly held: boolean;
 }
 
-/** Readings of one device that belong to one container: of a device it alone holds, or its own part of a shared one. */
+/** Readings of one device for one container: all readings of an exclusive device, or the container's part of a shared one. */
 export interface ContainerReadings {
   readonly namespace: string;
   readonly pod: string;
@@ -48,33 +48,33 @@ export interface ContainerReadings {
   readonly readings: readonly Reading[];
 }
 
-/** How one family's probe is doing. */
+/** State of one family's probe. */
 export interface FamilyState {
   readonly family: string;
   /** Undefined until the first run ended. */
   readonly succeeded?: boolean;
   readonly lastSuccessMs?: number;
-  /** Of the latest run that came to an end. */
+  /** Duration of the latest finished run. */
   readonly durationMs?: number;
-  /** Of all runs that came to an end; absent before the first. */
+  /** Durations of all finished runs; absent before the first. */
   readonly durations?: DurationCounts;
   readonly problems: readonly Problem[];
   readonly runs: number;
   readonly failures: number;
-  /** Runs that passed their deadline and were given up. */
+  /** Number of runs that passed their deadline and were abandoned. */
   readonly abandoned: number;
-  /** True while a run is past its deadline and has not come back. */
+  /** True while a run is past its deadline and has not returned. */
   readonly hung: boolean;
 }
 
-/** Everything known at one time. Immutable; every output reads the same one. */
+/** State of all devices and allocations at one time. Immutable; all outputs read the same snapshot. */
 export interface Snapshot {
   /** Grows by one with each snapshot of this process. */
   readonly sequence: number;
   readonly takenAtMs: number;
   readonly devices: readonly DeviceState[];
   readonly allocations: readonly AllocationState[];
-  /** Once for each container and device. */
+  /** One entry for each container and device. */
   readonly containerReadings: readonly ContainerReadings[];
   readonly families: readonly FamilyState[];
   readonly podResources: PodResources;

@@ -1,12 +1,12 @@
 import type { ActiveCondition, PendingCondition, Remedy } from './health.ts';
 
 /**
- * What a condition is besides found: `pending` does not count yet, `recovering` ended and still counts, `unverified` holds by what
- * was known before, since no look can tell now.
+ * Qualifies a condition: `pending` does not count yet, `recovering` ended but still counts, `unverified` is kept from earlier readings
+ * because its status is unknown now.
  */
 export type Standing = 'pending' | 'recovering' | 'unverified';
 
-/** Empty for a condition that counts and that the latest look found. */
+/** Empty for a condition that counts and that the latest reading found. */
 export function standingOf(condition: ActiveCondition | PendingCondition): readonly Standing[] {
   return [
     ...('countsAtMs' in condition ? (['pending'] as const) : []),
@@ -15,12 +15,12 @@ export function standingOf(condition: ActiveCondition | PendingCondition): reado
   ];
 }
 
-/** What a person should do now. Against a condition that ended there is nothing to do, as long as it does not come back. */
+/** Remedy that applies now: `none` for a condition that ended. */
 export function remedyNow({ remedy, recovering }: Pick<ActiveCondition, 'remedy' | 'recovering'>): Remedy {
   return recovering === undefined ? remedy : 'none';
 }
 
-/** Those that change what becomes of the device when they count. One for the record never does. */
+/** Pending conditions that will change the state of the device. A condition with severity `info` never does. */
 export function pendingTrouble<C extends Pick<PendingCondition, 'severity'>>({
   pending = [],
 }: {

@@ -12,21 +12,21 @@ import { RunTally } from './run-tally.ts';
 import { hungAt, StuckThreads } from './stuck-threads.ts';
 import { endThreads } from './thread-end.ts';
 
-/** Threads of one family that may be stuck in calls at the same time, each of some 9 MiB. Beyond it the family waits for one to come back. */
+/** Limit of stuck threads per family, about 9 MiB each. At the limit the family is not read until one of them returns. */
 const MOST_STUCK = 16;
-/** Of them, those of which nobody knows where they are stuck: the next thread would go there again. */
+/** Limit of threads that are stuck at an unknown place: the next thread would block at the same place. */
 const MOST_UNPLACED = 3;
-/** How long one read of a file may take. Whole sweeps of a machine take a hundredth of it. */
+/** Timeout of one file read. Reading all files of a machine takes a hundredth of it. */
 const READ_STALL_MS = 1_000;
-/** How long one call of a vendor's library may take while another one hangs already; before that it has the whole deadline. */
+/** Timeout of one call of a vendor library while another call hangs. Otherwise a call may take the whole deadline of the run. */
 const CALL_STALL_MS = 1_500;
-/** Between two looks at what a thread is doing. */
-const LOOK_MS = 250;
-/** A look that comes so late: container or machine stood still, and so did the thread. Nothing hangs for that. */
-const STOOD_STILL_MS = 1_000;
-/** How long nothing may have hung until the thread reads files by itself again. */
+/** Interval of the checks of a thread's current step. */
+const CHECK_MS = 250;
+/** When a check is this late, the container or the machine was suspended, and the thread with it. That is no hang. */
+const SUSPENDED_MS = 1_000;
+/** After this time without a hang, the thread reads files by itself again. */
 const CALM_MS = 60_000;
-/** A thread needs descriptors to start, and its code is read from files, whose loader has words of its own for it. */
+/** A thread needs descriptors to start and to load its code. The module loader reports the shortage in its own text. */
 const SHORTAGE = /\bE[MN]FILE\b|too many open files/i;
 
 export interface RunnerSettings extends ThreadSettings {
@@ -38,11 +38,11 @@ export interface RunnerSettings extends ThreadSettings {
 }
 
 export interface RunnerEvents {
-  /** The state changed: new collection, failure, hang. */
+  /** The state changed: new collection, failure or hang. */
   changed(): void;
-  /** The probe saw something happen and wants to be read soon. */
+  /** The probe detected an event and requests a read soon. */
   wake(): void;
-  /** A bug in the probe, when it is another one than the last. */
+  /** The probe threw an error that differs from its last one. This is a bug in the probe. */
   crashed(family: string, message: string): void;
 }
 
@@ -52,16 +52,16 @@ export interface RunnerParts {
   readonly events: RunnerEvents;
   /** Default: a worker thread. */
   readonly start?: StartThread;
-  /** Whether the machine may have devices of the family. Default: it may. Never takes long. */
+  /** Whether the machine may have devices of the family. Default: true. Must return quickly. */
   readonly isPresent?: () => boolean;
-  /** Devices of the family that are known now. */
+  /** Known devices of the family. */
   readonly known?: () => readonly Device[];
 }
 
-/** One look at the family: what it told, and when. */
+/** One collection of a family, with its times. */
 export interface Look {
   readonly collection: Collection;
-  /** Monotonic clock of its begin: nothing in it is older. */
+  /** Monotonic clock of its start: no reading in it is older. */
   readonly startedMs: number;
   /** Wall and monotonic clock of its end. */
   readonly readAtMs: number;
@@ -72,20 +72,20 @@ interface Run {
   readonly id: number;
   readonly thread: ProbeThread;
   readonly startedMs: number;
-  /** From then on its deadline counts. */
+  /** Monotonic clock from which the deadline of the run counts. */
   readonly timedFromMs: number;
-  /** Directories in which a read did not come back during this run. */
+  /** Directories in which a read hung during this run. */
   readonly unread: Set<string>;
-  cancelLook: () => void;
+  cancelCheck: () => void;
 }
 
 /**
- * Runs one family's probe in a thread of its own: never two runs at once, and never a run where an earlier one is stuck.
+ * Runs the probe of one family in its own thread. Two runs never overlap, and no run enters a step in which an earlier run is stuck.
  *
- * A read of a file that does not come back costs one thread. From then on another process reads the files, so that any number of devices
- * may hang while the others are read. A call of a vendor's library that does not come back costs one thread each, and its device is left
- * out. A family that is not on this node has no thread: a thread costs 9 MiB, and a tenth of a second of CPU when it starts. One that
- * was here once is read at each refresh: it may come back, and is missed meanwhile.
+ * The first file read that hangs costs one thread. After it another process reads the files, so that any number of devices may hang while
+ * the others are read. Each call of a vendor library that hangs costs one thread, and its device is left out. A family that was never on
+ * this node has no thread: a thread costs 9 MiB, and 0.1 s of CPU time when it starts. A family that was on this node before is read at
+ * each refresh, because its devices may return; until then they are missing.
  */
 export class FamilyRunner {
   readonly family: string;
@@ -101,12 +101,12 @@ export class FamilyRunner {
   readonly #stuck: StuckThreads;
   readonly #leaving = new Set<ProbeThread>();
   readonly #stopListening: () => void;
-  /** Directories of this family's devices in which a read has hung since the reads are isolated. */
+  /** Directories of this family's devices in which a read hung since the other process reads the files. */
   readonly #slow = new Set<string>();
-  /** Steps that hung when an earlier run of the agent ended, and were not tried since. */
+  /** Steps that hung when an earlier run of the agent ended and that this run has not tried yet. */
   #untried: readonly HungStep[];
   #thread: ProbeThread | undefined;
-  /** The thread stays away from a place that is open again. */
+  /** The thread still avoids a place that no longer hangs. */
   #isOutdated = false;
   #isIsolated = false;
   #calmSinceMs = 0;
@@ -114,9 +114,9 @@ export class FamilyRunner {
   #run: Run | undefined;
   #nextRun = 1;
   #latest: Look | undefined;
-  /** The family has, or ever had, devices on this node. */
+  /** The family has or had devices on this node. */
   #isKnown: boolean;
-  /** Why the last run came to nothing. */
+  /** Why the last run failed. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
   #isClosed = false;
@@ -135,27 +135,27 @@ export class FamilyRunner {
     this.#sys = new Tree(settings.roots.sysfs);
     this.#isPresent = isPresent;
     this.#isKnown = settings.isExpected ?? false;
-    this.#stuck = new StuckThreads((step) => this.#cameBack(step));
+    this.#stuck = new StuckThreads((step) => this.#released(step));
     this.#stopListening = isolated.onChange(() => this.#hangsChanged());
     this.#untried = settings.hung ?? [];
   }
 
-  /** The last look that came to an end. */
+  /** The latest finished collection. */
   latest(): Look | undefined {
     return this.#latest;
   }
 
-  /** The last run came to nothing: what the look before it told says nothing about now. */
+  /** The last run failed, so the latest collection says nothing about the present. */
   get isBlind(): boolean {
     return this.#fault !== undefined;
   }
 
-  /** Whether a run is under way. */
+  /** Whether a refresh is in progress. */
   get isReading(): boolean {
     return this.#refresh !== undefined;
   }
 
-  /** Steps that hang, for a later run of the agent. */
+  /** Hanging steps, to be saved for a later run of the agent. */
   get hung(): readonly HungStep[] {
     const files = this.#isolated.hungPaths.filter((path) => this.#slow.has(deviceDirectory(path)));
     const calls = this.#stuck.calls.map(({ path }) => path);
@@ -173,12 +173,12 @@ export class FamilyRunner {
     return this.#tally.state(this.family, withoutRepetition(problems), hanging.length > 0);
   }
 
-  /** One refresh; resolves when it ended in whatever way. Joins the one in progress, if any. */
+  /** Refreshes once; resolves when the refresh has succeeded or failed. Joins a refresh in progress. */
   refresh(): Promise<void> {
     if (this.#refresh !== undefined) return this.#refresh.done;
     if (this.#isClosed || this.#stuck.size >= MOST_STUCK || this.#stuck.unplaced >= MOST_UNPLACED) return Promise.resolve();
     if (!this.#isKnown && !this.#isPresent()) {
-      this.#rest();
+      this.#skip();
       return Promise.resolve();
     }
     this.#isolateUntried();
@@ -192,25 +192,25 @@ export class FamilyRunner {
     return done;
   }
 
-  /** Ends the thread. False when one is stuck in a system call and keeps the process from ending by itself. */
+  /** Ends all threads. Resolves to false when one is stuck in a system call, so that the process cannot end by itself. */
   async close(graceMs: number): Promise<boolean> {
     this.#isClosed = true;
     this.#stopListening();
     const threads = [...this.#stuck.threads, ...this.#leaving, ...(this.#thread === undefined ? [] : [this.#thread])];
     if (this.#run !== undefined) this.#thread?.terminate();
-    else this.#thread?.tell({ type: 'close' });
+    else this.#thread?.send({ type: 'close' });
     const hasEnded = await endThreads(threads, graceMs);
     this.#endRefresh();
     if (this.#isIsolated) this.#isolated.release();
     return hasEnded;
   }
 
-  /** There is nothing to read, and never was. */
-  #rest(): void {
+  /** Ends a refresh without a run: the family has and had no devices. */
+  #skip(): void {
     this.#dismiss();
     this.#latest = undefined;
     this.#fault = undefined;
-    this.#tally.rested(this.#clock.now());
+    this.#tally.skipped(this.#clock.now());
     this.#events.changed();
   }
 
@@ -222,20 +222,20 @@ export class FamilyRunner {
     }
     const id = this.#nextRun++;
     const startedMs = this.#clock.monotonic();
-    this.#run = { id, thread, startedMs, timedFromMs: startedMs, unread: new Set(), cancelLook: () => {} };
+    this.#run = { id, thread, startedMs, timedFromMs: startedMs, unread: new Set(), cancelCheck: () => {} };
     this.#watch(this.#run, undefined);
-    thread.tell({ type: 'collect', run: id });
+    thread.send({ type: 'collect', run: id });
   }
 
-  /** Undefined, and the run has failed, where the system has no room for another thread. */
+  /** The current thread, or a new one. Undefined when the system refuses another thread; the run has then failed. */
   #reader(): ProbeThread | undefined {
     if (this.#isOutdated) this.#dismiss();
     this.#isOutdated = false;
     if (this.#thread !== undefined) return this.#thread;
     try {
-      const care = { known: this.#known(), isIsolated: this.#isIsolated, quarantined: this.#closedPlaces };
-      const thread: ProbeThread = this.#start(this.#settings, care, {
-        said: (message) => thread === this.#thread && this.#said(message),
+      const context = { known: this.#known(), isIsolated: this.#isIsolated, quarantined: this.#closedPlaces };
+      const thread: ProbeThread = this.#start(this.#settings, context, {
+        received: (message) => thread === this.#thread && this.#received(message),
         read: (path, limit) => this.#read(path, limit),
         failed: (error) => this.#crashed(error.stack ?? error.message, thread === this.#thread),
       });
@@ -258,13 +258,13 @@ export class FamilyRunner {
     return answer;
   }
 
-  /** Looks every now and then at what the thread is doing. `before`: the step that it was in at the last look, and since when. */
+  /** Checks the thread's step every {@link CHECK_MS}. `before`: its step at the last check, and the time of the first check in it. */
   #watch(run: Run, before: { readonly step: Step; readonly sinceMs: number } | undefined): void {
-    const dueMs = this.#clock.monotonic() + LOOK_MS;
-    run.cancelLook = this.#clock.after(LOOK_MS, () => {
+    const dueMs = this.#clock.monotonic() + CHECK_MS;
+    run.cancelCheck = this.#clock.after(CHECK_MS, () => {
       if (this.#run !== run) return;
       const nowMs = this.#clock.monotonic();
-      if (nowMs - dueMs >= STOOD_STILL_MS) {
+      if (nowMs - dueMs >= SUSPENDED_MS) {
         this.#run = { ...run, timedFromMs: nowMs };
         this.#watch(this.#run, undefined);
         return;
@@ -284,7 +284,7 @@ export class FamilyRunner {
     return this.#stuck.size > 0 ? Math.min(CALL_STALL_MS, timeoutMs) : timeoutMs;
   }
 
-  /** One step takes too long: the run begins anew without it. */
+  /** One step takes too long: the run restarts without it. */
   #stalled(step: Step): void {
     this.#giveUp(step);
     if (this.#stuck.size >= MOST_STUCK) this.#endRefresh();
@@ -294,12 +294,12 @@ export class FamilyRunner {
   /** The run as a whole takes too long. */
   #overdue(step: Step | undefined): void {
     this.#giveUp(step);
-    // Also when the thread comes back at once: what hung is not over before a run has come through.
+    // Even if the thread returns at once, the problem lasts until a run completes.
     this.#failed(hungAt(step === undefined ? undefined : deviceDirectory(step.path)));
     this.#endRefresh();
   }
 
-  /** The thread is given up, and its successor stays away from what it is doing. */
+  /** Abandons the thread. The next thread avoids its current step. */
   #giveUp(step: Step | undefined): void {
     if (this.#run !== undefined) this.#stuck.add(this.#run.thread, step);
     this.#thread = undefined;
@@ -312,12 +312,12 @@ export class FamilyRunner {
     return [...this.#slow].filter((directory) => this.#isolated.isHung(directory));
   }
 
-  /** Devices whose library must not be called. */
+  /** Places of devices that library calls must not touch. */
   get #closedPlaces(): readonly string[] {
     return [...this.#untried, ...this.#stuck.calls].map(({ path }) => deviceDirectory(path));
   }
 
-  /** Files that hung when an earlier run of the agent ended are tried by the other process, and by it alone. */
+  /** Lets only the other process read the files that hung when an earlier run of the agent ended. */
   #isolateUntried(): void {
     const files = this.#untried.filter(({ kind }) => kind === 'file').map(({ path }) => path);
     this.#untried = this.#untried.filter(({ kind }) => kind === 'call');
@@ -333,7 +333,7 @@ export class FamilyRunner {
     }
   }
 
-  /** A read came back, or hangs since now. */
+  /** A read started to hang, or a hanging read returned. */
   #hangsChanged(): void {
     this.#calmSinceMs = this.#clock.monotonic();
     if (!this.#isClosed && this.#run === undefined) this.#events.changed();
@@ -344,10 +344,10 @@ export class FamilyRunner {
     this.#isIsolated = false;
     this.#slow.clear();
     this.#isolated.release();
-    this.#thread?.tell({ type: 'read-directly' });
+    this.#thread?.send({ type: 'read-directly' });
   }
 
-  #said(message: FromThread): void {
+  #received(message: FromThread): void {
     if (message.type === 'wake') this.#events.wake();
     else if (message.run !== this.#run?.id) return;
     else if (message.type === 'failed') this.#crashed(message.message, true);
@@ -356,29 +356,29 @@ export class FamilyRunner {
 
   #collected(run: Run, raw: Collection, durationMs: number): void {
     const readAtMs = this.#clock.now();
-    const isGone = raw.listing === 'absent' && this.#isKnown;
-    const told = isGone ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
-    const collection = leaveOut(told, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
+    const isLost = raw.listing === 'absent' && this.#isKnown;
+    const reported = isLost ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
+    const collection = leaveOut(reported, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
     this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#clock.monotonic() };
     this.#fault = undefined;
-    this.#tally.ended(couldLook(collection) && !isGone, durationMs, readAtMs);
+    this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
     this.#isKnown ||= raw.reports.length > 0;
     this.#tryOne();
     this.#endRefresh();
   }
 
-  /** A call that hung before the agent was started is tried once the others were read. */
+  /** Allows one call that hung in an earlier run of the agent, after the other devices were read. */
   #tryOne(): void {
     if (this.#untried.length === 0) return;
     this.#untried = this.#untried.slice(1);
     this.#isOutdated = true;
   }
 
-  /** A throw is a bug: the thread is replaced, so that no half-made state stays. */
+  /** A thrown error is a bug. The thread is replaced, so that no inconsistent state remains. */
   #crashed(message: string, isCurrent: boolean): void {
     const [first = '', where = ''] = message.split('\n', 2);
     const isShort = isCurrent && SHORTAGE.test(first);
-    if (!isShort) this.#tellCrash(`${first}\n${where}`, message);
+    if (!isShort) this.#reportCrash(`${first}\n${where}`, message);
     if (!isCurrent) return;
     this.#failed({ code: isShort ? 'descriptors-exhausted' : 'probe-crashed', message: first });
     this.#thread?.terminate();
@@ -386,8 +386,8 @@ export class FamilyRunner {
     this.#endRefresh();
   }
 
-  /** What was thrown and where tells one from another; how the call came there differs from run to run. */
-  #tellCrash(crash: string, message: string): void {
+  /** `crash` identifies the error by its message and first stack line; the rest of the stack differs from run to run. */
+  #reportCrash(crash: string, message: string): void {
     if (crash !== this.#lastCrash) this.#events.crashed(this.family, message);
     this.#lastCrash = crash;
   }
@@ -397,11 +397,11 @@ export class FamilyRunner {
     this.#tally.failed();
   }
 
-  /** The thread is to end when it can. */
+  /** Asks the thread to end, without waiting for it. */
   #dismiss(): void {
     if (this.#thread === undefined) return;
     this.#leaving.add(this.#thread);
-    this.#thread.tell({ type: 'close' });
+    this.#thread.send({ type: 'close' });
     this.#thread = undefined;
   }
 
@@ -413,14 +413,14 @@ export class FamilyRunner {
     else this.#crashed('the thread of the probe ended by itself', true);
   }
 
-  /** A thread that was given up has come back from where it was stuck, and ended. The next run reads everything again. */
-  #cameBack(step: Step | undefined): void {
+  /** An abandoned thread left its hanging step and ended. The next run reads everything again. */
+  #released(step: Step | undefined): void {
     if (step?.kind === 'call') this.#isOutdated = true;
     if (!this.#isClosed) this.#events.changed();
   }
 
   #endRun(): void {
-    this.#run?.cancelLook();
+    this.#run?.cancelCheck();
     this.#run = undefined;
   }
 
@@ -434,8 +434,8 @@ export class FamilyRunner {
   }
 }
 
-/** Whether a look reached the hardware, if not all of it. */
-const couldLook = ({ listing, reports }: Collection): boolean => listing !== 'partial' || reports.some(({ read }) => read !== undefined);
+/** Whether a collection reached at least some of the hardware. */
+const hasRead = ({ listing, reports }: Collection): boolean => listing !== 'partial' || reports.some(({ read }) => read !== undefined);
 
 function withoutRepetition(problems: readonly Problem[]): readonly Problem[] {
   const keyOf = ({ code, message, device }: Problem): string => [code, message, device].join('\u0000');

@@ -13,59 +13,59 @@ export type ReadAnswer =
   | { readonly id: number; readonly error: string };
 
 /**
- * Reads that may hang at the same time; each takes a thread of the process's pool. All threads start with the first read. A process that
- * ends before its first answer, as where the system has no room for so many threads, has a successor with fewer.
+ * Limit of reads that may hang at the same time; each one blocks a thread of the process's pool. All threads start with the first read.
+ * When a process ends before its first answer, for example because the system refuses so many threads, the next one has fewer.
  */
 const POOL = { most: 256, least: 4, divisor: 4 };
-/** For so long after a process that never answered no other is started. */
+/** Pause before the next start after a process that never answered. */
 const PAUSE_MS = 1_000;
-/** How long the first read that hangs is waited for, and each further one. A device that only was slow gets twice the time from then on. */
-const PATIENCE = { firstMs: 500, furtherMs: 100, longestMs: 2_000 };
-/** Bytes that a trial of a path asks for. */
+/** Timeout of a read while nothing hangs, and while something hangs. A device that was only slow gets twice the timeout afterwards. */
+const TIMEOUT = { firstMs: 500, furtherMs: 100, longestMs: 2_000 };
+/** Bytes that a trial read requests. */
 const TRIAL_BYTES = 64;
-/** A file that never hangs. */
-const NOTHING = '/dev/null';
+/** A read of this file never hangs. */
+const NULL_DEVICE = '/dev/null';
 
 interface Pending {
   readonly path: string;
   readonly settle: (answer: Uint8Array | string) => void;
 }
 
-/** A process that reads files for threads that must not hang. */
+/** A process that reads files on behalf of threads that must not hang. */
 export interface ReadProcess {
-  /** Paths of which a read hangs. */
+  /** Paths with a hanging read. */
   readonly hungPaths: readonly string[];
   isHung(directory: string): boolean;
-  /** To be called before reading; the process ends when as many have called `release`. */
+  /** Must be called before reading. The process ends when each `use` was followed by a `release`. */
   use(): void;
   release(): void;
-  /** Told when a directory begins or ceases to hang. Returns the way to be told no more. */
+  /** Calls the listener when a directory starts or stops hanging. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
-  /** A read of that path is known to hang: it is tried in the background, and its directory counts as hung until it comes back. */
+  /** Marks a path whose read is known to hang: its directory counts as hung until a trial read in the background returns. */
   markHung(path: string): void;
-  /** At most `limit` bytes, or an errno name. Never takes long. */
+  /** Returns at most `limit` bytes, or an errno name. Never takes longer than the timeout. */
   read(path: string, limit: number): Promise<Uint8Array | string>;
   close(): void;
 }
 
 /**
- * Reads files in another process, so that a read that hangs blocks no thread of this one. When a read does not come back in time, the
- * directory of its device counts as hung: further reads below it fail at once with `EHUNG`, until the pending read comes back.
+ * Reads files in another process, so that a read that hangs blocks no thread of this one. When a read does not return in time, the
+ * directory of its device counts as hung: further reads below it fail at once with `EHUNG` until the pending read returns.
  *
- * The process takes 50 to 70 MiB while something hangs, whatever the number of reads that hang.
+ * The process uses 50 to 70 MiB while reads hang, regardless of their number.
  */
 export class IsolatedReads implements ReadProcess {
   readonly #clock: Clock;
   readonly #pending = new Map<number, Pending>();
-  /** Directory to the path whose read is pending. */
+  /** Maps a directory to the path of its pending read. */
   readonly #hung = new Map<string, string>();
-  readonly #patience = new Map<string, number>();
+  readonly #timeouts = new Map<string, number>();
   readonly #listeners = new Set<() => void>();
   #child: ChildProcess | undefined;
   #pool = POOL.most;
-  /** Whether the process has answered yet. */
+  /** Whether the process has answered a read. */
   #hasAnswered = false;
-  /** Why there was no process, and until when none is started. */
+  /** Why the last process failed, and the monotonic time until which no other one is started. */
   #refusal = { error: 'EAGAIN', untilMs: Number.NEGATIVE_INFINITY };
   #users = 0;
   #nextId = 1;
@@ -100,19 +100,19 @@ export class IsolatedReads implements ReadProcess {
     const directory = deviceDirectory(path);
     if (this.#hung.has(directory)) return;
     this.#hung.set(directory, path);
-    void this.#order(path, TRIAL_BYTES).then(() => this.#cameBack(directory));
-    this.#tellChange();
+    void this.#order(path, TRIAL_BYTES).then(() => this.#returned(directory));
+    this.#notify();
   }
 
   async read(path: string, limit: number): Promise<Uint8Array | string> {
     const directory = deviceDirectory(path);
     if (this.#hung.has(directory)) return 'EHUNG';
     const answer = this.#order(path, limit);
-    const inTime = await this.#withinPatience(answer, directory);
+    const inTime = await this.#withTimeout(answer, directory);
     if (inTime !== undefined) return inTime;
     this.#hung.set(directory, path);
-    void answer.then(() => this.#cameBack(directory));
-    this.#tellChange();
+    void answer.then(() => this.#returned(directory));
+    this.#notify();
     return 'EHUNG';
   }
 
@@ -121,16 +121,16 @@ export class IsolatedReads implements ReadProcess {
     this.#end();
   }
 
-  #withinPatience(answer: Promise<Uint8Array | string>, directory: string): Promise<Uint8Array | string | undefined> {
-    const usualMs = this.#hung.size === 0 ? PATIENCE.firstMs : PATIENCE.furtherMs;
-    const patienceMs = Math.max(usualMs, this.#patience.get(directory) ?? 0);
+  #withTimeout(answer: Promise<Uint8Array | string>, directory: string): Promise<Uint8Array | string | undefined> {
+    const usualMs = this.#hung.size === 0 ? TIMEOUT.firstMs : TIMEOUT.furtherMs;
+    const timeoutMs = Math.max(usualMs, this.#timeouts.get(directory) ?? 0);
     return new Promise((resolve) => {
-      // The answer may have arrived while this process was busy: it is taken before the read is called hung.
+      // The answer may have arrived while this process was busy: it is handled before the read counts as hung.
       const giveUp = (): void => void setImmediate(() => setImmediate(() => resolve(undefined)));
-      let cancel = this.#clock.after(patienceMs, () => {
-        // On a busy machine nothing answers in time. A read hangs when a later read is answered and it is not.
-        cancel = this.#clock.after(PATIENCE.longestMs, giveUp);
-        void this.#order(NOTHING, TRIAL_BYTES).then(giveUp);
+      let cancel = this.#clock.after(timeoutMs, () => {
+        // On a busy machine no read returns in time. A read hangs when a later read is answered before it.
+        cancel = this.#clock.after(TIMEOUT.longestMs, giveUp);
+        void this.#order(NULL_DEVICE, TRIAL_BYTES).then(giveUp);
       });
       void answer.then((value) => {
         cancel();
@@ -139,21 +139,21 @@ export class IsolatedReads implements ReadProcess {
     });
   }
 
-  #cameBack(directory: string): void {
+  #returned(directory: string): void {
     if (!this.#hung.delete(directory)) return;
-    const before = this.#patience.get(directory) ?? PATIENCE.furtherMs;
-    this.#patience.set(directory, Math.min(2 * before, PATIENCE.longestMs));
-    this.#tellChange();
+    const before = this.#timeouts.get(directory) ?? TIMEOUT.furtherMs;
+    this.#timeouts.set(directory, Math.min(2 * before, TIMEOUT.longestMs));
+    this.#notify();
   }
 
-  /** Without a process every read fails with the reason of it: the devices are unread, and nothing hangs. */
+  /** Without a process every read fails with the reason of the failed start: the devices are unread, and nothing hangs. */
   #order(path: string, limit: number): Promise<Uint8Array | string> {
     return new Promise((settle) => {
       if (this.#child === undefined && this.#clock.monotonic() < this.#refusal.untilMs) return settle(this.#refusal.error);
       const id = this.#nextId++;
       this.#pending.set(id, { path, settle });
       this.#child ??= this.#started();
-      // One that could not be started is not connected, and tells why in a moment.
+      // A process that could not be started is not connected, and its `error` event follows.
       if (!this.#child.connected) return;
       this.#child.send({ id, path, limit } satisfies ReadOrder, (error) => {
         if (error !== null) this.#answered({ id, error: 'EHUNG' });
@@ -186,7 +186,7 @@ export class IsolatedReads implements ReadProcess {
     pending?.settle(answer.error ?? answer.bytes);
   }
 
-  /** It ended by itself, or could not be started: what it was reading is read again when it is asked for again. */
+  /** The process ended by itself or could not be started. Its pending reads fail; the next request reads again. */
   #lost(child: ChildProcess, error?: string): void {
     if (this.#child !== child) return;
     this.#child = undefined;
@@ -205,7 +205,7 @@ export class IsolatedReads implements ReadProcess {
     child?.kill('SIGKILL');
   }
 
-  #tellChange(): void {
+  #notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }

@@ -3,28 +3,28 @@ import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { PostedCollection } from './posted-collection.ts';
 
-/** What a probe's thread is started with. */
+/** Start parameters of a probe's thread. */
 export interface WorkerStart {
   readonly family: string;
   readonly options: Readonly<Record<string, unknown>>;
   readonly roots: Roots;
-  /** Where the thread notes which step it is in: memory of a ReadGuard. */
+  /** Memory of a {@link ReadGuard}, in which the thread records its current step. */
   readonly guard: SharedArrayBuffer;
-  /** Whether files are read by another process from the start. */
+  /** Whether another process reads the files from the start. */
   readonly isIsolated: boolean;
-  /** Devices of the family that are known so far. */
+  /** Known devices of the family. */
   readonly known: readonly Device[];
-  /** Places of which an earlier call still hangs. */
+  /** Places in which an earlier call still hangs. */
   readonly quarantined: readonly string[];
 }
 
 export type ToWorker =
   | { readonly type: 'collect'; readonly run: number }
-  /** No read hangs any more: the thread reads files by itself again. */
+  /** No read hangs any more, so the thread reads files by itself again. */
   | { readonly type: 'read-directly' }
   | { readonly type: 'close' };
 
-/** A file that another process is to read for the thread, which waits for the answer in the memory of an IsolatedChannel. */
+/** Requests that another process reads a file. The thread waits for the answer in the memory of an IsolatedChannel. */
 export interface ReadRequest {
   readonly type: 'read';
   readonly path: string;
@@ -40,7 +40,7 @@ export type FromWorker =
   | { readonly type: 'child-started'; readonly pid: number }
   | { readonly type: 'child-ended'; readonly pid: number };
 
-/** What a thread's owner hears of it. */
+/** Messages that reach the owner of a thread. */
 export type FromThread =
   | { readonly type: 'collected'; readonly run: number; readonly collection: Collection; readonly durationMs: number }
   | Extract<FromWorker, { readonly type: 'failed' | 'wake' }>;

@@ -2,7 +2,7 @@ import type { Host } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
 import type { DeviceFamily, Probe } from '../probes/family.ts';
 
-/** One look of the probe, corrected by what the probe cannot know: without descriptors or without sysfs nothing is complete. */
+/** Collects once and corrects what the probe cannot know: without descriptors or without sysfs no collection is complete. */
 export async function lookOf(probe: Probe, host: Host): Promise<Collection> {
   const shortages = shortagesOf(host);
   const collection = await probe.collect();
@@ -16,15 +16,15 @@ export async function lookOf(probe: Probe, host: Host): Promise<Collection> {
 }
 
 /**
- * Whether the machine may have devices of a family, as far as that shows without its probe. Without descriptors or without sysfs nothing
- * shows, and the probe tells that.
+ * Whether the machine may have devices of a family, checked without its probe. True when descriptors or sysfs are missing, so that the
+ * probe runs and reports that problem.
  */
-export function isPresent({ isPresent: shows }: Pick<DeviceFamily, 'isPresent'>, host: Host): boolean {
+export function isPresent({ isPresent: check }: Pick<DeviceFamily, 'isPresent'>, host: Host): boolean {
   const shortages = shortagesOf(host);
-  return shows === undefined || shows(host) || shortagesOf(host) !== shortages || !isMounted(host);
+  return check === undefined || check(host) || shortagesOf(host) !== shortages || !isMounted(host);
 }
 
 const shortagesOf = ({ sys, proc, dev }: Host): number => sys.shortages + proc.shortages + dev.shortages;
 
-/** Whether there is a sysfs to look at. Each kernel has these directories, whatever its hardware. */
+/** Whether sysfs is mounted. Every kernel has these directories, on any hardware. */
 const isMounted = ({ sys }: Host): boolean => sys.list('class').length > 0 || sys.list('bus').length > 0;

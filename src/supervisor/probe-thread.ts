@@ -12,40 +12,40 @@ export interface ThreadSettings {
   readonly roots: Roots;
 }
 
-/** What a thread is told of the past: which devices there are, and what to stay away from. */
-export interface ThreadCare {
+/** Knowledge of earlier threads: the known devices, and the places to avoid. */
+export interface ThreadContext {
   readonly known: readonly Device[];
-  /** Files are read by another process. */
+  /** Another process reads the files. */
   readonly isIsolated: boolean;
-  /** Places of which an earlier call still hangs. */
+  /** Places in which an earlier call still hangs. */
   readonly quarantined: readonly string[];
 }
 
 export interface ThreadListener {
-  said(message: FromThread): void;
-  /** A file to be read elsewhere; the promise gives bytes or an errno name, and never takes long. */
+  received(message: FromThread): void;
+  /** Reads a file in the other process. Resolves with the bytes or an errno name after a bounded time. */
   read(path: string, limit: number): Promise<Uint8Array | string>;
   failed(error: Error): void;
 }
 
-/** One thread with one probe in it, as its supervisor sees it. */
+/** One thread that runs one probe, as the supervisor sees it. */
 export interface ProbeThread {
   /** Resolves when the thread has ended. */
   readonly exited: Promise<void>;
   readonly hasExited: boolean;
-  tell(message: ToWorker): void;
-  /** The step that it is in right now. */
+  send(message: ToWorker): void;
+  /** The current step of the thread. */
   step(): Step | undefined;
-  /** Asks it to end. A thread inside a hung system call ends only when that call returns. */
+  /** Asks the thread to end. A thread inside a hung system call ends only when that call returns. */
   terminate(): void;
 }
 
-/** Throws where the system has no room for another thread. */
-export type StartThread = (settings: ThreadSettings, care: ThreadCare, listener: ThreadListener) => ProbeThread;
+/** Throws when the system refuses another thread. */
+export type StartThread = (settings: ThreadSettings, context: ThreadContext, listener: ThreadListener) => ProbeThread;
 
-export const startThread: StartThread = (settings, care, listener) => new WorkerThread(settings, care, listener);
+export const startThread: StartThread = (settings, context, listener) => new WorkerThread(settings, context, listener);
 
-/** A worker thread, and everything needed to give it up: its children, and the step it is in. */
+/** A worker thread, with the state that is needed to abandon it: its child processes and its current step. */
 class WorkerThread implements ProbeThread {
   readonly #worker: Worker;
   readonly #guard = new ReadGuard();
@@ -54,9 +54,9 @@ class WorkerThread implements ProbeThread {
   readonly exited: Promise<void>;
   hasExited = false;
 
-  constructor(settings: ThreadSettings, care: ThreadCare, listener: ThreadListener) {
-    const start: WorkerStart = { ...settings, ...care, guard: this.#guard.shared };
-    // Compiled and bundled builds have .js files; a runtime that strips types runs the sources.
+  constructor(settings: ThreadSettings, context: ThreadContext, listener: ThreadListener) {
+    const start: WorkerStart = { ...settings, ...context, guard: this.#guard.shared };
+    // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
     const entry = import.meta.url.endsWith('.ts') ? './probe-worker.ts' : './probe-worker.js';
     this.#worker = new Worker(new URL(entry, import.meta.url), { workerData: start, name: `probe-${settings.family}` });
     this.#worker.on('error', (error) => listener.failed(error));
@@ -70,7 +70,7 @@ class WorkerThread implements ProbeThread {
     });
   }
 
-  tell(message: ToWorker): void {
+  send(message: ToWorker): void {
     this.#worker.postMessage(message);
   }
 
@@ -88,7 +88,7 @@ class WorkerThread implements ProbeThread {
       try {
         process.kill(-pid, 'SIGKILL');
       } catch {
-        // It ended by itself.
+        // The child ended by itself.
       }
     }
     this.#children.clear();
@@ -109,7 +109,7 @@ class WorkerThread implements ProbeThread {
         listener.said({ ...message, collection: this.#receiver.decode(message.collection) });
         break;
       default:
-        listener.said(message);
+        listener.received(message);
     }
   }
 }

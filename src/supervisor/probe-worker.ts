@@ -9,22 +9,22 @@ import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionSender } from './posted-collection.ts';
 import { lookOf } from './probe-look.ts';
 
-/** The thread of one family: builds its probe once and reads when told to. */
+/** Runs the thread of one family: creates its probe once and reads on request. */
 async function run(start: WorkerStart): Promise<void> {
   const port = parentPort;
   const load = familyLoaders[start.family];
   if (port === null || load === undefined) throw new Error(`no such device family: ${start.family}`);
-  const tell = (message: FromWorker): void => port.postMessage(message);
+  const send = (message: FromWorker): void => port.postMessage(message);
   const guard = new ReadGuard(start.quarantined, start.guard);
-  if (start.isIsolated) guard.foreign = new IsolatedChannel((path, limit, memory) => tell({ type: 'read', path, limit, memory }));
+  if (start.isIsolated) guard.foreign = new IsolatedChannel((path, limit, memory) => send({ type: 'read', path, limit, memory }));
   const children = {
-    started: (pid: number): void => tell({ type: 'child-started', pid }),
-    ended: (pid: number): void => tell({ type: 'child-ended', pid }),
+    started: (pid: number): void => send({ type: 'child-started', pid }),
+    ended: (pid: number): void => send({ type: 'child-ended', pid }),
   };
   const family = await load();
   const host = createHost(start.roots, systemClock, { children, guard, known: start.known });
   const probe = family.createProbe(host, start.options as never);
-  const unwatch = probe.watch?.(() => tell({ type: 'wake' }));
+  const unwatch = probe.watch?.(() => send({ type: 'wake' }));
 
   port.on('message', (message: ToWorker) => {
     if (message.type === 'read-directly') guard.foreign = undefined;
@@ -37,9 +37,9 @@ async function run(start: WorkerStart): Promise<void> {
     const startedMs = performance.now();
     try {
       const collection = await lookOf(probe, host);
-      tell({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });
+      send({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });
     } catch (error) {
-      tell({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      send({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }
   }
 }

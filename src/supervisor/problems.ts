@@ -1,36 +1,36 @@
 import type { ProblemSpec } from '../model/collection.ts';
 
-/** Problems that any family can have, found by its supervisor. */
+/** Problems that the supervisor finds; any family can have them. */
 export const supervisorProblems: readonly ProblemSpec[] = [
   {
     code: 'probe-hung',
     meaning:
-      'A read has not come back within a second, or a call within `--refresh.timeout`. The device is left out; the others are read on.',
-    remedy: 'Look at the kernel log for firmware or driver time-outs of the path named; a reset of the device or a reboot frees it.',
+      'A read did not return within a second, or a call did not return within `--refresh.timeout`. The other devices are still read.',
+    remedy: 'Look in the kernel log for firmware or driver timeouts of the device at that path, then reset the device or reboot.',
   },
   {
     code: 'probe-crashed',
-    meaning: 'The probe ended with an error of its own. It is started anew at each refresh.',
+    meaning: 'The probe ended with an internal error. It is restarted at each refresh.',
     remedy: 'This is a bug: report the stack trace from the log.',
   },
   {
     code: 'thread-refused',
-    meaning: 'The system gave no thread for the probe, which was not run. It is tried again at each refresh.',
-    remedy: 'Raise the limit of processes (pids) of the container, or look for what has used up those of the node.',
+    meaning: 'The system refused a thread for the probe, so the probe did not run. The agent tries again at each refresh.',
+    remedy: 'Raise the process limit (pids) of the container, or find out what uses up the processes of the node.',
   },
   {
     code: 'nothing-shown',
-    meaning: 'The machine shows no trace of a family whose devices were there: no class directory, no driver. They may still be there.',
-    remedy: 'Load the driver of the devices. If they were taken out for good, the agent forgets them when the machine boots.',
+    meaning: 'The machine shows no trace of a family that had devices: no class directory and no driver. The devices may still be present.',
+    remedy: 'Load the driver of the devices. If the devices were removed, the agent forgets them at the next boot of the machine.',
   },
   {
     code: 'sysfs-unusable',
-    meaning: 'There is no sysfs where --path.sysfs says, so that nothing is known of any device.',
-    remedy: "Mount the host's /sys read-only into the agent, and name the place with --path.sysfs.",
+    meaning: 'There is no sysfs at --path.sysfs, so the agent finds no device.',
+    remedy: "Mount the host's /sys read-only into the agent, and set --path.sysfs to that mount.",
   },
   {
     code: 'descriptors-exhausted',
-    meaning: 'Files could not be opened because the process or the machine has no descriptor left. What they say is absent meanwhile.',
-    remedy: 'Raise the limit of open files of the container (at least 256 and 60 per InfiniBand port), or fs.file-max of the node.',
+    meaning: 'The process or the machine has no file descriptor left, so some files were not opened. Their values are absent until then.',
+    remedy: 'Raise the open file limit of the container (at least 256 plus 60 per InfiniBand port), or raise fs.file-max of the node.',
   },
 ];

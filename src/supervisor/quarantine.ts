@@ -5,8 +5,8 @@ import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 
 /**
- * A collection without what was read of devices in whose directories a step hangs: what little could be read of them is no basis for a
- * judgement. What other sources told of them stays. The collection is then not complete, so that they grow stale instead of missing.
+ * Removes the reads of devices in whose directories a step hangs, because a partial read is no basis for a verdict. Reports of other
+ * sources stay. The collection becomes partial, so that these devices become stale and not missing.
  */
 export function leaveOut(collection: Collection, directories: Iterable<string>, sys: Tree): Collection {
   const all = [...directories];
@@ -32,7 +32,7 @@ export function devicesIn(directories: readonly string[], devices: readonly Devi
   return devices.filter((device) => namesOf(device).some((name) => names.has(name)));
 }
 
-/** A directory that has no device's name, such as that of a hardware monitor, belongs to the PCI function that it lies below. */
+/** A directory without a device's name, such as that of a hardware monitor, belongs to the PCI function above it. */
 function nameIn(directory: string, devices: readonly Device[], sys: Tree): string {
   const name = basename(directory);
   if (devices.some((device) => namesOf(device).includes(name)) || !directory.startsWith(`${sys.root}/`)) return name;

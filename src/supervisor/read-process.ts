@@ -2,15 +2,15 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { ReadAnswer, ReadOrder } from './isolated-reads.ts';
 
-/** As much as a read of a tree asks for at most. */
+/** Largest size that a tree requests in one read. */
 const CAPACITY = 65_536;
 
 /**
- * The program of the process that reads files for threads which must not hang. Each read runs in a thread of Node's pool. One that
- * hangs keeps its pool thread, some ten kilobytes, and nothing else waits for it.
+ * Entry point of the process that reads files for threads that must not hang. Each read runs in a thread of Node's pool. A read that
+ * hangs keeps its pool thread, about ten kilobytes, and delays no other read.
  */
 
-/** Memory that no read uses now. Memory that is made for each read anew is given back late and adds up. A read that hangs keeps its own. */
+/** Free buffers. Without reuse, buffers would be freed late and add up. A read that hangs keeps its buffer. */
 const spare: Buffer[] = [];
 
 async function read({ path, limit }: ReadOrder): Promise<Buffer> {
@@ -37,7 +37,7 @@ process.on('message', (order: ReadOrder) => {
     (error: NodeJS.ErrnoException) => send({ id: order.id, error: error.code ?? 'EUNKNOWN' }),
   );
 });
-// The owner has gone, however it ended. An orderly exit would wait for the reads that hang.
+// The owner has ended. A normal exit would wait for the reads that hang.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 // A terminal sends its signals to this process too; the owner decides when it ends.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});

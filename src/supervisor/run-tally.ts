@@ -2,7 +2,7 @@ import type { Problem } from '../model/collection.ts';
 import { type DurationCounts, NO_DURATIONS, withDuration } from '../model/duration-counts.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 
-/** Counts the runs of one family's probe, and remembers how the last one ended. */
+/** Counts the runs of one family's probe and keeps the result of the last one. */
 export class RunTally {
   #succeeded: boolean | undefined;
   #lastSuccessMs: number | undefined;
@@ -12,7 +12,7 @@ export class RunTally {
   #failures = 0;
   #abandoned = 0;
 
-  /** A run came to its end at that wall clock, and could look or could not. */
+  /** A run finished at that wall clock. `succeeded`: it reached the hardware. */
   ended(succeeded: boolean, durationMs: number, atMs: number): void {
     this.#count(succeeded);
     this.#durationMs = durationMs;
@@ -20,18 +20,18 @@ export class RunTally {
     if (succeeded) this.#lastSuccessMs = atMs;
   }
 
-  /** It is known without a run that there is nothing to read. */
-  rested(atMs: number): void {
+  /** No run was needed, because there is nothing to read. */
+  skipped(atMs: number): void {
     this.#succeeded = true;
     this.#lastSuccessMs = atMs;
   }
 
-  /** A run came to nothing. */
+  /** A run failed. */
   failed(): void {
     this.#count(false);
   }
 
-  /** A run was given up. Another one may have begun in its place. */
+  /** A run was abandoned. Another one may have replaced it. */
   abandoned(): void {
     this.#abandoned += 1;
   }

@@ -3,23 +3,23 @@ import type { Problem } from '../model/collection.ts';
 import type { ProbeThread } from './probe-thread.ts';
 
 /**
- * Threads of one family that were given up and are stuck in the kernel or in a vendor's library. A thread that is stuck in a call
- * keeps its device closed: nobody else calls there until the thread comes back.
+ * Abandoned threads of one family that are stuck in the kernel or in a vendor library. While a thread is stuck in a call, no other
+ * thread may call the same device.
  */
 export class StuckThreads {
   readonly #steps = new Map<ProbeThread, Step | undefined>();
-  readonly #cameBack: (step: Step | undefined) => void;
+  readonly #onReleased: (step: Step | undefined) => void;
 
-  /** `cameBack`: a thread was released from a step, and ended. */
-  constructor(cameBack: (step: Step | undefined) => void) {
-    this.#cameBack = cameBack;
+  /** `onReleased`: called when a thread left its hanging step and ended. */
+  constructor(onReleased: (step: Step | undefined) => void) {
+    this.#onReleased = onReleased;
   }
 
-  /** `step`: where the thread is stuck; undefined when that is not known. */
+  /** `step`: where the thread is stuck; undefined when that is unknown. */
   add(thread: ProbeThread, step: Step | undefined): void {
     this.#steps.set(thread, step);
     void thread.exited.then(() => {
-      if (this.#steps.delete(thread)) this.#cameBack(step);
+      if (this.#steps.delete(thread)) this.#onReleased(step);
     });
     thread.terminate();
   }
@@ -36,7 +36,7 @@ export class StuckThreads {
     return [...this.#steps.keys()];
   }
 
-  /** Calls that hang. */
+  /** Hanging calls. */
   get calls(): readonly Step[] {
     return [...this.#steps.values()].filter((step) => step?.kind === 'call').map((step) => step as Step);
   }
@@ -47,10 +47,10 @@ export class StuckThreads {
   }
 }
 
-/** `place`: directory of the device; undefined when it is not known which one hangs. */
+/** `place`: directory of the device; undefined when the hanging device is unknown. */
 export function hungAt(place: string | undefined): Problem {
   return {
     code: 'probe-hung',
-    message: place === undefined ? 'a run of the probe has not come back' : `a read below ${place} has not come back`,
+    message: place === undefined ? 'a run of the probe has not returned' : `a read below ${place} has not returned`,
   };
 }

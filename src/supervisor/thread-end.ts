@@ -1,6 +1,6 @@
 import type { ProbeThread } from './probe-thread.ts';
 
-/** Waits for threads that were told to end, then ends them. False when one is stuck in a system call even then; takes twice `graceMs` at most. */
+/** Waits for ending threads, then terminates them. False when one is still stuck in a system call. Takes at most twice `graceMs`. */
 export async function endThreads(threads: readonly ProbeThread[], graceMs: number): Promise<boolean> {
   const exited = Promise.all(threads.map((thread) => thread.exited));
   if (!(await isWithin(exited, graceMs))) {

@@ -42,7 +42,7 @@ describe('assembling a snapshot', () => {
     expect(dropped.devices.map(({ key }) => key)).toEqual(['toy/b']);
   });
 
-  it('counts the retention by the monotonic clock, however the wall clock is set', () => {
+  it('counts the retention by the monotonic clock, even when the wall clock is set', () => {
     const hour = 3_600_000;
     const read = (reports: readonly DeviceReport[], readAtMs: number, monotonicMs: number): Inputs => ({
       ...inputs(undefined, 0),
@@ -59,7 +59,7 @@ describe('assembling a snapshot', () => {
     expect(left(-hour, 600_010), 'set back').toEqual(['toy/b']);
   });
 
-  it('goes on with the retention of a device that was missing before the agent was started anew', () => {
+  it('continues the retention of a device that was missing before a restart of the agent', () => {
     const known = [
       { device: a.device, readAtMs: 0, missingSinceMs: 100 },
       { device: b.device, readAtMs: 0 },
@@ -86,7 +86,7 @@ describe('assembling a snapshot', () => {
     expect(back.devices[0]?.readings).toHaveLength(1);
   });
 
-  it('calls no device missing that came back under another name, the same function with the same UUID', () => {
+  it('calls no device missing that reappears under another name with the same PCI function and UUID', () => {
     const named = (id: string, more: Partial<Device> = {}): Collection =>
       listed([report({ device: device({ id, uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0', ...more }) })]);
     const keys = (...collections: readonly Collection[]): string[] => {
@@ -103,7 +103,7 @@ describe('assembling a snapshot', () => {
     expect(keys(both, named('b')), 'one of two that were there').toEqual(['toy/a missing', 'toy/b']);
   });
 
-  it('takes the later of two names that an earlier run knew one device by', () => {
+  it('takes the later of the two names under which an earlier run knew one device', () => {
     const one = { uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0' };
     const known = [
       { device: device({ id: 'a', ...one }), readAtMs: 5 },
@@ -124,7 +124,7 @@ describe('assembling a snapshot', () => {
     expect(stale?.missingSinceMs).toBeUndefined();
   });
 
-  it('lets readings age by the monotonic clock, however the wall clock is set', () => {
+  it('lets readings age by the monotonic clock, even when the wall clock is set', () => {
     const hour = 3_600_000;
     const read = { state: familyState('toy'), latest: lookAt(listed([a]), 10 * hour, 0) };
     const isStale = (nowMs: number, monotonicMs: number): boolean | undefined => {
@@ -143,7 +143,7 @@ describe('assembling a snapshot', () => {
     expect(devices[0]?.missingSinceMs).toBeUndefined();
   });
 
-  it('takes no device for younger of which others tell, and shows what they tell', () => {
+  it('does not renew a device by reports of other sources, but shows those reports', () => {
     let seen: readonly JudgedDevice[] = [];
     const assembler = new Assembler(settings, (devices) => {
       seen = devices;
@@ -159,10 +159,10 @@ describe('assembling a snapshot', () => {
     const old = assembler.assemble(inputs(unread, 60_000), at(60_000));
     expect(old.devices[0]).toMatchObject({ stale: true, readings: [{ metric: 'xids' }] });
     assembler.assemble(inputs(listed([a]), 70_000), at(70_000));
-    expect(seen[0], 'who tells nothing takes nothing back').toMatchObject({ isUnread: false, aside: { atMs: 60_000 } });
+    expect(seen[0], 'a source without a report keeps its last report').toMatchObject({ isUnread: false, aside: { atMs: 60_000 } });
   });
 
-  it('calls a device missing that a complete look knows from others alone', () => {
+  it('calls a device missing that a complete reading knows only from other sources', () => {
     const assembler = new Assembler(settings, allHealthy);
     assembler.assemble(inputs(listed([a]), 0), at(0));
     const told = listed([{ device: a.device, aside: aside({}) }]);
@@ -171,7 +171,7 @@ describe('assembling a snapshot', () => {
     expect(assembler.assemble(inputs(listed([a]), 30), at(30)).devices[0]).not.toHaveProperty('missingSinceMs');
   });
 
-  it('tells the judge that nothing was read since a run came to nothing', () => {
+  it('tells the judge that nothing was read since a run failed', () => {
     let seen: readonly JudgedDevice[] = [];
     const assembler = new Assembler(settings, (devices) => {
       seen = devices;
@@ -186,7 +186,7 @@ describe('assembling a snapshot', () => {
     expect(seen).toMatchObject([{ key: 'toy/a', isUnread: true }, { isUnread: false }]);
   });
 
-  it('begins the counters of a container with a look that began when it was there', () => {
+  it('starts the counters of a container at a read that began after the container was seen', () => {
     const spec: MetricSpec = { name: 'm', type: 'counter', help: '', labels: [], source: '', container: true };
     const assembler = new Assembler({ ...settings, specs: new Map([['m', spec]]) }, allHealthy);
     const counted = (value: number): Collection => listed([report({ device: a.device, readings: [{ metric: 'm', value }] })]);
@@ -203,7 +203,7 @@ describe('assembling a snapshot', () => {
     expect(read(200, 1_300, 1_250)).toBe(30);
   });
 
-  it('lets no judge take a device from an earlier run for one that was read', () => {
+  it('passes no read of a device that only an earlier run knew to the judge', () => {
     let seen: readonly JudgedDevice[] = [];
     const look = (devices: readonly JudgedDevice[]): ReadonlyMap<string, Verdict> => {
       seen = devices;
@@ -216,14 +216,14 @@ describe('assembling a snapshot', () => {
     expect(seen[0]).not.toHaveProperty('awaitedSinceMs');
   });
 
-  it('gives a device from an earlier run the stale age to be read in, however old its last reading', () => {
+  it('gives a device from an earlier run the full stale age to be read, whatever the age of its last reading', () => {
     const assembler = new Assembler(settings, allHealthy, [{ device: a.device, readAtMs: 0 }]);
     expect(assembler.assemble(inputs(undefined, 0), at(500_000)).devices[0]).toMatchObject({ stale: false, readings: [] });
     expect(assembler.assemble(inputs(undefined, 0), at(559_999)).devices[0]?.stale).toBe(false);
     expect(assembler.assemble(inputs(undefined, 0), at(560_000)).devices[0]?.stale).toBe(true);
   });
 
-  it('gives the judge holders and marks, and the snapshot what the judge says', () => {
+  it('passes holders and flags to the judge, and puts the verdicts into the snapshot', () => {
     let seen: readonly JudgedDevice[] = [];
     const verdict: Verdict = { state: 'unhealthy', sinceMs: 5, conditions: [] };
     const assembler = new Assembler(settings, (devices) => {
@@ -236,7 +236,7 @@ describe('assembling a snapshot', () => {
     expect(snapshot.devices[0]).toMatchObject({ verdict, holders: [held] });
   });
 
-  it('joins anew when a device became one that a resource of this agent is made of', () => {
+  it('joins again when a device starts to match a resource of this agent', () => {
     const resource = { resource: 'example.com/fast', select: { model: 'fast' }, pool: 2 };
     const served = (known: readonly ServedDevice[]) => servedIds([resource], known);
     const assembler = new Assembler({ ...settings, served }, allHealthy);
@@ -250,7 +250,7 @@ describe('assembling a snapshot', () => {
     expect(now.devices[0]?.holders).toHaveLength(1);
   });
 
-  describe('after a resource of this agent was configured otherwise', () => {
+  describe('after the configuration of a resource of this agent changed', () => {
     const index = (at: string) => device({ id: `d${at}`, index: at });
     const resource = { resource: 'example.com/toy', select: { family: 'toy' }, idStrategy: 'index' as const };
     it.each([

@@ -22,7 +22,7 @@ const TIMES = { staleAfterMs: 60_000, missingRetentionMs: 300_000 };
 const { policy } = createPolicy({ specs: { toy: SPECS }, ...TIMES, config: { flapping: { count: 3, window: '10m', quiet: '2m' } } });
 const HOUR = 3_600_000;
 
-/** What is told of three devices, by the monotonic clock, while the wall clock is set or not: between two turns, or within one. */
+/** Verdicts of three devices on the monotonic clock, with or without steps of the wall clock between two refreshes or within one. */
 function life(seed: number, isSet: boolean): readonly string[] {
   const [random, setting] = [seededRandom(seed), seededRandom(seed + 1_000)];
   const story: string[] = [];

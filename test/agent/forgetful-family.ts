@@ -2,7 +2,7 @@ import type { Host } from '../../src/host/host.ts';
 import type { Finding } from '../../src/model/health.ts';
 import type { Probe } from '../../src/probes/family.ts';
 
-/** One card. An error that was logged is known from then on to the thread that read the log, as those of GPUs are. */
+/** One card. Like GPU errors, a logged error is known only to the thread that read the log. */
 function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
   const known = new Map<string, Finding>();
   return {

@@ -44,14 +44,14 @@ describe('the log of problems', () => {
     ]);
   });
 
-  it('never says that the kubelet can be asked while it cannot for another reason', () => {
+  it('never says that the kubelet answers when only the reason of the problem changed', () => {
     const missing = podResources([], { problem: { reason: 'socket-missing', message: 'no socket' } });
     const refused = podResources([], { problem: { reason: 'refused', message: 'connect ECONNREFUSED' } });
     expect(logOf({ podResources: missing }, { podResources: refused }, {})).toEqual([
-      'WARN  the kubelet cannot be asked reason=socket-missing detail="no socket"',
-      'INFO  the kubelet could not be asked; this problem ended reason=socket-missing was="no socket" sightings=1 durationSeconds=32',
-      'WARN  the kubelet cannot be asked reason=refused detail="connect ECONNREFUSED"',
-      'INFO  the kubelet could not be asked; this problem ended reason=refused was="connect ECONNREFUSED" sightings=1 durationSeconds=32',
+      'WARN  the kubelet cannot be queried reason=socket-missing detail="no socket"',
+      'INFO  the kubelet could not be queried; this problem ended reason=socket-missing was="no socket" sightings=1 durationSeconds=32',
+      'WARN  the kubelet cannot be queried reason=refused detail="connect ECONNREFUSED"',
+      'INFO  the kubelet could not be queried; this problem ended reason=refused was="connect ECONNREFUSED" sightings=1 durationSeconds=32',
     ]);
   });
 
@@ -59,7 +59,7 @@ describe('the log of problems', () => {
     const claimed = { allocation: allocation({ deviceId: '7' }), devices: [], unresolved: 'ambiguous', held: false } as const;
     const [begun, ended, ...more] = logOf({ allocations: [claimed] }, {});
     expect(begun).toContain(
-      'WARN  two device families claim the same device id; the allocation is joined with neither resource=example.com/toy',
+      'WARN  two device families claim the same device id; the allocation is assigned to neither resource=example.com/toy',
     );
     expect(ended).toContain(
       'INFO  two device families claimed the same device id of an allocation; this problem ended resource=example.com/toy',

@@ -46,7 +46,7 @@ const conditions = [
   condition('Errors', { class: 'rate', severity: 'degraded', threshold: { growth: 3, windowMs: 5 * TURN_MS } }),
 ];
 
-/** With a judge of its own, which leaves its events. */
+/** Creates an assembler with its own judge and records the events. */
 function assembler(events: HealthEvent[]): Assembler {
   const { policy } = createPolicy({ specs: Object.fromEntries(FAMILIES.map((family) => [family, conditions])) });
   const engine = createHealthEngine({ policy });
@@ -83,7 +83,7 @@ function allocations(pick: Choose): Allocation[] {
 
 describe('a snapshot', () => {
   it.each(Array.from({ length: 15 }, (_, seed) => seed + 1))(
-    'is the same of looks that share objects and of looks that share none (seed %i)',
+    'is the same for readings that share objects and for readings that share none (seed %i)',
     async (seed) => {
       const pick = seeded(seed);
       const parts = FAMILIES.map((family) => ({

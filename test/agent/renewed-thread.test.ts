@@ -15,7 +15,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(build.root, { recursive: true, force: true }));
 
-it('an error that only the thread knew which was replaced is kept until its successor says that it is over', async () => {
+it('keeps an error that only the replaced thread knew, until the new thread reports its end', async () => {
   const sysfs = join(build.root, 'sys');
   mkdirSync(sysfs);
   const { AgentCore: Core } = await build.import<{ AgentCore: typeof AgentCore }>('agent/core.js');

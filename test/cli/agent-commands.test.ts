@@ -200,8 +200,8 @@ describe('demo', () => {
     if (directory !== name) mkdirSync(directory);
     const { status, stderr } = await run(['demo', ...small], { TMPDIR: directory });
     expect(stderr).toBe(
-      `device-agent: the simulated node cannot be made below ${directory}: ${problem}\n` +
-        'Set TMPDIR to a directory with a short path and some MiB of room, in which files and sockets can be made.\n',
+      `device-agent: the simulated node cannot be created below ${directory}: ${problem}\n` +
+        'Set TMPDIR to a writable directory that has a short path, some MiB of free space and support for sockets.\n',
     );
     expect(status).toBe(1);
     if (directory !== name) expect(readdirSync(directory)).toEqual([]);
@@ -215,7 +215,7 @@ describe('demo', () => {
     // In one step, unlike a removal, during which it would go on writing.
     renameSync(node, join(folder, 'gone'));
     const { status, stderr } = await ended;
-    expect(stderr).toMatch(/^device-agent: the simulated node cannot be made below .*: ENOENT: .*\nSet TMPDIR [^\n]+\n$/m);
+    expect(stderr).toMatch(/^device-agent: the simulated node cannot be created below .*: ENOENT: .*\nSet TMPDIR [^\n]+\n$/m);
     expect([status, existsSync(socket)]).toEqual([1, false]);
   });
 

@@ -94,7 +94,7 @@ describe('resources of the device plugin', () => {
   it('are told when they will have no devices', async () => {
     const settings = agentSettings(await served({ resource: 'a.b/c', select: { family: 'infinband' } }), families);
     expect(resourcesWithoutEffect(settings)).toEqual([
-      'plugin.resources: resource "a.b/c" selects from "infinband", which is no enabled device family',
+      'plugin.resources: resource "a.b/c" selects from "infinband", which is not an enabled device family',
     ]);
     expect(resourcesWithoutEffect(agentSettings(await served({ resource: 'a.b/c', paths: ['/dev/ttyUSB*'] }), families))).toEqual([]);
   });

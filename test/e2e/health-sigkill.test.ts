@@ -83,7 +83,7 @@ describe('a serving agent killed at random moments', () => {
       const read = decodeState(readFileSync(join(node.root, 'state/health.json'), 'utf8'), BOOT);
       expect(read.ignored, `after kill ${kill + 1}`).toBeUndefined();
       expect(read.state?.devices['infiniband/mlx5_0']?.conditions['PortDown/1']).toMatchObject({ phase: 'active' });
-      expect(log(), 'a state that was not taken up').not.toContain('the kept health state is not used');
+      expect(log(), 'a state that was not taken up').not.toContain('the saved health state is not used');
     }
 
     const last = await node.startAgent();

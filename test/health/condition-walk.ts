@@ -5,27 +5,27 @@ import type { ConditionSpec, Finding, HealthState } from '../../src/model/health
 import { device, OneDevice } from './one-device.ts';
 
 /**
- * Walks one family's table of conditions row by row through the engine: raised, held below `for`, active, withdrawn after
- * the quiet time, ignored, overridden, disabled. Registers the tests; call it inside or outside of a `describe`.
+ * Runs each declared condition of one family through the engine: raised, held below `for`, active, cleared after the quiet time,
+ * ignored, overridden, disabled. Registers the tests; call it inside or outside of a `describe`.
  */
 export function describeConditions(family: string, specs: readonly ConditionSpec[]): void {
   describe.each(specs.map((spec) => ({ spec, type: spec.type })))(`${family} condition $type`, ({ spec }) => {
     it('waits for its time, counts, and is withdrawn after its quiet time', () => walk(family, specs, spec));
-    it('is kept, and told to be unverified, while its source says nothing', () => walkSilent(family, specs, spec));
-    it('is not raised when it goes away before its time', () => walkShort(family, specs, spec));
-    it('does not count where the operator ignores it, and is told apart', () => walkIgnored(family, specs, spec));
+    it('is kept and marked unverified while its source reports nothing', () => walkSilent(family, specs, spec));
+    it('is not raised when it ends before its time', () => walkShort(family, specs, spec));
+    it('does not count when the operator ignores it, and is listed as ignored', () => walkIgnored(family, specs, spec));
     it('follows severity, time and quiet time of the configuration', () => walkOverridden(family, specs, spec));
-    it('rests when it is disabled', () => walkDisabled(family, specs, spec));
+    it('is inactive when it is disabled', () => walkDisabled(family, specs, spec));
   });
 }
 
-/** What an active condition alone makes of a device. */
+/** State of a device with one active condition. */
 export function expectedState(spec: ConditionSpec, severity = spec.severity): HealthState {
   if (severity === 'fatal') return spec.class === 'no-data' ? 'unknown' : 'unhealthy';
   return severity === 'degraded' ? 'degraded' : 'healthy';
 }
 
-/** A device whose conditions are driven by one row; polls every second where time has to pass with fresh readings. */
+/** A device with one condition under test. It is read every second where time must pass with fresh readings. */
 class Row {
   readonly subject: OneDevice;
   readonly spec: ConditionSpec;
@@ -55,13 +55,13 @@ class Row {
     return this.spec.class === 'rate';
   }
 
-  /** The source is quiet, and says so. */
+  /** The source reports that the condition does not hold. */
   quiet(afterS = 0): ReturnType<OneDevice['read']> {
     this.#now += afterS;
     return this.subject.read(this.#now, this.isRate ? this.#counter() : { ...this.#base(), status: false });
   }
 
-  /** The source says nothing. */
+  /** The source reports nothing. */
   silent(afterS = 0): ReturnType<OneDevice['read']> {
     this.#now += afterS;
     return this.subject.read(this.#now);

@@ -27,7 +27,7 @@ const EVERY_CLASS: readonly ConditionSpec[] = [
 describeConditions('test', EVERY_CLASS);
 
 describe('one condition', () => {
-  it('is cut short by a reading that finds it gone, and its time begins anew', () => {
+  it('ends when a reading denies it, and its time starts again', () => {
     const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 })]));
     one.read(0, gone('Down'));
     one.read(10, found('Down'));
@@ -53,7 +53,7 @@ describe('one condition', () => {
     expect(one.read(95, gone('Down')).state).toBe('healthy');
   });
 
-  it('is told while it waits to count, with the time at which it will', () => {
+  it('is listed as pending before it counts, with the time at which it will count', () => {
     const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 }), spec('Hot', { forMs: 10_000, severity: 'degraded' })]));
     const verdict = one.read(0, found('Down'), found('Hot', { instance: '1' }));
     expect(verdict).toMatchObject({
@@ -68,7 +68,7 @@ describe('one condition', () => {
     expect(one.read(20, gone('Down'), found('Hot', { instance: '1' }))).not.toHaveProperty('pending');
   });
 
-  it('stays, and is told to be unverified, while nothing is said of it', () => {
+  it('stays and is marked unverified while no reading reports it', () => {
     const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 30_000 })]));
     one.read(0, found('Down'));
     expect(one.read(10).conditions).toMatchObject([{ type: 'Down', sinceMs: START, unverifiedSinceMs: START + 10_000 }]);
@@ -81,13 +81,13 @@ describe('one condition', () => {
     expect(one.story).toEqual(['raised Down', 'unknown>unhealthy', 'cleared Down', 'unhealthy>healthy']);
   });
 
-  it('does not begin to count while nothing is said of it', () => {
+  it('does not become active while no reading reports it', () => {
     const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 })]));
     one.read(0, found('Down'));
     for (let at = 10; at < 300; at += 10) expect(one.read(at)).toMatchObject({ state: 'healthy', pending: [{ type: 'Down' }] });
   });
 
-  it('counts on through a relapse within the quiet time, in one spell with one event', () => {
+  it('keeps counting when it returns within the quiet time, as one occurrence with one event', () => {
     const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 60_000 })]));
     one.read(0, found('Down'));
     one.read(10, gone('Down'));
@@ -98,7 +98,7 @@ describe('one condition', () => {
     expect(one.story).toEqual(['raised Down', 'unknown>unhealthy', 'cleared Down', 'unhealthy>healthy']);
   });
 
-  it('keeps a time of which nothing is known out of both hold and quiet time', () => {
+  it('counts time with unknown status neither as hold time nor as quiet time', () => {
     const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000, recoveryMs: 30_000 })]));
     const unknown = found('Down', { status: 'unknown' });
     one.read(0, found('Down'));
@@ -117,12 +117,12 @@ describe('one condition', () => {
     expect(one.read(100, gone('Down')).state).toBe('healthy');
   });
 
-  it('does not begin with an unknown', () => {
+  it('does not start with status unknown', () => {
     const one = new OneDevice(policyFor([spec('Down')]));
     expect(one.read(0, found('Down', { status: 'unknown' }))).toMatchObject({ state: 'healthy', conditions: [] });
   });
 
-  it('is told apart by instance, and withdrawn for all by a false without one', () => {
+  it('is kept per instance, and cleared for all instances by a false without one', () => {
     const one = new OneDevice(policyFor([spec('Xid', { class: 'latched' })]));
     const both = [found('Xid', { instance: '79' }), found('Xid', { instance: '48' })];
     expect(types(one.read(0, ...both))).toEqual(['Xid/48', 'Xid/79']);
@@ -144,7 +144,7 @@ describe('one condition', () => {
     expect(verdict).toMatchObject({ state: 'unhealthy', conditions: [{ severity: 'fatal' }] });
   });
 
-  it('takes severity and remedy from the finding where it tells them, and severity from the configuration before both', () => {
+  it('takes severity and remedy from the finding if present, but a configured severity first', () => {
     const finding = found('Xid', { instance: '13', severity: 'info', remedy: 'restart-workload' });
     const one = new OneDevice(policyFor([spec('Xid')]));
     expect(one.read(0, finding)).toMatchObject({ state: 'healthy', conditions: [{ severity: 'info', remedy: 'restart-workload' }] });
@@ -153,18 +153,18 @@ describe('one condition', () => {
     expect(strict.read(1, found('Xid', { instance: '14', severity: 'info' }), gone('Xid', '13')).state).toBe('healthy');
   });
 
-  it('is recorded and takes nothing out when no family declared it', () => {
+  it('is recorded but takes no device out of service when no family declared it', () => {
     const one = new OneDevice(policyFor([]));
     expect(one.read(0, found('Invented'))).toMatchObject({ state: 'healthy', conditions: [{ type: 'Invented', severity: 'info' }] });
   });
 
-  it('says nothing when a finding has a count that is none', () => {
+  it('is unknown when the count of a finding is not a valid number', () => {
     const one = new OneDevice(policyFor([spec('Errors', { class: 'rate' })]));
     const bad = [Number.NaN, -1, Number.POSITIVE_INFINITY].map((count) => found('Errors', { count }));
     for (const [at, finding] of [...bad, ...bad].entries()) expect(one.read(at, finding).conditions).toEqual([]);
   });
 
-  it('tells with each event when, what, why, what to do, and who held the device', () => {
+  it('reports with each event the time, condition, reason, remedy and holders', () => {
     const one = new OneDevice(policyFor([spec('Down')]));
     one.read(0);
     one.read(5, found('Down', { instance: '1' }));
@@ -176,7 +176,7 @@ describe('one condition', () => {
     ]);
   });
 
-  it('tells of what was withdrawn in the past tense, and asks for nothing', () => {
+  it('reports a cleared condition in the past tense, without a remedy', () => {
     const one = new OneDevice(policyFor([spec('Down', { recoveryMs: 30_000 })]));
     one.read(0, found('Down'));
     one.read(20, gone('Down'));
@@ -188,7 +188,7 @@ describe('one condition', () => {
     });
   });
 
-  it('tells of a fault that ended as what was, where it leads the verdict', () => {
+  it('reports an ended fault that leads the verdict in the past tense', () => {
     const one = new OneDevice(policyFor([spec('Down'), spec('Slow', { severity: 'degraded', recoveryMs: 60_000 })]));
     one.read(0, found('Down'), found('Slow'));
     one.read(10, gone('Down'), gone('Slow'));
@@ -200,17 +200,17 @@ describe('one condition', () => {
     });
   });
 
-  it('lists what counts with the worst first', () => {
+  it('lists active conditions with the worst first', () => {
     const one = new OneDevice(policyFor(EVERY_CLASS));
     const verdict = one.read(0, found('LevelForTheRecord'), found('NoDataDegraded'), found('LevelNow'), found('LatchedNow'));
     expect(types(verdict)).toEqual(['LatchedNow', 'LevelNow', 'NoDataDegraded', 'LevelForTheRecord']);
   });
 });
 
-describe('a condition that another source tells', () => {
+describe('a condition of another source', () => {
   const policy = policyFor([spec('Down', { recoveryMs: 10_000 }), spec('Xid', { class: 'latched', aside: true, recoveryMs: 10_000 })]);
 
-  it('is judged by that source alone, and what the device tells by the device', () => {
+  it('is judged by that source alone, and a condition of the device by the device alone', () => {
     const one = new OneDevice(policy);
     one.read(0, found('Down'), found('Xid'));
     expect(types(one.unread(10, gone('Xid'), gone('Down')))).toEqual(['Down', 'Xid']);
@@ -218,7 +218,7 @@ describe('a condition that another source tells', () => {
     expect(one.last?.verdicts.get('test/one')?.conditions).toMatchObject([{ unverifiedSinceMs: START + 10_000 }]);
   });
 
-  it('counts although the device is not read, which is no younger for it', () => {
+  it('counts even when the device is not read, and does not renew the device', () => {
     const one = new OneDevice(policy);
     one.read(0);
     expect(one.unread(50, found('Xid')).state).toBe('unhealthy');
@@ -226,7 +226,7 @@ describe('a condition that another source tells', () => {
     expect(one.unread(60, found('Xid')).conditions[0]).not.toHaveProperty('unverifiedSinceMs');
   });
 
-  it('is not known once its source has been silent for as long as makes a reading old', () => {
+  it('becomes unknown when its source has reported nothing for the stale age', () => {
     const one = new OneDevice(policy);
     one.read(0, found('Xid'));
     expect(one.wait(59.999).conditions[0]).not.toHaveProperty('unverifiedSinceMs');

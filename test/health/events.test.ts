@@ -41,14 +41,14 @@ describe('the ring of events', () => {
     expect(ring.since(3)).toEqual([]);
   });
 
-  it('gives everything to who asks with an id from another boot', () => {
+  it('returns all events for an id from another boot', () => {
     const ring = new EventRing();
     ring.append(many(2));
     ring.announce();
     expect(ids(ring.since(500))).toEqual([1, 2]);
   });
 
-  it('keeps the youngest thousand by default', () => {
+  it('keeps the latest thousand by default', () => {
     const ring = new EventRing();
     for (let turn = 0; turn < 30; turn += 1) {
       ring.append(many(100));
@@ -58,7 +58,7 @@ describe('the ring of events', () => {
     expect(ring.since(0)[0]?.id).toBe(2001);
   });
 
-  it('loses none that was not announced yet', () => {
+  it('drops no event that was not announced yet', () => {
     const ring = new EventRing(10);
     ring.append(many(50));
     expect(ring.announce()).toHaveLength(50);
@@ -94,7 +94,7 @@ describe('the journal', () => {
     return { engine, journal, log, judge };
   }
 
-  it('writes first and tells afterwards', async () => {
+  it('writes before it announces', async () => {
     const { log, judge, engine } = setup();
     const done = judge(0, true);
     expect(engine.eventsSince(0)).toEqual([]);
@@ -109,7 +109,7 @@ describe('the journal', () => {
     expect(log).toEqual(['write 0', 'written', 'write 0', 'written', 'write 0', 'written']);
   });
 
-  it('writes seldom that devices were read which say the same, unless the last write failed', async () => {
+  it('writes unchanged readings rarely, unless the last write failed', async () => {
     const answers = [undefined, 'ENOSPC', undefined, undefined];
     const { engine, journal, log } = setup(async () => answers.shift());
     const times: number[] = [];
@@ -122,7 +122,7 @@ describe('the journal', () => {
     expect(log).toContain('failed: ENOSPC');
   });
 
-  it('tells everything exactly once, in order, while a write hangs', async () => {
+  it('announces everything exactly once, in order, while a write hangs', async () => {
     const releases: (() => void)[] = [];
     const { log, judge } = setup(() => new Promise((resolve) => releases.push(() => resolve(undefined))));
     const all = [judge(0, true), judge(1, false), judge(2, true), judge(3, false)];
@@ -145,13 +145,13 @@ describe('the journal', () => {
     }
   });
 
-  it('tells although the disk refuses, and says so', async () => {
+  it('announces even when the write fails, and reports the failure', async () => {
     const { log, judge } = setup(async () => 'ENOSPC');
     await judge(0, true);
     expect(log).toEqual(['write 2', 'failed: ENOSPC', 'tell 1', 'tell 2']);
   });
 
-  it('writes although nobody asks how it went', async () => {
+  it('writes without a listener for the result', async () => {
     const engine = createHealthEngine({ policy });
     const written: number[] = [];
     const file = {
@@ -164,7 +164,7 @@ describe('the journal', () => {
     expect(written).toEqual([2]);
   });
 
-  it('tells what it has to tell, and ends, although a write does not come back', async () => {
+  it('announces its events and ends, even when a write does not return', async () => {
     const clock = new ManualClock();
     const tick = () => new Promise((resolve) => setImmediate(resolve));
     const answers: (() => void)[] = [];

@@ -4,7 +4,7 @@ import { found, gone, OneDevice, policyFor, START, spec, types } from './one-dev
 const config = { flapping: { count: 3, window: '10m', quiet: '5m' }, 'stale-after': '1h' };
 const specs = [spec('Down', { recoveryMs: 10_000 }), spec('Hot', { severity: 'degraded' }), spec('Busy', { class: 'in-progress' })];
 
-/** One spell of ten seconds. */
+/** One occurrence of ten seconds. */
 function spell(one: OneDevice, at: number, type = 'Down') {
   one.read(at, found(type, { instance: '1' }));
   one.read(at + 10, gone(type));
@@ -12,7 +12,7 @@ function spell(one: OneDevice, at: number, type = 'Down') {
 }
 
 describe('flapping', () => {
-  it('is raised when a condition begins to count for the third time within the window, and stays until it was quiet', () => {
+  it('is raised when a condition becomes active for the third time within the window, and stays until it was quiet', () => {
     const one = new OneDevice(policyFor(specs, config));
     spell(one, 0);
     expect(spell(one, 100).state).toBe('healthy');
@@ -31,12 +31,12 @@ describe('flapping', () => {
     expect(one.story.filter((line) => line.includes('Flapping'))).toEqual(['raised Flapping/Down/1', 'cleared Flapping/Down/1']);
   });
 
-  it('is not raised by spells that lie too far apart', () => {
+  it('is not raised by occurrences that are too far apart', () => {
     const one = new OneDevice(policyFor(specs, config));
     for (const at of [0, 310, 620, 930, 1240]) expect(spell(one, at).state).toBe('healthy');
   });
 
-  it('comes back with the next spell while the window still holds enough of them', () => {
+  it('returns with the next occurrence while the window still holds enough of them', () => {
     const one = new OneDevice(policyFor(specs, { ...config, flapping: { count: 3, window: '1h', quiet: '1m' } }));
     for (const at of [0, 100, 200]) spell(one, at);
     expect(one.read(300).state).toBe('healthy');
@@ -51,7 +51,7 @@ describe('flapping', () => {
     expect(one.read(1920).state).toBe('healthy');
   });
 
-  it('is as severe as what flaps, or as the configuration says', () => {
+  it('has the severity of the condition that flaps, or the configured one', () => {
     const one = new OneDevice(policyFor(specs, config));
     for (const at of [0, 100, 200]) spell(one, at, 'Hot');
     expect(one.read(230)).toMatchObject({ state: 'degraded', conditions: [{ type: 'Flapping', severity: 'degraded' }] });
@@ -60,18 +60,18 @@ describe('flapping', () => {
     expect(lax.read(230)).toMatchObject({ state: 'healthy', conditions: [{ type: 'Flapping', severity: 'info' }] });
   });
 
-  it('says nothing about work in progress', () => {
+  it('is not raised for work in progress', () => {
     const one = new OneDevice(policyFor(specs, config));
     for (const at of [0, 100, 200, 300]) expect(spell(one, at, 'Busy').state).toBe('healthy');
   });
 
-  it('does not count relapses within the quiet time of one spell', () => {
+  it('does not count a return within the quiet time of one occurrence', () => {
     const one = new OneDevice(policyFor(specs, config));
     for (let at = 0; at < 100; at += 10) one.read(at, at % 20 === 0 ? found('Down') : gone('Down'));
     expect(one.read(120, gone('Down')).state).toBe('healthy');
   });
 
-  it('is not withdrawn while nothing is read: what nobody sees is not quiet', () => {
+  it('is not cleared while nothing is read: unobserved time is not quiet', () => {
     const one = new OneDevice(policyFor(specs, { ...config, 'stale-after': '1m' }));
     for (const at of [0, 100, 200]) spell(one, at);
     expect(one.wait(600).state).toBe('unhealthy');
@@ -79,14 +79,14 @@ describe('flapping', () => {
     expect(one.read(900).state).toBe('healthy');
   });
 
-  it('is not withdrawn while nothing is said of what flaps and still counts', () => {
+  it('is not cleared while no reading reports the condition that flaps and still counts', () => {
     const one = new OneDevice(policyFor(specs, config));
     for (const at of [0, 100]) spell(one, at);
     one.read(200, found('Down', { instance: '1' }));
     for (let at = 210; at < 900; at += 10) expect(types(one.read(at))).toEqual(['Down/1', 'Flapping/Down/1']);
   });
 
-  it('goes on while the last spell does, and for the quiet time after it', () => {
+  it('lasts as long as the last occurrence and the quiet time after it', () => {
     const one = new OneDevice(policyFor(specs, config));
     spell(one, 0);
     spell(one, 100);
@@ -116,7 +116,7 @@ describe('flapping', () => {
     expect(types(spell(one, 200))).toEqual(['Flapping/Down/1']);
   });
 
-  it('notices a device that comes and goes', () => {
+  it('is raised for a device that repeatedly goes missing', () => {
     const one = new OneDevice(policyFor(specs, config));
     for (const at of [0, 100, 200]) {
       one.read(at);

@@ -23,12 +23,12 @@ const runsAt = (level: number, instance = '1'): Finding => ({
 });
 const card = (uuid?: string): Device => ({ ...device(), ...(uuid === undefined ? {} : { uuid }) });
 
-/** Another life of the agent, which finds what the last one left and perhaps another card. */
+/** Restarts the agent with the state of the last run, perhaps with another card. */
 const next = (one: OneDevice, uuid?: string): OneDevice =>
   new OneDevice(policy, JSON.parse(JSON.stringify(one.engine.state())) as HealthMemory, card(uuid));
 
-describe('a level that is to be kept', () => {
-  it('holds while it is below the highest seen, with the figure', () => {
+describe('a level condition', () => {
+  it('holds while the level is below the highest seen, with the value in the message', () => {
     const one = new OneDevice(policy);
     expect(types(one.read(0, runsAt(400)))).toEqual([]);
     one.read(10, runsAt(200));
@@ -38,7 +38,7 @@ describe('a level that is to be kept', () => {
     expect(one.story).toEqual(['raised Slow/1', 'healthy>degraded', 'cleared Slow/1', 'degraded>healthy']);
   });
 
-  it('is kept by each part by itself, and while a part says nothing', () => {
+  it('is kept for each part separately, and while a part reports nothing', () => {
     const one = new OneDevice(policy);
     one.read(0, runsAt(400), runsAt(100, '2'));
     one.read(10, runsAt(100, '2'));
@@ -46,7 +46,7 @@ describe('a level that is to be kept', () => {
     expect(types(one.read(40, runsAt(200), runsAt(100, '2')))).toEqual(['Slow/1']);
   });
 
-  it('says nothing when it is no number', () => {
+  it('is unknown when the level is not a number', () => {
     const one = new OneDevice(policy);
     one.read(0, runsAt(400));
     one.read(10, runsAt(200));
@@ -56,7 +56,7 @@ describe('a level that is to be kept', () => {
     expect(types(one.read(460, runsAt(400)))).toEqual([]);
   });
 
-  it('is known after a restart, whether it sank before or meanwhile', () => {
+  it('is known after a restart, whether the level fell before or during it', () => {
     for (const atTheEnd of [400, 200]) {
       const one = new OneDevice(policy, undefined, card('guid-a'));
       one.read(0, runsAt(400));
@@ -67,7 +67,7 @@ describe('a level that is to be kept', () => {
     }
   });
 
-  it('is not expected of another card of that name, nor of the first when it comes back', () => {
+  it('does not apply to another card of that name, nor to the first card when it returns', () => {
     const one = new OneDevice(policy, undefined, card('guid-a'));
     one.read(0, runsAt(400));
     one.read(10, runsAt(200));
@@ -80,7 +80,7 @@ describe('a level that is to be kept', () => {
     expect(types(back.read(140, runsAt(200)))).toEqual([]);
   });
 
-  it('is told from that of another card although the name was not readable in between', () => {
+  it('does not apply to another card even when the name was unreadable in between', () => {
     const one = new OneDevice(policy, undefined, card('guid-a'));
     one.read(0, runsAt(400));
     const nameless = next(one);
@@ -91,7 +91,7 @@ describe('a level that is to be kept', () => {
     expect(types(other.read(100, runsAt(200)))).toEqual([]);
   });
 
-  it('takes a bounded room, and the parts that are there have it first', () => {
+  it('uses bounded memory, in which present parts take precedence', () => {
     const one = new OneDevice(policy);
     for (let at = 0; at < 40; at += 1) one.read(at, ...Array.from({ length: 10 }, (_, part) => runsAt(400, `${at}-${part}`)));
     expect(Object.keys(one.engine.state().devices['test/one']?.levels?.highest ?? {})).toHaveLength(256);
@@ -99,7 +99,7 @@ describe('a level that is to be kept', () => {
     expect(types(one.read(70, runsAt(200, '39-1')))).toEqual(['Slow/39-1']);
   });
 
-  it('takes none where no part has one', () => {
+  it('uses no memory when no part has a level', () => {
     const one = new OneDevice(policy, undefined, card('guid-a'));
     one.read(0);
     expect(one.engine.state().devices['test/one']).not.toHaveProperty('levels');
@@ -117,7 +117,7 @@ describe('a part that was never seen at its level', () => {
     ...rest,
   });
 
-  it('has no fault while nothing says that it should be there, and has one once it was', () => {
+  it('has no fault while nothing requires it, and has one after it was present', () => {
     const one = new OneDevice(down);
     for (const at of [0, 10, 20]) expect(one.read(at, link(false)).state).toBe('healthy');
     expect(one.read(30, link(true)).state).toBe('healthy');
@@ -127,7 +127,7 @@ describe('a part that was never seen at its level', () => {
     expect(one.read(60, link(true)).state).toBe('healthy');
   });
 
-  it('has a fault where it should be there, and is expected to be there from then on', () => {
+  it('has a fault when it is required, and stays required from then on', () => {
     const one = new OneDevice(down);
     expect(one.read(0, link(false, { atLeast: false })).state).toBe('healthy');
     expect(one.read(10, link(false, { atLeast: true })).state).toBe('unhealthy');
@@ -135,14 +135,14 @@ describe('a part that was never seen at its level', () => {
     expect(one.read(30, link(true, { atLeast: true })).state).toBe('healthy');
   });
 
-  it('names the highest level only where that says something', () => {
+  it('names the highest level only when the finding asks for it', () => {
     const one = new OneDevice(down);
     one.read(0, link(true));
     expect(one.read(10, link(false)).conditions[0]?.message).toBe('down');
   });
 });
 
-describe('a port that came back slower', () => {
+describe('a port that returns slower', () => {
   const undo: (() => void)[] = [];
   afterEach(() => {
     for (const step of undo.splice(0)) step();
@@ -150,7 +150,7 @@ describe('a port that came back slower', () => {
   const { policy: ports } = createPolicy({ specs: { infiniband: infiniband.conditions } });
   const RATE = 'RateDegraded/1';
 
-  /** One life of the agent: its probe and its engine begin anew, its state file stays. */
+  /** One run of the agent: the probe and the engine are new, the state file is kept. */
   async function life(machine: Probed, path: string, from: number, to: number): Promise<HealthEngine> {
     const file = createStateFile({ path, bootId: 'this-boot' });
     const { state } = await file.read();
@@ -167,7 +167,7 @@ describe('a port that came back slower', () => {
   }
   const isSlow = (engine: HealthEngine): boolean => engine.state().devices['infiniband/mlx5_0']?.conditions[RATE]?.phase === 'active';
 
-  it('is degraded over restarts of the agent, until another card takes its place', async () => {
+  it('stays degraded over restarts of the agent, until another card replaces it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'device-agent-levels-'));
     undo.push(() => rmSync(folder, { recursive: true, force: true }));
     const path = join(folder, 'health.json');

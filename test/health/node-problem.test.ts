@@ -22,7 +22,7 @@ const degraded = judged('test/b', found('Hot'));
 const unknown = judged('test/c', found('Blind'));
 const unhealthy = judged('test/d', found('Down', { instance: '1' }), found('Hot'));
 
-/** Degraded for some time, and then nothing is known of it. */
+/** Degraded for some time, and then unknown. */
 const lostSight = (key: string, config: HealthConfig, lose: (one: OneDevice) => Verdict) => {
   const one = new OneDevice(policyFor([spec('Hot', { severity: 'degraded' })], config));
   one.read(0, found('Hot'));
@@ -46,7 +46,7 @@ describe('the answer for node-problem-detector', () => {
       'one that was degraded and is gone',
       [lost],
       2,
-      'test/f unknown, DeviceMissing: was there before, and a complete look at its family no longer has it; inspect',
+      'test/f unknown, DeviceMissing: was listed before, but the latest complete reading of its family does not list it; inspect',
     ],
     ['one that was degraded and is gone, which does not count', [unsaid], 2, 'test/g unknown'],
     ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset'],

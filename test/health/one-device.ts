@@ -9,7 +9,7 @@ import { deviceKey } from '../../src/model/device.ts';
 import type { HealthEvent } from '../../src/model/events.ts';
 import type { ConditionSpec, CountFinding, Finding, StatusFinding, Verdict } from '../../src/model/health.ts';
 
-/** Some moment; nothing in the engine may depend on which. */
+/** An arbitrary time; the engine must not depend on it. */
 export const START = Date.parse('2030-01-01T00:00:00Z');
 
 export const device = (id = 'one', family = 'test'): Device => ({ family, id, kind: 'card', aliases: [`alias-of-${id}`] });
@@ -42,17 +42,17 @@ export function policyFor(specs: readonly ConditionSpec[], config: HealthConfig 
   return policy;
 }
 
-/** What the rest of a finding may say. */
+/** Optional fields of a finding. */
 type Said = Partial<Omit<StatusFinding, 'type' | 'count' | 'level'>> & Partial<Pick<CountFinding, 'count' | 'ceiling'>>;
 
-/** It holds, unless the rest says otherwise or gives a counter. */
+/** A finding that holds, unless `rest` sets another status or a counter. */
 export function found(type: string, { status = true, count, ceiling, ...rest }: Said = {}): Finding {
   const base = { type, reason: 'Because', message: `${type} at 42`, ...rest };
   if (count === undefined) return { ...base, status };
   return ceiling === undefined ? { ...base, count } : { ...base, count, ceiling };
 }
 
-/** It does not hold: of that instance, or of all that are not named. */
+/** A finding that does not hold: for that instance, or for all instances that have no finding. */
 export const gone = (type: string, instance?: string): Finding => ({
   type,
   ...(instance === undefined ? {} : { instance }),
@@ -62,8 +62,8 @@ export const gone = (type: string, instance?: string): Finding => ({
 });
 
 /**
- * One device before an engine, with a clock that only the test moves. What a reading tells is as old as the step that gave it; findings of
- * conditions that are told aside come from the other source.
+ * One device and an engine, with a clock that only the test moves. A reading has the time of the step that gave it. Findings of conditions
+ * declared with `aside` come from the other source.
  */
 export class OneDevice {
   engine: HealthEngine;
@@ -88,12 +88,12 @@ export class OneDevice {
     });
   }
 
-  /** Time passes and the last reading stays the last. */
+  /** Time passes without a new reading. */
   wait(atSeconds: number): Verdict {
     return this.#judge(atSeconds, () => this.#given);
   }
 
-  /** A look does not read the device, and other sources tell that. */
+  /** A collection does not read the device, and other sources report these findings. */
   unread(atSeconds: number, ...aside: readonly Finding[]): Verdict {
     return this.#judge(atSeconds, (nowMs) => ({ ...this.#given, isUnread: true, aside: { findings: aside, atMs: nowMs } }));
   }
@@ -106,12 +106,12 @@ export class OneDevice {
     return this.#judge(atSeconds, () => ({ isUnread: true }));
   }
 
-  /** Not read yet by the run of the agent that began then. */
+  /** The run of the agent that started then has not read the device yet. */
   awaited(atSeconds: number, sinceSeconds: number): Verdict {
     return this.#judge(atSeconds, () => ({ isUnread: true, awaitedSinceMs: START + sinceSeconds * 1000 }));
   }
 
-  /** Restarts the engine with what it would find on disk. */
+  /** Restarts the engine with its state from disk. */
   restart(): void {
     const state = JSON.parse(JSON.stringify(this.engine.state())) as HealthMemory;
     this.engine = createHealthEngine({ policy: this.policy, state });
@@ -144,7 +144,7 @@ export class OneDevice {
   }
 }
 
-/** A device as it is brought before an engine, read at that time of the wall clock and perhaps of the monotonic one. */
+/** A device as input of an engine, read at that wall clock and, if given, monotonic clock. */
 export function readAt(subject: Device, atMs: number, findings: readonly Finding[] = [], monotonicMs?: number): JudgedDevice {
   const read = { findings, atMs, ...(monotonicMs === undefined ? {} : { monotonicMs }) };
   return { key: deviceKey(subject), device: subject, read, holders: [] };

@@ -11,7 +11,7 @@ const policy = policyFor([
 const card = (facts: Partial<Device>): Device => ({ ...device(), ...facts });
 const BEFORE = card({ pciAddress: '0000:10:00.0', uuid: 'guid-a' });
 
-/** What is found under the name from now on, whether the agent goes on or was restarted meanwhile. */
+/** The device found under the name from now on, with or without a restart of the agent. */
 const followedBy = (one: OneDevice, next: Device): OneDevice =>
   new OneDevice(policy, JSON.parse(JSON.stringify(one.engine.state())) as HealthMemory, next);
 
@@ -35,7 +35,7 @@ describe.each([
     expect(other.read(10, found('Down')).state).toBe('healthy');
     expect(other.story).toEqual(['cleared Xid/79', 'unhealthy>healthy']);
     expect(other.events[0]?.message).toBe(
-      "it was withdrawn 10s after it began, because the name went to another device; its last message was 'Xid at 42'",
+      "it was withdrawn 10s after it began, because the name now belongs to another device; its last message was 'Xid at 42'",
     );
     expect(types(other.read(39, found('Down'))), 'holds since the other was seen').toEqual([]);
     expect(types(other.read(40, found('Down')))).toEqual(['Down']);
@@ -46,7 +46,7 @@ describe.each([
   ['that tells less of itself', card({})],
   ['that tells more of itself', { ...BEFORE, serial: 'S1' }],
 ])('the same card %s', (_, next) => {
-  it('goes on as it was', () => {
+  it('keeps its state', () => {
     const one = new OneDevice(policy, undefined, BEFORE);
     one.read(0, found('Errors', { count: 2 }), found('Xid', { instance: '79' }));
     const same = followedBy(one, next);

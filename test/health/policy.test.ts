@@ -16,7 +16,7 @@ const specs = [
 const ignoring = (condition: string, until = '2030-01-31'): HealthConfig => ({ ignore: [{ device: '*', condition, reason: 'r', until }] });
 
 describe('the policy', () => {
-  it('is what the family declares when the configuration is silent', () => {
+  it('is the declaration of the family without a configuration', () => {
     expect(conditionPolicy(policyFor(specs), 'test', 'PortDown')).toEqual({
       class: 'self-clearing',
       severity: 'fatal',
@@ -43,12 +43,12 @@ describe('the policy', () => {
     expect(conditionPolicy(policy, 'test', 'PortDown', '2')).toMatchObject({ severity: 'info', forMs: 2_000, recoveryMs: 3_000 });
   });
 
-  it('overrides growth and window of a counter apart', () => {
+  it('overrides growth and window of a counter separately', () => {
     const policy = policyFor(specs, { conditions: { 'test.SymbolErrors': { threshold: { growth: 5 } } } });
     expect(conditionPolicy(policy, 'test', 'SymbolErrors').threshold).toEqual({ growth: 5, windowMs: 3_600_000 });
   });
 
-  it('says what it could not understand, and does the rest', () => {
+  it('reports invalid parts and applies the rest', () => {
     const { policy, problems } = createPolicy({
       specs: { test: specs },
       config: {
@@ -77,7 +77,7 @@ describe('the policy', () => {
     [
       'a threshold of what is no counter',
       { conditions: { 'test.PortDown': { threshold: { growth: 5 } } } },
-      "health.conditions: 'test.PortDown' is not judged by growth, so that its threshold means nothing",
+      "health.conditions: 'test.PortDown' is not judged by growth, so its threshold has no effect",
     ],
     [
       'growth within no time',
@@ -129,7 +129,7 @@ describe('the policy', () => {
     expect(rows[5]).toMatchObject({ threshold: '> 5 per 10m', configured: ['threshold'] });
   });
 
-  it.each(HEALTH_STATES)('tells the kubelet about %s what it says', (state) => {
+  it.each(HEALTH_STATES)('maps the state %s to a health value for the kubelet', (state) => {
     const told = (unknown: 'healthy' | 'unhealthy') => kubeletHealth({ state }, { unknown });
     const expected = { healthy: ['Healthy', 'Healthy'], degraded: ['Healthy', 'Healthy'], unhealthy: ['Unhealthy', 'Unhealthy'] };
     expect([told('healthy'), told('unhealthy')]).toEqual(state === 'unknown' ? ['Healthy', 'Unhealthy'] : expected[state]);
@@ -139,7 +139,7 @@ describe('the policy', () => {
 describe('the schema of the configuration', () => {
   const validate = new Ajv({ strict: true }).compile<HealthConfig>(healthSchema);
 
-  it('accepts everything that can be said', () => {
+  it('accepts every valid field', () => {
     const config: HealthConfig = {
       unknown: 'healthy',
       'stale-after': '2m',

@@ -14,7 +14,7 @@ describe('a device that is not read', () => {
     expect(one.story).toEqual(['raised DeviceNotRead', 'cleared DeviceNotRead', 'unknown>healthy']);
   });
 
-  it('becomes unknown exactly when its reading is as old as the policy says, and asks to be judged then', () => {
+  it('becomes unknown exactly at the stale age of the policy, and requests a judgement at that time', () => {
     const one = new OneDevice(policyFor(specs, { 'stale-after': '90s' }));
     one.read(10);
     expect(one.nextCheck).toBe(100);
@@ -23,21 +23,21 @@ describe('a device that is not read', () => {
     expect(one.events.at(-1)).toMatchObject({ from: 'healthy', to: 'unknown', reason: 'Stale' });
   });
 
-  it('stays unhealthy when it was broken before it fell silent', () => {
+  it('stays unhealthy when it was broken at its last read', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Down'));
     expect(one.wait(3600).state).toBe('unhealthy');
     expect(types(one.wait(7200))).toEqual(['Down', 'DeviceNotRead']);
   });
 
-  it('is unknown although it was only degraded before', () => {
+  it('is unknown when it was only degraded before', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Hot'));
     expect(one.read(20, found('Hot')).state).toBe('degraded');
     expect(one.wait(80).state).toBe('unknown');
   });
 
-  it('lets no hold time and no quiet time pass meanwhile', () => {
+  it('counts neither hold time nor quiet time', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Down'));
     one.read(10, found('Hot'), gone('Down'));
@@ -46,7 +46,7 @@ describe('a device that is not read', () => {
     expect(types(one.read(1059, found('Hot'), gone('Down')))).toContain('Down');
   });
 
-  it('is not known to be as it was from the first look that does not read it, and grows no younger', () => {
+  it('has unverified conditions after the first collection that does not read it, and its reading is not renewed', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Down'), found('Hot'));
     const verdict = one.unread(10);
@@ -67,7 +67,7 @@ describe('a device that is not read', () => {
     expect(one.events.at(-1)).toMatchObject({ to: 'unknown', reason: 'NotRead' });
   });
 
-  it('leaves the verdicts of others alone', () => {
+  it('does not change the verdicts of other devices', () => {
     const policy = policyFor(specs);
     const engine = createHealthEngine({ policy });
     const hung = readAt(device('hung'), START);
@@ -79,7 +79,7 @@ describe('a device that is not read', () => {
 });
 
 describe('a missing device', () => {
-  it('is unhealthy at once and healthy again only after it was back for a while', () => {
+  it('is unhealthy at once, and healthy again only after it was present for a while', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0);
     expect(one.missing(10)).toMatchObject({ state: 'unhealthy', conditions: [{ type: 'DeviceMissing', severity: 'fatal' }] });
@@ -90,7 +90,7 @@ describe('a missing device', () => {
     expect(one.story).toEqual(['raised DeviceMissing', 'healthy>unhealthy', 'cleared DeviceMissing', 'unhealthy>healthy']);
   });
 
-  it('keeps what was wrong with it', () => {
+  it('keeps its conditions', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Down'));
     one.missing(10);
@@ -100,7 +100,7 @@ describe('a missing device', () => {
     expect(one.read(570, gone('Down')).state).toBe('healthy');
   });
 
-  it('can be given time by the configuration, and is never called healthy meanwhile', () => {
+  it('can get a hold time by the configuration, and is never healthy during it', () => {
     const one = new OneDevice(policyFor(specs, { conditions: { '*.DeviceMissing': { for: '20s' } } }));
     one.read(0);
     expect(one.missing(10)).toMatchObject({ state: 'unknown', conditions: [] });
@@ -109,7 +109,7 @@ describe('a missing device', () => {
     expect(one.missing(30).state).toBe('unhealthy');
   });
 
-  it('is unknown where its being missing counts for nothing, or for little', () => {
+  it('is unknown when DeviceMissing is ignored or has a lower severity', () => {
     const rule = { device: '*', condition: 'DeviceMissing', reason: 'on its way to the vendor', until: '2999-01-01' };
     const lighter = (severity: 'degraded' | 'info') => ({ conditions: { '*.DeviceMissing': { severity } } });
     const off = { conditions: { '*.DeviceMissing': { enabled: false } } };
@@ -122,7 +122,7 @@ describe('a missing device', () => {
     }
   });
 
-  it('is forgotten when it was gone for the retention time, and its conditions end', () => {
+  it('is forgotten after the retention time, and its conditions end', () => {
     const { policy } = createPolicy({ specs: { test: specs }, missingRetentionMs: 100_000 });
     const one = new OneDevice(policy);
     one.read(0, found('Down'));
@@ -135,12 +135,12 @@ describe('a missing device', () => {
       [
         'cleared',
         'DeviceMissing',
-        expect.stringMatching(/^it was withdrawn 1m40s after it began, because the device was taken off the list; /),
+        expect.stringMatching(/^it was withdrawn 1m40s after it began, because the device is no longer listed; /),
       ],
       [
         'cleared',
         'Down',
-        "it was withdrawn 1m50s after it began, because the device was taken off the list; its last message was 'Down at 42'",
+        "it was withdrawn 1m50s after it began, because the device is no longer listed; its last message was 'Down at 42'",
       ],
     ]);
     expect(one.engine.knownDevices()).toEqual([]);
@@ -149,7 +149,7 @@ describe('a missing device', () => {
 });
 
 describe('the next check', () => {
-  it('is never further away than a timer can be set', () => {
+  it('is never later than the longest delay of a timer', () => {
     const rule = { device: '*', condition: 'DeviceMissing', reason: 'on its way to the vendor', until: '2999-01-01' };
     const one = new OneDevice(policyFor(specs, { ignore: [rule] }));
     one.read(0);
@@ -171,7 +171,7 @@ describe('no data', () => {
 });
 
 describe('the wall clock', () => {
-  it('may be set back without anything lasting longer than the policy says from now', () => {
+  it('may be set back, and no duration becomes longer than the policy allows from now', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0);
     one.read(5000, found('Hot'));

@@ -26,7 +26,7 @@ const POLICY = policyFor(SPECS, {
 });
 const FATAL = new Set(['unhealthy']);
 
-/** Three devices that live a random life; every step is checked. */
+/** Three devices with random histories; every step is checked. */
 class Life {
   readonly random: () => number;
   engine: HealthEngine = createHealthEngine({ policy: POLICY });
@@ -34,7 +34,7 @@ class Life {
   nextCheckMs: number | undefined;
   readonly counts = new Map<string, number>();
   readonly reports = new Map<string, JudgedDevice>();
-  /** Conditions for which there was ever true evidence in this spell. */
+  /** Conditions with true evidence in the present occurrence. */
   readonly evidence = new Map<string, number>();
   readonly raised = new Set<string>();
   readonly states = new Map<string, string>();
@@ -62,7 +62,7 @@ class Life {
     expect(judgement.verdicts.size, 'one verdict for each device given').toBe(devices.length);
   }
 
-  /** Mostly ten seconds later, sometimes exactly when the engine asked, sometimes after a pause. */
+  /** Mostly ten seconds later, sometimes exactly at the requested check, sometimes after a pause. */
   nextTime(): number {
     if (this.nextCheckMs !== undefined && this.chance(0.3)) return this.nextCheckMs;
     return this.now + Math.round(this.chance(0.03) ? this.random() * 400_000 : this.random() * 15_000);
@@ -119,7 +119,7 @@ class Life {
     else this.checkWithdrawal(event, given);
   }
 
-  /** Nothing is withdrawn but by a look that says so. */
+  /** A condition is cleared only by a reading that denies it. */
   checkWithdrawal({ condition: type = '', instance }: HealthEvent, given: JudgedDevice): void {
     const named = { type, ...(instance === undefined ? {} : { instance }) };
     if (BY_STATUS.has(type)) expect(this.told(given, named), conditionKey(named)).toBe(false);
@@ -130,7 +130,7 @@ class Life {
     return read !== undefined && isUnread !== true && missingSinceMs === undefined && this.now - read.atMs < POLICY.staleAfterMs;
   }
 
-  /** What is known now of a condition that is told by status. */
+  /** Present status of a condition that findings report by status. */
   told(given: JudgedDevice, { type, instance }: Pick<ConditionState, 'type' | 'instance'>): boolean | 'unknown' {
     const { read, aside } = given;
     const isFresh = type === 'SourceFindings' ? this.now - (aside as SourceFindings).atMs < POLICY.staleAfterMs : this.isRead(given);
@@ -142,7 +142,7 @@ class Life {
     return (named ?? all)?.status ?? 'unknown';
   }
 
-  /** Nothing is raised for which nobody had a reason. */
+  /** No condition is raised without evidence. */
   checkEvidence(event: HealthEvent, name: string): void {
     const declared = SPECS.find((item) => item.type === event.condition);
     if (declared !== undefined && declared.class !== 'rate') expect(this.evidence.has(name), name).toBe(true);
@@ -170,7 +170,7 @@ class Life {
   }
 }
 
-/** Conditions of which findings say whether they hold. */
+/** Conditions that findings report by status. */
 const BY_STATUS = new Set(SPECS.filter(({ class: kind, type }) => kind !== 'rate' && type !== 'Slower').map(({ type }) => type));
 
 const holds = ({ status, level = 400 }: Finding): boolean => status === true || Number(level) < 400;
@@ -187,7 +187,7 @@ describe('whatever happens', () => {
     },
   );
 
-  it('judging again at the moment it was asked for, and not before, changes nothing that a judgement in between would have', () => {
+  it('judging only at the requested times gives the same result as with judgements in between', () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const random = seededRandom(seed);
       const sparse = createHealthEngine({ policy: POLICY });

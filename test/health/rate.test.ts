@@ -212,7 +212,7 @@ describe('growth of a counter', () => {
     expect(judge(samples, now, 10, 15)).toBe(expected);
   });
 
-  it('falls to the limit at the moment at which enough of it has left the window', () => {
+  it('falls to the limit when enough growth has left the window', () => {
     const steps = series([
       [0, 0],
       [10_000, 0],
@@ -224,7 +224,7 @@ describe('growth of a counter', () => {
     expect(judgeRate(steps, { growth: 0, windowMs: WINDOW }, 80_000).status).toBe(false);
   });
 
-  it('is the sum of what was added, however often the counter was reset', () => {
+  it('is the sum of all increments, after any number of resets', () => {
     const random = seededRandom(11);
     let sum: RateSeries | undefined;
     let value = 0;
@@ -233,7 +233,7 @@ describe('growth of a counter', () => {
       const isReset = random() < 0.1;
       const growth = Math.floor(random() * 9);
       const next = isReset ? growth : value + growth;
-      // A counter that is soon as high as before does not look reset.
+      // A reset is not detected when the counter soon reaches its earlier value.
       if (atMs > 0) added.push([atMs, isReset && next >= value ? next - value : growth]);
       value = next;
       sum = addSample(sum, { atMs, value }, WINDOW);
@@ -243,7 +243,7 @@ describe('growth of a counter', () => {
     }
   });
 
-  it('takes two points for a counter that rests for days, and few for one that never does', () => {
+  it('takes two points for a counter that is constant for days, and few for one that always grows', () => {
     const resting = Array.from({ length: 20_000 }, (_, index) => [index * 10_000, 7] as const);
     expect(series(resting).points).toHaveLength(2);
     const busy = Array.from({ length: 20_000 }, (_, index) => [index * 10, index] as const);
@@ -272,13 +272,13 @@ describe('a condition judged by growth', () => {
   const policy = policyFor([spec('Errors', { class: 'rate', threshold: { growth: 10, windowMs: 60_000 } })]);
   const errors = (count: number, rest = {}) => found('Errors', { count, message: `errors is ${count}`, ...rest });
 
-  it('tells by how much the counter grew and what the limit is', () => {
+  it('reports the growth of the counter and the limit', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(100));
     expect(one.read(10, errors(125)).conditions[0]?.message).toBe('errors is 125 (grew by 25 within 1m, limit 10)');
   });
 
-  it('ends with the first look that finds it at the limit again, and not by time alone', () => {
+  it('ends with the first reading that finds it at the limit again, and not by time alone', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0));
     one.read(10, errors(0));
@@ -290,7 +290,7 @@ describe('a condition judged by growth', () => {
     expect(one.read(77, errors(20)).state).toBe('healthy');
   });
 
-  it('is kept while its counter sticks, and withdrawn once it moves again', () => {
+  it('is kept while its counter is at the ceiling, and cleared once the counter moves again', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0, { ceiling: 15 }));
     expect(one.read(10, errors(15, { ceiling: 15 })).state).toBe('unhealthy');
@@ -298,7 +298,7 @@ describe('a condition judged by growth', () => {
     expect(one.read(310, errors(0, { ceiling: 15 })).state, 'reset, and at 0 since').toBe('healthy');
   });
 
-  it('goes on from its history when a reading lacks the counter', () => {
+  it('continues from its history when a reading lacks the counter', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0));
     one.read(10, errors(11));
@@ -310,7 +310,7 @@ describe('a condition judged by growth', () => {
     expect(one.read(130, errors(30)).state).toBe('unhealthy');
   });
 
-  it('forgets counters that nobody reports any more', () => {
+  it('forgets counters that are no longer reported', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0));
     one.read(119);
@@ -319,7 +319,7 @@ describe('a condition judged by growth', () => {
     expect(one.engine.state().devices['test/one']?.rates).toEqual({});
   });
 
-  it('counts each instance for itself', () => {
+  it('counts each instance separately', () => {
     const one = new OneDevice(policy);
     one.read(0, errors(0, { instance: '1' }), errors(500, { instance: '2' }));
     expect(one.read(10, errors(9, { instance: '1' }), errors(520, { instance: '2' })).conditions).toMatchObject([{ instance: '2' }]);

@@ -9,7 +9,7 @@ const specs = [
 ];
 
 describe('after a restart of the agent', () => {
-  it('what was told once is known although the new probe has never heard of it', () => {
+  it('a condition reported once is kept, even when the new probe does not know it', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Xid', { instance: '79' }));
     one.restart();
@@ -17,7 +17,7 @@ describe('after a restart of the agent', () => {
     expect(one.story).toEqual(['raised Xid/79', 'unknown>unhealthy']);
   });
 
-  it('it ends when the new probe says so, with or without naming the instance', () => {
+  it('it ends when the new probe denies it, with or without naming the instance', () => {
     for (const over of [gone('Xid'), gone('Xid', '79')]) {
       const one = new OneDevice(policyFor(specs));
       one.read(0, found('Xid', { instance: '79' }));
@@ -38,7 +38,7 @@ describe('after a restart of the agent', () => {
     expect(one.read(20, gone('Xid')).state).toBe('healthy');
   });
 
-  it('a register that has become clean meanwhile lets its condition end after the quiet time', () => {
+  it('a condition whose register was cleared during the restart ends after the quiet time', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Latched'));
     one.restart();
@@ -46,7 +46,7 @@ describe('after a restart of the agent', () => {
     expect(one.read(30, gone('Latched')).state).toBe('healthy');
   });
 
-  it('nothing is told a second time', () => {
+  it('no event is repeated', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Xid', { instance: '79' }), found('Latched'));
     one.restart();
@@ -56,7 +56,7 @@ describe('after a restart of the agent', () => {
     expect(one.engine.eventsSince(0)).toHaveLength(3);
   });
 
-  it('event ids go on, and so do since and the count of transitions', () => {
+  it('event ids, since and the count of transitions continue', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Latched'));
     one.restart();
@@ -67,14 +67,14 @@ describe('after a restart of the agent', () => {
     expect(one.events.map((event) => event.id)).toEqual([1, 2, 3, 4]);
   });
 
-  it('a counter goes on from its baseline', () => {
+  it('a counter continues from its baseline', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Errors', { count: 1000 }));
     one.restart();
     expect(one.read(10, found('Errors', { count: 1011 })).state).toBe('unhealthy');
   });
 
-  it('a short absence belongs to hold and quiet time, a long one to neither', () => {
+  it('a short absence counts as hold and quiet time, a long one as neither', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Down'));
     one.restart();
@@ -86,7 +86,7 @@ describe('after a restart of the agent', () => {
     expect(other.read(3030, found('Down')).state).toBe('unhealthy');
   });
 
-  it('a long absence takes nothing from a quiet time that had begun, though the first look finds nothing read', () => {
+  it('a long absence does not shorten a running quiet time, even when the first collection reads nothing', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Latched'));
     one.read(10, gone('Latched'));
@@ -98,7 +98,7 @@ describe('after a restart of the agent', () => {
     expect(one.read(1005, gone('Latched')).state).toBe('healthy');
   });
 
-  it('a device that an earlier run read is given the stale age from the start on, with the verdict of before', () => {
+  it('a device that an earlier run read keeps its verdict for the stale age from the start', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0);
     one.restart();
@@ -119,14 +119,14 @@ describe('after a restart of the agent', () => {
     expect(one.read(80).state).toBe('healthy');
   });
 
-  it('a device that was never read is given no time', () => {
+  it('a device that was never read gets no grace time', () => {
     const one = new OneDevice(policyFor(specs));
     one.neverRead(0);
     one.restart();
     expect(one.awaited(10, 10)).toMatchObject({ state: 'unknown', conditions: [{ reason: 'NeverRead' }] });
   });
 
-  it('conditions of before stand, unverified, until the device is read', () => {
+  it('earlier conditions stay unverified until the device is read', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0, found('Latched'), found('Xid', { instance: '79' }));
     one.restart();
@@ -138,7 +138,7 @@ describe('after a restart of the agent', () => {
     ]);
   });
 
-  it('a device that did not come back is known, so that it can be listed as missing', () => {
+  it('a device that is not found again is known, so that it can be listed as missing', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0);
     one.restart();
@@ -146,7 +146,7 @@ describe('after a restart of the agent', () => {
     expect(types(one.missing(10))).toEqual(['DeviceMissing']);
   });
 
-  it('a device that was missing is forgotten after the retention, not after one from the restart on, also where being missing does not count', () => {
+  it('the retention of a missing device continues over the restart, even when DeviceMissing does not count', () => {
     for (const enabled of [true, false]) {
       const one = new OneDevice(policyFor(specs, { conditions: { '*.DeviceMissing': { enabled } } }));
       one.read(0);
@@ -163,7 +163,7 @@ describe('after a restart of the agent', () => {
     }
   });
 
-  it('a device that was missing stays so while nobody has looked for it', () => {
+  it('a missing device stays missing until a collection completes', () => {
     const one = new OneDevice(policyFor(specs));
     one.read(0);
     one.missing(10);
@@ -191,13 +191,13 @@ describe('after a restart of the agent', () => {
     expect(next.neverRead(232).conditions).toEqual([]);
   });
 
-  it('a condition flaps as severely as the new configuration says', () => {
+  it('a flapping condition has the severity of the new configuration', () => {
     const next = new OneDevice(policyFor(specs, { conditions: { 'test.Latched': { severity: 'info' } } }), flapped().engine.state());
     expect(next.read(231)).toMatchObject({ state: 'healthy', conditions: [{ type: 'Flapping', severity: 'info' }] });
   });
 });
 
-/** A device on which one condition came and went three times. */
+/** A device on which one condition was raised and cleared three times. */
 function flapped(): OneDevice {
   const one = new OneDevice(policyFor(specs));
   for (const at of [0, 100, 200]) {

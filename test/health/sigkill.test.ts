@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the program and kills it a random time after it has begun to tell; gives back what it told. */
+/** Runs the program, kills it at a random time after its first output, and returns its output. */
 function runAndKill(path: string, afterMs: number): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [join(folder, 'agent.mjs'), path, BOOT], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -41,7 +41,7 @@ function runAndKill(path: string, afterMs: number): Promise<readonly string[]> {
 }
 
 describe('an agent killed at random moments', () => {
-  it(`finds its state after each of ${KILLS} kills, still knows the latched fault, and tells no transition twice`, async () => {
+  it(`finds its state after each of ${KILLS} kills, still knows the latched fault, and reports no transition twice`, async () => {
     const path = join(folder, 'health.json');
     const told: number[] = [];
     let lastWritten = 0;

@@ -24,14 +24,14 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the text of a state file', () => {
-  it('gives back what went in, ready for an engine', () => {
+  it('decodes to the encoded state', () => {
     const state = someState();
     const read = decodeState(encodeState(state, BOOT) as string, BOOT);
     expect(read.state).toEqual(state);
     expect(createHealthEngine({ policy, state: read.state as HealthMemory }).knownDevices()).toHaveLength(1);
   });
 
-  it('is whole or ignored when it is cut at any byte', () => {
+  it('is complete or ignored when it is truncated at any byte', () => {
     const state = someState();
     const whole = Buffer.from(encodeState(state, BOOT) as string);
     const outcomes = new Set<string>();
@@ -52,7 +52,7 @@ describe('the text of a state file', () => {
     }
   });
 
-  it('is ignored, with the reason, when it is of another boot, another version or no state at all', () => {
+  it('is ignored, with the reason, when it has another boot, another version or no state at all', () => {
     const text = encodeState(someState(), BOOT) as string;
     expect(decodeState(text, 'another')).toMatchObject({ ignored: 'other-boot', message: 'is from another boot of the machine' });
     expect(decodeState(encodeState(someState(), '') as string, ''), 'an unknown boot is never the same').toMatchObject({
@@ -66,7 +66,7 @@ describe('the text of a state file', () => {
     expect(decodeState(wrongShape, BOOT).ignored).toBe('damaged');
   });
 
-  it('gives up the history of counters, then the events, before the conditions', () => {
+  it('omits the history of counters first, then the events, but never the conditions', () => {
     const state = someState(50);
     const full = Buffer.byteLength(encodeState(state, BOOT) as string);
     const smaller = decodeState(encodeState(state, BOOT, full - 1) as string, BOOT).state;
@@ -80,7 +80,7 @@ describe('the text of a state file', () => {
 });
 
 describe('a state file', () => {
-  it('is replaced as a whole and leaves nothing beside it', async () => {
+  it('is replaced as a whole and leaves no other file', async () => {
     const path = join(folder, 'deep', 'er', 'health.json');
     const file = createStateFile({ path, bootId: BOOT });
     expect(await file.read()).toMatchObject({ ignored: 'absent' });
@@ -89,7 +89,7 @@ describe('a state file', () => {
     expect(readdirSync(join(folder, 'deep', 'er'))).toEqual(['health.json']);
   });
 
-  it('loses nothing to a write that was cut at any moment before', async () => {
+  it('loses nothing when an earlier write was interrupted at any moment', async () => {
     const path = join(folder, 'health.json');
     const file = createStateFile({ path, bootId: BOOT });
     await file.write(someState(1));
@@ -101,7 +101,7 @@ describe('a state file', () => {
     }
   });
 
-  it('is whole after each of many writes of two agents that have one path and, each in its container, one process id', async () => {
+  it('is complete after each write of two agents in two containers with the same path and process id', async () => {
     const path = join(folder, 'health.json');
     const files = [1, 2].map(() => createStateFile({ path, bootId: BOOT }));
     const states = [1, 40].map((count) => someState(count));
@@ -114,13 +114,13 @@ describe('a state file', () => {
     expect(readdirSync(folder)).toEqual(['health.json']);
   });
 
-  it('leaves nothing beside it when it cannot be written', async () => {
+  it('leaves no other file when it cannot be written', async () => {
     mkdirSync(join(folder, 'health.json'));
     expect(await createStateFile({ path: join(folder, 'health.json'), bootId: BOOT }).write(someState())).toContain('EISDIR');
     expect(readdirSync(folder)).toEqual(['health.json']);
   });
 
-  it('touches no file of somebody else when it tidies up', async () => {
+  it('removes no foreign file during cleanup', async () => {
     for (const name of ['health.json.tmp', 'health.json.old.tmp', 'other.json.1.tmp']) writeFileSync(join(folder, name), '');
     await createStateFile({ path: join(folder, 'health.json'), bootId: BOOT }).read();
     expect(readdirSync(folder)).toHaveLength(3);
@@ -137,7 +137,7 @@ describe('a state file', () => {
     expect(await createStateFile({ path: '/dev/null', bootId: BOOT }).read()).toMatchObject({ ignored: 'unreadable' });
   });
 
-  it('says why it could not be written and keeps the old one', async () => {
+  it('reports why it could not be written and keeps the old file', async () => {
     const path = join(folder, 'health.json');
     await createStateFile({ path, bootId: BOOT }).write(someState(1));
     const before = readFileSync(path, 'utf8');
@@ -146,11 +146,11 @@ describe('a state file', () => {
     expect(readFileSync(path, 'utf8')).toBe(before);
   });
 
-  it.each(['/proc/none/below/state.json', '/sys/none/state.json'])('says so where no directory can be made: %s', async (path) => {
+  it.each(['/proc/none/below/state.json', '/sys/none/state.json'])('reports when no directory can be created: %s', async (path) => {
     expect(await createStateFile({ path, bootId: BOOT }).write(someState())).toMatch(/^E[A-Z]+: .*mkdir '/);
   });
 
-  it('makes the directories that it needs', async () => {
+  it('creates the directories that it needs', async () => {
     const path = join(folder, 'one/two/three/state.json');
     expect(await createStateFile({ path, bootId: BOOT }).write(someState())).toBeUndefined();
     expect(readdirSync(join(folder, 'one/two/three'))).toEqual(['state.json']);

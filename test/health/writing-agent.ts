@@ -6,8 +6,8 @@ import { createPolicy } from '../../src/health/policy/policy.ts';
 import type { ConditionSpec, Finding } from '../../src/model/health.ts';
 
 /**
- * A program that judges one device without pause, to be killed at any moment: a condition `Latched` that holds since the
- * first turn of the first run and is not seen again, and one that comes and goes. Tells each event on standard output.
+ * A program that judges one device without pause, to be killed at any moment. The condition `Latched` is seen only in the first turn of
+ * the first run; another condition changes repeatedly. Prints each event to standard output.
  */
 const [path = '', bootId = ''] = process.argv.slice(2);
 const base = { severity: 'fatal', reasons: ['Because'], meaning: '', remedy: 'reset', source: '' } as const;
@@ -29,7 +29,7 @@ const journal = createJournal({
 });
 for (let turn = 0; ; turn += 1) {
   const nowMs = Date.now();
-  // The first run alone knows the latched fault, and keeps on knowing it.
+  // Only the first run sees the latched fault; later runs must remember it.
   const findings = [...(state === undefined ? [finding('Latched')] : []), finding('Comes', turn % 2 === 0)];
   const judgement = engine.judge({ devices: [{ key: 'test/one', device, read: { findings, atMs: nowMs }, holders: [] }] }, nowMs);
   await journal.record(judgement, nowMs);

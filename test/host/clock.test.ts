@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { LONGEST_TIMER_MS, systemClock, untilNext } from '../../src/host/clock.ts';
 
-// Nobody has time for the real ones.
+// Real timers would take too long.
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
@@ -16,7 +16,7 @@ it.each([0, 1, LONGEST_TIMER_MS, LONGEST_TIMER_MS + 1, 2.5 * LONGEST_TIMER_MS])(
   expect(run).toHaveBeenCalledTimes(1);
 });
 
-it('does not run when it was called off, however late', () => {
+it('does not run after it was cancelled, even late', () => {
   const run = vi.fn();
   const cancel = systemClock.after(2 * LONGEST_TIMER_MS, run);
   vi.advanceTimersByTime(1.5 * LONGEST_TIMER_MS);
@@ -29,7 +29,7 @@ it.each([
   [0, 1_000],
   [1, 999],
   [900, 100],
-  // A timer that went off a moment too early is not set for that moment.
+  // A timer that fires slightly early is not set for the same multiple again.
   [999.8, 1_000.2],
   [12_345, 655],
 ])('the next second after %d ms is %d ms away', (nowMs, delayMs) => {

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/host/clock.ts';
 import { readHostFacts } from '../../src/host/facts.ts';
 import { Tree } from '../../src/host/fs/tree.ts';
 
-it('tells of a machine that is mounted elsewhere no operating system, which would be that of the image, and no model that is none', async () => {
+it('omits the operating system when sysfs is mounted elsewhere, because it would be that of the image, and a filler model', async () => {
   const elsewhere = mkdtempSync(join(tmpdir(), 'device-agent-facts-'));
   try {
     const facts = await readHostFacts(new Tree(elsewhere), systemClock);

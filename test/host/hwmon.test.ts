@@ -13,7 +13,7 @@ function tree(content: Omit<MachineFile, 'about'>): Tree {
 }
 
 describe('a hardware monitor', () => {
-  it('gives base units and labels, by kind and then by number', () => {
+  it('returns base units and labels, ordered by kind and then by number', () => {
     const sys = tree({
       files: {
         'sys/hwmon0/temp10_input': '41000\n',
@@ -36,7 +36,7 @@ describe('a hardware monitor', () => {
     ]);
   });
 
-  it('opens no file of an excluded channel or of a kind that was not asked for', () => {
+  it('opens no file of an excluded channel or of a kind that was not requested', () => {
     const sys = tree({
       files: { 'sys/hwmon0/power1_input': '1000000\n' },
       fifos: ['sys/hwmon0/power2_input', 'sys/hwmon0/power2_label', 'sys/hwmon0/in0_input', 'sys/hwmon0/power1_max'],
@@ -58,7 +58,7 @@ describe('a hardware monitor', () => {
     ]);
   });
 
-  it('reads limits and alarms that it is asked for', () => {
+  it('reads the requested limits and alarms', () => {
     const sys = tree({
       files: {
         'sys/hwmon0/temp1_input': '50000\n',
@@ -71,14 +71,14 @@ describe('a hardware monitor', () => {
     expect(sensor?.attributes).toEqual({ max: 90, max_alarm: 1 });
   });
 
-  it('takes the average where there is no present value', () => {
+  it('uses the average when there is no present value', () => {
     const sys = tree({
       files: { 'sys/hwmon0/power1_average': '7000000\n', 'sys/hwmon0/power2_average': '1\n', 'sys/hwmon0/power2_input': '2000000\n' },
     });
     expect(readHwmon(sys, 'hwmon0', { kinds: ['power'] }).map(({ value }) => value)).toEqual([7, 2]);
   });
 
-  it('is empty for a directory that is not there', () => {
+  it('is empty for an absent directory', () => {
     expect(readHwmon(tree({}), 'hwmon7', { kinds: ['temp'] })).toEqual([]);
   });
 });

@@ -29,7 +29,7 @@ const state = (holders: readonly Allocation[], readings: readonly Reading[], pro
   stale: false,
 });
 
-/** What containers see after a look that began at `readFromMs` and is joined with the allocations at `nowMs`. */
+/** Readings of containers after a read that began at `readFromMs` and is joined with the allocations at `nowMs`. */
 const seen = (devices: readonly DeviceState[], sight: Partial<Sight> = {}): readonly ContainerReadings[] => {
   const { checkpoint = [], counters = new ContainerCounters(), nowMs = 0 } = sight;
   const { readFromMs } = { readFromMs: nowMs, ...sight };
@@ -50,7 +50,7 @@ interface Sight {
 }
 
 describe('readings of a container', () => {
-  it('are those of the device that it alone holds, as far as the metric has a twin', () => {
+  it('are those of the device that it alone holds, for metrics with a container metric', () => {
     const readings = [
       { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value: 40 },
       { metric: 'device_toy_secret', value: 1 },
@@ -67,7 +67,7 @@ describe('readings of a container', () => {
     ]);
   });
 
-  it('are told once when a container holds the device by several ids', () => {
+  it('appear once when a container holds the device by several ids', () => {
     const holders = [allocation({ deviceId: 'd::1' }), allocation({ deviceId: 'd::0' })];
     expect(seen([state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])])).toHaveLength(1);
   });
@@ -77,7 +77,7 @@ describe('readings of a container', () => {
     expect(seen([state(holders, [{ metric: 'device_temperature_celsius', value: 40 }])])).toEqual([]);
   });
 
-  it('tell the memory of each sharer by its processes, the checkpoint tying UID to container', () => {
+  it('are the memory of each holder by its processes, mapped from UID to container by the checkpoint', () => {
     const a = allocation({ deviceId: 'd::0', pod: 'a' });
     const b = allocation({ deviceId: 'd::1', pod: 'b' });
     const processes = [
@@ -99,7 +99,7 @@ describe('readings of a container', () => {
     ]);
   });
 
-  it('tell the utilization of each sharer by its processes, engine by engine', () => {
+  it('are the utilization of each holder by its processes, per engine', () => {
     const [a, b] = [allocation({ deviceId: 'd::0', pod: 'a' }), allocation({ deviceId: 'd::1', pod: 'b' })];
     const processes = [
       { pid: 1, podUid: 'uid-a', utilization: { gpu: 0.25, memory: 0.125 } },
@@ -122,7 +122,7 @@ describe('readings of a container', () => {
     ]);
   });
 
-  it('guess nothing when two containers of one pod share the device', () => {
+  it('are absent when two containers of one pod share the device', () => {
     const holders = [allocation({ deviceId: 'd::0', container: 'x' }), allocation({ deviceId: 'd::1', container: 'y' })];
     const checkpoint = [
       { podUid: 'u', container: 'x', resource: 'example.com/toy', deviceIds: ['d::0'] },
@@ -131,7 +131,7 @@ describe('readings of a container', () => {
     expect(seen([state(holders, [], [{ pid: 1, podUid: 'u', memoryUsedBytes: 5 }])], { checkpoint })).toEqual([]);
   });
 
-  it('count from the moment the container was first seen, and anew for the next container', () => {
+  it('count from the time the container was first seen, and restart for the next container', () => {
     const counters = new ContainerCounters();
     const read = (holder: Allocation, value: number | bigint): (number | bigint)[] =>
       seen([state([holder], [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }])], { counters }).flatMap(
@@ -143,7 +143,7 @@ describe('readings of a container', () => {
     expect(counters.size).toBe(1);
   });
 
-  it('count anew when the name of the device comes to stand for another one', () => {
+  it('restart when the name of the device belongs to another device', () => {
     const counters = new ContainerCounters();
     const holder = allocation({ deviceId: 'd' });
     const read = (one: Partial<Device>, value: number): unknown =>
@@ -167,7 +167,7 @@ describe('readings of a container', () => {
     expect([read(at(10)), read([]), read(at(25))]).toEqual([0, undefined, 15]);
   });
 
-  it('have no counter before a look that began when the container was there, and gauges from the first on', () => {
+  it('have counters only after a read that began after the container was seen, but gauges from the first read on', () => {
     const counters = new ContainerCounters();
     const read = (value: number, nowMs: number, readFromMs: number | undefined): unknown =>
       seen(
@@ -191,7 +191,7 @@ describe('readings of a container', () => {
     expect(read(2_000, 900, undefined), 'a base stays a base').toEqual([100, 40]);
   });
 
-  it('await the latest of the moments at which containers without a base were seen', () => {
+  it('await the latest time at which a container without a base was seen', () => {
     const counters = new ContainerCounters();
     const of = (id: string, pod?: string): DeviceState => ({
       ...state([allocation({ deviceId: id, ...(pod === undefined ? {} : { pod }) })], []),
@@ -209,7 +209,7 @@ describe('readings of a container', () => {
     expect(counters.awaited, 'nobody waits for what is gone').toEqual(new Map());
   });
 
-  it('begin anew after a time in which others shared the device', () => {
+  it('restart after a time in which others shared the device', () => {
     const counters = new ContainerCounters();
     const read = (value: number, nowMs: number, readFromMs: number, ...pods: string[]): unknown =>
       seen(
@@ -232,7 +232,7 @@ describe('readings of a container', () => {
 });
 
 describe('counters of a holder', () => {
-  it('go on over a reset of the hardware', () => {
+  it('continue over a reset of the hardware', () => {
     const counters = new HolderCounters(0);
     expect([100, 160, 10, 30].map((value) => counters.grownTo('x', value))).toEqual([0, 60, 70, 90]);
   });
@@ -243,7 +243,7 @@ describe('counters of a holder', () => {
     expect([start, start + 3n, start + 2n ** 55n + 1n].map((value) => counters.grownTo('x', value))).toEqual([0, 3, 2n ** 55n + 1n]);
   });
 
-  it('take a counter that grows out of the exact numbers into big ones', () => {
+  it('change a counter that exceeds the exact numbers to bigint', () => {
     const counters = new HolderCounters(0);
     expect([Number.MAX_SAFE_INTEGER, BigInt(Number.MAX_SAFE_INTEGER) + 10n].map((value) => counters.grownTo('x', value))).toEqual([0, 10]);
   });

@@ -10,14 +10,14 @@ const hca1 = device({ family: 'ib', id: 'mlx5_1', aliases: ['0000:18:00.0'] });
 const none = { pools: [], families: new Map() };
 
 describe('resolving an allocation', () => {
-  it('finds a device by its id and by each alias, whatever the case', () => {
+  it('finds a device by its id and by each alias, ignoring case', () => {
     const resolver = new Resolver([gpu, hca0], none);
     expect(resolver.resolve(allocation({ deviceId: 'gpu-A' })).devices).toEqual(['gpu/GPU-a']);
     expect(resolver.resolve(allocation({ deviceId: '0000:17:00.0' })).devices).toEqual(['ib/mlx5_0']);
     expect(resolver.resolve(allocation({ deviceId: '0000:99:00.0' })).devices).toEqual([]);
   });
 
-  it('asks a family only where id and alias do not tell', () => {
+  it('asks a family only when id and aliases do not match', () => {
     let asked = 0;
     const resolve = (): string[] => {
       asked++;
@@ -30,7 +30,7 @@ describe('resolving an allocation', () => {
     expect(asked).toBe(1);
   });
 
-  it('never takes a bare number for an index', () => {
+  it('never treats a bare number as an index', () => {
     const indexed = device({ id: 'x', aliases: ['0'] });
     const resolver = new Resolver([indexed], { pools: [], families: new Map([['toy', () => ['x']]]) });
     expect(resolver.resolve(allocation({ deviceId: '0' })).devices).toEqual([]);
@@ -42,7 +42,7 @@ describe('resolving an allocation', () => {
     expect(resolver.resolve(allocation({ resource: 'rdma/other', deviceId: '0' })).devices).toEqual([]);
   });
 
-  it('finds the device behind a replica that nobody serves any more, in whatever form its id was', () => {
+  it('finds the device of a replica that is no longer served, in any form of its id', () => {
     const resolver = new Resolver([gpu, hca0], none);
     expect(resolver.resolve(allocation({ deviceId: 'mlx5_0::1' })).devices).toEqual(['ib/mlx5_0']);
     expect(resolver.resolve(allocation({ deviceId: '0000:17:00.0::12' })).devices).toEqual(['ib/mlx5_0']);
@@ -60,7 +60,7 @@ describe('resolving an allocation', () => {
 });
 
 describe('finding owners', () => {
-  it('gives an id that two families claim to neither', () => {
+  it('assigns an id that two families claim to neither', () => {
     const twin = device({ family: 'other', id: 'twin', aliases: ['0000:3b:00.0'] });
     const claimed = allocation({ deviceId: '0000:3b:00.0' });
     const owners = findOwners(podResources([claimed]), new Resolver([gpu, twin], none), () => false);
@@ -68,20 +68,20 @@ describe('finding owners', () => {
     expect(owners.holders.size).toBe(0);
   });
 
-  it('keeps an allocation that nobody knows, with the reason', () => {
+  it('keeps an allocation that no family knows, with the reason', () => {
     const unknown = allocation({ deviceId: 'tpu-7' });
     const owners = findOwners(podResources([unknown]), new Resolver([gpu], none), () => false);
     expect(owners.allocations[0]).toMatchObject({ devices: [], unresolved: 'no-device' });
   });
 
-  it('says when the device of an allocation is missing, and still names the holder', () => {
+  it('reports that the device of an allocation is missing, and keeps the holder', () => {
     const lost = allocation({ deviceId: 'GPU-a' });
     const owners = findOwners(podResources([lost]), new Resolver([gpu], none), () => true);
     expect(owners.allocations[0]).toMatchObject({ devices: ['gpu/GPU-a'], unresolved: 'missing-device' });
     expect(owners.holders.get('gpu/GPU-a')).toEqual([lost]);
   });
 
-  it('marks what is kept over a restart of the kubelet', () => {
+  it('marks allocations that are kept over a restart of the kubelet', () => {
     const kept = allocation({ deviceId: 'GPU-a' });
     const answer = podResources([kept, allocation({ deviceId: 'mlx5_0' })], { held: new Set([allocationKey(kept)]) });
     const owners = findOwners(answer, new Resolver([gpu, hca0], none), () => false);

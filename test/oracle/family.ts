@@ -1,87 +1,87 @@
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import type { OverlaidTree, Overlay } from './overlaid-tree.ts';
 
-/** How a family takes part in the histories: its machine, what can be wrong with its devices, and how the agent can go blind. */
+/** A family in the histories: its machine, the faults of its devices, and the blindings (losses of visibility) of the agent. */
 export interface OracleFamily {
   readonly family: DeviceFamily;
-  /** Options of the probe; `{root}` stands for the machine's root. */
+  /** Options of the probe; `{root}` is replaced by the machine's root. */
   readonly options: Readonly<Record<string, string>>;
   machine(): { readonly files: Readonly<Record<string, string>>; readonly links: Readonly<Record<string, string>> };
   readonly devices: readonly OracleDevice[];
   readonly faults: readonly Fault[];
   readonly blindings: readonly Blinding[];
-  /** A counter that containers see. */
+  /** A counter with a container metric. */
   readonly counter?: Counter;
 }
 
 export interface OracleDevice {
   /** `Device.id`. */
   readonly id: string;
-  /** As the kubelet hands it out. */
+  /** Device id in the kubelet. */
   readonly deviceId: string;
 }
 
-/** Something that goes wrong with one device, and can be mended. */
+/** A fault of one device that can begin and end. */
 export interface Fault {
   readonly name: string;
   /** Type of the condition that it raises. */
   readonly condition: string;
-  /** Conditions that other devices have with it. */
+  /** Conditions that the fault also causes on other devices. */
   readonly shadows?: readonly { readonly device: string; readonly condition: string }[];
-  /** Other conditions that it may raise, too. */
+  /** Other conditions that the fault may raise on the same device. */
   readonly alsoRaises?: readonly string[];
   /** Which devices can have it. Default: all. */
   readonly devices?: readonly string[];
-  /** The fault alone decides: `never` for what stays until the machine boots. Default: as declared. */
+  /** `never`: the condition stays until the machine boots. Default: as declared. */
   readonly recovery?: 'never';
-  /** Of the faults of one group a device has one at a time. */
+  /** A device has at most one fault of a group at a time. */
   readonly group?: string;
-  /** It is told from the past of the device: one that was never seen without it does not have it. */
+  /** The fault is found by comparison with the past: a device that was never seen without it does not have it. */
   readonly isFromPast?: true;
-  /** How long it may take until a look shows a change, because it is read seldom. Default 0. */
+  /** Longest time until a collection shows a change, because the file is read rarely. Default 0. */
   readonly paceMs?: number;
-  /** Paths of which all must be readable for the fault to be seen, and for its end to be seen. */
+  /** Paths that must all be readable to see the fault, and to see its end. */
   shownBy(device: string): readonly string[];
-  /** As `shownBy`, for its end. Default the same. */
+  /** Like `shownBy`, for the end of the fault. Default: the same paths. */
   endShownBy?(device: string): readonly string[];
-  /** `layer` names what {@link end} takes away. `nowMs`: wall clock. */
+  /** `layer`: name of the change that {@link end} removes. `nowMs`: wall clock. */
   begin(tree: OverlaidTree, device: string, layer: string, nowMs: number): void;
   end?(tree: OverlaidTree, device: string, layer: string): void;
 }
 
-/** A way to lose sight. */
+/** A loss of visibility. */
 export interface Blinding {
   readonly name: string;
-  /** `device`: of one device; `family`: of all. */
+  /** Affects one device, or all devices of the family. */
   readonly scope: 'device' | 'family';
-  /** Which devices become what `leaves` says. Default: the one, or all. */
+  /** Devices that `leaves` applies to. Default: the devices of the scope. */
   readonly concerns?: readonly string[];
-  /** What stands at which path meanwhile. */
+  /** Replacements by path. */
   covers(tree: OverlaidTree, device: string): Readonly<Record<string, Overlay>>;
-  /** Paths of which the agent can no longer see what they say. */
+  /** Paths whose content the agent can no longer see. */
   hides(device: string): readonly string[];
-  /** Of those, paths in which the agent may still see that something has ended. Default none. */
+  /** Hidden paths in which the agent may still see the end of a fault. Default: none. */
   mayShow?(device: string): readonly string[];
   /**
-   * What becomes of the device as a whole: `unread` when nothing of it can be read, `read` when the rest still is, `gone` when the machine
-   * does not have it any more.
+   * State of the whole device: `unread` when nothing of it can be read, `read` when the rest is still read, `gone` when the machine no
+   * longer has it.
    */
   readonly leaves: 'unread' | 'read' | 'gone';
-  /** After so long of it the verdict is unknown, or worse, though the rest of the device is read. */
+  /** After this time the verdict is unknown, or worse, even when the rest of the device is read. */
   readonly unknownAfterMs?: number;
-  /** How long it may take until a look comes across it, because the file is read seldom. Default 0. */
+  /** Longest time until a collection meets it, because the file is read rarely. Default 0. */
   readonly paceMs?: number;
-  /** Something hangs: others may be unread until the agent has found its way around it. */
+  /** A read hangs: other devices may be unread until the agent avoids it. */
   readonly hangs?: true;
 }
 
 export interface Counter {
-  /** Metric of the device, whose twin the container has. */
+  /** Metric of the device that also has a container metric. */
   readonly metric: string;
-  /** Units of the metric for each unit that is moved. */
+  /** Units of the metric per unit moved. */
   readonly scale: number;
   readonly devices: readonly string[];
   path(device: string): string;
-  /** Moves the counter by so many units. */
+  /** Increases the counter by `by` units. */
   move(tree: OverlaidTree, device: string, by: number): void;
 }

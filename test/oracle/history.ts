@@ -4,7 +4,7 @@ import type { OracleFamily } from './family.ts';
 import { Knowledge } from './knowledge.ts';
 import { INTERVAL_MS, OracleNode, RESOURCE } from './node.ts';
 
-/** One thing that happens. A fault or a loss of sight that is there ends, one that is not begins. */
+/** One action of a history. A present fault or blinding ends; an absent one begins. */
 export type Action =
   | { readonly kind: 'tick'; readonly times: number }
   | { readonly kind: 'fault'; readonly fault: number; readonly device: number }
@@ -17,11 +17,11 @@ export type Action =
   | { readonly kind: 'traffic'; readonly device: number; readonly by: number }
   | { readonly kind: 'kubelet' };
 
-/** Actions in each history, besides the ticks between them. */
+/** Number of actions in each history, without the ticks between them. */
 const LENGTH = 12;
 const HOUR_MS = 3_600_000;
 
-/** What happens in the history of one seed. Half of it concerns one device. Histories with a kubelet are rarer: its sockets take real time. */
+/** Actions of one seed. Half of them affect one device. Histories with a kubelet are rarer, because its sockets take real time. */
 export function makeHistory(family: OracleFamily, seed: number): readonly Action[] {
   const choose = seeded(seed);
   const first = choose(family.devices.length);
@@ -37,7 +37,7 @@ export function makeHistory(family: OracleFamily, seed: number): readonly Action
 
 export const isWithKubelet = (family: OracleFamily, seed: number): boolean => family.counter !== undefined && seed % 6 === 0;
 
-/** Often what began before ends, or begins once more. */
+/** Often repeats an earlier action, so that a fault or blinding ends or begins again. */
 function anyEnd(actions: readonly Action[], choose: Choose): Action | undefined {
   const lasting = actions.filter(({ kind }) => kind === 'fault' || kind === 'blinding' || kind === 'descriptors');
   return lasting.length > 0 && choose(4) === 0 ? lasting[choose(lasting.length)] : undefined;
@@ -54,14 +54,14 @@ function anyAction(family: OracleFamily, choose: Choose, device: number, hasKube
   return { kind: 'clock', byMs: (choose(2) === 0 ? 1 : -1) * choose(48) * HOUR_MS };
 }
 
-/** What pods do. */
+/** An action of a pod. */
 function anyUse(choose: Choose, device: number): Action {
   const kind = choose(10);
   if (kind < 5) return { kind: 'traffic', device, by: 1 + choose(1_000_000) };
   return kind < 9 ? { kind: 'pod', device } : { kind: 'kubelet' };
 }
 
-/** Runs a history and gives what was wrong, with the action after which it was; undefined when nothing was. */
+/** Runs a history. Returns the first violations and the index of their action; undefined when there are none. */
 export async function runHistory(
   family: OracleFamily,
   actions: readonly Action[],
@@ -80,7 +80,7 @@ export async function runHistory(
   }
 }
 
-/** The shortest history that can be made of a failing one by leaving out actions. */
+/** Shortens a failing history by leaving out actions. */
 export async function shrink(family: OracleFamily, actions: readonly Action[], hasKubelet: boolean): Promise<readonly Action[]> {
   let shortest = actions;
   for (let size = Math.ceil(actions.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
@@ -93,7 +93,7 @@ export async function shrink(family: OracleFamily, actions: readonly Action[], h
   return shortest;
 }
 
-/** For people. */
+/** Text for the failure message. */
 export function describeActions(family: OracleFamily, actions: readonly Action[]): string {
   const nameOf = (device: number): string => family.devices[device % family.devices.length]?.id ?? '';
   return actions
@@ -148,7 +148,7 @@ class Life {
         await this.#node.startAgent();
         await this.#node.settle();
         this.#known.restarted(false);
-        // What is said before the first read must be no better than what is known.
+        // Before the first read the verdict must not be better than the knowledge.
         return this.#known.violations();
       case 'crash':
         this.#node.threads.weather.isToCrash = true;
@@ -161,7 +161,7 @@ class Life {
         break;
       case 'pod':
         this.#togglePod(action.device);
-        // The kubelet's checkpoint changed, so the agent asks before it reads its devices again.
+        // The kubelet's checkpoint changed, so the agent queries the kubelet before it reads its devices again.
         await this.#node.ask();
         return await this.#tick(1);
       case 'traffic':
@@ -218,7 +218,7 @@ class Life {
       this.#node.threads.release();
     } else {
       const covers = Object.entries(blinding.covers(this.#node.tree, device));
-      // Two things cannot stand at one place.
+      // Only one replacement is possible per path.
       if (covers.some(([path]) => this.#node.tree.isCovered(path))) return;
       for (const [path, overlay] of covers) this.#node.tree.hide(layer, path, overlay);
       const nowMs = this.#node.clock.monotonic();

@@ -7,10 +7,10 @@ import type { DeviceFamily, Probe } from '../../src/probes/family.ts';
 import type { ReadProcess } from '../../src/supervisor/isolated-reads.ts';
 import type { ToWorker } from '../../src/supervisor/messages.ts';
 import { lookOf } from '../../src/supervisor/probe-look.ts';
-import type { ProbeThread, StartThread, ThreadCare, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
+import type { ProbeThread, StartThread, ThreadContext, ThreadListener, ThreadSettings } from '../../src/supervisor/probe-thread.ts';
 import type { OverlaidTree } from './overlaid-tree.ts';
 
-/** Thrown out of a read that would never come back: the thread stays in that step. */
+/** Thrown by a read that would never return: the thread stays in that step. */
 class Hang extends Error {
   readonly step: Step;
   constructor(step: Step) {
@@ -19,17 +19,17 @@ class Hang extends Error {
   }
 }
 
-/** What the operating system does to all threads. */
+/** Disturbances of all threads by the operating system. */
 export interface Weather {
-  /** No descriptor is left: no file can be opened. */
+  /** No descriptor is left, so no file can be opened. */
   isOutOfDescriptors: boolean;
-  /** The next run of a probe ends with an error of its own. */
+  /** The next run of a probe throws an error. */
   isToCrash: boolean;
 }
 
 /**
- * Threads and the reading process in one thread, so that thousands of histories can be run: the supervisor, the probes, the trees and
- * the commands are the real ones. A read of a FIFO does not block; it stays in the step that would.
+ * Simulates the threads and the read process in one thread, so that thousands of histories can run. Supervisor, probes, trees and commands
+ * are real. A read of a FIFO does not block; the simulated thread stays in that step.
  */
 export class InlineThreads {
   readonly weather: Weather = { isOutOfDescriptors: false, isToCrash: false };
@@ -43,11 +43,11 @@ export class InlineThreads {
   constructor(tree: OverlaidTree, clock: Clock, families: readonly DeviceFamily[]) {
     this.#tree = tree;
     this.isolated = new InlineReads(tree);
-    this.start = (settings, care, listener) => {
+    this.start = (settings, context, listener) => {
       const family = families.find(({ name }) => name === settings.family) as DeviceFamily;
       const thread = new InlineThread(
         settings,
-        care,
+        context,
         listener,
         { family, clock, tree, weather: this.weather, isolated: this.isolated, commands: this.#commands },
         (run) => {
@@ -60,12 +60,12 @@ export class InlineThreads {
     };
   }
 
-  /** Runs that are on their way and do not hang. */
+  /** Runs in progress that do not hang. */
   get running(): readonly Promise<void>[] {
     return [...this.#runs];
   }
 
-  /** True while a command only sleeps: what waits for it waits until its deadline has passed. */
+  /** True while a command only sleeps, so that its run ends only at the deadline. */
   get isCommandAsleep(): boolean {
     return [...this.#commands].some((pid) => {
       try {
@@ -76,14 +76,14 @@ export class InlineThreads {
     });
   }
 
-  /** Steps that hung and can go on since the tree changed do so. */
+  /** Continues the hanging steps whose files no longer hang. */
   release(): void {
     for (const thread of this.#threads) thread.release(this.#tree);
     this.isolated.releaseAll();
   }
 }
 
-/** The reading process: it finds a FIFO where a real one would wait. */
+/** Simulated read process. It detects a FIFO instead of blocking on it. */
 export class InlineReads implements ReadProcess {
   readonly #tree: OverlaidTree;
   readonly #hung = new Map<string, string>();
@@ -113,7 +113,7 @@ export class InlineReads implements ReadProcess {
   markHung(path: string): void {
     if (!this.#tree.isHung(path)) return;
     this.#hung.set(deviceDirectory(path), path);
-    this.#tell();
+    this.#notify();
   }
 
   async read(path: string, limit: number): Promise<Uint8Array | string> {
@@ -127,20 +127,20 @@ export class InlineReads implements ReadProcess {
     return 'EHUNG';
   }
 
-  /** As a new reading process knows nothing. */
+  /** Simulates a new read process, which knows no hangs. */
   forget(): void {
     this.#hung.clear();
     this.#listeners.clear();
   }
 
-  /** Reads that can come back do so. */
+  /** Ends the hangs of files that no longer hang. */
   releaseAll(): void {
     const before = this.#hung.size;
     for (const [directory, path] of this.#hung) if (!this.#tree.isHung(path)) this.#hung.delete(directory);
-    if (this.#hung.size !== before) this.#tell();
+    if (this.#hung.size !== before) this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }
@@ -159,7 +159,7 @@ class InlineThread implements ProbeThread {
   hasExited = false;
   readonly exited: Promise<void>;
   readonly #listener: ThreadListener;
-  readonly #around: Surroundings;
+  readonly #surroundings: Surroundings;
   readonly #onRun: (run: Promise<void>) => void;
   readonly #guard: ReadGuard;
   readonly #probe: Probe;
@@ -173,33 +173,33 @@ class InlineThread implements ProbeThread {
 
   constructor(
     settings: ThreadSettings,
-    care: ThreadCare,
+    context: ThreadContext,
     listener: ThreadListener,
-    around: Surroundings,
+    surroundings: Surroundings,
     onRun: (run: Promise<void>) => void,
   ) {
     this.#listener = listener;
-    this.#around = around;
+    this.#surroundings = surroundings;
     this.#onRun = onRun;
-    this.#isIsolated = care.isIsolated;
+    this.#isIsolated = context.isIsolated;
     this.exited = new Promise((resolve) => {
       this.#exit = () => {
         this.hasExited = true;
         resolve();
       };
     });
-    this.#guard = new ReadGuard(care.quarantined);
+    this.#guard = new ReadGuard(context.quarantined);
     this.#guard.foreign = { read: (path, limit) => this.#read(path, limit) };
     const children = {
-      started: (pid: number) => void around.commands.add(pid),
-      ended: (pid: number) => void around.commands.delete(pid),
+      started: (pid: number) => void surroundings.commands.add(pid),
+      ended: (pid: number) => void surroundings.commands.delete(pid),
     };
-    this.#host = createHost(settings.roots, around.clock, { guard: this.#guard, known: care.known, children });
-    this.#probe = around.family.createProbe(this.#host, settings.options as never);
-    this.#unwatch = this.#probe.watch?.(() => this.#listener.said({ type: 'wake' }));
+    this.#host = createHost(settings.roots, surroundings.clock, { guard: this.#guard, known: context.known, children });
+    this.#probe = surroundings.family.createProbe(this.#host, settings.options as never);
+    this.#unwatch = this.#probe.watch?.(() => this.#listener.received({ type: 'wake' }));
   }
 
-  tell(message: ToWorker): void {
+  send(message: ToWorker): void {
     if (message.type === 'read-directly') this.#isIsolated = false;
     else if (message.type === 'close') this.#end();
     else this.#onRun(this.#collect(message.run));
@@ -228,30 +228,30 @@ class InlineThread implements ProbeThread {
   }
 
   async #collect(run: number): Promise<void> {
-    const { weather } = this.#around;
+    const { weather } = this.#surroundings;
     try {
       if (weather.isToCrash) {
         weather.isToCrash = false;
         throw new Error('a bug of the probe');
       }
       const collection: Collection = await lookOf(this.#probe, this.#host);
-      if (this.#step === undefined) this.#listener.said({ type: 'collected', run, collection: collection, durationMs: 1 });
+      if (this.#step === undefined) this.#listener.received({ type: 'collected', run, collection: collection, durationMs: 1 });
     } catch (error) {
       if (error instanceof Hang || this.#step !== undefined) return;
-      this.#listener.said({ type: 'failed', run, message: String((error as Error).stack) });
+      this.#listener.received({ type: 'failed', run, message: String((error as Error).stack) });
     }
   }
 
   #read(path: string, limit: number): Buffer | string {
     if (this.#step !== undefined) throw new Hang(this.#step);
-    if (this.#around.weather.isOutOfDescriptors) return 'EMFILE';
+    if (this.#surroundings.weather.isOutOfDescriptors) return 'EMFILE';
     if (this.#isIsolated) {
-      const answer = this.#around.isolated.readNow(path, limit);
-      // The supervisor hears of it as of any request.
+      const answer = this.#surroundings.isolated.readNow(path, limit);
+      // The supervisor gets the request like any other.
       if (answer === 'EHUNG') void this.#listener.read(path, limit);
       return typeof answer === 'string' ? answer : Buffer.from(answer);
     }
-    if (!this.#around.tree.isHung(path)) return readFile(path, limit);
+    if (!this.#surroundings.tree.isHung(path)) return readFile(path, limit);
     this.#steps += 1;
     this.#step = { number: this.#steps, kind: 'file', path };
     throw new Hang(this.#step);

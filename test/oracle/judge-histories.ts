@@ -6,10 +6,10 @@ import { describeActions, isWithKubelet, makeHistory, runHistory, shrink } from 
 const HISTORIES = Number(process.env.ORACLE_HISTORIES ?? 170);
 const FIRST_SEED = Number(process.env.ORACLE_SEED ?? 1);
 
-/** The test of one family. Families have test files of their own, so that they run side by side. */
+/** Registers the test of one family. Each family has its own test file, so that the tests run in parallel. */
 export function judgeHistories(oracle: OracleFamily): void {
   describe(`random histories of ${oracle.family.name}`, () => {
-    it(`never make a verdict better than what was seen, nor keep it worse (${HISTORIES} from seed ${FIRST_SEED})`, async () => {
+    it(`never give a verdict that is better or worse than the readings (${HISTORIES} from seed ${FIRST_SEED})`, async () => {
       for (let seed = FIRST_SEED; seed < FIRST_SEED + HISTORIES; seed += 1) {
         const actions = makeHistory(oracle, seed);
         const failure = await runHistory(oracle, actions, isWithKubelet(oracle, seed));

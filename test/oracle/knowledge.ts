@@ -3,39 +3,39 @@ import type { Fault, OracleFamily } from './family.ts';
 import type { OracleNode } from './node.ts';
 import { INTERVAL_MS, STALE_MS } from './node.ts';
 
-/** How much later than at once something may be: a refresh, and the time that a hang takes until it is found. */
+/** Tolerance for "at once": a refresh, and the time until a hang is detected. */
 const SLACK_MS = 2_000;
-/** A device whose read came back is read again within a minute. */
+/** A device whose hanging read returned is read again within a minute. */
 const RELEASE_MS = 60_000;
-/** Two deadlines: so long others may be unread after something began to hang. */
+/** Two deadlines: other devices may be unread for this time after a read starts to hang. */
 const HANG_MS = 30_000;
 
-/** Of the conditions that losses of sight may raise. */
+/** Longest recovery of the conditions that a blinding may raise. */
 const LONGEST_RECOVERY_MS = 60_000;
-/** What is no event is on disk by then. */
+/** After this time, state without an event is on disk. */
 const WRITTEN_MS = 45_000;
 
-/** What can be said of one fault at one look: it was surely seen to hold, surely seen not to, or neither. */
+/** Visibility of one fault in one collection: surely seen present, surely seen absent, possibly seen, or not visible. */
 type Sight = 'true' | 'false' | 'unsure' | 'hidden';
 
-/** What the agent must know, or may know, of one fault of one device. */
+/** What the agent must or may know about one fault of one device. */
 class FaultKnowledge {
   readonly fault: Fault;
   readonly spec: ConditionSpec;
   isPresent = false;
   wasEverPresent = false;
-  /** Wall-independent time of the last change of the truth. */
+  /** Monotonic time of the last change of the fault. */
   changedMs = Number.NEGATIVE_INFINITY;
-  /** From then on each look could have seen it. */
+  /** Since then every collection could have seen it. */
   visibleFromMs: number | undefined;
-  /** The condition must count: it was seen for long enough, and not surely withdrawn since. */
+  /** The condition must count: it was seen for long enough and is not yet cleared. */
   isRaised = false;
   #trueFromMs: number | undefined;
   #maybeFalseFromMs: number | undefined;
   #falseFromMs: number | undefined;
-  /** When it was first surely seen not to hold. */
+  /** Time at which the fault was first surely seen absent. */
   #soundFromMs: number | undefined;
-  /** The condition must not count: it was surely seen to be over for long enough. */
+  /** The condition must not count: the fault was surely seen absent for long enough. */
   isCleared = true;
 
   constructor(fault: Fault, spec: ConditionSpec) {
@@ -45,7 +45,7 @@ class FaultKnowledge {
 
   look(sight: Sight, nowMs: number): void {
     const { forMs = 0, recoveryMs = 0 } = this.spec;
-    // Who sees more than can be expected is not wrong.
+    // The agent may see more than expected.
     if (this.isPresent) this.isCleared = false;
     if (sight === 'false') this.#soundFromMs ??= nowMs;
     if (sight === 'true') {
@@ -75,7 +75,7 @@ class FaultKnowledge {
     if (this.#falseFromMs !== undefined && nowMs - this.#falseFromMs >= recoveryMs + 2 * INTERVAL_MS) this.isCleared = true;
   }
 
-  /** What was not written to disk is lost: a wait begins anew, and so does a past that is young. */
+  /** Unwritten state is lost: hold and quiet times restart, and a recent past is forgotten. */
   restarted(nowMs: number): void {
     if (this.#soundFromMs !== undefined && nowMs - this.#soundFromMs < WRITTEN_MS) this.#soundFromMs = undefined;
     this.#trueFromMs = undefined;
@@ -83,7 +83,7 @@ class FaultKnowledge {
     this.logIsReadAnew();
   }
 
-  /** A log that is read anew tells of it again, and that it was over has to be seen again. */
+  /** A log that is read again reports the fault again, so its end must be seen again. */
   logIsReadAnew(): void {
     if (this.fault.endShownBy !== undefined && this.wasEverPresent) this.isCleared = false;
   }
@@ -91,23 +91,23 @@ class FaultKnowledge {
 
 const raises = ({ condition, alsoRaises = [] }: Fault, type: string): boolean => condition === type || alsoRaises.includes(type);
 
-/** What is true of one device, and what of it the agent could see. */
+/** True state of one device, and what the agent could see of it. */
 class DeviceKnowledge {
   readonly id: string;
   readonly faults: readonly FaultKnowledge[];
-  /** Last time at which a look may have read it, and surely read it. */
+  /** Last time at which a collection may have read it, and surely read it. */
   maybeReadMs = Number.NEGATIVE_INFINITY;
   surelyReadMs = Number.NEGATIVE_INFINITY;
-  /** From then on each look read it. */
+  /** Since then every collection read it. */
   surelyReadFromMs: number | undefined;
-  /** From then on each look read it whole, and nothing was wrong. */
+  /** Since then every collection read it completely and without faults. */
   soundFromMs: number | undefined;
   isGone = false;
-  /** A look may have seen that it is gone. */
+  /** A collection may have seen that it is absent. */
   wasMaybeSeenGone = false;
-  /** It was unread for so long that it is unknown, and no look may have read it since: a restart is no look. */
+  /** It was unread for the stale age, and no collection may have read it since. A restart is not a collection. */
   isBlind = false;
-  /** It hung when an agent ended that knew of it, and no look may have read it since. */
+  /** It hung when an agent that knew of it ended, and no collection may have read it since. */
   isWithoutGrace = false;
 
   constructor(id: string, faults: readonly FaultKnowledge[]) {
@@ -116,34 +116,34 @@ class DeviceKnowledge {
   }
 }
 
-/** One loss of sight that lasts. */
+/** A blinding in progress. */
 export interface ActiveBlinding {
   readonly layer: string;
   readonly blinding: OracleFamily['blindings'][number];
   readonly device: string;
   readonly blindFromMs: number;
-  /** From then on a look could come across it. */
+  /** Since then a collection could meet it. */
   fromMs: number;
-  /** The latest look that something else may have kept from coming as far as to this one. */
+  /** Time of the latest collection that another blinding may have stopped before this one. */
   hiddenUntilMs?: number;
 }
 
-/** Who holds what, and how much of it moved meanwhile. */
+/** A pod that holds a device, and the growth of the counter during that time. */
 interface Holding {
   readonly pod: string;
   readonly device: string;
   readonly fromMs: number;
   moved: number;
-  /** Moved before the first look that surely began after the agent had seen the pod. */
+  /** Growth before the first collection that surely began after the agent had seen the pod. */
   beforeBase: number;
   hasBase: boolean;
-  /** Moved up to the last look that surely read the device. */
+  /** Growth up to the last collection that surely read the device. */
   movedAtRead: number;
 }
 
 /**
- * The truth, and a plain model of what the agent can know of it. It knows nothing of how the agent works: only which facts hold, which of
- * them could be seen at each look, and the policy's times.
+ * The true state, and a simple model of what the agent can know about it. The model does not depend on the implementation of the agent.
+ * It uses only the facts, their visibility in each collection, and the times of the policy.
  */
 export class Knowledge {
   readonly devices: readonly DeviceKnowledge[];
@@ -151,11 +151,11 @@ export class Knowledge {
   readonly holdings: Holding[] = [];
   readonly #family: OracleFamily;
   readonly #node: OracleNode;
-  /** Hangs that ended lately: device or all. */
+  /** End of the last hang, keyed by device id. */
   #releasedMs = new Map<string, number>();
   #hangFromMs = Number.NEGATIVE_INFINITY;
   #startedMs = 0;
-  /** No file can be opened. What is read all the same, and from what, is not modelled. */
+  /** No file can be opened. Reads of files that are already open are not modelled. */
   isWithoutDescriptors = false;
 
   constructor(family: OracleFamily, node: OracleNode) {
@@ -191,7 +191,7 @@ export class Knowledge {
         known.isPresent = isPresent;
         known.wasEverPresent ||= isPresent;
         known.changedMs = this.#nowMs;
-        // A log tells of what is over already, too.
+        // A log also reports faults that have already ended.
         if (isPresent && known.fault.endShownBy !== undefined) known.isCleared = false;
       }
     }
@@ -213,7 +213,7 @@ export class Knowledge {
     }
   }
 
-  /** `wasRunning`: an agent ran until now, so that what hung for long is on disk. */
+  /** `wasRunning`: an agent ran until now, so that long hangs are saved on disk. */
   restarted(wasRunning: boolean): void {
     for (const active of wasRunning ? this.blindings.values() : []) {
       const hiddenUntilMs = Math.max(this.#startedMs, active.hiddenUntilMs ?? active.fromMs);
@@ -227,7 +227,7 @@ export class Knowledge {
       for (const fault of device.faults) fault.visibleFromMs = undefined;
     }
     for (const { faults } of this.devices) for (const fault of faults) fault.restarted(this.#nowMs);
-    // Counters of holders begin anew with the agent.
+    // Counters of holders restart with the agent.
     for (const holding of this.holdings) {
       holding.moved = 0;
       holding.beforeBase = 0;
@@ -254,12 +254,12 @@ export class Knowledge {
     return blinding.scope === 'family' ? this.devices : [{ id: device }];
   }
 
-  /** Whether something may keep a sound device from being read: the agent finds its way around a hang, or a released device is tried again. */
+  /** Whether a readable device may be unread for a short time: after the begin of any hang, or after the end of its own. */
   #isUnsettled(id: string): boolean {
     return this.#nowMs - this.#hangFromMs < HANG_MS || this.#nowMs - (this.#releasedMs.get(id) ?? Number.NEGATIVE_INFINITY) < RELEASE_MS;
   }
 
-  /** Whether a look may not come as far as to this one. */
+  /** Whether another blinding may stop a collection before this one. */
   #isBehindOthers(active: ActiveBlinding): boolean {
     const others = this.#concerned(active).flatMap(({ id }) => this.#blindingsOf(id).filter((other) => other !== active));
     return this.isWithoutDescriptors || others.some(({ blinding }) => blinding.leaves !== 'read');
@@ -283,13 +283,13 @@ export class Knowledge {
     return known.isPresent ? 'true' : 'false';
   }
 
-  /** At its start an agent gives a device as long as if it was just read, but not one of which it knows that it hung. */
+  /** At its start an agent treats a device as just read, unless it knows that the device hung. */
   #isUnreadForLong({ maybeReadMs, isWithoutGrace }: DeviceKnowledge): boolean {
     const fromMs = isWithoutGrace ? maybeReadMs : Math.max(maybeReadMs, this.#startedMs);
     return this.#nowMs - fromMs >= STALE_MS + INTERVAL_MS + SLACK_MS;
   }
 
-  /** Undefined when the fault, or its absence, shows. */
+  /** Undefined when the fault or its absence is visible. */
   #visibilityOf(id: string, { fault, isPresent }: FaultKnowledge): 'hidden' | 'unsure' | undefined {
     const files = (isPresent ? fault.shownBy : (fault.endShownBy ?? fault.shownBy)).call(fault, id);
     const hiding = this.#blindingsOf(id).filter(({ blinding }) => blinding.hides(id).some((file) => files.includes(file)));
@@ -299,11 +299,11 @@ export class Knowledge {
     return this.isWithoutDescriptors || this.#isUnsettled(id) ? 'unsure' : undefined;
   }
 
-  /** To be called after each refresh that came to its end or could not. `failed`: the run came to nothing for a reason of its own. */
+  /** Must be called after each refresh, successful or not. `failed`: the run failed by itself. */
   looked(failed: boolean): void {
     const nowMs = this.#nowMs;
     const isThreadReplaced = failed || [...this.blindings.values()].some(({ blinding }) => blinding.hangs);
-    // Without descriptors nobody comes across a file that hangs.
+    // Without descriptors the agent cannot meet a hanging file.
     for (const active of this.blindings.values()) if (this.#isBehindOthers(active)) active.hiddenUntilMs = nowMs;
     if (this.isWithoutDescriptors)
       for (const active of this.blindings.values()) if (active.blinding.paceMs !== undefined) active.fromMs = nowMs;
@@ -343,7 +343,7 @@ export class Knowledge {
     }
   }
 
-  /** What is wrong with what the agent says, one sentence each. */
+  /** Contradictions between the model and the state of the agent, one sentence each. */
   violations(): readonly string[] {
     const { snapshot, offered } = this.#node;
     if (snapshot === undefined) return [];
@@ -360,7 +360,7 @@ export class Knowledge {
     const raised = device.faults.filter(({ isRaised }) => isRaised);
     if (state === undefined) {
       const wasRead = device.surelyReadMs > Number.NEGATIVE_INFINITY;
-      return wasRead ? [`${device.id} was read, and is not listed any more`] : [];
+      return wasRead ? [`${device.id} was read but is no longer listed`] : [];
     }
     const { verdict, missingSinceMs, readAtMs } = state;
     const found: string[] = [];
@@ -371,7 +371,7 @@ export class Knowledge {
     if (degraded.length > 0 && verdict.state === 'healthy') found.push(`${says} although ${degraded[0]?.fault.name} was seen last`);
     for (const { fault } of raised) {
       if (!verdict.conditions.some(({ type }) => type === fault.condition))
-        found.push(`${says}: ${fault.condition} was seen last, and does not count`);
+        found.push(`${says}: ${fault.condition} was seen last but does not count`);
     }
     const isBlind = device.isBlind || this.#isUnreadForLong(device);
     if (isBlind && (verdict.state === 'healthy' || verdict.state === 'degraded'))
@@ -396,7 +396,7 @@ export class Knowledge {
     if (missingSinceMs !== undefined && !device.isGone && !device.wasMaybeSeenGone)
       found.push(`${says} and missing although it was never gone`);
     const lastReadMs = readAtMs - (this.#node.clock.now() - nowMs);
-    // A clock that is set back right before a restart leaves times to come, of which the start is the latest that can be.
+    // A clock that is set back right before a restart leaves future times. They count as the time of the start at the latest.
     if (lastReadMs > Math.max(device.maybeReadMs, this.#startedMs) + SLACK_MS + INTERVAL_MS)
       found.push(`${says}: last read at ${lastReadMs} ms although nothing was read since ${device.maybeReadMs} ms`);
     return found;
@@ -406,9 +406,9 @@ export class Knowledge {
     if (offered === undefined) return [];
     return snapshot.devices.flatMap(({ device, verdict, missingSinceMs }) => {
       const isGood = missingSinceMs === undefined && (verdict.state === 'healthy' || verdict.state === 'degraded');
-      const told = offered.get(device.id);
+      const sent = offered.get(device.id);
       const wanted = isGood ? 'Healthy' : 'Unhealthy';
-      return told === wanted ? [] : [`the kubelet hears that ${device.id} is ${told}, the verdict is ${verdict.state}`];
+      return sent === wanted ? [] : [`the kubelet gets ${sent} for ${device.id}, but the verdict is ${verdict.state}`];
     });
   }
 
@@ -417,13 +417,13 @@ export class Knowledge {
     if (counter === undefined) return [];
     return this.holdings.flatMap((holding) => {
       const readings = snapshot.containerReadings.find(({ pod, device }) => pod === holding.pod && device === holding.device)?.readings;
-      const told = readings?.find(({ metric }) => metric === counter.metric)?.value;
-      const value = told === undefined ? undefined : Number(told) / counter.scale;
+      const reading = readings?.find(({ metric }) => metric === counter.metric)?.value;
+      const value = reading === undefined ? undefined : Number(reading) / counter.scale;
       const least = holding.hasBase ? holding.movedAtRead - holding.beforeBase : 0;
       if (value === undefined) return [];
       if (value > holding.moved + 1e-6)
-        return [`${holding.pod} is told ${value} of ${holding.device} where ${holding.moved} moved while it held it`];
-      if (value < least - 1e-6) return [`${holding.pod} is told ${value} of ${holding.device} where at least ${least} moved and were read`];
+        return [`${holding.pod} gets ${value} of ${holding.device}, but only ${holding.moved} moved while it held the device`];
+      if (value < least - 1e-6) return [`${holding.pod} gets ${value} of ${holding.device}, but at least ${least} moved and were read`];
       return [];
     });
   }

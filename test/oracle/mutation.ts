@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A mistake that was made once. */
+/** A known mistake as a source change. */
 export interface Mutant {
   readonly name: string;
   readonly about: string;
@@ -8,10 +8,10 @@ export interface Mutant {
   readonly changes: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
 }
 
-/** Mistakes that were made once, to be put back one at a time: the histories must find each. `npm run test:mutants` runs them. */
+/** Earlier mistakes. `npm run test:mutants` applies them one at a time, and the histories must detect each. */
 export const mutants = JSON.parse(readFileSync(new URL('./mutants.json', import.meta.url), 'utf8')) as readonly Mutant[];
 
-/** A plugin of the test runner that makes one mistake in the sources as they are loaded; without a name it makes none. */
+/** A plugin of the test runner that applies one mistake to the loaded sources; none without a name. */
 export function mutation(name: string | undefined) {
   const changes = mutants.find((mutant) => mutant.name === name)?.changes ?? [];
   return {

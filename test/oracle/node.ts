@@ -23,7 +23,7 @@ import { InlineThreads } from './inline-threads.ts';
 import { OverlaidTree } from './overlaid-tree.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Time between two refreshes, and the age at which a device is unknown: the defaults. */
+/** Default interval of refreshes, and default age at which a device is unknown. */
 export const INTERVAL_MS = 10_000;
 export const STALE_MS = 60_000;
 
@@ -31,16 +31,16 @@ export const RESOURCE = 'example.com/device';
 
 const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Rounds of the event loop in which what was sent over a socket arrives. */
+/** Number of event loop rounds in which socket data arrives. */
 const QUIET_ROUNDS = 3;
 
-/** So often, in real time, it is looked whether a command sleeps. Commands that do so hang. */
+/** Real-time interval of the checks for sleeping commands. A sleeping command counts as hanging. */
 const LOOK_MS = 2;
 
-/** State files are written through to the disk, which takes most of the time of a history elsewhere. */
+/** Directory in memory, because syncing state files to a disk would take most of the time of a history. */
 const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
-/** Of each family, built once: hundreds of files take longer than a history. */
+/** Machine of each family, built once, because creating hundreds of files takes longer than a history. */
 const machines = new Map<OracleFamily, OverlaidTree>();
 
 function machineOf(family: OracleFamily): OverlaidTree {
@@ -55,7 +55,7 @@ function machineOf(family: OracleFamily): OverlaidTree {
   return tree;
 }
 
-/** A whole node: hardware as files, a kubelet, and the agent on them, all by one clock. */
+/** A whole node with one clock: hardware as files, a kubelet and the agent. */
 export class OracleNode {
   readonly clock = new VirtualClock();
   readonly tree: OverlaidTree;
@@ -83,7 +83,7 @@ export class OracleNode {
     return this.#core?.store.snapshot();
   }
 
-  /** What the kubelet was sent last by the running agent, id to health; undefined before the first list. */
+  /** Last list of the running agent to the kubelet, id to health; undefined before the first list. */
   get offered(): ReadonlyMap<string, string> | undefined {
     return this.#sent && new Map(this.#sent.map(({ ID, health }) => [ID, health]));
   }
@@ -104,7 +104,7 @@ export class OracleNode {
     this.#offer(core);
   }
 
-  /** The agent is gone as after SIGKILL: nothing is closed, and what it writes from now on nobody reads. */
+  /** Simulates SIGKILL: the agent's state file is copied, and all its later writes are ignored. */
   kill(): void {
     const core = this.#core;
     if (core === undefined) return;
@@ -120,20 +120,20 @@ export class OracleNode {
     this.threads.isolated.forget();
   }
 
-  /** One refresh, to its end or until it hangs, and then so much time. */
+  /** Refreshes once, until the refresh ends or hangs, and then lets `thenMs` pass. */
   async refresh(thenMs: number): Promise<void> {
     void this.#core?.refresh();
     await this.settle();
     await this.clock.advance(thenMs, () => this.settle());
   }
 
-  /** The agent asks the kubelet alone who holds what, outside of a refresh. */
+  /** Queries only the kubelet, outside of a refresh. */
   async ask(): Promise<void> {
     void this.#core?.poller.refresh();
     await this.settle();
   }
 
-  /** Waits for everything that is under way and does not hang. */
+  /** Waits for all work in progress that does not hang. */
   async settle(): Promise<void> {
     for (let round = 0; round < QUIET_ROUNDS; round += 1) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -169,7 +169,7 @@ export class OracleNode {
     return promise;
   }
 
-  /** The plugin's own list, as it is sent over a stream. */
+  /** Connects the plugin's list stream to a fake call. */
   #offer(core: AgentCore): void {
     const policy = (this.#health as HealthKeeper).policy;
     const offers = new ResourceOffers(

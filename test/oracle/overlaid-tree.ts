@@ -14,41 +14,41 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What stands at a path instead of what the machine has there. `hang`: a FIFO, whose reader waits for ever. */
+/** Replacement of a path. `hang`: a FIFO whose reader blocks forever. */
 export type Overlay =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'absent' }
   | { readonly kind: 'hang' }
   | { readonly kind: 'directory' };
 
-/** A fault: how it changes what a file says. */
+/** A change of a file's content by a fault. */
 interface Edit {
   readonly name: string;
   change(text: string): string;
 }
 
-/** A loss of sight. */
+/** A replacement by a blinding. */
 interface Cover {
   readonly name: string;
   readonly overlay: Overlay;
 }
 
 /**
- * A directory tree made of what a machine has, and of layers over it: faults change what files say, losses of sight keep it from being
- * read. Each layer can be taken away again, in any order.
+ * A directory tree of a machine with layers over it. Faults change the content of files, and blindings make files unreadable. Layers can
+ * be removed in any order.
  */
 export class OverlaidTree {
   readonly root: string;
   readonly #files = new Map<string, string>();
   readonly #links = new Map<string, string>();
-  /** What was in files that were written since. */
+  /** Original content of files that were written later. */
   readonly #originals = new Map<string, string>();
   readonly #directories = new Set<string>();
-  /** Directories that something else stands in for: they lie beside it meanwhile. */
+  /** Directories that are replaced; they are renamed with the suffix {@link ASIDE}. */
   readonly #aside = new Set<string>();
-  /** By path, in the order in which they began. */
+  /** Keyed by path, in the order of their begin. */
   readonly #edits = new Map<string, readonly Edit[]>();
-  /** By path, the last one on top. */
+  /** Keyed by path; the last one applies. */
   readonly #covers = new Map<string, readonly Cover[]>();
 
   constructor(root: string) {
@@ -61,12 +61,12 @@ export class OverlaidTree {
     for (const path of [...this.#files.keys(), ...this.#links.keys()]) this.#show(path);
   }
 
-  /** The machine as it was built. */
+  /** Restores the machine as it was built. */
   reset(): void {
     const touched = [...new Set([...this.#edits.keys(), ...this.#covers.keys()])];
     this.#edits.clear();
     this.#covers.clear();
-    // What lies deeper first: a directory that lies aside is found by its name.
+    // Deeper paths first, because the path of a renamed directory depends on its parents.
     for (const path of touched.sort((a, b) => b.length - a.length)) this.#show(path);
     for (const [path, text] of this.#originals) {
       this.#files.set(path, text);
@@ -75,12 +75,12 @@ export class OverlaidTree {
     this.#originals.clear();
   }
 
-  /** What the machine has at a path, faults counted and losses of sight not. */
+  /** Content of a path with faults but without blindings. */
   text(path: string): string {
     return (this.#edits.get(path) ?? []).reduce((text, { change }) => change(text), this.#files.get(path) ?? '');
   }
 
-  /** Changes what the machine has: a counter that moves, a log that grows. */
+  /** Changes the content permanently: a counter that grows, a log that grows. */
   write(path: string, change: (text: string) => string): void {
     const before = this.#files.get(path) ?? '';
     if (!this.#originals.has(path)) this.#originals.set(path, before);
@@ -88,30 +88,30 @@ export class OverlaidTree {
     this.#show(path);
   }
 
-  /** A fault: what the file says. */
+  /** Begins a fault that replaces the content of a file. */
   put(name: string, path: string, text: string): void {
     this.edit(name, path, () => text);
   }
 
-  /** A fault that changes a part of what the file says. */
+  /** Begins a fault that changes a part of the content. */
   edit(name: string, path: string, change: (text: string) => string): void {
     this.#edits.set(path, [...(this.#edits.get(path) ?? []), { name, change }]);
     this.#show(path);
   }
 
-  /** A loss of sight: what stands there instead. */
+  /** Begins a blinding that replaces a path. */
   hide(name: string, path: string, overlay: Overlay): void {
     this.#covers.set(path, [...(this.#covers.get(path) ?? []), { name, overlay }]);
     this.#show(path);
   }
 
-  /** Something else stands at the path, above it or below it. */
+  /** Whether the path, a parent or a child is replaced. */
   isCovered(path: string): boolean {
     const isWithin = (inner: string, outer: string): boolean => inner === outer || inner.startsWith(`${outer}/`);
     return [...this.#covers.keys()].some((other) => isWithin(path, other) || isWithin(other, path));
   }
 
-  /** Takes a fault or a loss of sight away, wherever it lies. */
+  /** Removes a fault or a blinding from all paths. */
   take(name: string): void {
     for (const layers of [this.#edits, this.#covers] as Map<string, readonly { readonly name: string }[]>[]) {
       for (const [path, own] of layers) {
@@ -173,7 +173,7 @@ export class OverlaidTree {
     else if (overlay.kind === 'text') writeFileSync(full, overlay.text);
   }
 
-  /** Where a path lies while directories above it lie aside. */
+  /** Real location of a path while directories above it are renamed. */
   #place(path: string): string {
     const names = path.split('/');
     const shown = names.map((name, at) =>
@@ -182,7 +182,7 @@ export class OverlaidTree {
     return join(this.root, ...shown);
   }
 
-  /** In place, as the kernel's files change: a log that is followed goes on. */
+  /** Writes in place, like the kernel, so that a followed log continues. */
   #overwrite(full: string, text: string, path: string): boolean {
     if (path.startsWith('bin/') || !existsSync(full) || !lstatSync(full).isFile()) return false;
     const fd = openSync(full, 'w');

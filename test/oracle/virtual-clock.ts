@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/host/clock.ts';
 
-/** Some moment; nothing may depend on which. */
+/** An arbitrary time; no code may depend on it. */
 const START_MS = Date.parse('2030-01-01T00:00:00Z');
 
 interface Timer {
@@ -9,7 +9,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that only the test moves. Timers go off in order while it is moved. */
+/** A clock that only the test moves. Moving it fires the timers in order. */
 export class VirtualClock implements Clock {
   #nowMs = 0;
   #wallOffsetMs = START_MS;
@@ -32,12 +32,12 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Sets the wall clock by so much, as an administrator does. Time does not pass. */
+  /** Steps the wall clock by `byMs`, like an administrator. No time passes. */
   setWall(byMs: number): void {
     this.#wallOffsetMs += byMs;
   }
 
-  /** Lets time pass. `settle` is awaited after each moment at which timers went off. */
+  /** Lets time pass. Awaits `settle` after each timer. */
   async advance(byMs: number, settle: () => Promise<void>): Promise<void> {
     const endMs = this.#nowMs + byMs;
     for (;;) {

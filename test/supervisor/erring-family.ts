@@ -3,7 +3,7 @@ import type { Probe } from '../../src/probes/family.ts';
 
 const device = { family: 'nvidia', id: 'card', kind: 'card', aliases: [] };
 
-/** Errs in the way that a file names, which is read in each run. */
+/** Fails in the way that a file names. The file is read in each run. */
 function createProbe({ sys }: Pick<Host, 'sys'>): Probe {
   return {
     collect() {

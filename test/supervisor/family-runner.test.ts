@@ -36,7 +36,7 @@ async function start(
 ) {
   const { FamilyRunner: Runner } = await from.import<{ FamilyRunner: typeof FamilyRunner }>('supervisor/family-runner.js');
   const { IsolatedReads: Reads } = await from.import<{ IsolatedReads: typeof IsolatedReads }>('supervisor/isolated-reads.js');
-  // Time goes on when the test says so: a slow machine makes nothing hang.
+  // The test advances the time, so a slow machine makes nothing hang.
   const clock = new ManualClock();
   const crashes: string[] = [];
   const roots = { sysfs, procfs: sysfs, dev: sysfs };
@@ -52,7 +52,7 @@ async function startScripted(seed: number) {
   const sysfs = join(build.root, `sys-${seed}`);
   mkdirSync(join(sysfs, 'class/net'), { recursive: true });
   let scripts = 100 * seed;
-  /** For the next thread. */
+  /** Applies to the next thread. */
   const nextScript = (): Script => {
     scripts += 1;
     writeFileSync(join(sysfs, SEED), `${scripts}`);
@@ -67,7 +67,7 @@ async function startErring() {
   return { ...(await start(build, 'nvidia', sysfs)), setWay: (way: string): void => writeFileSync(join(sysfs, 'way'), way) };
 }
 
-/** Devices that tell their state, which is the number of their letter. */
+/** Devices that report their state, which is the number of their letter. */
 async function startToys(ids: string, hung: (directory: (id: string) => string) => readonly HungStep[] = () => []) {
   const sysfs = mkdtempSync(join(toys.root, 'sys-'));
   const directory = (id: string): string => join(sysfs, TOYS, id);
@@ -87,7 +87,7 @@ async function startToys(ids: string, hung: (directory: (id: string) => string) 
       return join(directory(id), name);
     },
     release: (id: string, name: string, writer: number): void => release(join(directory(id), name), writer, stateOf(id)),
-    /** Those of which the last look read the state. */
+    /** Devices whose state the last collection read. */
     read: (): string => {
       const reports = runner.latest()?.collection.reports ?? [];
       expect(reports.map(({ device }) => device.id).join('')).toBe(ids);
@@ -99,12 +99,12 @@ async function startToys(ids: string, hung: (directory: (id: string) => string) 
       const { hung: isHung, problems } = runner.state();
       expect(isHung).toBe(problems.length > 0);
       expect(problems.map(({ code }) => code)).toEqual(problems.map(() => 'probe-hung'));
-      return problems.map(({ message }) => /^a read below (.*) has not come back$/.exec(message)?.[1] ?? message).sort();
+      return problems.map(({ message }) => /^a read below (.*) has not returned$/.exec(message)?.[1] ?? message).sort();
     },
   };
 }
 
-/** What is made of a collection by who knows that the family has devices: without a trace of them it is no longer whole. */
+/** Expected collection of a family that had devices before: without a trace of them it is partial. */
 function expected(collection: Collection, isKnown: boolean): Collection {
   if (collection.listing !== 'absent' || !isKnown) return collection;
   const problem = { code: 'nothing-shown', message: 'the machine shows no trace of the devices that it had' };
@@ -155,11 +155,13 @@ describe("a family's thread", () => {
       if (writer !== undefined) closeSync(writer);
       expect(await runner.close(TIMEOUT_MS)).toBe(true);
       expect(runner.state()).toMatchObject({ failures, abandoned: ways.get('hangs') ?? 0 });
-      expect(crashes, 'said once, with its stack').toEqual(ways.has('throws') ? [expect.stringMatching(/^Error: as scripted\n +at /)] : []);
+      expect(crashes, 'logged once, with its stack').toEqual(
+        ways.has('throws') ? [expect.stringMatching(/^Error: as scripted\n +at /)] : [],
+      );
     },
   );
 
-  it('is given the time to answer anew after the process as a whole stood still', async () => {
+  it('gets the whole time to answer again after the process was suspended', async () => {
     const { runner, clock, fifo, nextScript } = await startScripted(7);
     let script = nextScript();
     let refreshed: Promise<void> | undefined;
@@ -180,7 +182,7 @@ describe("a family's thread", () => {
     expect(await runner.close(TIMEOUT_MS)).toBe(true);
   });
 
-  it('that ends with an error after it was replaced does no harm to the one that reads', async () => {
+  it('that ends with an error after its replacement does not affect the new thread', async () => {
     let isPresent = true;
     const { runner, crashes } = await start(build, 'infiniband', build.root, { isPresent: () => isPresent });
     await runner.refresh();
@@ -195,7 +197,7 @@ describe("a family's thread", () => {
     await runner.close(TIMEOUT_MS);
   });
 
-  it('that never comes back is told without a break, though it can be ended, until a run comes through', async () => {
+  it('that never returns is reported until a run completes, even when the thread can be ended', async () => {
     const { runner, clock, setWay } = await startErring();
     await runner.refresh();
     for (let turn = 1; turn <= 4; turn += 1) {
@@ -213,7 +215,7 @@ describe("a family's thread", () => {
     expect(await runner.close(TIMEOUT_MS)).toBe(true);
   });
 
-  it('that ends by itself has failed, which is said once', async () => {
+  it('that ends by itself has failed, which is logged once', async () => {
     const { runner, crashes, setWay } = await startErring();
     await runner.refresh();
     setWay('ends');
@@ -260,8 +262,8 @@ describe('a family that is not on the machine', () => {
   });
 });
 
-describe('a read of a file that does not come back', () => {
-  it('costs one thread, however many there are, and the device alone, until it comes back', async () => {
+describe('a read of a file that does not return', () => {
+  it('costs one thread for any number of reads, and affects only its device, until it returns', async () => {
     const { runner, clock, isolated, fifo, directory, read, hangsAt, release } = await startToys('abcde');
     const [b, d] = [fifo('b', 'state'), fifo('d', 'state')];
     const refreshed = runner.refresh();
@@ -309,7 +311,7 @@ describe('a read of a file that does not come back', () => {
     expect(await runner.close(TIMEOUT_MS)).toBe(true);
   });
 
-  it('costs no thread where it hung in the run of the agent before, and is waited for by nobody', async () => {
+  it('costs no thread and delays nothing when it hung in an earlier run of the agent', async () => {
     const { runner, fifo, directory, read, hangsAt, release } = await startToys('abc', (of) =>
       ['a', 'b'].map((id) => ({ kind: 'file', path: join(of(id), 'state') })),
     );
@@ -331,8 +333,8 @@ describe('a read of a file that does not come back', () => {
   });
 });
 
-describe('a call that does not come back', () => {
-  it('keeps nobody waiting who ends the agent, and is told', async () => {
+describe('a call that does not return', () => {
+  it('does not delay the end of the agent, and is reported', async () => {
     const { runner, clock, fifo } = await startToys('a');
     const call = fifo('a', 'call');
     const refreshed = runner.refresh();
@@ -344,7 +346,7 @@ describe('a call that does not come back', () => {
     expect(await runner.close(TIMEOUT_MS)).toBe(true);
   });
 
-  it('has the whole time, and less once another one hangs; its device is left out until it comes back', async () => {
+  it('has the whole deadline, and less while another call hangs; its device is left out until it returns', async () => {
     const { runner, clock, fifo, directory, read, hangsAt, release } = await startToys('abc');
     const writers: Record<string, number> = {};
     const b = fifo('b', 'call');
@@ -385,7 +387,7 @@ describe('a call that does not come back', () => {
     expect(await runner.close(TIMEOUT_MS)).toBe(true);
   });
 
-  it('is tried last where it hung in the run of the agent before: one at a time, after the others were read', async () => {
+  it('is tried last when it hung in an earlier run of the agent: one call at a time, after the other devices', async () => {
     const { runner, directory, read } = await startToys('abc', (of) =>
       ['a', 'b'].map((id) => ({ kind: 'call', path: `${of(id)}/nvml/call` })),
     );
@@ -401,7 +403,7 @@ describe('a call that does not come back', () => {
   });
 });
 
-it('a family whose threads are stuck where nobody knows is not read before one comes back', async () => {
+it('a family whose threads are stuck at unknown places is not read before one returns', async () => {
   const { runner, clock, sysfs, read } = await startToys('ab');
   const unseen = join(sysfs, 'unseen');
   const writers: number[] = [];

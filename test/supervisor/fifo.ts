@@ -6,13 +6,13 @@ export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await pause(5);
 }
 
-/** In place of a file, if there is one. Who reads it hangs in the kernel. */
+/** Creates a FIFO and replaces a file of that name. A read of it hangs in the kernel. */
 export function makeFifo(path: string): void {
   rmSync(path, { force: true });
   execFileSync('mkfifo', [path]);
 }
 
-/** Opens for writing once somebody is in the kernel to read, who goes on hanging: gives the descriptor. */
+/** Opens the FIFO for writing once a reader hangs in the kernel; the reader keeps hanging. Returns the descriptor. */
 export async function heldOpen(fifo: string): Promise<number> {
   for (;;) {
     try {
@@ -23,7 +23,7 @@ export async function heldOpen(fifo: string): Promise<number> {
   }
 }
 
-/** Reads come back, and find a plain file from then on. */
+/** Lets the hanging reads return and replaces the FIFO with a plain file. */
 export function release(fifo: string, writer: number, text: string): void {
   writeFileSync(`${fifo}.new`, text);
   renameSync(`${fifo}.new`, fifo);

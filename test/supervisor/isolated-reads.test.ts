@@ -9,12 +9,12 @@ import type * as Module from '../../src/supervisor/isolated-reads.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { heldOpen, makeFifo, release, until } from './fifo.ts';
 
-// The program of the process is a file of the build.
+// The process runs a file of the build.
 const DIST = pathToFileURL(resolve('dist')).href;
 const { IsolatedReads } = (await import(`${DIST}/supervisor/isolated-reads.js`)) as typeof Module;
 
 const LIMIT = 65_536;
-/** How long the first read that hangs is waited for, and each further one. */
+/** Timeout of the first read that hangs, and of each further one. */
 const [FIRST_MS, FURTHER_MS] = [500, 100];
 
 let root: string;
@@ -55,7 +55,7 @@ function fifo(id: string | number): string {
 const text = (answer: Uint8Array | string): string => (typeof answer === 'string' ? answer : Buffer.from(answer).toString());
 const read = async (path: string, limit = LIMIT): Promise<string> => text(await reads.read(path, limit));
 
-/** Ids of the processes that read for this one. */
+/** Ids of the read processes of this process. */
 function processes(): readonly number[] {
   const isOurs = (pid: string): boolean => {
     try {
@@ -72,11 +72,11 @@ function anonymousKilobytes(pid: number): number {
   return Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 }
 
-/** Reads a FIFO until the read is called hung, and gives its writer. */
-async function hang(id: string | number, patienceMs: number): Promise<number> {
+/** Reads a FIFO until the read counts as hung, and returns the descriptor of its writer. */
+async function hang(id: string | number, timeoutMs: number): Promise<number> {
   const answer = read(stateOf(id));
   const writer = await heldOpen(stateOf(id));
-  clock.advance(patienceMs - 1);
+  clock.advance(timeoutMs - 1);
   await pause(20);
   expect(reads.isHung(directory(id))).toBe(false);
   clock.advance(1);
@@ -109,7 +109,7 @@ describe('reads by another process', () => {
     await until(() => answers.size === all - hanging);
     for (let id = 0; id < hanging; id += 1) closeSync(await heldOpen(stateOf(id)));
     await Promise.all(done);
-    // What came back empty when its writer went hangs anew, since no other comes.
+    // A read that returned empty when its writer closed hangs again, because no other writer opens the FIFO.
     const again = Array.from({ length: hanging }, (_, id) => read(stateOf(id)));
     clock.advance(FIRST_MS);
     expect(await Promise.all(again)).toEqual(again.map(() => 'EHUNG'));
@@ -118,7 +118,7 @@ describe('reads by another process', () => {
     expect(processes()).toHaveLength(1);
   });
 
-  it('wait for the first that hangs, less for each further one, and not at all for what lies beside', async () => {
+  it('time out for the first that hangs, sooner for each further one, and at once in the same directory', async () => {
     for (const id of ['a', 'b']) fifo(id);
     writeFileSync(join(directory('a'), 'other'), 'x');
     const writers = [await hang('a', FIRST_MS), await hang('b', FURTHER_MS)];
@@ -128,11 +128,11 @@ describe('reads by another process', () => {
     for (const writer of writers) closeSync(writer);
   });
 
-  it('come back, and the device is read again, with twice the patience each time', async () => {
+  it('return, and the device is read again with twice the timeout each time', async () => {
     for (const id of ['a', 'b']) fifo(id);
     const other = await hang('a', FIRST_MS);
-    for (const patienceMs of [FURTHER_MS, 200, 400, 800, 1_600, 2_000, 2_000]) {
-      const writer = await hang('b', patienceMs);
+    for (const timeoutMs of [FURTHER_MS, 200, 400, 800, 1_600, 2_000, 2_000]) {
+      const writer = await hang('b', timeoutMs);
       changes = 0;
       closeSync(writer);
       await until(() => !reads.isHung(directory('b')));
@@ -146,7 +146,7 @@ describe('reads by another process', () => {
     closeSync(other);
   });
 
-  it('are tried in the background where one is known to hang', async () => {
+  it('are tried in the background when one is known to hang', async () => {
     reads.markHung(fifo('a'));
     reads.markHung(file('b'));
     reads.markHung(file('b'));
@@ -162,7 +162,7 @@ describe('reads by another process', () => {
 });
 
 describe('the process that reads', () => {
-  it('is there from the first read to the last release', async () => {
+  it('runs from the first read to the last release', async () => {
     reads.use();
     expect(processes()).toEqual([]);
     await read(file('a'));
@@ -195,7 +195,7 @@ describe('the process that reads', () => {
     expect(anonymousKilobytes(pid) - before).toBeLessThan(5_000);
   });
 
-  it('is replaced when it was killed, and what hung is read anew', async () => {
+  it('is replaced when it was killed, and hung files are read again', async () => {
     file('a');
     fifo('b');
     await read(stateOf('a'));
@@ -213,21 +213,21 @@ describe('the process that reads', () => {
     closeSync(writer);
   });
 
-  it('leaves no directory hung whose read it took with it', async () => {
+  it('leaves no directory hung when it ends together with the pending read', async () => {
     fifo('b');
     const writer = await hang('b', FIRST_MS);
     process.kill((processes() as [number])[0], 'SIGKILL');
     await until(() => !reads.isHung(directory('b')));
     expect(changes).toBe(2);
     release(stateOf('b'), writer, 'b');
-    // A process that never answered has its successor a second later, one that answered anything at once.
+    // A process that never answered is replaced after a second; one that answered is replaced at once.
     const first = await read(stateOf('b'));
     expect(['EAGAIN', 'b']).toContain(first);
     clock.advance(1_000);
     expect(await read(stateOf('b'))).toBe('b');
   });
 
-  it('ends with its owner, however that ended, in spite of reads that hang', async () => {
+  it('ends with its owner in every case, even with reads that hang', async () => {
     const path = fifo('a');
     const owner = `
       import { readdirSync, readFileSync } from 'node:fs';
@@ -250,7 +250,7 @@ describe('the process that reads', () => {
     expect(isLeft).toBe(false);
   });
 
-  it('that cannot be started for want of descriptors makes every read fail with the reason, and no more', () => {
+  it('that cannot be started without descriptors makes every read fail with that reason', () => {
     const owner = `
       import { openSync } from 'node:fs';
       import { systemClock } from '${DIST}/host/clock.js';

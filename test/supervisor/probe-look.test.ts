@@ -28,14 +28,14 @@ const look = (collection: Collection, meanwhile: () => void = () => {}): Promise
     host,
   );
 
-describe('a look of a probe', () => {
-  it.each(['class/net', 'bus/pci'])('that found no trace of its family counts where there is a sysfs: %s', async (path) => {
+describe('a collection of a probe', () => {
+  it.each(['class/net', 'bus/pci'])('without a trace of its family is valid when sysfs is mounted: %s', async (path) => {
     mkdirSync(join(root, 'sys', path), { recursive: true });
     const nothing = listed([], { listing: 'absent' });
     expect(await look(nothing)).toBe(nothing);
   });
 
-  it('that found no trace of its family says nothing without a sysfs', async () => {
+  it('without a trace of its family is partial without sysfs', async () => {
     const blind = {
       listing: 'partial',
       problems: [{ code: 'sysfs-unusable', message: `${root}/sys is missing, empty or cannot be listed` }],
@@ -45,12 +45,12 @@ describe('a look of a probe', () => {
     expect(await look(listed([], { listing: 'absent' }))).toEqual({ reports: [], ...blind });
   });
 
-  it('that found devices is what it is', async () => {
+  it('that found devices stays unchanged', async () => {
     const found = listed([report({ device: device({ id: 'a' }) })]);
     expect(await look(found)).toBe(found);
   });
 
-  it.each(['sys', 'proc', 'dev'] as const)('that ran out of descriptors below /%s is not whole', async (tree) => {
+  it.each(['sys', 'proc', 'dev'] as const)('that ran out of descriptors below /%s is partial', async (tree) => {
     const found = listed([report({ device: device({ id: 'a' }) })], { problems: [{ code: 'x', message: 'y' }] });
     const short = await look(found, () => {
       host[tree].shortages += 1;
@@ -64,16 +64,16 @@ describe('a look of a probe', () => {
 describe('a family', () => {
   const sees = (family: Pick<DeviceFamily, 'isPresent'>): boolean => isPresent(family, host);
 
-  it('may be on the machine where it does not say, or says so', () => {
+  it('may be on the machine when its check is absent or returns true', () => {
     mkdirSync(join(root, 'sys/class/net'), { recursive: true });
     expect([sees({}), sees({ isPresent: () => true }), sees({ isPresent: () => false })]).toEqual([true, true, false]);
   });
 
-  it('may be there where there is no sysfs to see it in', () => {
+  it('may be on the machine when there is no sysfs', () => {
     expect(sees({ isPresent: () => false })).toBe(true);
   });
 
-  it('may be there where descriptors were missing to see it', () => {
+  it('may be on the machine when no descriptor was left for the check', () => {
     mkdirSync(join(root, 'sys/class/net'), { recursive: true });
     const blind = {
       isPresent: ({ sys }: Host): boolean => {

@@ -36,12 +36,12 @@ describe('a device in whose directory something hangs', () => {
     },
   );
 
-  it('is not known where the directory has a name that no device has, so that nothing is missed', () => {
+  it('is unknown when no device has the name of the directory, so that no device is missed', () => {
     expect(leaveOut(whole, [sys.path('class/toy/z')], sys)).toEqual({ ...whole, listing: 'partial' });
     expect(leaveOut(whole, ['nvml/nvmlInit_v2'], sys)).toEqual({ ...whole, listing: 'partial' });
   });
 
-  it('is none where nothing hangs', () => {
+  it('does not exist when nothing hangs', () => {
     expect(leaveOut(whole, [], sys)).toBe(whole);
   });
 });

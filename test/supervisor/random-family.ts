@@ -5,7 +5,7 @@ import type { Probe } from '../../src/probes/family.ts';
 import { RandomProbe } from '../support/random-collections.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 
-/** How one read ends. `hangs`: in the kernel, until somebody writes. */
+/** How one read ends. `hangs`: in the kernel, until the test writes. */
 export type Way = 'at once' | 'later' | 'throws' | 'hangs';
 
 export interface Turn {
@@ -13,7 +13,7 @@ export interface Turn {
   readonly collection: Collection;
 }
 
-/** What a probe of this seed tells and does, turn after turn: the same in the thread as in the test that looks at it. */
+/** Script of a probe, derived from the seed. The thread and the test compute the same script. */
 export class Script {
   readonly #pick: Choose;
   readonly #probe: RandomProbe;
@@ -30,7 +30,7 @@ export class Script {
   }
 }
 
-/** Where the thread finds its seed and hangs, below the root of `/sys`. */
+/** File with the seed and the FIFO of the thread, below the root of `/sys`. */
 export const SEED = 'seed';
 export const FIFO = 'fifo';
 

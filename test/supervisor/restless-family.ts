@@ -1,6 +1,6 @@
 import type { Probe } from '../../src/probes/family.ts';
 
-/** Finds nothing, and ends with an error when it is told to close. */
+/** Finds nothing, and ends with an error when it is closed. */
 const probe: Probe = {
   collect: () => ({ reports: [], problems: [], listing: 'complete' }),
   close: () => {

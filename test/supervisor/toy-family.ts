@@ -3,12 +3,12 @@ import type { Host } from '../../src/host/host.ts';
 import type { DeviceReport } from '../../src/model/collection.ts';
 import type { Probe } from '../../src/probes/family.ts';
 
-/** Below the root of `/sys`. Each directory in it is a device. */
+/** Directory below the root of `/sys`. Each directory in it is a device. */
 export const TOYS = 'class/toy';
 
 /**
- * Devices of which each has a file `state`, and may have a file `call`: reading it stands for a call of a vendor's library, of which the
- * guard is told. Of what is read from a file `unseen` nobody is told.
+ * Each device has a file `state` and may have a file `call`. Reading `call` simulates a call of a vendor library and enters the guard.
+ * Reading a file `unseen` does not enter the guard.
  */
 function createProbe({ sys }: Host): Probe {
   const look = (id: string): DeviceReport => {
@@ -18,11 +18,11 @@ function createProbe({ sys }: Host): Probe {
     if (text === undefined || !call(sys.path(path))) return { device };
     return { device, read: { readings: [{ metric: 'state', value: Number(text) }], findings: [] } };
   };
-  /** False where it must not be made. */
+  /** False when the call is not allowed. */
   const call = (place: string): boolean => {
     if (!sys.exists(`${TOYS}/${place.split('/').at(-1)}/call`)) return true;
     if (sys.guard?.enter(`${place}/nvml/call`, 'call') === false) return false;
-    // With an encoding it is one call of the kernel's caller: a thread that is to end does not end within.
+    // With an encoding, Node reads the file in one native call, which a terminating thread does not leave.
     readFileSync(`${place}/call`, 'utf8');
     sys.guard?.leave();
     return true;

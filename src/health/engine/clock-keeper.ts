@@ -1,14 +1,14 @@
 import type { JudgedDevice, SourceFindings } from './judge-device.ts';
 import { type HealthMemory, NOTHING, shifted } from './memory.ts';
 
-/** Smaller differences between the clocks are drift. */
+/** A smaller difference between the clocks is drift. */
 const CLOCK_STEP_MS = 1_000;
 
-/** Tells time that passed from a wall clock that was set. */
+/** Distinguishes elapsed time from a step of the wall clock. */
 export interface ClockKeeper {
-  /** Moves what is remembered when the wall clock was set since the last judgement. */
+  /** Shifts the remembered times when the wall clock was set after the last judgement. */
   adjust(memory: HealthMemory, nowMs: number, given: { readonly monotonicMs?: number }): HealthMemory;
-  /** The times of a device by the wall clock of now: a look that was made before the clock was set keeps its age. */
+  /** Converts the times of a device to the present wall clock, so that a reading from before a clock step keeps its age. */
   withTimes(device: JudgedDevice): JudgedDevice;
 }
 
@@ -16,12 +16,12 @@ export function createClockKeeper(): ClockKeeper {
   let monotonic: number | undefined;
   let wallMs = 0;
   let hasStepped = false;
-  /** By how much the wall clock was set since the first judgement, all in all. */
+  /** Sum of all steps of the wall clock since the first judgement. */
   let stepsMs = 0;
-  const withTime = (told: SourceFindings): SourceFindings => {
-    if (monotonic === undefined || told.monotonicMs === undefined) return told;
-    const atMs = wallMs - (monotonic - told.monotonicMs);
-    return Math.abs(atMs - told.atMs) > CLOCK_STEP_MS ? { ...told, atMs } : told;
+  const withTime = (source: SourceFindings): SourceFindings => {
+    if (monotonic === undefined || source.monotonicMs === undefined) return source;
+    const atMs = wallMs - (monotonic - source.monotonicMs);
+    return Math.abs(atMs - source.atMs) > CLOCK_STEP_MS ? { ...source, atMs } : source;
   };
   return {
     adjust(memory, nowMs, { monotonicMs }) {

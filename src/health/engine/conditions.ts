@@ -2,12 +2,12 @@ import type { Remedy, Severity } from '../../model/health.ts';
 import type { ConditionPolicy } from '../policy/policy.ts';
 import { type ConditionState, conditionKey } from './memory.ts';
 
-/** What is known of one condition at one judgement. */
+/** Evidence on one condition at one judgement. */
 export interface Evidence {
   readonly type: string;
   readonly instance?: string | undefined;
   readonly status: boolean | 'unknown';
-  /** Wall clock of the look that told it. */
+  /** Wall clock of the reading that gave it. */
   readonly atMs: number;
   readonly reason: string;
   readonly message: string;
@@ -16,25 +16,25 @@ export interface Evidence {
 }
 
 export interface ConditionStep {
-  /** Undefined when the condition rests. */
+  /** Undefined when the condition is inactive. */
   readonly state?: ConditionState;
   readonly change?: 'raised' | 'cleared';
-  /** When the state changes by time alone. */
+  /** Wall clock at which the state can change by time alone. */
   readonly dueMs?: number;
 }
 
 export interface StepTime {
   readonly nowMs: number;
-  /** Time since the last judgement. It does not count for a condition of which nothing is known. */
+  /** Time since the last judgement. It does not count for a condition with unknown status. */
   readonly elapsedMs: number;
 }
 
 /**
- * One condition, one step: rest → pending (holds, but not for `for` yet) → active → recovering (quiet, but not for `recovery` yet) →
- * rest. The five classes differ in their evidence and in what they mean to the verdict, not here.
+ * One step of one condition: inactive → pending (holds, shorter than `for`) → active → recovering (quiet, shorter than `recovery`) →
+ * inactive. The five classes differ in their evidence and in their effect on the verdict, but not here.
  *
- * A condition may begin to count by time alone, since what holds goes on until a look says otherwise. It is withdrawn only by a look
- * that comes after the quiet time.
+ * A condition can become active by time alone, because it holds until a reading denies it. It is cleared only by a reading after the
+ * quiet time.
  */
 function stepCondition(
   previous: ConditionState | undefined,
@@ -46,7 +46,7 @@ function stepCondition(
   return evidence.status ? stepTrue(previous, evidence, policy, time) : stepFalse(previous, evidence, policy);
 }
 
-/** Nothing gets better by not looking, and nothing begins to count either. */
+/** Without a reading, no condition is cleared and no condition becomes active. */
 function stepUnknown(previous: ConditionState | undefined, { nowMs, elapsedMs }: StepTime): ConditionStep {
   if (previous === undefined) return {};
   const unverifiedSinceMs = previous.unverifiedSinceMs ?? nowMs;
@@ -99,7 +99,7 @@ export interface ConditionsStep {
   readonly dueMs?: number;
 }
 
-/** Takes every condition of one device a step further. One without evidence is not known. One that is disabled rests. */
+/** Performs one step of every condition of a device. A condition without evidence is unknown; a disabled condition is inactive. */
 export function stepConditions(
   previous: Readonly<Record<string, ConditionState>>,
   evidence: readonly Evidence[],
@@ -127,12 +127,12 @@ function withUnknown(
   evidence: readonly Evidence[],
   nowMs: number,
 ): readonly Evidence[] {
-  const told = new Set(evidence.map(conditionKey));
-  const untold = Object.entries(previous).filter(([key]) => !told.has(key));
-  return [...evidence, ...untold.map(([, state]) => evidenceFor(state, 'unknown', nowMs))];
+  const known = new Set(evidence.map(conditionKey));
+  const unknown = Object.entries(previous).filter(([key]) => !known.has(key));
+  return [...evidence, ...unknown.map(([, state]) => evidenceFor(state, 'unknown', nowMs))];
 }
 
-/** Evidence on a condition in the words that were last told of it. */
+/** Evidence with the reason and the message that the condition had last. */
 export function evidenceFor(state: ConditionState, status: Evidence['status'], atMs: number): Evidence {
   const { type, instance, reason, message } = state;
   return { type, ...(instance === undefined ? {} : { instance }), status, atMs, reason, message };

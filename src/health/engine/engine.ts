@@ -9,51 +9,51 @@ import { type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from
 
 export interface HealthEngineOptions {
   readonly policy: HealthPolicy;
-  /** What an earlier run of this boot left, from the state file. */
+  /** State that an earlier run of this boot saved, from the state file. */
   readonly state?: HealthMemory;
   /** Events kept in memory. Default 1,000. */
   readonly eventLimit?: number;
 }
 
 export interface JudgeInput {
-  /** Every device that is listed now, missing ones included. */
+  /** All devices that are listed now, including missing ones. */
   readonly devices: readonly JudgedDevice[];
-  /** Of the same moment as `nowMs`; with it a wall clock that was set changes no duration. */
+  /** Monotonic clock at `nowMs`. When it is given, a step of the wall clock changes no duration. */
   readonly monotonicMs?: number;
 }
 
 export interface Judgement {
-  /** By device key, one for each device given. */
+  /** Keyed by device key; one verdict for each device given. */
   readonly verdicts: ReadonlyMap<string, Verdict>;
-  /** What changed. Not visible through `eventsSince` before it is announced. */
+  /** Changes of this judgement. `eventsSince` returns them only after they are announced. */
   readonly events: readonly HealthEvent[];
-  /** Devices came, went or came back. */
+  /** The set of devices changed: a device is new, missing, forgotten or present again. */
   readonly isOtherSet: boolean;
-  /** When to judge again, with the same readings if there are no newer: then a verdict can change by time alone. */
+  /** Wall clock at which a verdict can change by time alone. Judge again then, with the same readings if there are no newer ones. */
   readonly nextCheckMs?: number;
 }
 
-/** A device of which something is remembered. Times by the wall clock. */
+/** A remembered device. All times are wall clock. */
 export type RememberedDevice = Pick<DeviceMemory, 'device' | 'readAtMs' | 'missingSinceMs'>;
 
-/** Decides on the health of all devices. It alone remembers; everything it calls is a pure function. */
+/** Judges the health of all devices. Only the engine keeps state; all functions that it calls are pure. */
 export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
-  /** All that has to survive a restart, events not yet announced included. Plain data that no later call changes. */
+  /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
   state(): HealthMemory;
-  /** Whether more changed since the last {@link state} than the times of readings. */
+  /** Whether anything except the times of readings changed since the last call of {@link state}. */
   hasNews(): boolean;
-  /** Makes events up to that id visible, all by default; returns those that were not before. */
+  /** Makes events up to that id visible (default: all). Returns the events that became visible. */
   announce(throughId?: number): readonly HealthEvent[];
-  /** Announced events younger than an id, oldest first. */
+  /** Announced events with a larger id, oldest first. */
   eventsSince(id: number): readonly HealthEvent[];
-  /** Devices seen in this boot, by this run or an earlier one: who restarts lists those that do not come back as missing. */
+  /** Devices seen in this boot, by this run or an earlier one. After a restart, those that no probe finds are listed as missing. */
   knownDevices(): readonly RememberedDevice[];
 }
 
-/** Of the ring, as many events go into the state. */
+/** Number of events of the ring that are saved in the state. */
 const STATE_EVENTS = 200;
-/** Timers of the runtime go off at once when they are set for more than 24 days. */
+/** Timers of the runtime fire at once when their delay exceeds 24 days. */
 const LONGEST_WAIT_MS = 86_400_000;
 
 export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
@@ -102,14 +102,14 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   };
 }
 
-/** Whether one names devices that the other does not, or that it has as missing. */
+/** Whether the two sets of devices differ, or a device is missing in only one of them. */
 function isOther(a: HealthMemory['devices'], b: HealthMemory['devices']): boolean {
   const isSame = (key: string): boolean =>
     b[key] !== undefined && (a[key]?.missingSinceMs === undefined) === (b[key].missingSinceMs === undefined);
   return Object.keys(a).length !== Object.keys(b).length || !Object.keys(a).every(isSame);
 }
 
-/** Whether a device's memory differs by more than the times at which counters that stand still were read. */
+/** Whether a device's memory changed in more than the read times of unchanged counters. */
 function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   if (before === undefined || before.missingSinceMs !== now.missingSinceMs) return true;
   if (Object.keys(now.conditions).length + Object.keys(before.conditions).length > 0) return true;
@@ -126,7 +126,7 @@ function known({ device, readAtMs, missingSinceMs }: DeviceMemory): RememberedDe
   return { device, ...(readAtMs === undefined ? {} : { readAtMs }), ...(missingSinceMs === undefined ? {} : { missingSinceMs }) };
 }
 
-/** The memory as of now, and how much of the time since the last judgement was watched: what nobody watched is neither holding nor quiet. */
+/** Adjusts the memory to `nowMs`. `elapsedMs`: observed time since the last judgement; unobserved time counts as neither hold nor quiet. */
 function atTime(memory: HealthMemory, policy: HealthPolicy, nowMs: number): { readonly memory: HealthMemory; readonly elapsedMs: number } {
   const gapMs = nowMs - memory.judgedAtMs;
   if (memory === NOTHING) return { memory, elapsedMs: 0 };
@@ -138,7 +138,7 @@ function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: Healt
   return nowMs - (missingSinceMs ?? listedAtMs) >= policy.missingRetentionMs;
 }
 
-/** Ends what was raised, so that a device that returns after all begins anew. */
+/** Clears the raised conditions, so that the device starts without them if it returns. */
 function forget(
   key: string,
   { device, conditions }: DeviceMemory,
@@ -147,5 +147,5 @@ function forget(
 ): readonly Omit<HealthEvent, 'id'>[] {
   const policyOf = (name: { readonly type: string; readonly instance?: string | undefined }) =>
     conditionPolicy(policy, device.family, name.type, name.instance);
-  return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device was taken off the list');
+  return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device is no longer listed');
 }

@@ -8,11 +8,11 @@ import { addSample, judgeRate, type RateJudgement, type RateSeries } from './rat
 
 export interface EvidenceInput {
   readonly findings: readonly Finding[];
-  /** Conditions and counters remembered from before. */
+  /** Remembered conditions and counters. */
   readonly conditions: Readonly<Record<string, ConditionState>>;
   readonly rates: Readonly<Record<string, RateSeries>>;
   readonly levels: Levels;
-  /** Wall clock of the look that gave the findings. */
+  /** Wall clock of the reading that gave the findings. */
   readonly atMs: number;
   policyOf(condition: { readonly type: string; readonly instance?: string | undefined }): ConditionPolicy;
 }
@@ -24,8 +24,8 @@ export interface EvidenceOutput {
 }
 
 /**
- * Turns the findings of one look into evidence: counters by their growth, levels by the highest. A remembered instance that the look
- * does not name is withdrawn where the look says that no instance holds; else nothing is known of it.
+ * Turns the findings of one reading into evidence: counters are judged by their growth, levels by the highest level seen. A remembered
+ * instance without a finding is false when a finding denies the condition for all instances. Otherwise it is unknown.
  */
 export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   const rates: Record<string, RateSeries> = {};
@@ -45,7 +45,7 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   return { evidence: [...found.values()], rates, levels: withLevels(input.levels, levels) };
 }
 
-/** One evidence per condition. */
+/** Keeps one evidence per condition, the worst. */
 export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[] {
   const merged = new Map<string, Evidence>();
   for (const item of evidence) {
@@ -58,10 +58,10 @@ export function mergeEvidence(evidence: readonly Evidence[]): readonly Evidence[
 function fromFinding(finding: Finding, input: EvidenceInput, rates: Record<string, RateSeries>, levels: Map<string, number>): Evidence {
   if (finding.count !== undefined) return fromCounter(finding, input, rates);
   if (finding.level !== undefined) return fromLevel(finding, input, levels);
-  return { ...withoutStatus(finding, input.atMs), status: finding.status };
+  return { ...baseOf(finding, input.atMs), status: finding.status };
 }
 
-function withoutStatus({ type, instance, reason, message, severity, remedy }: Finding, atMs: number): Omit<Evidence, 'status'> {
+function baseOf({ type, instance, reason, message, severity, remedy }: Finding, atMs: number): Omit<Evidence, 'status'> {
   return { type, instance, atMs, reason, message, severity, remedy };
 }
 
@@ -73,12 +73,12 @@ function fromCounter(finding: CountFinding, input: EvidenceInput, rates: Record<
   const series = addSample(before, { value, atMs: input.atMs, ceiling }, threshold.windowMs);
   if (series !== undefined) rates[key] = series;
   const isUsable = Number.isFinite(value) && value >= 0;
-  return judged(withoutStatus(finding, input.atMs), isUsable ? judgeRate(series, threshold, input.atMs) : { status: 'unknown' }, threshold);
+  return judged(baseOf(finding, input.atMs), isUsable ? judgeRate(series, threshold, input.atMs) : { status: 'unknown' }, threshold);
 }
 
 function fromLevel(finding: LevelFinding, input: EvidenceInput, levels: Map<string, number>): Evidence {
   const key = conditionKey(finding);
-  const base = withoutStatus(finding, input.atMs);
+  const base = baseOf(finding, input.atMs);
   const level = Number(finding.level);
   if (!Number.isFinite(level)) return { ...base, status: 'unknown' };
   const before = levels.get(key) ?? (Object.hasOwn(input.levels.highest, key) ? input.levels.highest[key] : undefined);
@@ -94,7 +94,7 @@ function judged(base: Omit<Evidence, 'status'>, { status, growth }: RateJudgemen
   return { ...base, status, message: `${base.message} (${figure})` };
 }
 
-/** A counter that this look lacks keeps its history while that can still tell something. */
+/** Keeps the history of a counter without a finding while the history is still usable: for two windows. */
 function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeries>): void {
   for (const [key, series] of Object.entries(input.rates)) {
     if (rates[key] !== undefined) continue;
@@ -105,7 +105,7 @@ function keepUnreadCounters(input: EvidenceInput, rates: Record<string, RateSeri
 
 const RANK: Readonly<Record<Severity, number>> = { fatal: 3, degraded: 2, info: 1 };
 
-/** Of two findings on the same condition, the one that says more: true before unknown before false, then by severity. */
+/** Returns the worse of two evidences on one condition: true before unknown before false, then by severity. */
 function worse(a: Evidence | undefined, b: Evidence): Evidence {
   if (a === undefined) return b;
   const weight = (item: Evidence): number =>

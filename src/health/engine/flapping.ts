@@ -6,13 +6,13 @@ import { type ConditionsStep, type Evidence, evidenceFor, type StepTime, stepCon
 import { type ConditionState, conditionKey, conditionName, type DeviceMemory } from './memory.ts';
 import { effectiveSeverity } from './verdict.ts';
 
-/** When each condition began to count, keyed by condition. */
+/** Times at which each condition became active, keyed by condition. */
 type Activations = DeviceMemory['activations'];
 type States = Readonly<Record<string, ConditionState>>;
 
 /**
- * Takes what flaps of one device a step further, after its other conditions. `readAtMs`: wall clock of the look that read the device;
- * undefined when the latest look did not read it, so that no quiet time passes.
+ * Performs one step of the flapping conditions of a device, after its other conditions. `readAtMs`: wall clock of the latest read of the
+ * device; undefined when the latest collection did not read it, so that no quiet time passes.
  */
 export function stepFlapping(
   previous: Pick<DeviceMemory, 'conditions' | 'activations'> | undefined,
@@ -27,14 +27,16 @@ export function stepFlapping(
   const activations = nextActivations(previous?.activations ?? {}, raised, policy, time.nowMs);
   const before = Object.fromEntries(Object.entries(previous?.conditions ?? {}).filter(([, { type }]) => type === FLAPPING));
   const counting = Object.values(step.states).filter((state) => state.phase !== 'pending' && flaps(state));
-  const told = flappingEvidence(counting.map(conditionKey), activations, before, policy, time.nowMs);
-  const repeated = new Set(told.map(conditionKey));
+  const flapping = flappingEvidence(counting.map(conditionKey), activations, before, policy, time.nowMs);
+  const repeated = new Set(flapping.map(conditionKey));
   const quiet = Object.entries(before).filter(([key]) => readAtMs !== undefined && !repeated.has(key));
-  const evidence = [...told, ...quiet.map(([, state]) => evidenceFor(state, false, readAtMs as number))];
-  const whatFlaps = ({ instance = '' }: { readonly instance?: string | undefined }): ConditionPolicy => policyOf(conditionName(instance));
-  const stepped = stepConditions(before, evidence, (name) => flappingPolicy(policyOf(name), whatFlaps(name), policy), time);
-  // That of the condition while it lasts; between two spells the one with which it flaps.
-  const severityOf = (state: ConditionState): Severity => effectiveSeverity(step.states[state.instance ?? ''] ?? state, whatFlaps(state));
+  const evidence = [...flapping, ...quiet.map(([, state]) => evidenceFor(state, false, readAtMs as number))];
+  const originalPolicy = ({ instance = '' }: { readonly instance?: string | undefined }): ConditionPolicy =>
+    policyOf(conditionName(instance));
+  const stepped = stepConditions(before, evidence, (name) => flappingPolicy(policyOf(name), originalPolicy(name), policy), time);
+  // While the original condition counts, its severity applies. Otherwise the flapping condition keeps its last severity.
+  const severityOf = (state: ConditionState): Severity =>
+    effectiveSeverity(step.states[state.instance ?? ''] ?? state, originalPolicy(state));
   const withSeverity = (state: ConditionState): ConditionState => ({ ...state, severity: severityOf(state) });
   return {
     ...stepped,
@@ -44,17 +46,17 @@ export function stepFlapping(
   };
 }
 
-/** Whether a condition that comes and goes says something about the hardware. */
+/** Whether repeated changes of a condition indicate a hardware problem. */
 function canFlap(type: string, conditionClass: ConditionClass): boolean {
   return type !== FLAPPING && type !== DEVICE_NOT_READ && conditionClass !== 'no-data' && conditionClass !== 'in-progress';
 }
 
-/** Who disables a condition does not want to hear that it flapped either. Withdrawn when it was quiet for so long since it last counted. */
-function flappingPolicy(flapping: ConditionPolicy, what: ConditionPolicy, { quietMs }: FlappingPolicy): ConditionPolicy {
-  return { ...flapping, enabled: flapping.enabled && what.enabled, recoveryMs: Math.max(flapping.recoveryMs, quietMs) };
+/** Flapping of a disabled condition is disabled too. Flapping is cleared after the condition was quiet for `quietMs`. */
+function flappingPolicy(flapping: ConditionPolicy, original: ConditionPolicy, { quietMs }: FlappingPolicy): ConditionPolicy {
+  return { ...flapping, enabled: flapping.enabled && original.enabled, recoveryMs: Math.max(flapping.recoveryMs, quietMs) };
 }
 
-/** Adds what began now and forgets what can no longer matter; at most as many as the policy counts. */
+/** Adds the conditions raised now and drops the times outside the window. Keeps at most `count` times per condition. */
 function nextActivations(previous: Activations, raised: readonly string[], policy: FlappingPolicy, nowMs: number): Activations {
   const next: Record<string, readonly number[]> = {};
   for (const key of new Set([...Object.keys(previous), ...raised])) {
@@ -67,8 +69,8 @@ function nextActivations(previous: Activations, raised: readonly string[], polic
 }
 
 /**
- * One finding per condition that counts now and began to often enough. One that is flapping goes on while it counts, however long:
- * what is down is not quiet.
+ * One evidence per active condition that became active often enough. A condition that is flapping stays so while it is active, because
+ * an active condition is not quiet.
  */
 function flappingEvidence(
   counting: readonly string[],

@@ -13,29 +13,29 @@ import { stepFlapping } from './flapping.ts';
 import type { ConditionState, DeviceMemory } from './memory.ts';
 import { judgeVerdict } from './verdict.ts';
 
-/** What one source told of a device, and when. */
+/** Findings of one source on a device, with their time. */
 export interface SourceFindings {
   readonly findings: readonly Finding[];
-  /** Wall clock of the look that told it. */
+  /** Wall clock of the reading. */
   readonly atMs: number;
-  /** Monotonic clock of that look, which tells its age when the wall clock was set since. */
+  /** Monotonic clock of the reading. It gives the age after a step of the wall clock. */
   readonly monotonicMs?: number;
 }
 
-/** One device as it is brought before the engine. */
+/** One device as input of the engine. */
 export interface JudgedDevice {
   /** `family/id`. */
   readonly key: string;
   readonly device: Device;
-  /** The last read of the device itself by this run of the agent, however old; absent before the first. */
+  /** Last read of the device itself by this run of the agent, whatever its age; absent before the first read. */
   readonly read?: SourceFindings;
-  /** What other sources told last. */
+  /** Last findings of other sources. */
   readonly aside?: SourceFindings;
-  /** The latest look at the family did not read the device: what was read before says nothing about now. */
+  /** The latest collection did not read the device, so `read` says nothing about the present. */
   readonly isUnread?: boolean;
-  /** Wall clock of the start of this run of the agent. A device that an earlier run read is given time from then on. */
+  /** Wall clock of the start of this run. The stale age of a device that an earlier run read counts from here. */
   readonly awaitedSinceMs?: number;
-  /** Present when a complete look at its family no longer had it. */
+  /** Present when a complete collection no longer listed the device. */
   readonly missingSinceMs?: number;
   readonly holders: readonly Allocation[];
 }
@@ -43,16 +43,16 @@ export interface JudgedDevice {
 export interface DeviceJudgement {
   readonly memory: DeviceMemory;
   readonly verdict: Verdict;
-  /** Without their ids, which the engine gives. */
+  /** Events without ids; the engine assigns the ids. */
   readonly events: readonly Omit<HealthEvent, 'id'>[];
-  /** When the verdict can change by time alone. */
+  /** Wall clock at which the verdict can change by time alone. */
   readonly dueMs?: number;
 }
 
 type ConditionName = Pick<Evidence, 'type' | 'instance'>;
 type States = Readonly<Record<string, ConditionState>>;
 
-/** Judges one device: what was remembered and what was told now, by the policy, at one time. Pure. */
+/** Judges one device from its memory, its input and the policy. Pure function. */
 export function judgeDevice(
   remembered: DeviceMemory | undefined,
   input: JudgedDevice,
@@ -61,7 +61,7 @@ export function judgeDevice(
 ): DeviceJudgement {
   const { device } = input;
   const isOther = remembered !== undefined && isOtherDevice(remembered.device, device);
-  const previous = isOther ? ofNameAlone(remembered, device) : remembered;
+  const previous = isOther ? withoutHistory(remembered, device) : remembered;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
   const sight = sightOf(input, previous, policy, time.nowMs);
   const facts = factsOf(input, previous, sight, policy, policyOf, time.nowMs);
@@ -88,7 +88,7 @@ export function judgeDevice(
   const { transitions, from } = transition(previous, judged.verdict);
   const verdict = { ...judged.verdict, transitions };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
-  const ended = isOther ? endingEvents(context, remembered.conditions, 'the name went to another device') : [];
+  const ended = isOther ? endingEvents(context, remembered.conditions, 'the name now belongs to another device') : [];
   const events = [...ended, ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.atMs ?? previous?.readAtMs;
@@ -107,24 +107,24 @@ export function judgeDevice(
   return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, sight.dueMs) };
 }
 
-/** What stays when the name has come to stand for another device: its history is its own. A card that moved to another slot keeps its levels. */
-function ofNameAlone({ device, listedAtMs, verdict, transitions, levels }: DeviceMemory, { uuid }: Device): DeviceMemory {
+/** Memory of a name that now belongs to another device: conditions and counters are dropped. A card in another slot keeps its levels. */
+function withoutHistory({ device, listedAtMs, verdict, transitions, levels }: DeviceMemory, { uuid }: Device): DeviceMemory {
   const kept = levels === undefined || uuid === undefined ? {} : { levels };
   return { device, listedAtMs, verdict, transitions, conditions: {}, rates: {}, ...kept, activations: {} };
 }
 
-/** Conditions that are declared. What an older version of the agent remembered under another name ends without a word. */
+/** Keeps only declared conditions. A condition that only an older version of the agent declared ends without an event. */
 function known(states: States, { family }: Device, policy: HealthPolicy): States {
   const declared = policy.specs.get(family);
   return declared === undefined ? states : filterStates(states, ({ type }) => declared.has(type));
 }
 
-/** Whether the device is there and was read lately, and the evidence on the conditions that say so. */
+/** Presence of the device and age of its last read, with the evidence on the conditions for them. */
 interface Sight {
   readonly evidence: readonly Evidence[];
-  /** The latest look read the device, not long ago. */
+  /** The latest collection read the device within the stale age. */
   readonly isRead: boolean;
-  /** Not there, or not read for so long that what was read says nothing about now. */
+  /** The device is missing, or its last read is older than the stale age. */
   readonly isBlind: boolean;
   readonly dueMs?: number;
 }
@@ -132,7 +132,7 @@ interface Sight {
 function sightOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy: HealthPolicy, nowMs: number): Sight {
   const isMissing = input.missingSinceMs !== undefined;
   const readAtMs = input.read?.atMs ?? previous?.readAtMs;
-  // Before its first read a device is as blind as the run of the agent before left it.
+  // Until its first read by this run, a device that was stale at the end of the earlier run stays stale.
   const wasBlind = input.read === undefined && previous?.conditions[DEVICE_NOT_READ] !== undefined;
   const freshFromMs = input.read?.atMs ?? (readAtMs === undefined ? undefined : Math.max(readAtMs, input.awaitedSinceMs ?? readAtMs));
   const staleAtMs = freshFromMs === undefined ? undefined : freshFromMs + policy.staleAfterMs;
@@ -147,13 +147,13 @@ function sightOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy
   };
 }
 
-/** A device that nobody has seen is not back. */
+/** A device that was not read may still be missing, so `status` is then unknown. */
 function missingEvidence(status: Evidence['status'], atMs: number): Evidence {
-  const message = 'was there before, and a complete look at its family no longer has it';
+  const message = 'was listed before, but the latest complete reading of its family does not list it';
   return { type: DEVICE_MISSING, status, atMs, reason: 'NotListed', message };
 }
 
-/** A missing device is not there to be read. */
+/** False for a missing device, which cannot be read. */
 function notReadEvidence(input: JudgedDevice, isStale: boolean, readAtMs: number | undefined, nowMs: number): Evidence {
   const isMissing = input.missingSinceMs !== undefined;
   const isUnsettled = input.read === undefined && !isMissing;
@@ -164,7 +164,7 @@ function notReadEvidence(input: JudgedDevice, isStale: boolean, readAtMs: number
   return { ...never, reason: 'Stale', message: `last reading is ${age} old` };
 }
 
-/** What the device and other sources say of its conditions, each of its own. */
+/** Evidence from the device and from other sources. Each source gives evidence only on its own conditions. */
 function factsOf(
   input: JudgedDevice,
   previous: DeviceMemory | undefined,
@@ -180,9 +180,9 @@ function factsOf(
     levels: levelsOf(previous?.levels, input.device),
   };
   const take = ({ findings, atMs }: SourceFindings, isAside: boolean): void => {
-    const isTold = ({ type }: ConditionName): boolean => policyOf({ type }).isAside === isAside;
-    const conditions = filterStates(remembered, isTold);
-    const next = evidenceOf({ ...facts, findings: findings.filter(isTold), conditions, atMs, policyOf });
+    const isOfSource = ({ type }: ConditionName): boolean => policyOf({ type }).isAside === isAside;
+    const conditions = filterStates(remembered, isOfSource);
+    const next = evidenceOf({ ...facts, findings: findings.filter(isOfSource), conditions, atMs, policyOf });
     facts = { ...next, evidence: [...facts.evidence, ...next.evidence] };
   };
   if (isRead && input.read !== undefined) take(input.read, false);
@@ -199,7 +199,7 @@ function filterStates(states: States, keep: (state: ConditionState) => boolean):
   return kept.length === entries.length ? states : Object.fromEntries(kept);
 }
 
-/** The first sight of a device in good order is no transition. */
+/** The first verdict `healthy` of a new device is not a transition. */
 function transition(
   previous: DeviceMemory | undefined,
   verdict: Verdict,

@@ -6,59 +6,59 @@ import type { Levels } from '../policy/levels.ts';
 import type { RateSeries } from './rate.ts';
 
 /**
- * One condition that does not rest: `pending` holds but not yet long enough, `active` counts, `recovering` still counts
- * although its source is quiet.
+ * One condition that is not inactive: `pending` holds but not long enough, `active` counts, `recovering` no longer holds but still
+ * counts.
  */
 export interface ConditionState {
   readonly type: string;
   readonly instance?: string;
   readonly phase: 'pending' | 'active' | 'recovering';
-  /** When it was first seen in this spell. */
+  /** Time at which it was first seen in the present occurrence. */
   readonly sinceMs: number;
-  /** From when the time of the present phase counts: later than its begin by the time in which nothing was known. */
+  /** Start of the present phase, moved later by the time in which the status was unknown. */
   readonly countsFromMs: number;
   readonly reason: string;
   readonly message: string;
-  /** Only where the finding itself told them. */
+  /** Present only when the finding itself gave it. */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
-  /** Since when no look could tell whether it still holds; absent while looks tell. */
+  /** Time since which the status is unknown; absent while it is known. */
   readonly unverifiedSinceMs?: number;
 }
 
-/** What is remembered of one device. Plain data, replaced as a whole. */
+/** Memory of one device. Plain data, replaced as a whole. */
 export interface DeviceMemory {
   readonly device: Device;
-  /** Last time that somebody listed it, missing or not. */
+  /** Last time that the input listed it, missing or not. */
   readonly listedAtMs: number;
   /** Wall clock of its last reading. */
   readonly readAtMs?: number;
-  /** Since when it is missing. */
+  /** Time at which it went missing. */
   readonly missingSinceMs?: number;
   readonly verdict: { readonly state: HealthState; readonly sinceMs: number };
   readonly transitions: Readonly<Partial<Record<HealthState, number>>>;
   /** Keyed by {@link conditionKey}. */
   readonly conditions: Readonly<Record<string, ConditionState>>;
   readonly rates: Readonly<Record<string, RateSeries>>;
-  /** Absent while there are none. */
+  /** Absent when there are no levels. */
   readonly levels?: Levels;
-  /** When each condition last began to count, oldest first; as many as flapping asks for. */
+  /** Times at which each condition became active, oldest first; at most as many as the flapping policy needs. */
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }
 
-/** All that the engine remembers, and all that has to survive a restart of the agent. */
+/** Whole state of the engine. It must survive a restart of the agent. */
 export interface HealthMemory {
   readonly judgedAtMs: number;
   /** Keyed by device key. */
   readonly devices: Readonly<Record<string, DeviceMemory>>;
   readonly lastEventId: number;
-  /** Youngest events, oldest first. */
+  /** Latest events, oldest first. */
   readonly events: readonly HealthEvent[];
-  /** Steps that hang, by family, as those who read the devices tell them. */
+  /** Hanging steps, keyed by family, as the supervisor reports them. */
   readonly hung?: Readonly<Record<string, readonly HungStep[]>>;
 }
 
-/** Before the first judgement. */
+/** Memory before the first judgement. */
 export const NOTHING: HealthMemory = { judgedAtMs: 0, devices: {}, lastEventId: 0, events: [] };
 
 /** `Type` or `Type/instance`. */
@@ -66,23 +66,23 @@ export function conditionKey(condition: { readonly type: string; readonly instan
   return condition.instance === undefined ? condition.type : `${condition.type}/${condition.instance}`;
 }
 
-/** What a key of {@link conditionKey} was made of. */
+/** Inverse of {@link conditionKey}. */
 export function conditionName(key: string): { readonly type: string; readonly instance?: string } {
   const slash = key.indexOf('/');
   return slash < 0 ? { type: key } : { type: key.slice(0, slash), instance: key.slice(slash + 1) };
 }
 
-/** Brings every time in a memory from the future, which only a clock set back can have left, to now. */
+/** Limits every time to `nowMs`. A time in the future means that the clock was set back. */
 export function notAfter(memory: HealthMemory, nowMs: number): HealthMemory {
   return mapTimes(memory, (time) => Math.min(time, nowMs));
 }
 
-/** Moves every time, because the wall clock was set and the durations between have not changed. */
+/** Shifts every time after a step of the wall clock, so that no duration changes. */
 export function shifted(memory: HealthMemory, stepMs: number): HealthMemory {
   return mapTimes(memory, (time) => time + stepMs);
 }
 
-/** Lets time pass that nobody watched: what was held or quiet before is neither longer nor shorter for it. */
+/** Skips unobserved time: it counts neither as hold time nor as quiet time. */
 export function resumed(memory: HealthMemory, gapMs: number): HealthMemory {
   return mapConditions(memory, (state) => ({ ...state, countsFromMs: state.countsFromMs + gapMs }));
 }

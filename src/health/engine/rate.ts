@@ -1,14 +1,14 @@
 import type { RateThreshold } from '../policy/policy.ts';
 
 /**
- * What is remembered of one counter: its growth since a baseline as a line of few points. Stretches without growth take
- * two points, however long they are. Plain data.
+ * Memory of one counter: its growth since a baseline, as a line of few points. A period without growth takes two points, whatever its
+ * length. Plain data.
  */
 export interface RateSeries {
-  /** Last counter value and when it was read. */
+  /** Last counter value, read at `atMs`. */
   readonly value: number;
   readonly atMs: number;
-  /** The last value was the one at which the counter sticks. */
+  /** The last value was the ceiling of the counter. */
   readonly saturated: boolean;
   /** Time and growth since the baseline, both rising; the first is the baseline or the last point before the window. */
   readonly points: readonly (readonly [atMs: number, growth: number])[];
@@ -23,8 +23,8 @@ export interface Sample {
 const MAX_POINTS = 64;
 
 /**
- * Adds one reading. A smaller value than before is a reset: the counter has grown from 0 since, and what it grew before stays grown.
- * A reading of the same time is the same reading. A value that is no count leaves the series as it is.
+ * Adds one reading. A smaller value than before means a reset: the counter grew from 0 again, and its earlier growth still counts.
+ * A reading with the same time is ignored. A value that is not a count leaves the series unchanged.
  */
 export function addSample(series: RateSeries | undefined, sample: Sample, windowMs: number): RateSeries | undefined {
   const { value, ceiling } = sample;
@@ -46,20 +46,20 @@ export function addSample(series: RateSeries | undefined, sample: Sample, window
 
 type Points = RateSeries['points'];
 
-/** Drops what lies before the window, but for the point from which the line enters it. */
+/** Drops the points before the window, except the last one, where the line enters the window. */
 function trimmed(points: Points, startMs: number): Points {
   let first = 0;
   while (first + 2 < points.length && (points[first + 1] as readonly [number, number])[0] <= startMs) first += 1;
   return first === 0 ? points : points.slice(first);
 }
 
-/** Leaves out every second inner point when there are too many; between the others the line is straight. */
+/** Drops every second inner point when there are too many. The line between the kept points is straight. */
 function thinned(points: Points): Points {
   if (points.length <= MAX_POINTS) return points;
   return points.filter((_, index) => index % 2 === 0 || index === points.length - 1);
 }
 
-/** Growth within the window that ends now. A gap longer than a window counts with its share. Undefined before the second reading. */
+/** Growth within the window that ends at `nowMs`. A gap longer than a window counts proportionally. Undefined before the second reading. */
 export function growthWithin(series: RateSeries, windowMs: number, nowMs: number): number | undefined {
   if (series.points.length < 2) return undefined;
   const last = series.points.at(-1) as readonly [number, number];
@@ -84,8 +84,8 @@ export interface RateJudgement {
 }
 
 /**
- * Judges growth, never an absolute value: the first reading says nothing. A counter that sticks at its ceiling says nothing
- * either, unless its growth up to there was too much already.
+ * Judges growth, never an absolute value: after the first reading the status is unknown. It is also unknown for a counter at its
+ * ceiling, unless the growth to the ceiling exceeds the threshold.
  */
 export function judgeRate(series: RateSeries | undefined, threshold: RateThreshold, atMs: number): RateJudgement {
   const growth = series === undefined ? undefined : growthWithin(series, threshold.windowMs, atMs);

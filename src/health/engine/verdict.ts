@@ -8,7 +8,7 @@ import type { ConditionState } from './memory.ts';
 export interface VerdictInput {
   readonly device: Device;
   readonly states: readonly ConditionState[];
-  /** It is not there, or was not read for longer than the stale age: without a known fault its state is unknown. */
+  /** The device is missing, or its last read is older than the stale age. Without a known fault its state is then unknown. */
   readonly isBlind: boolean;
   readonly previous?: { readonly state: HealthState; readonly sinceMs: number };
   readonly policy: HealthPolicy;
@@ -17,13 +17,13 @@ export interface VerdictInput {
 
 export interface VerdictOutput {
   readonly verdict: Verdict;
-  /** When an ignore rule that matters now ends. */
+  /** Earliest end of an ignore rule that applies now. */
   readonly dueMs?: number;
 }
 
 const WEIGHT: Readonly<Record<Severity, number>> = { fatal: 0, degraded: 1, info: 2 };
 
-/** One device's verdict: what counts, worst first, and the state that follows from it. */
+/** Builds the verdict of one device: the conditions that count, worst first, and the resulting state. */
 export function judgeVerdict(input: VerdictInput): VerdictOutput {
   const counting: ActiveCondition[] = [];
   const ignored: IgnoredCondition[] = [];
@@ -51,8 +51,8 @@ export function judgeVerdict(input: VerdictInput): VerdictOutput {
 }
 
 /**
- * A known fatal fault outranks not knowing: a device that was broken when it was last read is not given the benefit of the
- * doubt. A fatal condition of class `no-data` says that the device cannot be judged, not that it is broken.
+ * A known fatal fault outranks missing data: a device that was broken at its last read stays unhealthy. A fatal condition of class
+ * `no-data` means that the device cannot be judged, not that it is broken.
  */
 function stateOf(counting: readonly ActiveCondition[], isBlind: boolean, { policy, device }: VerdictInput): HealthState {
   const isFault = (condition: ActiveCondition): boolean =>
@@ -62,7 +62,7 @@ function stateOf(counting: readonly ActiveCondition[], isBlind: boolean, { polic
   return counting.some((condition) => condition.severity === 'degraded') ? 'degraded' : 'healthy';
 }
 
-/** The operator's word outranks the finding's, the finding's the declaration's. */
+/** Precedence: configured severity, then the finding's, then the declared one. */
 export function effectiveSeverity(state: { readonly severity?: Severity }, policy: ConditionPolicy): Severity {
   return policy.severityConfigured ? policy.severity : (state.severity ?? policy.severity);
 }

@@ -12,7 +12,7 @@ import type { ConditionPolicy, HealthPolicy } from '../policy/policy.ts';
 
 type Unnumbered = Omit<HealthEvent, 'id'>;
 
-/** What every event of one judgement shares. */
+/** Input that all events of one judgement share. */
 export interface EventContext {
   readonly key: string;
   readonly device: Device;
@@ -22,7 +22,7 @@ export interface EventContext {
   policyOf(condition: { readonly type: string; readonly instance?: string | undefined }): ConditionPolicy;
 }
 
-/** A condition that begins or ends to count. `cause`: why it ends, where no look found it over. */
+/** Event for a condition that starts or stops counting. `cause`: why it ended, when no reading denied it. */
 export function conditionEvent(context: EventContext, transition: 'raised' | 'cleared', state: ConditionState, cause?: string): Unnumbered {
   const policy = context.policyOf(state);
   const isIgnored = matchingIgnore(context.policy.ignore, context.device, state.type, state.instance, context.nowMs) !== undefined;
@@ -39,14 +39,14 @@ export function conditionEvent(context: EventContext, transition: 'raised' | 'cl
   };
 }
 
-/** The message of a condition was written while it held, in the present tense: it is quoted as what was. */
+/** Quotes the last message, because it was written in the present tense while the condition held. */
 function withdrawn({ sinceMs, message }: ConditionState, nowMs: number, cause: string | undefined): string {
   const age = formatDuration(millis(Math.max(0, Math.floor((nowMs - sinceMs) / 1_000)) * 1_000));
   const why = cause === undefined ? '' : `, because ${cause}`;
   return `it was withdrawn ${age} after it began${why}; its last message was '${message}'`;
 }
 
-/** Ends whatever counts of a device that is not there any more. */
+/** Events that clear all counting conditions of a device that is no longer listed. */
 export function endingEvents(
   context: EventContext,
   conditions: Readonly<Record<string, ConditionState>>,
@@ -57,26 +57,34 @@ export function endingEvents(
     .map((state) => conditionEvent(context, 'cleared', state, cause));
 }
 
-/** A verdict that changes, told by the condition that leads the new one. */
+/** Event for a changed verdict, with the text of the condition that leads the new verdict. */
 export function stateEvent(context: EventContext, from: HealthState, verdict: Verdict): Unnumbered {
   const base = { ...common(context), transition: 'state' as const, from, to: verdict.state };
   const leader = leadingCondition(context, verdict);
   if (leader === undefined) {
     return verdict.state === 'unknown'
-      ? { ...base, reason: 'NotRead', message: 'it is not there, or nothing was read from it lately', remedy: 'inspect' }
-      : { ...base, reason: 'NoConditionCounts', message: 'no condition takes anything from it any more', remedy: 'none' };
+      ? { ...base, reason: 'NotRead', message: 'the device is missing, or it was not read recently', remedy: 'inspect' }
+      : { ...base, reason: 'NoConditionCounts', message: 'no condition limits the device any more', remedy: 'none' };
   }
   const { type, instance, severity, reason } = leader;
   const remedy = remedyNow(leader);
-  return { ...base, condition: type, ...(instance === undefined ? {} : { instance }), severity, reason, message: toldOf(leader), remedy };
+  return {
+    ...base,
+    condition: type,
+    ...(instance === undefined ? {} : { instance }),
+    severity,
+    reason,
+    message: messageOf(leader),
+    remedy,
+  };
 }
 
-/** One that ended leads the verdict until it is withdrawn. */
-function toldOf({ message, recovering }: ActiveCondition): string {
+/** A recovering condition leads the verdict until it is cleared. */
+function messageOf({ message, recovering }: ActiveCondition): string {
   return recovering === undefined ? message : `it ended and waits to be withdrawn; its last message was '${message}'`;
 }
 
-/** The worst one; for `unknown` the one that says why nothing is known. */
+/** The worst condition; for `unknown` the condition that explains why the state is unknown. */
 function leadingCondition(context: EventContext, verdict: Verdict): ActiveCondition | undefined {
   if (verdict.state === 'healthy') return undefined;
   if (verdict.state !== 'unknown') return verdict.conditions[0];

@@ -1,11 +1,11 @@
 import type { HealthEvent } from '../../model/events.ts';
 
-/** One judgement may bring more events than the ring keeps; none of them is lost before it was announced. */
+/** One judgement may add more events than the ring keeps. Up to this number, no event is dropped before it is announced. */
 const MAX_UNANNOUNCED = 100_000;
 
 /**
- * The youngest events, oldest first. An event is in it from the moment it was judged, and visible from the moment it was
- * announced: what nobody could see may be judged again after a crash, what somebody could see was written before.
+ * The latest events, oldest first. An event enters the ring when it is judged and becomes visible when it is announced. It is written to
+ * disk in between, so a crash can repeat only events that were not yet visible.
  */
 export class EventRing {
   readonly #limit: number;
@@ -13,7 +13,7 @@ export class EventRing {
   #lastId: number;
   #announcedId: number;
 
-  /** `restored` counts as announced. */
+  /** Restored events count as announced. */
   constructor(limit = 1_000, restored: readonly HealthEvent[] = [], lastId = 0) {
     this.#limit = limit;
     this.#events = restored.slice(-limit);
@@ -33,20 +33,20 @@ export class EventRing {
     return numbered;
   }
 
-  /** Makes events visible; returns those that were not before. */
+  /** Makes events visible; returns the events that became visible. */
   announce(throughId = this.#lastId): readonly HealthEvent[] {
     const from = this.#announcedId;
     this.#announcedId = Math.max(from, Math.min(throughId, this.#lastId));
     return this.#events.filter((event) => event.id > from && event.id <= this.#announcedId);
   }
 
-  /** Visible events younger than `id`. An id from another boot, larger than any here, gets all. */
+  /** Visible events with an id larger than `id`. An id above the last one comes from another boot and returns all events. */
   since(id: number): readonly HealthEvent[] {
     const after = id > this.#lastId ? 0 : id;
     return this.#events.filter((event) => event.id > after && event.id <= this.#announcedId);
   }
 
-  /** The last `count`, announced or not. */
+  /** The last `count` events, announced or not. */
   tail(count: number): readonly HealthEvent[] {
     return this.#events.slice(-count);
   }

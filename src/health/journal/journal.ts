@@ -7,35 +7,34 @@ import type { StateFile } from './state-file.ts';
 
 export interface JournalOptions {
   readonly engine: Pick<HealthEngine, 'state' | 'hasNews' | 'announce'>;
-  /** Absent: nothing survives a restart, events are announced at once. */
+  /** Absent: no state survives a restart, and events are announced at once. */
   readonly file?: Pick<StateFile, 'write'>;
-  /** Called for each event, in order, exactly once over all restarts of the agent as long as the file can be written. */
+  /** Called once for each event, in order. This holds across restarts of the agent while the file can be written. */
   announced(event: HealthEvent): void;
-  /** Called after each write: the error's message, or undefined when it went well. */
+  /** Called after each write with the error message, or undefined when the write succeeded. */
   written?(error: string | undefined): void;
   readonly clock?: Clock;
-  /** Longest time for which counters' baselines and pending conditions are only in memory. Default 30 s. */
+  /** Longest time between writes of counter baselines and pending conditions. Default 30 s. */
   readonly everyMs?: number;
 }
 
 /** How long a write may take before events are announced without it. */
-const PATIENCE_MS = 5_000;
-/** Longest time for which it is only in memory when devices that said the same all along were last read. */
+const WRITE_TIMEOUT_MS = 5_000;
+/** Longest time between writes while only the read times of the devices change. */
 const QUIET_MS = 300_000;
 
 export interface Journal {
-  /** To be called after each judgement; does not throw. Judging goes on meanwhile: a verdict never waits for the disk. */
+  /** Must be called after each judgement. Never throws. The caller need not await it: a verdict never waits for the disk. */
   record(judgement: Pick<Judgement, 'events' | 'isOtherSet'>, nowMs: number): Promise<void>;
-  /** Writes now, for what is no judgement and has to survive a restart all the same. */
+  /** Writes now: for state outside of judgements that must survive a restart. */
   save(): Promise<void>;
-  /** Last write, for an orderly end. */
+  /** Performs the last write at shutdown. */
   close(): Promise<void>;
 }
 
 /**
- * Writes before it announces: killed in between, an event was written and is shown by the API, but is not told a second
- * time. If the disk refuses, or does not answer, events are announced all the same, for they matter more than the promise to tell
- * them once.
+ * Writes events before it announces them. After a kill in between, the API shows the event, but the event is not announced again. When
+ * a write fails or times out, events are still announced, because they matter more than announcing each one only once.
  */
 export function createJournal(options: JournalOptions): Journal {
   const { engine, file, clock = systemClock, everyMs = 30_000 } = options;
@@ -44,19 +43,19 @@ export function createJournal(options: JournalOptions): Journal {
   let waiting = false;
   let underWay: Promise<void> | undefined;
   let hasFailed = false;
-  const told = (error: string | undefined): void => {
+  const report = (error: string | undefined): void => {
     hasFailed = error !== undefined;
     options.written?.(error);
   };
 
-  /** One at a time: a disk that does not answer is not asked again before it has. */
+  /** Runs one write at a time: no new write starts while the disk has not answered the last one. */
   const write = async (state: HealthMemory, to: Pick<StateFile, 'write'>): Promise<void> => {
     const isStuck = underWay !== undefined;
     underWay ??= to.write(state).then((error) => {
       underWay = undefined;
-      told(error);
+      report(error);
     });
-    if (isStuck || !(await endsWithin(underWay, PATIENCE_MS, clock))) told('the disk has not answered for 5 s');
+    if (isStuck || !(await endsWithin(underWay, WRITE_TIMEOUT_MS, clock))) report('the disk has not answered for 5 s');
   };
   const save = async (): Promise<void> => {
     waiting = false;

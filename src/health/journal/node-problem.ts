@@ -2,15 +2,15 @@ import type { ActiveCondition, HealthState, Verdict } from '../../model/health.t
 import { pendingTrouble } from '../../model/standing.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
 
-/** Answer of a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown; and one line for the node's condition. */
+/** Result of a node-problem-detector plugin. Exit codes: 0 no problem, 1 problem, 2 unknown. `message`: one line. */
 export interface NodeProblem {
   readonly exitCode: 0 | 1 | 2;
   readonly message: string;
 }
 
-/** What is told of one condition, by the engine or by the API. */
+/** The part of a condition that the engine and the API have in common. */
 export interface JudgedCondition extends Pick<ActiveCondition, 'type' | 'instance' | 'severity' | 'message' | 'remedy'> {
-  /** Present when it ended and still counts. */
+  /** Present when the condition ended but still counts. */
   readonly recovering?: object;
 }
 
@@ -23,8 +23,8 @@ export interface JudgedState {
 }
 
 /**
- * Sums up devices for node-problem-detector: a problem is what takes a device out; a known problem outranks not knowing.
- * The worst comes first, because the detector cuts the line.
+ * Summarizes the devices for node-problem-detector. Only an unhealthy device is a problem, and a known problem outranks an unknown
+ * state. The worst comes first, because the detector truncates the line.
  */
 export function nodeProblem(devices: readonly JudgedState[]): NodeProblem {
   if (devices.length === 0) return { exitCode: 2, message: 'no device is known' };
@@ -41,21 +41,21 @@ export function nodeProblem(devices: readonly JudgedState[]): NodeProblem {
 function summary(devices: readonly JudgedState[], state: HealthState): string {
   const [first] = devices as readonly [JudgedState];
   const { conditions } = first.verdict;
-  // What is degraded besides is not why nothing is known.
+  // A degraded condition does not explain an unknown state.
   const why = conditions.find(({ type, severity }) => severity === 'fatal' || type === DEVICE_MISSING || type === DEVICE_NOT_READ);
   const condition = state === 'unknown' ? why : conditions[0];
   const what = condition === undefined ? state : `${state}, ${describe(condition)}`;
   return `${first.key} ${what}${devices.length > 1 ? ` (and ${devices.length - 1} more)` : ''}`;
 }
 
-/** What is wrong and does not count yet: a device with it is not plainly healthy. */
+/** Text for pending conditions, so that a device with one is not reported as plainly healthy. */
 function waiting(devices: readonly JudgedState[]): string {
   const found = devices.flatMap(({ key, verdict }) => pendingTrouble(verdict).map((condition) => `${key} ${nameOf(condition)}`));
   const [first] = found;
   return first === undefined ? '' : `, ${first} pending${found.length > 1 ? ` (and ${found.length - 1} more)` : ''}`;
 }
 
-/** A condition that ended asks for nothing, and its message tells what was. */
+/** A recovering condition has no remedy, and its message describes the past. */
 function describe(condition: JudgedCondition): string {
   const { message, remedy, recovering } = condition;
   if (recovering !== undefined) return `${nameOf(condition)} recovering, it was '${message}'`;

@@ -23,8 +23,8 @@ interface Header {
 }
 
 /**
- * Two lines: a header with the checksum of the second, and the state. When it would be too large the counters' history goes
- * first, then the events: conditions are what must not be lost. Undefined when even that does not fit.
+ * Encodes the state as two lines: a header with the checksum of the second line, and the state. If the text is too large, it omits the
+ * counters' history first and then the events, because the conditions must be kept. Undefined when even that does not fit.
  */
 export function encodeState(state: HealthMemory, bootId: string, maxBytes = MAX_STATE_BYTES): string | undefined {
   for (const candidate of [() => state, () => withoutRates(state), () => ({ ...withoutRates(state), events: [] })]) {
@@ -46,16 +46,16 @@ function encode(state: HealthMemory, bootId: string): string {
 
 const checksum = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Reads what {@link encodeState} wrote; anything else is ignored, with the reason. */
+/** Decodes the text of {@link encodeState}. Any other text is ignored, with the reason. */
 export function decodeState(text: string, bootId: string): StateRead {
   const [first = '', body = ''] = text.split('\n');
   const header = parse(first) as Partial<Header> | undefined;
-  if (header?.format !== FORMAT) return ignored('damaged', 'does not begin with the header of a health state');
-  if (header.version !== VERSION) return ignored('other-version', `is of version ${header.version}, this agent writes ${VERSION}`);
+  if (header?.format !== FORMAT) return ignored('damaged', 'does not start with the header of a health state');
+  if (header.version !== VERSION) return ignored('other-version', `has version ${header.version}; this agent uses version ${VERSION}`);
   if (header.bootId !== bootId || bootId === '') return ignored('other-boot', 'is from another boot of the machine');
   if (header.sha256 !== checksum(body)) return ignored('damaged', 'does not match its checksum');
   const state = parse(body);
-  return isMemory(state) ? { state } : ignored('damaged', 'holds no health state');
+  return isMemory(state) ? { state } : ignored('damaged', 'contains no health state');
 }
 
 function ignored(reason: StateIgnored, message: string): StateRead {
@@ -83,13 +83,13 @@ function isMemory(value: unknown): value is HealthMemory {
 }
 
 export interface StateFile {
-  /** Also removes what an interrupted write left behind. */
+  /** Also removes the temporary files of interrupted writes. */
   read(): Promise<StateRead>;
-  /** Replaces the file as a whole; on failure the old one stays and the error's message is returned. */
+  /** Replaces the whole file. On failure the old file stays, and the error message is returned. */
   write(state: HealthMemory): Promise<string | undefined>;
 }
 
-/** The state of the health engine on disk: after a kill at any moment it is the previous or the next one, never a part. */
+/** State file of the health engine. After a kill at any moment the file has the previous or the next state, never a part. */
 export function createStateFile(options: { readonly path: string; readonly bootId: string; readonly maxBytes?: number }): StateFile {
   const { path, bootId, maxBytes = MAX_STATE_BYTES } = options;
   return {
@@ -116,7 +116,7 @@ async function readBounded(path: string, maxBytes: number): Promise<string | Sta
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stat = await file.stat();
-      if (!stat.isFile()) return ignored('unreadable', 'is no regular file');
+      if (!stat.isFile()) return ignored('unreadable', 'is not a regular file');
       if (stat.size > maxBytes) return ignored('too-large', `has ${stat.size} bytes, more than ${maxBytes}`);
       return await file.readFile('utf8');
     } finally {
@@ -130,7 +130,7 @@ async function readBounded(path: string, maxBytes: number): Promise<string | Sta
 
 async function replaceFile(path: string, text: string): Promise<void> {
   const directory = dirname(path);
-  // In their containers, two agents may have the same process id while one takes over from the other.
+  // During a rollover two agents may run in two containers with the same process id.
   const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
   await makeDirectory(directory);
   try {
@@ -143,7 +143,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
   await syncDirectory(directory);
 }
 
-/** With those above it. Node's own way never ends where a file system lets nobody make directories and says that there is none, as `/proc` does. */
+/** Creates a directory and its parents. Node's recursive mkdir never ends below a directory whose mkdir fails with ENOENT (`/proc`). */
 async function makeDirectory(path: string): Promise<void> {
   try {
     await mkdir(path);
@@ -166,7 +166,7 @@ async function writeThrough(path: string, text: string): Promise<void> {
   }
 }
 
-/** Without it a power cut could undo the rename. */
+/** Without this sync, a power failure could undo the rename. */
 async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {

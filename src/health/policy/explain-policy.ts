@@ -4,7 +4,7 @@ import { overrideFor } from './overrides.ts';
 import { OWN_CONDITIONS } from './own-conditions.ts';
 import { conditionPolicy, type HealthPolicy } from './policy.ts';
 
-/** One condition as the reference page and `config print` show it. Durations as text. */
+/** One condition as the reference page and `config print` show it. Durations are text. */
 export interface PolicyRow {
   readonly family: string;
   /** `Type`, or `Type/instance` where the configuration names an instance. */
@@ -13,7 +13,7 @@ export interface PolicyRow {
   readonly severity: Severity;
   readonly for: string;
   readonly recovery: string;
-  /** Growth per window above which it holds; only for counters. */
+  /** Growth per window above which the condition holds; only for counters. */
   readonly threshold?: string;
   readonly enabled: boolean;
   readonly remedy: Remedy;
@@ -25,8 +25,8 @@ export interface PolicyRow {
 }
 
 /**
- * The whole policy table: first, as family `*`, what every device can have; then each family's own conditions in order of
- * declaration. Configured instances follow their type.
+ * Returns the whole policy table: first the conditions of every device, as family `*`; then each family's own conditions in the order
+ * of declaration. Configured instances follow their type.
  */
 export function explainPolicy(policy: HealthPolicy): readonly PolicyRow[] {
   const rows = OWN_CONDITIONS.flatMap((spec) => rowsOf(policy, '*', spec));

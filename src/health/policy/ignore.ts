@@ -3,7 +3,7 @@ import { deviceKey } from '../../model/device.ts';
 import { FLAPPING } from './own-conditions.ts';
 import type { IgnoreConfig } from './policy-config.ts';
 
-/** An ignore rule ready for use. */
+/** A parsed ignore rule. */
 export interface IgnoreRule {
   readonly device: string;
   readonly condition: string;
@@ -13,7 +13,7 @@ export interface IgnoreRule {
 
 const DAY_MS = 86_400_000;
 
-/** Undefined when `until` is no date. */
+/** Undefined when `until` is not a date. */
 export function ignoreRule(config: IgnoreConfig): IgnoreRule | undefined {
   const { device, condition, reason, until } = config;
   const text = until.trim();
@@ -25,13 +25,13 @@ export function ignoreRule(config: IgnoreConfig): IgnoreRule | undefined {
     : { device, condition, reason, untilMs: dayOnly ? parsed + DAY_MS : parsed };
 }
 
-/** There is no 31st of February, which the parser takes for a day in March. */
+/** False for dates like February 31, which the parser accepts as a day in March. */
 function isDay(text: string): boolean {
   const midnight = Date.parse(`${text}T00:00:00Z`);
   return !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(text);
 }
 
-/** The rule that covers a condition now, the longest-lived of several. */
+/** The ignore rule that covers a condition now; of several, the one that ends last. */
 export function matchingIgnore(
   rules: readonly IgnoreRule[],
   device: Device,
@@ -51,7 +51,7 @@ function matchesDevice(pattern: string, device: Device): boolean {
   return [deviceKey(device), device.id, ...device.aliases].some((name) => matchesPattern(pattern, name));
 }
 
-/** Who ignores a condition does not want to hear that it flaps either. */
+/** A rule for a condition also covers the flapping of that condition. */
 function matchesCondition(pattern: string, type: string, instance: string | undefined): boolean {
   const full = instance === undefined ? type : `${type}/${instance}`;
   if (pattern === '*' || pattern === type || pattern === full) return true;
@@ -59,7 +59,7 @@ function matchesCondition(pattern: string, type: string, instance: string | unde
   return pattern === instance || pattern === instance.split('/')[0];
 }
 
-/** `*` stands for any run of characters; case carries no meaning in device names. */
+/** `*` matches any number of characters. Device names are compared without case. */
 export function matchesPattern(pattern: string, name: string): boolean {
   const parts = pattern.toLowerCase().split('*');
   const text = name.toLowerCase();

@@ -1,10 +1,10 @@
 import type { Verdict } from '../../model/health.ts';
 import type { HealthPolicy } from './policy.ts';
 
-/** The two words that the kubelet knows. */
+/** The two health values of the kubelet's device plugin API. */
 export type KubeletHealth = 'Healthy' | 'Unhealthy';
 
-/** What the kubelet is told: degraded stays in service, unknown is the policy's choice. */
+/** Health value for the kubelet: a degraded device stays in service, and the policy decides about an unknown one. */
 export function kubeletHealth(verdict: Pick<Verdict, 'state'>, policy: Pick<HealthPolicy, 'unknown'>): KubeletHealth {
   if (verdict.state === 'unknown') return policy.unknown === 'healthy' ? 'Healthy' : 'Unhealthy';
   return verdict.state === 'unhealthy' ? 'Unhealthy' : 'Healthy';

@@ -1,8 +1,8 @@
 import type { Device } from '../../model/device.ts';
 
-/** The highest levels that were seen of a device's parts. Plain data. */
+/** Highest level seen for each part of a device. Plain data. */
 export interface Levels {
-  /** UUID of the device that had them; absent when it never told one. */
+  /** UUID of the device with these levels; absent when its UUID was never read. */
   readonly of?: string;
   /** Keyed as conditions are. */
   readonly highest: Readonly<Record<string, number>>;
@@ -10,17 +10,17 @@ export interface Levels {
 
 const NO_LEVELS: Levels = { highest: {} };
 
-/** A card has a few ports. More than these are told by a probe that names a part anew each time. */
+/** A card has a few ports. More levels than this come from a probe that changes the name of a part at each read. */
 const MOST_LEVELS = 256;
 
-/** The levels that a device has to keep: not those of another card that had its name before. */
+/** The known levels of a device, without those of another card that had the same name before. */
 export function levelsOf(known: Levels | undefined, { uuid }: Pick<Device, 'uuid'>): Levels {
   if (known === undefined) return uuid === undefined ? NO_LEVELS : { of: uuid, highest: {} };
   if (uuid === undefined || known.of === uuid) return known;
   return { of: uuid, highest: known.of === undefined ? known.highest : {} };
 }
 
-/** With those of one reading. A part that was not read keeps what it had: it may come back lower than it went. */
+/** Adds the levels of one reading. A part that was not read keeps its level, because it may return with a lower one. */
 export function withLevels(known: Levels, read: ReadonlyMap<string, number>): Levels {
   const isSame = [...read].every(([key, level]) => known.highest[key] === level);
   if (isSame) return known;
@@ -31,7 +31,7 @@ export function withLevels(known: Levels, read: ReadonlyMap<string, number>): Le
   return { ...known, highest: Object.fromEntries(kept.map((key) => [key, highest[key] as number])) };
 }
 
-/** As a device's memory has them, which most devices have not. */
+/** Field of a device's memory; absent when there are no levels, as for most devices. */
 export function asKept(levels: Levels): { readonly levels?: Levels } {
   for (const _ in levels.highest) return { levels };
   return {};

@@ -3,13 +3,13 @@ import type { ConditionSpec, Severity } from '../../model/health.ts';
 import { OWN_CONDITIONS } from './own-conditions.ts';
 import type { ConditionOverride, HealthConfig } from './policy-config.ts';
 
-/** Declarations by family, then type. */
+/** Condition declarations, keyed by family and then by type. */
 export type SpecMaps = ReadonlyMap<string, ReadonlyMap<string, ConditionSpec>>;
 
 /** Overrides keyed as in the configuration. */
 export type Overrides = ReadonlyMap<string, Override>;
 
-/** What the configuration changes for one condition, parsed. */
+/** Parsed override of one condition. */
 export interface Override {
   readonly severity?: Severity;
   readonly forMs?: number;
@@ -21,7 +21,7 @@ export interface Override {
 
 const KEY = /^(\*|[^.]+)\.([^/]+)(?:\/.+)?$/;
 
-/** The overrides of the configuration. One that names no condition, or a bad duration, is told in `problems` and left out. */
+/** Parses the overrides of the configuration. An unknown condition or a bad duration is reported in `problems` and left out. */
 export function overridesOf(config: HealthConfig, specs: SpecMaps, problems: string[]): Overrides {
   const overrides = new Map<string, Override>();
   for (const [key, entry] of Object.entries(config.conditions ?? {})) {
@@ -32,7 +32,7 @@ export function overridesOf(config: HealthConfig, specs: SpecMaps, problems: str
     if (known.length === 0) problems.push(`health.conditions: no enabled family has a condition '${key}'`);
     else overrides.set(key, parseOverride(key, entry, problems));
     if (entry.threshold !== undefined && known.length > 0 && !known.some((spec) => spec.class === 'rate'))
-      problems.push(`health.conditions: '${key}' is not judged by growth, so that its threshold means nothing`);
+      problems.push(`health.conditions: '${key}' is not judged by growth, so its threshold has no effect`);
   }
   return overrides;
 }
@@ -61,7 +61,7 @@ function optional<K extends string, V>(key: K, value: V | undefined): { readonly
   return value === undefined ? {} : ({ [key]: value } as { readonly [P in K]?: V });
 }
 
-/** What the configuration changes for one condition; the narrower key wins, field by field. */
+/** Merges the overrides that apply to one condition. The narrower key wins, field by field. */
 export function overrideFor(overrides: Overrides, family: string, type: string, instance?: string | undefined): Override {
   if (overrides.size === 0) return {};
   const keys = [`*.${type}`, `${family}.${type}`];

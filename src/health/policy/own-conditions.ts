@@ -5,7 +5,7 @@ export const DEVICE_MISSING = 'DeviceMissing';
 export const DEVICE_NOT_READ = 'DeviceNotRead';
 export const FLAPPING = 'Flapping';
 
-/** Conditions that need no probe to be seen: every device of every family can have them. */
+/** Conditions that the engine itself finds: every device of every family can have them. */
 export const OWN_CONDITIONS: readonly ConditionSpec[] = [
   {
     type: DEVICE_MISSING,
@@ -13,9 +13,9 @@ export const OWN_CONDITIONS: readonly ConditionSpec[] = [
     severity: 'fatal',
     reasons: ['NotListed'],
     meaning:
-      'A device that was there is gone from a complete reading of its family. It stays listed for the retention time. Where the policy has it count for less, the verdict is unknown.',
+      'A device is absent from a complete reading of its family. It stays listed for the retention time. If the policy lowers the severity, the verdict is unknown.',
     remedy: 'inspect',
-    source: 'Counts at once; back for three readings at the default interval before it is trusted again.',
+    source: 'Counts at once; cleared after the device was present for three readings at the default interval.',
     recoveryMs: seconds(30),
   },
   {
@@ -23,10 +23,9 @@ export const OWN_CONDITIONS: readonly ConditionSpec[] = [
     class: 'no-data',
     severity: 'degraded',
     reasons: ['Stale', 'NeverRead'],
-    meaning:
-      'Nothing was read from the device for longer than the stale age. The verdict is then unknown, unless a fatal condition was known.',
+    meaning: 'The device was not read for longer than the stale age. The verdict is then unknown, unless a fatal condition was known.',
     remedy: 'inspect',
-    source: 'Age of the last reading against health.stale-after.',
+    source: 'The age of the last reading compared with health.stale-after.',
   },
   {
     type: FLAPPING,
@@ -34,8 +33,8 @@ export const OWN_CONDITIONS: readonly ConditionSpec[] = [
     severity: 'degraded',
     reasons: ['Repeated'],
     meaning:
-      'One condition began to count several times within the window. Takes the severity of that condition, because between two spells the device would be handed out again, until it has been quiet.',
+      'One condition became active several times within the window. Flapping has the severity of that condition and lasts until a quiet time, so that the device is not allocated in between.',
     remedy: 'inspect',
-    source: 'Three within 12 hours, as GPUd counts link flaps; withdrawn after a quiet hour.',
+    source: 'Three times within 12 hours, as GPUd counts link flaps; cleared after a quiet hour.',
   },
 ];

@@ -1,6 +1,6 @@
 import type { Severity } from '../../model/health.ts';
 
-/** What the configuration says on one condition. Durations as text, `1m30s`. */
+/** Configuration of one condition. Durations are text: `1m30s`. */
 export interface ConditionOverride {
   readonly severity?: Severity;
   readonly for?: string;
@@ -9,9 +9,9 @@ export interface ConditionOverride {
   readonly enabled?: boolean;
 }
 
-/** An operator's word: this condition does not count on this device until then. */
+/** Ignore rule of an operator: the condition does not count on the device until a date. */
 export interface IgnoreConfig {
-  /** Id, alias or key (`family/id`) of the device; `*` stands for any run of characters. */
+  /** Id, alias or key (`family/id`) of the device; `*` matches any number of characters. */
   readonly device: string;
   /** `Type`, `Type/instance` or `*`. */
   readonly condition: string;
@@ -38,12 +38,12 @@ export const healthSchema = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    unknown: { enum: ['healthy', 'unhealthy'], description: 'What the kubelet is told of a device whose health is unknown.' },
+    unknown: { enum: ['healthy', 'unhealthy'], description: 'Health value that the kubelet gets for a device in state unknown.' },
     'stale-after': { ...duration, description: 'Age of the last reading at which the health of a device becomes unknown.' },
     flapping: {
       type: 'object',
       additionalProperties: false,
-      description: 'A condition that began to count `count` times within `window` is flapping until it was quiet for `quiet`.',
+      description: 'A condition that became active `count` times within `window` is flapping until it is quiet for `quiet`.',
       properties: { count: { type: 'integer', minimum: 2, maximum: 100 }, window: duration, quiet: duration },
     },
     conditions: {

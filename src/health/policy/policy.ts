@@ -5,7 +5,7 @@ import { type Overrides, overrideFor, overridesOf, type SpecMaps } from './overr
 import { OWN_CONDITIONS } from './own-conditions.ts';
 import type { HealthConfig } from './policy-config.ts';
 
-/** Declared conditions of each family. */
+/** Declared conditions, keyed by family. */
 export type SpecsByFamily = Readonly<Record<string, readonly ConditionSpec[]>>;
 
 export interface RateThreshold {
@@ -13,18 +13,18 @@ export interface RateThreshold {
   readonly windowMs: number;
 }
 
-/** What holds for one condition of one family after all overrides. */
+/** Policy of one condition of one family after all overrides. */
 export interface ConditionPolicy {
   readonly class: ConditionClass;
   readonly severity: Severity;
-  /** The configuration names the severity, which then outranks a finding's own. */
+  /** The configuration sets the severity, which then outranks the severity of a finding. */
   readonly severityConfigured: boolean;
   readonly forMs: number;
   readonly recoveryMs: number;
   readonly threshold: RateThreshold;
   readonly enabled: boolean;
   readonly remedy: Remedy;
-  /** SourceFindings by another source than the device. */
+  /** Findings on the condition come from another source than the device. */
   readonly isAside: boolean;
 }
 
@@ -34,19 +34,19 @@ export interface FlappingPolicy {
   readonly quietMs: number;
 }
 
-/** Everything the engine decides by. Immutable. */
+/** All rules of the engine. Immutable. */
 export interface HealthPolicy {
-  /** What the kubelet is told of a device whose state is unknown. */
+  /** Health value that the kubelet gets for a device in state unknown. */
   readonly unknown: 'healthy' | 'unhealthy';
-  /** Age of the last reading from which a device is unknown. */
+  /** Age of the last reading at which the state becomes unknown. */
   readonly staleAfterMs: number;
-  /** How long a device that nobody reports any more is remembered. */
+  /** How long a missing device is remembered. */
   readonly missingRetentionMs: number;
   readonly flapping: FlappingPolicy;
   readonly ignore: readonly IgnoreRule[];
-  /** Declarations by family, then type; the conditions every device can have are under each family. */
+  /** Declarations, keyed by family and then by type. Each family also has the conditions that every device can have. */
   readonly specs: SpecMaps;
-  /** The same as policies, before the configuration. */
+  /** Policies of the declarations, before any override. */
   readonly declared: ReadonlyMap<string, ReadonlyMap<string, ConditionPolicy>>;
   /** Keyed as in the configuration. */
   readonly overrides: Overrides;
@@ -72,7 +72,7 @@ export interface PolicyInput {
   readonly readEveryMs?: number;
 }
 
-/** Builds the policy. What cannot be understood or names no condition is left out and told in `problems`, one sentence each. */
+/** Builds the policy. Invalid values and unknown conditions are left out and reported in `problems`, one sentence each. */
 export function createPolicy(input: PolicyInput): { readonly policy: HealthPolicy; readonly problems: readonly string[] } {
   const config = input.config ?? {};
   const problems: string[] = [];
@@ -132,7 +132,7 @@ function ignoreRules(config: HealthConfig, specs: SpecMaps, problems: string[]):
   return rules;
 }
 
-/** Whether any device can have what an ignore rule names: `*`, `Type` or `Type/instance`. */
+/** Whether any device can have the condition of an ignore rule: `*`, `Type` or `Type/instance`. */
 function isConditionOf(specs: SpecMaps, condition: string): boolean {
   const [type = ''] = condition.split('/');
   return condition === '*' || [new Map(OWN_CONDITIONS.map((own) => [own.type, own])), ...specs.values()].some((types) => types.has(type));
@@ -168,7 +168,7 @@ function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
   };
 }
 
-/** A type that no family declared is a bug of that family: it is recorded and takes nothing out. */
+/** A type that no family declared is a bug of that family. It is recorded but takes no device out of service. */
 const UNDECLARED: ConditionSpec = {
   type: '',
   class: 'self-clearing',

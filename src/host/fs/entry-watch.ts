@@ -2,24 +2,24 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { Clock } from '../clock.ts';
 
-/** Time between two looks where the system cannot tell of changes. */
-const UNTOLD_MS = 500;
+/** Poll interval without file system events. */
+const POLL_MS = 500;
 /**
- * And where it does, for what it does not tell of. Each look wakes the process, which costs more than the look: whoever is awake at a
- * shorter interval anyway looks himself.
+ * Poll interval with events, for changes that cause no event. It is long because waking the process costs more than a check. A caller that
+ * runs more often calls `look` itself.
  */
-const TOLD_MS = 15_000;
+const POLL_WITH_EVENTS_MS = 15_000;
 
 export interface EntryWatch {
-  /** Looks now, and puts off the look that would have come by itself. */
+  /** Checks now and restarts the poll interval. */
   look(): void;
   close(): void;
 }
 
 /**
- * Watches one name in a directory. The directory is watched, since files and sockets are replaced by renaming, and while it is absent the
- * nearest one above it; a poll stands behind it, for directories that are moved, or on file systems without events. `fingerprint` is
- * what must differ for `onChange` to be called.
+ * Watches one name in a directory. It watches the directory, because files and sockets are replaced by renaming. While the directory is
+ * absent, it watches the nearest existing parent. It also polls, for moved directories and for file systems without events. It calls
+ * `onChange` when the result of `fingerprint` changes.
  */
 export function watchEntry(path: string, fingerprint: () => string, onChange: () => void, clock: Clock): EntryWatch {
   const watch = new Watch(path, fingerprint, onChange, clock);
@@ -33,7 +33,7 @@ class Watch implements EntryWatch {
   readonly #onChange: () => void;
   readonly #clock: Clock;
   #watcher: FSWatcher | undefined;
-  /** What the watcher is on. */
+  /** Directory of the watcher. */
   #watched: WatchedPath | undefined;
   #last: string;
   #cancelLook = (): void => {};
@@ -62,7 +62,7 @@ class Watch implements EntryWatch {
 
   #lookLater(): void {
     this.#cancelLook();
-    if (!this.#closed) this.#cancelLook = this.#clock.after(this.#watcher === undefined ? UNTOLD_MS : TOLD_MS, () => this.look());
+    if (!this.#closed) this.#cancelLook = this.#clock.after(this.#watcher === undefined ? POLL_MS : POLL_WITH_EVENTS_MS, () => this.look());
   }
 
   #compare(): void {
@@ -72,8 +72,8 @@ class Watch implements EntryWatch {
     this.#onChange();
   }
 
-  /** The end of a directory itself is told as a renaming, like that of any name in it. */
-  #told(event: string, name: string | null): void {
+  /** Handles an event. Node reports the removal of the directory itself as `rename`, like that of any name in it. */
+  #received(event: string, name: string | null): void {
     if (this.#closed || this.#watched === undefined) return;
     const { path, identity, next } = this.#watched;
     const isOther = event === 'rename' && directoryIdentity(path) !== identity;
@@ -81,10 +81,10 @@ class Watch implements EntryWatch {
     else if (next === undefined) this.#compare();
   }
 
-  /** Puts the watcher on the directory that is there now, or on the one in which it has to appear first. */
+  /** Moves the watcher to the directory, or to the parent in which it must appear first. */
   #follow(): void {
     let present = nearest(this.#directory);
-    // What appears before the watcher is on its place is not told.
+    // A directory that appears before the watcher starts causes no event, so the loop checks again.
     while (present.identity !== this.#watched?.identity && this.#watch(present)) present = nearest(this.#directory);
   }
 
@@ -92,7 +92,7 @@ class Watch implements EntryWatch {
     this.#stopWatching();
     if (place.identity === undefined) return false;
     try {
-      this.#watcher = watch(place.path, { persistent: false }, (event, name) => this.#told(event, name));
+      this.#watcher = watch(place.path, { persistent: false }, (event, name) => this.#received(event, name));
       this.#watcher.on('error', () => {
         this.#stopWatching();
         this.#lookLater();
@@ -100,7 +100,7 @@ class Watch implements EntryWatch {
       this.#watched = place;
       return true;
     } catch {
-      // Out of inotify watches, or the directory went away again: the looks go on.
+      // No inotify watch is left, or the directory was removed again: polling continues.
       return false;
     }
   }
@@ -114,13 +114,13 @@ class Watch implements EntryWatch {
 
 interface WatchedPath {
   readonly path: string;
-  /** Undefined where not even the root can be looked at. */
+  /** Undefined when even the root directory is inaccessible. */
   readonly identity: string | undefined;
-  /** The name that has to appear in it; undefined for the directory that was asked for. */
+  /** The name that must appear in it; undefined for the requested directory itself. */
   readonly next?: string;
 }
 
-/** The directory, or the nearest one above it that is there. */
+/** The directory, or its nearest existing parent. */
 function nearest(directory: string): WatchedPath {
   let place: WatchedPath = { path: directory, identity: directoryIdentity(directory) };
   while (place.identity === undefined && dirname(place.path) !== place.path) {

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** So many bytes, or all that there are: of a file, a pipe or a device that never ends. `stat` is not asked, since pseudo files lie. */
+/** Reads at most `most` bytes of a file, a pipe or an endless device. It does not use `stat`, because pseudo files report a wrong size. */
 export function readStart(path: string, most: number): Buffer {
   const bytes = Buffer.alloc(most);
   const descriptor = openSync(path, 'r');

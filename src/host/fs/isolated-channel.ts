@@ -1,17 +1,17 @@
 import type { ForeignReads } from './read-guard.ts';
 
 const HEADER = 8;
-/** As much as a read of a tree asks for at most. */
+/** Largest size that a tree requests in one read. */
 const CAPACITY = 65_536;
 const [STATE, LENGTH] = [0, 1];
 const [WAITING, DATA, ERROR] = [1, 2, 3];
-/** The owner answers within seconds. Longer than that it is gone, or the machine stood still. */
+/** The owner answers within seconds. After this time the owner has ended, or the machine was suspended. */
 const LONGEST_WAIT_MS = 30_000;
 
-/** Sends a request to the owner of the thread, which gives its answer with {@link answerRead} into the memory of the request. */
+/** Sends a request to the owner of the thread. The owner answers with {@link answerRead} in the memory of the request. */
 export type AskRead = (path: string, limit: number, memory: SharedArrayBuffer) => void;
 
-/** A probe's thread has files read by its owner, and waits for each answer without an event loop. */
+/** Lets the owner of a probe's thread read files. The thread waits for each answer synchronously. */
 export class IsolatedChannel implements ForeignReads {
   readonly #ask: AskRead;
   readonly #longestWaitMs: number;
@@ -27,7 +27,7 @@ export class IsolatedChannel implements ForeignReads {
     Atomics.store(words, STATE, WAITING);
     this.#ask(path, Math.min(limit, CAPACITY), this.#memory);
     if (Atomics.wait(words, STATE, WAITING, this.#longestWaitMs) === 'timed-out') {
-      // An answer that comes after all must not be taken for that of the next read.
+      // A late answer must not be taken for the answer to the next read.
       this.#memory = new SharedArrayBuffer(HEADER + CAPACITY);
       return 'EHUNG';
     }
@@ -36,7 +36,7 @@ export class IsolatedChannel implements ForeignReads {
   }
 }
 
-/** By the owner: bytes, or an errno name. */
+/** Called by the owner. `answer`: bytes, or an errno name. */
 export function answerRead(memory: SharedArrayBuffer, answer: Uint8Array | string): void {
   const words = new Int32Array(memory, 0, 2);
   const bytes = (typeof answer === 'string' ? Buffer.from(answer) : answer).subarray(0, CAPACITY);

@@ -1,23 +1,23 @@
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 
-/** Descriptors that open files leave to sockets, threads, pipes and files that are open for a moment. */
+/** Descriptors reserved for sockets, threads, pipes and short-lived files. */
 const RESERVE = 256;
 const MOST = 65_536;
 
 interface OpenFile {
   readonly descriptor: number;
-  /** Number of the read that was the last of this file. */
+  /** Sequence number of the last read of this file. */
   lastRead: number;
 }
 
 /**
- * Files that stay open, path to descriptor. The kernel makes the text of a sysfs attribute anew at each read from position 0, at a third
- * of the cost of opening the file too. When there are too many, the quarter that was read longest ago is closed.
+ * Cache of open files, path to descriptor. The kernel generates the text of a sysfs attribute at each read from position 0. Such a read
+ * costs a third of a read that also opens the file. When the cache is full, it closes the quarter of the files read longest ago.
  *
- * A descriptor of an attribute that the kernel has removed fails, and the path is opened anew. A descriptor follows a device that is
- * renamed: who reads below the name of a device calls {@link forget} when the name stands for another one. Other file systems give
- * the content of a removed file for as long as it is open, so that a simulated tree must change files in place, or empty those that
- * it removes: a file that reads as empty is opened anew, too.
+ * A read of an attribute that the kernel has removed fails, and the path is opened again. A descriptor follows a renamed device: a caller
+ * that reads below a device's name must call {@link forget} when the name belongs to another device. Other file systems return the
+ * content of a removed file while it is open. A simulated tree must therefore change files in place, or truncate the files that it
+ * removes: a file that reads as empty is opened again, too.
  */
 export class OpenFiles {
   readonly #root: string;
@@ -31,7 +31,7 @@ export class OpenFiles {
     this.#most = most;
   }
 
-  /** Reads a file from its beginning, with one call: number of bytes. Throws what the system says. */
+  /** Reads a file from its beginning with one call and returns the number of bytes. Throws the error of the system. */
   read(path: string, into: Buffer): number {
     const file = this.#files.get(path);
     if (file === undefined) return this.#open(path, into);
@@ -49,7 +49,7 @@ export class OpenFiles {
     for (const [path, file] of this.#files) if (path.startsWith(`${directory}/`)) this.#close(path, file);
   }
 
-  /** To be called when the process has no descriptor left: half of the files are closed, and no more are kept from now on. */
+  /** Must be called when no descriptor is left: closes half of the files and halves the limit of the cache. */
   giveWay(): void {
     const { size } = this.#files;
     if (size === 0) return;
@@ -81,7 +81,7 @@ export class OpenFiles {
   }
 }
 
-/** 0 where that fails: the path tells why. */
+/** Number of bytes, or 0 on failure. The caller then opens the path again, which gives the error. */
 function readAgain(descriptor: number, into: Buffer): number {
   try {
     return readSync(descriptor, into, 0, into.length, 0);
@@ -91,15 +91,15 @@ function readAgain(descriptor: number, into: Buffer): number {
 }
 
 /**
- * How many files this process may keep open: half of its soft limit, and never so many that fewer than 256 are left for
- * everything else. With a limit of 256 or less that is none. Unknown limit (no procfs): as if it were 1,024.
+ * Limit of the files kept open: half of the soft limit, but at least 256 descriptors stay free. With a soft limit of 256 or less the
+ * result is 0. An unknown limit (no procfs) counts as 1,024.
  */
 export function keepableDescriptors(limit: number | undefined = softDescriptorLimit()): number {
   const allowed = limit ?? 1_024;
   return Math.max(0, Math.min(Math.floor(allowed / 2), allowed - RESERVE, MOST));
 }
 
-/** Soft limit of open files of this process itself, whose procfs is not that of the machine in a container. */
+/** Soft limit of open files of this process. It is read from /proc, because in a container the machine's procfs is another mount. */
 function softDescriptorLimit(): number | undefined {
   try {
     return parseSoftLimit(readFileSync('/proc/self/limits', 'utf8'));
@@ -108,7 +108,7 @@ function softDescriptorLimit(): number | undefined {
   }
 }
 
-/** Of the text of `/proc/<pid>/limits`; undefined where it has no such line. */
+/** Soft limit of open files in the text of `/proc/<pid>/limits`; undefined when the line is absent. */
 export function parseSoftLimit(text: string): number | undefined {
   const word = /^Max open files\s+(\S+)/m.exec(text)?.[1];
   if (word === 'unlimited') return MOST * 2;

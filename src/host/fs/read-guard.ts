@@ -1,40 +1,40 @@
 const CAPACITY = 4_096;
 const HEADER = 12;
-/** Words of the note: how many steps were noted so far, length of the note, kind of the step. */
+/** Indexes of the shared header: number of steps so far, length of the path, kind of the step. */
 const [COUNT, LENGTH, KIND] = [0, 1, 2];
 const KINDS = ['file', 'call'] as const;
 
-/** A step that can hang: a read of a file, or a call of a vendor's library. */
+/** A step that can hang: a read of a file, or a call of a vendor library. */
 export type StepKind = (typeof KINDS)[number];
 
-/** The step that a thread is in. */
+/** The current step of a thread. */
 export interface Step {
-  /** Grows with each step, so that a step that lasts differs from one that is repeated. */
+  /** Grows with each step, so that a long step differs from a repeated one. */
   readonly number: number;
   readonly kind: StepKind;
   /** Path of the file; for a call the place of the device and the name of the function. */
   readonly path: string;
 }
 
-/** Reads files by another way than the calling thread's own system calls. Never takes long. */
+/** Reads files without system calls of the calling thread. Returns after a bounded time. */
 export interface ForeignReads {
-  /** At most `limit` bytes from the beginning of a file, or the errno name; `EHUNG` where a read does not come back. */
+  /** At most `limit` bytes from the beginning of a file, or the errno name; `EHUNG` when a read hangs. */
   read(path: string, limit: number): Buffer | string;
 }
 
 /**
- * Shared note between a probe's thread and its supervisor: which step the thread is in. A step that hangs in the kernel cannot report
- * itself. The supervisor finds it here, and keeps the thread's successor away from it.
+ * Shared memory of a probe's thread and its supervisor that holds the current step of the thread. A thread that hangs in the kernel
+ * cannot report its step. The supervisor reads the step here, and the next thread avoids it.
  */
 export class ReadGuard {
   readonly shared: SharedArrayBuffer;
-  /** When present, files are read through it and not by the thread itself. */
+  /** When present, it reads the files and the thread itself does not. */
   foreign: ForeignReads | undefined;
   readonly #note: Int32Array;
   readonly #bytes: Buffer;
   readonly #quarantined: readonly string[];
 
-  /** `quarantined`: places whose calls must not be made, since an earlier one still hangs. */
+  /** `quarantined`: places that calls must not touch, because an earlier call still hangs. */
   constructor(quarantined: readonly string[] = [], shared: SharedArrayBuffer = new SharedArrayBuffer(HEADER + CAPACITY)) {
     this.shared = shared;
     this.#note = new Int32Array(shared, 0, 3);
@@ -42,7 +42,7 @@ export class ReadGuard {
     this.#quarantined = quarantined;
   }
 
-  /** Begins a step. False, and no step has begun, when the path lies in a place where an earlier step hangs. */
+  /** Begins a step. Returns false without beginning it when the path lies in a quarantined place. */
   enter(path: string, kind: StepKind = 'file'): boolean {
     if (this.#isQuarantined(path)) return false;
     Atomics.store(this.#note, KIND, KINDS.indexOf(kind));
@@ -55,12 +55,12 @@ export class ReadGuard {
     Atomics.store(this.#note, LENGTH, 0);
   }
 
-  /** Whether a path lies in a place where an earlier step hangs. */
+  /** Whether a path lies in a quarantined place. */
   isClosed(path: string): boolean {
     return this.#isQuarantined(path);
   }
 
-  /** The step that the thread is in, as seen from another thread. */
+  /** The current step of the thread; may be called from another thread. */
   current(): Step | undefined {
     const length = Atomics.load(this.#note, LENGTH);
     if (length === 0) return undefined;
@@ -74,8 +74,8 @@ export class ReadGuard {
 }
 
 /**
- * The directory of the device that a sysfs path belongs to: when one of its files hangs, the others hang with it.
- * `…/class/infiniband/mlx5_0/ports/1/state` gives `…/class/infiniband/mlx5_0`; a path of another shape gives itself.
+ * The directory of the device that a sysfs path belongs to: when one of its files hangs, the other files hang too.
+ * `…/class/infiniband/mlx5_0/ports/1/state` gives `…/class/infiniband/mlx5_0`; any other path is returned unchanged.
  */
 export function deviceDirectory(path: string): string {
   return /^(.*?\/(?:class\/[^/]+|bus\/[^/]+\/devices)\/[^/]+)(?:\/|$)/.exec(path)?.[1] ?? path;

@@ -4,17 +4,17 @@ import type { Clock } from '../clock.ts';
 import { type EntryWatch, watchEntry } from './entry-watch.ts';
 import { errnoName } from './tree.ts';
 
-/** Longest path of a unix socket on Linux, in bytes, without the closing zero (unix(7)). Node binds what fits of a longer one. */
+/** Longest path of a unix socket on Linux, in bytes, without the terminating zero (unix(7)). Node truncates a longer path. */
 export const LONGEST_SOCKET_PATH = 107;
 
-/** What lies at a path where a socket is expected. `identity` differs for every socket ever bound there. */
+/** State of a path where a socket is expected. `identity` differs for every socket that was bound there. */
 export type SocketState =
   | { readonly kind: 'socket'; readonly identity: string }
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-a-socket'; readonly what: 'directory' | 'file' | 'device' | 'pipe' }
   | { readonly kind: 'unreadable'; readonly errno: string };
 
-/** Looks without connecting. Symbolic links are followed, as connecting does. */
+/** Checks a path without connecting. It follows symbolic links, like connect. */
 export function socketAt(path: string): SocketState {
   try {
     const stats = statSync(path, { bigint: true });
@@ -25,7 +25,7 @@ export function socketAt(path: string): SocketState {
   }
 }
 
-/** Device, inode and time of birth: ext4 gives the inode of a removed socket to the next one at once. */
+/** Device, inode and birth time. The birth time is needed because ext4 reuses the inode of a removed socket at once. */
 function identityOf(stats: BigIntStats): string {
   return `${stats.dev}:${stats.ino}:${stats.birthtimeNs}`;
 }
@@ -36,7 +36,7 @@ function kindOf(stats: BigIntStats): 'directory' | 'file' | 'device' | 'pipe' {
   return stats.isFile() ? 'file' : 'device';
 }
 
-/** Connects and hangs up: undefined when somebody accepted, otherwise the errno name. */
+/** Connects and disconnects. Returns undefined on success, otherwise the errno name. */
 export function connectErrno(path: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(path);
@@ -49,7 +49,7 @@ export function connectErrno(path: string): Promise<string | undefined> {
   });
 }
 
-/** Tells when the path holds another socket than before, or none any more, or one again. */
+/** Calls `onChange` when the socket at the path is replaced, removed or created. */
 export function watchSocket(path: string, onChange: (state: SocketState) => void, clock: Clock): EntryWatch {
   const fingerprint = (): string => {
     const state = socketAt(path);

@@ -4,26 +4,22 @@ import { readStart } from './file-start.ts';
 import { OpenFiles } from './open-files.ts';
 import type { ReadGuard } from './read-guard.ts';
 
-/** Outcome of reading one small file: its text, or the errno name (`ENOENT`, `EINVAL`, `EISDIR`, …). Two are ours: `ETOOLARGE`, and `EHUNG` where an earlier read still hangs. */
+/** Text of a small file, or the errno name (`ENOENT`, …). Two names are not from the system: `ETOOLARGE`, and `EHUNG` for a hung read. */
 export type ReadResult = { readonly text: string; readonly error?: undefined } | { readonly text?: undefined; readonly error: string };
 
 const buffer = Buffer.allocUnsafe(65_536);
 
 /**
- * A directory tree of the kernel (`/sys`, `/proc`, `/dev`) below a root that can be any directory.
+ * A directory tree of the kernel (`/sys`, `/proc`, `/dev`). The root can be any directory; paths are relative to it.
  *
- * Reads are synchronous: in a probe's own thread they are the fastest way (10-15 µs against 70-115 µs for a promise), and
- * a read that hangs in the kernel then blocks that thread alone instead of using up the process's shared pool.
- * Paths are relative to the root.
+ * Reads are synchronous: in a probe's own thread they are faster (10-15 µs instead of 70-115 µs for a promise), and
+ * a read that hangs in the kernel blocks only that thread and not the shared pool of the process.
  */
 export class Tree {
   readonly root: string;
-  /** Told of each read before it begins. */
+  /** Records each read before it begins. */
   readonly guard: ReadGuard | undefined;
-  /**
-   * How often something could not be opened because the process, or the machine, had no descriptor left. What was read meanwhile says
-   * nothing of what there is.
-   */
+  /** Number of opens that failed without a free descriptor. If it grew during a collection, that collection may lack entries. */
   shortages = 0;
   readonly #open: OpenFiles;
 
@@ -37,10 +33,10 @@ export class Tree {
     return join(this.root, path);
   }
 
-  /** Reads up to 64 KiB. `stat` is not asked, since pseudo files lie about their size. */
+  /** Reads up to 64 KiB. It does not use `stat`, because pseudo files report a wrong size. */
   read(path: string): ReadResult {
     const full = this.path(path);
-    if (this.guard?.foreign !== undefined) return this.#told(this.guard.foreign.read(full, buffer.length));
+    if (this.guard?.foreign !== undefined) return this.#resultOf(this.guard.foreign.read(full, buffer.length));
     this.guard?.enter(full);
     let fd: number | undefined;
     try {
@@ -60,10 +56,10 @@ export class Tree {
     }
   }
 
-  /** As {@link read}, of a file that is read at each refresh: it stays open. What fills 64 KiB is not read to its end. */
+  /** Like {@link read}, for a file that is read at each refresh: it stays open. A file of 64 KiB or more gives `ETOOLARGE`. */
   reread(path: string): ReadResult {
     const full = `${this.root}/${path}`;
-    if (this.guard?.foreign !== undefined) return this.#told(this.guard.foreign.read(full, buffer.length));
+    if (this.guard?.foreign !== undefined) return this.#resultOf(this.guard.foreign.read(full, buffer.length));
     this.guard?.enter(full);
     try {
       const length = this.#open.read(path, buffer);
@@ -75,22 +71,22 @@ export class Tree {
     }
   }
 
-  /** Closes what {@link reread} keeps open below a directory: another one has its name, or nobody reads it any more. */
+  /** Closes the files that {@link reread} keeps open below a directory. Needed when its name changed owner or is no longer read. */
   forget(directory: string): void {
     this.#open.forget(directory);
   }
 
-  #told(bytes: Buffer | string): ReadResult {
+  #resultOf(bytes: Buffer | string): ReadResult {
     if (typeof bytes === 'string') return { error: this.#failure(bytes) };
     return bytes.length === buffer.length ? { error: 'ETOOLARGE' } : { text: bytes.toString('utf8') };
   }
 
-  /** Trimmed text, or undefined for whatever reason: for facts whose absence needs no explanation. */
+  /** Trimmed text, or undefined on any error: for facts whose absence needs no reason. */
   text(path: string): string | undefined {
     return this.read(path).text?.trim();
   }
 
-  /** The first bytes of a binary file, at most `limit` of them; undefined when it cannot be read. */
+  /** At most `limit` first bytes of a binary file; undefined when it cannot be read. */
   bytes(path: string, limit: number): Buffer | undefined {
     const full = this.path(path);
     if (this.guard?.foreign !== undefined) {
@@ -110,12 +106,12 @@ export class Tree {
     }
   }
 
-  /** Names in a directory, sorted; empty when it is absent or unreadable. */
+  /** Sorted names in a directory; empty when it is absent or unreadable. */
   list(path: string): readonly string[] {
     return this.listing(path).names ?? [];
   }
 
-  /** Names in a directory, sorted, or the errno name that kept them back: for a directory whose absence differs from its being closed. */
+  /** Sorted names in a directory, or the errno name: for callers that distinguish an absent directory from an unreadable one. */
   listing(
     path: string,
   ): { readonly names: readonly string[]; readonly error?: undefined } | { readonly names?: undefined; readonly error: string } {
@@ -126,7 +122,7 @@ export class Tree {
     }
   }
 
-  /** Tells one directory from another that later took its name; undefined when there is none. Links are followed. */
+  /** Distinguishes a directory from a later one of the same name; undefined when it is absent. Follows links. */
   identity(path: string): string | undefined {
     try {
       const { dev, ino } = statSync(this.path(path));
@@ -140,7 +136,7 @@ export class Tree {
     return existsSync(this.path(path));
   }
 
-  /** Target of a symbolic link as written; undefined when there is none. */
+  /** Literal target of a symbolic link; undefined when there is no link. */
   link(path: string): string | undefined {
     try {
       return readlinkSync(this.path(path));
@@ -149,7 +145,7 @@ export class Tree {
     }
   }
 
-  /** Where a path really lies, relative to the root; undefined when it does not exist. */
+  /** Path without symbolic links, relative to the root; undefined when it does not exist. */
   realpath(path: string): string | undefined {
     try {
       return relative(realpathSync(this.root), realpathSync(this.path(path)));

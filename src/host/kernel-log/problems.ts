@@ -1,31 +1,31 @@
 import type { Problem, ProblemSpec } from '../../model/collection.ts';
 
-/** What can keep the kernel log from being read. A family that reads it adds these to its own. */
+/** Problems of reading the kernel log. A family that reads the log adds these to its own problems. */
 export const kmsgProblems = [
   {
     code: 'kmsg-missing',
-    meaning: 'There is no kernel log at the configured path, so errors that the driver only logs are not seen.',
-    remedy: "Mount the host's /dev/kmsg read-only into the agent, or name the right path.",
+    meaning: 'There is no kernel log at the configured path, so the agent misses errors that drivers only log.',
+    remedy: "Mount the host's /dev/kmsg read-only into the agent, or correct the path.",
   },
   {
     code: 'kmsg-denied',
-    meaning: 'The kernel log may not be read, so errors that the driver only logs are not seen.',
-    remedy: 'Give the agent access to the device /dev/kmsg and, where kernel.dmesg_restrict is 1, the capability SYSLOG.',
+    meaning: 'The agent may not read the kernel log, so it misses errors that drivers only log.',
+    remedy: 'Give the agent access to the device /dev/kmsg and, if kernel.dmesg_restrict is 1, the capability SYSLOG.',
   },
   {
     code: 'kmsg-not-a-log',
-    meaning: 'The configured path is neither the kernel log nor an ordinary file.',
-    remedy: 'Name /dev/kmsg of the host. Some container runtimes put a terminal or an empty directory in its place.',
+    meaning: 'The configured path is neither the kernel log nor a regular file.',
+    remedy: 'Use /dev/kmsg of the host. Some container runtimes replace it with a terminal or an empty directory.',
   },
   {
     code: 'kmsg-failed',
     meaning: 'Reading the kernel log failed.',
-    remedy: 'The agent tries again by itself; when it goes on, read the log with dmesg on the node and look for errors of its storage.',
+    remedy: 'The agent tries again by itself. If the problem persists, read the log with dmesg on the node and look for storage errors.',
   },
   {
     code: 'kmsg-malformed',
-    meaning: 'Nothing in the file given as kernel log has the format of /dev/kmsg.',
-    remedy: 'Name a file of /dev/kmsg records (priority,sequence,microseconds,flags;text); output of dmesg or a syslog file is none.',
+    meaning: 'The file configured as kernel log contains no record in the format of /dev/kmsg.',
+    remedy: 'Use a file of /dev/kmsg records (priority,sequence,microseconds,flags;text). Output of dmesg or a syslog file does not fit.',
   },
 ] as const satisfies readonly ProblemSpec[];
 
@@ -42,12 +42,12 @@ const CODES: Readonly<Record<string, KmsgProblemCode>> = {
   ENOTKMSG: 'kmsg-not-a-log',
 };
 
-const WORDS: Readonly<Record<string, string>> = {
+const TEXTS: Readonly<Record<string, string>> = {
   EISDIR: 'is a directory',
   ENOTKMSG: 'is a device, pipe or socket other than the kernel log',
 };
 
-/** The problem that an errno name stands for. `ENOTKMSG` is ours: something else than log or file is there. */
+/** The problem for an errno name. `ENOTKMSG` is not from the system: the path is neither the log nor a file. */
 export function kmsgProblem(path: string, errno: string): Problem {
-  return { code: CODES[errno] ?? 'kmsg-failed', message: `${path} ${WORDS[errno] ?? `cannot be read: ${errno}`}` };
+  return { code: CODES[errno] ?? 'kmsg-failed', message: `${path} ${TEXTS[errno] ?? `cannot be read: ${errno}`}` };
 }

@@ -7,21 +7,21 @@ import { type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
 
 export interface KmsgMessage extends KmsgRecord {
   /**
-   * Wall clock. Of arrival for what was logged while the reader ran, since the kernel's clock drifts from it; for older ones
-   * counted from boot, and absent when that is not known.
+   * Wall clock. For a record logged while the reader ran, the time of arrival, because the kernel's clock drifts. For an older record,
+   * the time computed from the boot time; absent when the boot time is unknown.
    */
   readonly timeMs?: number;
-  /** False for what was in the log before the reader had caught up with it for the first time. */
+  /** False for records that were in the log before the reader first reached its end. */
   readonly live: boolean;
 }
 
 export interface KmsgOptions {
-  /** `/dev/kmsg`, or an ordinary file in its format to which records are appended. */
+  /** `/dev/kmsg`, or a regular file in its format to which records are appended. */
   readonly path: string;
   readonly clock: Clock;
   /** Wall clock of the machine's boot, see `parseBootTimeMs`. */
   readonly bootTimeMs?: number | undefined;
-  /** Called from within `poll`, in the order of the log. */
+  /** Called during `poll`, in the order of the log. */
   onRecord(message: KmsgMessage): void;
 }
 
@@ -29,30 +29,30 @@ export interface KmsgStatus {
   /** Present while the log cannot be read; its code is one of `kmsgProblems`. */
   readonly problem?: Problem;
   readonly records: number;
-  /** Records that were gone or too large when they were to be read, by gaps in the sequence numbers. */
+  /** Number of records that were overwritten or too large, counted from gaps in the sequence numbers. */
   readonly lost: number;
-  /** What was there and is no record. */
+  /** Number of entries that are not valid records. */
   readonly malformed: number;
 }
 
-/** Reads the kernel log of this boot from its oldest kept record on. */
+/** Reads the kernel log of this boot, starting at its oldest record. */
 export interface KmsgReader {
-  /** Reads what is there now, without ever waiting. Nothing is opened before the first call. A failure is tried again at the next. */
+  /** Reads all available records without blocking. The first call opens the log. After a failure the next call tries again. */
   poll(): void;
-  /** Polls by itself from now on, `onPoll` after each; returns the way to stop. */
+  /** Starts polling and calls `onPoll` after each poll; returns a function that stops it. */
   follow(onPoll?: () => void): () => void;
   status(): KmsgStatus;
-  /** Also stops following. */
+  /** Closes the log and stops polling. */
   close(): void;
 }
 
-/** Time between two looks. A timer rather than an event: inotify tells nothing of a character device. */
+/** Poll interval. Polling is needed because inotify reports no events for a character device. */
 const POLL_MS = 1_000;
-/** The kernel's own bound for one record with everything around it. A smaller buffer is answered with EINVAL. */
+/** The kernel's limit for one record with its header. With a smaller buffer the read fails with EINVAL. */
 const RECORD_BYTES = 8_192;
-/** Of one poll. A full ring of the largest usual size, 16 MiB, has fewer. */
+/** Limit of records per poll. A full ring buffer of the largest usual size, 16 MiB, has fewer records. */
 const RECORDS_PER_POLL = 160_000;
-/** Records that do not fit come one at a time; as many in a row come from something that is no kernel log. */
+/** Limit of consecutive EINVAL failures. Records that are too large occur one at a time, so more failures mean that it is no kernel log. */
 const REFUSALS_IN_A_ROW = 64;
 /** `/dev/kmsg` is character device 1:11. Linux Documentation/admin-guide/devices.txt. */
 const KMSG = { major: 1, minor: 11 };
@@ -63,9 +63,9 @@ export function openKmsg(options: KmsgOptions): KmsgReader {
 
 class Reader implements KmsgReader {
   readonly #options: KmsgOptions;
-  /** Of the device, while it is open. */
+  /** Descriptor of the device while it is open. */
   #fd: number | undefined;
-  /** Complete lines of the file that were given. */
+  /** Complete lines of the file that were already delivered. */
   #givenText = '';
   #lastSeq: number | undefined;
   #isLive = false;
@@ -81,7 +81,7 @@ class Reader implements KmsgReader {
 
   poll(): void {
     try {
-      // Looked at before it is opened: opening a terminal or a watchdog in the log's place has effects.
+      // Checks the type first, because opening a terminal or a watchdog device has side effects.
       const stats = statSync(this.#options.path);
       if (isKernelLog(stats)) this.#readDevice();
       else if (stats.isFile()) this.#readFile();
@@ -98,7 +98,7 @@ class Reader implements KmsgReader {
     let isFollowing = true;
     const end = atEach(this.#options.clock, POLL_MS, () => {
       this.poll();
-      // It may have been stopped from within the poll.
+      // The poll itself may have stopped the polling.
       if (isFollowing) onPoll?.();
     });
     this.#stop = () => {
@@ -126,9 +126,9 @@ class Reader implements KmsgReader {
   }
 
   /**
-   * One read gives one record, the oldest kept one first; EAGAIN says that there is no more. Opened anew, the device begins at its
-   * oldest record again, and the sequence numbers tell what was given before. Calls are synchronous: without O_NONBLOCK a read
-   * would hold a thread, and keep the process from ending.
+   * One read returns one record, the oldest first; EAGAIN means that there are no more. After a reopen the device starts at its oldest
+   * record again, and the sequence numbers show which records were already delivered. Calls are synchronous and use O_NONBLOCK:
+   * otherwise a read would block a thread and keep the process from ending.
    */
   #readDevice(): void {
     this.#fd ??= openSync(this.#options.path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
@@ -146,19 +146,19 @@ class Reader implements KmsgReader {
           this.#isLive = true;
           return;
         }
-        // EPIPE: overwritten before it was read. EINVAL: larger than the buffer. In both cases the next read is at a record that
-        // is there, whose sequence number tells how many were lost.
+        // EPIPE: the record was overwritten. EINVAL: the record is larger than the buffer. In both cases the next read returns an
+        // existing record, and its sequence number shows how many were lost.
         refused = errno === 'EINVAL' ? refused + 1 : 0;
         if ((errno !== 'EPIPE' && errno !== 'EINVAL' && errno !== 'EINTR') || refused > REFUSALS_IN_A_ROW) throw error;
       }
     }
   }
 
-  /** Reads the file anew and gives what it has beyond what was given. Any other content begins a new log. */
+  /** Reads the whole file and delivers the lines that were not delivered before. Other content counts as a new log. */
   #readFile(): void {
     const text = readFileSync(this.#options.path, 'utf8');
     const lines = text.slice(0, text.lastIndexOf('\n') + 1);
-    // Lines that are fewer than before but the same: somebody is writing the file anew, and how it goes on cannot be told yet.
+    // When the file is a prefix of the delivered lines, it is being rewritten and its next content is still unknown.
     if (!this.#givenText.startsWith(lines)) {
       const added = lines.startsWith(this.#givenText) ? lines.slice(this.#givenText.length) : lines;
       this.#givenText = lines;
@@ -167,7 +167,7 @@ class Reader implements KmsgReader {
     this.#isLive = true;
   }
 
-  /** Parses, counts and dates a record, and gives it unless its number is one of those that were given. */
+  /** Parses, counts and dates a record, and delivers it unless its sequence number was already delivered. */
   #take(text: string, givenThrough = -1): void {
     const record = parseKmsgRecord(text);
     if (record === undefined) {
@@ -176,7 +176,7 @@ class Reader implements KmsgReader {
     }
     if (record.seq <= givenThrough) return;
     this.#records += 1;
-    // A number that does not grow begins a new count: another file, or one written by hand.
+    // A number that does not grow starts a new sequence: another file, or a file written by hand.
     if (this.#lastSeq !== undefined && record.seq > this.#lastSeq + 1) this.#lost += record.seq - this.#lastSeq - 1;
     this.#lastSeq = record.seq;
     const timeMs = this.#timeOf(record);

@@ -1,4 +1,4 @@
-/** One record of the kernel log, as `/dev/kmsg` gives it. */
+/** One record of `/dev/kmsg`. */
 export interface KmsgRecord {
   /** 0 emergency to 7 debug. */
   readonly level: number;
@@ -6,21 +6,21 @@ export interface KmsgRecord {
   readonly facility: number;
   /** Grows by one with each record of this boot. */
   readonly seq: number;
-  /** Since boot, on the kernel's own clock. */
+  /** Microseconds since boot, on the kernel's own clock. */
   readonly timeUsec: number;
-  /** Decoded; may hold several lines. */
+  /** Decoded text; may contain several lines. */
   readonly text: string;
-  /** Of the device that the record is about: `pci`. */
+  /** Subsystem of the device in the record: `pci`. */
   readonly subsystem?: string;
-  /** `+pci:0000:3b:00.0`, `b8:0`, `c1:3` or `n2`, as the kernel writes it. */
+  /** Device in the kernel's notation: `+pci:0000:3b:00.0`, `b8:0`, `c1:3` or `n2`. */
   readonly device?: string;
 }
 
-/** `prio,seq,usec,flags[,…];text`. What later kernels add before the semicolon is skipped. */
+/** `prio,seq,usec,flags[,…];text`. Fields that later kernels add before the semicolon are skipped. */
 const HEADER = /^(\d{1,10}),(\d{1,15}),(\d{1,15}),[^;]*;(.*)$/;
 
 /**
- * Reads one record: a header line and continuation lines ` KEY=value`. Undefined when it is none.
+ * Parses one record: a header line and continuation lines ` KEY=value`. Undefined when the text is not a record.
  * Source: Linux Documentation/ABI/testing/dev-kmsg.
  */
 export function parseKmsgRecord(record: string): KmsgRecord | undefined {
@@ -51,7 +51,7 @@ function subject(lines: string): Pick<KmsgRecord, 'subsystem' | 'device'> {
   return { ...(subsystem !== undefined && { subsystem }), ...(device !== undefined && { device }) };
 }
 
-/** The records in complete lines, each with its continuation lines. A continuation without a record before it is left out. */
+/** Splits complete lines into records with their continuation lines. A continuation without a preceding record is left out. */
 export function recordsIn(lines: string): string[] {
   const records: string[] = [];
   for (const line of lines.split('\n')) {
@@ -71,15 +71,15 @@ function property(line: string): readonly [string, string] | undefined {
   return isContinuation(line) && at > 1 ? [line.slice(1, at), unescapeBytes(line.slice(at + 1))] : undefined;
 }
 
-/** Every byte outside printable ASCII, and the backslash, comes as `\xHH`; neighbours can be one UTF-8 character. */
+/** The kernel writes every byte outside printable ASCII, and the backslash, as `\xHH`; adjacent bytes can form one UTF-8 character. */
 function unescapeBytes(text: string): string {
   if (!text.includes('\\x')) return text;
   return text.replaceAll(/(?:\\x[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll('\\x', ''), 'hex').toString('utf8'));
 }
 
 /**
- * Wall clock of the machine's boot from the text of `/proc/stat`, which counts whole seconds; undefined when it does not say.
- * Record times count from there.
+ * Wall clock of the machine's boot from the text of `/proc/stat`, in whole seconds; undefined when `btime` is absent.
+ * Record times count from this time.
  */
 export function parseBootTimeMs(stat: string): number | undefined {
   const seconds = /^btime (\d+)$/m.exec(stat)?.[1];

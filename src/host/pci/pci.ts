@@ -4,8 +4,8 @@ import type { Tree } from '../fs/tree.ts';
 const ADDRESS = /^(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?$/i;
 
 /**
- * One spelling for all forms of a PCI address: lower case, domain of four digits unless it needs more, function `0` when
- * left out. `00000000:3B:00.0` (NVML), `0000:3b:00.0` (sysfs) and `3b:00.0` become `0000:3b:00.0`. Undefined for other text.
+ * Normalizes a PCI address: lower case, domain of four digits unless it needs more, function `0` when left out.
+ * `00000000:3B:00.0` (NVML), `0000:3b:00.0` (sysfs) and `3b:00.0` become `0000:3b:00.0`. Undefined for other text.
  */
 export function normalizePciAddress(text: string): string | undefined {
   const match = ADDRESS.exec(text.trim());
@@ -22,7 +22,7 @@ export function isPciAddress(name: string): boolean {
   return SYSFS_ADDRESS.test(name);
 }
 
-/** The PCI function that a sysfs path lies below: the last address in its real path. */
+/** PCI address of the function that contains a sysfs path: the last address in its real path. */
 export function pciAddressOf(sys: Tree, path: string): string | undefined {
   const real = sys.realpath(path);
   if (real === undefined) return undefined;
@@ -39,7 +39,7 @@ export function numaNodeOf(sys: Tree, address: string): number | undefined {
   return Number(text);
 }
 
-/** Where a PCI function lies below `/sys/devices`: through which root complex, bridges and switches. */
+/** Path of a PCI function below `/sys/devices`: root complex, bridges, switches, function. */
 export function pciPathOf(sys: Tree, address: string): string | undefined {
   return sys.realpath(`bus/pci/devices/${address}`)?.replace(/^devices\//, '');
 }

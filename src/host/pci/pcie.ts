@@ -2,55 +2,55 @@ import { basename, dirname } from 'node:path';
 import type { Tree } from '../fs/tree.ts';
 import { isPciAddress } from './pci.ts';
 
-/** State of a function's PCIe link. Whatever the kernel did not tell, or told as garbage, is absent. */
+/** State of a function's PCIe link. A field is absent when the kernel reports no value or an invalid one. */
 export interface PcieLink {
-  /** `D0`, `D3hot`, `unknown`, …: the kernel's own record, read without waking anything. */
+  /** `D0`, `D3hot`, `unknown`, … from the kernel's memory, so the read wakes no device. */
   readonly powerState?: string;
-  /** True in D3hot and D3cold: nothing else was read then, since that would wake the function or give garbage. */
+  /** True in D3hot and D3cold. Nothing else was read then, because a read would wake the function or give invalid values. */
   readonly isAsleep: boolean;
   readonly width?: number;
   readonly widthMax?: number;
   /** 1 for 2.5 GT/s up to 6 for 64 GT/s. */
   readonly generation?: number;
   readonly generationMax?: number;
-  /** What the port above can do at most: a x16 card in a x8 slot is as wide as it can be. */
+  /** Maximum of the upstream port: a x16 card in a x8 slot has its full width at x8. */
   readonly upstreamWidthMax?: number;
   readonly upstreamGenerationMax?: number;
 }
 
 export type AerSeverity = 'correctable' | 'nonfatal' | 'fatal';
 
-/** Errors that Advanced Error Reporting booked at one function since its enumeration. */
+/** Errors that Advanced Error Reporting counted for one function since its enumeration. */
 export interface AerCounters {
-  /** One per line of the kernel's files, in its order, without the totals. */
+  /** One entry per line of the kernel's files, in the same order, without the totals. */
   readonly errors: readonly { readonly severity: AerSeverity; readonly kind: string; readonly count: bigint }[];
   /** Messages per severity. A message can carry several errors, so this is not the sum of the lines. */
   readonly totals: Readonly<Partial<Record<AerSeverity, bigint>>>;
 }
 
-/** Kinds a kernel prints are about 20; more than this is no AER file. */
+/** Limit of kinds per file. Kernels print about 20. */
 const MAX_AER_KINDS = 64;
 
 /** PCI Express Base Specification, Link Status Register: signalling rate in GT/s of each generation. */
 const GENERATIONS: Readonly<Record<string, number>> = { '2.5': 1, '5': 2, '8': 3, '16': 4, '32': 5, '64': 6 };
 
-/** Widths that the specification knows; a dead device decodes to 63, some bridges to 255, a part without a link to 0. */
+/** Widths of the specification. A dead device reports 63, some bridges report 255, and a function without a link reports 0. */
 const WIDTHS: ReadonlySet<number> = new Set([1, 2, 4, 8, 12, 16, 32]);
 
-/** Lanes of `current_link_width` or `max_link_width`; undefined for garbage. */
+/** Lanes of `current_link_width` or `max_link_width`; undefined for an invalid value. */
 export function parseLinkWidth(text: string | undefined): number | undefined {
   if (text === undefined || !/^[1-9]\d*$/.test(text.trim())) return undefined;
   const width = Number(text);
   return WIDTHS.has(width) ? width : undefined;
 }
 
-/** Generation of `16.0 GT/s PCIe`, `8 GT/s` and the like; undefined for `Unknown` and garbage. */
+/** Generation of `16.0 GT/s PCIe`, `8 GT/s` and similar text; undefined for `Unknown` and invalid text. */
 export function parseLinkGeneration(text: string | undefined): number | undefined {
   const match = /^(\d+(?:\.\d+)?) GT\/s(?: PCIe)?$/.exec(text?.trim() ?? '');
   return match === null ? undefined : GENERATIONS[String(Number(match[1]))];
 }
 
-/** Lines of one AER file: last word is the number, all before it the name, which is kept as the kernel writes it. */
+/** Parses one AER file. In each line the last word is the count and the text before it is the name, which is kept unchanged. */
 export function parseAer(text: string): { readonly kinds: readonly (readonly [string, bigint])[]; readonly total?: bigint } {
   const kinds: [string, bigint][] = [];
   let total: bigint | undefined;
@@ -64,12 +64,12 @@ export function parseAer(text: string): { readonly kinds: readonly (readonly [st
   return total === undefined ? { kinds } : { kinds, total };
 }
 
-/** True for a function whose link, configuration and driver files must be left alone: reading would wake it. */
+/** True for a function whose link, configuration and driver files must not be read, because a read would wake it. */
 export function isAsleepState(powerState: string | undefined): boolean {
   return powerState === 'D3hot' || powerState === 'D3cold';
 }
 
-/** `address` as {@link normalizePciAddress} gives it. The power state is asked first, and alone when the function sleeps. */
+/** `address`: result of {@link normalizePciAddress}. Reads the power state first, and nothing else when the function sleeps. */
 export function readPcieLink(sys: Tree, address: string): PcieLink {
   const directory = `bus/pci/devices/${address}`;
   const powerState = sys.text(`${directory}/power_state`);
@@ -89,8 +89,8 @@ export function readPcieLink(sys: Tree, address: string): PcieLink {
 }
 
 /**
- * AER counters of one function. Empty when the kernel has none: no AER capability, most VFs, firmware that keeps AER to
- * itself. The files are the kernel's memory and wake nothing.
+ * Reads the AER counters of one function. Empty when the kernel has none: no AER capability, most VFs, or firmware that handles AER.
+ * The files come from the kernel's memory and wake no device.
  */
 export function readAer(sys: Tree, address: string): AerCounters {
   const errors: { severity: AerSeverity; kind: string; count: bigint }[] = [];
@@ -105,19 +105,19 @@ export function readAer(sys: Tree, address: string): AerCounters {
   return { errors, totals };
 }
 
-/** Largest width that both ends of the link can do; undefined when neither end told. */
+/** Largest width that both ends of the link support; undefined when both are unknown. */
 export function attainableWidth(link: PcieLink): number | undefined {
   return smaller(link.widthMax, link.upstreamWidthMax);
 }
 
-/** Highest generation that both ends of the link can do; undefined when neither end told. */
+/** Highest generation that both ends of the link support; undefined when both are unknown. */
 export function attainableGeneration(link: PcieLink): number | undefined {
   return smaller(link.generationMax, link.upstreamGenerationMax);
 }
 
 /**
- * Whether a function still answers: false when all 64 bytes of its configuration header read as ones, which is how a card
- * that fell off the bus looks. Undefined when it sleeps or the header cannot be read.
+ * Whether a function still answers. False when all 64 bytes of its configuration header are 0xff, as for a card that fell off the bus.
+ * Undefined when the function sleeps or the header cannot be read.
  */
 export function doesPciFunctionAnswer(sys: Tree, address: string): boolean | undefined {
   const directory = `bus/pci/devices/${address}`;
@@ -127,7 +127,7 @@ export function doesPciFunctionAnswer(sys: Tree, address: string): boolean | und
   return !header.every((byte) => byte === 0xff);
 }
 
-/** Path of the bridge or root port that a function hangs on; undefined directly below the host bridge. */
+/** Path of the bridge or root port above a function; undefined directly below the host bridge. */
 function upstreamPortOf(sys: Tree, address: string): string | undefined {
   const real = sys.realpath(`bus/pci/devices/${address}`);
   if (real === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Pod and container of a process, as far as its cgroup path tells. */
+/** Pod and container of a process, from its cgroup path. */
 export interface CgroupOwner {
   /** With dashes; 32 plain hex digits for a static pod. */
   readonly podUid?: string;
@@ -9,9 +9,9 @@ const POD = /\/(?:[^/]*-)?pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|
 const CONTAINER = /(?:^|[/:])(?:[a-z]+-)*?([0-9a-f]{64})(?:\.scope)?(?=\/|$)/;
 
 /**
- * Reads the text of `/proc/<pid>/cgroup`: systemd and cgroupfs drivers, cgroup v1 and v2, containerd, CRI-O, docker. The first
- * container id after the pod counts, since a workload may nest containers of its own. In another cgroup namespace the pod may
- * be missing while the container is there.
+ * Parses the text of `/proc/<pid>/cgroup`: systemd and cgroupfs drivers, cgroup v1 and v2, containerd, CRI-O, docker. It takes the first
+ * container id after the pod, because a workload may nest its own containers. In another cgroup namespace the path may contain the
+ * container without the pod.
  */
 export function parseCgroup(text: string): CgroupOwner {
   const paths = text
@@ -25,7 +25,7 @@ export function parseCgroup(text: string): CgroupOwner {
   return containerId === undefined ? {} : { containerId };
 }
 
-/** None for a path without a pod. */
+/** Empty for a path without a pod. */
 function ownerIn(path: string): readonly CgroupOwner[] {
   const match = POD.exec(path);
   if (match === null) return [];
@@ -34,7 +34,7 @@ function ownerIn(path: string): readonly CgroupOwner[] {
   return [containerId === undefined ? { podUid } : { podUid, containerId }];
 }
 
-/** The monitor of CRI-O runs beside the workload, not in it. */
+/** Container id in a path. The monitor of CRI-O (`crio-conmon`) is not part of the workload and is ignored. */
 function containerIn(path: string): string | undefined {
   const kept = path.replaceAll(/(?:^|\/)crio-conmon-[^/]*/g, '');
   return CONTAINER.exec(kept)?.[1];

@@ -4,30 +4,30 @@ import { errnoName } from '../fs/tree.ts';
 import { type ChildRegistry, noChildRegistry } from '../host.ts';
 
 export interface CommandLimits {
-  /** From the start; then SIGTERM goes to the whole process group. */
+  /** Time from the start to SIGTERM, which goes to the whole process group. */
   readonly deadlineMs: number;
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL. */
   readonly killAfterMs?: number;
-  /** Of stdout and stderr each; more ends the command. */
+  /** Limit for stdout and stderr each. More output ends the command. */
   readonly maxOutputBytes?: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly children?: ChildRegistry;
-  /** By which the deadline passes. Default: the system's. */
+  /** Clock of the deadline. Default: the system clock. */
   readonly clock?: Clock;
 }
 
-/** Why a command gave no usable end. Closed set. */
+/** Why a command failed. Closed set. */
 export type CommandFailure = 'not-found' | 'permission' | 'failed-to-start' | 'timeout' | 'too-large';
 
-/** The same fields whatever happened. */
+/** Result of a command, successful or not. */
 export interface CommandResult {
   readonly stdout: string;
   readonly stderr: string;
-  /** Absent when it did not start or a signal ended it. */
+  /** Absent when the command did not start or a signal ended it. */
   readonly exitCode?: number;
   readonly signal?: NodeJS.Signals;
   readonly failure?: CommandFailure;
-  /** Present when even SIGKILL did not end it: it sleeps in the kernel. Resolves when it has gone after all. */
+  /** Present when even SIGKILL did not end the command, because it sleeps in the kernel. Resolves when the command ends. */
   readonly stillRunning?: Promise<void>;
 }
 
@@ -37,12 +37,12 @@ const START_FAILURES: Readonly<Record<string, CommandFailure>> = {
   EACCES: 'permission',
   EPERM: 'permission',
 };
-/** After SIGKILL only a process that sleeps uninterruptibly is still there after this time. */
+/** After this time from SIGKILL, only a process in uninterruptible sleep still exists. */
 const REAP_MS = 500;
 
 /**
- * Runs one program, without a shell, in a process group of its own, so that its children die with it. It always comes back: at
- * the deadline the group gets SIGTERM, then SIGKILL, and a grandchild that keeps a pipe open is not waited for.
+ * Runs one program without a shell, in its own process group, so that its children are killed with it. It always returns: at the deadline
+ * the group gets SIGTERM, then SIGKILL, and it does not wait for a grandchild that keeps a pipe open.
  */
 export function runCommand(file: string, args: readonly string[], limits: CommandLimits): Promise<CommandResult> {
   const { deadlineMs, killAfterMs = 500, maxOutputBytes = 16 * 1_024 * 1_024, children = noChildRegistry, clock = systemClock } = limits;
@@ -66,7 +66,7 @@ export function runCommand(file: string, args: readonly string[], limits: Comman
       if (settled) return;
       settled = true;
       for (const cancel of timers) cancel();
-      // What is left of the group outlived the program: nobody waits for it any more.
+      // Kills the processes of the group that outlived the program.
       signalGroup(pid, 'SIGKILL');
       child.stdout?.destroy();
       child.stderr?.destroy();
@@ -108,7 +108,7 @@ export function runCommand(file: string, args: readonly string[], limits: Comman
     const ended = (exitCode: number | null, signal: NodeJS.Signals | null): void =>
       settle({ ...(exitCode === null ? {} : { exitCode }), ...(signal === null ? {} : { signal }) });
     child.once('close', ended);
-    // A grandchild may keep the pipes open after the program's own end: it is ended too, and not waited for.
+    // A grandchild may keep the pipes open after the program has ended. It is killed after a short delay.
     child.once('exit', (exitCode, signal) => {
       later(100, () => {
         signalGroup(pid, 'SIGKILL');
@@ -123,6 +123,6 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // The group has gone.
+    // The group has ended.
   }
 }

@@ -24,7 +24,7 @@ function contentOf(path: string): string {
   }
 }
 
-/** A watch on a file by its content. The clock stands still unless the test moves it. */
+/** Watches a file by its content. Only the test moves the clock. */
 function watchFile(below = 'watched/file') {
   const path = join(root, below);
   const clock = new ManualClock();
@@ -48,7 +48,7 @@ function watchFile(below = 'watched/file') {
 }
 
 describe('a watch on a name in a directory', () => {
-  it('is told of a file, its successor and its end by the system alone, while no time passes', async () => {
+  it('detects the creation, replacement and removal of a file by events alone, without time passing', async () => {
     mkdirSync(join(root, 'watched'));
     const { path, seen, until, write } = watchFile();
     write('first');
@@ -59,7 +59,7 @@ describe('a watch on a name in a directory', () => {
     await until(() => seen.at(-1) === 'absent');
   });
 
-  it('is told of directories that have to be made first, while no time passes', async () => {
+  it('detects the creation of missing parent directories by events alone, without time passing', async () => {
     for (const path of ['watched/file', 'a/b/c/watched/file']) {
       const { seen, until, write } = watchFile(path);
       write('first');
@@ -69,7 +69,7 @@ describe('a watch on a name in a directory', () => {
     }
   });
 
-  it('is told of the end of the directory, of one above it, and of the next ones', async () => {
+  it('detects the removal of the directory and of its parent, and their new creation', async () => {
     const { path, seen, until, write } = watchFile('above/watched/file');
     write('first');
     await until(() => seen.at(-1) === 'first');
@@ -83,7 +83,7 @@ describe('a watch on a name in a directory', () => {
     }
   });
 
-  it('is not woken by what else happens above an absent directory', async () => {
+  it('is not woken by other changes above an absent directory', async () => {
     let looks = 0;
     const counting = watchEntry(
       join(root, 'absent/file'),
@@ -102,7 +102,7 @@ describe('a watch on a name in a directory', () => {
     expect(looks).toBe(before);
   });
 
-  it('finds a directory that was put in place of the watched one, of which nothing tells', async () => {
+  it('finds a directory that replaced the watched one without an event', async () => {
     const { path, clock, seen, until, write } = watchFile();
     write('first');
     clock.advance(15_000);
@@ -118,7 +118,7 @@ describe('a watch on a name in a directory', () => {
     }
   });
 
-  it('leaves the process asleep while it is told', () => {
+  it('wakes the process rarely while events work', () => {
     mkdirSync(join(root, 'watched'));
     const { clock } = watchFile();
     const path = join(root, 'watched/other');

@@ -4,13 +4,13 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { answerRead, IsolatedChannel } from '../../../src/host/fs/isolated-channel.ts';
 
-/** Whose owner answers at once. */
+/** A channel whose owner answers at once. */
 function channelTo(answer: (path: string, limit: number) => Uint8Array | string): IsolatedChannel {
   return new IsolatedChannel((path, limit, memory) => answerRead(memory, answer(path, limit)));
 }
 
 describe('a read through shared memory', () => {
-  it('gives the bytes of the answer, or its error, and nothing of answers before', () => {
+  it('returns the bytes or the error of the answer, and nothing of earlier answers', () => {
     const answers: Record<string, Uint8Array | string> = {
       a: Buffer.from('long text'),
       b: 'ENOENT',
@@ -23,14 +23,14 @@ describe('a read through shared memory', () => {
     expect(typeof channel.read('b', 100)).toBe('string');
   });
 
-  it('gives bytes that no later read changes', () => {
+  it('returns bytes that no later read changes', () => {
     const channel = channelTo((path) => Buffer.from(path));
     const first = channel.read('first', 100);
     channel.read('other', 100);
     expect(`${first}`).toBe('first');
   });
 
-  it('asks for no more than there is room for', () => {
+  it('requests no more bytes than its capacity', () => {
     const limits: number[] = [];
     const channel = channelTo((_, limit) => {
       limits.push(limit);
@@ -40,7 +40,7 @@ describe('a read through shared memory', () => {
     expect(limits).toEqual([10, 65_536]);
   });
 
-  it('gives no answer that was meant for a read before', () => {
+  it('never returns the answer to an earlier read', () => {
     const memories: SharedArrayBuffer[] = [];
     const channel = new IsolatedChannel((path, _, memory) => {
       memories.push(memory);
@@ -50,7 +50,7 @@ describe('a read through shared memory', () => {
     expect(channel.read('second', 100)).toBe('EHUNG');
   });
 
-  it('waits in a thread that has no event loop to wait with', async () => {
+  it('waits synchronously in a thread', async () => {
     const module = pathToFileURL(resolve('dist/host/fs/isolated-channel.js')).href;
     const program = `
       const { parentPort } = require('node:worker_threads');

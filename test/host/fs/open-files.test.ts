@@ -23,7 +23,7 @@ afterEach(() => {
 });
 
 const put = (path: string, text: string): void => writeFileSync(join(root, path), text);
-/** Names of this test's files that this process has open. */
+/** Names of this test's files that are open in this process. */
 const open = (): readonly string[] =>
   readdirSync('/proc/self/fd')
     .map((fd) => {
@@ -39,7 +39,7 @@ const open = (): readonly string[] =>
 const noLimits = unless(canLimitDescriptors(), 'no prlimit');
 
 describe('a file that is read again', () => {
-  it('stays open, and tells what it says now, each time', () => {
+  it('stays open, and each read returns the present content', () => {
     for (const text of ['1\n', '22\n', '3\n']) {
       put('port/a', text);
       expect(tree.reread('port/a')).toEqual({ text });
@@ -75,7 +75,7 @@ describe('a file that is read again', () => {
     for (let n = 0; n < 2; n += 1) expect(tree.reread('port/a')).toEqual(expected);
   });
 
-  it('comes back when its name does', () => {
+  it('is read again when its name exists again', () => {
     expect(tree.reread('port/a')).toEqual({ error: 'ENOENT' });
     put('port/a', '5\n');
     expect(tree.reread('port/a')).toEqual({ text: '5\n' });
@@ -93,7 +93,7 @@ describe('a file that is read again', () => {
     expect(open()).toEqual(['port/a']);
   });
 
-  it('is told to the guard while it is read, opened or not', () => {
+  it('is recorded by the guard while it is read, opened or not', () => {
     put('port/a', '1\n');
     const guard = new ReadGuard();
     const entered: string[] = [];
@@ -108,7 +108,7 @@ describe('a file that is read again', () => {
     guarded.forget('port');
   });
 
-  it('is read by another while something hangs', () => {
+  it('is read by another process while something hangs', () => {
     put('port/a', '1\n');
     put('port/large', 'x'.repeat(70_000));
     put('b', '2\n');
@@ -137,7 +137,7 @@ describe('descriptors', () => {
   const into = Buffer.alloc(64);
   const names = Array.from({ length: 5 }, (_, n) => `port/${n}`);
 
-  it('stay within their number: the files that were read longest ago are closed', () => {
+  it('stay within the limit: the files read longest ago are closed', () => {
     const files = new OpenFiles(root, 4);
     for (const name of names) put(name, `${name}\n`);
     const read = (name: string): string => into.toString('utf8', 0, files.read(name, into));
@@ -149,7 +149,7 @@ describe('descriptors', () => {
     expect(open()).toEqual([]);
   });
 
-  it('are none where none may be kept', () => {
+  it('are not kept when the limit is 0', () => {
     const files = new OpenFiles(root, 0);
     put('port/0', 'x');
     expect([files.read('port/0', into), open()]).toEqual([1, []]);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { deviceDirectory, ReadGuard } from '../../../src/host/fs/read-guard.ts';
 
-describe('the note of a step', () => {
-  it('is seen by who shares its memory, from its begin to its end', () => {
+describe('the recorded step', () => {
+  it('is visible through the shared memory from its begin to its end', () => {
     const guard = new ReadGuard();
     const owner = new ReadGuard([], guard.shared);
     expect(owner.current()).toBeUndefined();
@@ -14,7 +14,7 @@ describe('the note of a step', () => {
     expect(owner.current()).toMatchObject({ kind: 'call', path: '/sys/bus/pci/devices/0000:3b:00.0/nvml/nvmlDeviceGetName' });
   });
 
-  it('tells a step that lasts from one that is made again', () => {
+  it('distinguishes a long step from a repeated one', () => {
     const guard = new ReadGuard();
     const numbers = ['/a', '/a', '/b'].map((path) => {
       guard.enter(path);
@@ -25,7 +25,7 @@ describe('the note of a step', () => {
     expect(numbers).toEqual([1, 2, 3].map((number) => [number, number]));
   });
 
-  it('holds what fits of a path that is too long', () => {
+  it('truncates a path that is too long', () => {
     const guard = new ReadGuard();
     const path = `/${'ü'.repeat(5_000)}`;
     guard.enter(path);
@@ -34,7 +34,7 @@ describe('the note of a step', () => {
     expect(path.startsWith(told)).toBe(true);
   });
 
-  it('keeps away from places that are closed, and from nothing beside them', () => {
+  it('is refused in quarantined places, but not next to them', () => {
     const guard = new ReadGuard(['/sys/bus/pci/devices/0000:3b:00.0', 'nvml/nvmlInit_v2']);
     for (const path of ['/sys/bus/pci/devices/0000:3b:00.0', '/sys/bus/pci/devices/0000:3b:00.0/nvml/x', 'nvml/nvmlInit_v2']) {
       expect([guard.isClosed(path), guard.enter(path, 'call'), guard.current()], path).toEqual([true, false, undefined]);

@@ -35,7 +35,7 @@ describe('Tree', () => {
     expect(tree.read(path)).toEqual(result);
   });
 
-  it('reads the first bytes of a binary file, or fewer where there are fewer', () => {
+  it('reads the first bytes of a binary file, or fewer if the file is shorter', () => {
     expect(tree.bytes('directory/a', 2)).toEqual(Buffer.from([0xff, 0x00]));
     expect(tree.bytes('directory/a', 64)).toEqual(Buffer.from([0xff, 0x00, 0x15, 0xb3]));
     expect(tree.bytes('empty', 64)).toEqual(Buffer.alloc(0));
@@ -43,14 +43,14 @@ describe('Tree', () => {
     expect(tree.bytes('nowhere', 64)).toBeUndefined();
   });
 
-  it('tells an absent directory from one that cannot be listed', () => {
+  it('distinguishes an absent directory from one that cannot be listed', () => {
     expect(tree.listing('directory')).toEqual({ names: ['a', 'b', 'sub'] });
     expect(tree.listing('nowhere')).toEqual({ error: 'ENOENT' });
     expect(tree.listing('empty')).toEqual({ error: 'ENOTDIR' });
     expect(tree.list('empty')).toEqual([]);
   });
 
-  it('tells a directory from another that takes its name', () => {
+  it('distinguishes a directory from another that gets its name', () => {
     mkdirSync(join(root, 'place'));
     const first = tree.identity('place');
     expect(tree.identity('place')).toBe(first);
@@ -60,7 +60,7 @@ describe('Tree', () => {
     expect(tree.identity('place')).not.toBe(first);
   });
 
-  it('tells its guard of each read', () => {
+  it('records each read in its guard', () => {
     const guard = new ReadGuard();
     const entered: (string | undefined)[] = [];
     guard.enter = (path, kind) => {
@@ -76,7 +76,7 @@ describe('Tree', () => {
     expect(guard.current(), 'ended, whatever came of it').toBeUndefined();
   });
 
-  it('has everything read elsewhere where its guard says so, with the same outcome', () => {
+  it('lets the foreign reader of its guard read everything, with the same result', () => {
     const guard = new ReadGuard();
     const guarded = new Tree(root, guard);
     const foreign = foreignReads(join(root, 'none'));
@@ -91,7 +91,7 @@ describe('Tree', () => {
     expect(foreign.asked).toHaveLength(18);
   });
 
-  it('tells apart what hangs', () => {
+  it('returns EHUNG for a hanging read', () => {
     const guard = new ReadGuard();
     guard.foreign = foreignReads(join(root, 'directory'));
     const guarded = new Tree(root, guard);

@@ -7,7 +7,7 @@ import { type KmsgMessage, openKmsg } from '../../../src/host/kernel-log/reader.
 
 const DEVICE = '/dev/kmsg';
 
-/** Why the log of this machine cannot be used; undefined when it can. */
+/** Why the log of this machine cannot be used; undefined when it is usable. */
 function obstacle(flags: number): string | undefined {
   try {
     const fd = openSync(DEVICE, flags | constants.O_NONBLOCK);
@@ -29,7 +29,7 @@ const descriptors = (): number => readdirSync('/proc/self/fd').length;
 describe.skipIf(unreadable !== undefined)(
   `the kernel log of this machine${unreadable === undefined ? '' : ` (${DEVICE}: ${unreadable})`}`,
   () => {
-    it('is read whole, record by record and in order, without waiting', () => {
+    it('is read completely, record by record and in order, without blocking', () => {
       const before = descriptors();
       const messages: KmsgMessage[] = [];
       const reader = openKmsg({ path: DEVICE, clock: systemClock, bootTimeMs: 0, onRecord: (message) => messages.push(message) });

@@ -20,7 +20,7 @@ import type { Clock } from '../../../src/host/clock.ts';
 import { kmsgProblems } from '../../../src/host/kernel-log/problems.ts';
 import { type KmsgMessage, type KmsgReader, openKmsg } from '../../../src/host/kernel-log/reader.ts';
 
-/** Time passes only by `pass`. */
+/** Only `pass` moves the time. */
 class HandClock implements Clock {
   ms = 1_000_000;
   readonly timers = new Map<number, { readonly at: number; readonly run: () => void }>();
@@ -59,7 +59,7 @@ const texts = (): string[] => messages.map(({ text }) => text);
 const open = (at = path): KmsgReader => openKmsg({ path: at, clock, bootTimeMs: BOOT_MS, onRecord: (message) => messages.push(message) });
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length;
 
-/** Root may read everything, so that is put off meanwhile. */
+/** Drops the privileges of root for the call, because root may read everything. */
 function asNobody<T>(run: () => T): T {
   if (process.geteuid?.() !== 0) return run();
   process.seteuid?.(65_534);
@@ -103,7 +103,7 @@ describe('a file given as kernel log', () => {
     expect(reader.status()).toEqual({ records: 3, lost: 0, malformed: 0 });
   });
 
-  it('dates what was there by the boot, and what comes by its arrival', () => {
+  it('dates existing records from the boot time and new records by their arrival', () => {
     writeFileSync(path, record(1, 'old') + record(900, 'of the future'));
     reader.poll();
     clock.pass(5_000);
@@ -116,7 +116,7 @@ describe('a file given as kernel log', () => {
     ]);
   });
 
-  it('gives no time to old records where the time of the boot is not known', () => {
+  it('gives no time for old records when the boot time is unknown', () => {
     writeFileSync(path, record(1, 'old'));
     const without = openKmsg({ path, clock, onRecord: (message) => messages.push(message) });
     without.poll();
@@ -124,7 +124,7 @@ describe('a file given as kernel log', () => {
     expect(messages[0]).not.toHaveProperty('timeMs');
   });
 
-  it('gives a line only once it is complete', () => {
+  it('delivers a line only when it is complete', () => {
     writeFileSync(path, '3,1,1,-;half');
     reader.poll();
     expect(texts()).toEqual([]);
@@ -135,7 +135,7 @@ describe('a file given as kernel log', () => {
     expect(messages).toMatchObject([{ text: 'half and whole', subsystem: 'pci' }]);
   });
 
-  it('keeps characters whole that two reads share', () => {
+  it('decodes characters that are split over two reads', () => {
     const bytes = Buffer.from(record(1, '50 °C'));
     writeFileSync(path, bytes.subarray(0, bytes.indexOf(0xc2) + 1));
     reader.poll();
@@ -144,7 +144,7 @@ describe('a file given as kernel log', () => {
     expect(texts()).toEqual(['50 °C']);
   });
 
-  it('begins anew when it was truncated', () => {
+  it('starts again when it was truncated', () => {
     writeFileSync(path, record(1, 'one') + record(2, 'two'));
     reader.poll();
     truncateSync(path, 0);
@@ -154,7 +154,7 @@ describe('a file given as kernel log', () => {
     expect(texts()).toEqual(['one', 'two', 'three']);
   });
 
-  it('begins anew when other records took the place of those read, longer than before or not', () => {
+  it('starts again when other records replaced the delivered ones, longer than before or not', () => {
     writeFileSync(path, record(1, 'one'));
     reader.poll();
     writeFileSync(path, record(7, 'another that is longer') + record(8, 'eight'));
@@ -165,7 +165,7 @@ describe('a file given as kernel log', () => {
     expect(texts().at(-1)).toBe('short');
   });
 
-  it('goes on where it was when the same content is written anew and longer', () => {
+  it('continues when the same content is rewritten with more lines', () => {
     const old = Array.from({ length: 200 }, (_, index) => record(index, `line ${index}`)).join('');
     writeFileSync(path, old);
     reader.poll();
@@ -177,7 +177,7 @@ describe('a file given as kernel log', () => {
     expect(texts().at(-1)).toBe('new');
   });
 
-  it('goes on where it was in a file that replaced it with the same content and more', () => {
+  it('continues in a new file with the same content and more', () => {
     const old = record(1, 'one') + record(2, 'two');
     writeFileSync(path, `${old}3,3,3,-;begi`);
     reader.poll();
@@ -187,7 +187,7 @@ describe('a file given as kernel log', () => {
     expect(texts()).toEqual(['one', 'two', 'begin and end', 'four']);
   });
 
-  it('begins anew in the file that a rotation puts in its place', () => {
+  it('starts again in the new file of a rotation', () => {
     writeFileSync(path, record(1, 'one'));
     reader.poll();
     renameSync(path, `${path}.1`);
@@ -198,20 +198,20 @@ describe('a file given as kernel log', () => {
     expect(reader.status()).toEqual({ records: 2, lost: 0, malformed: 0 });
   });
 
-  it('counts gaps in the sequence, and takes a smaller number for a new count', () => {
+  it('counts gaps in the sequence, and treats a smaller number as a new sequence', () => {
     writeFileSync(path, record(10, 'a') + record(14, 'b') + record(2, 'c') + record(3, 'd'));
     reader.poll();
     expect(reader.status()).toEqual({ records: 4, lost: 3, malformed: 0 });
   });
 
-  it('passes over what is no record', () => {
+  it('skips lines that are not records', () => {
     writeFileSync(path, `${record(1, 'one')}\nrubbish\n\0\0\0\n${record(2, 'two')}`);
     reader.poll();
     expect(texts()).toEqual(['one', 'two']);
     expect(reader.status()).toEqual({ records: 2, lost: 0, malformed: 2 });
   });
 
-  it('passes over a line without end', () => {
+  it('skips a line without end', () => {
     writeFileSync(path, `${'x'.repeat(300_000)}`);
     reader.poll();
     appendFileSync(path, `\n${record(2, 'two')}`);
@@ -219,7 +219,7 @@ describe('a file given as kernel log', () => {
     expect(texts()).toEqual(['two']);
   });
 
-  it('is told as a problem when no line of it is a record', () => {
+  it('is reported as a problem when no line is a record', () => {
     writeFileSync(path, '[   12.5] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n');
     reader.poll();
     expect(reader.status().problem).toMatchObject({ code: 'kmsg-malformed' });
@@ -228,7 +228,7 @@ describe('a file given as kernel log', () => {
     expect(reader.status().problem).toBeUndefined();
   });
 
-  it('is read whole when it is large', () => {
+  it('is read completely when it is large', () => {
     const lines = Array.from({ length: 100_000 }, (_, index) => record(index + 1, `line ${index} ${'.'.repeat(150)}`));
     writeFileSync(path, lines.join(''));
     reader.poll();
@@ -269,7 +269,7 @@ describe('a kernel log that cannot be read', () => {
     expect(reader.status().problem).toBeUndefined();
   });
 
-  it('may go away for good', () => {
+  it('may be removed', () => {
     writeFileSync(path, record(1, 'one'));
     reader.poll();
     rmSync(path);
@@ -282,7 +282,7 @@ describe('a kernel log that cannot be read', () => {
     expect(problemAt(path)).toBe('kmsg-not-a-log');
   });
 
-  it('may be a pipe, which is not waited for', () => {
+  it('may be a pipe, on which the reader does not block', () => {
     execFileSync('mkfifo', [path]);
     expect(problemAt(path)).toBe('kmsg-not-a-log');
   });
@@ -292,14 +292,14 @@ describe('a kernel log that cannot be read', () => {
     expect(problemAt('/dev/null')).toBe('kmsg-not-a-log');
   });
 
-  it('may lie below a file, or be a link to itself', () => {
+  it('may be below a file, or be a link to itself', () => {
     writeFileSync(path, '');
     expect(problemAt(join(path, 'kmsg'))).toBe('kmsg-missing');
     symlinkSync('loop', join(directory, 'loop'));
     expect(problemAt(join(directory, 'loop'))).toBe('kmsg-failed');
   });
 
-  it('may be forbidden, and is read once it is allowed', () => {
+  it('may be unreadable, and is read once access is allowed', () => {
     writeFileSync(path, record(1, 'one'), { mode: 0 });
     chmodSync(directory, 0o755);
     asNobody(() => reader.poll());
@@ -316,7 +316,7 @@ describe('a kernel log that cannot be read', () => {
     },
   );
 
-  it('leaves no descriptor open, however often it is tried', () => {
+  it('leaves no descriptor open after many attempts', () => {
     mkdirSync(path);
     const before = openDescriptors();
     for (let attempt = 0; attempt < 50; attempt++) {
@@ -346,7 +346,7 @@ describe('following', () => {
     expect(polls).toBe(6);
   });
 
-  it('can be stopped from within', () => {
+  it('can be stopped during a poll', () => {
     writeFileSync(path, record(1, 'one'));
     const closing = openKmsg({ path, clock, onRecord: () => closing.close() });
     closing.follow(() => closing.close());
@@ -354,13 +354,13 @@ describe('following', () => {
     expect(clock.timers.size).toBe(0);
   });
 
-  it('begun again replaces the first', () => {
+  it('started again replaces the first one', () => {
     reader.follow();
     reader.follow();
     expect(clock.timers.size).toBe(1);
   });
 
-  it('reads a file that is rotated, written anew and appended to a thousand times, without a leak or a lost record', () => {
+  it('reads a file that is rotated, rewritten and appended to a thousand times, without a leak or a lost record', () => {
     writeFileSync(path, '');
     reader.poll();
     const before = openDescriptors();

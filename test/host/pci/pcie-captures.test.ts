@@ -8,7 +8,7 @@ import { attainableWidth, readAer, readPcieLink } from '../../../src/host/pci/pc
 const CAPTURES = resolve('../shared/captures/sysfs/sys');
 const isThere = existsSync(CAPTURES);
 
-/** The captures hold the directories; the links of `bus/pci/devices`, which the kernel has, are made here. */
+/** The captures contain only the directories. This creates the kernel's links in `bus/pci/devices`. */
 const DEVICES: Readonly<Record<string, string>> = {
   '0000:01:00.0': 'devices/pci0000:00/0000:00:02.1/0000:01:00.0',
   '0000:03:00.0': 'devices/pci0000:00/0000:00:03.0/0000:03:00.0',
@@ -37,7 +37,7 @@ describe.skipIf(!isThere)(`PCIe of captured machines${isThere ? '' : ' (skipped:
     expect(readPcieLink(sys, address)).toMatchObject({ powerState: 'D0', isAsleep: false, ...link });
   });
 
-  it('a card of four lanes in a slot of eight is as wide as it can be', () => {
+  it('a card of four lanes in a slot of eight has its full width', () => {
     expect(attainableWidth(readPcieLink(sys, '0000:01:00.0'))).toBe(4);
   });
 
@@ -45,7 +45,7 @@ describe.skipIf(!isThere)(`PCIe of captured machines${isThere ? '' : ' (skipped:
     expect(readPcieLink(sys, '0000:00:1f.6')).toEqual({ isAsleep: false });
   });
 
-  it('every AER count is told under its own name', () => {
+  it('every AER count has its own name', () => {
     const { errors, totals } = readAer(sys, '0000:00:1f.6');
     const counts = (severity: string): Record<string, bigint> =>
       Object.fromEntries(errors.filter((error) => error.severity === severity).map(({ kind, count }) => [kind, count]));
@@ -61,11 +61,11 @@ describe.skipIf(!isThere)(`PCIe of captured machines${isThere ? '' : ' (skipped:
     });
     expect(counts('fatal')).toMatchObject({ Undefined: 10n, SDES: 12n, MalfTLP: 19n, UnsupReq: 21n, PoisonTLPBlocked: 27n });
     expect(counts('nonfatal')).toMatchObject({ Undefined: 30n, CmpltTO: 35n, ACSViol: 42n, PoisonTLPBlocked: 47n });
-    // This machine's kernel labels the total of non-fatal errors as fatal: the file it is in decides.
+    // This machine's kernel labels the total of non-fatal errors as fatal, so the file name decides.
     expect(totals).toEqual({ correctable: 9n, fatal: 28n, nonfatal: 48n });
   });
 
-  it('zeros are told as zeros', () => {
+  it('zeros are reported as zeros', () => {
     const { errors, totals } = readAer(sys, '0000:09:00.0');
     expect(errors).toHaveLength(8 + 18 + 18);
     expect(errors.every(({ count }) => count === 0n)).toBe(true);

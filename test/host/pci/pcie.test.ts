@@ -61,7 +61,7 @@ describe('PCIe link', () => {
     expect(parseLinkGeneration(text)).toBe(generation);
   });
 
-  it('tells what device and slot can do', () => {
+  it('has the maxima of device and slot', () => {
     const sys = sysOf({
       [`${CARD}/power_state`]: 'D0\n',
       [`${CARD}/current_link_width`]: '8\n',
@@ -92,7 +92,7 @@ describe('PCIe link', () => {
     expect(doesPciFunctionAnswer(sys, '0000:18:00.0')).toBeUndefined();
   });
 
-  it('is empty for an address that is not there', () => {
+  it('is empty for an absent address', () => {
     const link = readPcieLink(sysOf({}), '0000:99:00.0');
     expect(link).toEqual({ isAsleep: false });
     expect([attainableWidth(link), attainableGeneration(link)]).toEqual([undefined, undefined]);
@@ -112,7 +112,7 @@ describe('configuration header', () => {
     expect(doesPciFunctionAnswer(sys, '0000:18:00.0')).toBe(answers);
   });
 
-  it('that cannot be read says nothing', () => {
+  it('that cannot be read gives undefined', () => {
     expect(doesPciFunctionAnswer(sysOf({}), '0000:18:00.0')).toBeUndefined();
   });
 });
@@ -132,12 +132,12 @@ describe('AER', () => {
     expect(parseAer('DLP 18446744073709551615').kinds).toEqual([['DLP', 18446744073709551615n]]);
   });
 
-  it('stops at a number of kinds that no kernel has', () => {
+  it('limits the number of kinds', () => {
     const text = Array.from({ length: 1000 }, (_, index) => `Kind${index} 1`).join('\n');
     expect(parseAer(text).kinds).toHaveLength(64);
   });
 
-  it('keeps severities apart and leaves out files that are not there', () => {
+  it('keeps severities separate and leaves out absent files', () => {
     const sys = sysOf({
       [`${CARD}/aer_dev_correctable`]: 'RxErr 1\nTOTAL_ERR_COR 1\n',
       [`${CARD}/aer_dev_fatal`]: 'DLP 2\nTOTAL_ERR_FATAL 1\n',

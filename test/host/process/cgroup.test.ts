@@ -40,26 +40,26 @@ describe('parseCgroup', () => {
     expect(parseCgroup(`0::${path}\n`)).toEqual(owner);
   });
 
-  it('takes the line of cgroup v1 that has the pod, past the useless one of a hybrid host', () => {
+  it('takes the line of cgroup v1 that has the pod, not the line without a pod of a hybrid host', () => {
     const text = `0::/\n13:name=systemd:/kubepods/burstable/pod${UID}/${ID}\n12:cpu,cpuacct:/kubepods/burstable/pod${UID}/${ID}\n1:misc:/\n`;
     expect(parseCgroup(text)).toEqual(owner);
   });
 
-  it('prefers a line that has both to one that has the pod alone', () => {
+  it('prefers a line with pod and container to one with the pod alone', () => {
     expect(parseCgroup(`5:rdma:/kubepods/pod${UID}\n4:memory:/kubepods/pod${UID}/${ID}\n`)).toEqual(owner);
   });
 
-  it('knows the UID of a static pod by its 32 digits', () => {
+  it('recognizes the UID of a static pod by its 32 digits', () => {
     expect(parseCgroup(`0::/kubepods/burstable/pod${STATIC}/${ID}\n`)).toEqual({ podUid: STATIC, containerId: ID });
     const path = `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${STATIC}.slice/cri-containerd-${ID}.scope`;
     expect(parseCgroup(`0::${path}\n`)).toEqual({ podUid: STATIC, containerId: ID });
   });
 
-  it('gives the container alone where the pod is cut off by the namespace', () => {
+  it('returns the container alone when the namespace hides the pod', () => {
     expect(parseCgroup(`0::/../cri-containerd-${ID}.scope\n`)).toEqual({ containerId: ID });
   });
 
-  it('gives the pod alone for a process outside of every container', () => {
+  it('returns the pod alone for a process outside of every container', () => {
     expect(parseCgroup(`0::/kubepods/burstable/pod${UID}\n`)).toEqual({ podUid: UID });
   });
 

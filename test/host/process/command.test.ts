@@ -8,7 +8,7 @@ import { runCommand } from '../../../src/host/process/command.ts';
 const directory = mkdtempSync(join(tmpdir(), 'device-agent-command-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** A real program; `$0` is its path, and `$0.pid` a place to leave a process id. */
+/** Creates a real program. `$0` is its path, and `$0.pid` is a file for a process id. */
 function program(name: string, text: string): string {
   const path = join(directory, name);
   writeFileSync(path, `#!/bin/sh\n${text}\n`);
@@ -23,7 +23,7 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-/** False for a zombie too: it has ended. */
+/** False also for a zombie, because it has ended. */
 function isRunning(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -35,16 +35,16 @@ function isRunning(pid: number): boolean {
 const pidIn = (path: string): number => Number(existsSync(path) ? readFileSync(path, 'utf8') : Number.NaN);
 
 describe('runCommand', () => {
-  it('gives both outputs and the exit code', async () => {
+  it('returns both outputs and the exit code', async () => {
     const path = program('speaks', 'echo "$1, $2"; echo aside >&2; exit 14');
     expect(await runCommand(path, ['a b', '$HOME'], limits)).toEqual({ stdout: 'a b, $HOME\n', stderr: 'aside\n', exitCode: 14 });
   });
 
-  it('gives the signal that ended the program', async () => {
+  it('returns the signal that ended the program', async () => {
     expect(await runCommand(program('dies', 'kill -TERM $$'), [], limits)).toEqual({ stdout: '', stderr: '', signal: 'SIGTERM' });
   });
 
-  it('asks for untranslated output and passes the environment on', async () => {
+  it('requests untranslated output and passes the environment', async () => {
     const { stdout } = await runCommand(program('environment', 'echo "$LC_ALL $MORE $PATH"'), [], { ...limits, env: { MORE: 'more' } });
     expect(stdout).toBe(`C more ${process.env.PATH}\n`);
   });
@@ -58,13 +58,13 @@ describe('runCommand', () => {
     expect(await runCommand(path, [], limits)).toEqual({ stdout: '', stderr: '', failure });
   });
 
-  it('says permission for a file that may not be executed', async () => {
+  it('returns permission for a file that is not executable', async () => {
     const path = program('no-permission', 'exit 0');
     chmodSync(path, 0o644);
     expect(await runCommand(path, [], limits)).toMatchObject({ failure: 'permission' });
   });
 
-  it('says that a program which is just being written failed to start', async () => {
+  it('returns failed-to-start for a program that is being written', async () => {
     const path = program('busy', 'exit 0');
     const fd = openSync(path, 'r+');
     try {
@@ -78,7 +78,7 @@ describe('runCommand', () => {
     expect(await runCommand('a\0b', [], limits)).toMatchObject({ failure: 'failed-to-start' });
   });
 
-  it('ends a program that sleeps for ever, and keeps what it printed', async () => {
+  it('ends a program that sleeps forever, and keeps its output', async () => {
     const path = program('sleeps', 'echo before; sleep 1000');
     expect(await runCommand(path, [], short)).toEqual({ stdout: 'before\n', stderr: '', failure: 'timeout', signal: 'SIGTERM' });
   });
@@ -95,30 +95,30 @@ describe('runCommand', () => {
     expect(result.stdout.length).toBeLessThanOrEqual(100_000);
   });
 
-  it('counts the two outputs apart', async () => {
+  it('limits each output separately', async () => {
     const path = program('both', 'head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2');
     const result = await runCommand(path, [], { ...limits, maxOutputBytes: 60_000 });
     expect([result.failure, result.stdout.length, result.stderr.length]).toEqual([undefined, 60_000, 60_000]);
   });
 
-  it('takes the whole output of a program that printed much and ended at once', async () => {
+  it('returns the whole output of a program that printed much and ended at once', async () => {
     const path = program('much', 'head -c 8000000 /dev/zero');
     expect((await runCommand(path, [], limits)).stdout.length).toBe(8_000_000);
   });
 
-  it('comes back although a grandchild holds the output, and ends it', async () => {
+  it('returns even when a grandchild holds the output, and ends the grandchild', async () => {
     const path = program('leaves-one', 'sleep 1000 & echo $! > "$0.pid"; echo done; exit 3');
     expect(await runCommand(path, [], limits)).toEqual({ stdout: 'done\n', stderr: '', exitCode: 3 });
     await until(() => !isRunning(pidIn(`${path}.pid`)));
   });
 
-  it('takes grandchildren along at the deadline, those too that ignore SIGTERM and hold no output', async () => {
+  it('kills grandchildren at the deadline, even those that ignore SIGTERM and hold no output', async () => {
     const path = program('has-one', '(trap "" TERM; exec sleep 1000) >/dev/null 2>&1 & echo $! > "$0.pid"; sleep 1000');
     expect(await runCommand(path, [], short)).toMatchObject({ failure: 'timeout' });
     await until(() => !isRunning(pidIn(`${path}.pid`)));
   });
 
-  it('tells the registry of the process group for as long as it lives', async () => {
+  it('registers the process group while it runs', async () => {
     const seen: [string, number][] = [];
     const children = { started: (pid: number) => void seen.push(['started', pid]), ended: (pid: number) => void seen.push(['ended', pid]) };
     const { stdout } = await runCommand(program('tells', 'echo $$'), [], { ...limits, children });
@@ -130,8 +130,8 @@ describe('runCommand', () => {
     expect(seen).toHaveLength(2);
   });
 
-  it('comes back from a program that even SIGKILL does not end, and says when it has gone', async () => {
-    // A killed process whose tracer never collects it stays unreaped for its parent, as one that sleeps in the kernel does.
+  it('returns from a program that SIGKILL does not end, and reports its later end', async () => {
+    // A killed process that its tracer never collects stays unreaped for its parent, like one that sleeps in the kernel.
     const path = program('unreaped', 'echo $$ > "$0.pid"; exec sleep 1000');
     const running = runCommand(path, [], { deadlineMs: 3_000, killAfterMs: 100 });
     await until(() => pidIn(`${path}.pid`) > 0);
