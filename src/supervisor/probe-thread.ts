@@ -106,7 +106,7 @@ class WorkerThread implements ProbeThread {
         this.#children.delete(message.pid);
         break;
       case 'collected':
-        listener.said({ ...message, collection: this.#receiver.decode(message.collection) });
+        listener.received({ ...message, collection: this.#receiver.decode(message.collection) });
         break;
       default:
         listener.received(message);
