@@ -137,7 +137,7 @@ describe('health of a running agent', () => {
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
     expect(page).toMatch(/Healthy<\/span>(?: <small>for [^<]+<\/small>)?<b>, PortDown \(1\) pending<\/b>/);
-    expect(page).toContain('Check cable, transceiver and the far end.');
+    expect(page).toContain('Check cable, transceiver and the remote port.');
   });
 
   it('tells a fault that ended as what was, and asks for nothing', async () => {
