@@ -29,9 +29,8 @@ export function policyReference(policy: HealthPolicy): string {
 
 ${general.join('\n')}
 
-The first column is the key of the condition in \`health.conditions\` of the configuration file. The family \`*\` means every family. A finding
-can have its own severity, as an Xid has, but a severity in the configuration overrides it. It can also have its own remedy, as a disabled
-port has.
+The first column is the key of the condition in \`health.conditions\`. The family \`*\` means every family. A finding can have its own severity
+(an Xid), but a severity in the configuration overrides it. A finding can also have its own remedy (a disabled port).
 
 | Condition | Class | Severity | For | Recovery | Threshold | Remedy | Source |
 |---|---|---|---|---|---|---|---|
@@ -42,14 +41,10 @@ ${rows.join('\n')}
 function generalRows({ unknown, staleAfterMs, missingRetentionMs, flapping }: HealthPolicy): (readonly [string, string, string])[] {
   const duration = (ms: number): string => formatDuration(millis(ms));
   return [
-    ['health.unknown', `the kubelet gets ${unknown} for a device with unknown health`, ''],
+    ['health.unknown', `the kubelet sees a device with unknown health as ${unknown}`, ''],
     ['health.stale-after', `health is unknown when the last reading is ${duration(staleAfterMs)} old`, ''],
     ['device.missing-retention', `a missing device is listed for ${duration(missingRetentionMs)}`, ''],
-    [
-      'health.flapping',
-      `after ${flapping.count} times within ${duration(flapping.windowMs)}, until ${duration(flapping.quietMs)} without a change`,
-      '',
-    ],
+    ['health.flapping', `${flapping.count} times within ${duration(flapping.windowMs)}, until ${duration(flapping.quietMs)} quiet`, ''],
   ];
 }
 

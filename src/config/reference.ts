@@ -10,7 +10,7 @@ export function renderErrors(): string {
   return `# Errors
 
 This page lists the errors of \`device-agent\` commands and their remedies. Words in braces are replaced by the actual value. An error is
-printed to stderr as one message with its remedy. A running agent does not report errors but problems, which have their own codes in log,
+printed to stderr as one message with its remedy. Faults of a running agent are not errors but problems, which have their own codes in log,
 metrics and API.
 
 ${sections.join('\n')}`;

@@ -44,7 +44,7 @@ export const poolRules: StructuredPart<readonly PoolRule[]> = {
 
 export const healthPart: StructuredPart<HealthConfig> = {
   path: 'health',
-  help: 'When a condition becomes active, how severe it is, when it clears, and on which devices it is ignored.',
+  help: 'When a condition counts, how severe it is, when it is withdrawn, and on which devices it is ignored.',
   schema: healthSchema,
   default: {},
   example: {

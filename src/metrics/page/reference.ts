@@ -77,8 +77,7 @@ export function renderConditions(families: readonly FamilyReference[], policy = 
   return `# Health
 
 This page is generated from the declarations in the source. Probes report facts. The health policy decides when a fact counts and how
-severe it is. This page lists the defaults. The configuration can change each of them, and \`device-agent config print\` shows the effective
-values.
+severe it is. This page lists the defaults. The configuration can change them; \`device-agent config print\` shows the effective values.
 
 - **Severity**: *fatal* makes a device \`unhealthy\`. *degraded* makes it \`degraded\` but leaves it in service. *info* does not change its state.
 - **Class**: *latched* stays until an operator acts. *self-clearing* follows the current value. *rate* evaluates the growth of a counter.

@@ -63,8 +63,7 @@ function grantsOf(offers: readonly Offer[], resource: string, healthOf: HealthRu
 
 function accessTo(device: Device, access: Access): DeviceAccess {
   const given = access(device);
-  if (given === undefined)
-    throw new Refusal('unsupported-strategy', `the agent has no access rules for ${device.family} device "${device.id}"`);
+  if (given === undefined) throw new Refusal('unsupported-strategy', `no access rules for ${device.family} device "${device.id}"`);
   return given;
 }
 

@@ -44,9 +44,8 @@ const SAME_DEVICE = -1_000_000;
 const ONE_BOARD = 70;
 
 /**
- * Nearness of two places; a larger value is nearer. One direct link outweighs every PCIe distance. Parts of one board are nearer than
- * boards below one switch. Two replicas of one device get the lowest value, because the second replica adds no hardware. The levels
- * follow nvidia-smi's topology matrix: PSB, PIX, PXB, PHB, NODE, SYS.
+ * Nearness of two places; a larger value is nearer. One direct link outweighs every PCIe distance. Parts of one board come before boards
+ * below one switch. Replicas of one device are furthest: the second adds no hardware. Levels as in nvidia-smi: PSB, PIX, PXB, PHB, NODE, SYS.
  */
 export function nearness(a: Placement, b: Placement): number {
   if (a.device === b.device) return SAME_DEVICE;

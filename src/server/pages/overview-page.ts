@@ -14,7 +14,7 @@ const MOST_HOLDERS = 4;
 const MOST_UNRESOLVED = 100;
 
 /** Display order: devices that need attention come first. */
-const ATTENTION_ORDER: readonly ReturnType<typeof shownState>[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
+const ORDER: readonly ReturnType<typeof shownState>[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
 
 /** Renders all devices of the node on one page, or a notice before the first snapshot. */
 export function overviewPage(snapshot: Snapshot | undefined, frame: PageFrame, remedyOf: RemedyOf): string {
@@ -55,9 +55,7 @@ function kubeletTile({ podResources }: Snapshot, nowMs: number): Html {
 
 function problems(snapshot: Snapshot, remedyOf: RemedyOf): Html | undefined {
   const rows = snapshot.families.flatMap(({ family, hung, problems: list }) => [
-    ...(hung
-      ? [problemRow(family, 'A read hangs; the agent abandoned it.', 'Look in the kernel log for the device that does not answer.')]
-      : []),
+    ...(hung ? [problemRow(family, 'A read hangs; it was abandoned.', 'Look in the kernel log for the device that does not answer.')] : []),
     ...list.map(({ code, message, device }) =>
       problemRow(device === undefined ? family : `${family} ${device}`, message, remedyOf(family, code)),
     ),
@@ -88,8 +86,7 @@ ${byAttention(snapshot.devices)
 
 /** Sorts unhealthy devices first, because the page shows only the first {@link MOST_DEVICES}. The sort is stable. */
 function byAttention(devices: readonly DeviceState[]): readonly DeviceState[] {
-  const rank = (device: DeviceState): number =>
-    2 * ATTENTION_ORDER.indexOf(shownState(device)) + (pendingTrouble(device.verdict).length > 0 ? 0 : 1);
+  const rank = (device: DeviceState): number => 2 * ORDER.indexOf(shownState(device)) + (pendingTrouble(device.verdict).length > 0 ? 0 : 1);
   return devices.toSorted((a, b) => rank(a) - rank(b));
 }
 

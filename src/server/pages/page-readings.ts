@@ -23,11 +23,7 @@ const MAIN: readonly MainReading[] = [
   { title: 'Port', metric: shared.linkUp.name, text: linkState },
   { title: 'Received', metric: shared.receivedBytes.name, text: withLabels },
   { title: 'Transmitted', metric: shared.transmittedBytes.name, text: withLabels },
-  {
-    title: 'Throttled',
-    metric: shared.throttled.name,
-    text: (reading) => (Number(reading.value) === 1 ? labelValues(reading) : undefined),
-  },
+  { title: 'Throttled', metric: shared.throttled.name, text: (reading) => (Number(reading.value) === 1 ? labelList(reading) : undefined) },
 ];
 
 const MOST_VALUES = 3;
@@ -50,7 +46,7 @@ export function isNumber({ value }: Reading): boolean {
 }
 
 /** Returns the label values. A numeric value is prefixed with its label name. */
-export function labelValues(reading: Reading): string {
+export function labelList(reading: Reading): string {
   return Object.entries(reading.labels ?? {})
     .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value))
     .join(', ');
@@ -63,7 +59,7 @@ function shortened(texts: readonly string[]): string {
 
 function withLabels(reading: Reading): string {
   const value = readingText(reading.metric, reading.value);
-  const labels = labelValues(reading);
+  const labels = labelList(reading);
   return labels === '' ? value : `${value} ${labels}`;
 }
 

@@ -37,9 +37,7 @@ export function conditionSentences(condition: ActiveCondition | PendingCondition
   const withdrawn = `If it does not return, the first reading after ${clockText(recovering.untilMs, nowMs)} withdraws it.`;
   return [
     `It ended ${durationText(nowMs - recovering.sinceMs)} ago. Its last message was '${message}'.`,
-    isUnverified
-      ? `${unverified('returned')} Until a reading shows that it did not, it still counts.`
-      : `${withdrawn} No action is needed.`,
+    isUnverified ? `${unverified('returned')} Until a reading shows that it did not, it counts.` : `${withdrawn} No action is needed.`,
   ];
 }
 
