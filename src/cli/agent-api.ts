@@ -1,17 +1,17 @@
 import { get } from 'node:http';
 import { parseListenAddress } from '../server/http/listen.ts';
 
-/** A plugin of node-problem-detector has five seconds by default, of which reading by oneself may need the rest. */
+/** node-problem-detector gives a plugin five seconds by default. A read without the agent may need the rest of that time. */
 const ANSWER_MS = 2_000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
 
 export interface ApiAnswer {
   readonly status: number;
-  /** Undefined when what answers does not speak JSON. */
+  /** Undefined when the answer is not JSON. */
   readonly body: unknown;
 }
 
-/** Asks the agent that serves at an address; undefined when nobody answers there in time. */
+/** Asks the agent at an address. Returns undefined when no answer arrives in time. */
 export function askAgent(listenAddress: string, path: string): Promise<ApiAnswer | undefined> {
   const address = parseListenAddress(listenAddress);
   if (address === undefined || ('port' in address && address.port === 0)) return Promise.resolve(undefined);
@@ -31,7 +31,7 @@ export function askAgent(listenAddress: string, path: string): Promise<ApiAnswer
   });
 }
 
-/** Where to connect to who listens there. */
+/** Converts the listening address to a host to connect to. */
 function reachable(host: string | undefined): string {
   if (host === undefined || host === '0.0.0.0') return '127.0.0.1';
   return host === '::' ? '::1' : host;

@@ -1,17 +1,17 @@
 import type { RunCommand } from './context.ts';
 
-/** One command of the command line. Its code is loaded only when it is run. */
+/** One command of the command line. Its code is loaded only when it runs. */
 export interface CommandSpec {
   /** Words after `device-agent`. */
   readonly name: string;
   readonly summary: string;
-  /** Allowed values of `-o`, the first being the default. */
+  /** Allowed values of `-o`; the first one is the default. */
   readonly formats?: readonly string[];
-  /** Plain options that only this command knows: they have no variable and no place in the file. */
+  /** Options of this command only. They have no environment variable and no key in the file. */
   readonly options?: readonly { readonly flags: string; readonly help: string }[];
-  /** What its users have to know besides. */
+  /** Further notes for the help text. */
   readonly notes?: string;
-  /** Path of an option section that only this command knows. */
+  /** Path of an option section of this command only. */
   readonly ownSection?: string;
   readonly examples: readonly string[];
   load(): Promise<RunCommand>;
@@ -26,46 +26,46 @@ export const commands: readonly CommandSpec[] = [
   },
   {
     name: 'list',
-    summary: 'Read everything once and print devices, their health and who holds them.',
+    summary: 'Read everything once and print the devices, their health and their holders.',
     formats: ['table', 'json', 'prom'],
     examples: ['device-agent list', 'device-agent list -o prom | promtool check metrics'],
     load: async () => (await import('./list.ts')).runList,
   },
   {
     name: 'health',
-    summary: 'Tell whether devices are healthy, as a node-problem-detector plugin does: 0 no problem, 1 problem, 2 unknown.',
+    summary: 'Report whether devices are healthy, like a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown.',
     formats: ['line', 'text', 'json'],
     options: [{ flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' }],
-    notes: `A running agent is asked at --web.listen-address: its verdicts have a history. Without one everything is read once, and one
-reading tells less: growth of a counter needs two, and what must hold for a while before it counts does not count yet.
-The line has 80 bytes at most, for that is where node-problem-detector cuts; -o text has the rest.
-Wrong usage is status 2 here too, for then health is not known; nothing but sick hardware is 1.`,
+    notes: `The command asks the running agent at --web.listen-address, because its verdicts have a history. Without an agent it reads
+everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
+The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything.
+Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
     examples: ['device-agent health', 'device-agent health --device=mlx5_0', 'device-agent health -o text'],
     load: async () => (await import('./health.ts')).runHealth,
   },
   {
     name: 'doctor',
-    summary: 'Check sockets, permissions, drivers and sysfs; each finding with cause and remedy.',
+    summary: 'Check sockets, permissions, drivers and sysfs; print each finding with cause and remedy.',
     formats: ['text', 'json'],
     examples: ['device-agent doctor', 'device-agent doctor -o json | jq ".checks[] | select(.status == \\"finding\\")"'],
     load: async () => (await import('./doctor/doctor.ts')).runDoctor,
   },
   {
     name: 'demo',
-    summary: 'Make a simulated node of files, programs and a kubelet, and run the agent on it.',
+    summary: 'Create a simulated node from files, programs and a kubelet, and run the agent on it.',
     ownSection: 'sim',
     examples: ['device-agent demo', 'device-agent demo --sim.gpus=16 --sim.pods=100 --web.listen-address=:0'],
     load: async () => (await import('./demo.ts')).runDemo,
   },
   {
     name: 'config check',
-    summary: 'Check flags, environment and file; print nothing when all is well.',
+    summary: 'Check flags, environment and file; print nothing when everything is valid.',
     examples: ['device-agent config check --config.file=/etc/device-agent.yaml'],
     load: async () => (await import('./config.ts')).checkConfig,
   },
   {
     name: 'config print',
-    summary: 'Print the values that hold, each with its origin.',
+    summary: 'Print the effective values, each with its origin.',
     formats: ['yaml', 'table', 'json'],
     examples: ['device-agent config print', 'device-agent config print -o table --refresh.interval=5s'],
     load: async () => (await import('./config.ts')).printConfig,
@@ -85,5 +85,5 @@ Wrong usage is status 2 here too, for then health is not known; nothing but sick
   },
 ];
 
-/** Headings of the commands that only hold others. */
+/** Descriptions of commands that only group other commands. */
 export const commandGroups: Readonly<Record<string, string>> = { config: 'Check and show the configuration.' };

@@ -8,8 +8,8 @@ import { agentSettings } from './settings.ts';
 import { textTable } from './text-table.ts';
 
 /**
- * What is wrong in form has ended the command before. What is left is what has no effect, such as a health policy for a
- * condition that no enabled family has, or a resource without devices: that is told, with status 1.
+ * Syntax errors have already ended the command. This reports settings without effect, with status 1: for example a health policy for a
+ * condition that no enabled family has, or a resource without devices.
  */
 export async function checkConfig({ configuration, families, output }: CommandContext): Promise<Ending> {
   const settings = agentSettings(configuration, families);
@@ -18,7 +18,7 @@ export async function checkConfig({ configuration, families, output }: CommandCo
   return { status: problems.length === 0 ? 0 : 1 };
 }
 
-/** The values that hold and, since they only change it, the health policy that follows from them. */
+/** Prints the effective values and the complete health policy, because the values contain only the changes to the policy. */
 export async function printConfig({ configuration, families, output, options }: CommandContext): Promise<Ending> {
   const { policy } = healthPolicy(agentSettings(configuration, families));
   if (options.output === 'json') await output.write(printJson(configuration, { 'health.policy': policyJson(policy) }));

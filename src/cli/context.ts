@@ -5,11 +5,11 @@ import type { Logger } from '../log/logger.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { Output } from './output.ts';
 
-/** What every command gets. */
+/** Input of every command. */
 export interface CommandContext {
   readonly configuration: Configuration;
   readonly registry: Registry;
-  /** What the configuration was made from. */
+  /** Environment and flags are the sources of the configuration. */
   readonly environment: Environment;
   readonly flags: Flags;
   readonly families: readonly DeviceFamily[];
@@ -19,11 +19,11 @@ export interface CommandContext {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** How a command ended. */
+/** Result of a command. */
 export interface Ending {
   /** 0 ok, 1 findings or failure, 2 wrong usage or configuration. */
   readonly status: number;
-  /** True when a thread is stuck in the kernel, so that the process cannot end by itself. */
+  /** True when a thread is blocked in the kernel, so that the process cannot exit normally. */
   readonly isStuck?: boolean;
 }
 

@@ -13,11 +13,11 @@ import { agentSettings } from './settings.ts';
 import { stopSignal } from './signals.ts';
 import { readVersion } from './version.ts';
 
-/** So that something moves before a visitor looks away. */
+/** The demo refreshes more often than the default, so that users soon see changes. */
 const REFRESH = 'refresh.interval';
 const DEMO_REFRESH = '2s';
 
-/** Makes a simulated node and runs the agent on it until a signal, or until nobody reads the output any more. */
+/** Creates a simulated node and runs the agent on it until a signal arrives or the reader closes the output. */
 export async function runDemo(context: CommandContext): Promise<Ending> {
   const { configuration, families, logger, output } = context;
   const ended = Promise.race([stopSignal(), new Promise<'closed'>((resolve) => output.onClosed(() => resolve('closed')))]);
@@ -26,8 +26,8 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   let agent: RunningAgent | undefined;
   try {
     const flags = demoFlags(node.flags(), context.flags);
-    const { configuration: pointed } = await loadConfiguration(context.registry, context.environment, flags);
-    agent = await startAgent(agentSettings(pointed, families), { logger, version: readVersion().version });
+    const { configuration: ofNode } = await loadConfiguration(context.registry, context.environment, flags);
+    agent = await startAgent(agentSettings(ofNode, families), { logger, version: readVersion().version });
     await output.write(welcome(agent.address, size, node.flags()));
     const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
     const isStuck = !(await stopInTime(agent, logger));
@@ -38,7 +38,7 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   }
 }
 
-/** What the system refuses is for the user to mend: it is about the directory. */
+/** A system error concerns the directory, so the user can fix it: it becomes a user error. */
 async function startNode(families: readonly DeviceFamily[], size: SimulationOptions): Promise<SimulatedNode> {
   let node: SimulatedNode | undefined;
   try {
@@ -58,7 +58,7 @@ const systemFault = (error: unknown): unknown =>
 
 const failed = (problem: string, cause?: unknown): UserError => new UserError('demo-failed', { directory: tmpdir(), problem }, cause);
 
-/** The node's flags under those that the user gave. */
+/** Merges the flags; the user's flags override the node's flags. */
 export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
   const own = nodeFlags.map((flag): [string, string] => {
     const at = flag.indexOf('=');
@@ -67,7 +67,7 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
   return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
 }
 
-/** How this program was called, for calling it again from the same place. */
+/** Returns the command line that starts this program from the current directory. */
 function ownCommand(): string {
   const [, script = ''] = process.argv;
   return basename(script) === 'device-agent' ? 'device-agent' : `node ${relative(process.cwd(), script)}`;
@@ -82,13 +82,13 @@ function welcome(address: string, size: SimulationOptions, nodeFlags: readonly s
   Page           ${address}/
   Metrics        ${curl}/metrics | grep ^container_device_
   Devices        ${curl}/api/v1/devices
-  Who has what   ${curl}/api/v1/allocations
+  Allocations    ${curl}/api/v1/allocations
   Device plugin  ${curl}/metrics | grep ^device_agent_plugin_
 
-The other commands work on it too:
+The other commands also work on this node:
 
   ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
 
-Ctrl-C ends it and takes everything along.
+Ctrl-C ends the demo and removes all its files.
 `;
 }

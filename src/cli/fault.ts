@@ -1,17 +1,17 @@
 import { UserError } from '../errors.ts';
 
-/** What an error comes to: words for stderr and the exit status. What the user can mend is one sentence with its remedy; all else is a bug. */
+/** Converts an error to a text for stderr and an exit status. A user error is one sentence with a remedy; any other error is a bug. */
 export function faultOf(error: unknown, args: readonly string[]): { readonly text: string; readonly status: number } {
   const fault = isShortage(error) ? new UserError('descriptors-exhausted', { problem: error.message }) : error;
-  // Whoever asks for health takes 1 for sick hardware: 2 is "unknown".
+  // The health command uses 1 only for unhealthy hardware; its status for errors is 2, "unknown".
   const failed = args.includes('health') ? 2 : 1;
   if (fault instanceof UserError)
     return { text: `device-agent: ${fault.message}\n${fault.remedy}\n`, status: Math.max(fault.exit, failed) };
-  const words = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
-  return { text: `device-agent: this is a bug: ${words}\n`, status: failed };
+  const text = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
+  return { text: `device-agent: this is a bug: ${text}\n`, status: failed };
 }
 
-/** Whoever opens files may meet it, the loader of our own code first of all, which puts it into words of its own. */
+/** Any code that opens files can fail for lack of descriptors. Node's module loader reports it in its own text, without an errno. */
 const isShortage = (error: unknown): error is Error =>
   error instanceof Error &&
   (['EMFILE', 'ENFILE'].includes((error as { readonly code?: string }).code ?? '') || error.message.includes('too many open files'));

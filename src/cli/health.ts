@@ -9,11 +9,11 @@ import type { CommandContext, Ending } from './context.ts';
 import { agentSettings } from './settings.ts';
 import { readVersion } from './version.ts';
 
-/** Where node-problem-detector cuts by default. */
+/** node-problem-detector cuts longer lines by default. */
 const LINE_BYTES = 80;
 
-/** One condition as the API tells it. */
-interface ToldCondition {
+/** One condition in the format of the API. */
+interface ApiCondition {
   readonly type: string;
   readonly instance?: string;
   readonly severity: Severity;
@@ -24,12 +24,12 @@ interface ToldCondition {
   readonly recovering?: { readonly since: string; readonly until: string };
 }
 
-interface ToldPending extends ToldCondition {
+interface ApiPending extends ApiCondition {
   readonly countsAt: string;
 }
 
-/** One device as the API tells it. */
-interface TellingDevice {
+/** One device in the format of the API. */
+interface ApiDevice {
   readonly family: string;
   readonly id: string;
   readonly aliases: readonly string[];
@@ -37,14 +37,14 @@ interface TellingDevice {
   readonly health: {
     readonly state: HealthState;
     readonly since?: string;
-    readonly conditions: readonly ToldCondition[];
-    readonly pending?: readonly ToldPending[];
+    readonly conditions: readonly ApiCondition[];
+    readonly pending?: readonly ApiPending[];
   };
 }
 
 interface Judged {
   /** Undefined when the running agent has not read anything yet. */
-  readonly devices: readonly TellingDevice[] | undefined;
+  readonly devices: readonly ApiDevice[] | undefined;
   readonly source: 'agent' | 'one reading';
   readonly isStuck: boolean;
 }
@@ -52,10 +52,10 @@ interface Judged {
 interface Answer {
   readonly status: 0 | 1 | 2;
   readonly message: string;
-  readonly devices: readonly TellingDevice[];
+  readonly devices: readonly ApiDevice[];
 }
 
-/** In this protocol 1 means that the hardware has a problem: whatever else goes wrong is "unknown". */
+/** In this protocol the status 1 means unhealthy hardware. Every other failure is 2, "unknown". */
 export async function runHealth(context: CommandContext): Promise<Ending> {
   try {
     const judged = await judge(context);
@@ -65,31 +65,31 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
     return { status: answer.status, isStuck: judged.isStuck };
   } catch (error) {
     if (error instanceof UserError) throw error;
-    context.logger.error('health could not be told', { error });
-    await context.output.write(`${shortened('health could not be told; the log says why')}\n`);
+    context.logger.error('health could not be determined', { error });
+    await context.output.write(`${shortened('health could not be determined; see the log')}\n`);
     return { status: 2 };
   }
 }
 
-/** The running agent's verdicts, or those of one reading. */
+/** Returns the verdicts of the running agent, or those of one reading. */
 async function judge({ configuration, families, logger }: CommandContext): Promise<Judged> {
   const address = String(configuration.setting('web.listen-address').value);
   const answer = await askAgent(address, '/api/v1/devices');
-  const told = devicesIn(answer?.body);
-  if (told !== undefined) return { devices: told, source: 'agent', isStuck: false };
+  const reported = devicesIn(answer?.body);
+  if (reported !== undefined) return { devices: reported, source: 'agent', isStuck: false };
   if (answer?.status === 503) return { devices: undefined, source: 'agent', isStuck: false };
   const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
   return { devices: devicesIn(devicesView(snapshot)) ?? [], source: 'one reading', isStuck: !ended };
 }
 
-/** The devices of an answer of our API; undefined for anything else that may be listening there. */
-export function devicesIn(body: unknown): readonly TellingDevice[] | undefined {
+/** Returns the devices of an API answer; undefined when another program answered. */
+export function devicesIn(body: unknown): readonly ApiDevice[] | undefined {
   const devices = (body as { readonly devices?: unknown } | undefined | null)?.devices;
-  return Array.isArray(devices) && devices.every(isTelling) ? devices : undefined;
+  return Array.isArray(devices) && devices.every(isApiDevice) ? devices : undefined;
 }
 
-function isTelling(value: unknown): value is TellingDevice {
-  const { family, id, aliases, health } = (value ?? {}) as Partial<TellingDevice>;
+function isApiDevice(value: unknown): value is ApiDevice {
+  const { family, id, aliases, health } = (value ?? {}) as Partial<ApiDevice>;
   return (
     typeof family === 'string' &&
     typeof id === 'string' &&
@@ -110,13 +110,13 @@ function answerFor({ devices, source }: Pick<Judged, 'devices' | 'source'>, want
   return { status: exitCode, message: isShort ? `${message} (one reading)` : message, devices: chosen };
 }
 
-const keyOf = ({ family, id }: TellingDevice): string => `${family}/${id}`;
+const keyOf = ({ family, id }: ApiDevice): string => `${family}/${id}`;
 
-function namesOf(device: TellingDevice): string[] {
+function namesOf(device: ApiDevice): string[] {
   return [keyOf(device), device.id, ...device.aliases, ...(device.uuid === undefined ? [] : [device.uuid])];
 }
 
-function isCalled(device: TellingDevice, wanted: string): boolean {
+function isCalled(device: ApiDevice, wanted: string): boolean {
   return namesOf(device).some((name) => name.toLowerCase() === wanted.toLowerCase());
 }
 
@@ -129,33 +129,33 @@ function written({ status, message, devices }: Answer, source: Judged['source'],
   return format === 'text' ? line + devices.map(paragraph).join('') : line;
 }
 
-/** State of a device and below it each condition with its remedy. */
-function paragraph(device: TellingDevice): string {
+/** Formats the state of a device, and below it each condition with its remedy. */
+function paragraph(device: ApiDevice): string {
   const { state, since, conditions, pending = [] } = device.health;
   const rows = [
-    ...conditions.map((condition) => conditionRow(condition, standingWords(condition))),
-    ...pending.map((condition) => conditionRow(condition, pendingWords(condition))),
+    ...conditions.map((condition) => conditionRow(condition, standingText(condition))),
+    ...pending.map((condition) => conditionRow(condition, pendingText(condition))),
   ];
   const head = `  ${keyOf(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
   return [head, ...rows].map((row) => `${plain(row)}\n`).join('');
 }
 
-function conditionRow({ type, instance, severity, reason, message, remedy, recovering }: ToldCondition, standing: string): string {
+function conditionRow({ type, instance, severity, reason, message, remedy, recovering }: ApiCondition, standing: string): string {
   const name = instance === undefined ? type : `${type}/${instance}`;
-  const told = recovering === undefined ? message : `it was '${message}'`;
-  return `    ${severity} ${name} (${reason})${standing}: ${told}; remedy: ${remedy}`;
+  const text = recovering === undefined ? message : `it was '${message}'`;
+  return `    ${severity} ${name} (${reason})${standing}: ${text}; remedy: ${remedy}`;
 }
 
-function standingWords({ recovering, unverifiedSince }: ToldCondition): string {
+function standingText({ recovering, unverifiedSince }: ApiCondition): string {
   const quiet = recovering === undefined ? '' : `, recovering since ${recovering.since}, withdrawn from ${recovering.until}`;
   return unverifiedSince === undefined ? quiet : `${quiet}, unverified since ${unverifiedSince}`;
 }
 
-function pendingWords({ countsAt, unverifiedSince }: ToldPending): string {
+function pendingText({ countsAt, unverifiedSince }: ApiPending): string {
   return unverifiedSince === undefined ? `, pending, counts from ${countsAt}` : `, pending, unverified since ${unverifiedSince}`;
 }
 
-/** Fits into one line of so many bytes; what is left out shows as three dots. */
+/** Shortens a text to one line of `limit` bytes; three dots replace the rest. */
 export function shortened(text: string, limit = LINE_BYTES): string {
   const line = plain(text);
   if (Buffer.byteLength(line) <= limit) return line;
@@ -167,5 +167,5 @@ export function shortened(text: string, limit = LINE_BYTES): string {
   return `${kept.trimEnd()}...`;
 }
 
-/** Text from hardware must not steer a terminal or end a line. */
+/** Removes control characters, because text from hardware must not control the terminal or end a line. */
 const plain = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');

@@ -1,6 +1,6 @@
 /**
- * Ends the process, whatever hangs. `process.exit` joins all threads first, and a thread inside a hung system call never
- * comes: then only the C library's `_exit` gets out with a status of our choice.
+ * Ends the process even when a thread hangs. `process.exit` first joins all threads, and a thread in a hung system call never ends.
+ * In that case only the C library's `_exit` can end the process with a chosen status.
  */
 export async function leave(status: number, isStuck: boolean): Promise<never> {
   if (isStuck) {

@@ -17,7 +17,7 @@ export async function runList(context: CommandContext): Promise<Ending> {
   return { status: 0, isStuck: !ended };
 }
 
-/** Devices and allocations under the names that the HTTP API uses. */
+/** Formats devices and allocations as JSON, with the names of the HTTP API. */
 export function snapshotJson(snapshot: Snapshot): string {
   const problems = snapshot.families.flatMap(({ family, problems: found }) => found.map((problem) => ({ family, ...problem })));
   return `${JSON.stringify({ ...devicesView(snapshot), ...allocationsView(snapshot), problems }, null, 2)}\n`;

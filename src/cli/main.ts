@@ -3,7 +3,7 @@ import { faultOf } from './fault.ts';
 
 const args = process.argv.slice(2);
 try {
-  // Loaded from here, so that a loader that fails ends in a sentence too.
+  // A dynamic import, so that a failure of the loader is also reported as one sentence.
   const { start } = await import('./start.ts');
   await start(args);
 } catch (error) {

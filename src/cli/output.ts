@@ -1,20 +1,20 @@
 import { UserError } from '../errors.ts';
 
-/** Where a command's data goes. */
+/** Output of a command. */
 export interface Output {
-  /** Resolves once the text has left this process, or nobody reads it any more; fails with a user error where there is no room for it. */
+  /** Resolves when the text was written or the reader closed the output. Fails with a user error for other errors, such as a full disk. */
   write(text: string): Promise<void>;
-  /** True once the reader went away (`| head`): then there is no use in going on. */
+  /** True after the reader closed the output (`| head`); further output is then useless. */
   isClosed(): boolean;
-  /** Calls back when the reader goes away. */
+  /** Calls `react` when the reader closes the output. */
   onClosed(react: () => void): void;
 }
 
-/** Wraps a stream so that a reader that goes away ends the output quietly instead of raising an error. */
+/** Wraps a stream, so that a reader that closes the output does not cause an error. */
 export function createOutput(stream: NodeJS.WritableStream): Output {
   let closed = false;
   const reactions: (() => void)[] = [];
-  // What a write came to is told to the one who wrote.
+  // `write` reports the error of a single write to its caller.
   stream.on('error', () => {
     if (closed) return;
     closed = true;

@@ -3,27 +3,27 @@ import type { OptionEntry, Registry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
 import { type CommandSpec, commandGroups } from './commands.ts';
 
-/** A command as it was called. */
+/** A called command with its options. */
 export interface Invocation {
   readonly spec: CommandSpec;
-  /** Text of each option given as a flag, by option key. */
+  /** Text of each option that was set by a flag, keyed by option key. */
   readonly flags: ReadonlyMap<string, string | boolean>;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
 const NOTES = `
-Each flag has an environment variable (--log.level is DEVICE_AGENT_LOG_LEVEL) and a place in the
-configuration file. Precedence: default, file, environment, flag. Data goes to stdout, logs to stderr.
-Exit status: 0 ok, 1 findings or failure, 2 wrong usage or configuration.`;
+Each flag has an environment variable (--log.level is DEVICE_AGENT_LOG_LEVEL) and a key in the
+configuration file. Flags override the environment, which overrides the file. Data goes to stdout,
+logs to stderr. Exit status: 0 ok, 1 findings or failure, 2 wrong usage or configuration.`;
 
 export interface ProgramCalls {
-  /** The command that was asked for. */
+  /** Called with the command of the command line. */
   invoke(invocation: Invocation): void;
-  /** Help that was asked for. */
+  /** Called with the requested help text. */
   print(text: string): void;
 }
 
-/** The command line as commander knows it. Parsing it throws {@link ParsingEnded} when there is no command to run. */
+/** Creates the commander program. Its parser throws {@link ParsingEnded} when there is no command to run. */
 export function createProgram(registry: Registry, specs: readonly CommandSpec[], calls: ProgramCalls): Command {
   const program = new Command('device-agent').description(
     'Which pod holds which device, how that device is doing, and whether it is healthy: one agent per Kubernetes node.',
@@ -43,11 +43,11 @@ export function createProgram(registry: Registry, specs: readonly CommandSpec[],
       calls.invoke({ spec, flags, options: command.opts() });
     });
   }
-  quiet(program, calls.print);
+  redirectOutput(program, calls.print);
   return program;
 }
 
-/** Every flag that a command takes, its aliases and negations included: for naming the one that was meant. */
+/** Returns all flags of a command with aliases and negations, for the search of the nearest one. */
 export function flagNames(command: Command | undefined): string[] {
   if (command === undefined) return [];
   return [
@@ -77,7 +77,7 @@ function addOption(command: Command, entry: OptionEntry): void {
   const heading = `${entry.section.title}:`;
   const value = entry.negation === undefined ? ` <${entry.spec.kind === 'string' ? 'text' : entry.spec.kind}>` : '';
   const option = new Option(entry.flag + value, describe(entry)).helpGroup(heading);
-  // Given twice, a list grows; anything else takes the last.
+  // A repeated flag extends a list; for other kinds the last value wins.
   if (entry.spec.kind === 'list')
     option.argParser((text, before: string | undefined) => (before === undefined ? text : `${before},${text}`));
   command.addOption(option);
@@ -98,7 +98,7 @@ function givenFlags(command: Command, entries: readonly OptionEntry[]): [string,
   });
 }
 
-/** Every command's help shows the options of the commands above it too, under their headings. */
+/** The help of each command also shows the options of its parent commands, under their headings. */
 function helpSettings(): Partial<Help> {
   return {
     visibleOptions(command) {
@@ -115,16 +115,16 @@ function examplesText(examples: readonly string[]): string {
   return `\nExamples:\n${examples.map((example) => `  $ ${example}`).join('\n')}`;
 }
 
-/** Leaves every word on errors to the caller; help goes where the caller says. */
-function quiet(command: Command, print: (text: string) => void): void {
+/** Suppresses commander's own error messages and passes help texts to `print`. */
+function redirectOutput(command: Command, print: (text: string) => void): void {
   command.configureOutput({ writeOut: print, writeErr: () => {}, outputError: () => {} });
   command.exitOverride((error) => {
     throw new ParsingEnded(command, error);
   });
-  for (const inner of command.commands) quiet(inner, print);
+  for (const inner of command.commands) redirectOutput(inner, print);
 }
 
-/** Parsing went no further: help was printed, or the command line is wrong. */
+/** Parsing ended early: help was printed, or the command line is wrong. */
 export class ParsingEnded extends Error {
   readonly command: Command;
   override readonly cause: CommanderError;

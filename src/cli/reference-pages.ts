@@ -10,12 +10,12 @@ import type { DeviceFamily } from '../probes/family.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { policyReference } from './policy-text.ts';
 
-/** The pages below `docs/` that are written from declarations, by path. */
+/** Renders the generated pages below `docs/`, keyed by path. */
 export async function referencePages(families: readonly DeviceFamily[]): Promise<Readonly<Record<string, string>>> {
   const sorted = [...families].sort((a, b) => (a.name < b.name ? -1 : 1));
   const everyFamily: FamilyReference = {
     name: 'Every family',
-    summary: 'What any device of any family can have.',
+    summary: 'These apply to the devices of all families.',
     metrics: [],
     conditions: OWN_CONDITIONS,
     problems: supervisorProblems,

@@ -16,7 +16,7 @@ import { createProgram, type Invocation, ParsingEnded } from './program.ts';
 import { checkMeaning } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
-/** Runs one command line; resolves with the exit status. Errors of the user end in one sentence with its remedy on stderr. */
+/** Runs one command line and resolves with the exit status. Prints a user error to stderr as one sentence with its remedy. */
 export async function runCommandLine(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
   try {
     return await runChecked(args, environment, output);
@@ -47,7 +47,7 @@ async function runChecked(args: readonly string[], environment: Environment, out
   return await run({ configuration, registry, environment, flags, families, logger, output, options });
 }
 
-/** Options that only one command knows. They have no place in the file. */
+/** Options of single commands. They cannot be set in the file. */
 const commandSections: readonly OptionSection[] = [{ path: 'sim', title: 'Simulated node', options: simulationOptions, inFile: false }];
 
 function parse(registry: Registry, args: readonly string[]): { readonly invocation?: Invocation; readonly help: string } {
@@ -72,6 +72,6 @@ function parse(registry: Registry, args: readonly string[]): { readonly invocati
 
 function warnOfVariables(logger: Logger, unknown: readonly { readonly variable: string; readonly nearest?: string }[]): void {
   for (const { variable, nearest } of unknown) {
-    logger.warn('environment variable has no meaning', { variable, ...(nearest === undefined ? {} : { nearest }) });
+    logger.warn('unknown environment variable', { variable, ...(nearest === undefined ? {} : { nearest }) });
   }
 }

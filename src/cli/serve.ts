@@ -6,10 +6,10 @@ import { stopSignal } from './signals.ts';
 import { warnOfSysfs } from './sysfs-warning.ts';
 import { readVersion } from './version.ts';
 
-/** The promise is to be gone within five seconds of the signal; the last part of it is for leaving. */
+/** The process must end within five seconds after the signal; one second remains for the exit itself. */
 const STOP_MS = 4_000;
 
-/** Runs the agent until a signal asks it to stop. */
+/** Runs the agent until a stop signal. */
 export async function runServe(context: CommandContext): Promise<Ending> {
   const { configuration, families, logger } = context;
   const { version, nodeVersion } = readVersion();
@@ -22,7 +22,7 @@ export async function runServe(context: CommandContext): Promise<Ending> {
   return { status: 0, isStuck: !(await stopInTime(agent, logger)) };
 }
 
-/** False when something could not be ended in time. */
+/** Stops the agent. Returns false when a part of it did not end in time. */
 export async function stopInTime(agent: Pick<RunningAgent, 'stop'>, logger: Logger): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
@@ -30,6 +30,6 @@ export async function stopInTime(agent: Pick<RunningAgent, 'stop'>, logger: Logg
   });
   const ended = await Promise.race([agent.stop(), late]);
   clearTimeout(timer);
-  if (!ended) logger.warn('leaving although something does not end');
+  if (!ended) logger.warn('a part of the agent did not stop in time; exiting anyway');
   return ended;
 }

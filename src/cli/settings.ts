@@ -13,7 +13,7 @@ import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
 import { isTakenPath, webOptions } from '../server/options.ts';
 
-/** The values that hold, in the form in which the agent takes them. */
+/** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
   return {
     roots: configuration.section('path', pathOptions),
@@ -28,12 +28,12 @@ export function agentSettings(configuration: Configuration, families: readonly D
     plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
     state: configuration.section('state', stateOptions),
     web: configuration.section('web', webOptions),
-    // In a pod the host name is the pod's: the manifest tells the node's.
+    // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
   };
 }
 
-/** Checks what a single value's kind cannot tell. Throws {@link UserError}. */
+/** Checks values beyond their kind. Throws {@link UserError}. */
 export function checkMeaning(configuration: Configuration): void {
   const address = configuration.setting('web.listen-address');
   const problem = listenAddressProblem(String(address.value));

@@ -3,8 +3,8 @@ import { constants } from 'node:os';
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
- * Resolves with the first signal that asks to stop. From the call on such signals no longer end the process at once, so
- * that whatever was begun can be put away; as PID 1 they would not even do that.
+ * Resolves with the first stop signal. After this call such signals no longer end the process immediately, so that the caller can clean
+ * up. Without a handler, the kernel does not even deliver them to PID 1.
  */
 export function stopSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -13,8 +13,8 @@ export function stopSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * For PID 1, as in a container: the kernel keeps signals from it that it does not handle. Until somebody waits for them by
- * {@link stopSignal} they end it as they end any other process.
+ * The kernel does not deliver unhandled signals to PID 1, as in a container. Until {@link stopSignal} is called, this lets signals end
+ * PID 1 like any other process.
  */
 export function endBySignals(): void {
   if (process.pid !== 1) return;

@@ -3,12 +3,12 @@ import { createOutput } from './output.ts';
 import { endBySignals } from './signals.ts';
 import { formatVersion, readVersion, versionRequest } from './version.ts';
 
-/** The whole process: runs one command line and leaves with its status. */
+/** Runs one command line and exits with its status. */
 export async function start(args: readonly string[]): Promise<void> {
   endBySignals();
-  standSomewhere();
+  ensureDirectory();
   const output = createOutput(process.stdout);
-  // A log that nobody reads any more must not end the agent.
+  // A closed stderr must not end the agent.
   process.stderr.on('error', () => {});
   const format = versionRequest(args);
   if (format !== undefined) return await output.write(formatVersion(readVersion(), format));
@@ -17,8 +17,8 @@ export async function start(args: readonly string[]): Promise<void> {
   await leave(status, isStuck);
 }
 
-/** No thread starts in a directory that was removed. What is named by a relative path cannot be found there anyway. */
-function standSomewhere(): void {
+/** Node cannot start a thread in a removed directory. Relative paths do not work there anyway. */
+function ensureDirectory(): void {
   try {
     process.cwd();
   } catch {

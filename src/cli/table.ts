@@ -7,8 +7,8 @@ import { pendingTrouble, standingOf } from '../model/standing.ts';
 import { textTable } from './text-table.ts';
 
 /**
- * Where a metric has several series per device, the ones that stand for the whole device, best first: values of the label
- * that tells them apart. None present: the largest value, which for utilization and temperature is what matters.
+ * For metrics with several series per device: the label values that represent the whole device, best first. When none is present, the
+ * table shows the largest value, which is the relevant one for utilization and temperature.
  */
 const WHOLE_DEVICE: Readonly<Record<string, readonly string[]>> = {
   engine: ['gpu', 'compute', 'graphics'],
@@ -16,7 +16,7 @@ const WHOLE_DEVICE: Readonly<Record<string, readonly string[]>> = {
   limit: ['enforced', 'current', 'requested', 'default', 'max'],
 };
 
-/** Every device in one line, and below it the allocations that have no device. */
+/** Formats one line per device, and below them the allocations without a device. */
 export function snapshotTable(snapshot: Snapshot): string {
   const rows = snapshot.devices.map(deviceRow);
   const devices = textTable([['DEVICE', 'KIND', 'MODEL', 'HEALTH', 'UTIL', 'MEM', 'TEMP', 'POWER', 'HOLDER'], ...rows]);
@@ -59,7 +59,7 @@ function leadingReason({ verdict, missingSinceMs, stale }: DeviceState): readonl
   return verdict.state === 'healthy' || first === undefined ? [] : [withStanding(first)];
 }
 
-/** `PortDown`, or `PortDown pending`. */
+/** Returns `PortDown` or, for example, `PortDown pending`. */
 function withStanding(condition: ActiveCondition | PendingCondition): string {
   return [condition.type, ...standingOf(condition)].join(' ');
 }
@@ -88,7 +88,7 @@ function holderName({ namespace, pod, container }: Allocation): string {
   return `${namespace}/${pod}/${container}`;
 }
 
-/** The value of a metric that stands for the whole device; undefined when the device does not have it. */
+/** Returns the value of a metric for the whole device; undefined when the device does not have it. */
 function reading(readings: readonly Reading[], metric: string): number | undefined {
   const found = readings.filter((one) => one.metric === metric);
   if (found.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** Rows as columns of equal width, two blanks apart, without blanks at line ends. Empty cells show as `-`. */
+/** Formats rows as aligned columns, two spaces apart, without spaces at line ends. Empty cells show as `-`. */
 export function textTable(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {
@@ -14,7 +14,7 @@ export function textTable(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row)}\n`).join('');
 }
 
-/** Text from outside must not steer the terminal or break the row. */
+/** Replaces control characters, because foreign text must not control the terminal or break the row. */
 function shown(cell: string): string {
   return cell === '' ? '-' : cell.replace(/\p{Cc}/gu, '\ufffd');
 }

@@ -3,7 +3,7 @@ import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { flagNames, type ParsingEnded } from './program.ts';
 
-/** What is wrong with a command line, in our own words; undefined when parsing only ended because help was printed. */
+/** Converts commander's error to a user error; undefined when parsing ended because help was printed. */
 export function usageError({ command, cause }: ParsingEnded): UserError | undefined {
   if (cause.exitCode === 0) return undefined;
   const quoted = /'([^']*)'/.exec(cause.message)?.[1] ?? '';
@@ -29,7 +29,7 @@ export function usageError({ command, cause }: ParsingEnded): UserError | undefi
   }
 }
 
-/** What to write instead of `--x=true` or `--x=false`. */
+/** Returns a hint for `--x=true` or `--x=false`. */
 function switchHint(flag: string, names: readonly string[]): string {
   const on = flag.replace(/^--no-/, '--');
   const off = on.replace(/^--/, '--no-');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { CommandContext, Ending } from './context.ts';
 
-/** What runs. */
+/** Version of the agent, of Node, and the platform. */
 export interface VersionFacts {
   readonly version: string;
   readonly nodeVersion: string;
@@ -9,7 +9,7 @@ export interface VersionFacts {
 }
 
 export function readVersion(): VersionFacts {
-  // The bundled build has it beside its one file.
+  // In the bundled build, package.json is in the same directory as the bundle.
   const place = /\/cli\/version\.[jt]s$/.test(import.meta.url) ? '../../package.json' : './package.json';
   const text = readFileSync(new URL(place, import.meta.url), 'utf8');
   const { version } = JSON.parse(text) as { version: string };
@@ -21,10 +21,7 @@ export function formatVersion(facts: VersionFacts, format: unknown): string {
   return `device-agent ${facts.version} (node ${facts.nodeVersion}, ${facts.platform})\n`;
 }
 
-/**
- * The form asked for when a command line asks for the version and nothing else. It is answered without loading anything of
- * the agent.
- */
+/** Returns the requested format when the command line asks only for the version. The answer then needs no other code of the agent. */
 export function versionRequest(args: readonly string[]): 'text' | 'json' | undefined {
   const line = args.join(' ');
   if (/^(?:version|--version|-V)$/.test(line)) return 'text';

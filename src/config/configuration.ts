@@ -6,7 +6,7 @@ import type { OptionEntry, Registry } from './registry.ts';
 import type { StructuredPart } from './structured.ts';
 import { type OptionValue, parseText } from './values.ts';
 
-/** Who said a value. */
+/** Source of a value. */
 export type Origin =
   | { readonly from: 'default' }
   | { readonly from: 'file'; readonly file: string; readonly line: number }
@@ -26,7 +26,7 @@ export function describeOrigin(origin: Origin): string {
   }
 }
 
-/** The value of one option that holds, and who said it. */
+/** The effective value of one option, and its source. */
 export interface Setting {
   readonly entry: OptionEntry;
   readonly value: OptionValue;
@@ -39,10 +39,10 @@ export interface StructuredSetting {
   readonly origin: Origin;
 }
 
-/** What the command line gave: the text of each flag by option key; true or false for booleans. */
+/** Flags of the command line, keyed by option key: the text of each flag, or true or false for boolean flags. */
 export type Flags = ReadonlyMap<string, string | boolean>;
 
-/** The values that hold, from defaults, file, environment and flags: the later wins. */
+/** The effective values. Precedence from low to high: defaults, file, environment, flags. */
 export class Configuration {
   readonly settings: readonly Setting[];
   readonly structured: readonly StructuredSetting[];
@@ -60,13 +60,13 @@ export class Configuration {
     return setting;
   }
 
-  /** Values of the section at `path`, whose options `specs` are. */
+  /** Returns the values of the section at `path`; `specs` are the section's options. */
   section<S extends OptionSpecs>(path: string, specs: S): OptionValues<S> {
     const names = Object.keys(specs);
     return Object.fromEntries(names.map((name) => [name, this.setting(`${path}.${name}`).value])) as OptionValues<S>;
   }
 
-  /** Value of a section's switch. */
+  /** Returns the value of a section's on/off option. */
   isOn(path: string): boolean {
     return this.setting(path).value === true;
   }
@@ -79,19 +79,19 @@ export class Configuration {
 
 export interface LoadedConfiguration {
   readonly configuration: Configuration;
-  /** Variables that look like ours and mean nothing: worth a warning, not an error. */
+  /** Unknown variables with the agent's prefix. They cause a warning, not an error. */
   readonly unknownVariables: readonly UnknownVariable[];
 }
 
-/** Throws {@link UserError} for a wrong value, wherever it was given. */
+/** Throws {@link UserError} for an invalid value from any source. */
 export async function loadConfiguration(registry: Registry, environment: Environment, flags: Flags): Promise<LoadedConfiguration> {
-  const told = new Map<string, Setting>();
+  const explicit = new Map<string, Setting>();
   for (const { entry, value } of readEnvironment(registry, environment).values()) {
-    told.set(entry.key, { entry, value, origin: { from: 'environment', variable: entry.environment } });
+    explicit.set(entry.key, { entry, value, origin: { from: 'environment', variable: entry.environment } });
   }
-  for (const [key, given] of flags) told.set(key, fromFlag(registry.byKey(key), given));
-  const file = await loadFile(registry, told.get('config.file'));
-  const settings = registry.entries.map((entry) => told.get(entry.key) ?? fromFile(entry, file) ?? fromDefault(entry));
+  for (const [key, given] of flags) explicit.set(key, fromFlag(registry.byKey(key), given));
+  const file = await loadFile(registry, explicit.get('config.file'));
+  const settings = registry.entries.map((entry) => explicit.get(entry.key) ?? fromFile(entry, file) ?? fromDefault(entry));
   const structured = registry.structured.map((part) => structuredSetting(part, file));
   return { configuration: new Configuration(settings, structured), unknownVariables: unknownVariables(registry, environment) };
 }

@@ -6,19 +6,19 @@ import { type OptionValue, parseText } from './values.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Kubernetes sets such variables in every pod for each service of the namespace; a service called `device-agent` makes
- * some that begin like ours.
+ * Kubernetes sets these variables in every pod for each service of the namespace. For a service named `device-agent` they start with
+ * the agent's prefix.
  */
 const SERVICE_LINK = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?)$/;
 
-/** A variable that begins like ours and means nothing. */
+/** A variable with the agent's prefix that is no known option. */
 export interface UnknownVariable {
   readonly variable: string;
-  /** The known variable that it looks like. */
+  /** The known variable with the most similar name. */
   readonly nearest?: string;
 }
 
-/** Values of the environment by option key. An empty variable counts as not set. */
+/** Returns the values from the environment, keyed by option key. An empty variable counts as not set. */
 export function readEnvironment(registry: Registry, environment: Environment): Map<string, { entry: OptionEntry; value: OptionValue }> {
   const values = new Map<string, { entry: OptionEntry; value: OptionValue }>();
   for (const entry of registry.entries) {

@@ -7,23 +7,23 @@ import { checkSchema } from './schema-check.ts';
 import { type Path, positionOf, positionOfKey, positionOfNode, type TextPosition } from './text-positions.ts';
 import { checkFileValue, type OptionValue, show } from './values.ts';
 
-/** What a configuration file says, with the line of each value. */
+/** Content of a configuration file, with the line of each value. */
 export interface FileContent {
   readonly file: string;
-  /** By option key. */
+  /** Keyed by option key. */
   readonly options: ReadonlyMap<string, { readonly value: OptionValue; readonly line: number }>;
-  /** By path of the structured part. */
+  /** Keyed by path of the structured part. */
   readonly structured: ReadonlyMap<string, { readonly value: unknown; readonly line: number }>;
 }
 
-/** Something wrong in a configuration file, and where. */
+/** An error in a configuration file and its position. */
 export interface FileProblem extends TextPosition {
   readonly message: string;
 }
 
 const MAX_FILE_BYTES = 1_048_576;
 
-/** Throws {@link UserError}. `origin` says who named the file. */
+/** Throws {@link UserError}. `origin` describes where the file name came from. */
 export async function readConfigFile(file: string, origin: string, registry: Registry): Promise<FileContent> {
   const text = readText(file, origin);
   const checked = await checkConfigText(file, text, registry);
@@ -46,14 +46,14 @@ type CheckedText =
   | { readonly content: FileContent; readonly problems: readonly [] }
   | { readonly content?: undefined; readonly problems: readonly FileProblem[] };
 
-/** Parses and checks the text of a configuration file: its content, or all that is wrong with it in order of place. */
+/** Parses and checks the text of a configuration file. Returns its content, or all problems sorted by position. */
 export async function checkConfigText(file: string, text: string, registry: Registry): Promise<CheckedText> {
   const yaml = await import('yaml');
   const lines = new yaml.LineCounter();
   const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const syntax = [...document.errors, ...document.warnings].map((error) => {
     const { line, col } = lines.linePos(error.pos[0]);
-    const message = error.code === 'MULTIPLE_DOCS' ? 'a second document begins; there may be one only' : error.message;
+    const message = error.code === 'MULTIPLE_DOCS' ? 'a second YAML document starts here; only one is allowed' : error.message;
     return { line: Math.max(1, line), column: Math.max(1, col), message };
   });
   if (syntax.length > 0) return { problems: inOrder(syntax) };
@@ -66,19 +66,19 @@ export async function checkConfigText(file: string, text: string, registry: Regi
   return { content: extract(file, document, lines, value.plain, registry), problems: [] };
 }
 
-/** Which `toJS` would throw for, without their place. */
+/** Finds aliases without an anchor, because `toJS` would throw for them without a position. */
 function unresolvedAliases({ visit }: Pick<typeof Yaml, 'visit'>, document: Document, lines: LineCounter): FileProblem[] {
   const problems: FileProblem[] = [];
   visit(document, {
     Alias(_, alias) {
       if (alias.resolve(document) !== undefined) return;
-      problems.push({ ...positionOfNode(alias, lines), message: `no anchor &${alias.source} stands before this alias` });
+      problems.push({ ...positionOfNode(alias, lines), message: `the anchor &${alias.source} is not defined before this alias` });
     },
   });
   return problems;
 }
 
-/** `toJS` throws for aliases that would grow without bound. */
+/** Converts the document to plain values. `toJS` throws when aliases expand too much. */
 function plainValue(document: Document): { plain: unknown } | { message: string } {
   try {
     const plain: unknown = document.toJS({ maxAliasCount: 100 });
@@ -97,7 +97,7 @@ async function findProblems(document: Document, lines: LineCounter, plain: unkno
     const id = path.join('\u0000');
     if (!problems.has(id)) problems.set(id, { ...place, message });
   };
-  // Options first: their own words are better than a schema's, and one message per place is enough.
+  // Options come first, because their messages are better than a schema's. Each place gets only one message.
   for (const { spec, filePath } of registry.entries) {
     const value = filePath === undefined ? undefined : valueAt(plain, filePath);
     if (filePath === undefined || value === undefined) continue;

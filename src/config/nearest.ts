@@ -1,4 +1,4 @@
-/** The candidate that was most likely meant: few typing errors away, or undefined when none is close. */
+/** Returns the candidate with the smallest edit distance, or undefined when none is close. */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1;
@@ -12,15 +12,15 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** The end of a sentence that names the nearest candidate; empty when none is close. */
+/** Returns a sentence ending that names the nearest candidate; empty when none is close. */
 export function nearestHint(name: string, candidates: Iterable<string>): string {
   const found = nearest(name, candidates);
   return found === undefined ? '' : `; did you mean ${found}?`;
 }
 
 /**
- * Insertions, deletions, replacements and swaps of neighbours between two texts (optimal string alignment). Texts whose
- * lengths alone differ by `limit` or more are not compared.
+ * Counts insertions, deletions, replacements and swaps of neighbours between two texts (optimal string alignment). Returns `limit`
+ * without a comparison when the lengths differ by `limit` or more.
  */
 export function editDistance(a: string, b: string, limit = Number.POSITIVE_INFINITY): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;

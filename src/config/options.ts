@@ -1,6 +1,6 @@
 import { stringOption } from '../model/options.ts';
 
-/** Options `--config.<name>`. They have no place in the file that they name. */
+/** Options `--config.<name>`. They cannot be set in the configuration file itself. */
 export const configOptions = {
-  file: stringOption('', 'YAML file with the configuration; nothing is read when empty.'),
+  file: stringOption('', 'YAML file with the configuration. Empty: no file is read.'),
 };

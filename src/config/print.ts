@@ -1,13 +1,13 @@
 import { type Configuration, describeOrigin } from './configuration.ts';
 import { toFileValue, toText } from './values.ts';
 
-/** The values that hold as a configuration file, each with its origin as a comment. Read back, it gives the same values. */
+/** Prints the effective values as a configuration file, each with its origin as a comment. Reading the file gives the same values. */
 export async function printYaml(configuration: Configuration): Promise<string> {
   const { Document, Scalar, isMap, isSeq } = await import('yaml');
   const document = new Document({});
   const place = (path: readonly string[], value: unknown, origin: string): void => {
     const node = document.createNode(value, { flow: Array.isArray(value) && value.every((item) => typeof item === 'string') });
-    // What takes several lines carries its comment in front; so does an empty mapping, behind which it would not stay.
+    // Values with several lines get the comment before the key. So does an empty mapping, because YAML would move a comment after it.
     if (isMap(node) || (isSeq(node) && !node.flow && node.items.length > 0)) {
       const key = new Scalar(path.at(-1));
       key.commentBefore = ` ${origin}`;
@@ -25,7 +25,7 @@ export async function printYaml(configuration: Configuration): Promise<string> {
   return document.toString({ lineWidth: 0 });
 }
 
-/** Rows of option, value and origin. */
+/** Returns rows of option, value and origin. */
 export function configurationRows(configuration: Configuration): (readonly [string, string, string])[] {
   return [
     ...configuration.settings.map(({ entry, value, origin }) => [entry.key, toText(entry.spec, value), describeOrigin(origin)] as const),
@@ -33,7 +33,7 @@ export function configurationRows(configuration: Configuration): (readonly [stri
   ];
 }
 
-/** By option key, for programs; `more` is what follows from the configuration. */
+/** Prints JSON keyed by option key; `more` adds values that are derived from the configuration. */
 export function printJson(configuration: Configuration, more: Readonly<Record<string, unknown>> = {}): string {
   const options = configuration.settings.map(({ entry, value, origin }) => [
     entry.key,

@@ -2,21 +2,21 @@ import { errors } from '../errors.ts';
 import type { Registry } from './registry.ts';
 import { toText } from './values.ts';
 
-/** Reference page of all errors that a user can meet. */
+/** Renders the reference page of all user errors. */
 export function renderErrors(): string {
   const sections = Object.entries(errors).map(
     ([code, { message, remedy, exit }]) => `## ${code}\n\n> ${quoted(message)}\n\n${escapeText(remedy)} Exit status ${exit}.\n`,
   );
   return `# Errors
 
-What \`device-agent\` says when it cannot do what was asked, and what to do then. Words in braces stand for the case at hand. Errors go
-to stderr as one message with its remedy; troubles of a running agent are not errors in this sense: they are problems, with their own
-codes in log, metrics and API.
+This page lists the errors of \`device-agent\` commands and their remedies. Words in braces are replaced by the actual value. An error is
+printed to stderr as one message with its remedy. Faults of a running agent are not errors but problems, which have their own codes in log,
+metrics and API.
 
 ${sections.join('\n')}`;
 }
 
-/** Reference page of all options: flag, environment variable, place in the file, default. YAML of examples comes from the caller. */
+/** Renders the reference page of all options: flag, environment variable, key in the file, default. `toYaml` renders the examples. */
 export function renderConfiguration(registry: Registry, toYaml: (value: unknown) => string): string {
   const sections = registry.sections.map((section) => {
     const rows = registry.entries
@@ -36,13 +36,13 @@ export function renderConfiguration(registry: Registry, toYaml: (value: unknown)
   });
   return `# Configuration
 
-Every option is a flag, an environment variable and a place in the YAML file named by \`--config.file\`; of several the later in this
-order wins: default, file, environment, flag. \`device-agent config print\` shows what holds and who said it,
-\`device-agent config check\` names wrong places by file, line and column, \`device-agent config schema\` prints the JSON Schema.
+Every option can be set by a flag, by an environment variable, and by a key in the YAML file that \`--config.file\` names. When several
+are set, flags win over environment variables, and those win over the file. \`device-agent config print\` shows the effective values and
+their sources. \`device-agent config check\` reports errors with file, line and column. \`device-agent config schema\` prints the JSON Schema.
 
-Places in the file are written with dots here and nested there: \`probe.nvidia.enabled\` is \`enabled\` below \`nvidia\` below \`probe\`.
-Durations are numbers with units, \`1m30s\` or \`250ms\`. Lists are separated by commas in flags and variables. A variable that is set
-but empty counts as not set. A variable that begins with \`DEVICE_AGENT_\` and means nothing is warned of.
+This page writes keys of the file with dots, but in the file they are nested: \`probe.nvidia.enabled\` is \`enabled\` below \`nvidia\` below
+\`probe\`. Durations are numbers with units, such as \`1m30s\` or \`250ms\`. In flags and variables, commas separate the items of a list. An
+empty variable counts as not set. The agent warns about unknown variables that begin with \`DEVICE_AGENT_\`.
 
 ${[...sections, ...parts].join('\n')}`;
 }
@@ -59,7 +59,7 @@ function quoted(text: string): string {
   return escapeText(text).replaceAll('\n', '\n> ');
 }
 
-/** Keeps `<x>` in a text from being taken for a tag. */
+/** Escapes `<x>`, so that Markdown does not treat it as a tag. */
 function escapeText(text: string): string {
   return text.replaceAll('<', '&lt;');
 }

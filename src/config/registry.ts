@@ -3,34 +3,34 @@ import type { StructuredPart } from './structured.ts';
 
 export const ENVIRONMENT_PREFIX = 'DEVICE_AGENT_';
 
-/** Options of one part of the agent, and where they stand. */
+/** Options of one part of the agent, and their names. */
 export interface OptionSection {
-  /** Dotted: `path`, `probe.nvidia`. */
+  /** Dotted path, such as `path` or `probe.nvidia`. */
   readonly path: string;
   /** Heading in help and reference. */
   readonly title: string;
   readonly options: OptionSpecs;
-  /** Makes the section's own path a boolean option: `--probe.nvidia`, in the file `enabled` within the section. */
+  /** Adds a boolean option with the section's own path: the flag `--probe.nvidia`, or the key `enabled` of the section in the file. */
   readonly toggle?: OptionSpec<'boolean'>;
-  /** False when its options have no place in the file. Default true. */
+  /** False when its options cannot be set in the file. Default true. */
   readonly inFile?: boolean;
 }
 
-/** One option under all its names. */
+/** One option with all its names. */
 export interface OptionEntry {
-  /** Dotted, as in the flag: `probe.nvidia.smi-path`, and `probe.nvidia` for the switch itself. */
+  /** Dotted name, as in the flag: `probe.nvidia.smi-path`, or `probe.nvidia` for the section's on/off option. */
   readonly key: string;
   readonly section: OptionSection;
   readonly spec: OptionSpec;
   readonly flag: string;
-  /** `--no-…`, for booleans. */
+  /** The flag `--no-…`; only set for booleans. */
   readonly negation?: string;
   readonly environment: string;
-  /** Keys from the top of the file; absent when the option has no place there. */
+  /** Keys from the top of the file; absent when the option cannot be set in the file. */
   readonly filePath?: readonly string[];
 }
 
-/** All options of the agent: where flags, environment, file, schema, help and reference come from. */
+/** All options of the agent. Flags, environment, file, schema, help and reference are derived from it. */
 export interface Registry {
   readonly sections: readonly OptionSection[];
   readonly entries: readonly OptionEntry[];
@@ -39,7 +39,7 @@ export interface Registry {
   byEnvironment(variable: string): OptionEntry | undefined;
 }
 
-/** Throws when two options share a name in any of the three places: a mistake in a declaration. */
+/** Throws when two options share a flag, a variable or a file key, which is a bug in a declaration. */
 export function createRegistry(sections: readonly OptionSection[], structured: readonly StructuredPart[] = []): Registry {
   const entries = sections.flatMap(sectionEntries);
   const keys = indexBy(entries, (entry) => entry.key);
@@ -87,7 +87,7 @@ function indexBy(entries: readonly OptionEntry[], nameOf: (entry: OptionEntry) =
   const index = new Map<string, OptionEntry>();
   for (const entry of entries) {
     const name = nameOf(entry);
-    if (index.has(name)) throw new Error(`two options are called ${name}`);
+    if (index.has(name)) throw new Error(`two options have the name ${name}`);
     index.set(name, entry);
   }
   return index;

@@ -5,7 +5,7 @@ import { fileSchema } from './schema.ts';
 import type { Path } from './text-positions.ts';
 import { show } from './values.ts';
 
-/** Something that the schema does not allow, and at which key or value. */
+/** A violation of the schema, and the key or value that causes it. */
 export interface SchemaProblem {
   readonly path: Path;
   /** True when the key is wrong, false when its value is. */
@@ -13,13 +13,13 @@ export interface SchemaProblem {
   readonly message: string;
 }
 
-/** Checks the plain value of a configuration file against the schema. */
+/** Checks the parsed value of a configuration file against the schema. */
 export async function checkSchema(registry: Registry, plain: unknown): Promise<SchemaProblem[]> {
   const { Ajv } = await import('ajv');
   const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true });
   const validate = ajv.compile(fileSchema(registry));
   validate(plain);
-  // What is wrong with the text of a key comes twice: once in detail, and once as the key's own error.
+  // Ajv reports an invalid key twice: once in detail, and once as the `propertyNames` error, which is enough.
   return (validate.errors ?? []).filter((error) => error.propertyName === undefined).map(describeSchemaError);
 }
 
@@ -48,7 +48,7 @@ function describeSchemaError(error: ErrorObject): SchemaProblem {
   return { path, atKey: false, message: `${where} ${requirement(error)}, not ${show(error.data)}` };
 }
 
-/** The flag's name, `refresh.interval`, is a path in the file. */
+/** Returns a hint for a key that is written like a flag (`refresh.interval`): the file needs nested keys. */
 function dottedHint(key: string, known: readonly string[]): string | undefined {
   const [first = '', ...rest] = key.split('.');
   return rest.length > 0 && known.includes(first) ? `; write ${JSON.stringify(rest.join('.'))} below ${JSON.stringify(first)}` : undefined;
@@ -66,12 +66,12 @@ function requirement(error: ErrorObject): string {
   return `${error.message ?? `fails ${error.keyword}`}${meaning}`;
 }
 
-/** Type names of JSON Schema in the words of YAML. */
+/** Translates JSON Schema type names to YAML terms. */
 function typeName(type: unknown): string {
   const names: Readonly<Record<string, string>> = {
     object: 'a mapping',
     array: 'a list',
-    string: 'a text',
+    string: 'a string',
     integer: 'a whole number',
     number: 'a number',
     boolean: 'true or false',

@@ -10,7 +10,7 @@ interface Mapping {
   properties: Record<string, JsonSchema | Mapping>;
 }
 
-/** JSON Schema (draft-07) of the configuration file. A section without content is allowed: all in it may be commented out. */
+/** Returns the JSON Schema (draft-07) of the configuration file. A section can be empty, because all its keys can be commented out. */
 export function fileSchema(registry: Registry): JsonSchema {
   const root = mapping();
   for (const { spec, filePath } of registry.entries) {
@@ -35,7 +35,7 @@ function kindSchema(spec: OptionSpec): JsonSchema {
     case 'boolean':
       return { type: 'boolean' };
     case 'duration':
-      // Text such as 10s; the bare number 0 is allowed, since it needs no unit.
+      // A text such as 10s. The number 0 is also allowed, because it needs no unit.
       return { type: ['string', 'integer'], pattern: '^(0|([0-9]+(ms|s|m|h|d))+)$', minimum: 0, maximum: 0 };
     case 'integer':
       return {
@@ -50,7 +50,7 @@ function kindSchema(spec: OptionSpec): JsonSchema {
   }
 }
 
-/** Like a section, a structured part may have all of its content commented out. */
+/** Like a section, a structured part can be empty. */
 function nullable(schema: JsonSchema): JsonSchema {
   return typeof schema.type === 'string' ? { ...schema, type: [schema.type, 'null'] } : schema;
 }

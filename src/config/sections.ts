@@ -9,10 +9,10 @@ import { webOptions } from '../server/options.ts';
 import { configOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
-/** Every part of the agent that takes options, and the name its options go by. */
+/** Every part of the agent that has options, and the path of its options. */
 const parts: readonly OptionSection[] = [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
-  { path: 'path', title: 'Where the machine is', options: pathOptions },
+  { path: 'path', title: 'Paths of the node', options: pathOptions },
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
   { path: 'refresh', title: 'Refresh', options: refreshOptions },
   { path: 'device', title: 'Devices', options: deviceOptions },
@@ -22,7 +22,7 @@ const parts: readonly OptionSection[] = [
   { path: 'log', title: 'Log', options: logOptions },
 ];
 
-/** Options of all parts and families. */
+/** Returns the options of all parts and families. */
 export function optionSections(families: readonly DeviceFamily[]): OptionSection[] {
   return [...parts, ...families.map(familySection)];
 }
@@ -36,7 +36,7 @@ function familySection(family: DeviceFamily): OptionSection {
   };
 }
 
-/** Loads every family's declaration. */
+/** Loads the declarations of all families. */
 export async function loadFamilies(loaders: Readonly<Record<string, () => Promise<DeviceFamily>>>): Promise<DeviceFamily[]> {
   return await Promise.all(Object.values(loaders).map((load) => load()));
 }

@@ -6,9 +6,9 @@ import type { PoolRule } from '../model/rule.ts';
 /** A JSON Schema, draft-07. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** A part of the file that is more than single values: it has no flag and no environment variable. */
+/** A part of the file with nested values. It has no flags and no environment variables. */
 export interface StructuredPart<T = unknown> {
-  /** Dotted place in the file. */
+  /** Dotted path in the file. */
   readonly path: string;
   readonly help: string;
   readonly schema: JsonSchema;
@@ -21,7 +21,7 @@ const name: JsonSchema = { type: 'string', minLength: 1 };
 
 export const poolRules: StructuredPart<readonly PoolRule[]> = {
   path: 'join.rules',
-  help: 'Which devices stand behind a resource whose ids say nothing about hardware ("0", "1", …).',
+  help: 'Which devices belong to a resource whose ids do not identify hardware ("0", "1", …).',
   schema: {
     type: 'array',
     items: {
@@ -33,7 +33,7 @@ export const poolRules: StructuredPart<readonly PoolRule[]> = {
         devices: {
           type: 'array',
           minItems: 1,
-          items: { ...name, description: 'Device id or alias; * stands for any run of characters.' },
+          items: { ...name, description: 'Device id or alias; * matches any characters.' },
         },
       },
     },
@@ -44,7 +44,7 @@ export const poolRules: StructuredPart<readonly PoolRule[]> = {
 
 export const healthPart: StructuredPart<HealthConfig> = {
   path: 'health',
-  help: 'When a condition counts, how severe it is, when it is withdrawn, and which one does not count on which device.',
+  help: 'When a condition counts, how severe it is, when it is withdrawn, and on which devices it is ignored.',
   schema: healthSchema,
   default: {},
   example: {
@@ -56,7 +56,7 @@ export const healthPart: StructuredPart<HealthConfig> = {
 
 export const pluginResources: StructuredPart<readonly PluginResource[]> = {
   path: 'plugin.resources',
-  help: 'Which devices the device plugin offers to the kubelet, under which names. Empty: none, the agent only watches.',
+  help: 'Which devices the device plugin offers to the kubelet, and under which resource names. Empty: none; the agent only observes.',
   schema: pluginSchema,
   default: [],
   example: [

@@ -1,6 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type Node, type ParsedNode } from 'yaml';
 
-/** Keys and indices from the top of a document. */
+/** Keys and indices from the root of a document. */
 export type Path = readonly (string | number)[];
 
 export interface TextPosition {
@@ -10,7 +10,7 @@ export interface TextPosition {
 
 type Found = { readonly key?: Node | undefined; readonly value: Node | null | undefined };
 
-/** Where the value at a path stands in the text; for a value that is not there, its nearest parent. */
+/** Returns the position of the value at a path; for an absent value, the position of its nearest parent. */
 export function positionOf(document: Document, lines: LineCounter, path: Path): TextPosition {
   for (let length = path.length; length >= 0; length--) {
     const found = find(document, path.slice(0, length));
@@ -20,7 +20,7 @@ export function positionOf(document: Document, lines: LineCounter, path: Path): 
   return { line: 1, column: 1 };
 }
 
-/** Where the key of the entry at a path stands in the text. */
+/** Returns the position of the key at a path. */
 export function positionOfKey(document: Document, lines: LineCounter, path: Path): TextPosition {
   const key = find(document, path)?.key;
   return key === undefined ? positionOf(document, lines, path.slice(0, -1)) : positionOfNode(key, lines);
@@ -49,7 +49,7 @@ export function positionOfNode(node: Node, lines: LineCounter): TextPosition {
   return { line: Math.max(1, line), column: Math.max(1, col) };
 }
 
-/** `key:` with nothing behind it: the key says more about the place than the nothing. */
+/** True for the value of `key:` without a value; the position of the key is then more useful. */
 function isEmptyScalar(node: Node | null | undefined): boolean {
   return isScalar(node) && node.value === null && (node.source ?? '') === '';
 }

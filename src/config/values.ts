@@ -3,15 +3,15 @@ import { isExpression } from '../model/expression.ts';
 import type { OptionSpec } from '../model/options.ts';
 import { nearestHint } from './nearest.ts';
 
-/** A value of any option: durations are milliseconds. */
+/** A value of any option. Durations are in milliseconds. */
 export type OptionValue = string | boolean | number | readonly string[];
 
-/** A value, or in words what is wrong with what was given. */
+/** A valid value, or a text that describes the problem. */
 export type Checked =
   | { readonly value: OptionValue; readonly problem?: undefined }
   | { readonly value?: undefined; readonly problem: string };
 
-/** What a value must be, to follow the word "must". */
+/** Describes the valid values of an option, as the text after the word "must". */
 export function expectation(spec: OptionSpec): string {
   switch (spec.kind) {
     case 'boolean':
@@ -21,14 +21,14 @@ export function expectation(spec: OptionSpec): string {
     case 'integer':
       return 'be a whole number';
     case 'list':
-      return 'be a list of texts';
+      return 'be a list of strings';
     case 'string':
       if (spec.isExpression) return 'be a regular expression';
-      return spec.choices === undefined ? 'be a text' : `be one of ${spec.choices.join(', ')}`;
+      return spec.choices === undefined ? 'be a string' : `be one of ${spec.choices.join(', ')}`;
   }
 }
 
-/** Reads the text of a flag or an environment variable. Lists are separated by commas. */
+/** Parses the text of a flag or an environment variable. Commas separate list items. */
 export function parseText(spec: OptionSpec, text: string): Checked {
   switch (spec.kind) {
     case 'boolean':
@@ -44,7 +44,7 @@ export function parseText(spec: OptionSpec, text: string): Checked {
   }
 }
 
-/** Checks a value of the configuration file, after YAML gave it a type. */
+/** Checks a parsed value of the configuration file. */
 export function checkFileValue(spec: OptionSpec, value: unknown): Checked {
   switch (spec.kind) {
     case 'boolean':
@@ -60,12 +60,12 @@ export function checkFileValue(spec: OptionSpec, value: unknown): Checked {
   }
 }
 
-/** The value as it is written in the file: durations as text. */
+/** Formats the value for the file, with durations as text. */
 export function toFileValue(spec: OptionSpec, value: OptionValue): OptionValue {
   return spec.kind === 'duration' ? formatDuration(value as Millis) : value;
 }
 
-/** The value as it is written after a flag. */
+/** Formats the value as the text of a flag. */
 export function toText(spec: OptionSpec, value: OptionValue): string {
   const plain = toFileValue(spec, value);
   return typeof plain === 'object' ? plain.join(',') : String(plain);
@@ -91,11 +91,11 @@ function checkDuration(spec: OptionSpec, text: string): Checked {
 
 function checkRange(spec: OptionSpec, value: number): Checked {
   const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = spec;
-  const limit = value < min ? `${inWords(spec, min)} or more` : value > max ? `${max} or less` : undefined;
+  const limit = value < min ? `${limitText(spec, min)} or more` : value > max ? `${max} or less` : undefined;
   return limit === undefined ? { value } : { problem: `must be ${limit}, not ${toText(spec, value)}` };
 }
 
-const inWords = (spec: OptionSpec, value: number): string => (spec.kind === 'duration' ? formatDuration(millis(value)) : String(value));
+const limitText = (spec: OptionSpec, value: number): string => (spec.kind === 'duration' ? formatDuration(millis(value)) : String(value));
 
 function checkString(spec: OptionSpec, text: string): Checked {
   if (spec.isExpression && !isExpression(text)) return wrong(spec, text);
@@ -107,7 +107,7 @@ function wrong(spec: OptionSpec, value: unknown): Checked {
   return { problem: `must ${expectation(spec)}, not ${show(value)}` };
 }
 
-/** A foreign value in an error message: quoted, and short. */
+/** Formats a foreign value for an error message: quoted and shortened. */
 export function show(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (value !== null && typeof value === 'object') return 'a mapping';

@@ -5,19 +5,19 @@ import { durationOption, integerOption, type OptionSpecs, type OptionValues, str
 export const podResourcesOptions = {
   socket: stringOption(
     '/var/lib/kubelet/pod-resources/kubelet.sock',
-    'Socket on which the kubelet tells which container holds which device.',
+    'Socket on which the kubelet reports which container holds which device.',
   ),
-  timeout: durationOption(seconds(10), 'How long one question to the kubelet may take.', 100),
+  timeout: durationOption(seconds(10), 'Timeout of one request to the kubelet.', 100),
   'restart-grace': durationOption(
     seconds(30),
-    'How long, after a restart of the kubelet, allocations that it does not know yet are kept and marked as held.',
+    'How long, after a restart of the kubelet, allocations that it does not report yet are kept and marked as held.',
   ),
-  hold: durationOption(minutes(15), 'How long the last allocations are kept while the kubelet cannot be asked.', 1_000),
-  'min-interval': durationOption(millis(250), 'Shortest time between two questions that are asked because something changed.', 50),
+  hold: durationOption(minutes(15), 'How long the last allocations are kept while the kubelet does not answer.', 1_000),
+  'min-interval': durationOption(millis(250), 'Shortest time between two requests that follow a change.', 50),
   'max-message-bytes': integerOption(16 * 1_024 * 1_024, 'Largest answer of the kubelet that is accepted, in bytes.', 65_536),
   checkpoint: stringOption(
     '/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint',
-    "The kubelet's device checkpoint: when it changes, the kubelet is asked at once. Empty: not watched.",
+    "The kubelet's device checkpoint: when it changes, the agent asks the kubelet immediately. Empty: not watched.",
   ),
 } as const satisfies OptionSpecs;
 export type PodResourcesOptions = OptionValues<typeof podResourcesOptions>;

@@ -9,9 +9,9 @@ import type { Failure } from './client/failure.ts';
 import type { PodResourcesOptions } from './options.ts';
 
 export interface PodResourcesPoller {
-  /** Asks the kubelet. Never two at once: a call during a run waits for that run. During a back-off it asks nothing. Never rejects. */
+  /** Asks the kubelet. A call during a run waits for that run. Does nothing during a back-off. Never rejects. */
   refresh(): Promise<void>;
-  /** Begins to ask between refreshes too: when the checkpoint is written, when the socket is replaced, when a back-off ends. */
+  /** From now on also asks when the checkpoint is written, when the socket is replaced, and when a back-off ends. */
   watch(): void;
   current(): PodResources;
   stats(): PodResourcesStats;
@@ -22,27 +22,27 @@ export interface PodResourcesStats {
   readonly requests: readonly RequestCount[];
   /** Per method. */
   readonly durations: RequestDurations;
-  /** Allocations that are kept although the last answer did not have them. */
+  /** Number of allocations that are kept although they were not in the last answer. */
   readonly held: number;
-  /** Restarts of the kubelet that were noticed. */
+  /** Number of detected kubelet restarts. */
   readonly restarts: number;
-  /** Present while the kubelet's rate limit is given way to. */
+  /** Present while the poller waits because of the kubelet's rate limit. */
   readonly backOff?: { readonly rejections: number; readonly remainingMs: number };
 }
 
 export interface PollerSettings {
   readonly options: PodResourcesOptions;
   readonly clock: Clock;
-  /** After each run, and when something expires by itself. */
+  /** Called after each run, and when the hold time expires. */
   readonly onChange: () => void;
 }
 
-/** After these the kubelet is the same as before: it was there and spoke. */
+/** Failures in which the kubelet itself answered, so it was not restarted. */
 const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'unimplemented']);
 
 /**
- * First and longest wait after a rejection; it doubles with each one in a row. The kubelet's bucket refills within a tenth of a second,
- * other clients may not let it.
+ * First and longest wait after a rejection. Each further consecutive rejection doubles it. The kubelet's token bucket refills within
+ * 0.1 s, unless other clients use the tokens.
  */
 const BACK_OFF_MS = { first: 500, longest: 60_000 };
 
@@ -56,24 +56,24 @@ class Poller implements PodResourcesPoller {
   readonly #onChange: () => void;
   readonly #client: PodResourcesClient;
   readonly #watches: EntryWatch[] = [];
-  readonly #grace: Alarm;
-  readonly #hold: Alarm;
-  readonly #next: Alarm;
+  readonly #grace: Timer;
+  readonly #hold: Timer;
+  readonly #next: Timer;
   #current: PodResources = NOTHING;
   #known: HeldAttribution = NOTHING;
   #capacity: Pick<PodResources, 'allocatable' | 'allocatableAskedMs'> = {};
-  /** Of the socket that answered last. */
+  /** Identity of the socket that answered last. */
   #identity: string | undefined;
-  /** The kubelet was out of reach since: it may have been restarted. */
+  /** True when the kubelet was unreachable since its last answer, so it may have restarted. */
   #wasLost = false;
   #holdIsOver = false;
   #restarts = 0;
-  /** By the rate limit, in a row. */
+  /** Consecutive rejections by the rate limit. */
   #rejections = 0;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #startedMs = Number.NEGATIVE_INFINITY;
-  /** Something changed, or is to be tried again, after the run that is on its way. */
+  /** A change or a retry needs another run after the current one. */
   #again = false;
   #closed = false;
 
@@ -82,11 +82,11 @@ class Poller implements PodResourcesPoller {
     this.#clock = clock;
     this.#onChange = onChange;
     this.#client = new PodResourcesClient(options, clock);
-    // The last answer may be as old as the restart, so what is held comes off by a new one.
-    this.#grace = new Alarm(clock, () => this.#current.held.size > 0 && this.#soon());
-    this.#hold = new Alarm(clock, () => this.#holdEnded());
-    // A timer may ring a moment before the monotonic clock says so.
-    this.#next = new Alarm(clock, () => (this.#backOffMs() > 0 ? this.#soon() : void this.refresh()));
+    // The last answer may be as old as the restart, so only a new answer removes the held allocations.
+    this.#grace = new Timer(clock, () => this.#current.held.size > 0 && this.#soon());
+    this.#hold = new Timer(clock, () => this.#holdEnded());
+    // A timer can fire slightly early by the monotonic clock.
+    this.#next = new Timer(clock, () => (this.#backOffMs() > 0 ? this.#soon() : void this.refresh()));
   }
 
   current(): PodResources {
@@ -123,11 +123,11 @@ class Poller implements PodResourcesPoller {
   close(): void {
     this.#closed = true;
     for (const watch of this.#watches) watch.close();
-    for (const alarm of [this.#grace, this.#hold, this.#next]) alarm.cancel();
+    for (const timer of [this.#grace, this.#hold, this.#next]) timer.cancel();
     this.#client.close();
   }
 
-  /** Asks as soon as `min-interval` and back-off allow. A question already on its way may have missed the change. */
+  /** Asks as soon as `min-interval` and the back-off allow. During a run it asks again afterwards: the run may have missed the change. */
   #soon(): void {
     this.#again = this.#running !== undefined;
     if (this.#closed || this.#again || this.#next.isSet) return;
@@ -135,14 +135,14 @@ class Poller implements PodResourcesPoller {
     this.#next.set(Math.max(0, rest, this.#backOffMs()));
   }
 
-  /** How long nothing may be asked; 0 when it may. */
+  /** Remaining back-off; 0 when a request is allowed. */
   #backOffMs(): number {
     return Math.max(0, this.#notBeforeMs - this.#clock.monotonic());
   }
 
   async #run(): Promise<void> {
     this.#startedMs = this.#clock.monotonic();
-    // While the process is awake anyway. What they find is asked now.
+    // The process is awake anyway, so the watches check now; this run covers what they find.
     for (const watch of this.#watches) watch.look();
     this.#next.cancel();
     const result = await this.#client.list();
@@ -160,7 +160,7 @@ class Poller implements PodResourcesPoller {
   async #askCapacity(): Promise<void> {
     const allocatableAskedMs = this.#clock.now();
     const result = await this.#client.allocatable();
-    // The last capacity stands only while the rate limit is in the way; after any other failure it is not known.
+    // The last capacity stays valid only while the rate limit rejects requests. After any other failure it is unknown.
     if (result.kind === 'answer') this.#capacity = { allocatable: result.allocatable, allocatableAskedMs };
     else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#capacity = {};
   }
@@ -207,7 +207,7 @@ class Poller implements PodResourcesPoller {
     this.#onChange();
   }
 
-  /** Nobody has confirmed it for too long. */
+  /** The hold time expired without a new answer. */
   #forget(): void {
     this.#known = NOTHING;
     this.#capacity = {};
@@ -225,15 +225,15 @@ class Poller implements PodResourcesPoller {
   }
 }
 
-/** One thing to be done later; setting it again moves it. */
-class Alarm {
+/** A one-shot timer. Setting it again replaces the earlier time. */
+class Timer {
   readonly #clock: Clock;
-  readonly #ring: () => void;
+  readonly #onExpire: () => void;
   #cancel: (() => void) | undefined;
 
-  constructor(clock: Clock, ring: () => void) {
+  constructor(clock: Clock, onExpire: () => void) {
     this.#clock = clock;
-    this.#ring = ring;
+    this.#onExpire = onExpire;
   }
 
   get isSet(): boolean {
@@ -244,7 +244,7 @@ class Alarm {
     this.cancel();
     this.#cancel = this.#clock.after(delayMs, () => {
       this.#cancel = undefined;
-      this.#ring();
+      this.#onExpire();
     });
   }
 

@@ -1,27 +1,27 @@
 import type { LogFields, Logger } from './logger.ts';
 
-/** Something wrong that may last: said when it begins and when it ends, however often it is seen in between. */
+/** A lasting problem. It is logged once when it begins and once when it ends, however often it is seen in between. */
 export interface Trouble {
-  /** Identity: the same key is the same trouble. Text that changes at each sighting does not belong in it. */
+  /** Identity of the trouble. It must not contain text that changes between sightings. */
   readonly key: string;
-  /** The line of its begin, in the present tense. */
+  /** Log line for the begin, in the present tense. */
   readonly message: string;
-  /** The line of its end, in the past tense. It holds for every way in which the trouble can end. */
+  /** Log line for the end, in the past tense. It must be true for every way in which the trouble can end. */
   readonly ended: string;
-  /** What the trouble is about. Both lines have them. */
+  /** Fields of both lines: what the trouble is about. */
   readonly fields?: LogFields;
-  /** What was wrong at the begin, in the present tense. The line of the end quotes it as `was`. */
+  /** Cause at the begin, in the present tense. The end line repeats it as `was`. */
   readonly detail?: string | undefined;
-  /** What helps while the trouble lasts. The line of the end does not have it. */
+  /** What the operator can do. Only the begin line has it. */
   readonly remedy?: string | undefined;
 }
 
 export interface ChangeLog {
-  /** Seen now. Logged as a warning the first time, counted afterwards. */
+  /** Reports a sighting. The first one is logged as a warning; later ones are only counted. */
   begin(trouble: Trouble): void;
-  /** No longer there. Logged with its length and the number of sightings; nothing when it had not begun. */
+  /** Ends a trouble and logs its duration and the number of sightings. Does nothing when it had not begun. */
   end(key: string): void;
-  /** All that is wrong in one scope now: begins what is new, ends what is gone. Keys are unique within their scope. */
+  /** Takes all current troubles of one scope: begins the new ones and ends the missing ones. Keys are unique within their scope. */
   update(scope: string, troubles: readonly Trouble[]): void;
 }
 
@@ -31,7 +31,7 @@ interface Open {
   sightings: number;
 }
 
-/** `now` is monotonic milliseconds. */
+/** `now` returns monotonic milliseconds. */
 export function createChangeLog(logger: Logger, now: () => number = () => performance.now()): ChangeLog {
   const open = new Map<string, Open>();
   const scopes = new Map<string, ReadonlySet<string>>();

@@ -2,10 +2,10 @@ import { pino, stdSerializers } from 'pino';
 import type { LogFormat, LogLevel } from './options.ts';
 import { formatTextLine } from './text-line.ts';
 
-/** What belongs to a message: kebab- or camelCase names, plain values. An `Error` goes under the name `error`. */
+/** Fields of a log line: kebab-case or camelCase names with plain values. An `Error` uses the name `error`. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writes structured lines. The message is a constant text; everything that varies is a field. */
+/** Writes structured lines. The message is a constant text; all variable parts are fields. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -18,19 +18,19 @@ export interface LogSettings {
   readonly format: LogFormat;
 }
 
-/** Takes finished lines, each ending in a newline. */
+/** Receives complete lines, each with a newline at its end. */
 export interface LogSink {
   write(line: string): unknown;
-  /** Length of what it was given and could not pass on yet. */
+  /** Number of buffered bytes that are not written yet. */
   readonly writableLength?: number;
 }
 
-/** What may wait for a reader that stands still: it must not use up memory. */
-const MOST_WAITING = 1_048_576;
+/** Limit in bytes of the lines that are buffered for a blocked reader. */
+const MAX_BUFFERED = 1_048_576;
 
 /**
- * Logs to stderr, which Node writes at once to files, terminals, and pipes that have room: nothing is lost at exit then. For a pipe that is
- * full lines wait in memory, and those for which there is no room there are counted.
+ * Logs to stderr. Node writes synchronously to files, terminals and pipes with free space, so no line is lost at exit. While a pipe is
+ * full, lines wait in memory up to the limit; further lines are dropped and counted.
  */
 export function createLogger(settings: LogSettings, sink: LogSink = process.stderr): Logger {
   let lost = 0;
@@ -47,7 +47,7 @@ export function createLogger(settings: LogSettings, sink: LogSink = process.stde
     },
     {
       write: (line: string) => {
-        if ((sink.writableLength ?? 0) > MOST_WAITING) lost += 1;
+        if ((sink.writableLength ?? 0) > MAX_BUFFERED) lost += 1;
         else write(line);
       },
     },
@@ -55,7 +55,7 @@ export function createLogger(settings: LogSettings, sink: LogSink = process.stde
   const write = (line: string): void => {
     const count = lost;
     lost = 0;
-    if (count > 0) lines.error({ lost: count }, 'log lines were lost, since nobody took them');
+    if (count > 0) lines.error({ lost: count }, 'log lines were lost because stderr was blocked');
     destination.write(line);
   };
   return {
@@ -66,7 +66,7 @@ export function createLogger(settings: LogSettings, sink: LogSink = process.stde
   };
 }
 
-/** A logger that adds the same fields to every line. */
+/** Returns a logger that adds the same fields to every line. */
 export function withFields(logger: Logger, common: LogFields): Logger {
   return {
     debug: (message, fields) => logger.debug(message, { ...common, ...fields }),

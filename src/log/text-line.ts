@@ -1,4 +1,4 @@
-/** One log record as `time level message key=value …` and a newline. Values that would break the line are quoted. */
+/** Formats one log record as `time level message key=value …` and a newline. Values with special characters are quoted. */
 export function formatTextLine(record: Readonly<Record<string, unknown>>): string {
   const { time, level, message, ...fields } = record;
   const parts = [String(time), String(level).toUpperCase().padEnd(5), escapeControls(String(message ?? ''))];
@@ -13,7 +13,7 @@ function formatValue(value: unknown): string {
   return typeof value === 'string' ? quote(value) : quote(JSON.stringify(value));
 }
 
-/** An error whose stack is worth a line of its own belongs in the JSON form; here its message is enough. */
+/** The text format shows only the message of an error; the JSON format also has the stack. */
 function isLoggedError(value: unknown): value is { message: string } {
   return typeof value === 'object' && value !== null && 'stack' in value && typeof (value as { message?: unknown }).message === 'string';
 }
@@ -22,7 +22,7 @@ function quote(text: string): string {
   return text === '' || !/^[^\s"=\p{Cc}]+$/u.test(text) ? escapeControls(JSON.stringify(text)) : text;
 }
 
-/** Keeps foreign text from starting a line of its own or steering a terminal. */
+/** Prevents foreign text from starting a new line or controlling the terminal. */
 function escapeControls(text: string): string {
   return text.replace(/\p{Cc}/gu, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

@@ -1,4 +1,4 @@
-/** Counts by name. A name appears once it happened. */
+/** Event counts by name. A name is present only after its first event. */
 export class Counts {
   readonly #counts = new Map<string, number>();
 

@@ -4,7 +4,7 @@ import { durationOption, type OptionSpecs, type OptionValues, stringOption } fro
 export const REGISTRATIONS = ['direct', 'watcher'] as const;
 export type RegistrationChoice = (typeof REGISTRATIONS)[number];
 
-/** Options `--plugin.<name>`. Which resources are served is told by the configuration file alone. */
+/** Options `--plugin.<name>`. Only the configuration file defines which resources are served. */
 export const pluginOptions = {
   dir: stringOption('/var/lib/kubelet/device-plugins', "The kubelet's directory of device plugin sockets, kubelet.sock among them."),
   'registry-dir': stringOption('/var/lib/kubelet/plugins_registry', "The directory that the kubelet's plugin watcher looks into."),

@@ -14,27 +14,27 @@ import { PluginService } from './service.ts';
 export interface DevicePluginParts {
   readonly resources: readonly PluginResource[];
   readonly store: SnapshotSource;
-  /** Per family; one that is absent has devices that cannot be handed out. */
+  /** Keyed by family. Devices of an absent family cannot be allocated. */
   readonly access: Readonly<Record<string, ((device: Device) => DeviceAccess) | undefined>>;
   readonly clock: Clock;
   readonly changes: ChangeLog;
   readonly options: PluginOptions;
-  /** What the kubelet is told of a verdict. Default: unknown is unhealthy. */
+  /** Maps a verdict to the health that the kubelet gets. Default: `unknown` is unhealthy. */
   readonly healthOf?: HealthRule;
-  /** `/dev`, for resources made of paths. */
+  /** Access to `/dev`, for resources made of paths. */
   readonly dev?: DeviceDirectory;
-  /** How long a device node that went away is still offered, as unhealthy. */
+  /** How long an absent device node is still offered as unhealthy. */
   readonly missingRetentionMs: number;
-  /** Has the hardware read again, for resources that are checked before a container starts. */
+  /** Reads the hardware again, for resources that are checked before a container starts. */
   readonly refresh?: (resource: PluginResource) => Promise<unknown>;
   readonly random?: () => number;
   readonly timings?: Partial<Timings>;
 }
 
 export interface DevicePlugin {
-  /** Comes back at once: registering goes on for as long as the plugin runs. */
+  /** Returns immediately. Registration continues in the background until `stop`. */
   start(): void;
-  /** Comes back when no socket is left and nothing is open. */
+  /** Resolves when all sockets are removed and all connections are closed. */
   stop(): Promise<void>;
   stats(): PluginStats;
 }
@@ -45,7 +45,7 @@ interface Part {
   readonly registration: Registration;
 }
 
-/** Offers the configured resources to the kubelet, each by itself. */
+/** Offers the configured resources to the kubelet. The resources are independent of each other. */
 export function createDevicePlugin(parts: DevicePluginParts): DevicePlugin {
   const all = parts.resources.map((resource) => createPart(resource, parts));
   return {
@@ -88,7 +88,7 @@ function statsOf({ offers, service, registration }: Part): PluginResourceStats {
     healthy,
     unhealthy: current.length - healthy,
     registrations: registration.results.all(),
-    ...(service.told === undefined ? {} : { lastUpdateMs: service.told.atMs }),
+    ...(service.lastList === undefined ? {} : { lastUpdateMs: service.lastList.atMs }),
     allocations: service.allocations.all(),
     calls: service.times.list(),
   };

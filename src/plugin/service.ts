@@ -29,38 +29,38 @@ export interface ServiceParts {
   readonly access: Access;
   readonly healthOf: HealthRule;
   readonly clock: Clock;
-  /** Has the hardware read again before a container starts; the verdict is then taken from the newest snapshot. */
+  /** Reads the hardware again before a container starts. The verdict then comes from the newest snapshot. */
   readonly refresh?: () => Promise<unknown>;
 }
 
 export interface StreamListener {
   opened(): void;
-  /** The last stream ended. */
+  /** Called when the last open stream ends. */
   ended(): void;
 }
 
-export interface ToldList {
-  /** Wall clock. */
+export interface SentList {
+  /** Wall clock time at which it was sent. */
   readonly atMs: number;
   readonly isAnyHealthy: boolean;
 }
 
-const NOBODY: StreamListener = { opened() {}, ended() {} };
+const NO_LISTENER: StreamListener = { opened() {}, ended() {} };
 
 type Method = 'GetDevicePluginOptions' | 'ListAndWatch' | 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
 
-/** The kubelet gives `PreStartContainer` 30 s in all. */
+/** The kubelet's own timeout for `PreStartContainer` is 30 s. */
 const REFRESH_LIMIT_MS = 10_000;
 
-/** The five calls of v1beta1 for one resource. Outlives its servers: each new one is given the same methods. */
+/** The five v1beta1 methods for one resource. It lives longer than its servers; each new server gets the same methods. */
 export class PluginService {
   readonly methods: DevicePluginServer;
   readonly allocations = new Counts();
   readonly times = new DurationTally<Method>();
   readonly #parts: ServiceParts;
   readonly #streams = new Set<ListStream>();
-  #listener: StreamListener = NOBODY;
-  #told: ToldList | undefined;
+  #listener: StreamListener = NO_LISTENER;
+  #lastList: SentList | undefined;
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
@@ -82,14 +82,14 @@ export class PluginService {
     return { preStartRequired: resource.preStart === true, getPreferredAllocationAvailable: preferenceOf(resource) !== 'none' };
   }
 
-  /** Open ones. */
+  /** Number of open `ListAndWatch` streams. */
   get streams(): number {
     return this.#streams.size;
   }
 
   /** The last list that was sent. */
-  get told(): ToldList | undefined {
-    return this.#told;
+  get lastList(): SentList | undefined {
+    return this.#lastList;
   }
 
   listen(listener: StreamListener): void {
@@ -100,15 +100,15 @@ export class PluginService {
     for (const stream of [...this.#streams]) stream.end();
   }
 
-  /** For a server that was cut off: what its connections still say must not reach whoever listens next. */
+  /** Drops the streams of a closed server, so that their late events do not reach the next listener. */
   forget(): void {
-    this.#listener = NOBODY;
+    this.#listener = NO_LISTENER;
     for (const stream of [...this.#streams]) stream.drop();
   }
 
   #open(call: ListCall): void {
     const sending = (devices: readonly Device[]): (() => void) => {
-      this.#told = { atMs: this.#parts.clock.now(), isAnyHealthy: devices.some(({ health }) => health === 'Healthy') };
+      this.#lastList = { atMs: this.#parts.clock.now(), isAnyHealthy: devices.some(({ health }) => health === 'Healthy') };
       return this.#timer('ListAndWatch');
     };
     const ended = (stream: ListStream): void => {
@@ -145,7 +145,7 @@ export class PluginService {
     return {};
   }
 
-  /** Call what it returns when the method has ended. */
+  /** Starts a timer. The caller calls the returned function when the method has ended. */
   #timer(method: Method): () => void {
     const { clock } = this.#parts;
     const startMs = clock.monotonic();

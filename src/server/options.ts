@@ -6,9 +6,9 @@ export const webOptions = {
     'Where to serve metrics, API and page: `:port`, `host:port`, `[ipv6]:port`, or the path of a unix socket.',
   ),
   'telemetry-path': stringOption('/metrics', 'Path of the metrics page.'),
-  'max-requests': integerOption(40, 'Largest number of answers under way at once; further requests get 503. 0: no limit.'),
+  'max-requests': integerOption(40, 'Maximum number of concurrent requests; further requests get 503. 0: no limit.'),
 } as const satisfies OptionSpecs;
-/** Whether the metrics page there would be in the way of the API, a device's page or the signs of life. */
+/** True when a metrics page at this path would hide the API, a device page or a health check. */
 export const isTakenPath = (path: string): boolean => /^\/(?:(?:api|devices|-)\/|healthz$|readyz$)/.test(path);
 
 export type WebOptions = OptionValues<typeof webOptions>;

@@ -12,13 +12,13 @@ export interface ScrapedPage {
   readonly contentTypes: Readonly<Record<ScrapeFormat, string>>;
 }
 
-/** What the server shows. It reads the latest snapshot and asks neither hardware nor kubelet. */
+/** Data sources of the server. It reads the latest snapshot, and never the hardware or the kubelet. */
 export interface ServerParts {
   readonly exposition: ScrapedPage;
   readonly store: { snapshot(): Snapshot | undefined };
-  /** What the agent says of itself at `/api/v1/status`: plain data with stable names. */
+  /** Status of the agent for `/api/v1/status`: plain data with stable names. */
   status(): object;
-  /** Events younger than the one of this number, oldest first. Absent: `/api/v1/events` is empty. */
+  /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
   readonly events?: (since: number) => readonly HealthEvent[];
   readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
   readonly version: string;

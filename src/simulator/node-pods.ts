@@ -7,18 +7,18 @@ import type { PlannedPod } from './pods.ts';
 export interface NodePodsParts {
   readonly kubelet: SimulatedKubelet;
   readonly manager: SimulatedDeviceManager;
-  /** Resources of real device plugins; all others are simply there. */
+  /** Resources of real device plugins. All other resources need no plugin. */
   readonly fromPlugins: ReadonlySet<string>;
 }
 
 /**
- * Brings the pods of the kubelet in line with a plan. A pod that wants devices of a plugin is admitted through it, and waits for as long
- * as the plugin is not there or has too few healthy devices, as a controller would make it anew.
+ * Changes the kubelet's pods according to a plan. A pod with plugin resources is admitted through its plugin. It waits while the plugin
+ * is absent or has too few healthy devices, as with a controller that creates it again.
  */
 export class NodePods {
   readonly #parts: NodePodsParts;
   readonly #admitted = new Set<string>();
-  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #admissions = new Map<string, Promise<void>>();
   #plan: ReadonlyMap<string, PlannedPod> = new Map();
   #stock: readonly SimulatedDevice[] = [];
   #isStopped = false;
@@ -27,13 +27,13 @@ export class NodePods {
     this.#parts = parts;
   }
 
-  /** Devices that nobody has to register. */
+  /** Sets the devices that need no plugin. */
   setStock(devices: readonly SimulatedDevice[]): void {
     this.#stock = devices;
     this.stockChanged();
   }
 
-  /** To be called when a plugin sent another list. */
+  /** Call this after a plugin sent another list. */
   stockChanged(): void {
     if (this.#isStopped) return;
     const { kubelet, manager } = this.#parts;
@@ -44,15 +44,15 @@ export class NodePods {
     this.#plan = new Map(pods.map((pod) => [nameOf(pod), pod]));
     for (const pod of this.#parts.kubelet.pods()) if (!this.#plan.has(nameOf(pod))) this.#remove(pod);
     for (const [name, pod] of this.#plan) {
-      if (!this.#admitted.has(name) && !this.#underWay.has(name)) this.#admit(pod, deviceOf);
+      if (!this.#admitted.has(name) && !this.#admissions.has(name)) this.#admit(pod, deviceOf);
     }
   }
 
-  /** Comes back when no admission is under way; from then on nothing is written any more. */
+  /** Resolves when no admission is running. Nothing is written afterwards. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#parts.manager.stop();
-    await Promise.all(this.#underWay.values());
+    await Promise.all(this.#admissions.values());
   }
 
   #admit(planned: PlannedPod, deviceOf: (resource: string, id: string) => SimulatedDevice): void {
@@ -69,19 +69,19 @@ export class NodePods {
       this.#admitted.add(name);
       return;
     }
-    // A scheduler sends no pod to a node that does not have the resource; there it would run without.
+    // A scheduler does not place a pod on a node without the resource; the kubelet would admit the pod without devices.
     if (wants.some(({ resource, count }) => (manager.capacity(resource)?.allocatable ?? 0) < count)) return;
     const admission = admitThroughPlugins(kubelet, manager, { ...pod, containers: [{ name: planned.container, devices, wants }] }).then(
       () => {
         this.#admitted.add(name);
         if (!this.#plan.has(name)) this.#remove(pod);
       },
-      // Not to be had now: the next turn tries again.
+      // The devices are not available now; the next step tries again.
       () => {},
     );
-    this.#underWay.set(
+    this.#admissions.set(
       name,
-      admission.finally(() => this.#underWay.delete(name)),
+      admission.finally(() => this.#admissions.delete(name)),
     );
   }
 
@@ -94,7 +94,7 @@ export class NodePods {
 
 const nameOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string => `${namespace}/${name}`;
 
-/** A UID of the usual form that depends on the name alone. */
+/** Returns a valid UID that depends only on the name. */
 function uidOf(name: string): string {
   let hash = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(name)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;

@@ -12,14 +12,14 @@ import type { SimulationOptions } from './options.ts';
 import { planPods } from './pods.ts';
 import { TreeWriter } from './tree-writer.ts';
 
-/** Pool of opaque ids that the last HCA is handed out by. */
+/** Pool resource with opaque ids for the last HCA. */
 const POOL = 'rdma/hca_shared';
 const PF_RESOURCE = 'nvidia.com/ib_pf';
-/** What others call this, the agent itself serves here. */
+/** In the demo, the agent's own plugin serves the virtual functions under another name. */
 const VF_RESOURCE = 'openshift.io/ib_vf';
 const SERVED = 'device-agent.dev/vf';
 
-/** A node made of files, small programs and a real gRPC kubelet, below one temporary directory. */
+/** A simulated node of files, small programs and a gRPC kubelet, in one temporary directory. */
 export class SimulatedNode {
   readonly root: string;
   readonly kubelet: SimulatedKubelet;
@@ -33,7 +33,7 @@ export class SimulatedNode {
   readonly #pods: NodePods;
   #hasStock = false;
   #break = (_error: unknown): void => {};
-  /** Resolves with the reason once the story cannot go on, as when somebody removed the directory. */
+  /** Resolves with the error when the simulation cannot continue, for example because its directory was removed. */
   readonly broken = new Promise<unknown>((resolve) => {
     this.#break = resolve;
   });
@@ -63,14 +63,14 @@ export class SimulatedNode {
     this.#tick();
   }
 
-  /** Brings hardware and pods to the present moment of their story. */
+  /** Updates hardware and pods to the elapsed time. */
   step(elapsedMs: number = this.#clock.monotonic() - this.#startedMs): void {
     const hardware = this.#hardware(elapsedMs);
     for (const part of hardware) this.#writer.apply(part);
     this.#placePods(hardware, elapsedMs);
   }
 
-  /** Command line that points an agent at this node; nothing else tells it that the node is simulated. */
+  /** Returns the flags that make an agent use this node. Nothing else shows the agent that the node is simulated. */
   flags(): readonly string[] {
     const families = [...this.#familyOptions].flatMap(([family, options]) =>
       Object.entries(options).map(([name, value]) => `--probe.${family}.${name}=${value.replaceAll('{root}', this.root)}`),
@@ -88,7 +88,7 @@ export class SimulatedNode {
     ];
   }
 
-  /** Ends everything and takes the directory along. */
+  /** Stops everything and removes the directory. */
   async stop(): Promise<void> {
     this.#cancel();
     await this.#pods.stop();
@@ -149,12 +149,12 @@ export class SimulatedNode {
     const last = `mlx5_${this.#options.hcas - 1}`;
     writeFileSync(
       this.#configFile,
-      `# The pool's ids are plain numbers: which HCA they stand for has to be said.
+      `# The ids of the pool are plain numbers, so this rule names their HCA.
 join:
   rules:
     - resource: ${POOL}
       devices: [${last}]
-# Virtual functions are handed out by the agent itself; the kubelet hears of their health.
+# The agent's own device plugin serves the virtual functions and reports their health to the kubelet.
 plugin:
   resources:
     - resource: ${SERVED}
@@ -169,7 +169,7 @@ function served<T extends { readonly resource: string }>(supply: T): T {
   return supply.resource === VF_RESOURCE ? { ...supply, resource: SERVED } : supply;
 }
 
-/** The last HCA is handed out through the pool, so it is not handed out as a whole. */
+/** Removes the last HCA, because the pool offers it. */
 function withoutPooled<T extends { readonly resource: string; readonly deviceIds: readonly string[] }>(supply: T): T {
   return supply.resource === PF_RESOURCE ? { ...supply, deviceIds: supply.deviceIds.slice(0, -1) } : supply;
 }

@@ -1,10 +1,10 @@
-/** The ids of one resource that the node can hand out. */
+/** The ids of one resource that the node can allocate. */
 export interface Supply {
   readonly resource: string;
   readonly deviceIds: readonly string[];
 }
 
-/** A pod as a workload owner would write it, with the devices it was given. */
+/** A planned pod with its devices. */
 export interface PlannedPod {
   readonly namespace: string;
   readonly name: string;
@@ -20,7 +20,7 @@ interface Kind {
   readonly wants: readonly (readonly [prefix: string, amount: number])[];
 }
 
-/** What runs on such nodes. Pods are dealt out in this order, over and over. */
+/** Typical workloads. Pods take their kind from this list in turn. */
 const KINDS: readonly Kind[] = [
   {
     namespace: 'training',
@@ -41,13 +41,13 @@ const KINDS: readonly Kind[] = [
 ];
 
 /**
- * The pods on the node after `changes` of them have come and gone. Each takes what is still free; a pod whose wish cannot be
- * met runs without devices, as most pods of a node do.
+ * Plans the pods of the node after `changes` replacements. Each pod takes free devices; a pod whose request cannot be met runs without
+ * devices, as most pods of a node do.
  */
 export function planPods(supplies: readonly Supply[], count: number, changes: number): readonly PlannedPod[] {
   const free = new Map(supplies.map(({ resource, deviceIds }) => [resource, [...deviceIds]]));
   return Array.from({ length: count }, (_, slot) => {
-    // Slot by slot one pod is replaced: its name tells which generation it is.
+    // One slot after the other gets a new pod; the pod's name contains the generation.
     const generation = count === 0 ? 0 : Math.floor((changes + count - 1 - slot) / count);
     const kind = KINDS[slot % KINDS.length] as Kind;
     const devices = kind.wants.flatMap(([prefix, amount]) => take(free, prefix, amount));

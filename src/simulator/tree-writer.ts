@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import type { SimulatedHardware } from '../model/simulated.ts';
 
 /**
- * Keeps a directory tree in step with hardware described as plain data, writing only what changed. Files change in place, as
- * the kernel's do: a descriptor that is kept open sees the new value.
+ * Updates a directory tree from hardware that is described as plain data. Writes only changed files. Files change in place, like the
+ * kernel's files, so an open descriptor sees the new value.
  */
 export class TreeWriter {
   readonly #root: string;
@@ -38,7 +38,7 @@ export class TreeWriter {
     this.#sizes.set(path, Buffer.byteLength(text));
   }
 
-  /** One write, never shorter than before, so that no reader sees half of a value: empty lines fill up the rest. */
+  /** Writes in one call and never shorter than before, so that no reader sees a partial value. Empty lines fill the rest. */
   #overwrite(path: string, text: string): void {
     const length = Math.max(Buffer.byteLength(text), this.#sizes.get(path) ?? 0);
     const fd = openSync(join(this.#root, path), 'r+');
@@ -50,7 +50,7 @@ export class TreeWriter {
     this.#sizes.set(path, length);
   }
 
-  /** Commands and what they print are replaced whole. */
+  /** Replaces a command or its output as a whole file. */
   #replace(path: string, text: string): void {
     const full = this.#place(path);
     writeFileSync(`${full}.new`, text);

@@ -137,7 +137,7 @@ describe('health of a running agent', () => {
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
     expect(page).toMatch(/Healthy<\/span>(?: <small>for [^<]+<\/small>)?<b>, PortDown \(1\) pending<\/b>/);
-    expect(page).toContain('Check cable, transceiver and the far end.');
+    expect(page).toContain('Check cable, transceiver and the remote port.');
   });
 
   it('tells a fault that ended as what was, and asks for nothing', async () => {
@@ -157,7 +157,7 @@ describe('health of a running agent', () => {
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
     expect(page).toMatch(/<b>, PortDown \(1\) recovering<\/b>/);
-    expect(page).toContain('There is nothing to do meanwhile.');
+    expect(page).toContain('No action is needed.');
     expect(page).not.toContain('Check cable');
   });
 

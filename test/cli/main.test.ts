@@ -33,7 +33,7 @@ describe('wrong command lines', () => {
     ['help on no command', ['help', 'lst'], 'unknown command "device-agent lst"; did you mean list?'],
     ['more than can be simulated', ['demo', '--sim.gpus=100000'], 'flag --sim.gpus: must be 64 or less'],
     ['file without end', ['config', 'check', '--config.file=/dev/zero'], '/dev/zero cannot be read: larger than 1048576 bytes'],
-    ['path too long for a socket', ['config', 'check', `--web.listen-address=/${'x'.repeat(107)}`], 'must have 107 bytes at most'],
+    ['path too long for a socket', ['config', 'check', `--web.listen-address=/${'x'.repeat(107)}`], 'a socket path of 107 bytes at most'],
     ['flag without value', ['config', 'print', '--log.level'], '--log.level'],
     ['value of the wrong kind', ['config', 'print', '--refresh.interval=fast'], 'flag --refresh.interval: must be a duration'],
     ['too many words', ['config', 'print', 'all'], 'too many arguments'],
@@ -67,7 +67,7 @@ describe('wrong command lines', () => {
       DEVICE_AGENT_PORT: 'tcp://10.0.0.1:9835',
     });
     expect(stderr).toMatch(
-      /WARN {2}environment variable has no meaning variable=DEVICE_AGENT_REFRESH_INTERVALL nearest=DEVICE_AGENT_REFRESH_INTERVAL\n$/,
+      /WARN {2}unknown environment variable variable=DEVICE_AGENT_REFRESH_INTERVALL nearest=DEVICE_AGENT_REFRESH_INTERVAL\n$/,
     );
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     expect(status).toBe(0);

@@ -44,7 +44,7 @@ describe('a file with mistakes', () => {
     [
       'wrong kind deep in a rule',
       ['join: {rules: [{resource: a/b, devices: [1]}]}'],
-      ['1:42: join.rules[0].devices[0] must be a text, not 1'],
+      ['1:42: join.rules[0].devices[0] must be a string, not 1'],
     ],
     ['not a resource', ['join: {rules: [{resource: ab, devices: [x]}]}'], ['1:27: join.rules[0].resource must match pattern']],
     [
@@ -58,20 +58,20 @@ describe('a file with mistakes', () => {
     ['a path in place of a key', ['refresh.interval: 5s'], ['1:1: unknown key "refresh.interval"; write "interval" below "refresh"']],
     ['a list', ['- a'], ['1:1: must be a mapping of sections, not a list']],
     ['a text', ['hello'], ['1:1: must be a mapping of sections, not "hello"']],
-    ['two documents', ['log: {}', '---', 'log: {}'], ['2:1: a second document begins; there may be one only']],
+    ['two documents', ['log: {}', '---', 'log: {}'], ['2:1: a second YAML document starts here; only one is allowed']],
     ['unknown tag', ['log: !secret {level: info}'], ['1:6: Unresolved tag: !secret']],
     ['a key that is no text', ['1: x'], ['1:1: unknown key "1"']],
     ['a key of the prototype', ['__proto__: {level: x}'], ['1:1: unknown key "__proto__"']],
     [
       'aliases of nothing',
       ['log: {level: info}', 'web:', '  listen-address: *nowhere', 'refresh: *later', 'path: &later {}'],
-      ['3:19: no anchor &nowhere stands before this alias', '4:10: no anchor &later stands before this alias'],
+      ['3:19: the anchor &nowhere is not defined before this alias', '4:10: the anchor &later is not defined before this alias'],
     ],
     ['an option without a place in the file', ['config: {file: y}'], ['1:1: unknown key "config"']],
     [
       'a value through an alias',
       ['web: {listen-address: &a 5}', 'log: {level: *a}'],
-      ['1:26: web.listen-address must be a text', '2:14: log.level must be one of'],
+      ['1:26: web.listen-address must be a string', '2:14: log.level must be one of'],
     ],
   ])('%s', async (_name, lines, expected) => {
     const found = await problemsOf(...lines);
@@ -81,7 +81,7 @@ describe('a file with mistakes', () => {
   it('is told what a duration and a date look like', async () => {
     const ignored = '{device: a, condition: b, reason: c, until: tomorrow}';
     expect(await problemsOf(`health: {conditions: {a.B: {for: 30}}, ignore: [${ignored}]}`)).toEqual([
-      '1:34: health.conditions.a.B.for must be a text (Duration such as 10s, 1m30s or 250ms), not 30',
+      '1:34: health.conditions.a.B.for must be a string (Duration such as 10s, 1m30s or 250ms), not 30',
       expect.stringMatching(/health\.ignore\[0\]\.until must match .*\(Date such as 2030-01-31, .*\), not "tomorrow"$/),
     ]);
   });

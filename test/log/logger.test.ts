@@ -86,7 +86,7 @@ describe('a log whose reader stands still', () => {
     const told = lines.filter(({ n }) => n !== undefined).map(({ n }) => n as number);
     expect(told).toEqual(told.map((_, at) => at + 1));
     expect(lines.slice(told.length)).toMatchObject([
-      { message: 'log lines were lost, since nobody took them', lost: 3_000 - told.length },
+      { message: 'log lines were lost because stderr was blocked', lost: 3_000 - told.length },
       { message: 'the last' },
     ]);
   });

@@ -91,6 +91,6 @@ describe('allocateContainer', () => {
         expect.objectContaining({ reason: 'unsupported-strategy' }),
       );
     }
-    expect(() => allocateContainer(['t0'], offers, TOY, () => undefined, healthByState)).toThrow('no access is known for toy device "t0"');
+    expect(() => allocateContainer(['t0'], offers, TOY, () => undefined, healthByState)).toThrow('no access rules for toy device "t0"');
   });
 });

@@ -79,7 +79,7 @@ describe('listening', () => {
     undo.push(() => rmSync(directory, { recursive: true }));
     const path = join(directory, 'notes.txt');
     writeFileSync(path, 'dear');
-    await expect(listen(createHttpServer(), path)).rejects.toThrow(/: something that is no socket is in its place$/);
+    await expect(listen(createHttpServer(), path)).rejects.toThrow(/: the path holds a file that is not a socket$/);
     expect(readFileSync(path, 'utf8')).toBe('dear');
     await expect(listen(createHttpServer(), join(directory, 'none/web.sock'))).rejects.toThrow(/: the directory does not exist$/);
   });

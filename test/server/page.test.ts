@@ -46,7 +46,7 @@ describe('the page of devices', () => {
     expect(text).toContain('the kubelet is stopped or restarting');
     expect(text).toContain('open wire/&lt;ctl&gt;: ENOENT');
     expect(text).toContain('A read hangs');
-    expect(text).toContain('No probe knows a device of this name.');
+    expect(text).toContain('No probe found a device with this name.');
     const toy = { ...familyState('toy'), problems: [{ code: 'driver-missing', message: 'no /dev/toy' }] };
     await started?.server.close();
     expect((await page({ ...snapshot, families: [toy] })).text).toContain('Load the toy driver.');
@@ -91,7 +91,7 @@ describe('the page of devices', () => {
   });
 
   it('says that there is nothing yet, or no device', async () => {
-    expect((await page(undefined)).text).toContain('The first reading of the hardware is under way.');
+    expect((await page(undefined)).text).toContain('The agent reads the hardware for the first time.');
     await started?.server.close();
     expect((await page({ ...snapshot, devices: [] })).text).toContain('No probe found a device on this node.');
   });

@@ -49,14 +49,14 @@ async function told(verdict: Partial<Verdict>) {
 }
 
 describe('a condition that waits to count', () => {
-  it('stands beside the state that it will change, with the time from which it counts and its remedy', async () => {
+  it('is shown with the state that it will change, with the time from which it counts and its remedy', async () => {
     const { page, devicePage, tile, health } = await told({ pending: [pending] });
     expect(page).toEqual([
       'Healthy for 3 min, PortDown (1) pending',
       'PortDown (1) fatal, LinkPolling, pending',
       'port 1 is down, physical state polling',
-      'It does not count yet. If it goes on, it counts from 12:00:21 UTC.',
-      'Check cable, transceiver and the far end.',
+      'It does not count yet. If it continues, it counts from 12:00:21 UTC.',
+      'Check cable, transceiver and the remote port.',
     ]);
     expect(devicePage).toEqual(page);
     expect(tile).toBe('<br><small>1 with a condition pending</small>');
@@ -79,29 +79,29 @@ describe('a condition that waits to count', () => {
     });
   });
 
-  it('tells no time while no look can tell whether it goes on, since then the wait stands still', async () => {
+  it('shows no time while no reading shows whether it still holds, because the wait is paused then', async () => {
     const { page, health } = await told({ pending: [{ ...pending, unverifiedSinceMs: BLIND_MS }] });
     expect(page.slice(0, 4)).toEqual([
       'Healthy for 3 min, PortDown (1) pending, unverified',
       'PortDown (1) fatal, LinkPolling, pending, unverified',
       'port 1 is down, physical state polling',
-      'Since 11:59:00 UTC no look can tell whether it still holds. Until one can, it does not count.',
+      'Since 11:59:00 UTC no reading shows whether it still holds. Until a reading shows that it does, it does not count.',
     ]);
     expect(health.pending).toMatchObject([{ unverifiedSince: '2026-03-01T11:59:00.000Z' }]);
   });
 
-  it('leaves the state alone where it is for the record', async () => {
+  it('does not change the state text when its severity is info', async () => {
     const { page, tile } = await told({ pending: [{ ...pending, severity: 'info' }] });
     expect(page.slice(0, 2)).toEqual(['Healthy for 3 min', 'PortDown (1) info, LinkPolling, pending']);
     expect(tile).toBe('');
   });
 
-  it('names the day where that is another one', async () => {
+  it('names the date when it is not today', async () => {
     const { page } = await told({ pending: [{ ...pending, countsAtMs: NOW_MS + 86_400_000 }] });
-    expect(page[3]).toBe('It does not count yet. If it goes on, it counts from 2026-03-02 12:00:01 UTC.');
+    expect(page[3]).toBe('It does not count yet. If it continues, it counts from 2026-03-02 12:00:01 UTC.');
   });
 
-  it('stands beside a condition that counts, and tells how many more there are', async () => {
+  it('is shown with a condition that counts, with the number of further ones', async () => {
     const hot: ActiveCondition = { ...down, type: 'Hot', severity: 'degraded' };
     const { page } = await told({ state: 'degraded', conditions: [hot], pending: [pending, { ...pending, instance: '2' }] });
     expect(page[0]).toBe('Degraded for 3 min, PortDown (1) pending and 1 more');
@@ -109,13 +109,13 @@ describe('a condition that waits to count', () => {
 });
 
 describe('a condition that waits to be withdrawn', () => {
-  it('is told as what was, with the time at which it goes, and asks for nothing', async () => {
+  it('shows what it was and when it is withdrawn, and needs no action', async () => {
     const { page, devicePage, health } = await told({ state: 'unhealthy', conditions: [recovering] });
     expect(page).toEqual([
       'Unhealthy for 3 min, PortDown (1) recovering',
       'PortDown (1) fatal, LinkPolling, recovering',
       "It ended 10 s ago. Its last message was 'port 1 is down, physical state polling'.",
-      'If it stays so, the first look after 12:00:51 UTC withdraws it. There is nothing to do meanwhile.',
+      'If it does not return, the first reading after 12:00:51 UTC withdraws it. No action is needed.',
     ]);
     expect(devicePage).toEqual(page);
     expect(health.conditions).toEqual([
@@ -132,13 +132,13 @@ describe('a condition that waits to be withdrawn', () => {
     ]);
   });
 
-  it('is not said to go at a time while no look can tell whether it stays quiet', async () => {
+  it('shows no withdrawal time while no reading shows whether it returned', async () => {
     const { page } = await told({ state: 'unhealthy', conditions: [{ ...recovering, unverifiedSinceMs: BLIND_MS }] });
     expect(page[0]).toBe('Unhealthy for 3 min, PortDown (1) recovering, unverified');
-    expect(page[3]).toBe('Since 11:59:00 UTC no look can tell whether it stays so. Until one can, it is not withdrawn.');
+    expect(page[3]).toBe('Since 11:59:00 UTC no reading shows whether it returned. Until a reading shows that it did not, it counts.');
   });
 
-  it('has the series that it had', async () => {
+  it('keeps its series', async () => {
     const series = async (condition: ActiveCondition): Promise<string | undefined> => {
       const { metrics } = await told({ state: 'unhealthy', conditions: [condition] });
       await started?.server.close();
@@ -149,15 +149,15 @@ describe('a condition that waits to be withdrawn', () => {
   });
 });
 
-describe('a condition that no look could verify', () => {
-  it('says since when, and keeps its remedy', async () => {
+describe('a condition that no reading could verify', () => {
+  it('shows since when, and keeps its remedy', async () => {
     const { page, health } = await told({ state: 'unhealthy', conditions: [{ ...down, unverifiedSinceMs: BLIND_MS }] });
     expect(page).toEqual([
       'Unhealthy for 3 min, PortDown (1) unverified',
       'PortDown (1) fatal, LinkPolling, unverified',
       'port 1 is down, physical state polling',
-      'Since 11:59:00 UTC no look can tell whether it still holds.',
-      'Check cable, transceiver and the far end.',
+      'Since 11:59:00 UTC no reading shows whether it still holds.',
+      'Check cable, transceiver and the remote port.',
     ]);
     expect(health.conditions).toMatchObject([{ remedy: 'check-cable', unverifiedSince: '2026-03-01T11:59:00.000Z' }]);
     expect(health.conditions[0]).not.toHaveProperty('unverifiedSinceMs');

@@ -1,28 +1,28 @@
 import type { Configuration } from '../../config/configuration.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 
-/** Outcome of one check. `skipped`: nothing to judge, for instance because the part is turned off. */
+/** Result of one check. `skipped` means that there is nothing to check, for example because the part is disabled. */
 export interface CheckResult {
-  /** kebab-case, stable: for programs. */
+  /** Stable kebab-case name for programs. */
   readonly name: string;
   readonly status: 'ok' | 'finding' | 'skipped';
-  /** What was found, with path or figure. */
+  /** What the check found, with a path or a number. */
   readonly detail: string;
-  /** For findings: what it leads to or comes from. */
+  /** For findings: cause or effect. */
   readonly cause?: string;
-  /** For findings: what to do. */
+  /** For findings: what the user can do. */
   readonly remedy?: string;
 }
 
-/** What checks look at. */
+/** Input of the checks. */
 export interface CheckContext {
   readonly configuration: Configuration;
   readonly families: readonly DeviceFamily[];
-  /** To be called when a thread could not be ended. */
+  /** A check calls this when it could not end a thread. */
   stuck(): void;
 }
 
-/** Looks at one thing, may tell several results; throws only for a bug. */
+/** Checks one thing and returns one or more results. Throws only for a bug. */
 export type Check = (context: CheckContext) => readonly CheckResult[] | Promise<readonly CheckResult[]>;
 
 export const ok = (name: string, detail: string): CheckResult => ({ name, status: 'ok', detail });

@@ -9,7 +9,7 @@ import { checkClock, checkNode, checkUser } from './process-checks.ts';
 import { formatReport } from './report.ts';
 import { checkListenAddress } from './web-check.ts';
 
-/** Every check, in the order of the report. A part of the agent that can be in trouble adds its own here. */
+/** All checks, in the order of the report. */
 export const checks: readonly Check[] = [
   () => checkNode(),
   checkUser,

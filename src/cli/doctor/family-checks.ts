@@ -12,7 +12,7 @@ import { hardwareOnBus } from './hardware.ts';
 
 const CLOSE_GRACE_MS = 500;
 
-/** Runs every family's probe once, each apart from the others as in the agent, so that one that hangs is a finding. */
+/** Runs the probe of each family once, isolated from the others as in the agent, so that a hanging probe becomes a finding. */
 export async function checkFamilies(context: CheckContext): Promise<CheckResult[]> {
   return (await Promise.all(context.families.map((family) => checkFamily(family, context)))).flat();
 }
@@ -36,7 +36,7 @@ async function checkFamily(family: DeviceFamily, { configuration, stuck }: Check
   return judgeFamily(family, collection, problems, hardwareOnBus(new Tree(roots.sysfs), family.signs ?? []));
 }
 
-/** Compares what the probe told with what can be seen on the bus. */
+/** Compares the result of the probe with the devices on the PCI bus. */
 export function judgeFamily(
   family: Pick<DeviceFamily, 'name' | 'problems'>,
   collection: Collection | undefined,
@@ -48,7 +48,7 @@ export function judgeFamily(
   const found = problems.map(({ code, message, device }) => {
     const spec = specs.find((one) => one.code === code);
     const detail = `${device === undefined ? '' : `${device}: `}${message} [${code}]`;
-    return finding(name, detail, spec?.meaning ?? 'A problem that the family does not declare.', spec?.remedy ?? 'Report it as a bug.');
+    return finding(name, detail, spec?.meaning ?? 'The family does not declare this problem.', spec?.remedy ?? 'Report it as a bug.');
   });
   const devices = collection?.reports ?? [];
   if (found.length === 0 && devices.length === 0 && onBus[0] !== undefined) {

@@ -1,7 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { PciSign } from '../../model/pci-sign.ts';
 
-/** The functions on the PCI bus that look like a family's hardware, by what each is. */
+/** Finds the PCI functions that match a family's signs. `what` describes the hardware. */
 export function hardwareOnBus(sys: Tree, signs: readonly PciSign[]): { readonly address: string; readonly what: string }[] {
   if (signs.length === 0) return [];
   return sys.list('bus/pci/devices').flatMap((address) => {

@@ -4,7 +4,7 @@ import { Tree } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
 import { type CheckContext, type CheckResult, ok } from './check.ts';
 
-/** What the machine is: nothing to judge, but the first thing that a reader of a report asks. */
+/** Describes the machine. It is never a finding, but readers of a report need it first. */
 export async function checkHost({ configuration }: CheckContext): Promise<CheckResult[]> {
   const sys = new Tree(configuration.section('path', pathOptions).sysfs);
   const { manufacturer, model, cpuModel, cpus, memoryBytes, operatingSystem, kernel, numaNodes } = await readHostFacts(sys, systemClock);

@@ -8,29 +8,29 @@ import { podResourcesOptions } from '../../kubelet/options.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
-const LOSS = 'Devices are still read, but which pod holds which one is not known.';
+const LOSS = 'The agent still reads devices, but does not know which pod holds which device.';
 
-/** Cause and way out for each reason that keeps the kubelet from answering. */
+/** Cause and remedy for each reason of a failed request to the kubelet. */
 export const SOCKET_ADVICE: Readonly<Record<PodResourcesReason, readonly [cause: string, remedy: string]>> = {
   'socket-missing': [
     'The kubelet does not run here, or its directory is not mounted into this container.',
     'Mount the directory /var/lib/kubelet/pod-resources (the directory, not the socket), or set --podresources.socket.',
   ],
   'not-a-socket': [
-    'A path that did not exist was mounted, and the container runtime made a directory of it.',
-    'Mount the directory that holds the socket instead, and remove what lies in its place.',
+    'The mounted path did not exist, so the container runtime created a directory there.',
+    'Remove the created directory, and mount the directory that contains the socket instead.',
   ],
-  refused: ['The kubelet that made the socket has ended.', 'Look at the kubelet: systemctl status kubelet.'],
+  refused: ['The kubelet that created the socket has ended.', 'Check the kubelet: systemctl status kubelet.'],
   'permission-denied': ["The kubelet's socket belongs to root.", 'Run as user id 0, and allow it in the SELinux or AppArmor policy.'],
-  timeout: ['The kubelet accepts the connection but does not answer in time.', 'Look at the load of the node and the log of the kubelet.'],
+  timeout: ['The kubelet accepts the connection but does not answer in time.', 'Check the load of the node and the log of the kubelet.'],
   'protocol-error': [
-    'Something other than a kubelet listens there, or it broke off.',
-    'Check that --podresources.socket is the PodResources socket.',
+    'Another process than the kubelet listens there, or the connection was closed.',
+    'Check that --podresources.socket is the path of the PodResources socket.',
   ],
   'too-large': ['The node has more pods and devices than the limit expects.', 'Raise --podresources.max-message-bytes.'],
-  'rate-limited': ['Other agents on this node ask the kubelet very often.', 'Find them, or lengthen --refresh.interval.'],
-  unimplemented: ['This kubelet is older than the API.', 'Use Kubernetes 1.20 or newer, or turn on its feature gate KubeletPodResources.'],
-  other: ['The kubelet answered with an error.', 'Look at the log of the kubelet.'],
+  'rate-limited': ['Other agents on this node ask the kubelet very often.', 'Find and stop them, or increase --refresh.interval.'],
+  unimplemented: ['This kubelet is older than the API.', 'Use Kubernetes 1.20 or newer, or enable its feature gate KubeletPodResources.'],
+  other: ['The kubelet answered with an error.', 'Check the log of the kubelet.'],
 };
 
 export async function checkPodResources({ configuration }: CheckContext): Promise<CheckResult[]> {
@@ -61,24 +61,24 @@ function checkDirectory(path: string): CheckResult {
   }
 }
 
-/** Without it the agent works, but a pod that lives for less than an interval may never be seen. */
+/** The checkpoint is optional. Without it the agent may never see a pod that lives for less than an interval. */
 export function checkCheckpoint({ configuration }: CheckContext): CheckResult[] {
   const name = 'checkpoint';
   const { checkpoint } = configuration.section('podresources', podResourcesOptions);
   if (checkpoint === '') return [skipped(name, 'turned off by an empty --podresources.checkpoint')];
-  const cause = 'Pods that live for less than --refresh.interval may not be seen, and attribution takes up to one interval.';
+  const cause = 'The agent may not see pods that live for less than --refresh.interval, and it sees other pods up to one interval late.';
   const remedy = 'Mount the directory /var/lib/kubelet/device-plugins read-only, or set --podresources.checkpoint.';
   try {
     const entries = parseCheckpoint(readFileSync(checkpoint, 'utf8'));
     if (entries !== undefined) return [ok(name, `${checkpoint}: ${entries.length} entries`)];
     return [
-      finding(name, `${checkpoint} is not a device checkpoint`, cause, 'Point --podresources.checkpoint at the file of the kubelet.'),
+      finding(name, `${checkpoint} is not a device checkpoint`, cause, "Set --podresources.checkpoint to the kubelet's checkpoint file."),
     ];
   } catch (error) {
     const errno = errnoName(error);
-    // The kubelet's own directory, in which it writes at the first registration.
+    // This is the kubelet's own directory. The kubelet writes the checkpoint at the first registration of a plugin.
     if (errno === 'ENOENT' && existsSync(join(dirname(checkpoint), 'kubelet.sock')))
-      return [skipped(name, `${checkpoint} is not there yet: no device plugin has registered with the kubelet`)];
+      return [skipped(name, `${checkpoint} does not exist yet: no device plugin has registered with the kubelet`)];
     return [finding(name, `${checkpoint} cannot be read (${errno})`, cause, remedy)];
   }
 }

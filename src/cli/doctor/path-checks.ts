@@ -3,10 +3,10 @@ import { errnoName } from '../../host/fs/tree.ts';
 import { pathOptions } from '../../host/options.ts';
 import { type CheckContext, type CheckResult, finding, ok } from './check.ts';
 
-/** What each root must contain to be what its flag says. */
+/** Entries that each root must contain to be valid. */
 const ROOTS = [
   { name: 'sysfs', option: 'sysfs', entries: ['bus', 'class', 'devices'], loss: 'No device can be found without it.' },
-  { name: 'procfs', option: 'procfs', entries: [], loss: 'Processes cannot be told apart by pod without it.' },
+  { name: 'procfs', option: 'procfs', entries: [], loss: 'Processes cannot be assigned to pods without it.' },
   { name: 'dev', option: 'dev', entries: [], loss: 'Device nodes cannot be seen without it.' },
 ] as const;
 
@@ -16,7 +16,7 @@ export function checkRoots({ configuration }: Pick<CheckContext, 'configuration'
 }
 
 function checkRoot(name: 'sysfs' | 'procfs' | 'dev', path: string, entries: readonly string[], loss: string): CheckResult {
-  const remedy = `Mount the host's directory into the container, or point --path.${name} at it.`;
+  const remedy = `Mount the host's directory into the container, or set --path.${name} to it.`;
   let found: string[];
   try {
     found = readdirSync(path);

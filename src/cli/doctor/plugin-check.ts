@@ -8,7 +8,7 @@ import { type CheckContext, type CheckResult, finding, ok, skipped } from './che
 
 const LOSS = 'The configured resources cannot be offered to the kubelet.';
 
-/** Whether sockets can be made where the kubelet looks for them, and whether it is there to be told. */
+/** Checks that the plugin can create sockets where the kubelet looks for them, and that the kubelet's own socket exists. */
 export function checkPlugin({ configuration }: CheckContext): CheckResult[] {
   const name = 'plugin-directory';
   const count = configuration.part(pluginResources).length;
@@ -21,12 +21,12 @@ export function checkPlugin({ configuration }: CheckContext): CheckResult[] {
   }
   const socket = join(path, 'kubelet.sock');
   if (option === 'dir' && socketAt(socket).kind !== 'socket') {
-    return [finding(name, `${socket} is not there`, LOSS, 'Look at the kubelet: systemctl status kubelet. Or set --plugin.dir.')];
+    return [finding(name, `${socket} does not exist`, LOSS, 'Check the kubelet: systemctl status kubelet. Or set --plugin.dir.')];
   }
   return [ok(name, `${path}, for ${count} ${count === 1 ? 'resource' : 'resources'}`)];
 }
 
-/** Also answers for a read-only mount, which no user may write to. */
+/** Also detects a read-only mount, where even root cannot write. */
 function whyUnusable(path: string): string | undefined {
   try {
     if (!statSync(path).isDirectory()) return 'is not a directory';

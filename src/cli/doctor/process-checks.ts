@@ -3,7 +3,7 @@ import { podResourcesOptions } from '../../kubelet/options.ts';
 import { readVersion } from '../version.ts';
 import { type CheckContext, type CheckResult, finding, ok } from './check.ts';
 
-/** Before this no version of this program existed: a clock that says so is wrong. */
+/** No version of this program existed before this date, so an earlier clock is wrong. */
 const EARLIEST = Date.UTC(2025, 0, 1);
 const OLDEST_NODE = [20, 19] as const;
 
@@ -15,14 +15,14 @@ export function checkNode(version = process.versions.node): CheckResult[] {
   return [finding('node-version', detail, `Node ${OLDEST_NODE.join('.')} or newer is needed.`, 'Run it with a newer Node.')];
 }
 
-/** Certificates, rates and the age of data all go wrong with the clock. */
+/** Certificates, rates and the age of data depend on a correct clock. */
 export function checkClock(nowMs = Date.now()): CheckResult[] {
   const detail = new Date(nowMs).toISOString();
   if (nowMs >= EARLIEST) return [ok('clock', detail)];
   return [finding('clock', detail, 'The clock is years behind.', 'Start time synchronisation on this node (chrony or systemd-timesyncd).')];
 }
 
-/** Root is not needed as such: only what the user of this process may not reach counts. */
+/** Root is not required. A finding is only a path that the user of this process may not access. */
 export function checkUser({ configuration }: CheckContext): CheckResult[] {
   const uid = process.getuid?.();
   const detail = uid === undefined ? 'user not known' : `user id ${uid}`;
@@ -32,8 +32,8 @@ export function checkUser({ configuration }: CheckContext): CheckResult[] {
     finding(
       'user',
       `${detail} may not use ${socket}`,
-      "The kubelet's directories belong to root and are closed to others.",
-      'Run as user id 0 (in a pod: runAsUser: 0); no further privileges are needed for it.',
+      "The kubelet's directories belong to root, and other users have no access.",
+      'Run as user id 0 (in a pod: runAsUser: 0); this needs no further privileges.',
     ),
   ];
 }

@@ -1,11 +1,11 @@
 import type { CheckResult } from './check.ts';
 
-/** The report as text for people or JSON for programs. */
+/** Formats the report as text or as JSON. */
 export function formatReport(results: readonly CheckResult[], format: unknown): string {
   const findings = results.filter(({ status }) => status === 'finding').length;
   if (format === 'json') return `${JSON.stringify({ ok: findings === 0, findings, checks: results }, null, 2)}\n`;
   const width = Math.max(0, ...results.map(({ name }) => name.length));
-  const end = findings === 0 ? 'Nothing to complain about.' : `${findings} ${findings === 1 ? 'finding' : 'findings'}.`;
+  const end = findings === 0 ? 'No findings.' : `${findings} ${findings === 1 ? 'finding' : 'findings'}.`;
   return `${results.map((result) => resultText(result, width)).join('')}\n${end}\n`;
 }
 
@@ -16,7 +16,7 @@ function resultText({ name, status, detail, cause, remedy }: CheckResult, width:
   return head + more.map((line) => `${indent}${line}\n`).join('');
 }
 
-/** Text of files and commands must not steer the terminal. */
+/** Removes control characters, because text of files and commands must not control the terminal. */
 function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, '\ufffd');
 }

@@ -5,7 +5,7 @@ import { webOptions } from '../../server/options.ts';
 import { askAgent } from '../agent-api.ts';
 import { type CheckContext, type CheckResult, finding, ok } from './check.ts';
 
-/** Binds the address for a moment; in use by a running agent is as good as free. */
+/** Binds the address briefly. An address that a running agent uses is also ok. */
 export async function checkListenAddress({ configuration }: CheckContext): Promise<CheckResult[]> {
   const name = 'listen-address';
   const text = configuration.section('web', webOptions)['listen-address'];

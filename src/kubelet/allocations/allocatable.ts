@@ -2,7 +2,7 @@ import type { AllocatableResourcesResponse } from '../../generated/podresources/
 import type { Allocatable } from '../../model/pod-resources.ts';
 import { compareText, memoryBlocks, sortedNumbers } from './topology.ts';
 
-/** Reads a `GetAllocatableResources` answer: a device with several NUMA nodes comes several times and counts once. */
+/** Reads a `GetAllocatableResources` answer. A device with several NUMA nodes occurs several times in it and counts once. */
 export function allocatableFrom(response: AllocatableResourcesResponse): Allocatable {
   const ids = new Map<string, Set<string>>();
   for (const { resourceName, deviceIds } of response.devices) {

@@ -3,7 +3,7 @@ import { type Allocation, allocationKey } from '../../model/allocation.ts';
 import type { ExclusiveResources } from '../../model/pod-resources.ts';
 import { blockKey, compareText, memoryBlocks, numaNodesOf, sortedNumbers } from './topology.ts';
 
-/** What one `List` says, in an order that does not depend on the kubelet's. */
+/** Content of one `List` answer, sorted independently of the kubelet's order. */
 export interface Attribution {
   readonly allocations: readonly Allocation[];
   readonly exclusive: readonly ExclusiveResources[];
@@ -12,8 +12,8 @@ export interface Attribution {
 type Container = Pick<Allocation, 'namespace' | 'pod' | 'container'>;
 
 /**
- * Reads a `List` answer. The kubelet sends one entry per device and NUMA node in random order, so entries are merged by
- * container, resource and id. Pod-level CPUs and memory overlap with those of the containers and are not read.
+ * Reads a `List` answer. The kubelet sends one entry per device and NUMA node in random order, so this merges entries by container,
+ * resource and id. It ignores pod-level CPUs and memory, because they overlap with those of the containers.
  */
 export function attributionFrom({ podResources }: ListPodResourcesResponse): Attribution {
   const allocations = new Map<string, Allocation>();
@@ -39,7 +39,7 @@ function addDevices(into: Map<string, Allocation>, container: Container, { devic
   }
 }
 
-/** CDI names are cumulative within a driver, so they tell nothing here; before 1.31 there was nothing but them. */
+/** Ignores CDI names, because they are cumulative within a driver. Kubelets before 1.31 report only CDI names. */
 function addClaims(into: Map<string, Allocation>, container: Container, { dynamicResources }: ContainerResources): void {
   const claims = [...dynamicResources].sort((a, b) => compareText(claimKey(a), claimKey(b)));
   for (const { claimName: name, claimNamespace: namespace, claimResources } of claims) {
@@ -74,7 +74,7 @@ function add(into: Map<string, Allocation>, allocation: Allocation): void {
   }
 }
 
-/** An ended pod and its successor of the same name are told apart by nothing: what both have counts once. */
+/** The answer does not distinguish an ended pod from its successor of the same name, so what both hold counts once. */
 function addExclusive(into: Map<string, ExclusiveResources>, container: Container, resources: ContainerResources): void {
   const key = containerKey(container);
   const known = into.get(key);
@@ -90,7 +90,7 @@ export function containerKey({ namespace, pod, container }: Container): string {
   return `${namespace}\u0000${pod}\u0000${container}`;
 }
 
-/** By the code units of the keys: the same on every machine, whatever its locale. */
+/** Sorts by the code units of the keys, independent of the locale. */
 export function inOrder<T>(entries: ReadonlyMap<string, T>): T[] {
   return [...entries].sort(([a], [b]) => compareText(a, b)).map(([, entry]) => entry);
 }

@@ -1,18 +1,18 @@
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
 import { type Attribution, containerKey, inOrder } from './allocations.ts';
 
-/** An attribution of which part is not from the last answer. */
+/** An attribution that also contains allocations from earlier answers. */
 export interface HeldAttribution extends Attribution {
-  /** Keys of the allocations that the last answer did not have. */
+  /** Keys of the allocations that were not in the last answer. */
   readonly held: ReadonlySet<string>;
 }
 
 export const NOTHING: HeldAttribution = { allocations: [], exclusive: [], held: new Set() };
 
 /**
- * Adds to an answer given soon after a restart of the kubelet what was known before and is not contradicted: until its
- * sources have delivered, a kubelet answers with few pods or none. What the answer says wins: a container that is listed with
- * devices of a resource holds these only, and a device id or a CPU in another pod has changed hands.
+ * Merges the previous attribution into an answer that was given soon after a kubelet restart. Until its pod sources are ready, a
+ * kubelet answers with few pods or none. The answer wins on a conflict: a container listed with devices of a resource holds only
+ * those, and a device id or CPU listed for another pod now belongs to that pod.
  */
 export function keepThroughRestart(before: Attribution, answer: Attribution): HeldAttribution {
   const listed = new Set(answer.allocations.map(slotKey));
@@ -21,8 +21,8 @@ export function keepThroughRestart(before: Attribution, answer: Attribution): He
   const held = new Set<string>();
   for (const allocation of before.allocations) {
     const key = allocationKey(allocation);
-    const changedHands = allocation.claim === undefined && owners.has(deviceKey(allocation));
-    if (all.has(key) || listed.has(slotKey(allocation)) || changedHands) continue;
+    const hasNewOwner = allocation.claim === undefined && owners.has(deviceKey(allocation));
+    if (all.has(key) || listed.has(slotKey(allocation)) || hasNewOwner) continue;
     all.set(key, allocation);
     held.add(key);
   }

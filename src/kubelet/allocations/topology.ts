@@ -1,17 +1,17 @@
 import type { ContainerMemory, TopologyInfo } from '../../generated/podresources/v1/api.ts';
 import type { MemoryBlock } from '../../model/pod-resources.ts';
 
-/** NUMA nodes told, sorted. A node without a number on the wire is node 0; kubelets of 1.21 say -1 for none. */
+/** Returns the reported NUMA nodes, sorted. A node without a number on the wire is node 0. Kubelets 1.21 send -1 for no node. */
 export function numaNodesOf(topology: TopologyInfo | undefined): number[] {
   return sortedNumbers((topology?.nodes ?? []).map((node) => node.ID));
 }
 
-/** Without repetition, ascending; negative numbers stand for none. */
+/** Returns distinct numbers in ascending order, without negative ones, which mean "none". */
 export function sortedNumbers(values: readonly bigint[]): number[] {
   return [...new Set(values.map(Number))].filter((value) => value >= 0).sort((a, b) => a - b);
 }
 
-/** In stable order. A block that spans NUMA nodes stays one block: its size is not the sum of anything. */
+/** Returns blocks in stable order. A block that spans NUMA nodes stays one block, because its size is not known per node. */
 export function memoryBlocks(memory: readonly ContainerMemory[]): MemoryBlock[] {
   return memory
     .filter((block) => block.memoryType !== '' && block.size > 0n)
@@ -23,7 +23,7 @@ export function blockKey(block: MemoryBlock): string {
   return `${block.type}\u0000${block.numaNodes.join(',')}\u0000${block.bytes}`;
 }
 
-/** By code unit: the same on every machine, whatever its locale. */
+/** Compares by code unit, independent of the locale. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

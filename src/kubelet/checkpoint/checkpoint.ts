@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { CheckpointEntry } from '../../model/pod-resources.ts';
 
 /**
- * Parses `kubelet_internal_checkpoint`, the only file that ties pod UIDs to device ids. Undefined when the text is cut short
- * or something else; an entry that makes no sense is left out. The checksum is over a dump in Go's own form and not checked.
+ * Parses `kubelet_internal_checkpoint`, the only file that maps pod UIDs to device ids. Returns undefined when the text is truncated
+ * or not a checkpoint. Skips invalid entries. The checksum covers a dump in a Go-specific format and is not checked.
  */
 export function parseCheckpoint(text: string): readonly CheckpointEntry[] | undefined {
   const data = field(parseJson(text), 'Data');
@@ -16,7 +16,7 @@ export function parseCheckpoint(text: string): readonly CheckpointEntry[] | unde
     .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
-/** Undefined when the path is empty or the file is absent, unreadable or no checkpoint. */
+/** Returns undefined when the path is empty, or when the file is absent, unreadable or not a checkpoint. */
 export async function readCheckpoint(path: string): Promise<readonly CheckpointEntry[] | undefined> {
   if (path === '') return undefined;
   const text = await readFile(path, 'utf8').catch(() => undefined);
@@ -30,7 +30,7 @@ function entryFrom(value: unknown): CheckpointEntry | undefined {
   return { podUid, container, resource, deviceIds };
 }
 
-/** Keyed by NUMA node since 1.20, where a device with several nodes stands under each; a plain list before. */
+/** Since 1.20 the ids are keyed by NUMA node, and a device with several nodes is listed under each; before, they are a plain list. */
 function deviceIdsFrom(value: unknown): string[] {
   if (typeof value !== 'object' || value === null) return [];
   const ids = Array.isArray(value) ? value : Object.values(value).flat();

@@ -3,10 +3,10 @@ import type { Clock } from '../../host/clock.ts';
 import { type EntryWatch, watchEntry } from '../../host/fs/entry-watch.ts';
 import { errnoName } from '../../host/fs/tree.ts';
 
-/** One admission writes the checkpoint once per container and resource: what comes within this time is one change. */
+/** One admission writes the checkpoint once per container and resource; writes within this time count as one change. */
 const SETTLE_MS = 30;
 
-/** Tells that the kubelet has written its device checkpoint. The directory may be absent, or be made anew later. */
+/** Calls `onChange` after the kubelet wrote its device checkpoint. The directory can be absent or be replaced later. */
 export function watchCheckpoint(path: string, onChange: () => void, clock: Clock): EntryWatch {
   let cancel: (() => void) | undefined;
   const settle = (): void => {
@@ -25,7 +25,7 @@ export function watchCheckpoint(path: string, onChange: () => void, clock: Clock
   };
 }
 
-/** What tells one state of a file from another without reading it; of one that cannot be looked at, the errno name. */
+/** Returns a text that changes with the file's metadata, without reading the file; the errno name when `stat` fails. */
 function fileMark(path: string): string {
   try {
     const { dev, ino, mtimeMs, size } = statSync(path);

@@ -17,11 +17,11 @@ import type { PodResourcesOptions } from '../options.ts';
 import { callFailure, type Failure, isUnsupported, pathFailure, statusName } from './failure.ts';
 
 export type ListResult =
-  /** `identity` is that of the socket that answered: another one means another kubelet process. */
+  /** `identity` identifies the socket that answered. A different value means a different kubelet process. */
   | { readonly ok: true; readonly api: 'v1' | 'v1alpha1'; readonly attribution: Attribution; readonly identity: string }
   | { readonly ok: false; readonly failure: Failure };
 
-/** `unsupported`: this kubelet does not have it, which is no trouble. */
+/** `unsupported` means that this kubelet does not have the method, which is not a problem. */
 export type AllocatableResult =
   | { readonly kind: 'answer'; readonly allocatable: Allocatable }
   | { readonly kind: 'unsupported' }
@@ -29,7 +29,7 @@ export type AllocatableResult =
 
 type MethodName = 'List' | 'GetAllocatableResources';
 
-/** How many questions of one kind ended with one gRPC status. */
+/** Number of requests of one method that ended with one gRPC status. */
 export interface RequestCount {
   readonly method: MethodName;
   /** `OK`, `UNAVAILABLE`, …: a closed set. */
@@ -37,10 +37,10 @@ export interface RequestCount {
   readonly count: number;
 }
 
-/** How long the questions of each kind took, answered or not. */
+/** Durations of the requests per method, including failed ones. */
 export type RequestDurations = ReturnType<DurationTally<MethodName>['list']>;
 
-/** Asks the kubelet; one question at a time. Never throws. */
+/** Client of the kubelet's PodResources API. The caller must send one request at a time. Methods never throw. */
 export class PodResourcesClient {
   readonly #options: Pick<PodResourcesOptions, 'socket' | 'timeout' | 'max-message-bytes'>;
   readonly #clock: Clock;
@@ -68,37 +68,37 @@ export class PodResourcesClient {
   async list(): Promise<ListResult> {
     const { socket } = this.#options;
     const state = socketAt(socket);
-    this.#meet(state);
+    this.#checkIdentity(state);
     if (state.kind !== 'socket') {
       this.#count('List', status.UNAVAILABLE);
       return { ok: false, failure: pathFailure(socket, state) };
     }
-    const asked = await this.#list();
-    if (asked.error !== undefined) return { ok: false, failure: await callFailure(socket, 'List', asked.error) };
+    const result = await this.#list();
+    if (result.error !== undefined) return { ok: false, failure: await callFailure(socket, 'List', result.error) };
     const now = socketAt(socket);
-    // Replaced between the look and the answer: nobody knows whose answer it is, and that of a new kubelet lists no pods yet.
+    // The socket was replaced during the call. The answer may be from either kubelet, and a new one does not list pods yet: ask again.
     if (now.kind === 'socket' && now.identity !== state.identity) return this.list();
-    return { ok: true, api: this.#api, attribution: attributionFrom(asked.answer), identity: state.identity };
+    return { ok: true, api: this.#api, attribution: attributionFrom(result.answer), identity: state.identity };
   }
 
-  /** To be asked after a `List` that was answered. */
+  /** Call this only after a successful `list`. */
   async allocatable(): Promise<AllocatableResult> {
     if (this.#api !== 'v1' || !this.#hasAllocatable) return { kind: 'unsupported' };
-    const asked = await this.#ask('GetAllocatableResources', v1.getAllocatableResources, AllocatableResourcesRequest.create());
-    if (asked.error === undefined) return { kind: 'answer', allocatable: allocatableFrom(asked.answer) };
-    if (isUnsupported(asked.error)) {
+    const result = await this.#ask('GetAllocatableResources', v1.getAllocatableResources, AllocatableResourcesRequest.create());
+    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableFrom(result.answer) };
+    if (isUnsupported(result.error)) {
       this.#hasAllocatable = false;
       return { kind: 'unsupported' };
     }
-    return { kind: 'failed', failure: await callFailure(this.#options.socket, 'GetAllocatableResources', asked.error) };
+    return { kind: 'failed', failure: await callFailure(this.#options.socket, 'GetAllocatableResources', result.error) };
   }
 
   close(): void {
     this.#connection.close();
   }
 
-  /** Another socket is another kubelet, perhaps of another version: what was learned about the last one is forgotten. */
-  #meet(state: SocketState): void {
+  /** A new socket means a new kubelet, possibly of another version, so this resets what was learned about the old one. */
+  #checkIdentity(state: SocketState): void {
     const identity = state.kind === 'socket' ? state.identity : undefined;
     if (identity === this.#identity) return;
     this.#identity = identity;
@@ -110,14 +110,14 @@ export class PodResourcesClient {
   async #list(): Promise<CallResult<ListPodResourcesResponse>> {
     const request = ListPodResourcesRequest.create();
     if (this.#api === 'v1') {
-      const asked = await this.#ask('List', v1.list, request);
-      if (asked.error?.code !== status.UNIMPLEMENTED) return asked;
+      const result = await this.#ask('List', v1.list, request);
+      if (result.error?.code !== status.UNIMPLEMENTED) return result;
     }
-    const asked = await this.#ask('List', v1alpha1.list, request);
-    if (asked.error !== undefined) return asked;
+    const result = await this.#ask('List', v1alpha1.list, request);
+    if (result.error !== undefined) return result;
     this.#api = 'v1alpha1';
-    // Its messages have fewer fields of the same names.
-    return { answer: ListPodResourcesResponse.fromPartial(asked.answer) };
+    // v1alpha1 messages have a subset of the v1 fields, with the same names.
+    return { answer: ListPodResourcesResponse.fromPartial(result.answer) };
   }
 
   async #ask<Request, Answer>(name: MethodName, method: Method<Request, Answer>, request: Request): Promise<CallResult<Answer>> {

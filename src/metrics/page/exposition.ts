@@ -13,8 +13,8 @@ import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page
 
 const compress = promisify(gzip);
 
-/** Scrapes within this time get the same page: several scrapers that come together cost one page. */
-const TOGETHER_MS = 1_000;
+/** Scrapes within this time get the same page, so that several concurrent scrapers cost only one page. */
+const REUSE_MS = 1_000;
 
 export interface ExpositionSources {
   readonly families: readonly FamilyMetrics[];
@@ -26,23 +26,23 @@ export interface ExpositionSources {
 /** One page in one format, as bytes. */
 export interface WrittenPage {
   readonly plain: Buffer;
-  /** The same page compressed; made when it is first asked for. */
+  /** The compressed page; created at the first call. */
   gzipped(): Promise<Buffer>;
 }
 
-/** The metrics page in all its forms. It reads the latest snapshot and touches no hardware. */
+/** The metrics page in all formats. It reads the latest snapshot and never the hardware. */
 export interface Exposition {
   page(format: Format): Promise<WrittenPage>;
   /** The whole page in Prometheus text format 0.0.4. */
   text(): Promise<string>;
   /** The whole page in OpenMetrics 1.0. */
   openMetrics(): Promise<string>;
-  /** The first part of {@link Exposition.text}: devices and containers. Empty before the first snapshot. */
+  /** Only the first part of {@link Exposition.text}: devices and containers. Empty before the first snapshot. */
   devices(): string;
   readonly contentTypes: Readonly<Record<Format, string>>;
 }
 
-/** Devices and containers of one snapshot, written at most once per format. */
+/** Devices and containers of one snapshot, rendered at most once per format. */
 interface Hardware {
   readonly snapshot: Snapshot;
   readonly page: FinishedPage;
@@ -106,7 +106,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
     return {
       plain,
       gzipped() {
-        // Level 1 takes a third of the time of level 6 for 6 % more bytes.
+        // Level 1 needs a third of the time of level 6, for 6 % more bytes.
         gzipped ??= compress(plain, { level: 1 });
         return gzipped;
       },
@@ -118,10 +118,10 @@ export function createExposition(sources: ExpositionSources): Exposition {
       const snapshot = sources.snapshot();
       const atMs = clock.monotonic();
       const known = latest.get(format);
-      if (known !== undefined && known.snapshot === snapshot && atMs - known.atMs < TOGETHER_MS) return known.page;
+      if (known !== undefined && known.snapshot === snapshot && atMs - known.atMs < REUSE_MS) return known.page;
       const page = asBytes(format);
       latest.set(format, { snapshot, atMs, page });
-      // A page that failed is tried again by the next scrape.
+      // After a failure the next scrape tries again.
       page.catch(() => latest.delete(format));
       return page;
     },

@@ -1,10 +1,10 @@
-/** Text of a series' labels as it stands between the braces; empty for none. */
+/** Text of a series' labels without the braces; empty for no labels. */
 export type LabelText = string;
 
-/** Values of labels; a label whose value is unknown is left out, since to Prometheus an empty value is an absent label. */
+/** Label values. A label with an unknown value is left out, because Prometheus treats an empty value as an absent label. */
 export type LabelValues = Readonly<Record<string, string | number | undefined>>;
 
-/** Writes labels in the order given, leaving out what is undefined. */
+/** Renders labels in the given order, without undefined ones. */
 export function labelText(labels: LabelValues): LabelText {
   let text = '';
   for (const name in labels) {
@@ -19,16 +19,16 @@ export function joinLabels(first: LabelText, second: LabelText): LabelText {
   return second === '' ? first : `${first},${second}`;
 }
 
-/** Backslash, quote and line feed are the three characters that both text formats escape in a label value. */
+/** Both text formats escape exactly three characters in a label value: backslash, quote and line feed. */
 function escapeLabelValue(value: string): string {
   return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`)) : value;
 }
 
-/** In text format 0.0.4 a quote in HELP stays as it is, in OpenMetrics it is escaped. */
+/** Text format 0.0.4 does not escape quotes in HELP; OpenMetrics does. */
 export function escapeHelp(help: string, openMetrics: boolean): string {
   const escaped = help.replace(/[\\\n]/g, (character) => (character === '\n' ? '\\n' : '\\\\'));
   return openMetrics ? escaped.replaceAll('"', '\\"') : escaped;
 }
 
-/** Empty text for values that sysfs or a plugin left blank: treated as unknown. */
+/** Maps an empty text, which sysfs and plugins use for a missing value, to undefined. */
 export const known = (value: string | undefined): string | undefined => (value === undefined || value === '' ? undefined : value);

@@ -10,18 +10,18 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
   openmetrics: Registry.OPENMETRICS_CONTENT_TYPE,
 };
 
-/** Last line of OpenMetrics. */
+/** Last line of the OpenMetrics format. */
 export const END = '# EOF\n';
 
-/** Why a series was left out of a page. Closed set: value of the label `reason`. */
+/** Why a series was left out of a page. Closed set, used as values of the label `reason`. */
 export const DROP_REASONS = ['duplicate', 'undeclared', 'invalid-value'] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
-/** What a page needs to know of a metric. */
+/** The parts of a metric declaration that a page needs. */
 export type Head = Pick<AgentMetricSpec, 'name' | 'type' | 'help'>;
 
 interface Sample {
-  /** What the sample's name has after the name of the metric: `_bucket`, `_sum`, `_count` of a histogram. */
+  /** Suffix of the metric name: `_bucket`, `_sum` or `_count` for a histogram. */
   readonly suffix: string;
   readonly labels: LabelText;
   /** Order among the samples of one histogram. */
@@ -33,8 +33,8 @@ interface Sample {
 const BOUNDS = [...DURATION_BOUNDS.map(boundText), '+Inf'].map((le) => labelText({ le }));
 
 /**
- * A metrics page. Series are added in any order and written by name and labels. What cannot be shown is counted, so that no series
- * disappears silently.
+ * A metrics page. The caller adds series in any order; the page writes them sorted by name and labels. The page counts series that it
+ * cannot show, so that none disappears silently.
  */
 export class Page {
   readonly #metrics = new Map<string, { readonly head: Head; readonly samples: Sample[] }>();
@@ -44,7 +44,7 @@ export class Page {
     this.addSample(head, labels, value);
   }
 
-  /** One sample of a histogram; `last` is the label `le` of a bucket. */
+  /** Adds one sample of a histogram; `last` is the label `le` of a bucket. */
   addSample(head: Head, labels: LabelText, value: Value, { suffix = '', last = '', rank = 0 } = {}): void {
     if (isExportable(head.type, value)) this.#samplesOf(head).push({ suffix, labels, rank, last, value });
     else this.drop('invalid-value');
@@ -61,7 +61,7 @@ export class Page {
     this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
   }
 
-  /** To be called once, when everything was added: puts the series in order and leaves out those that were added twice. */
+  /** Sorts the series and removes duplicates. Call it once, after all series were added. */
   finish(): FinishedPage {
     const metrics = [...this.#metrics.values()].sort((a, b) => (a.head.name < b.head.name ? -1 : 1));
     for (const { samples } of metrics) {
@@ -82,7 +82,7 @@ export class Page {
   }
 }
 
-/** A page of which nothing changes any more. */
+/** An immutable page. */
 export class FinishedPage {
   readonly #metrics: readonly { readonly head: Head; readonly samples: readonly Sample[] }[];
   readonly dropped: ReadonlyMap<DropReason, number>;
@@ -92,12 +92,12 @@ export class FinishedPage {
     this.dropped = dropped;
   }
 
-  /** Number of series whose metric's name begins so. */
+  /** Returns the number of series whose metric name starts with `prefix`. */
   count(prefix: string): number {
     return this.#metrics.reduce((sum, { head, samples }) => sum + (head.name.startsWith(prefix) ? samples.length : 0), 0);
   }
 
-  /** HELP, TYPE and samples of all metrics, without the end mark of OpenMetrics. In the text format a blank line parts two metrics. */
+  /** Returns HELP, TYPE and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
   text(format: Format): string {
     return this.#metrics
       .map(({ head, samples }) => headText(head, format) + samplesText(head, samples))
@@ -125,7 +125,7 @@ function isExportable(type: Head['type'], value: Value): boolean {
   return Number.isFinite(value) && (type === 'gauge' || value >= 0);
 }
 
-/** OpenMetrics wants `10.0`. Both formats have the same text, so that a bucket is the same series in both. */
+/** OpenMetrics requires `10.0`. Both formats use this text, so that a bucket is the same series in both. */
 function boundText(bound: number): string {
   return Number.isInteger(bound) ? `${bound}.0` : String(bound);
 }

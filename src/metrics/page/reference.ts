@@ -12,14 +12,14 @@ import { probeMetrics } from '../series/probe-metrics.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from '../series/reading-metrics.ts';
 
-/** What the reference pages tell of a family, or of what all families have in common. */
+/** Data of the reference pages about one family, or about what all families have in common. */
 export interface FamilyReference extends FamilyMetrics {
   readonly summary: string;
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
 }
 
-/** Reference page of all metrics. */
+/** Renders the reference page of all metrics. */
 export async function renderMetrics(families: readonly FamilyReference[]): Promise<string> {
   const sharedNames = new Set<string>(Object.values(shared).map(({ name }) => name));
   const catalogue = createCatalogue(families);
@@ -27,18 +27,18 @@ export async function renderMetrics(families: readonly FamilyReference[]): Promi
   const own = families.map((family) => ({ ...family, metrics: family.metrics.filter(({ name }) => !sharedNames.has(name)) }));
   return `# Metrics
 
-Written from the declarations in the source: names, units and labels here are those of \`/metrics\`. A value that cannot be read is
-absent, never 0. Series of the hardware carry \`device\` and the labels named; they never name a pod. Metrics marked *twin* exist a second
-time as \`container_<name>\` with the labels ${CONTAINER_LABELS.map(code).join(', ')} besides their own: for a device that
-one container holds, its readings; of a shared device only what can be told apart. Counters of a twin begin at 0 when the container is first
-seen with the device.
+This page is generated from the declarations in the source. Names, units and labels are those of \`/metrics\`. A value that cannot be read
+is absent, never 0. Hardware series have the label \`device\` and the labels listed here; they never name a pod. Each metric marked *twin*
+also exists as \`container_<name>\`, with the additional labels ${CONTAINER_LABELS.map(code).join(', ')}. If one container holds a
+device, the twins show all of the device's readings. If several containers share it, they show only readings that belong to one container.
+The counters of a twin start at 0 when the agent first sees the container with the device.
 
 ## Every device
 
 ${table(Object.values(deviceMetrics))}
 ## Measured by several families
 
-One name and one unit for all vendors. Where each family takes the number from:
+All vendors use one name and one unit. The tables show the source of the value for each family.
 
 ${used.map((spec) => sharedSection(spec, families)).join('\n')}
 ${own.map(familySection).join('')}## Containers
@@ -46,7 +46,7 @@ ${own.map(familySection).join('')}## Containers
 These labels are complete: no \`device\` is added.
 
 ${table(Object.values(containerMetrics))}
-Twins, with the help text they have on the page:
+Twins, with their help texts:
 
 ${twins([...catalogue.values()])}
 ## The agent itself
@@ -66,7 +66,7 @@ ${table(Object.values(pluginMetrics))}
 ${table(new ProcessMetrics().specs())}`;
 }
 
-/** Reference page of all conditions; `policy` is a section of its own in front of them. */
+/** Renders the reference page of all conditions, with the section `policy` before them. */
 export function renderConditions(families: readonly FamilyReference[], policy = ''): string {
   const sections = families
     .filter(({ conditions }) => conditions.length > 0)
@@ -76,36 +76,36 @@ export function renderConditions(families: readonly FamilyReference[], policy = 
     );
   return `# Health
 
-Written from the declarations in the source. Probes tell facts; the policy says when a fact counts and what it means. The defaults are
-listed here, each can be changed in the configuration, and \`device-agent config print\` shows what holds.
+This page is generated from the declarations in the source. Probes report facts. The health policy decides when a fact counts and how
+severe it is. This page lists the defaults. The configuration can change them; \`device-agent config print\` shows the effective values.
 
-- **Severity** *fatal* makes a device \`unhealthy\`, *degraded* makes it \`degraded\` and leaves it in service, *info* is for the record.
-- **Class** *latched* stays until an operator acts, *self-clearing* follows a live level, *rate* judges the growth of a counter,
-  *in-progress* is normal until its time is over, *no-data* means that nothing could be read.
-- **For** is how long it must hold before it counts, **recovery** how long it must be quiet before it is withdrawn.
+- **Severity**: *fatal* makes a device \`unhealthy\`. *degraded* makes it \`degraded\` but leaves it in service. *info* does not change its state.
+- **Class**: *latched* stays until an operator acts. *self-clearing* follows the current value. *rate* evaluates the growth of a counter.
+  *in-progress* is normal until it takes too long. *no-data* means that nothing could be read.
+- **For** is how long a condition must hold before it counts. **Recovery** is how long it must be absent before it is withdrawn.
 
-API, page, \`device-agent list\` and \`device-agent health\` tell how a condition stands, each with these words:
+The API, the page, \`device-agent list\` and \`device-agent health\` show the status of a condition with these words:
 
-- **pending**: it holds and does not count yet. In the API it is in \`health.pending\`, and \`countsAt\` tells from when it counts if it goes on.
-- **recovering**: it ended and still counts. In the API it has \`recovering\`: it ended at \`since\`, and the first look after \`until\` withdraws it
-  if it stays so. Its message tells what was, and its remedy is \`none\`.
-- **unverified**: since \`unverifiedSince\` no look could tell whether it still holds. It stays as it was known then.
+- **pending**: The condition holds but does not count yet. The API lists it in \`health.pending\`. If it continues, it counts from \`countsAt\`.
+- **recovering**: The condition ended but still counts. In the API it has the field \`recovering\`: it ended at \`since\`, and if it does not
+  return, the first reading after \`until\` withdraws it. Its message describes the past, and its remedy is \`none\`.
+- **unverified**: Since \`unverifiedSince\` no reading could show whether the condition still holds. The agent keeps its last known status.
 
 ${policy === '' ? '' : `${policy}\n`}${sections.join('\n')}`;
 }
 
-/** Reference page of all problems. */
+/** Renders the reference page of all problems. */
 export function renderProblems(families: readonly FamilyReference[]): string {
   const sections = families
     .filter(({ problems }) => problems.length > 0)
     .map(({ name, summary, problems }) => {
       const rows = problems.map(({ code: name, meaning, remedy }) => `| ${code(name)} | ${cell(meaning)} | ${cell(remedy)} |`);
-      return `## ${escapeText(name)}\n\n${escapeText(summary)}\n\n| Code | Meaning | Way out |\n|---|---|---|\n${rows.join('\n')}\n`;
+      return `## ${escapeText(name)}\n\n${escapeText(summary)}\n\n| Code | Meaning | Remedy |\n|---|---|---|\n${rows.join('\n')}\n`;
     });
   return `# Problems
 
-Written from the declarations in the source. A problem keeps a probe from reading hardware; it says nothing about the health of a device.
-Codes stand in the log, in \`device_agent_problems{family,code}\`, in \`/api/v1/status\` and on the page.
+This page is generated from the declarations in the source. A problem prevents a probe from reading hardware. It does not mean that a
+device is unhealthy. The codes are shown in the log, in \`device_agent_problems{family,code}\`, in \`/api/v1/status\` and on the page.
 
 ${sections.join('\n')}`;
 }
@@ -159,7 +159,7 @@ ${escapeText(meaning)}
 
 const UNITS = ['celsius', 'bytes_per_second', 'bytes', 'seconds', 'ratio', 'joules', 'watts', 'volts', 'amperes', 'hertz', 'rpm', 'lanes'];
 
-/** The unit that a name ends in; empty for plain counts and for 0 or 1. */
+/** Returns the unit at the end of a metric name; empty for plain counts and for 0 or 1. */
 export function unitOf(name: string): string {
   const base = name.replace(/_total$/, '');
   return UNITS.find((unit) => base.endsWith(`_${unit}`))?.replaceAll('_', ' ') ?? '';
@@ -167,6 +167,6 @@ export function unitOf(name: string): string {
 
 const byName = (a: MetricSpec, b: MetricSpec): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 const code = (text: string): string => `\`${text}\``;
-/** Keeps `<x>` in a text from being taken for a tag. */
+/** Escapes `<x>`, so that Markdown does not treat it as a tag. */
 const escapeText = (text: string): string => text.replaceAll('<', '&lt;');
 const cell = (text: string): string => escapeText(text).replaceAll('|', '\\|').replaceAll('\n', ' ');

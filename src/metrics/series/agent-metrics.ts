@@ -10,7 +10,7 @@ import { addProbes } from './probe-metrics.ts';
 const AGENT = 'Agent.';
 const FACTS = 'systeminformation, at start and a few times a day.';
 
-/** The agent itself, its view of the machine and of its own page. */
+/** Metrics of the agent itself, of the machine, and of the metrics page. */
 export const agentMetrics = {
   build: gauge('device_agent_build_info', 'Version of the agent; always 1.', ['version', 'revision', 'node_version'], AGENT),
   snapshotTime: gauge('device_agent_snapshot_timestamp_seconds', 'When the snapshot that this page shows was taken.', [], AGENT),
@@ -18,7 +18,7 @@ export const agentMetrics = {
   series: gauge('device_agent_series', 'Series of devices and containers on this page.', ['group'], AGENT),
   dropped: gauge(
     'device_agent_series_dropped',
-    'Series left out of this page: said twice, not declared, or not a number.',
+    'Series left out of this page: duplicate, not declared, or not a number.',
     ['reason'],
     AGENT,
   ),
@@ -26,14 +26,14 @@ export const agentMetrics = {
     'device_agent_host_info',
     'The machine; always 1.',
     ['manufacturer', 'model', 'cpu_model', 'operating_system', 'kernel'],
-    `${FACTS} \`operating_system\` is left out in a container, which sees that of its image.`,
+    `${FACTS} \`operating_system\` is left out in a container, because a container sees only its image's operating system.`,
   ),
   hostCpus: gauge('device_agent_host_cpus', 'Logical CPUs of the machine.', [], FACTS),
   hostMemory: gauge('device_agent_host_memory_bytes', 'Memory of the machine.', [], FACTS),
   hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-/** What may differ between two scrapes of the same snapshot. `shown`: the snapshot that the page shows, and its part of the page. */
+/** Adds the series that can change between two scrapes of the same snapshot. `shown` is the snapshot and its part of the page. */
 export function addAgent(
   page: Page,
   stats: AgentStats,

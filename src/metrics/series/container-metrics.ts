@@ -8,7 +8,7 @@ import type { Page } from '../page/page.ts';
 const HOLDER = ['namespace', 'pod', 'container'] as const;
 const KUBELET = 'PodResources `List`';
 
-/** What the kubelet tells of containers, joined with devices. The label lists are complete: no `device` is added. */
+/** The kubelet's data about containers, joined with devices. The label lists are complete: no `device` is added. */
 export const containerMetrics = {
   allocation: gauge(
     'container_device_allocation',
@@ -58,7 +58,7 @@ export const containerMetrics = {
 type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => void;
 
 export function addContainers(page: Page, snapshot: Snapshot): void {
-  const add = adderOfFacts(page);
+  const add = uniqueAdder(page);
   const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
   for (const state of snapshot.allocations) addAllocation(add, state, ids);
   const pools = new Set(snapshot.allocations.filter((state) => state.devices.length > 1).map((state) => state.allocation));
@@ -70,13 +70,13 @@ export function holderLabels({ namespace, pod, container }: Pick<Allocation, 'na
   return labelText({ namespace, pod, container });
 }
 
-/** Several allocations may state the same fact, as two parts of one DRA device in the same hands do: it is said once. */
-function adderOfFacts(page: Page): Add {
-  const said = new Set<string>();
+/** Adds each series only once. Allocations can repeat a series, for example when one container holds two parts of a DRA device. */
+function uniqueAdder(page: Page): Add {
+  const added = new Set<string>();
   return (declared, labels, value) => {
     const series = `${declared.name}{${labels}`;
-    if (said.has(series)) return;
-    said.add(series);
+    if (added.has(series)) return;
+    added.add(series);
     page.add(declared, labels, value);
   };
 }
@@ -107,7 +107,7 @@ function claimLabels(claim: Claim, device: string | undefined): LabelText {
   });
 }
 
-/** What a device means to each of its holders: whether it works, and how much of it is theirs. */
+/** Adds, for each holder of a device, the device's health and the holder's share. */
 function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>): void {
   const { holders, verdict, device } = state;
   if (holders.length === 0) return;
@@ -129,7 +129,7 @@ function addExclusive(add: Add, exclusive: ExclusiveResources): void {
   for (const { labels, bytes } of memoryByNode(exclusive.memory)) add(containerMetrics.exclusiveMemory, joinLabels(holder, labels), bytes);
 }
 
-/** Blocks of the same kind on the same NUMA nodes added up. */
+/** Sums up blocks of the same kind on the same NUMA nodes. */
 export function memoryByNode(blocks: readonly MemoryBlock[]): readonly { readonly labels: LabelText; readonly bytes: bigint }[] {
   const sums = new Map<LabelText, bigint>();
   for (const { type, bytes, numaNodes } of blocks) {

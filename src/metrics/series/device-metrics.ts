@@ -7,19 +7,19 @@ import type { Page } from '../page/page.ts';
 
 const CONDITION_LABELS = ['condition', 'part', 'reason', 'severity', 'remedy'];
 
-/** What every device has, whatever its family. */
+/** Metrics of every device, independent of its family. */
 export const deviceMetrics = {
   info: gauge(
     'device_info',
     'Identity of a device; always 1.',
     ['family', 'kind', 'parent', 'model', 'vendor', 'uuid', 'serial', 'pci_address', 'numa_node', 'driver', 'firmware'],
-    'Probe. A label is left out where the device does not tell it.',
+    'Probe. A label is left out where the device does not report it.',
   ),
   present: gauge(
     'device_present',
     '1 while the device is there, 0 while it is missing.',
     [],
-    'Probe. Absent while the probe cannot look; a missing device is listed until the configured retention ends.',
+    'Probe. Absent while the probe cannot read; a missing device is listed until the configured retention ends.',
   ),
   healthy: gauge(
     'device_healthy',
@@ -56,7 +56,7 @@ export const deviceMetrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-/** Series of one device that come from its identity and its verdict, not from its readings. */
+/** Adds the series of one device's identity and verdict, but not its readings. */
 export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, readAtMs }: DeviceState): void {
   const label = labelText({ device: device.id });
   page.add(deviceMetrics.info, joinLabels(label, identityLabels(device)), 1);
@@ -73,7 +73,7 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   for (const one of HEALTH_STATES) {
     const labels = joinLabels(label, labelText({ state: one }));
     page.add(deviceMetrics.health, labels, one === state ? 1 : 0);
-    // From 0 on: nobody can see that a counter grew which comes into being at 1.
+    // Export 0 too: Prometheus cannot see an increase when a counter first appears with the value 1.
     if (transitions !== undefined) page.add(deviceMetrics.transitions, labels, transitions[one] ?? 0);
   }
   for (const condition of conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);

@@ -7,9 +7,9 @@ import { memoryByNode } from './container-metrics.ts';
 
 const AGENT = 'Agent.';
 const ALLOCATABLE =
-  'PodResources `GetAllocatableResources`, asked at a refresh after the directory of the device checkpoint changed, else once a minute. Absent where the kubelet does not answer it.';
+  'PodResources `GetAllocatableResources`, asked at a refresh after the directory of the device checkpoint changed, otherwise once a minute. Absent where the kubelet does not support it.';
 
-/** How the conversation with the kubelet goes, and what the kubelet has to give. */
+/** Metrics of the requests to the kubelet, and of the resources that the kubelet can allocate. */
 export const kubeletMetrics = {
   up: metric('gauge', 'device_agent_podresources_up', '1 while the kubelet answers, 0 while it cannot be asked.', [], AGENT),
   problem: metric(
@@ -90,7 +90,7 @@ function addAllocatable(page: Page, allocatable: Allocatable): void {
   for (const { labels, bytes } of memoryByNode(allocatable.memory)) page.add(kubeletMetrics.memory, labels, bytes);
 }
 
-/** A device that several containers hold (a DRA claim shared by a pod's containers) counts once. */
+/** Counts a device once, even when several containers hold it (a DRA claim that the containers of a pod share). */
 function allocatedIds(podResources: PodResources): ReadonlyMap<string, ReadonlySet<string>> {
   const ids = new Map<string, Set<string>>();
   for (const { resource, deviceId } of podResources.allocations) collect(ids, resource, [deviceId]);

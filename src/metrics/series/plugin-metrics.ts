@@ -3,11 +3,11 @@ import type { PluginResourceStats, PluginStats } from '../../model/plugin-stats.
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-/** The device plugin, one set per resource that it serves. */
+/** Metrics of the device plugin, one set per served resource. */
 export const pluginMetrics = {
   registered: metric('gauge', 'device_agent_plugin_registered', '1 while the kubelet follows the device list of the resource, else 0.'),
   streams: metric('gauge', 'device_agent_plugin_streams', 'Open ListAndWatch streams.'),
-  devices: metric('gauge', 'device_agent_plugin_devices', 'Device ids offered to the kubelet, by what it is told of them.', ['state']),
+  devices: metric('gauge', 'device_agent_plugin_devices', 'Device ids offered to the kubelet, by the health reported to it.', ['state']),
   lastUpdate: metric('gauge', 'device_agent_plugin_last_update_timestamp_seconds', 'When the kubelet was last sent a device list.'),
   registrations: metric(
     'counter',
@@ -24,7 +24,7 @@ export const pluginMetrics = {
   callDuration: metric(
     'histogram',
     'device_agent_plugin_call_duration_seconds',
-    'How long answering calls of the kubelet took; of ListAndWatch, how long each list took to be taken up.',
+    'How long answers to calls of the kubelet took; for ListAndWatch, how long the delivery of each list took.',
     ['method'],
   ),
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;

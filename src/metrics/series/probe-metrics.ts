@@ -4,7 +4,7 @@ import type { FamilyState, Snapshot } from '../../model/snapshot.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-/** How the probes are doing, one set per family. */
+/** Metrics of the probes, one set per family. */
 export const probeMetrics = {
   success: metric(
     'gauge',
@@ -20,7 +20,7 @@ export const probeMetrics = {
   runDuration: metric(
     'histogram',
     'device_agent_probe_run_duration_seconds',
-    'How long the runs of the probe took that came to an end; those given up are counted elsewhere.',
+    'How long completed runs of the probe took; abandoned runs are counted elsewhere.',
   ),
   runs: metric('counter', 'device_agent_probe_runs_total', 'Runs of the probe.'),
   failures: metric('counter', 'device_agent_probe_failures_total', 'Runs of the probe that could read nothing.'),
@@ -29,7 +29,7 @@ export const probeMetrics = {
     'device_agent_probe_abandoned_runs_total',
     'Runs of the probe that passed their deadline and were given up.',
   ),
-  hung: metric('gauge', 'device_agent_probe_hung', '1 while a run of the probe is past its deadline and has not come back, else 0.'),
+  hung: metric('gauge', 'device_agent_probe_hung', '1 while a run of the probe is past its deadline and has not ended, else 0.'),
   problems: metric('gauge', 'device_agent_problems', 'Problems that keep the probe from reading, by code.', ['code']),
   devices: metric('gauge', 'device_agent_devices', 'Devices by verdict; a missing device counts as missing only.', ['state']),
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
@@ -65,7 +65,7 @@ function countCodes(family: FamilyState): ReadonlyMap<string, number> {
   return counts;
 }
 
-/** By family and state. */
+/** Counts devices by family and state. */
 function countDevices(snapshot: Snapshot): ReadonlyMap<string, ReadonlyMap<string, number>> {
   const counts = new Map<string, Map<string, number>>();
   for (const { device, verdict, missingSinceMs } of snapshot.devices) {

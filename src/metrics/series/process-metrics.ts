@@ -3,10 +3,10 @@ import type { MetricSpec, MetricType } from '../../model/metric.ts';
 import { labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-/** The library watches the event loop's delay by a timer. Once a second is enough, and wakes the process seldom. */
+/** The library measures the event loop's delay with a timer. Once per second is enough and wakes the process rarely. */
 const LOOP_PRECISION_MS = 1_000;
 
-/** The agent as a process, under the names that all exporters of the Node.js client library use. */
+/** Metrics of the agent's process, with the standard names of the Node.js client library. */
 export class ProcessMetrics {
   readonly #registry = new Registry();
 
@@ -24,7 +24,7 @@ export class ProcessMetrics {
     }
   }
 
-  /** As declared by the library. */
+  /** Returns the library's declarations. */
   specs(): readonly MetricSpec[] {
     const declared = this.#registry.getMetricsAsArray() as unknown as readonly Declared[];
     return declared.filter(isAccepted).map(({ name, help, type, labelNames }) => ({
@@ -37,15 +37,15 @@ export class ProcessMetrics {
   }
 
   async #read(): Promise<readonly ReadMetric[]> {
-    const told = (await this.#registry.getMetricsAsJSON()) as unknown as readonly ReadMetric[];
-    return told.filter(isAccepted);
+    const metrics = (await this.#registry.getMetricsAsJSON()) as unknown as readonly ReadMetric[];
+    return metrics.filter(isAccepted);
   }
 }
 
-/** Not the library's gauges whose names end as those of counters do: Prometheus refuses such names. */
+/** Excludes the library's gauges whose names end in `_total`, because Prometheus rejects such names. */
 const isAccepted = ({ name, type }: Pick<Declared, 'name' | 'type'>): boolean => type === 'counter' || !name.endsWith('_total');
 
-/** A metric as the library has it. */
+/** A metric declaration of the library. */
 interface Declared {
   readonly name: string;
   readonly help: string;
@@ -53,7 +53,7 @@ interface Declared {
   readonly labelNames: readonly string[];
 }
 
-/** A metric as the library tells it. */
+/** A metric with values, as the library returns it. */
 interface ReadMetric extends Omit<Declared, 'labelNames'> {
   readonly values: readonly {
     readonly value: number;

@@ -2,7 +2,7 @@ import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
 import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-/** One family's declared metrics. */
+/** The declared metrics of one family. */
 export interface FamilyMetrics {
   readonly name: string;
   readonly metrics: readonly MetricSpec[];
@@ -10,10 +10,10 @@ export interface FamilyMetrics {
 
 export const CONTAINER_LABELS = ['namespace', 'pod', 'container', 'resource', 'device'] as const;
 
-/** All declared metrics of readings by name; a metric that several families measure has the labels of all of them. */
+/** All declared metrics of readings, keyed by name. A metric of several families has the labels of all of them. */
 export type Catalogue = ReadonlyMap<string, MetricSpec>;
 
-/** Throws when two families declare one name with different meanings: that is a mistake in the program, not in its input. */
+/** Throws when two families declare one name with different meanings, which is a bug in the program. */
 export function createCatalogue(families: readonly FamilyMetrics[]): Catalogue {
   const catalogue = new Map<string, MetricSpec>();
   for (const family of families) {
@@ -28,7 +28,7 @@ export function createCatalogue(families: readonly FamilyMetrics[]): Catalogue {
   return catalogue;
 }
 
-/** The same metric for the container that holds the device. */
+/** Returns the same metric for the container that holds the device. */
 export function containerTwin(spec: MetricSpec): MetricSpec {
   const since = spec.type === 'counter' ? ', since that container was first seen with it.' : '.';
   return {
@@ -39,20 +39,20 @@ export function containerTwin(spec: MetricSpec): MetricSpec {
   };
 }
 
-/** Metrics by the name that readings have. */
+/** Metrics, keyed by the metric name of the readings. */
 export type WrittenMetrics = ReadonlyMap<string, { readonly spec: MetricSpec; readonly labels: readonly string[] }>;
 
 export function metricsOfDevices(catalogue: Catalogue): WrittenMetrics {
   return new Map([...catalogue.values()].map((spec) => [spec.name, { spec, labels: spec.labels }]));
 }
 
-/** The twins of the metrics that containers have, too. */
+/** Returns the twins of all metrics that containers also have. */
 export function metricsOfContainers(catalogue: Catalogue): WrittenMetrics {
   const specs = [...catalogue.values()].filter(({ container }) => container === true);
   return new Map(specs.map((spec) => [spec.name, { spec: containerTwin(spec), labels: spec.labels }]));
 }
 
-/** Adds readings. All of them have the labels `first`, and then their own in declared order. */
+/** Adds readings. Each has the labels `first`, and then its own labels in declared order. */
 export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, readings: Iterable<Reading>): void {
   for (const { metric, labels = {}, value } of readings) {
     const declared = metrics.get(metric);

@@ -7,14 +7,14 @@ import { type HealthRule, type Offer, whyWithheld } from '../offers/inventory.ts
 import { Refusal } from './refusal.ts';
 import { fillTemplate, type TemplateContext } from './template.ts';
 
-/** What a container needs for a device, as its family says; undefined when the family does not know. */
+/** Returns what a container needs to use a device, as its family defines it; undefined when the family has no access rules. */
 export type Access = (device: Device) => DeviceAccess | undefined;
 
 const DEFAULT_STRATEGIES: readonly AccessStrategy[] = ['envvar', 'device-specs'];
 
 /**
- * The answer for one container. The same ids give the same answer, in whatever order and however often they are asked for, since the
- * kubelet asks again after it lost its state. Throws {@link Refusal}.
+ * Builds the Allocate answer for one container. The answer depends only on the set of ids, not on their order or on earlier calls,
+ * because a kubelet that lost its state sends the same request again. Throws {@link Refusal}.
  */
 export function allocateContainer(
   ids: readonly string[],
@@ -37,7 +37,7 @@ export function allocateContainer(
   return answer.response();
 }
 
-/** The offers that some ids name, in the inventory's order, each once; refuses what is unknown or must not be used. */
+/** Returns the offers with these ids, each once, in inventory order. Refuses ids that are unknown or unhealthy. */
 export function grantedOffers(ids: readonly string[], offers: readonly Offer[], resource: string): Offer[] {
   const wanted = new Set(ids);
   const found = offers.filter(({ id }) => wanted.has(id));
@@ -48,13 +48,13 @@ export function grantedOffers(ids: readonly string[], offers: readonly Offer[], 
   return found;
 }
 
-/** One per device that the container gets, however many replicas of it were asked for. */
+/** Returns one entry per device, even when the container asked for several replicas of it. */
 function grantsOf(offers: readonly Offer[], resource: string, healthOf: HealthRule): TemplateContext[] {
   const grants = new Map<string, TemplateContext>();
   for (const { baseId, devices, path } of offers) {
     if (path !== undefined) grants.set(path, { resource, id: baseId, path });
     for (const state of devices) {
-      // Of a pool, only what works; a single device has been judged with its offer.
+      // From a pool, only usable devices are granted. The offer of a single device was already checked.
       if (whyWithheld(state, healthOf) === '') grants.set(state.key, { resource, id: baseId, device: state.device });
     }
   }
@@ -63,7 +63,7 @@ function grantsOf(offers: readonly Offer[], resource: string, healthOf: HealthRu
 
 function accessTo(device: Device, access: Access): DeviceAccess {
   const given = access(device);
-  if (given === undefined) throw new Refusal('unsupported-strategy', `no access is known for ${device.family} device "${device.id}"`);
+  if (given === undefined) throw new Refusal('unsupported-strategy', `no access rules for ${device.family} device "${device.id}"`);
   return given;
 }
 
@@ -88,7 +88,7 @@ function addVisible(answer: ContainerAnswer, given: DeviceAccess, strategies: re
   const id = visible?.ids[resource.allocation?.visibleBy ?? 'uuid'] ?? visible?.ids.uuid ?? visible?.ids.index;
   if (strategies.includes('volume-mounts')) {
     if (visible?.directory === undefined || id === undefined) {
-      throw new Refusal('unsupported-strategy', `the devices of ${resource.resource} cannot be told by volume mounts`);
+      throw new Refusal('unsupported-strategy', `the devices of ${resource.resource} cannot be passed by volume mounts`);
     }
     answer.env(visible.variable, visible.directory);
     answer.mount({ path: `${visible.directory}/${id}`, hostPath: '/dev/null', readOnly: false });
@@ -132,7 +132,7 @@ function addCdi(answer: ContainerAnswer, names: readonly string[], strategies: r
   if (names.length === 0) throw new Refusal('unsupported-strategy', `the devices of ${resource} have no CDI names`);
   if (strategies.includes('cdi-cri')) for (const name of names) answer.cdi(name);
   if (strategies.includes('cdi-annotations')) {
-    // Several resources of one container must not share a key, and the same request must give the same one.
+    // Two resources of one container need different keys, and the same request must always give the same key.
     const digest = createHash('sha256')
       .update([resource, ...names].join('\n'))
       .digest('hex')
@@ -155,7 +155,7 @@ interface HostMount {
   readonly readOnly: boolean;
 }
 
-/** Collects what several devices need into one answer: nothing twice, in the order in which it came. */
+/** Merges the needs of several devices into one answer, without duplicates, in insertion order. */
 export class ContainerAnswer {
   readonly #env = new Map<string, string[]>();
   readonly #annotations = new Map<string, string[]>();

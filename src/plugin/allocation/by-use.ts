@@ -2,15 +2,15 @@ import type { Placement } from './placement.ts';
 
 /** The free places of one physical device. */
 interface Stock {
-  /** Its offers that are not free, in use, unhealthy or fixed in this request, and what was picked of it. */
+  /** Number of its offers that are not free (in use, unhealthy, or fixed in this request) plus the offers picked so far. */
   use: number;
-  /** In the order in which they are picked. */
+  /** In picking order. */
   readonly places: readonly Placement[];
 }
 
 /**
- * Takes one at a time from the physical device that is used least (`spread`) or most (`packed`) at that moment, the fixed ones first. `all` is
- * the whole inventory: how much of a physical device is in use is what of it is not among the places.
+ * Picks the fixed offers first, then one offer at a time from the physical device that is used least (`spread`) or most (`packed`) at
+ * that moment. `all` is the whole inventory: an offer of `all` that is not in `places` counts as in use.
  */
 export function pickedByUse(
   places: readonly Placement[],
@@ -25,12 +25,12 @@ export function pickedByUse(
   return [...fixed, ...picked].slice(0, size).map(({ id }) => id);
 }
 
-/** Whoever is used most is so even more when something of it was picked. */
+/** A pick makes the most used device even more used, so one sort is enough. */
 function packed(stocks: readonly Stock[]): Placement[] {
   return [...stocks].sort((a, b) => b.use - a.use).flatMap((stock) => stock.places);
 }
 
-/** In rounds: of each that is used least, one, after which all of these are used alike. */
+/** Works in rounds: each round picks one offer from every device that is used least. */
 function spread(stocks: readonly Stock[], count: number): Placement[] {
   const picked: Placement[] = [];
   let rest = stocks.map((stock) => ({ ...stock, next: 0 }));
@@ -63,7 +63,7 @@ function stocksOf(places: readonly Placement[], must: ReadonlySet<string>, all: 
   }));
 }
 
-/** Within one physical device, a part of which nothing was picked yet comes before a second replica of the same part. */
+/** Within one physical device, unused parts come before a second replica of a used part. */
 function unusedFirst(places: readonly Placement[], fixed: ReadonlySet<string>): readonly Placement[] {
   const used = new Set(fixed);
   const [first, later]: [Placement[], Placement[]] = [[], []];

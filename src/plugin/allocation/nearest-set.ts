@@ -1,8 +1,8 @@
-/** Beyond this many sets, the best one is approached instead of proven: 16 devices, 8 of them, are 12,870. */
+/** Above this number of candidate sets, a greedy search replaces the exhaustive one. Choosing 8 of 16 devices gives 12,870 sets. */
 const MOST_SETS = 13_000;
 const MOST_SEEDS = 64;
-/** Looks at places, of all first choices together: nobody may hold the event loop for longer than some tens of milliseconds. */
-const MOST_LOOKS = 2_000_000;
+/** Limit of place comparisons over all seeds, so that one search blocks the event loop for some tens of milliseconds at most. */
+const MOST_COMPARISONS = 2_000_000;
 
 interface Best {
   set: readonly number[];
@@ -11,8 +11,8 @@ interface Best {
 }
 
 /**
- * The `size` of `count` places, `must` included, that are nearest to each other: largest sum of nearness over all pairs; among equals
- * the one that is least near to what stays behind, so that good groups remain whole; among equals the first. Indices, ascending.
+ * Chooses `size` of `count` places, `must` included, with the largest sum of nearness over all pairs. The first tie-break is the
+ * smallest nearness to the places left over, so that good groups stay together; the second is order. Returns ascending indices.
  */
 export function nearestSet(count: number, must: readonly number[], size: number, near: (a: number, b: number) => number): number[] {
   const matrix = Array.from({ length: count }, (_, a) => Float64Array.from({ length: count }, (_, b) => (a === b ? 0 : near(a, b))));
@@ -21,8 +21,8 @@ export function nearestSet(count: number, must: readonly number[], size: number,
   const missing = size - must.length;
   if (missing <= 0) return [...must].sort((a, b) => a - b);
   const best = isCountable(free.length, missing)
-    ? proven(matrix, sums, must, free, missing)
-    : approached(matrix, sums, must, free, missing);
+    ? exhaustiveBest(matrix, sums, must, free, missing)
+    : greedyBest(matrix, sums, must, free, missing);
   return [...best.set].sort((a, b) => a - b);
 }
 
@@ -37,7 +37,7 @@ function isCountable(n: number, k: number): boolean {
 
 type Matrix = readonly Float64Array[];
 
-function proven(matrix: Matrix, sums: readonly number[], must: readonly number[], free: readonly number[], missing: number): Best {
+function exhaustiveBest(matrix: Matrix, sums: readonly number[], must: readonly number[], free: readonly number[], missing: number): Best {
   let best: Best | undefined;
   const set = [...must];
   const extend = (from: number, left: number, inside: number, reach: number): void => {
@@ -57,10 +57,10 @@ function proven(matrix: Matrix, sums: readonly number[], must: readonly number[]
   return best as unknown as Best;
 }
 
-/** From each of several first choices on, always the place that adds most. */
-function approached(matrix: Matrix, sums: readonly number[], must: readonly number[], free: readonly number[], missing: number): Best {
+/** Greedy search from several seeds: each step adds the place with the largest gain. */
+function greedyBest(matrix: Matrix, sums: readonly number[], must: readonly number[], free: readonly number[], missing: number): Best {
   let best: Best | undefined;
-  const seeds = Math.max(1, Math.min(MOST_SEEDS, Math.floor(MOST_LOOKS / (missing * free.length))));
+  const seeds = Math.max(1, Math.min(MOST_SEEDS, Math.floor(MOST_COMPARISONS / (missing * free.length))));
   for (const seed of must.length > 0 ? [undefined] : free.slice(0, seeds)) {
     const set = grown(matrix, sums, seed === undefined ? must : [seed], free, must.length + missing);
     const inside = insideOf(matrix, set);
@@ -69,7 +69,7 @@ function approached(matrix: Matrix, sums: readonly number[], must: readonly numb
   return best as Best;
 }
 
-/** Plain loops over numbers: hundreds of places, replicas of devices, are gone through for each one that is chosen. */
+/** Uses plain loops over typed arrays for speed: each step scans hundreds of places, because replicas count as places. */
 function grown(matrix: Matrix, sums: readonly number[], first: readonly number[], free: readonly number[], size: number): number[] {
   const set = [...first];
   const gains = Float64Array.from(matrix, (_, place) => gainOf(matrix, place, set));
@@ -85,7 +85,7 @@ function grown(matrix: Matrix, sums: readonly number[], first: readonly number[]
   return set;
 }
 
-/** Among the first `left` of the rest: the place that adds most, among equals the one that is least near to all, then the first. */
+/** Returns the index, among the first `left` of `rest`, of the largest gain. Tie-breaks: smallest sum of nearness, then first place. */
 function bestAt(rest: Int32Array, left: number, gains: Float64Array, sums: readonly number[]): number {
   let best = 0;
   let [place, gain, sum] = [-1, Number.NEGATIVE_INFINITY, 0];

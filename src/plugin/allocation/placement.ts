@@ -1,17 +1,17 @@
 import { type Device, deviceKey } from '../../model/device.ts';
 import type { Offer } from '../offers/inventory.ts';
 
-/** Where one offered id lies, as far as it is known. */
+/** Location of one offered id in the node's topology. */
 export interface Placement {
   readonly id: string;
-  /** The device, whichever replica of it this is. */
+  /** Key of the device; the same for all its replicas. */
   readonly device: string;
-  /** The device that contains it, or itself: a GPU for its MIG instances, a PF for its VFs. */
+  /** Key of the parent device (the GPU of a MIG instance, the PF of a VF), or of the device itself when it has no parent. */
   readonly physical: string;
   readonly numaNode?: number;
-  /** From the root complex down, the device itself last; empty when unknown. */
+  /** From the root complex down to the device itself; empty when unknown. */
   readonly pciPath: readonly string[];
-  /** Direct links (NVLink, xGMI) by `device` of the other end. */
+  /** Number of direct links (NVLink, xGMI), keyed by `device` of the other end. */
   readonly links: ReadonlyMap<string, number>;
 }
 
@@ -37,15 +37,15 @@ function placeOf(device: Device): Omit<Placement, 'id'> {
   return device.numaNode === undefined ? place : { ...place, numaNode: device.numaNode };
 }
 
-/** More than all links and distances of a set can add up to. */
+/** Its absolute value is larger than the sum of all other nearness values of a set. */
 const SAME_DEVICE = -1_000_000;
 
-/** Two parts of one device, whether or not its path is known. */
+/** Nearness of two parts of one physical device, with or without a known PCI path. */
 const ONE_BOARD = 70;
 
 /**
- * How near two devices are; more is nearer. One direct link outweighs every PCIe distance, and two replicas of one device are the
- * furthest, since they add nothing to each other. Parts of one board come before boards below one switch. Levels after nvidia-smi's topology matrix: PSB, PIX, PXB, PHB, NODE, SYS.
+ * Nearness of two places; a larger value is nearer. One direct link outweighs every PCIe distance. Parts of one board come before boards
+ * below one switch. Replicas of one device are furthest: the second adds no hardware. Levels as in nvidia-smi: PSB, PIX, PXB, PHB, NODE, SYS.
  */
 export function nearness(a: Placement, b: Placement): number {
   if (a.device === b.device) return SAME_DEVICE;

@@ -4,14 +4,14 @@ import { nearestSet } from './nearest-set.ts';
 import { nearness, type Placement } from './placement.ts';
 import { Refusal } from './refusal.ts';
 
-/** A thousand places would be a million distances. */
+/** Limits the distance matrix: 1,000 places would need a million distances. */
 const MOST_PLACES = 512;
 
 export interface PreferenceRequest {
   readonly available: readonly string[];
-  /** Already fixed, part of `available`. */
+  /** Fixed ids, a subset of `available`. */
   readonly mustInclude: readonly string[];
-  /** How many in all, the fixed ones counted. */
+  /** Total number of ids, the fixed ones included. */
   readonly size: number;
 }
 
@@ -22,9 +22,9 @@ export function preferenceOf({ preferred, replicas = 1, pool }: PluginResource):
 }
 
 /**
- * Proposes ids: a subset of the available ones, of the size asked for or all there are, the fixed ones always included. The same
- * request gets the same answer, whatever the order of its ids. `all` is the whole inventory in its order: how much of a physical
- * device is in use is what of it is not available. Throws {@link Refusal} when more is fixed than wanted.
+ * Proposes a subset of the available ids that contains all fixed ids. It has the requested size, or all ids when fewer are available.
+ * The answer does not depend on the order of the ids. `all` is the whole inventory in its order: an id that is not available counts as
+ * in use. Throws {@link Refusal} when more ids are fixed than requested.
  */
 export function preferredIds(request: PreferenceRequest, all: readonly Placement[], preference: Preference): string[] {
   const must = new Set(request.mustInclude);
@@ -40,7 +40,7 @@ export function preferredIds(request: PreferenceRequest, all: readonly Placement
   return pickedByUse(places, must, size, all, preference);
 }
 
-/** The places of the available ids in the inventory's order; ids that it does not know come last and lie nowhere. */
+/** Returns the places of the available ids in inventory order. Ids that are not in the inventory come last, without a location. */
 function placesOf(available: ReadonlySet<string>, all: readonly Placement[]): Placement[] {
   const known = all.filter(({ id }) => available.has(id));
   const names = new Set(known.map(({ id }) => id));
@@ -55,7 +55,7 @@ function alignedIds(available: readonly Placement[], must: ReadonlySet<string>, 
   return nearestSet(places.length, fixed, size, nearnessOf(places)).map((at) => (places[at] as Placement).id);
 }
 
-/** Of two places, by their numbers. Of two devices it is found once: there are hundreds of replicas, and as nearness it is the same both ways. */
+/** Returns the nearness of two places by their indices, cached per pair of devices, because a device can have hundreds of replicas. */
 function nearnessOf(places: readonly Placement[]): (a: number, b: number) => number {
   const numbers = new Map<string, number>();
   const deviceOf = places.map(({ device }) => {
@@ -72,7 +72,7 @@ function nearnessOf(places: readonly Placement[]): (a: number, b: number) => num
   };
 }
 
-/** Of too many to compare each with each, the fixed ones and as few replicas of each device as fill the limit, in the same order. */
+/** Reduces too many places to `limit`: keeps the fixed ones, then fills up evenly over the devices' replicas. Keeps the order. */
 function thinned(places: readonly Placement[], must: ReadonlySet<string>, limit: number): readonly Placement[] {
   if (places.length <= limit) return places;
   const ranks = new Map<string, number>();

@@ -1,7 +1,7 @@
-/** Why a call of the kubelet is refused. Closed set: value of the label `result`. */
+/** Why a kubelet call is refused. Closed set, used as values of the label `result`. */
 export type RefusalReason = 'unknown-device' | 'unhealthy-device' | 'unsupported-strategy' | 'invalid-request';
 
-/** The kubelet puts the message into the pod's status, so it says which device and why. */
+/** The kubelet copies the message into the pod's status, so the message names the device and the reason. */
 export class Refusal extends Error {
   readonly reason: RefusalReason;
 

@@ -1,6 +1,6 @@
 import type { Device } from '../../model/device.ts';
 
-/** What placeholders of one granted device stand for; `device` is absent for a plain device node. */
+/** Values for the placeholders of one granted device; `device` is absent for a plain device node. */
 export interface TemplateContext {
   readonly resource: string;
   readonly id: string;
@@ -8,7 +8,7 @@ export interface TemplateContext {
   readonly path?: string;
 }
 
-/** Fills a text in. Undefined when it names something that this device does not have: half a value would be a wrong one. */
+/** Replaces the placeholders. Returns undefined when the device lacks one of the values, because a partly filled text would be wrong. */
 export function fillTemplate(text: string, context: TemplateContext): string | undefined {
   let complete = true;
   const filled = text.replace(/\{([A-Za-z]+)\}/g, (_, name: string) => {
@@ -19,7 +19,7 @@ export function fillTemplate(text: string, context: TemplateContext): string | u
   return complete ? filled : undefined;
 }
 
-/** What each placeholder that tells of a device stands for. */
+/** Value of each placeholder that is a fact of the device. */
 const DEVICE_FACTS: Readonly<Record<string, (device: Device) => string | number | undefined>> = {
   name: ({ id }) => id,
   uuid: ({ uuid }) => uuid,
@@ -43,7 +43,7 @@ const DEVICE_FACTS: Readonly<Record<string, (device: Device) => string | number 
   computeInstance: ({ computeInstance }) => computeInstance,
 };
 
-/** Placeholders that a text of the configuration may hold. */
+/** All placeholders that configuration texts can use. */
 export const PLACEHOLDERS: readonly string[] = ['id', 'path', 'resource', 'RESOURCE', ...Object.keys(DEVICE_FACTS)];
 
 function placeholder(name: string, { resource, id, device, path }: TemplateContext): string | undefined {

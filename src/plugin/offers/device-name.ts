@@ -1,7 +1,7 @@
 import type { Device } from '../../model/device.ts';
 import type { IdStrategy } from '../../model/plugin-resource.ts';
 
-/** The id under which the kubelet knows a device, before any replica suffix. */
+/** Returns the id that the kubelet uses for a device, without a replica suffix. */
 export function kubeletId(device: Device, strategy: IdStrategy = 'name'): string {
   if (strategy === 'uuid') return device.uuid ?? device.id;
   if (strategy === 'bdf') return device.pciAddress ?? device.id;

@@ -1,29 +1,29 @@
 import type { Clock } from '../../host/clock.ts';
 
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 
-/** One device node that a resource is made of. */
+/** State of one device node of a resource. */
 export interface PathState {
   readonly path: string;
-  /** False when it was there earlier in this process's life and is not now. */
+  /** False when this process saw the node earlier and the node is absent now. */
   readonly present: boolean;
 }
 
-/** The part of a directory tree that looking for device nodes needs; paths are relative to `/dev`. */
+/** Directory access that the search for device nodes needs. Paths are relative to `/dev`. */
 export interface DeviceDirectory {
   list(path: string): readonly string[];
   exists(path: string): boolean;
-  /** Grows whenever something could not be looked into for want of descriptors. */
+  /** Number of reads that failed because no file descriptor was free. */
   readonly shortages?: number;
 }
 
-/** Device nodes that match globs such as `/dev/ttyUSB*`, sorted. */
+/** Returns the device nodes that match globs such as `/dev/ttyUSB*`. */
 export function findPaths(globs: readonly string[], dev: DeviceDirectory): string[] {
   const found = globs.flatMap((glob) => expand(glob.replace(/^\/dev\//, '').split('/'), '', dev));
   return [...new Set(found)].map((path) => `/dev/${path}`);
 }
 
-/** The nodes found now and, as absent, those that were known before. Order: ids alone. */
+/** Returns the found nodes, and the known nodes that were not found as absent. Sorted by path only. */
 export function mergePaths(known: readonly PathState[], found: readonly string[]): PathState[] {
   const present = new Set(found);
   return [...new Set([...known.map(({ path }) => path), ...found])]
@@ -50,26 +50,26 @@ function segmentPattern(segment: string): RegExp {
   try {
     return new RegExp(`^${source}$`);
   } catch {
-    // A range whose end comes before its begin.
+    // The range is reversed, as in `[z-a]`.
     return NOTHING;
   }
 }
 
-/** What the shell takes such a glob for. */
+/** Matches nothing, as the shell does for such a glob. */
 const NOTHING = /(?!)/;
 
 export interface PathWatchParts {
   readonly globs: readonly string[];
   readonly dev: DeviceDirectory;
   readonly clock: Clock;
-  /** How long a node that went away is remembered. Some names, those of USB devices for one, never come back. */
+  /** How long an absent node is kept. Some names, for example those of USB devices, never appear again. */
   readonly retentionMs: number;
 }
 
-/** Looks again and again for the device nodes that some globs name, and remembers those that went away. */
+/** Polls for the device nodes that match the globs, and keeps absent ones for the retention time. */
 export class PathWatch {
   readonly #parts: PathWatchParts;
-  /** When a node that is not there was last seen, by the monotonic clock. */
+  /** Monotonic time at which each node was last seen. */
   readonly #seenMs = new Map<string, number>();
   #paths: readonly PathState[] = [];
   #cancel = (): void => {};
@@ -79,14 +79,14 @@ export class PathWatch {
   }
 
   start(onChange: () => void): void {
-    const look = (): void => {
-      const next = this.#look();
+    const poll = (): void => {
+      const next = this.#poll();
       const changed = JSON.stringify(next) !== JSON.stringify(this.#paths);
       this.#paths = next;
-      this.#cancel = this.#parts.clock.after(LOOK_MS, look);
+      this.#cancel = this.#parts.clock.after(POLL_MS, poll);
       if (changed) onChange();
     };
-    look();
+    poll();
   }
 
   paths(): readonly PathState[] {
@@ -97,11 +97,11 @@ export class PathWatch {
     this.#cancel();
   }
 
-  #look(): readonly PathState[] {
+  #poll(): readonly PathState[] {
     const { globs, dev, clock, retentionMs } = this.#parts;
     const before = dev.shortages;
     const found = findPaths(globs, dev);
-    // What could not be looked into is not gone.
+    // A failed read does not prove that a node is absent.
     if (dev.shortages !== before) return this.#paths;
     const now = clock.monotonic();
     for (const path of found) this.#seenMs.set(path, now);

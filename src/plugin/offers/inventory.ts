@@ -9,30 +9,30 @@ import type { PathState } from './device-paths.ts';
 
 export type KubeletHealth = 'Healthy' | 'Unhealthy';
 
-/** What the kubelet is told of a verdict. The health policy decides for `unknown`. */
+/** Maps a verdict to the health that the kubelet gets. The health policy decides about `unknown`. */
 export type HealthRule = (verdict: Verdict) => KubeletHealth;
 
 export const healthByState: HealthRule = ({ state }) => (state === 'healthy' || state === 'degraded' ? 'Healthy' : 'Unhealthy');
 
-/** One id that the kubelet can hand out. */
+/** One id that the kubelet can allocate. */
 export interface Offer {
   readonly id: string;
   /** `id` without the replica's number. */
   readonly baseId: string;
-  /** Devices that it stands for: one, all of a pool, none for a plain device node. */
+  /** The devices behind the id: one device, all devices of a pool, or none for a plain device node. */
   readonly devices: readonly DeviceState[];
-  /** The device node, for a resource made of paths. */
+  /** The device node; only set for a resource made of paths. */
   readonly path?: string;
   readonly health: KubeletHealth;
   /** Why it is not healthy; empty when it is. */
   readonly why: string;
-  /** Absent when unknown, or when the devices of a pool are not all on one node. */
+  /** Absent when unknown, or when the devices of a pool are on different NUMA nodes. */
   readonly numaNode?: number;
 }
 
 /**
- * All that a resource offers, in an order that depends on ids alone. A device that went missing is offered as unhealthy for as long as
- * the snapshot keeps it, so that the kubelet sees a fault and not a smaller node.
+ * Returns all offers of a resource, in an order that depends only on the ids. A missing device is offered as unhealthy as long as the
+ * snapshot keeps it, so that the kubelet sees a fault and not a smaller node.
  */
 export function takeInventory(
   resource: PluginResource,
@@ -47,7 +47,7 @@ export function takeInventory(
   const byId = new Map<string, Offer>();
   for (const state of devices) {
     const offer = offerOfDevice(state, nameOf(state), healthOf);
-    // With ids that can move, such as an index, a missing device must not stand in the way of the one that has its id now.
+    // Some ids, such as an index, can move to another device. A missing device must not hide the device that has its id now.
     const rival = byId.get(offer.id)?.devices[0];
     if (rival === undefined || rival.missingSinceMs !== undefined) byId.set(offer.id, offer);
   }
@@ -66,7 +66,7 @@ export function isSameList(a: readonly KubeletDevice[], b: readonly KubeletDevic
   return isDeepStrictEqual(a, b);
 }
 
-/** Why a device must not be handed out; empty when it may. */
+/** Returns why a device must not be allocated; empty when it can be. */
 export function whyWithheld(state: DeviceState, healthOf: HealthRule): string {
   if (state.missingSinceMs !== undefined) return `missing since ${new Date(state.missingSinceMs).toISOString()}`;
   if (healthOf(state.verdict) === 'Healthy') return '';
@@ -74,7 +74,7 @@ export function whyWithheld(state: DeviceState, healthOf: HealthRule): string {
   return [state.verdict.state, ...reasons].join('; ');
 }
 
-/** A form of the id that several devices have, such as the index of a MIG instance within its GPU, is none: they go by their own ids. */
+/** When several devices have the same name, such as the index of a MIG instance within its GPU, each uses its own device id instead. */
 function distinctNames(devices: readonly DeviceState[], { idStrategy }: PluginResource): (state: DeviceState) => string {
   const owners = new Map<string, number>();
   for (const { device, missingSinceMs } of devices) {
@@ -94,7 +94,7 @@ function offerOfDevice(state: DeviceState, id: string, healthOf: HealthRule): Of
 function offerPool(devices: readonly DeviceState[], size: number, healthOf: HealthRule): Offer[] {
   if (devices.length === 0) return [];
   const reasons = devices.map((state) => whyWithheld(state, healthOf));
-  // One usable device is enough: a container gets the usable ones only.
+  // One usable device is enough, because a container gets only the usable ones.
   const why = reasons.some((reason) => reason === '') ? '' : devices.map(({ device }, at) => `${device.id}: ${reasons[at]}`).join('; ');
   const nodes = new Set(devices.map(({ device }) => device.numaNode));
   const numaNode = nodes.size === 1 ? [...nodes][0] : undefined;
@@ -102,7 +102,7 @@ function offerPool(devices: readonly DeviceState[], size: number, healthOf: Heal
 }
 
 function offerOfPath({ path, present }: PathState): Offer {
-  return { id: path, baseId: path, devices: [], path, ...judged(present ? '' : 'the device node is gone') };
+  return { id: path, baseId: path, devices: [], path, ...judged(present ? '' : 'the device node is absent') };
 }
 
 const judged = (why: string): Pick<Offer, 'health' | 'why'> => ({ health: why === '' ? 'Healthy' : 'Unhealthy', why });
@@ -115,7 +115,7 @@ function replicate(offer: Offer, replicas = 1): Offer[] {
   return replicas === 1 ? [offer] : Array.from({ length: replicas }, (_, at) => ({ ...offer, id: `${offer.baseId}::${at}` }));
 }
 
-/** `mlx5_2` before `mlx5_10`; code points decide where numbers do not, so that no locale has a say. */
+/** Sorts `mlx5_2` before `mlx5_10`. Other parts compare by UTF-16 code units, independent of the locale. */
 export function compareIds(a: string, b: string): number {
   const parts = (id: string): string[] => id.match(/\d+|\D+/g) ?? [];
   const [left, right] = [parts(a), parts(b)];
@@ -128,7 +128,7 @@ export function compareIds(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** The devices of a snapshot that a resource is made of, in the snapshot's order. */
+/** Returns the devices of the snapshot that the resource selects, in snapshot order. */
 export function selectDevices(resource: PluginResource, devices: readonly DeviceState[]): DeviceState[] {
   const selectors = selectorsOf(resource.select);
   const parents = new Set(devices.filter(isPresent).map(({ device }) => `${device.family}/${device.parent}`));

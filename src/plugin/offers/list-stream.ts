@@ -6,8 +6,8 @@ import type { ResourceOffers } from './resource-offers.ts';
 export type ListCall = ServerWritableStream<Empty, ListAndWatchResponse>;
 
 /**
- * One open `ListAndWatch`: sends the whole list at once and whenever it differs from what this stream sent last. A kubelet that reads
- * slowly gets the newest list when it reads on, not every one in between.
+ * One open `ListAndWatch` stream. It sends the whole list immediately, and again when the list differs from the last one sent. A slow
+ * kubelet gets the newest list at its next read and skips those in between.
  */
 export class ListStream {
   readonly #call: ListCall;
@@ -19,7 +19,7 @@ export class ListStream {
   #isBlocked = false;
   #isOver = false;
 
-  /** `onSending` is told of each list; what it returns is called when the list was taken up. */
+  /** Calls `onSending` with each list, and calls the function that it returns after the list was written. */
   constructor(
     call: ListCall,
     offers: ResourceOffers,
@@ -35,12 +35,12 @@ export class ListStream {
     this.#send();
   }
 
-  /** Ends it from this side, in order. */
+  /** Ends the stream from the server side in the regular way. */
   end(): void {
     if (!this.#isOver) this.#call.end();
   }
 
-  /** It is over, whether or not the library has noticed. */
+  /** Marks the stream as ended, even when the gRPC library has not reported the end yet. */
   drop(): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -54,12 +54,12 @@ export class ListStream {
     if (this.#sent !== undefined && isSameList(this.#sent, devices)) return;
     this.#sent = devices;
     this.#isBlocked = true;
-    const taken = this.#onSending(devices);
-    // The stream itself would take up sixteen lists before it said that nobody reads.
+    const written = this.#onSending(devices);
+    // The stream would buffer sixteen lists before it signals back-pressure, so this waits for each write.
     this.#call.write({ devices }, (error?: Error | null) => {
       this.#isBlocked = false;
       if (error) return;
-      taken();
+      written();
       this.#send();
     });
   }

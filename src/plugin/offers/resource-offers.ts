@@ -4,24 +4,24 @@ import type { Snapshot } from '../../model/snapshot.ts';
 import { type DeviceDirectory, PathWatch } from './device-paths.ts';
 import { type HealthRule, type Offer, takeInventory } from './inventory.ts';
 
-/** Where snapshots come from. */
+/** Source of snapshots. */
 export interface SnapshotSource {
   snapshot(): Snapshot | undefined;
-  /** `look` carries no data. Returns the way to end the subscription. */
-  subscribe(look: () => void): () => void;
+  /** Calls `listener` without data after each change. Returns the function that ends the subscription. */
+  subscribe(listener: () => void): () => void;
 }
 
 export interface OffersParts {
   readonly store: SnapshotSource;
   readonly healthOf: HealthRule;
   readonly clock: Clock;
-  /** `/dev`; without it, resources made of paths have no devices. */
+  /** Access to `/dev`. When it is absent, resources made of paths have no devices. */
   readonly dev?: DeviceDirectory;
-  /** How long a device node that went away is still offered, as unhealthy. */
+  /** How long an absent device node is still offered as unhealthy. */
   readonly missingRetentionMs: number;
 }
 
-/** What one resource offers to the kubelet at this moment. */
+/** The current offers of one resource to the kubelet. */
 export class ResourceOffers {
   readonly resource: PluginResource;
   readonly #store: SnapshotSource;
@@ -38,11 +38,11 @@ export class ResourceOffers {
   }
 
   start(): void {
-    const tellAll = (): void => {
+    const notifyAll = (): void => {
       for (const listener of [...this.#listeners]) listener();
     };
-    this.#unsubscribe = this.#store.subscribe(tellAll);
-    this.#paths?.start(tellAll);
+    this.#unsubscribe = this.#store.subscribe(notifyAll);
+    this.#paths?.start(notifyAll);
   }
 
   stop(): void {
@@ -56,9 +56,8 @@ export class ResourceOffers {
   }
 
   /**
-   * False until something is known of each family that is selected: a look at it ended, or devices are remembered from before a
-   * restart. A list sent before that would take every device out of service, and the kubelet would reject the pods that it admits
-   * anew for good.
+   * False until each selected family has data: a probe of it ended, or its devices are known from before a restart. An earlier list
+   * would be empty, and the kubelet would permanently reject the pods that it admits again after its restart.
    */
   isReady(): boolean {
     if (this.resource.paths !== undefined) return true;
@@ -74,7 +73,7 @@ export class ResourceOffers {
     return takeInventory(this.resource, this.#store.snapshot()?.devices ?? [], this.#healthOf, this.#paths?.paths());
   }
 
-  /** How many of its ids the kubelet says it can hand out, and when it was asked; undefined when it does not tell. */
+  /** Number of this resource's ids that the kubelet reports as allocatable, and when it was asked; undefined when it does not report it. */
   allocatable(): { readonly count: number; readonly askedMs: number } | undefined {
     const podResources = this.#store.snapshot()?.podResources;
     if (podResources?.allocatable === undefined || podResources.allocatableAskedMs === undefined) return undefined;

@@ -13,24 +13,23 @@ export interface AttemptParts {
   readonly resource: string;
   readonly service: PluginService;
   readonly clock: Clock;
-  /** Where this attempt serves: a path that was never used before. */
+  /** Socket path on which this attempt serves. It must never have been used before. */
   readonly ownSocket: string;
-  /** Absent when the kubelet's plugin watcher is to find the own socket. */
+  /** Absent when the kubelet's plugin watcher finds `ownSocket`. */
   readonly kubeletSocket?: string;
   readonly streamTimeoutMs: number;
   readonly registerTimeoutMs: number;
-  /** How long the plugin watcher may take before the socket is made anew. */
+  /** Timeout for the plugin watcher's first call; after it the attempt ends, and the next one creates a new socket. */
   readonly contactTimeoutMs: number;
-  /** The first `ListAndWatch` is open. */
+  /** Called when the first `ListAndWatch` stream opens. */
   onStream(): void;
-  /** Still waiting, but longer than usual. */
+  /** Called when the wait takes longer than usual. The attempt continues. */
   onWaiting(end: AttemptEnd): void;
 }
 
 /**
- * One try to be known to the kubelet, from the making of a socket to the end of the stream. Everything it opened is closed when
- * `run` comes back, so that the next one never overlaps with it: a kubelet up to 1.36 would take the end of the old stream for the end
- * of the new.
+ * One registration attempt, from the creation of the socket to the end of the stream. `run` closes everything before it returns, so
+ * that two attempts never overlap: a kubelet up to 1.36 treats the end of the old stream as the end of the new stream.
  */
 export class Attempt {
   readonly #parts: AttemptParts;
@@ -47,12 +46,12 @@ export class Attempt {
     this.#parts = parts;
   }
 
-  /** Identity of the kubelet's socket that this attempt turned to. */
+  /** Identity of the kubelet socket that this attempt uses. */
   get kubelet(): string | undefined {
     return this.#kubelet;
   }
 
-  /** Ends it from outside; the first reason counts. */
+  /** Ends the attempt from outside. Only the first reason counts. */
   end(end: AttemptEnd): void {
     this.#finish(end);
   }
@@ -136,7 +135,7 @@ export class Attempt {
     };
   }
 
-  /** The watcher comes when it comes, and the socket stays there for it; a missed event is helped by making it anew at last. */
+  /** The watcher calls at an unknown time, so the socket stays. After the long timeout the attempt ends, in case the watcher missed it. */
   #awaitContact(): void {
     const { streamTimeoutMs, contactTimeoutMs } = this.#parts;
     this.#after(streamTimeoutMs, () => {
@@ -152,7 +151,7 @@ export class Attempt {
   }
 }
 
-/** The message of a refusal is the kubelet's own. */
+/** The detail of a refusal is the kubelet's own message. */
 function endOf({ code, details }: CallError, timeoutMs: number): AttemptEnd {
   if (code === status.DEADLINE_EXCEEDED) return { reason: 'timeout', detail: `no answer within ${timeoutMs / 1_000} s` };
   const isRefusal = code !== status.UNAVAILABLE && code !== status.INTERNAL && code !== status.CANCELLED;

@@ -5,19 +5,19 @@ import type { Clock } from '../../host/clock.ts';
 import type { PluginService } from '../service.ts';
 import { removeSocket } from './socket-names.ts';
 
-/** How long calls in progress may take to end at an orderly shutdown. */
+/** How long a regular shutdown waits for calls in progress. */
 const GRACE_MS = 1_000;
 
 /** A gRPC server on one socket file. */
 export interface PluginServer {
   readonly path: string;
-  /** Cuts everything off and takes the socket file along. */
+  /** Closes all connections immediately and removes the socket file. */
   cut(): void;
-  /** As `cut`, but lets calls in progress end first. */
+  /** Like `cut`, but waits for calls in progress first. */
   close(): Promise<void>;
 }
 
-/** `watcher` is given when the kubelet's plugin watcher will look at the socket. Rejects when the socket cannot be made. */
+/** `watcher` is set when the kubelet's plugin watcher will call the socket. Rejects when the socket cannot be created. */
 export async function servePlugin(
   path: string,
   service: PluginService,

@@ -11,17 +11,17 @@ import { Attempt } from './attempt.ts';
 import { type AttemptEnd, isAbsence, REMEDIES } from './failures.ts';
 import { removeDeadSockets, socketPath } from './socket-names.ts';
 
-/** Waits that no option sets. */
+/** Times that are not configurable. */
 export interface Timings {
-  /** The kubelet dials back for up to 10 s before `Register` answers. */
+  /** Before `Register` answers, the kubelet connects back for up to 10 s. */
   readonly registerTimeoutMs: number;
   readonly contactTimeoutMs: number;
-  /** First wait after a failure; it doubles with each. */
+  /** First wait after a failure; each further failure doubles it. */
   readonly firstWaitMs: number;
   readonly longestWaitMs: number;
-  /** Time between two looks for a kubelet that is not there. */
+  /** Interval of checks for an absent kubelet. */
   readonly absenceWaitMs: number;
-  /** How long a stream must live for the failures before it to be over. */
+  /** A stream that lives this long resets the failure count. */
   readonly stableMs: number;
 }
 
@@ -34,13 +34,10 @@ export const TIMINGS: Timings = {
   stableMs: 5_000,
 };
 
-/** By how much a question to the kubelet must be younger than a list for the answer to have it. */
-const TAKEN_UP_MS = 1_000;
+/** An allocatable answer counts for a list only if the question was sent at least this long after the list. */
+const LIST_DELAY_MS = 1_000;
 
-/**
- * Time between two registrations of a resource that the kubelet dropped. It doubles while they are in vain: each takes the resource away
- * for a moment.
- */
+/** Wait between two registrations of a dropped resource. It doubles while they fail, because each one briefly removes the resource. */
 const AFTER_DROP_MS = { first: 60_000, longest: 3_600_000 };
 
 export interface RegistrationParts {
@@ -49,14 +46,14 @@ export interface RegistrationParts {
   readonly clock: Clock;
   readonly changes: ChangeLog;
   readonly options: PluginOptions;
-  /** 0 to below 1. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
   readonly timings: Timings;
 }
 
-/** Keeps one resource registered: tries, waits, tries again, until stopped. Shares nothing with other resources. */
+/** Keeps one resource registered, with retries, until stopped. It is independent of other resources. */
 export class Registration {
-  /** How attempts ended; `ok` once the kubelet asked for the list. */
+  /** Attempts by result; `ok` means that the kubelet asked for the list. */
   readonly results = new Counts();
   readonly #parts: RegistrationParts;
   readonly #token = randomBytes(4).toString('hex');
@@ -64,7 +61,7 @@ export class Registration {
   #failures = 0;
   #isStopped = false;
   #attempt: Attempt | undefined;
-  /** Monotonic; a resource that was dropped is not registered anew before. */
+  /** Monotonic time before which a dropped resource is not registered again. */
   #afterDropMs = Number.NEGATIVE_INFINITY;
   #nextAfterDropMs = AFTER_DROP_MS.first;
   #wake = (): void => {};
@@ -79,7 +76,7 @@ export class Registration {
     this.#running = this.#run();
   }
 
-  /** Comes back when the socket is gone and nothing is open any more. */
+  /** Resolves when the socket is removed and all connections are closed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#attempt?.end({ reason: 'stopped' });
@@ -88,8 +85,8 @@ export class Registration {
   }
 
   /**
-   * True when the kubelet has dropped a resource whose list it goes on reading. Kubelets up to 1.36 do when a plugin of the same resource
-   * ends that registered later, and no stream says so (kubernetes#127803): only what they can hand out shows it.
+   * True when the kubelet dropped the resource but still reads its list. Kubelets up to 1.36 do this when another plugin of the same
+   * resource registered later and has ended (kubernetes#127803). The stream does not show it, only the allocatable devices do.
    */
   get isDropped(): boolean {
     return this.#allocatable() === 0;
@@ -99,7 +96,7 @@ export class Registration {
     return this.#parts.options.registration === 'direct';
   }
 
-  /** Where a kubelet shows that it is there, to the plugin watcher's resources too if the directory can be seen. */
+  /** A new file here means a new kubelet. This is also watched for plugin watcher registration, if the directory is visible. */
   get #kubeletSocket(): string {
     return join(resolve(this.#parts.options.dir), 'kubelet.sock');
   }
@@ -120,7 +117,7 @@ export class Registration {
       this.#cancelStable();
       if (this.#isStopped) break;
       this.results.add(end.reason);
-      this.#say(end);
+      this.#report(end);
       if (end.reason !== 'kubelet-restarted') await this.#sleep(this.#waitAfter(end));
     }
     unsubscribe();
@@ -141,7 +138,7 @@ export class Registration {
       registerTimeoutMs: timings.registerTimeoutMs,
       contactTimeoutMs: timings.contactTimeoutMs,
       onStream: () => this.#registered(),
-      onWaiting: (end) => this.#say(end),
+      onWaiting: (end) => this.#report(end),
     });
     return this.#attempt.run();
   }
@@ -155,13 +152,13 @@ export class Registration {
     });
   }
 
-  /** How many ids the kubelet can hand out; undefined where it does not healthOf, or need not have any of the list that it reads. */
+  /** Number of allocatable ids; undefined when the kubelet does not report it, or when it may rightly have no device of the list. */
   #allocatable(): number | undefined {
     const { offers, service } = this.#parts;
     const allocatable = offers.allocatable();
-    const { streams, told } = service;
-    if (allocatable === undefined || streams === 0 || told?.isAnyHealthy !== true) return undefined;
-    return allocatable.askedMs - told.atMs >= TAKEN_UP_MS ? allocatable.count : undefined;
+    const { streams, lastList } = service;
+    if (allocatable === undefined || streams === 0 || lastList?.isAnyHealthy !== true) return undefined;
+    return allocatable.askedMs - lastList.atMs >= LIST_DELAY_MS ? allocatable.count : undefined;
   }
 
   #endIfDropped(): void {
@@ -176,8 +173,8 @@ export class Registration {
   }
 
   /**
-   * A new kubelet listens: whatever is going on belongs to the old one, and so do the failures that make for long waits. The event may
-   * also tell of what this attempt has seen. Of the plugin watcher's own coming and going the socket says nothing.
+   * A new kubelet listens. The current attempt and the failure count belong to the old kubelet. The event can also report the socket
+   * that this attempt already uses. The socket does not show whether the plugin watcher runs.
    */
   #kubeletChanged(state: SocketState): void {
     if (state.kind !== 'socket') return;
@@ -190,7 +187,7 @@ export class Registration {
     return `plugin ${this.#parts.offers.resource.resource}`;
   }
 
-  #say({ reason, detail }: AttemptEnd): void {
+  #report({ reason, detail }: AttemptEnd): void {
     if (reason === 'stopped') return;
     const { resource } = this.#parts.offers.resource;
     this.#parts.changes.begin({

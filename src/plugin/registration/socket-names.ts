@@ -3,14 +3,14 @@ import { readdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectErrno, LONGEST_SOCKET_PATH } from '../../host/fs/socket-file.ts';
 
-/** Begins the names of all sockets that any process of this program makes for a resource. */
+/** Name prefix of all sockets that any process of this program creates for a resource. */
 function prefixOf(resource: string): string {
   return `device-agent-${createHash('sha256').update(resource).digest('hex').slice(0, 8)}-`;
 }
 
 /**
- * Path of a socket that no other start has: `unique` tells the processes and their attempts apart, since kubelets from 1.37 on know
- * instances of a plugin by it. As much of the resource's name as fits is in it for the reader.
+ * Returns a socket path that no other attempt uses. `unique` differs per process and attempt, because kubelets from 1.37 on identify
+ * plugin instances by the path. The path also contains as much of the resource's name as fits, for readability.
  */
 export function socketPath(directory: string, resource: string, unique: string): string {
   const path = join(directory, `${prefixOf(resource)}${unique}.sock`);
@@ -19,7 +19,7 @@ export function socketPath(directory: string, resource: string, unique: string):
   return join(directory, `${prefixOf(resource)}${readable === '' ? '' : `${readable}-`}${unique}.sock`);
 }
 
-/** What cannot be removed stays: somebody may have put a directory there, or mounted it read-only, and nothing depends on it. */
+/** Ignores errors: the path can be a directory or on a read-only mount, and nothing depends on its removal. */
 export function removeSocket(path: string): void {
   try {
     unlinkSync(path);
@@ -28,7 +28,7 @@ export function removeSocket(path: string): void {
   }
 }
 
-/** Removes what processes that were killed left behind: sockets of this resource that nobody listens to. */
+/** Removes the sockets of this resource on which no process listens; killed processes leave them behind. */
 export async function removeDeadSockets(directory: string, resource: string): Promise<void> {
   const names = namesIn(directory).filter((name) => name.startsWith(prefixOf(resource)) && name.endsWith('.sock'));
   for (const path of names.map((name) => join(directory, name))) {

@@ -6,21 +6,21 @@ import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, st
 
 export interface ApiSources {
   snapshot(): Snapshot | undefined;
-  /** What the agent says of itself; goes in front of what the snapshot says. */
+  /** Status of the agent itself; printed before the data of the snapshot. */
   status(): object;
-  /** Events younger than the one of this number; absent where none are kept. */
+  /** Returns events newer than the event with id `since`; absent when no events are kept. */
   readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
   remedyOf: RemedyOf;
   now(): number;
 }
 
-/** `/api/v1`: the latest snapshot as JSON. */
+/** Creates the routes of `/api/v1`, which serve the latest snapshot as JSON. */
 export function createApi(sources: ApiSources): Router {
   const router = Router();
   const withSnapshot = (view: (snapshot: Snapshot, request: Request) => object | undefined): RequestHandler => {
     return (request, response) => {
       const snapshot = sources.snapshot();
-      if (snapshot === undefined) return sendError(request, response, 503, 'not-ready', 'The first snapshot is not there yet.');
+      if (snapshot === undefined) return sendError(request, response, 503, 'not-ready', 'The first snapshot is not ready yet.');
       const found = view(snapshot, request);
       if (found === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
       return sendJson(request, response, found);

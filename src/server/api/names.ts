@@ -1,14 +1,14 @@
 import type { Reading } from '../../model/metric.ts';
 
-/** Name of a metric in the API: without the prefix that all share, with its unit. `device_memory_used_bytes`: `memoryUsedBytes`. */
+/** Name of a metric in the API, without the common prefix: `device_memory_used_bytes` becomes `memoryUsedBytes`. */
 export function readingName(metric: string): string {
   return metric.replace(/^device_/, '').replace(/_+([a-z0-9])/g, (_match, letter: string) => letter.toUpperCase());
 }
 
-/** The last that RFC 3339 can say. Rules that are to hold for ever end there or just after. */
+/** The latest time in RFC 3339. Rules without an end use this time or a slightly later one. */
 const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** RFC 3339 in UTC; absent stays absent. */
+/** Formats a time as RFC 3339 in UTC; undefined stays undefined. */
 export function timeText(ms: number | undefined): string | undefined {
   return ms === undefined || !Number.isFinite(ms) ? undefined : new Date(Math.min(ms, LATEST_MS)).toISOString();
 }
@@ -16,7 +16,7 @@ export function timeText(ms: number | undefined): string | undefined {
 type Value = number | bigint;
 export type ReadingView = Value | readonly { readonly labels: Readonly<Record<string, string>>; readonly value: Value }[];
 
-/** A plain value where a metric has one series without labels, else a list of values with their labels. */
+/** Returns a plain value for a metric with one series without labels, otherwise a list of values with their labels. */
 export function readingViews(readings: Iterable<Reading>): Readonly<Record<string, ReadingView>> {
   const byMetric = new Map<string, Reading[]>();
   for (const reading of readings) {

@@ -6,10 +6,10 @@ import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../../
 import { remedyNow } from '../../model/standing.ts';
 import { readingViews, timeText } from './names.ts';
 
-/** What is known of a problem code besides the problem itself; undefined for a code that is not declared. */
+/** Returns the declared remedy of a problem code; undefined for an undeclared code. */
 export type RemedyOf = (family: string, code: string) => string | undefined;
 
-/** The API's form of a snapshot's parts. Keys are stable and carry the unit; what is not known is left out. */
+/** Converts a device for the API. Keys are stable and contain the unit; unknown values are left out. */
 export function deviceView(state: DeviceState): object {
   const { device, processes } = state;
   return {
@@ -72,8 +72,8 @@ function probeView(family: FamilyState, remedyOf: RemedyOf): object {
 }
 
 /**
- * `conditions` count, `pending` hold and do not count yet. A condition that has `recovering` ended: its message tells what was, and it asks
- * for nothing. One that has `unverifiedSince` holds by what was known then.
+ * Conditions in `conditions` count; those in `pending` hold but do not count yet. A condition with `recovering` has ended: its message
+ * describes the past and its remedy is `none`. A condition with `unverifiedSince` held at that time.
  */
 function healthView({ state, sinceMs, conditions, pending, ignored, transitions }: Verdict): object {
   return {
@@ -109,7 +109,7 @@ function ignoredView(condition: IgnoredCondition): object {
   return { ...conditionView(condition), ignoreReason: condition.ignoreReason, ignoredUntil: timeText(condition.ignoredUntilMs) };
 }
 
-/** Events as they are, with the time in words. */
+/** Returns events with the time as text. */
 export function eventsView(events: readonly HealthEvent[]): object {
   return { events: events.map(({ timeMs, ...event }) => ({ ...event, time: timeText(timeMs) })) };
 }

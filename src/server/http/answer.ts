@@ -6,14 +6,14 @@ import { acceptsGzip } from './negotiation.ts';
 
 const compress = promisify(gzip);
 
-/** Below this a compressed answer saves nothing. */
+/** Compression saves nothing below this size. */
 export const WORTH_COMPRESSING_BYTES = 1_024;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 export const TEXT_TYPE = 'text/plain; charset=utf-8';
 export const HTML_TYPE = 'text/html; charset=utf-8';
 
-/** Sends a whole text, compressed where the client accepts it. Level 1: a third of the time of level 6 for 6 % more bytes. */
+/** Sends a text, compressed if the client accepts it. Level 1 needs a third of the time of level 6, for 6 % more bytes. */
 export async function sendText(
   request: IncomingMessage,
   response: ServerResponse,
@@ -38,7 +38,7 @@ export function sendJson(request: IncomingMessage, response: ServerResponse, val
   return sendText(request, response, JSON_TYPE, `${JSON.stringify(value, bigintSafe)}\n`, status);
 }
 
-/** Short and clear: JSON below `/api`, one line of text elsewhere. */
+/** Sends an error: JSON below `/api`, one line of text elsewhere. */
 export function sendError(
   request: IncomingMessage,
   response: ServerResponse,
@@ -50,31 +50,31 @@ export function sendError(
   return sendText(request, response, TEXT_TYPE, `${message}\n`, status);
 }
 
-/** A fault of ours is logged, and told without details. */
+/** Logs an internal error and answers without details. */
 export function sendFault(request: IncomingMessage, response: ServerResponse, logger: Logger, error: unknown): Promise<void> {
   logger.error('request failed', { path: requestPath(request), error });
-  return sendError(request, response, 500, 'internal', 'Something went wrong inside the agent; its log says what.');
+  return sendError(request, response, 500, 'internal', "Internal error; see the agent's log.");
 }
 
-/** On every answer: nothing is kept by others, and nothing is taken for what it does not say it is. */
+/** Sets the headers of every answer: no caching, and no content type sniffing. */
 export function setCommonHeaders(response: ServerResponse): void {
   response.setHeader('X-Content-Type-Options', 'nosniff');
   response.setHeader('Cache-Control', 'no-store');
 }
 
-/** Nothing else is answered. */
+/** The server answers only GET and HEAD. */
 export const isReading = ({ method }: IncomingMessage): boolean => method === 'GET' || method === 'HEAD';
 
-/** Path of a request as it was written, without its query; undefined when it has none. */
+/** Returns the path of a request as sent, without the query; undefined when it has none. */
 export function requestPath({ url = '' }: IncomingMessage): string | undefined {
   if (url.startsWith('/')) return url.split('?', 1)[0];
   return URL.canParse(url) ? new URL(url).pathname : undefined;
 }
 
-/** Entries of a header that may stand several times are joined by Node. */
+/** Node joins the values of a repeated header. */
 export const headerOf = ({ headers }: IncomingMessage, name: 'accept' | 'accept-encoding'): string | undefined => headers[name]?.toString();
 
-/** Integers that a JSON reader would round are given as strings of digits. */
+/** Writes integers that a JSON parser would round as strings of digits. */
 function bigintSafe(_key: string, value: unknown): unknown {
   if (typeof value !== 'bigint') return value;
   const number = Number(value);

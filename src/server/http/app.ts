@@ -8,23 +8,23 @@ import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeader
 import { limitAnswers } from './limit-answers.ts';
 import { scrapeHandler } from './scrape.ts';
 
-/** Everything that the server answers. The order of the parts says which comes first: signs of life, metrics, API, pages. */
+/** Creates all routes. Earlier routes take precedence: health checks, metrics, API, pages. */
 export function createApp(parts: ServerParts, answerMs: number): Express {
   const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(commonHeaders, onlyReading);
-  // They are answered however many answers are under way.
+  // Health checks come before the limit, so that they are always answered.
   app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
   app.get(['/readyz', '/-/ready'], (request, response) =>
     store.snapshot() === undefined
-      ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not there yet.\n', 503)
+      ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not ready yet.\n', 503)
       : sendText(request, response, TEXT_TYPE, 'ok\n'),
   );
   app.use(limitAnswers(options['max-requests'], answerMs));
   const scrape = scrapeHandler(exposition);
-  // Compared as it is: in a configured path no character has a meaning of its own.
+  // Compares plain text, because Express would interpret special characters of the configured path.
   app.use((request, response, next) => (requestPath(request) === options['telemetry-path'] ? scrape(request, response, next) : next()));
   const remedyOf = (family: string, code: string): string | undefined =>
     families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
@@ -48,7 +48,7 @@ const onlyReading: RequestHandler = (request, response, next) => {
   return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);
 };
 
-/** A fault of the request (a path that cannot be decoded) is told; one of ours is logged and told without details. */
+/** Reports an error of the request (a path that cannot be decoded) to the client. Logs an internal error and answers without details. */
 function failure(logger: Logger): ErrorRequestHandler {
   return (error: { status?: unknown }, request, response, next) => {
     if (response.headersSent) return next(error);

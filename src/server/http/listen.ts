@@ -7,7 +7,7 @@ import { LONGEST_SOCKET_PATH, socketAt } from '../../host/fs/socket-file.ts';
 
 export type ListenAddress = { readonly host?: string; readonly port: number } | { readonly path: string };
 
-/** Reads `:port`, `host:port`, `[ipv6]:port`, `unix:/path` or `/path`; undefined for other text. */
+/** Parses `:port`, `host:port`, `[ipv6]:port`, `unix:/path` or `/path`; undefined for other text. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   const path = text.startsWith('unix:') ? text.slice('unix:'.length) : text;
   if (path.startsWith('/')) return { path };
@@ -20,26 +20,26 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
   return host === undefined || host === '' ? { port } : { host, port };
 }
 
-/** What is wrong with the text of an address, to follow the word "must"; undefined when nothing is. */
+/** Describes what an invalid address must be, as the text after the word "must"; undefined for a valid address. */
 export function listenAddressProblem(text: string): string | undefined {
   const address = parseListenAddress(text);
   if (address === undefined) return 'be :port, host:port, [ipv6]:port or the path of a unix socket';
   if ('path' in address && Buffer.byteLength(address.path) > LONGEST_SOCKET_PATH)
-    return `have ${LONGEST_SOCKET_PATH} bytes at most as the path of a socket`;
+    return `be a socket path of ${LONGEST_SOCKET_PATH} bytes at most`;
   return undefined;
 }
 
 /**
- * Binds the server; gives the address it can be reached at, as URL or `unix:` path. Fails with a `listen-failed` error. A
- * socket file that a killed process left behind is replaced, one that somebody answers is not.
+ * Binds the server. Returns its address as URL or `unix:` path. Fails with a `listen-failed` error. Replaces a socket file that a
+ * killed process left behind, but not one on which a process listens.
  */
 export async function listen(server: Server, text: string): Promise<string> {
   const address = parseListenAddress(text);
   if (address === undefined) throw new UserError('listen-failed', { address: text, problem: 'it is neither host:port nor a path' });
   try {
     await bind(server, address).catch(async (error: NodeJS.ErrnoException) => {
-      const isLeft = 'path' in address && error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'socket';
-      if (!isLeft || (await isAnswered(address.path))) throw error;
+      const isSocketFile = 'path' in address && error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'socket';
+      if (!isSocketFile || (await isAnswered(address.path))) throw error;
       unlinkSync(address.path);
       await bind(server, address);
     });
@@ -71,7 +71,7 @@ function isAnswered(path: string): Promise<boolean> {
 }
 
 const NO_DIRECTORY = 'the directory does not exist';
-const WORDS: Readonly<Record<string, string>> = {
+const ERRNO_TEXTS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the address is already in use',
   EACCES: 'permission denied',
   EADDRNOTAVAIL: 'this machine has no such address',
@@ -82,11 +82,11 @@ const WORDS: Readonly<Record<string, string>> = {
 
 function describe(error: NodeJS.ErrnoException, address: ListenAddress): string {
   if ('path' in address) {
-    // Binding a path says EACCES for that, too.
+    // Binding to a path also fails with EACCES when the directory is absent.
     if (error.code === 'EACCES' && !existsSync(dirname(address.path))) return NO_DIRECTORY;
-    if (error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'not-a-socket') return 'something that is no socket is in its place';
+    if (error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'not-a-socket') return 'the path holds a file that is not a socket';
   }
-  return WORDS[error.code ?? ''] ?? error.message;
+  return ERRNO_TEXTS[error.code ?? ''] ?? error.message;
 }
 
 function reachableAt(bound: AddressInfo | string | null): string {

@@ -1,4 +1,4 @@
-/** What a client accepts: one entry of an `Accept` or `Accept-Encoding` header. */
+/** One entry of an `Accept` or `Accept-Encoding` header. */
 interface Preference {
   readonly value: string;
   readonly parameters: Readonly<Record<string, string>>;
@@ -9,8 +9,8 @@ interface Preference {
 export type ScrapeFormat = 'text' | 'openmetrics';
 
 /**
- * The text format unless OpenMetrics is asked for by name and liked no less. A client that accepts neither gets the text
- * format, as from every exporter.
+ * Returns the text format, unless the client names OpenMetrics with at least the same quality. A client that accepts neither gets the
+ * text format, as with every exporter.
  */
 export function chooseFormat(accept: string | undefined): ScrapeFormat {
   const preferences = parsePreferences(accept ?? '');
@@ -35,7 +35,7 @@ function best(preferences: readonly Preference[], matches: (one: Preference) => 
 
 const isVersion = (one: Preference, version: string): boolean => (one.parameters.version ?? version) === version;
 
-/** Entries whose quality is not a number from 0 to 1 count as 0: not wanted. */
+/** An entry with an invalid quality gets the quality 0, which means "not accepted". */
 function parsePreferences(header: string): readonly Preference[] {
   return header
     .split(',')

@@ -3,7 +3,7 @@ import type { ScrapedPage } from '../parts.ts';
 import { headerOf, WORTH_COMPRESSING_BYTES } from './answer.ts';
 import { acceptsGzip, chooseFormat } from './negotiation.ts';
 
-/** Answers scrapes with the page as it is, in the format and encoding that the client accepts. */
+/** Answers scrapes with the current page, in the format and encoding that the client accepts. */
 export function scrapeHandler(exposition: ScrapedPage): RequestHandler {
   return async (request, response) => {
     const format = chooseFormat(headerOf(request, 'accept'));

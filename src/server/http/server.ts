@@ -4,27 +4,27 @@ import { createApp } from './app.ts';
 import { listen } from './listen.ts';
 
 export interface WebServer {
-  /** Binds the configured address; gives where it can be reached. Fails with the user error `listen-failed`. */
+  /** Binds the configured address and returns the reachable address. Fails with the user error `listen-failed`. */
   listen(): Promise<string>;
-  /** Ends idle connections at once, answers under way after a moment. */
+  /** Closes idle connections immediately, and the others after their answer or a short timeout. */
   close(): Promise<void>;
 }
 
-/** What clients can take of the server. */
+/** Limits for clients. */
 export interface ServerLimits {
-  /** For the head of a request. */
+  /** Timeout for the headers of a request. */
   readonly headersMs: number;
-  /** For a whole request. */
+  /** Timeout for a whole request. */
   readonly requestMs: number;
-  /** Between two looks at all connections, each of which wakes the process. */
+  /** Interval of the timeout checks; each check wakes the process. */
   readonly checkMs: number;
-  /** For an answer, from its request to its last byte: a client that reads more slowly loses its connection. */
+  /** Timeout for an answer, from the request to the last byte. The server closes the connection of a client that reads more slowly. */
   readonly answerMs: number;
-  /** How long an idle connection is kept: longer than the usual scrape interval, so that Prometheus keeps its own. */
+  /** How long an idle connection is kept: longer than the usual scrape interval, so that Prometheus can reuse its connection. */
   readonly keepAliveMs: number;
-  /** Further connections are closed at once. */
+  /** Maximum number of connections; further ones are closed immediately. */
   readonly connections: number;
-  /** How long answers under way may take when the server closes. */
+  /** How long a closing server waits for running answers. */
   readonly closeMs: number;
 }
 

@@ -2,10 +2,10 @@ import type { Reading } from '../../model/metric.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import { type Html, html } from './html.ts';
 import { document, healthCell, holderList, type PageFrame } from './page-parts.ts';
-import { isNumber, labelWords } from './page-readings.ts';
+import { isNumber, labelList } from './page-readings.ts';
 import { durationText, metricTitle, readingText } from './units.ts';
 
-/** Everything known of one device. */
+/** Renders all data of one device. */
 export function devicePage(state: DeviceState, frame: PageFrame): string {
   const { device } = state;
   const body = html`<h2>${device.id}</h2>
@@ -46,7 +46,7 @@ function readings(given: Iterable<Reading>): Html {
 <div class="scroll"><table><thead><tr><th scope="col">Reading</th><th scope="col">Of</th><th scope="col" class="number">Value</th><th scope="col">Metric</th></tr></thead><tbody>
 ${sorted.map(
   (reading) =>
-    html`<tr><th scope="row">${metricTitle(reading.metric)}</th><td>${labelWords(reading)}</td><td class="number">${readingText(reading.metric, reading.value)}</td><td><code>${reading.metric}</code></td></tr>\n`,
+    html`<tr><th scope="row">${metricTitle(reading.metric)}</th><td>${labelList(reading)}</td><td class="number">${readingText(reading.metric, reading.value)}</td><td><code>${reading.metric}</code></td></tr>\n`,
 )}
 </tbody></table></div>`;
 }

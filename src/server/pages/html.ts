@@ -1,4 +1,4 @@
-/** Markup that is safe to send: everything put into it has been escaped. */
+/** Safe markup: all values in it are escaped. */
 export class Html {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Part[];
 
-/** Template tag: escapes every value that is not markup itself; lists are joined, undefined is nothing. */
+/** Template tag. Escapes every value that is not markup, joins lists, and writes nothing for undefined. */
 export function html(strings: TemplateStringsArray, ...values: readonly Part[]): Html {
   return new Html(strings.reduce((text, string, index) => text + partText(values[index - 1]) + string));
 }

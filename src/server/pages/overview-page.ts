@@ -5,21 +5,21 @@ import type { RemedyOf } from '../api/views.ts';
 import { type Html, html } from './html.ts';
 import { devicePath, document, healthCell, holderList, type PageFrame, shownState } from './page-parts.ts';
 import { mainReadings } from './page-readings.ts';
-import { KUBELET_REMEDIES, STATE_WORDS, UNRESOLVED_TEXTS } from './page-text.ts';
+import { KUBELET_REMEDIES, STATE_NAMES, UNRESOLVED_TEXTS } from './page-text.ts';
 import { durationText } from './units.ts';
 
-/** Above this a browser becomes slow; the rest is in the API. */
+/** More devices would make a browser slow; the API lists the rest. */
 const MOST_DEVICES = 1_000;
 const MOST_HOLDERS = 4;
 const MOST_UNRESOLVED = 100;
 
-/** Who needs attention comes first. */
-const NEED: readonly ReturnType<typeof shownState>[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
+/** Display order: devices that need attention come first. */
+const ORDER: readonly ReturnType<typeof shownState>[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
 
-/** All devices of the node on one page, what needs attention first. Before the first snapshot it says so. */
+/** Renders all devices of the node on one page, or a notice before the first snapshot. */
 export function overviewPage(snapshot: Snapshot | undefined, frame: PageFrame, remedyOf: RemedyOf): string {
   if (snapshot === undefined) {
-    return document(frame, 'device-agent', html`<p>The first reading of the hardware is under way. Reload in a moment.</p>`, html``);
+    return document(frame, 'device-agent', html`<p>The agent reads the hardware for the first time. Reload in a moment.</p>`, html``);
   }
   const body = html`${tiles(snapshot, frame.nowMs)}${problems(snapshot, remedyOf)}${devices(snapshot, frame.nowMs)}${unresolved(snapshot)}`;
   const age = durationText(frame.nowMs - snapshot.takenAtMs);
@@ -33,12 +33,12 @@ function tiles(snapshot: Snapshot, nowMs: number): Html {
   const states = ([...HEALTH_STATES, 'missing'] as const).filter((state) => state === 'healthy' || count(state) > 0);
   return html`<ul class="tiles">
 <li><b>${snapshot.devices.length}</b> devices, ${held} held</li>
-${states.map((state) => html`<li><b>${count(state)}</b> <span class="state ${state}">${STATE_WORDS[state]}</span>${state === 'healthy' ? waiting(snapshot) : undefined}</li>`)}
+${states.map((state) => html`<li><b>${count(state)}</b> <span class="state ${state}">${STATE_NAMES[state]}</span>${state === 'healthy' ? waiting(snapshot) : undefined}</li>`)}
 ${kubeletTile(snapshot, nowMs)}
 </ul>`;
 }
 
-/** A tile that says `Healthy` must not hide that something is about to count. */
+/** Adds to the `Healthy` tile how many of its devices have a pending condition. */
 function waiting({ devices }: Snapshot): Html | undefined {
   const found = devices.filter((device) => shownState(device) === 'healthy' && pendingTrouble(device.verdict).length > 0);
   return found.length === 0 ? undefined : html`<br><small>${found.length} with a condition pending</small>`;
@@ -55,7 +55,7 @@ function kubeletTile({ podResources }: Snapshot, nowMs: number): Html {
 
 function problems(snapshot: Snapshot, remedyOf: RemedyOf): Html | undefined {
   const rows = snapshot.families.flatMap(({ family, hung, problems: list }) => [
-    ...(hung ? [problemRow(family, 'A read hangs; it was given up.', 'Look at the kernel log for the device that does not answer.')] : []),
+    ...(hung ? [problemRow(family, 'A read hangs; it was abandoned.', 'Look in the kernel log for the device that does not answer.')] : []),
     ...list.map(({ code, message, device }) =>
       problemRow(device === undefined ? family : `${family} ${device}`, message, remedyOf(family, code)),
     ),
@@ -64,7 +64,7 @@ function problems(snapshot: Snapshot, remedyOf: RemedyOf): Html | undefined {
   if (problem !== undefined) rows.unshift(problemRow('kubelet', problem.message, KUBELET_REMEDIES[problem.reason]));
   if (rows.length === 0) return undefined;
   return html`<h2>Problems</h2>
-<div class="scroll"><table><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Way out</th></tr></thead><tbody>
+<div class="scroll"><table><thead><tr><th scope="col">Where</th><th scope="col">What</th><th scope="col">Remedy</th></tr></thead><tbody>
 ${rows}
 </tbody></table></div>`;
 }
@@ -78,15 +78,15 @@ function devices(snapshot: Snapshot, nowMs: number): Html {
   const left = snapshot.devices.length - MOST_DEVICES;
   return html`<h2>Devices</h2>
 <div class="scroll"><table><thead><tr><th scope="col">Device</th><th scope="col">Health</th><th scope="col">Held by</th><th scope="col">Readings</th></tr></thead><tbody>
-${inOrderOfNeed(snapshot.devices)
+${byAttention(snapshot.devices)
   .slice(0, MOST_DEVICES)
   .map((state) => deviceRow(state, nowMs))}
 </tbody></table></div>${left > 0 ? html`<p>${left} more devices are listed by <a href="/api/v1/devices">the API</a>.</p>` : undefined}`;
 }
 
-/** A sick device among hundreds would not be found, nor be on the page at all behind a thousand. Those alike stay in their order. */
-function inOrderOfNeed(devices: readonly DeviceState[]): readonly DeviceState[] {
-  const rank = (device: DeviceState): number => 2 * NEED.indexOf(shownState(device)) + (pendingTrouble(device.verdict).length > 0 ? 0 : 1);
+/** Sorts unhealthy devices first, because the page shows only the first {@link MOST_DEVICES}. The sort is stable. */
+function byAttention(devices: readonly DeviceState[]): readonly DeviceState[] {
+  const rank = (device: DeviceState): number => 2 * ORDER.indexOf(shownState(device)) + (pendingTrouble(device.verdict).length > 0 ? 0 : 1);
   return devices.toSorted((a, b) => rank(a) - rank(b));
 }
 

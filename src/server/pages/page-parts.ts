@@ -5,13 +5,13 @@ import { pendingTrouble, remedyNow, standingOf } from '../../model/standing.ts';
 import { timeText } from '../api/names.ts';
 import { type Html, html } from './html.ts';
 import { PAGE_STYLE } from './page-style.ts';
-import { conditionSentences, REMEDY_TEXTS, STATE_WORDS } from './page-text.ts';
+import { conditionSentences, REMEDY_TEXTS, STATE_NAMES } from './page-text.ts';
 import { durationText } from './units.ts';
 
-/** What all pages share. */
+/** Data that all pages share. */
 export interface PageFrame {
   readonly version: string;
-  /** Name of the node; absent when nobody told it. */
+  /** Name of the node; absent when it is not configured. */
   readonly node: string | undefined;
   readonly telemetryPath: string;
   readonly nowMs: number;
@@ -52,21 +52,21 @@ export function healthCell(state: DeviceState, nowMs: number): Html {
   const { sinceMs, conditions, pending = [], ignored } = state.verdict;
   const since = state.missingSinceMs ?? sinceMs;
   const line = (condition: ActiveCondition | PendingCondition): Html => conditionLine(condition, nowMs);
-  return html`<span class="state ${shown}">${STATE_WORDS[shown]}</span>${
+  return html`<span class="state ${shown}">${STATE_NAMES[shown]}</span>${
     since > 0 ? html` <small>for ${durationText(nowMs - since)}</small>` : undefined
-  }${standingWords(state)}${
+  }${standingText(state)}${
     state.stale ? html`<p class="condition">Not read for ${durationText(nowMs - state.readAtMs)}.</p>` : undefined
   }${conditions.map(line)}${pending.map(line)}${ignored?.map(ignoredLine)}`;
 }
 
-/** Beside the state, so that nobody takes `Healthy` for all that is known, nor a fault that ended for one that lasts. */
-function standingWords({ verdict }: DeviceState): Html | undefined {
+/** Text next to the state that shows pending, recovering and unverified conditions. */
+function standingText({ verdict }: DeviceState): Html | undefined {
   const [leader] = verdict.state === 'healthy' ? [] : verdict.conditions;
   const [first, ...others] = pendingTrouble(verdict);
-  const told = [leader, first].filter((condition) => condition !== undefined).filter((condition) => standingOf(condition).length > 0);
-  if (told.length === 0) return undefined;
-  const words = told.map((condition) => `${nameOf(condition)} ${standingOf(condition).join(', ')}`);
-  return html`<b>, ${words.join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
+  const marked = [leader, first].filter((condition) => condition !== undefined).filter((condition) => standingOf(condition).length > 0);
+  if (marked.length === 0) return undefined;
+  const texts = marked.map((condition) => `${nameOf(condition)} ${standingOf(condition).join(', ')}`);
+  return html`<b>, ${texts.join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
 }
 
 function conditionLine(condition: ActiveCondition | PendingCondition, nowMs: number): Html {

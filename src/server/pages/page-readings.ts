@@ -2,7 +2,7 @@ import type { Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import { metricTitle, readingText } from './units.ts';
 
-/** One line of a device's cell of readings. */
+/** One line in the readings cell of a device. */
 export interface ReadingLine {
   readonly title: string;
   readonly text: string;
@@ -14,7 +14,7 @@ interface MainReading {
   readonly text: (reading: Reading, all: readonly Reading[]) => string | undefined;
 }
 
-/** What tells most about a device, in the order of reading. A device shows those that it has. */
+/** The most important readings, in display order. A device shows those that it has. */
 const MAIN: readonly MainReading[] = [
   { title: 'Busy', metric: shared.utilization.name, text: withLabels },
   { title: 'Memory', metric: shared.memoryUsed.name, text: ofTotalMemory },
@@ -23,13 +23,13 @@ const MAIN: readonly MainReading[] = [
   { title: 'Port', metric: shared.linkUp.name, text: linkState },
   { title: 'Received', metric: shared.receivedBytes.name, text: withLabels },
   { title: 'Transmitted', metric: shared.transmittedBytes.name, text: withLabels },
-  { title: 'Throttled', metric: shared.throttled.name, text: (reading) => (Number(reading.value) === 1 ? labelWords(reading) : undefined) },
+  { title: 'Throttled', metric: shared.throttled.name, text: (reading) => (Number(reading.value) === 1 ? labelList(reading) : undefined) },
 ];
 
 const MOST_VALUES = 3;
 const MOST_LINES_WITHOUT_MAIN = 3;
 
-/** The main readings of a device; of one that has none of them, its first few others. */
+/** Returns the main readings of a device, or its first few readings if it has no main one. */
 export function mainReadings(given: Iterable<Reading>): readonly ReadingLine[] {
   const readings = [...given].filter(isNumber);
   const lines = MAIN.flatMap(({ title, metric, text }) => {
@@ -40,13 +40,13 @@ export function mainReadings(given: Iterable<Reading>): readonly ReadingLine[] {
   return readings.slice(0, MOST_LINES_WITHOUT_MAIN).map((reading) => ({ title: metricTitle(reading.metric), text: withLabels(reading) }));
 }
 
-/** Whether a reading is fit to be shown: metrics and API leave out the same ones. */
+/** True when a reading can be shown. Metrics and API leave out the same readings. */
 export function isNumber({ value }: Reading): boolean {
   return typeof value === 'bigint' || Number.isFinite(value);
 }
 
-/** Values of the labels; a bare number says what it counts. */
-export function labelWords(reading: Reading): string {
+/** Returns the label values. A numeric value is prefixed with its label name. */
+export function labelList(reading: Reading): string {
   return Object.entries(reading.labels ?? {})
     .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value))
     .join(', ');
@@ -59,8 +59,8 @@ function shortened(texts: readonly string[]): string {
 
 function withLabels(reading: Reading): string {
   const value = readingText(reading.metric, reading.value);
-  const words = labelWords(reading);
-  return words === '' ? value : `${value} ${words}`;
+  const labels = labelList(reading);
+  return labels === '' ? value : `${value} ${labels}`;
 }
 
 function ofTotalMemory(reading: Reading, all: readonly Reading[]): string {

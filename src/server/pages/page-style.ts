@@ -1,4 +1,4 @@
-/** The page's only style sheet; it is part of the page, and the content security policy allows nothing but it. */
+/** The page's only style sheet. It is inlined, and the content security policy allows only this style sheet. */
 export const PAGE_STYLE = `
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5b6675; --line: #dfe4ea; --back: #f6f7f9; --card: #fff; --link: #0b5cad;
   --good: #1a7f4b; --warn: #a15c00; --bad: #b3261e; --none: #5b6675; }

@@ -14,7 +14,7 @@ export interface PageSources extends Omit<PageFrame, 'nowMs'> {
   now(): number;
 }
 
-/** The pages for people: no script, nothing loaded from anywhere. */
+/** Creates the HTML pages. They use no scripts and load nothing. */
 export function createPages(sources: PageSources): Router {
   const router = Router();
   const frame = (): PageFrame => ({ ...sources, nowMs: sources.now() });
@@ -34,7 +34,7 @@ export function createPages(sources: PageSources): Router {
   return router;
 }
 
-/** Allows the page's own style sheet, known by its hash, and nothing else. */
+/** Allows only the page's own style sheet, which is identified by its hash. */
 function contentSecurityPolicy(): string {
   const hash = createHash('sha256').update(PAGE_STYLE).digest('base64');
   return `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;

@@ -1,4 +1,4 @@
-/** Texts for people: rounded, with the unit that a metric's name ends in. */
+/** Formats a value for display, rounded and with the unit at the end of the metric's name. */
 type Write = (value: number) => string;
 
 const WRITERS: readonly (readonly [suffix: string, write: Write])[] = [
@@ -22,7 +22,7 @@ export function readingText(metric: string, value: number | bigint): string {
   return write === undefined ? grouped(value) : write(Number(value));
 }
 
-/** `device_memory_used_bytes`: `Memory used`. */
+/** Returns a title for a metric: `device_memory_used_bytes` becomes `Memory used`. */
 export function metricTitle(metric: string): string {
   const name = metric.replace(/^device_/, '').replace(/_total$/, '');
   const suffix = WRITERS.find(([ending]) => name.endsWith(ending))?.[0] ?? '';
@@ -30,7 +30,7 @@ export function metricTitle(metric: string): string {
   return words === '' ? metric : words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Two units at most: `3 d 4 h`, `12 min`, `0.4 s`. */
+/** Formats a duration with two units at most: `3 d 4 h`, `12 min`, `0.4 s`. */
 export function durationText(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000;
   if (seconds < 60) return `${rounded(seconds)} s`;
@@ -40,7 +40,7 @@ export function durationText(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** The number itself where it is no time that a calendar has. */
+/** Formats a time; returns the plain number when it is not a valid date. */
 function timeText(seconds: number): string {
   const time = new Date(seconds * 1_000);
   return Number.isNaN(time.getTime()) ? grouped(seconds) : time.toISOString();
@@ -58,7 +58,7 @@ function scaled(value: number, unit: string): string {
   return `${rounded(value / 1_000 ** power)} ${prefixes[power]}${unit}`;
 }
 
-/** Three digits that matter. */
+/** Rounds to about three significant digits. */
 function rounded(value: number): string {
   const magnitude = Math.abs(value);
   return String(Number(value.toFixed(magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2)));

@@ -3,14 +3,14 @@ import type { SimulatedDeviceManager } from './device-manager.ts';
 import type { SimulatedKubelet } from './kubelet.ts';
 import type { SimulatedContainer, SimulatedPod } from './pods.ts';
 
-/** A pod before its admission: how many of what each container wants. Devices that are given here need no plugin. */
+/** A pod before its admission: `wants` has the resources and counts per container. Devices listed in `devices` need no plugin. */
 export interface WantedPod extends Omit<SimulatedPod, 'containers'> {
   readonly containers: readonly (SimulatedContainer & Required<Pick<SimulatedContainer, 'wants'>>)[];
 }
 
 /**
- * Admits a pod with devices from plugins: from then on PodResources lists them. When one is not to be had the pod is refused: it has
- * ended before it began, and only v1alpha1 goes on listing it.
+ * Admits a pod with devices from plugins; PodResources then lists them. When a device is not available, the kubelet refuses the pod: it
+ * counts as ended, and only v1alpha1 still lists it.
  */
 export async function admitThroughPlugins(
   kubelet: SimulatedKubelet,
@@ -28,7 +28,7 @@ export async function admitThroughPlugins(
   }
 }
 
-/** The pod with what the manager gives it. */
+/** Returns the pod with the devices that the manager allocates. */
 export async function withGrants(
   manager: SimulatedDeviceManager,
   pod: SimulatedPod,
@@ -43,7 +43,7 @@ export async function withGrants(
   return { ...pod, containers: pod.containers.map((container) => given(container, of(container.name))) };
 }
 
-/** Init containers and sidecars, as they are written, come before the apps. */
+/** Puts init containers and sidecars, in their given order, before the app containers. */
 function inOrder(containers: readonly SimulatedContainer[]): SimulatedContainer[] {
   const isApp = ({ kind = 'app' }: SimulatedContainer): boolean => kind === 'app';
   return [...containers.filter((container) => !isApp(container)), ...containers.filter(isApp)];

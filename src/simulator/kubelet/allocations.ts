@@ -3,22 +3,22 @@ import type { PluginConnection } from './plugin-connection.ts';
 import type { SimulatedDevice } from './pods.ts';
 import { placed, type ResourceState } from './resource-states.ts';
 
-/** One container's wishes at the admission of its pod. Plain init containers leave their devices to those that come after them. */
+/** Requests of one container at the admission of its pod. Later containers reuse the devices of plain init containers. */
 export interface ContainerRequest {
   readonly container: string;
   readonly kind?: 'app' | 'sidecar' | 'init';
   readonly wants: readonly { readonly resource: string; readonly count: number }[];
-  /** The kubelet has just started and found it running: it is left alone. */
+  /** True when a restarted kubelet finds the container running; it then keeps its devices. */
   readonly isRunning?: boolean;
 }
 
-/** A pod that is to be admitted; its init containers and sidecars come first. */
+/** A pod to admit; its init containers and sidecars come first. */
 export interface PodRequest {
   readonly podUid: string;
   readonly containers: readonly ContainerRequest[];
 }
 
-/** What a container was given of one resource. */
+/** The devices of one resource that a container received. */
 export interface ContainerGrant {
   readonly podUid: string;
   readonly container: string;
@@ -29,19 +29,19 @@ export interface ContainerGrant {
 }
 
 export interface AllocationsParts {
-  /** Undefined when nobody has registered the resource. */
+  /** Undefined when no plugin has registered the resource. */
   state(resource: string): ResourceState | undefined;
   plugin(resource: string): PluginConnection | undefined;
 }
 
-/** Gives devices of plugins to containers. */
+/** Allocates devices of plugins to containers. */
 export interface Allocations {
-  /** Container by container, as far as it comes. Fails with an {@link AdmissionError}. */
+  /** Allocates container by container. Fails with an {@link AdmissionError}; earlier allocations then stay. */
   admit(pod: PodRequest): Promise<ContainerGrant[]>;
   release(podUid: string): void;
 }
 
-/** Why a pod is not admitted, in the kubelet's words. */
+/** Why a pod is not admitted, with the kubelet's text. */
 export class AdmissionError extends Error {
   readonly reason: 'UnexpectedAdmissionError' | 'TopologyAffinityError';
 
@@ -55,7 +55,7 @@ export class AdmissionError extends Error {
 export const refusal = (message: string): AdmissionError =>
   new AdmissionError('UnexpectedAdmissionError', `Allocate failed due to ${message}, which is unexpected`);
 
-/** Gives each container what its plugin proposes of the free devices. Resources that nobody has registered are passed over. */
+/** Allocates to each container the free devices that its plugin proposes. Ignores resources that no plugin has registered. */
 export class PlainAllocations implements Allocations {
   readonly #parts: AllocationsParts;
   #grants: readonly ContainerGrant[] = [];

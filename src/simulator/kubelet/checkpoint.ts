@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { SimulatedContainer, SimulatedDevice, SimulatedPod, SimulatedStock } from './pods.ts';
 
-/** The checkpoint's data as the kubelet keeps it in memory. `null` is Go's nil, which is not the same as nothing in a list. */
+/** The checkpoint's data as the kubelet keeps it in memory. `null` is Go's nil slice, which differs from an empty list. */
 export interface CheckpointData {
   readonly PodDeviceEntries: readonly CheckpointEntry[] | null;
   readonly RegisteredDevices: Readonly<Record<string, readonly string[] | null>>;
@@ -13,13 +13,13 @@ export interface CheckpointEntry {
   readonly PodUID: string;
   readonly ContainerName: string;
   readonly ResourceName: string;
-  /** Device ids by NUMA node; -1 for those without a topology. */
+  /** Device ids keyed by NUMA node; -1 for devices without a topology. */
   readonly DeviceIDs: Readonly<Record<string, readonly string[]>>;
   /** A `ContainerAllocateResponse` in base64. */
   readonly AllocResp: string;
 }
 
-/** Data of the kubelet's device checkpoint. Pods are in it as of the last write; CPUs, memory and claims have other files. */
+/** Returns the data of the kubelet's device checkpoint. CPUs, memory and claims are in other files of the kubelet. */
 export function checkpointData(pods: readonly SimulatedPod[], stock: SimulatedStock): CheckpointData {
   const entries = pods.flatMap((pod) => pod.containers.flatMap((container) => entriesOf(pod.uid, container)));
   const registered: Record<string, string[]> = Object.fromEntries((stock.resources ?? []).map((resource) => [resource, []]));
@@ -30,7 +30,7 @@ export function checkpointData(pods: readonly SimulatedPod[], stock: SimulatedSt
   return { PodDeviceEntries: entries.length === 0 ? null : entries, RegisteredDevices: registered };
 }
 
-/** Written beside it and renamed, so that no reader sees half of it. */
+/** Writes a temporary file and renames it, so that no reader sees a partial file. */
 export function writeCheckpoint(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
   const temporary = join(dirname(path), `.${basename(path)}${process.pid}`);
@@ -53,7 +53,7 @@ function encoded(response: ContainerAllocateResponse | undefined): string {
   return response === undefined ? '' : Buffer.from(ContainerAllocateResponse.encode(response).finish()).toString('base64');
 }
 
-/** A device with several nodes stands under each, one without topology under -1. */
+/** Lists a device with several nodes under each of them, and a device without topology under -1. */
 function byNumaNode(devices: readonly SimulatedDevice[]): Record<string, string[]> {
   const nodes: Record<string, string[]> = {};
   for (const { id, numaNodes = [] } of devices) {

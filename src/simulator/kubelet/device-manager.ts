@@ -15,24 +15,24 @@ import { type NodeCapacity, ResourceStates } from './resource-states.ts';
 import { bindGrpc } from './sockets.ts';
 
 export interface DeviceManagerSettings {
-  /** Stands for `/var/lib/kubelet/device-plugins`. */
+  /** Replaces `/var/lib/kubelet/device-plugins`. */
   readonly directory: string;
-  /** A list, an allocation or a registration changed something. */
+  /** Called when a list, an allocation or a registration changed something. */
   readonly onChange?: () => void;
-  /** How devices are given to containers. */
+  /** Creates the policy that allocates devices to containers. */
   readonly allocations?: (parts: AllocationsParts) => Allocations;
 }
 
-/** The kubelet's device manager as plugins see it: registration, dial-back, lists, capacity, allocation. */
+/** Simulates the kubelet's device manager for plugins: registration, dial-back, lists, capacity, allocation. */
 export class SimulatedDeviceManager {
   readonly socket: string;
   protected readonly states = new ResourceStates();
   readonly #directory: string;
   readonly #onChange: () => void;
   readonly #allocations: Allocations;
-  /** The plugin that counts for each resource. */
+  /** The active plugin of each resource. */
   readonly #newest = new Map<string, PluginConnection>();
-  /** These and what is still open of those before them. */
+  /** The active connections, and older ones that are still open. */
   readonly #open = new Set<PluginConnection>();
   #admissions: Promise<unknown> = Promise.resolve();
   #end: (() => Promise<void>) | undefined;
@@ -44,7 +44,7 @@ export class SimulatedDeviceManager {
     this.#allocations = allocations({ state: (resource) => this.states.get(resource), plugin: (resource) => this.plugin(resource) });
   }
 
-  /** Deletes every socket in the directory, other files stay; then listens. */
+  /** Deletes every socket in the directory, but no other files; then listens. */
   async start(): Promise<void> {
     await this.stop();
     mkdirSync(this.#directory, { recursive: true, mode: 0o750 });
@@ -60,12 +60,12 @@ export class SimulatedDeviceManager {
     };
     server.addService(RegistrationService, methods);
     rmSync(this.socket, { force: true });
-    // In its place, unlike the socket of PodResources.
+    // The socket is bound at its final path, unlike the socket of PodResources, which is renamed.
     await bindGrpc(server, this.socket);
     this.listens(async () => server.forceShutdown());
   }
 
-  /** Ends it as a signal does: connections are cut. Resources stay known; their lists come back with their plugins. */
+  /** Stops it as a signal does: closes all connections. Resources stay known; plugins send their lists again after a restart. */
   async stop(): Promise<void> {
     for (const connection of this.#open) connection.close();
     this.#open.clear();
@@ -80,22 +80,22 @@ export class SimulatedDeviceManager {
     return this.plugin(resource) !== undefined;
   }
 
-  /** The kubelet's copy of the list; of a plugin that went away, all unhealthy. */
+  /** Returns the kubelet's copy of the list. After the plugin has disconnected, all devices are unhealthy. */
   devices(resource: string): readonly Device[] {
     return this.states.devices(resource);
   }
 
-  /** For the node's status. */
+  /** Returns the values for the node's status. */
   capacity(resource: string): NodeCapacity | undefined {
     return this.states.capacity(resource);
   }
 
-  /** For PodResources: what the node has in all. */
+  /** Returns all devices of the node, for PodResources. */
   stock(): SimulatedStock {
     return this.states.stock();
   }
 
-  /** One pod after the other: a plugin that hangs holds up everybody. */
+  /** Admits one pod after the other, so a hanging plugin blocks all later pods. */
   admit(pod: PodRequest): Promise<ContainerGrant[]> {
     const grants = this.#admissions.then(() => this.#allocations.admit(pod));
     this.#admissions = grants.catch(() => {});
@@ -105,12 +105,12 @@ export class SimulatedDeviceManager {
     });
   }
 
-  /** Its devices are free again. */
+  /** Frees the devices of the pod. */
   release(podUid: string): void {
     this.#allocations.release(podUid);
   }
 
-  /** Dials a plugin back and follows its list, a moment later. Fails with what the plugin is told. */
+  /** Dials the plugin back, and then follows its list. Fails with the error that the plugin receives. */
   async connect(resource: string, socket: string): Promise<void> {
     if (resourceNameProblem(resource) !== undefined) throw new Error(`the ResourceName "${resource}" is invalid`);
     const connection = this.connectionTo(resource, socket);
@@ -137,7 +137,7 @@ export class SimulatedDeviceManager {
     return this.#newest.get(resource);
   }
 
-  /** Fails with what the plugin is told. */
+  /** Fails with the error that the plugin receives. */
   protected async register({ version, resourceName, endpoint }: RegisterRequest): Promise<void> {
     if (version !== 'v1beta1')
       throw new Error(`requested API version "${version}" is not supported by kubelet. Supported version is ["v1beta1"]`);
@@ -158,12 +158,12 @@ export class SimulatedDeviceManager {
     this.changed();
   }
 
-  /** As up to Kubernetes 1.36: the end of any stream of a resource takes its newest plugin away. */
+  /** As up to Kubernetes 1.36, the end of any stream of a resource removes its newest plugin. */
   protected streamEnded(resource: string, _connection: PluginConnection): void {
     this.disconnect(resource);
   }
 
-  /** Something answers at the socket; `end` ends it. */
+  /** Called when a server listens at the socket; `end` stops it. */
   protected listens(end: () => Promise<void>): void {
     this.#end = end;
   }

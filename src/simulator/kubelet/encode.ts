@@ -10,10 +10,10 @@ import type {
 import type { PodResources as PodResourcesV1alpha1 } from '../../generated/podresources/v1alpha1/api.ts';
 import type { SimulatedClaim, SimulatedContainer, SimulatedDevice, SimulatedMemory, SimulatedPod, SimulatedStock } from './pods.ts';
 
-/** Between 0 (included) and 1. */
+/** Returns a number from 0 (inclusive) to 1 (exclusive). */
 export type Random = () => number;
 
-/** A pod as v1 tells it: sidecars first, one entry per device and NUMA node, in the random order of Go's maps. */
+/** Encodes a pod for v1: sidecars first, one entry per device and NUMA node, in the random order of Go's maps. */
 export function podV1(pod: SimulatedPod, random: Random): PodResources {
   const listed = pod.containers.filter(({ kind }) => kind !== 'init');
   const containers = [...listed.filter(({ kind }) => kind === 'sidecar'), ...listed.filter(({ kind }) => kind !== 'sidecar')];
@@ -26,7 +26,7 @@ export function podV1(pod: SimulatedPod, random: Random): PodResources {
   };
 }
 
-/** v1alpha1 knows app containers and ids only; an ended pod stays. */
+/** Encodes a pod for v1alpha1, which has only app containers and ids, and keeps ended pods. */
 export function podV1alpha1(pod: SimulatedPod, random: Random): PodResourcesV1alpha1 {
   const containers = pod.containers.filter(({ kind }) => kind === undefined || kind === 'app');
   return {
@@ -42,10 +42,10 @@ export function podV1alpha1(pod: SimulatedPod, random: Random): PodResourcesV1al
   };
 }
 
-/** Healthy devices, in use or not; those whose topology has no nodes are lost in the kubelet's loop over nodes. */
+/** Returns healthy devices, in use or not. The kubelet loops over NUMA nodes, so it omits devices whose topology has no nodes. */
 export function allocatable({ devices, cpus, memory }: SimulatedStock, random: Random): AllocatableResourcesResponse {
-  const told = devices.filter(({ healthy, numaNodes }) => healthy !== false && numaNodes?.length !== 0);
-  return { devices: shuffled(told.flatMap(perNumaNode), random), cpuIds: cpus.map(BigInt), memory: memory.map(memoryBlock) };
+  const listed = devices.filter(({ healthy, numaNodes }) => healthy !== false && numaNodes?.length !== 0);
+  return { devices: shuffled(listed.flatMap(perNumaNode), random), cpuIds: cpus.map(BigInt), memory: memory.map(memoryBlock) };
 }
 
 function containerV1({ name, devices = [], cpus = [], memory = [], claims = [] }: SimulatedContainer, random: Random): ContainerResources {
@@ -64,7 +64,7 @@ function perNumaNode({ resource, id, numaNodes }: SimulatedDevice): ContainerDev
   return numaNodes.map((node) => ({ ...entry, topology: topologyOf([node]) }));
 }
 
-/** Node 0 is a present and empty message on the wire: the encoder leaves default values out. */
+/** The encoder omits default values, so node 0 is an empty message on the wire. */
 function topologyOf(nodes: readonly number[]): TopologyInfo {
   return { nodes: nodes.map((node) => ({ ID: BigInt(node) })) };
 }
@@ -73,7 +73,7 @@ function memoryBlock({ type, bytes, numaNodes }: SimulatedMemory): ContainerMemo
   return { memoryType: type, size: bytes, topology: topologyOf(numaNodes) };
 }
 
-/** The list of CDI names is built once per driver, so each entry carries those of all before it too. */
+/** The kubelet builds the list of CDI names once per driver, so each entry also contains the names of all earlier entries. */
 function dynamicResource({ name, namespace, devices }: SimulatedClaim): DynamicResource {
   const names = new Map<string, string[]>();
   const claimResources = devices.map(({ driver, pool, device, shareId }) => {

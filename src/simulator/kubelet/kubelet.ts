@@ -7,15 +7,15 @@ import { PodsByName, type SimulatedPod, type SimulatedPods, type SimulatedStock 
 import { bindGrpc, makeRenamedSocket } from './sockets.ts';
 
 export interface SimulatedKubeletSettings {
-  /** Stands for `/var/lib/kubelet`. */
+  /** Replaces `/var/lib/kubelet`. */
   readonly directory: string;
-  /** Between 0 (included) and 1: the order of what is listed. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive); sets the order of list entries. */
   readonly random?: () => number;
-  /** Where its pods are kept. */
+  /** Storage of the pods. */
   readonly pods?: SimulatedPods;
 }
 
-/** A kubelet as far as its socket for PodResources and its checkpoint go: a real gRPC server with the habits of the real one. */
+/** Simulates the kubelet's PodResources socket and its checkpoint: a gRPC server with the behaviour of the real kubelet. */
 export class SimulatedKubelet {
   readonly podResourcesSocket: string;
   readonly checkpoint: string;
@@ -41,27 +41,27 @@ export class SimulatedKubelet {
     );
   }
 
-  /** Ends it as a signal does: connections are cut, the socket file stays. */
+  /** Stops it as a signal does: closes all connections, but keeps the socket file. */
   async stop(): Promise<void> {
     const end = this.#end;
     this.#end = undefined;
     await end?.();
   }
 
-  /** Ends it and takes its files along. */
+  /** Stops it and removes its files. */
   async close(): Promise<void> {
     await this.stop();
     for (const path of [this.podResourcesSocket, this.checkpoint]) rmSync(path, { force: true, recursive: true });
   }
 
-  /** The checkpoint is written, as after an allocation, unless the pod has ended. A pod of the same name is replaced. */
+  /** Adds a pod, or replaces the pod of the same name. Writes the checkpoint, as after an allocation, unless the pod has ended. */
   admitPod(pod: SimulatedPod): void {
     if (pod.ended !== true) this.#pods.freeEnded();
     this.#pods.put(pod);
     if (pod.ended !== true) this.#writeCheckpoint();
   }
 
-  /** The checkpoint goes on naming the pod until something else has it written. */
+  /** Removes a pod. The checkpoint still contains it until the next write. */
   removePod(namespace: string, name: string): void {
     this.#pods.remove(namespace, name);
   }
@@ -70,12 +70,12 @@ export class SimulatedKubelet {
     return this.#pods.all();
   }
 
-  /** As before an allocation: frees what ended pods held, and gives the UIDs of the others if all are known. */
+  /** Frees the devices of ended pods, as before an allocation. Returns the UIDs of the other pods if all are known. */
   freeEnded(): readonly string[] | undefined {
     return this.#pods.freeEnded();
   }
 
-  /** The checkpoint is written, as when a plugin sends another list. */
+  /** Sets the devices of the node and writes the checkpoint, as after a new list of a plugin. */
   setStock(stock: SimulatedStock): void {
     this.#stock = stock;
     this.#writeCheckpoint();
@@ -89,12 +89,12 @@ export class SimulatedKubelet {
     return this.#pods.listed();
   }
 
-  /** The checksum of the checkpoint. The agent looks at none. */
+  /** Returns the checksum of the checkpoint, which the agent does not check. */
   protected checksum(_data: ReturnType<typeof checkpointData>): number {
     return 0;
   }
 
-  /** Makes the socket; `end` ends what listens on it. */
+  /** Creates the socket; `end` stops the server on it. */
   protected async listen(bind: (path: string) => Promise<unknown>, end: () => Promise<void>): Promise<void> {
     await makeRenamedSocket(this.podResourcesSocket, bind);
     this.#end = end;

@@ -9,17 +9,17 @@ import {
   type PreferredAllocationResponse,
 } from '../../generated/deviceplugin/v1beta1/api.ts';
 
-/** The kubelet dials a plugin's socket for this long, inside of `Register`. */
+/** How long the kubelet dials a plugin's socket within `Register`. */
 const DIAL_MS = 10_000;
 const PRE_START_MS = 30_000;
 
 export interface StreamEvents {
   list(devices: readonly Device[]): void;
-  /** For whatever reason, and not after `close`. */
+  /** Called when the stream ends for any reason, but not after `close`. */
   ended(): void;
 }
 
-/** The kubelet's side of one plugin: dialled back, asked for its options, its list followed. */
+/** The kubelet's connection to one plugin: dials it, reads its options and follows its list. */
 export class PluginConnection {
   readonly socket: string;
   readonly #client: DevicePluginClient;
@@ -67,7 +67,7 @@ export class PluginConnection {
     stream.on('end', ended);
   }
 
-  /** Empty when the plugin does not offer to say. */
+  /** Asks for preferred devices. Returns an empty list when the plugin does not offer this. */
   async prefer(available: readonly string[], mustInclude: readonly string[], size: number): Promise<readonly string[]> {
     if (!this.#options.getPreferredAllocationAvailable) return [];
     const request = { availableDeviceIDs: [...available], mustIncludeDeviceIDs: [...mustInclude], allocationSize: size };
@@ -79,7 +79,7 @@ export class PluginConnection {
     return answer.containerResponses[0]?.deviceIDs ?? [];
   }
 
-  /** No deadline, as the kubelet has none. Undefined when the plugin answers with nothing. */
+  /** Has no deadline, as in the kubelet. Returns undefined when the plugin sends no answer for the container. */
   async allocate(ids: readonly string[]): Promise<ContainerAllocateResponse | undefined> {
     const request = { containerRequests: [{ devicesIds: [...ids] }] };
     return (await unary<AllocateResponse>((callback) => this.#client.allocate(request, callback))).containerResponses[0];
@@ -105,7 +105,7 @@ export class PluginConnection {
   }
 }
 
-/** Fails with the text that Go's gRPC makes of a status. */
+/** Fails with the text that Go's gRPC library produces for a status. */
 function unary<A>(call: (callback: (error: ServiceError | null, answer: A) => void) => unknown): Promise<A> {
   return new Promise((resolve, reject) => {
     call((error, answer) => {
@@ -115,7 +115,7 @@ function unary<A>(call: (callback: (error: ServiceError | null, answer: A) => vo
   });
 }
 
-/** `FailedPrecondition` for FAILED_PRECONDITION. */
+/** Converts FAILED_PRECONDITION to `FailedPrecondition`. */
 function codeName(code: number): string {
   const words = (status[code] ?? 'UNKNOWN').toLowerCase().split('_');
   return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');

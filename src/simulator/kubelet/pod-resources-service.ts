@@ -13,17 +13,17 @@ import {
 import { allocatable, podV1, podV1alpha1, type Random, shuffled } from './encode.ts';
 import { podKey, type SimulatedPod, type SimulatedStock } from './pods.ts';
 
-/** What the service tells of, read anew for each call. */
+/** Data of the service; each call reads it again. */
 export interface PodResourcesState {
-  /** Ended ones too. */
+  /** Returns all pods, including ended ones. */
   pods(): readonly SimulatedPod[];
-  /** Frees what ended pods held. */
+  /** Frees the devices of ended pods. */
   freeEnded(): unknown;
   stock(): SimulatedStock;
   readonly random: Random;
 }
 
-/** What a call is answered instead; thrown. */
+/** Thrown by a method to fail the call with this status. */
 export class CallRefused extends Error {
   readonly code: number;
 
@@ -43,7 +43,7 @@ export function allocatableV1({ stock, random }: PodResourcesState): Allocatable
   return allocatable(stock(), random);
 }
 
-/** A pod that has ended too, with what is not freed yet. */
+/** Also returns an ended pod, with the devices that are not freed yet. */
 export function getV1({ pods, random }: PodResourcesState, { podNamespace, podName }: GetPodResourcesRequest): GetPodResourcesResponse {
   const pod = pods().find(({ namespace, name }) => podKey(namespace, name) === podKey(podNamespace, podName));
   if (pod === undefined) throw new CallRefused(status.UNKNOWN, `pod ${podName} in namespace ${podNamespace} not found`);
@@ -55,7 +55,7 @@ export function listV1alpha1({ pods, freeEnded, random }: PodResourcesState): Li
   return { podResources: shuffled(pods(), random).map((pod) => podV1alpha1(pod, random)) };
 }
 
-/** Both versions of the service. */
+/** Adds both versions of the service. */
 export function addPodResources(server: Server, state: PodResourcesState): void {
   server.addService(V1, {
     list: unary(() => listV1(state)),
@@ -65,7 +65,7 @@ export function addPodResources(server: Server, state: PodResourcesState): void 
   server.addService(V1alpha1, { list: unary(() => listV1alpha1(state)) });
 }
 
-/** `answer` may throw a {@link CallRefused}. */
+/** `answer` can throw a {@link CallRefused}. */
 export function unary<Request, Answer>(answer: (request: Request) => Answer | Promise<Answer>): handleUnaryCall<Request, Answer> {
   return (call, callback) => {
     // `async` turns what `answer` throws into a rejection.

@@ -1,10 +1,10 @@
 import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
 
-/** A device in a container's hands or in the kubelet's stock. */
+/** A device of a container or of the kubelet's stock. */
 export interface SimulatedDevice {
   readonly resource: string;
   readonly id: string;
-  /** Absent: the plugin sent no topology. Empty: it sent one without nodes, which makes the device vanish from the allocatable ones. */
+  /** Absent: the plugin sent no topology. Empty: it sent a topology without nodes, so the device is missing in the allocatable devices. */
   readonly numaNodes?: readonly number[];
 }
 
@@ -23,12 +23,12 @@ export interface SimulatedClaim {
 
 export interface SimulatedContainer {
   readonly name: string;
-  /** `sidecar` is a restartable init container; a plain init container holds devices and is never listed. */
+  /** `sidecar` is a restartable init container. A plain init container holds devices but is never listed. */
   readonly kind?: 'app' | 'sidecar' | 'init';
-  /** How many it wants of resources of plugins. */
+  /** Requested counts of plugin resources. */
   readonly wants?: readonly { readonly resource: string; readonly count: number }[];
   readonly devices?: readonly SimulatedDevice[];
-  /** What plugins answered, by resource, for the checkpoint. */
+  /** Answers of the plugins for the checkpoint, keyed by resource. */
   readonly responses?: Readonly<Record<string, ContainerAllocateResponse>>;
   readonly cpus?: readonly number[];
   readonly memory?: readonly SimulatedMemory[];
@@ -40,18 +40,18 @@ export interface SimulatedPod {
   readonly name: string;
   readonly uid: string;
   readonly containers: readonly SimulatedContainer[];
-  /** Exclusive CPUs of the pod as a whole: they overlap with those of its containers. */
+  /** Exclusive CPUs of the whole pod; they overlap with those of its containers. */
   readonly podCpus?: readonly number[];
-  /** Ended but not yet removed: v1 leaves it out, v1alpha1 lists it without devices. */
+  /** True when the pod ended but is not removed: v1 omits it, v1alpha1 lists it without devices. */
   readonly ended?: boolean;
-  /** None of its containers runs, as after the reboot of a node. */
+  /** True when none of its containers runs, as after a reboot of the node. */
   readonly isDown?: boolean;
 }
 
-/** What the node can hand out in all. */
+/** All resources that the node can allocate. */
 export interface SimulatedStock {
   readonly devices: readonly (SimulatedDevice & { readonly healthy?: boolean })[];
-  /** Resources that are known though they may have no device. */
+  /** Known resources, including those without devices. */
   readonly resources?: readonly string[];
   readonly cpus: readonly number[];
   readonly memory: readonly SimulatedMemory[];
@@ -63,16 +63,16 @@ export function podKey(namespace: string, name: string): string {
 
 /** The pods of a node. */
 export interface SimulatedPods {
-  /** A pod of the same name is replaced. */
+  /** Adds a pod, or replaces the pod of the same name. */
   put(pod: SimulatedPod): void;
   remove(namespace: string, name: string): void;
   all(): readonly SimulatedPod[];
-  /** Those that the kubelet tells of. */
+  /** Returns the pods that the kubelet lists. */
   listed(): readonly SimulatedPod[];
-  /** Those whose devices are not free. */
+  /** Returns the pods that hold devices. */
   holding(): readonly SimulatedPod[];
   /**
-   * Frees what pods held that have ended, as happens before anything is listed or allocated. Gives the UIDs of the others; undefined
+   * Frees the devices of ended pods, as the kubelet does before each list and allocation. Returns the UIDs of the other pods; undefined
    * while not all pods are known.
    */
   freeEnded(): readonly string[] | undefined;

@@ -1,25 +1,25 @@
 import type { Device } from '../../generated/deviceplugin/v1beta1/api.ts';
 import type { SimulatedDevice, SimulatedStock } from './pods.ts';
 
-/** What the kubelet keeps of one resource. */
+/** The kubelet's state of one resource. */
 export interface ResourceState {
   readonly resource: string;
-  /** The last list, as it was sent. */
+  /** The last list as sent by the plugin. */
   readonly devices: ReadonlyMap<string, Device>;
-  /** By id. An id that stood in the list twice, once well and once not, is in both. */
+  /** Healthy ids. An id that was in the list both as healthy and as unhealthy is in both sets. */
   readonly healthy: ReadonlySet<string>;
   readonly sick: ReadonlySet<string>;
-  /** False once its plugin is gone. */
+  /** False after its plugin has disconnected. */
   readonly isConnected: boolean;
 }
 
-/** Capacity counts the healthy and the sick ones, allocatable the healthy ones. */
+/** `capacity` counts all devices, `allocatable` only the healthy ones. */
 export interface NodeCapacity {
   readonly capacity: number;
   readonly allocatable: number;
 }
 
-/** What a device manager knows of the resources of its plugins. */
+/** The device manager's state of all plugin resources. */
 export class ResourceStates {
   readonly #states = new Map<string, ResourceState>();
 
@@ -31,7 +31,7 @@ export class ResourceStates {
     return [...this.#states.keys()];
   }
 
-  /** A plugin sent this list. */
+  /** Stores the list that a plugin sent. */
   listed(resource: string, list: readonly Device[]): void {
     const idsOf = (devices: readonly Device[]): Set<string> => new Set(devices.map(({ ID }) => ID));
     this.#states.set(resource, {
@@ -43,7 +43,7 @@ export class ResourceStates {
     });
   }
 
-  /** Its plugin is gone: all devices count as sick. */
+  /** Records that the plugin has disconnected: all devices count as sick. */
   stopped(resource: string): void {
     const state = this.#states.get(resource);
     if (state === undefined) return;
@@ -51,7 +51,7 @@ export class ResourceStates {
     this.#states.set(resource, { ...state, healthy: new Set(), sick, isConnected: false });
   }
 
-  /** Begins anew with these resources, of which no plugin is there yet. */
+  /** Resets the state to these resources, without plugins. */
   restore(resources: Iterable<string>): void {
     const names = [...resources];
     this.#states.clear();
@@ -69,14 +69,14 @@ export class ResourceStates {
     return state === undefined ? undefined : { capacity: state.healthy.size + state.sick.size, allocatable: state.healthy.size };
   }
 
-  /** The last list; of a plugin that went away, all unhealthy. */
+  /** Returns the last list. After the plugin has disconnected, all devices are unhealthy. */
   devices(resource: string): readonly Device[] {
     const state = this.#states.get(resource);
     const devices = [...(state?.devices.values() ?? [])];
     return state?.isConnected === false ? devices.map((device) => ({ ...device, health: 'Unhealthy' })) : devices;
   }
 
-  /** For PodResources: what the node has in all. */
+  /** Returns all devices of the node, for PodResources. */
   stock(): SimulatedStock {
     const devices = [...this.#states.values()].flatMap(({ resource, devices, healthy }) =>
       [...devices.values()].map((device) => ({ ...placed(resource, device.ID, device), healthy: healthy.has(device.ID) })),
@@ -85,7 +85,7 @@ export class ResourceStates {
   }
 }
 
-/** A device of a resource with the nodes that its plugin told, if it told any. */
+/** Returns a device of a resource with the NUMA nodes that its plugin reported, if any. */
 export function placed(resource: string, id: string, device: Device | undefined): SimulatedDevice {
   const numaNodes = device === undefined ? undefined : numaNodesOf(device);
   return { resource, id, ...(numaNodes === undefined ? {} : { numaNodes }) };
@@ -95,5 +95,5 @@ export function numaNodesOf({ topology }: Device): readonly number[] | undefined
   return topology?.nodes.map(({ ID }) => Number(ID));
 }
 
-/** The kubelet compares with this one word. */
+/** The kubelet treats every other text as unhealthy. */
 export const isHealthy = (device: Device): boolean => device.health === 'Healthy';

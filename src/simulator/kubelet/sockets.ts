@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
 
 /**
- * Makes a socket as the kubelet does: what lay there is removed, `bind` listens under a random name in the same directory,
- * and that is renamed. So the file stays behind when its server ends.
+ * Creates a socket as the kubelet does: removes the old file, binds to a random name in the same directory, and renames it. The file
+ * therefore remains after the server has ended.
  */
 export async function makeRenamedSocket(path: string, bind: (path: string) => Promise<unknown>): Promise<void> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o750 });

@@ -136,7 +136,7 @@ describe('doctor', () => {
       async () => await startMute(join(folder, 'kubelet/kubelet.sock')),
       { status: 'ok', detail: 'kubelet, for 1 resource' },
     ],
-    ['has no kubelet', [], async () => {}, { status: 'finding', detail: 'kubelet/kubelet.sock is not there' }],
+    ['has no kubelet', [], async () => {}, { status: 'finding', detail: 'kubelet/kubelet.sock does not exist' }],
     ['is a file', ['--plugin.dir=checkpoint'], async () => {}, { status: 'finding', detail: 'is not a directory' }],
     ['is absent', ['--plugin.registration=watcher', '--plugin.registry-dir=none'], async () => {}, { status: 'finding', detail: 'ENOENT' }],
   ])('tells a directory for plugins that %s', async (_name, flags, prepare, expected) => {
