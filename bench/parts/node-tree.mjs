@@ -12,7 +12,9 @@ const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
 /** `vfs` are spread over the HCAs. `advance` moves all traffic counters on, in place as the kernel does. */
 export async function makeNode({ hcas = 0, vfs = 0, gpus = 0, fpgas = 0 }) {
   const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-'));
-  for (const path of ['sys', 'proc', 'dev', 'bin', 'kubelet']) mkdirSync(join(root, path));
+  // Every machine has these directories of sysfs; without them the agent takes sysfs for unmounted.
+  for (const path of ['sys/class', 'sys/bus', 'sys/class/net/lo', 'proc', 'dev', 'bin', 'kubelet'])
+    mkdirSync(join(root, path), { recursive: true });
   const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
   const writer = new TreeWriter(root);
   let elapsedMs = 60_000;
