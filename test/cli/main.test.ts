@@ -78,7 +78,7 @@ describe('a process that may open next to nothing', () => {
   // How many Node itself takes depends on its version: the agent does not start, or its probes do not, or not all of them.
   it.each([24, 28, 32, 40])('says so in sentences, and lists nothing (%i descriptors)', async (most) => {
     const { stdout, stderr } = await run(['list'], {}, most);
-    expect(stderr).toMatch(most === 24 ? /Raise the limit of open files/ : /./);
+    expect(stderr).toMatch(most === 24 ? /Raise the open file limit/ : /./);
     expect(stderr).not.toMatch(/^ +at |is a bug/m);
     expect(stdout.split('\n').slice(1).join('')).toBe('');
   });
