@@ -51,7 +51,7 @@ export class AgentCore {
   readonly #checkpointPath: string;
   #checkpoint: readonly CheckpointEntry[] = [];
   #cancelAssembly: (() => void) | undefined;
-  /** The snapshot lacks an input that has arrived. */
+  /** An input has arrived since the last snapshot. */
   #isBehind = false;
   /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;

@@ -44,7 +44,11 @@ function generalRows({ unknown, staleAfterMs, missingRetentionMs, flapping }: He
     ['health.unknown', `the kubelet sees a device with unknown health as ${unknown}`, ''],
     ['health.stale-after', `health is unknown when the last reading is ${duration(staleAfterMs)} old`, ''],
     ['device.missing-retention', `a missing device is listed for ${duration(missingRetentionMs)}`, ''],
-    ['health.flapping', `${flapping.count} times within ${duration(flapping.windowMs)}, until ${duration(flapping.quietMs)} quiet`, ''],
+    [
+      'health.flapping',
+      `a condition flaps if it begins ${flapping.count} times within ${duration(flapping.windowMs)}, until it is quiet for ${duration(flapping.quietMs)}`,
+      '',
+    ],
   ];
 }
 

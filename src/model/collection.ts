@@ -14,7 +14,7 @@ export interface DeviceProcess {
   readonly containerId?: string;
 }
 
-/** Report of the device itself in one collection. Only this renews the age of its readings. */
+/** Report of the device itself in one collection. Its readings get older until the next such report. */
 export interface DeviceRead {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];

@@ -3,7 +3,7 @@ export type Severity = 'fatal' | 'degraded' | 'info';
 
 /**
  * How a condition begins and ends:
- * `latched` stays until an operator acts, `self-clearing` follows a live value, `rate` judges the growth of a counter,
+ * `latched` usually stays until an operator acts, `self-clearing` follows a live value, `rate` judges the growth of a counter,
  * `in-progress` is normal until a deadline, `no-data` means that nothing could be read.
  */
 export type ConditionClass = 'latched' | 'self-clearing' | 'rate' | 'in-progress' | 'no-data';
@@ -81,7 +81,7 @@ export interface CountFinding extends FindingBase {
 }
 
 /**
- * A level that a healthy part never loses: the rate of a link, or that the link is up. The condition holds while the level is below the
+ * A level that never falls on a healthy part, such as the rate or the state of a link. The condition holds while the level is below the
  * highest level seen on this device since the machine booted.
  */
 export interface LevelFinding extends FindingBase {

@@ -25,7 +25,7 @@ export interface DeviceState {
   readonly stale: boolean;
 }
 
-/** Why an allocation has no device. Closed set: value of the label `reason`. */
+/** Why an allocation has no device. These are all values of the label `reason`. */
 export type UnresolvedReason = 'no-device' | 'ambiguous' | 'missing-device';
 
 export interface AllocationState {

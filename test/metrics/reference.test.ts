@@ -38,7 +38,7 @@ describe('reference pages', () => {
       threshold: { growth: 3, windowMs: 3_600_000 },
     } as const;
     const page = renderConditions(toys.map((family) => ({ ...family, conditions: family.name === 'toy' ? [condition] : [] })));
-    expect(page).toContain('- degraded, rate, for 1m30s, recovery 0s, counts above 3 per 1h');
+    expect(page).toContain('- Severity degraded, class rate, for 1m30s, recovery 0s, growth above 3 per 1h');
     expect(page).not.toContain('## wire');
     expect(renderProblems(toys)).toContain('| `driver-missing` | The driver is not loaded. | Load the toy driver. |');
   });

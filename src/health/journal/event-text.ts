@@ -79,7 +79,7 @@ export function stateEvent(context: EventContext, from: HealthState, verdict: Ve
   };
 }
 
-/** A recovering condition leads the verdict until it is cleared. */
+/** A recovering condition still counts, so it can lead the verdict. */
 function messageOf({ message, recovering }: ActiveCondition): string {
   return recovering === undefined ? message : `it ended and waits to be withdrawn; its last message was '${message}'`;
 }

@@ -132,7 +132,7 @@ function ignoreRules(config: HealthConfig, specs: SpecMaps, problems: string[]):
   return rules;
 }
 
-/** Whether any device can have the condition of an ignore rule: `*`, `Type` or `Type/instance`. */
+/** Whether an ignore rule names a known condition: `*`, `Type` or `Type/instance`. Does not check the instance. */
 function isConditionOf(specs: SpecMaps, condition: string): boolean {
   const [type = ''] = condition.split('/');
   return condition === '*' || [new Map(OWN_CONDITIONS.map((own) => [own.type, own])), ...specs.values()].some((types) => types.has(type));

@@ -80,7 +80,7 @@ This page is generated from the declarations in the source. Probes report facts.
 severe it is. This page lists the defaults. The configuration can change them; \`device-agent config print\` shows the effective values.
 
 - **Severity**: *fatal* makes a device \`unhealthy\`. *degraded* makes it \`degraded\` but leaves it in service. *info* does not change its state.
-- **Class**: *latched* stays until an operator acts. *self-clearing* follows the current value. *rate* evaluates the growth of a counter.
+- **Class**: *latched* usually stays until an operator acts. *self-clearing* follows the current value. *rate* evaluates the growth of a counter.
   *in-progress* is normal until it takes too long. *no-data* means that nothing could be read.
 - **For** is how long a condition must hold before it counts. **Recovery** is how long it must be absent before it is withdrawn.
 
@@ -145,12 +145,12 @@ function twins(specs: readonly MetricSpec[]): string {
 function conditionSection(spec: ConditionSpec): string {
   const { type, severity, forMs = 0, recoveryMs = 0, threshold, remedy, reasons, meaning, source } = spec;
   const times = [`for ${formatDuration(millis(forMs))}`, `recovery ${formatDuration(millis(recoveryMs))}`];
-  if (threshold !== undefined) times.push(`counts above ${threshold.growth} per ${formatDuration(millis(threshold.windowMs))}`);
+  if (threshold !== undefined) times.push(`growth above ${threshold.growth} per ${formatDuration(millis(threshold.windowMs))}`);
   return `### ${escapeText(type)}
 
 ${escapeText(meaning)}
 
-- ${severity}, ${spec.class}, ${times.join(', ')}
+- Severity ${severity}, class ${spec.class}, ${times.join(', ')}
 - Remedy: ${remedy}
 - Reasons: ${reasons.map(code).join(', ')}
 - Source: ${escapeText(source)}

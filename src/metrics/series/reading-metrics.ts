@@ -30,11 +30,14 @@ export function createCatalogue(families: readonly FamilyMetrics[]): Catalogue {
 
 /** Returns the same metric for the container that holds the device. */
 export function containerTwin(spec: MetricSpec): MetricSpec {
-  const since = spec.type === 'counter' ? ', since that container was first seen with it.' : '.';
+  const end =
+    spec.type === 'counter'
+      ? '. For a container, the count starts when the agent first sees it with the device.'
+      : '; of a device held by a container.';
   return {
     ...spec,
     name: `container_${spec.name}`,
-    help: `${spec.help.replace(/\.$/, '')}; of a device held by a container${since}`,
+    help: `${spec.help.replace(/\.$/, '')}${end}`,
     labels: [...CONTAINER_LABELS, ...spec.labels],
   };
 }

@@ -96,7 +96,7 @@ export class Registration {
     return this.#parts.options.registration === 'direct';
   }
 
-  /** A new file here means a new kubelet. This is also watched for plugin watcher registration, if the directory is visible. */
+  /** The kubelet creates this file at each start. Plugin watcher registration also watches it, if the directory is visible. */
   get #kubeletSocket(): string {
     return join(resolve(this.#parts.options.dir), 'kubelet.sock');
   }

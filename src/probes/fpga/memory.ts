@@ -31,7 +31,7 @@ export class ProbeMemory {
     return value;
   }
 
-  /** Makes the next {@link atMostEvery} of that key read again. */
+  /** Drops the result that {@link atMostEvery} keeps for a key. */
   forget(key: string): void {
     this.#kept.delete(key);
   }

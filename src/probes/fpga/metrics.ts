@@ -23,7 +23,7 @@ export const metrics = {
     shared.throttled,
     `${PORT}/power_state for ap1, ap2, ap6; temp1_max_alarm, temp1_crit_alarm, power1_max_alarm, power1_crit_alarm of the FME's hwmon`,
   ),
-  clock: measured(shared.clock, `${XRT}: icap.u.<n>/clock_freqs, in MHz; clock is the position in the list`),
+  clock: measured(shared.clock, `${XRT}: icap.u.<n>/clock_freqs, in MHz; clock is the line number, from 0`),
   memoryUsed: measured(shared.memoryUsed, `${XRT}: memstat_raw, sum over the memory banks`),
   errors: measured(shared.errors, `${PCI}: mig.<n>/ecc_ce_cnt and ecc_ue_cnt where ecc_enabled is 1`, ['kind', 'bank']),
   pcieWidth: pcieLinkMetrics.width,

@@ -15,7 +15,7 @@ export const options = {
   ),
   'u30-card-ids': booleanOption(
     true,
-    'On U30 cards, let the id of one device mean all devices of the card, as the AMD plugin allocates by default',
+    'On U30 cards, treat the id of one device as all devices of the card; the AMD plugin allocates so by default',
   ),
 };
 

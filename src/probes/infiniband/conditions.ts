@@ -68,7 +68,7 @@ export const conditions = {
     severity: 'degraded',
     meaning: 'The port receives more bit errors than the link specification allows.',
     remedy: 'check-cable',
-    source: `${ABI}: counters/symbol_error, 16 bit; 120 an hour: ${NVSENTINEL}, from a bit error rate of 1e-12`,
+    source: `${ABI}: counters/symbol_error, 16 bit; ${NVSENTINEL} allow 120 an hour, from a bit error rate of 1e-12`,
     growth: 120,
     windowMs: hours(1),
   }),

@@ -26,7 +26,7 @@ export interface Counters {
   readonly unreadable: number;
   /** Number of files that exist and feed a metric. */
   readonly files: number;
-  /** Number of these files in `counters/`. */
+  /** How many of `files` are in `counters/`. */
   readonly classicFiles: number;
   readonly classicUnreadable: number;
 }

@@ -18,7 +18,7 @@ export interface HcaSample {
   readonly isInOtherNamespace: boolean;
 }
 
-/** Settings of a device before its first read. */
+/** What is known of a device before its first read. */
 export interface HcaSettings {
   readonly name: string;
   readonly identity: string;

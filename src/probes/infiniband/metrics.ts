@@ -176,7 +176,7 @@ export const metrics = {
   ),
   keepalivesReceived: counter(
     'keepalives_received_total',
-    'Signs of life that the device gave.',
+    'Keep-alive messages that the device sent.',
     [],
     '/sys/class/infiniband/<device>/hw_counters/keep_alive_rcvd of efa',
   ),

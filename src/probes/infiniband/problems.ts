@@ -14,7 +14,7 @@ export const problems = [
   {
     code: 'device-vanished',
     meaning: 'A device was listed but disappeared before it was read, as during a driver reload, a reset or a hot removal.',
-    remedy: 'Nothing if the device returns by itself; otherwise look for the driver and the PCI function in the kernel log.',
+    remedy: 'If the device does not return by itself, look for the driver and the PCI function in the kernel log.',
   },
   {
     code: 'state-unreadable',

@@ -103,7 +103,7 @@ export const TOPOLOGY: readonly Case[] = [
     expected: { refused: 'TopologyAffinityError: Resources cannot be allocated with Topology locality', list: [] },
   },
   {
-    name: 'counts an init container only as far as it needs more than the others, where the scope is the pod',
+    name: 'counts only what an init container needs beyond the others, where the scope is the pod',
     policy: 'single-numa-node',
     scope: 'pod',
     observe: async (stage) => {
