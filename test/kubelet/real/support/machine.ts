@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scenario } from '../../../../src/model/simulated.ts';
@@ -59,6 +59,8 @@ export class Machine {
   hang(ending: string): void {
     const path = join(this.root, this.#file(ending));
     execFileSync('mkfifo', [`${path}.pipe`]);
+    // As with an attribute that the kernel removed: a descriptor that is still open reads nothing of it.
+    truncateSync(path);
     renameSync(`${path}.pipe`, path);
   }
 
