@@ -2,13 +2,12 @@ import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
-import { readCheckpoint } from '../kubelet/checkpoint/checkpoint.ts';
+import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
-import type { CheckpointEntry } from '../model/pod-resources.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
@@ -48,8 +47,8 @@ export class AgentCore {
   /** For each family, the {@link Assembler.awaited} time of its last read outside the interval. */
   readonly #readFor = new Map<FamilyRunner, number>();
   readonly #health: HealthKeeper;
-  readonly #checkpointPath: string;
-  #checkpoint: readonly CheckpointEntry[] = [];
+  readonly #checkpointReader: CheckpointReader;
+  #checkpoint: CheckpointRead = { entries: [] };
   #cancelAssembly: (() => void) | undefined;
   /** An input has arrived since the last snapshot. */
   #isBehind = false;
@@ -61,7 +60,7 @@ export class AgentCore {
     this.#health = health;
     const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
     this.#isolated = isolated;
-    this.#checkpointPath = settings.podResources.checkpoint;
+    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
@@ -129,7 +128,7 @@ export class AgentCore {
       {
         families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest(), isBlind: runner.isBlind })),
         podResources: this.poller.current(),
-        checkpoint: this.#checkpoint,
+        checkpoint: this.#checkpoint.entries,
       },
       { nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() },
     );
@@ -148,11 +147,12 @@ export class AgentCore {
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
     this.#isolated.close();
     this.#cancelAssembly?.();
-    return ended.every(Boolean);
+    return ended.every(Boolean) && !this.#checkpointReader.isPending;
   }
 
   async #readCheckpoint(): Promise<void> {
-    this.#checkpoint = (await readCheckpoint(this.#checkpointPath)) ?? [];
+    this.#checkpoint = await this.#checkpointReader.read();
+    this.#problems.checkpoint(this.#checkpoint.problem);
   }
 
   async #ask(): Promise<void> {

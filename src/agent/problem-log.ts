@@ -1,3 +1,4 @@
+import type { CheckpointRead } from '../kubelet/checkpoint/checkpoint.ts';
 import type { ChangeLog, Trouble } from '../log/changes.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { AllocationState, FamilyState, Snapshot } from '../model/snapshot.ts';
@@ -35,6 +36,20 @@ export class ProblemLog {
           ],
     );
     this.#changes.update('allocations', snapshot.allocations.filter(({ unresolved }) => unresolved === 'ambiguous').map(ambiguous));
+  }
+
+  /** Logs a checkpoint that cannot be used, once. */
+  checkpoint(problem: CheckpointRead['problem']): void {
+    const trouble = problem && {
+      key: problem.code,
+      message: "the kubelet's device checkpoint cannot be used",
+      ended: "the kubelet's device checkpoint could not be used; this problem ended",
+      fields: { reason: problem.code },
+      detail: problem.message,
+      remedy:
+        'Check which program writes at this path. Only the kubelet may write there. Or set --podresources.checkpoint to an empty text.',
+    };
+    this.#changes.update('checkpoint', trouble === undefined ? [] : [trouble]);
   }
 
   #probeTroubles({ family, problems }: FamilyState): Trouble[] {

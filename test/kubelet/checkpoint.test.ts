@@ -1,7 +1,9 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parseCheckpoint, readCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
+import { systemClock } from '../../src/host/clock.ts';
+import { type CheckpointProblem, CheckpointReader, parseCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
 import { checkpointData } from '../../src/simulator/kubelet/checkpoint.ts';
 import { temporaryDirectory } from './support/node.ts';
 
@@ -69,18 +71,48 @@ describe('parseCheckpoint', () => {
   });
 });
 
+const readerOf = (path: string): CheckpointReader => new CheckpointReader(path, systemClock);
+
 describe('reading the checkpoint', () => {
-  it('says nothing of a file that went away or is no file, and reads it once it is back', async () => {
+  it('reads a file that was absent once it is there, and reports nothing while it is absent', async () => {
     const path = join(temporaryDirectory(), 'kubelet_internal_checkpoint');
+    const reader = readerOf(path);
+    expect(await reader.read()).toEqual({ entries: [] });
     writeFileSync(path, checkpoint([entry]));
-    expect(await readCheckpoint(path)).toEqual([parsed]);
-    rmSync(path);
-    expect(await readCheckpoint(path)).toBeUndefined();
-    mkdirSync(path);
-    expect(await readCheckpoint(path)).toBeUndefined();
-    rmSync(path, { recursive: true });
+    expect(await reader.read()).toEqual({ entries: [parsed] });
     writeFileSync(path, checkpoint([{ ...entry, PodUID: 'u2' }]));
-    expect(await readCheckpoint(path)).toEqual([{ ...parsed, podUid: 'u2' }]);
-    expect(await readCheckpoint('')).toBeUndefined();
+    expect(await reader.read()).toEqual({ entries: [{ ...parsed, podUid: 'u2' }] });
+    expect(await readerOf('').read()).toEqual({ entries: [] });
+  });
+
+  it.each<[string, CheckpointProblem, (path: string) => void]>([
+    ['a pipe that nobody writes', 'not-a-file', (path) => execFileSync('mkfifo', [path])],
+    [
+      'a link to a pipe',
+      'not-a-file',
+      (path) => {
+        execFileSync('mkfifo', [`${path}.pipe`]);
+        symlinkSync(`${path}.pipe`, path);
+      },
+    ],
+    ['a link to an endless device', 'not-a-file', (path) => symlinkSync('/dev/zero', path)],
+    ['a directory', 'not-a-file', (path) => mkdirSync(path)],
+    ['a loop of links', 'unreadable', (path) => symlinkSync(path, path)],
+    ['46 MB', 'too-large', (path) => writeFileSync(path, Buffer.alloc(46_000_000, 32))],
+    ['half a checkpoint', 'not-a-checkpoint', (path) => writeFileSync(path, checkpoint([entry]).slice(0, 40))],
+    [
+      'too many entries',
+      'too-many-entries',
+      (path) => writeFileSync(path, checkpoint(Array.from({ length: 20_001 }, (_, n) => ({ ...entry, PodUID: `u${n}` })))),
+    ],
+  ])('reports %s as %s, and reads the checkpoint once it is back', async (_, code, place) => {
+    const path = join(temporaryDirectory(), 'kubelet_internal_checkpoint');
+    const reader = readerOf(path);
+    place(path);
+    for (let time = 0; time < 8; time += 1) expect((await reader.read()).problem?.code).toBe(code);
+    expect(reader.isPending).toBe(false);
+    rmSync(path, { recursive: true });
+    writeFileSync(path, checkpoint([entry]));
+    expect(await reader.read()).toEqual({ entries: [parsed] });
   });
 });

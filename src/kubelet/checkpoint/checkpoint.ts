@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import type { Clock } from '../../host/clock.ts';
+import { type FileProblemCode, OutsideFile } from '../../host/fs/outside-file.ts';
 import type { CheckpointEntry } from '../../model/pod-resources.ts';
 
 /**
@@ -16,11 +17,49 @@ export function parseCheckpoint(text: string): readonly CheckpointEntry[] | unde
     .sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
-/** Returns undefined when the path is empty, or when the file is absent, unreadable or not a checkpoint. */
-export async function readCheckpoint(path: string): Promise<readonly CheckpointEntry[] | undefined> {
-  if (path === '') return undefined;
-  const text = await readFile(path, 'utf8').catch(() => undefined);
-  return text === undefined ? undefined : parseCheckpoint(text);
+/** The checkpoint of 1,000 pods with 16 devices each has less than 4 MiB. */
+const LIMITS = { mostBytes: 8 * 1_048_576, timeoutMs: 2_000 };
+const MOST_ENTRIES = 20_000;
+
+export type CheckpointProblem = FileProblemCode | 'not-a-checkpoint' | 'too-many-entries';
+
+export interface CheckpointRead {
+  readonly entries: readonly CheckpointEntry[];
+  /** Present when the file could not be used. Before the first registration of a plugin it is absent, which is no problem. */
+  readonly problem?: { readonly code: CheckpointProblem; readonly message: string };
+}
+
+const NOTHING: CheckpointRead = { entries: [] };
+
+/** Reads the kubelet's checkpoint, whatever stands at its path. */
+export class CheckpointReader {
+  readonly #path: string;
+  readonly #file: OutsideFile;
+
+  /** With an empty path there is nothing to read. */
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#file = new OutsideFile(path, LIMITS, clock);
+  }
+
+  /** True while a read has not returned. */
+  get isPending(): boolean {
+    return this.#file.isPending;
+  }
+
+  /** Never rejects. */
+  async read(): Promise<CheckpointRead> {
+    if (this.#path === '') return NOTHING;
+    const read = await this.#file.read();
+    if (read.problem === 'absent') return NOTHING;
+    if (read.problem !== undefined) return { entries: [], problem: { code: read.problem, message: read.message } };
+    const entries = parseCheckpoint(read.text);
+    if (entries === undefined)
+      return { entries: [], problem: { code: 'not-a-checkpoint', message: `${this.#path} is not a device checkpoint` } };
+    if (entries.length <= MOST_ENTRIES) return { entries };
+    const tooMany = `${this.#path} has ${entries.length} entries; the first ${MOST_ENTRIES} are used`;
+    return { entries: entries.slice(0, MOST_ENTRIES), problem: { code: 'too-many-entries', message: tooMany } };
+  }
 }
 
 function entryFrom(value: unknown): CheckpointEntry | undefined {
