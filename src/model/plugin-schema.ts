@@ -67,7 +67,7 @@ export const pluginSchema = {
     properties: {
       resource: { type: 'string', minLength: 3 },
       select: { anyOf: [selector, { type: 'array', items: selector, minItems: 1 }] },
-      paths: { type: 'array', items: { type: 'string', pattern: '^/dev/.' }, minItems: 1 },
+      paths: { type: 'array', items: { type: 'string', pattern: '^/dev(/(?!\\.\\.?(/|$))[^/]+)+$' }, minItems: 1 },
       replicas: { type: 'integer', minimum: 1, maximum: 1000 },
       pool: { type: 'integer', minimum: 1, maximum: 10000 },
       idStrategy: { enum: ID_STRATEGIES },

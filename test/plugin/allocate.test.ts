@@ -6,6 +6,7 @@ import type { Device } from '../../src/model/device.ts';
 import type { HealthState } from '../../src/model/health.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
 import { type Access, allocateContainer } from '../../src/plugin/allocation/allocate.ts';
+import { Refusal } from '../../src/plugin/allocation/refusal.ts';
 import { healthByState, takeInventory } from '../../src/plugin/offers/inventory.ts';
 import { access as fpga } from '../../src/probes/fpga/access.ts';
 import { access as infiniband } from '../../src/probes/infiniband/access.ts';
@@ -80,6 +81,27 @@ describe('allocateContainer', () => {
     expect(() => allocateContainer(ids, offers, TOY, toyAccess, healthByState)).toThrow(expect.objectContaining({ reason, message }));
   });
 
+  it('refuses with the first ids and a count, in one KiB at most, however many or long the ids are', () => {
+    const many = Array.from({ length: 10_000 }, (_, n) => `unknown-${n}`);
+    const long = ['x'.repeat(100_000), 'é\n"'.repeat(100_000)];
+    for (const ids of [many, long, [...many, ...long]]) {
+      const refusal = refusalOf(() => allocateContainer(ids, offers, TOY, toyAccess, healthByState));
+      expect(refusal.reason).toBe('unknown-device');
+      expect(Buffer.byteLength(refusal.message)).toBeLessThanOrEqual(1_024);
+    }
+    const { message } = refusalOf(() => allocateContainer(many, offers, TOY, toyAccess, healthByState));
+    expect(message).toBe('example.com/toy has no device "unknown-0", "unknown-1", "unknown-2", "unknown-3", "unknown-4" and 9995 more');
+  });
+
+  it('refuses a pool of a thousand sick devices in one KiB', () => {
+    const sick = Array.from({ length: 1_000 }, (_, n) => deviceState({ id: `sick-device-${n}` }, 'unhealthy'));
+    const resource: PluginResource = { resource: 'example.com/pool', select: { family: 'toy' }, pool: 1 };
+    const pool = takeInventory(resource, sick, healthByState);
+    const refusal = refusalOf(() => allocateContainer(['0'], pool, resource, toyAccess, healthByState));
+    expect(refusal.reason).toBe('unhealthy-device');
+    expect(Buffer.byteLength(refusal.message)).toBeLessThanOrEqual(1_024);
+  });
+
   it('hands a degraded device out', () => {
     expect(allocateContainer(['t4'], offers, TOY, toyAccess, healthByState).envs).toEqual({ TOYS: 't4' });
   });
@@ -94,3 +116,12 @@ describe('allocateContainer', () => {
     expect(() => allocateContainer(['t0'], offers, TOY, () => undefined, healthByState)).toThrow('no access rules for toy device "t0"');
   });
 });
+
+function refusalOf(call: () => unknown): Refusal {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+  }
+  throw new Error('it was not refused');
+}

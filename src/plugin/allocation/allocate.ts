@@ -4,7 +4,7 @@ import type { DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
 import type { AccessStrategy, AllocationSpec, PluginResource } from '../../model/plugin-resource.ts';
 import { type HealthRule, type Offer, whyWithheld } from '../offers/inventory.ts';
-import { Refusal } from './refusal.ts';
+import { listed, Refusal } from './refusal.ts';
 import { fillTemplate, type TemplateContext } from './template.ts';
 
 /** Returns what a container needs to use a device, as its family defines it; undefined when the family has no access rules. */
@@ -42,9 +42,9 @@ export function grantedOffers(ids: readonly string[], offers: readonly Offer[], 
   const wanted = new Set(ids);
   const found = offers.filter(({ id }) => wanted.has(id));
   for (const { id } of found) wanted.delete(id);
-  if (wanted.size > 0) throw new Refusal('unknown-device', `${resource} has no device ${quoted([...wanted])}`);
+  if (wanted.size > 0) throw new Refusal('unknown-device', `${resource} has no device ${listed([...wanted])}`);
   const bad = found.find(({ health }) => health !== 'Healthy');
-  if (bad !== undefined) throw new Refusal('unhealthy-device', `device ${quoted([bad.id])} of ${resource} must not be used: ${bad.why}`);
+  if (bad !== undefined) throw new Refusal('unhealthy-device', `device ${listed([bad.id])} of ${resource} must not be used: ${bad.why}`);
   return found;
 }
 
@@ -140,8 +140,6 @@ function addCdi(answer: ContainerAnswer, names: readonly string[], strategies: r
     answer.annotation(`cdi.k8s.io/device-agent_${digest}`, names.join(','));
   }
 }
-
-const quoted = (ids: readonly string[]): string => ids.map((id) => JSON.stringify(id)).join(', ');
 
 interface Node {
   readonly path: string;
