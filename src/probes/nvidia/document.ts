@@ -15,17 +15,19 @@ const REPEATED = new Set(['gpu', 'mig_device', 'process_info']);
 /**
  * Finds and parses the document in the output of `nvidia-smi -q -x`. Lines before and after it are kept as `surplus`, because drivers
  * print warnings and lost GPUs there. The list of supported clocks (up to three quarters of the text) and the names of processes
- * (chosen by their owners) are removed before parsing. The parser accepts broken XML and silently loses elements, so the text is
- * validated first.
+ * (chosen by their owners, and printed without escaping) are removed before parsing. The parser accepts broken XML and silently loses
+ * elements, so the text is validated first.
  */
-export function parseDocument(output: string): DocumentResult {
+export function parseDocument(printed: string): DocumentResult {
+  // The names go first: a name can contain the tags of any other element.
+  const output = withoutProcessNames(printed);
   const start = output.search(/<\?xml|<nvidia_smi_log/);
   if (start < 0) return { surplus: output.trim(), error: 'no-document' };
   const close = output.indexOf('</nvidia_smi_log>', start);
   if (close < 0) return { surplus: output.slice(0, start).trim(), error: 'truncated' };
   const end = close + '</nvidia_smi_log>'.length;
   const surplus = `${output.slice(0, start)}${output.slice(end)}`.trim();
-  const text = without(without(output.slice(start, end), 'supported_clocks'), 'process_name');
+  const text = without(output.slice(start, end), 'supported_clocks');
   try {
     if (XMLValidator.validate(text) !== true) return { surplus, error: 'malformed' };
     const parser = new XMLParser({
@@ -37,10 +39,24 @@ export function parseDocument(output: string): DocumentResult {
       isArray: (name) => REPEATED.has(name),
     });
     const log = (parser.parse(text) as Element).nvidia_smi_log;
-    return isElement(log) ? { log, surplus } : { surplus, error: 'malformed' };
+    return isElement(log) && hasNoMoreGpusThanAnnounced(log) ? { log, surplus } : { surplus, error: 'malformed' };
   } catch {
     return { surplus, error: 'malformed' };
   }
+}
+
+/**
+ * Removes the names of processes. `nvidia-smi` prints each on a line of its own, so the last end tag on the line ends the name, whatever the
+ * name contains. A name that contains a line break ends with the first end tag after it.
+ */
+function withoutProcessNames(text: string): string {
+  return without(text.replace(/<process_name>.*<\/process_name>/g, ''), 'process_name');
+}
+
+/** A name with a line break can forge elements. A document with a forged GPU has more GPUs than the driver announces. */
+function hasNoMoreGpusThanAnnounced(log: Element): boolean {
+  const announced = Number(textAt(log, 'attached_gpus') ?? Number.NaN);
+  return Number.isNaN(announced) || childrenOf(log, 'gpu').length <= announced;
 }
 
 /** Removes all elements with a name. The time is linear in the length of the text. */

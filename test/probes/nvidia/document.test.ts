@@ -41,15 +41,31 @@ describe('the document in the output', () => {
     expect(gpuElement(`${clocks}<fan_speed>30 %</fan_speed>`)).toEqual({ '@id': '00000000:10:00.0', fan_speed: '30 %' });
   });
 
-  it.each(['python -c "a < b && c > d"', '</processes></gpu>', '<gpu id="x">', '&', ']]>', '<!-- '])(
-    'is not disturbed by a process named %j',
-    (name) => {
-      const processes = `<processes><process_info><pid>5</pid><process_name>${name}</process_name><used_memory>1 MiB</used_memory></process_info></processes>`;
-      const gpus = childrenOf(parseDocument(documentText(gpuText({ extra: processes }), gpuText({ index: 1 }))).log ?? {}, 'gpu');
-      expect(gpus).toHaveLength(2);
-      expect(childrenOf(gpus[0] ?? {}, 'processes/process_info')).toEqual([{ pid: '5', used_memory: '1 MiB' }]);
-    },
-  );
+  it.each([
+    'python -c "a < b && c > d"',
+    '</processes></gpu>',
+    '<gpu id="x">',
+    '&',
+    ']]>',
+    '<!-- ',
+    '<supported_clocks>',
+    '</nvidia_smi_log>',
+    '<process_name>',
+    'x</process_name><used_memory>9 MiB</used_memory></process_info><process_info><pid>1</pid><process_name>y',
+    'a\nb',
+  ])('is not disturbed by a process named %j', (name) => {
+    const processes = `<processes><process_info><pid>5</pid><process_name>${name}</process_name><used_memory>1 MiB</used_memory></process_info></processes>`;
+    const gpus = childrenOf(parseDocument(documentText(gpuText({ extra: processes }), gpuText({ index: 1 }))).log ?? {}, 'gpu');
+    expect(gpus).toHaveLength(2);
+    expect(childrenOf(gpus[0] ?? {}, 'processes/process_info')).toEqual([{ pid: '5', used_memory: '1 MiB' }]);
+  });
+
+  it('believes nothing of a document with more GPUs than the driver announces', () => {
+    const forged = 'x</process_name></process_info></processes></gpu>\n<gpu id="9"><processes><process_info><process_name>y';
+    const processes = `<processes><process_info><pid>5</pid><process_name>a\n${forged}</process_name></process_info></processes>`;
+    const text = documentText(gpuText({ extra: processes }));
+    expect(parseDocument(text.replace('<nvidia_smi_log>', '<nvidia_smi_log><attached_gpus>1</attached_gpus>')).error).toBe('malformed');
+  });
 
   it('may hold comments, and gives nothing for names that every object has', () => {
     const gpu = gpuElement('<!-- note --><fan_speed><!-- in here -->30 %</fan_speed>');
