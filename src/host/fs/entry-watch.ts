@@ -29,6 +29,7 @@ export function watchEntry(path: string, fingerprint: () => string, onChange: ()
 
 class Watch implements EntryWatch {
   readonly #directory: string;
+  readonly #name: string;
   readonly #fingerprint: () => string;
   readonly #onChange: () => void;
   readonly #clock: Clock;
@@ -41,6 +42,7 @@ class Watch implements EntryWatch {
 
   constructor(path: string, fingerprint: () => string, onChange: () => void, clock: Clock) {
     this.#directory = dirname(path);
+    this.#name = basename(path);
     this.#fingerprint = fingerprint;
     this.#onChange = onChange;
     this.#clock = clock;
@@ -72,10 +74,14 @@ class Watch implements EntryWatch {
     this.#onChange();
   }
 
-  /** Handles an event. Node reports the removal of the directory itself as `rename`, like that of any name in it. */
+  /**
+   * Handles an event. Node reports the removal of the directory itself as `rename` of the directory's own name. Events of other names
+   * cost no system call, because every writer of the directory can cause any number of them.
+   */
   #received(event: string, name: string | null): void {
     if (this.#closed || this.#watched === undefined) return;
     const { path, identity, next } = this.#watched;
+    if (name !== null && name !== (next ?? this.#name) && name !== basename(path)) return;
     const isOther = event === 'rename' && directoryIdentity(path) !== identity;
     if (isOther || (next !== undefined && (name === null || name === next))) this.look();
     else if (next === undefined) this.#compare();

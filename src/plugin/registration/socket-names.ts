@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, unlinkSync } from 'node:fs';
+import { type Dir, opendirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectErrno, LONGEST_SOCKET_PATH } from '../../host/fs/socket-file.ts';
 
@@ -28,18 +28,33 @@ export function removeSocket(path: string): void {
   }
 }
 
+/** Every writer of the directory can create sockets with our names, so each start looks only at the first of them. */
+const MOST_NAMES = 64;
+/** Limit for entries of any name: a directory with more is not read to its end. */
+const MOST_ENTRIES = 10_000;
+
 /** Removes the sockets of this resource on which no process listens; killed processes leave them behind. */
 export async function removeDeadSockets(directory: string, resource: string): Promise<void> {
-  const names = namesIn(directory).filter((name) => name.startsWith(prefixOf(resource)) && name.endsWith('.sock'));
-  for (const path of names.map((name) => join(directory, name))) {
+  const prefix = prefixOf(resource);
+  for (const name of namesIn(directory, (name) => name.startsWith(prefix) && name.endsWith('.sock'))) {
+    const path = join(directory, name);
     if ((await connectErrno(path)) === 'ECONNREFUSED') removeSocket(path);
   }
 }
 
-function namesIn(directory: string): string[] {
+function namesIn(directory: string, isWanted: (name: string) => boolean): string[] {
+  const names: string[] = [];
+  let dir: Dir | undefined;
   try {
-    return readdirSync(directory);
+    dir = opendirSync(directory);
+    for (let entries = 0; entries < MOST_ENTRIES && names.length < MOST_NAMES; entries++) {
+      const entry = dir.readSync();
+      if (entry === null) break;
+      if (isWanted(entry.name)) names.push(entry.name);
+    }
   } catch {
-    return [];
+    // A directory that does not exist or cannot be read has no sockets of ours.
   }
+  dir?.closeSync();
+  return names;
 }

@@ -48,6 +48,24 @@ function watchFile(below = 'watched/file') {
 }
 
 describe('a watch on a name in a directory', () => {
+  it('looks at the name only when that name changes, however much happens beside it', async () => {
+    mkdirSync(join(root, 'watched'));
+    let looks = 0;
+    const path = join(root, 'watched', 'file');
+    const { onChange, until } = changes();
+    const fingerprint = (): string => {
+      looks += 1;
+      return contentOf(path);
+    };
+    watch = watchEntry(path, fingerprint, onChange, new ManualClock());
+    const before = looks;
+    for (let at = 0; at < 1_000; at++) writeFileSync(join(root, 'watched', `other-${at}`), '');
+    writeFileSync(path, 'first');
+    await until(() => contentOf(path) === 'first' && looks > before);
+    // Creation, opening and writing of one file cause a few events.
+    expect(looks - before).toBeLessThan(10);
+  });
+
   it('detects the creation, replacement and removal of a file by events alone, without time passing', async () => {
     mkdirSync(join(root, 'watched'));
     const { path, seen, until, write } = watchFile();

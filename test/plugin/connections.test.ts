@@ -1,0 +1,92 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/host/clock.ts';
+import { servePlugin } from '../../src/plugin/registration/plugin-server.ts';
+import { socketPath } from '../../src/plugin/registration/socket-names.ts';
+import { PluginService } from '../../src/plugin/service.ts';
+import { listen } from '../support/kubelet/sockets.ts';
+import { type Bench, deviceState, listed, setUp, TOY, until } from './support.ts';
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const OFFERS = { resource: TOY, current: () => [], onChange: () => () => {} };
+
+async function serve() {
+  const directory = mkdtempSync(join(tmpdir(), 'connections-'));
+  closers.push(() => rmSync(directory, { recursive: true, force: true }));
+  const service = new PluginService({ offers: OFFERS as never, access: () => undefined, healthOf: () => 'Healthy', clock: systemClock });
+  const server = await servePlugin(join(directory, 'plugin.sock'), service, systemClock, undefined);
+  closers.push(() => server.cut());
+  return server;
+}
+
+/** A connection with what happened to it. The server speaks first: an accepted connection gets the settings of HTTP/2. */
+function dial(path: string): { readonly socket: Socket; state: 'open' | 'accepted' | 'closed' } {
+  const dialled = { socket: connect(path), state: 'open' as 'open' | 'accepted' | 'closed' };
+  dialled.socket.once('data', () => {
+    dialled.state = 'accepted';
+  });
+  dialled.socket.on('error', () => {});
+  dialled.socket.on('close', () => {
+    dialled.state = 'closed';
+  });
+  closers.push(() => dialled.socket.destroy());
+  return dialled;
+}
+
+const descriptors = (): number => readdirSync('/proc/self/fd').length;
+
+describe("the plugin's server", () => {
+  it('closes the connections of idle clients when it is cut, and keeps no descriptor', async () => {
+    const before = descriptors();
+    for (let round = 0; round < 5; round++) {
+      const server = await serve();
+      const client = dial(server.path);
+      await until('the server has accepted', () => client.state === 'accepted');
+      server.cut();
+      await until('the connection is closed', () => client.state === 'closed');
+    }
+    await until('the descriptors are closed', () => descriptors() <= before);
+  });
+
+  it('accepts a bounded number of connections, and others again when those have ended', async () => {
+    const server = await serve();
+    const clients = Array.from({ length: 100 }, () => dial(server.path));
+    await until('each was answered', () => clients.every(({ state }) => state !== 'open'));
+    expect(clients.filter(({ state }) => state === 'accepted')).toHaveLength(16);
+    for (const { socket } of clients) socket.destroy();
+    let late = dial(server.path);
+    await until('there is room again', () => {
+      if (late.state === 'closed') late = dial(server.path);
+      return late.state === 'accepted';
+    });
+  });
+
+  it('is registered beside hundreds of sockets that others made with its name, after a look at a bounded number of them', async () => {
+    const bench: Bench = setUp();
+    closers.push(() => bench.close());
+    await bench.manager.start();
+    let looks = 0;
+    const decoys = await Promise.all(
+      Array.from({ length: 300 }, async (_, at): Promise<Server> => {
+        const server = createServer((socket) => {
+          looks += 1;
+          socket.destroy();
+        });
+        await listen(server, socketPath(bench.directory, TOY.resource, `decoy-${at}`));
+        return server;
+      }),
+    );
+    closers.push(() => decoys.map((server) => server.close()));
+    bench.store.publish([deviceState({ id: 't0' })]);
+    bench.plugin.start();
+    await until('the resource is served', () => listed(bench.manager).join() === 't0=Healthy');
+    expect(looks).toBeLessThanOrEqual(64);
+  });
+});
