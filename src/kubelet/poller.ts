@@ -38,7 +38,7 @@ export interface PollerSettings {
 }
 
 /** Failures in which the kubelet itself answered, so it was not restarted. */
-const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'unimplemented']);
+const SAME_KUBELET: ReadonlySet<PodResourcesReason> = new Set(['rate-limited', 'too-large', 'too-many-entries', 'unimplemented']);
 
 /**
  * First and longest wait after a rejection. Each further consecutive rejection doubles it. The kubelet's token bucket refills within
@@ -165,7 +165,7 @@ class Poller implements PodResourcesPoller {
     else if (result.kind === 'unsupported' || result.failure.reason !== 'rate-limited') this.#capacity = {};
   }
 
-  #answered({ api, attribution, identity }: Extract<ListResult, { ok: true }>): void {
+  #answered({ api, attribution, identity, excess }: Extract<ListResult, { ok: true }>): void {
     const isAnotherKubelet = this.#identity !== undefined && (this.#wasLost || identity !== this.#identity);
     if (isAnotherKubelet) this.#kubeletRestarted();
     this.#known = this.#grace.isSet ? keepThroughRestart(this.#known, attribution) : { ...attribution, held: new Set() };
@@ -174,7 +174,7 @@ class Poller implements PodResourcesPoller {
     this.#rejections = 0;
     this.#holdIsOver = false;
     this.#hold.set(this.#options.hold);
-    this.#publish({ api, answeredAtMs: this.#clock.now() });
+    this.#publish({ api, answeredAtMs: this.#clock.now() }, excess);
   }
 
   #failed(failure: Failure): void {

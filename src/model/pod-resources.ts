@@ -9,6 +9,7 @@ export const POD_RESOURCES_REASONS = [
   'timeout',
   'protocol-error',
   'too-large',
+  'too-many-entries',
   'rate-limited',
   'unimplemented',
   'other',
@@ -51,7 +52,7 @@ export interface PodResources {
   readonly allocatableAskedMs?: number;
   /** Wall clock of the last successful `List`; absent before the first. */
   readonly answeredAtMs?: number;
-  /** Present while queries to the kubelet fail. */
+  /** Present while queries to the kubelet fail, or while its answer is read only in part. */
   readonly problem?: { readonly reason: PodResourcesReason; readonly message: string };
 }
 

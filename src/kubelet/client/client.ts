@@ -1,11 +1,15 @@
 import { status } from '@grpc/grpc-js';
 import {
   AllocatableResourcesRequest,
+  AllocatableResourcesResponse,
   ListPodResourcesRequest,
   ListPodResourcesResponse,
   PodResourcesListerService as v1,
 } from '../../generated/podresources/v1/api.ts';
-import { PodResourcesListerService as v1alpha1 } from '../../generated/podresources/v1alpha1/api.ts';
+import {
+  ListPodResourcesResponse as ListPodResourcesResponseAlpha,
+  PodResourcesListerService as v1alpha1,
+} from '../../generated/podresources/v1alpha1/api.ts';
 import type { Clock } from '../../host/clock.ts';
 import { type SocketState, socketAt } from '../../host/fs/socket-file.ts';
 import { type CallResult, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
@@ -14,11 +18,19 @@ import type { Allocatable } from '../../model/pod-resources.ts';
 import { allocatableFrom } from '../allocations/allocatable.ts';
 import { type Attribution, attributionFrom } from '../allocations/allocations.ts';
 import type { PodResourcesOptions } from '../options.ts';
-import { callFailure, type Failure, isUnsupported, pathFailure, statusName } from './failure.ts';
+import { ALLOCATABLE_SHAPE, LIST_SHAPE, limitEntries } from './entry-limits.ts';
+import { callFailure, excessFailure, type Failure, isUnsupported, pathFailure, statusName } from './failure.ts';
 
 export type ListResult =
   /** `identity` identifies the socket that answered. A different value means a different kubelet process. */
-  | { readonly ok: true; readonly api: 'v1' | 'v1alpha1'; readonly attribution: Attribution; readonly identity: string }
+  | {
+      readonly ok: true;
+      readonly api: 'v1' | 'v1alpha1';
+      readonly attribution: Attribution;
+      readonly identity: string;
+      /** Set when the answer has more entries than the limits, so that the attribution is not complete. */
+      readonly excess?: Failure;
+    }
   | { readonly ok: false; readonly failure: Failure };
 
 /** `unsupported` means that this kubelet does not have the method, which is not a problem. */
@@ -78,14 +90,22 @@ export class PodResourcesClient {
     const now = socketAt(socket);
     // The socket was replaced during the call. The answer may be from either kubelet, and a new one does not list pods yet: ask again.
     if (now.kind === 'socket' && now.identity !== state.identity) return this.list();
-    return { ok: true, api: this.#api, attribution: attributionFrom(result.answer), identity: state.identity };
+    const { message, dropped } = result.answer;
+    const excess = dropped === 0 ? {} : { excess: excessFailure(socket, 'List', `${dropped} pods`) };
+    return { ok: true, api: this.#api, attribution: attributionFrom(message), identity: state.identity, ...excess };
   }
 
   /** Call this only after a successful `list`. */
   async allocatable(): Promise<AllocatableResult> {
     if (this.#api !== 'v1' || !this.#hasAllocatable) return { kind: 'unsupported' };
-    const result = await this.#ask('GetAllocatableResources', v1.getAllocatableResources, AllocatableResourcesRequest.create());
-    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableFrom(result.answer) };
+    const result = await this.#ask('GetAllocatableResources', ALLOCATABLE, AllocatableResourcesRequest.create());
+    // A part of the capacity would be a wrong number, so an answer with too many entries is not used.
+    if (result.error === undefined && result.answer.dropped > 0)
+      return {
+        kind: 'failed',
+        failure: excessFailure(this.#options.socket, 'GetAllocatableResources', `${result.answer.dropped} entries`),
+      };
+    if (result.error === undefined) return { kind: 'answer', allocatable: allocatableFrom(result.answer.message) };
     if (isUnsupported(result.error)) {
       this.#hasAllocatable = false;
       return { kind: 'unsupported' };
@@ -107,17 +127,15 @@ export class PodResourcesClient {
     this.#connection.reset();
   }
 
-  async #list(): Promise<CallResult<ListPodResourcesResponse>> {
+  async #list(): Promise<CallResult<Limited<ListPodResourcesResponse>>> {
     const request = ListPodResourcesRequest.create();
     if (this.#api === 'v1') {
-      const result = await this.#ask('List', v1.list, request);
+      const result = await this.#ask('List', LIST, request);
       if (result.error?.code !== status.UNIMPLEMENTED) return result;
     }
-    const result = await this.#ask('List', v1alpha1.list, request);
-    if (result.error !== undefined) return result;
-    this.#api = 'v1alpha1';
-    // v1alpha1 messages have a subset of the v1 fields, with the same names.
-    return { answer: ListPodResourcesResponse.fromPartial(result.answer) };
+    const result = await this.#ask('List', LIST_ALPHA, request);
+    if (result.error === undefined) this.#api = 'v1alpha1';
+    return result;
   }
 
   async #ask<Request, Answer>(name: MethodName, method: Method<Request, Answer>, request: Request): Promise<CallResult<Answer>> {
@@ -134,3 +152,28 @@ export class PodResourcesClient {
     this.#counts.set(key, { method, code, count: (this.#counts.get(key)?.count ?? 0) + 1 });
   }
 }
+
+/** A decoded answer, and the number of its entries that exceeded the limits. */
+interface Limited<T> {
+  readonly message: T;
+  readonly dropped: number;
+}
+
+function limited<Request, Answer>(
+  { path, requestSerialize }: Pick<Method<Request, unknown>, 'path' | 'requestSerialize'>,
+  shape: typeof LIST_SHAPE,
+  decode: (bytes: Uint8Array) => Answer,
+): Method<Request, Limited<Answer>> {
+  const responseDeserialize = (bytes: Buffer): Limited<Answer> => {
+    const { bytes: kept, dropped } = limitEntries(bytes, shape);
+    return { message: decode(kept), dropped };
+  };
+  return { path, requestSerialize, responseDeserialize };
+}
+
+const LIST = limited(v1.list, LIST_SHAPE, (bytes) => ListPodResourcesResponse.decode(bytes));
+// v1alpha1 messages have a subset of the v1 fields, with the same names and numbers.
+const LIST_ALPHA = limited(v1alpha1.list, LIST_SHAPE, (bytes) =>
+  ListPodResourcesResponse.fromPartial(ListPodResourcesResponseAlpha.decode(bytes)),
+);
+const ALLOCATABLE = limited(v1.getAllocatableResources, ALLOCATABLE_SHAPE, (bytes) => AllocatableResourcesResponse.decode(bytes));

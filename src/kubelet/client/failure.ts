@@ -42,6 +42,11 @@ export async function callFailure(path: string, method: string, error: CallError
   return { reason: 'protocol-error', message: `${path}: ${method}: the connection was closed or the peer does not speak gRPC` };
 }
 
+/** The answer has more entries than the agent reads. `what` says how many were left out. */
+export function excessFailure(path: string, method: string, what: string): Failure {
+  return { reason: 'too-many-entries', message: `${path}: ${method}: the answer has too many entries; ${what} were not read` };
+}
+
 /** Classifies a failed call by its gRPC status only. */
 function statusFailure(path: string, method: string, { code, details }: CallError): Failure {
   const at = `${path}: ${method}: `;
