@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { systemClock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
@@ -9,6 +10,7 @@ import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
+import { Liveness } from './liveness.ts';
 import { createAgentPlugin } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
@@ -28,14 +30,18 @@ export interface RunningAgent {
 /** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
 export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
   const { core, health, exposition, facts, plugin } = await build(settings, { logger, version }, true);
+  const liveness = new Liveness(settings.refresh.interval, systemClock);
+  core.store.subscribe(() => liveness.published());
   const server = createServer({
     exposition,
     store: core.store,
+    fault: () => liveness.fault(),
     status: () => ({ host: facts?.facts() }),
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
     events: (since) => health.engine.eventsSince(since),
     version,
     node: settings.node,
+    hostNames: [settings.node, hostname()],
     options: settings.web,
     logger,
   });

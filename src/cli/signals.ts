@@ -24,3 +24,8 @@ export function endBySignals(): void {
     });
   }
 }
+
+/** By default, SIGUSR1 opens Node's inspector, through which every local user can run code in this process. */
+export function ignoreInspectorSignal(): void {
+  process.on('SIGUSR1', () => {});
+}

@@ -1,10 +1,14 @@
+import { SEARCH_PATH } from '../host/process/command.ts';
 import { leave } from './leave.ts';
 import { createOutput } from './output.ts';
-import { endBySignals } from './signals.ts';
+import { endBySignals, ignoreInspectorSignal } from './signals.ts';
 import { formatVersion, readVersion, versionRequest } from './version.ts';
 
 /** Runs one command line and exits with its status. */
 export async function start(args: readonly string[]): Promise<void> {
+  ignoreInspectorSignal();
+  // Libraries start programs through a shell: they must not take them from an inherited PATH either.
+  process.env.PATH = SEARCH_PATH.join(':');
   endBySignals();
   ensureDirectory();
   const output = createOutput(process.stdout);

@@ -1,10 +1,10 @@
 import type * as Yaml from 'yaml';
 import type { Document, LineCounter } from 'yaml';
-import { systemWords, UserError } from '../errors.ts';
-import { readStart } from '../host/fs/file-start.ts';
+import { UserError } from '../errors.ts';
+import { readOutsideFileSync } from '../host/fs/outside-file.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';
-import { type Path, positionOf, positionOfKey, positionOfNode, type TextPosition } from './text-positions.ts';
+import { keyText, type Path, positionOf, positionOfKey, positionOfNode, type TextPosition } from './text-positions.ts';
 import { checkFileValue, type OptionValue, show } from './values.ts';
 
 /** Content of a configuration file, with the line of each value. */
@@ -22,24 +22,25 @@ export interface FileProblem extends TextPosition {
 }
 
 const MAX_FILE_BYTES = 1_048_576;
+const MOST_ALIASES = 100;
+/** Number of problems that are printed. */
+const MOST_SHOWN = 20;
 
 /** Throws {@link UserError}. `origin` describes where the file name came from. */
 export async function readConfigFile(file: string, origin: string, registry: Registry): Promise<FileContent> {
   const text = readText(file, origin);
   const checked = await checkConfigText(file, text, registry);
   if (checked.content !== undefined) return checked.content;
-  const lines = checked.problems.map(({ line, column, message }) => `  ${file}:${line}:${column}: ${message}`);
+  const lines = checked.problems.slice(0, MOST_SHOWN).map(({ line, column, message }) => `  ${file}:${line}:${column}: ${message}`);
+  const others = checked.problems.length - lines.length;
+  if (others > 0) lines.push(`  and ${others} more problems`);
   throw new UserError('config-file-invalid', { file, problems: lines.join('\n') });
 }
 
 function readText(file: string, origin: string): string {
-  try {
-    const bytes = readStart(file, MAX_FILE_BYTES + 1);
-    if (bytes.length <= MAX_FILE_BYTES) return bytes.toString('utf8');
-  } catch (error) {
-    throw new UserError('config-file-unreadable', { file, origin, problem: systemWords(error) }, error);
-  }
-  throw new UserError('config-file-unreadable', { file, origin, problem: `larger than ${MAX_FILE_BYTES} bytes` });
+  const read = readOutsideFileSync(file, MAX_FILE_BYTES);
+  if (read.problem !== undefined) throw new UserError('config-file-unreadable', { file, origin, problem: read.reason });
+  return read.text;
 }
 
 type CheckedText =
@@ -50,15 +51,16 @@ type CheckedText =
 export async function checkConfigText(file: string, text: string, registry: Registry): Promise<CheckedText> {
   const yaml = await import('yaml');
   const lines = new yaml.LineCounter();
-  const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  // The library compares each key with all others of its mapping, so duplicates are found here.
+  const document = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
   const syntax = [...document.errors, ...document.warnings].map((error) => {
     const { line, col } = lines.linePos(error.pos[0]);
-    const message = error.code === 'MULTIPLE_DOCS' ? 'a second YAML document starts here; only one is allowed' : error.message;
+    const message = SYNTAX_TEXTS[error.code] ?? error.message;
     return { line: Math.max(1, line), column: Math.max(1, col), message };
   });
   if (syntax.length > 0) return { problems: inOrder(syntax) };
-  const unresolved = unresolvedAliases(yaml, document, lines);
-  if (unresolved.length > 0) return { problems: unresolved };
+  const wrong = wrongNodes(yaml, document, lines);
+  if (wrong.length > 0) return { problems: wrong };
   const value = plainValue(document);
   if ('message' in value) return { problems: [{ line: 1, column: 1, message: value.message }] };
   const problems = await findProblems(document, lines, value.plain, registry);
@@ -66,22 +68,44 @@ export async function checkConfigText(file: string, text: string, registry: Regi
   return { content: extract(file, document, lines, value.plain, registry), problems: [] };
 }
 
-/** Finds aliases without an anchor, because `toJS` would throw for them without a position. */
-function unresolvedAliases({ visit }: Pick<typeof Yaml, 'visit'>, document: Document, lines: LineCounter): FileProblem[] {
+/** Messages that are clearer than the library's, by its error code. */
+const SYNTAX_TEXTS: Readonly<Partial<Record<Yaml.ErrorCode, string>>> = {
+  MULTIPLE_DOCS: 'a second YAML document starts here; only one is allowed',
+  RESOURCE_EXHAUSTION: 'the values are nested too deeply',
+};
+
+/** Finds duplicate keys, aliases without an anchor, and too many aliases, because `toJS` handles them badly or slowly. */
+function wrongNodes({ visit }: Pick<typeof Yaml, 'visit'>, document: Document, lines: LineCounter): FileProblem[] {
   const problems: FileProblem[] = [];
+  const anchors = new Set<string>();
+  let aliases = 0;
+  const add = (node: Yaml.Node, message: string): void => void problems.push({ ...positionOfNode(node, lines), message });
   visit(document, {
     Alias(_, alias) {
-      if (alias.resolve(document) !== undefined) return;
-      problems.push({ ...positionOfNode(alias, lines), message: `the anchor &${alias.source} is not defined before this alias` });
+      aliases += 1;
+      if (aliases === MOST_ALIASES + 1) add(alias, `more than ${MOST_ALIASES} aliases`);
+      if (!anchors.has(alias.source)) add(alias, `the anchor &${alias.source} is not defined before this alias`);
+    },
+    Value(_, { anchor }) {
+      if (anchor !== undefined) anchors.add(anchor);
+    },
+    Map(_, map) {
+      if (map.anchor !== undefined) anchors.add(map.anchor);
+      const keys = new Set<string>();
+      for (const pair of map.items) {
+        const key = keyText(pair);
+        if (keys.has(key)) add(pair.key as Yaml.Node, `the key ${JSON.stringify(key)} occurs twice in this mapping`);
+        keys.add(key);
+      }
     },
   });
-  return problems;
+  return inOrder(problems);
 }
 
 /** Converts the document to plain values. `toJS` throws when aliases expand too much. */
 function plainValue(document: Document): { plain: unknown } | { message: string } {
   try {
-    const plain: unknown = document.toJS({ maxAliasCount: 100 });
+    const plain: unknown = document.toJS({ maxAliasCount: MOST_ALIASES });
     if (plain === null || plain === undefined) return { plain: {} };
     return typeof plain === 'object' && !Array.isArray(plain)
       ? { plain }

@@ -1,4 +1,15 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, type Node, type ParsedNode } from 'yaml';
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  type LineCounter,
+  type Node,
+  type Pair,
+  type ParsedNode,
+  type YAMLMap,
+} from 'yaml';
 
 /** Keys and indices from the root of a document. */
 export type Path = readonly (string | number)[];
@@ -39,8 +50,28 @@ function child(document: Document, parent: Node | null | undefined, step: string
   const node = isAlias(parent) ? parent.resolve(document) : parent;
   if (isSeq(node)) return { value: node.items[Number(step)] as Node | undefined };
   if (!isMap(node)) return undefined;
-  const pair = node.items.find(({ key }) => String(isScalar(key) ? key.value : key) === String(step));
+  const pair = pairsOf(node).get(String(step));
   return pair === undefined ? undefined : { key: pair.key as Node, value: pair.value as Node | null };
+}
+
+/** A file can have tens of thousands of wrong keys in one mapping. Without an index, finding them all takes minutes. */
+const indexes = new WeakMap<YAMLMap, ReadonlyMap<string, Pair>>();
+
+function pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
+  const known = indexes.get(map);
+  if (known !== undefined) return known;
+  const index = new Map<string, Pair>();
+  for (const pair of map.items) {
+    const key = keyText(pair);
+    if (!index.has(key)) index.set(key, pair);
+  }
+  indexes.set(map, index);
+  return index;
+}
+
+/** Returns the text of a key as it occurs in a path. */
+export function keyText({ key }: Pair): string {
+  return String(isScalar(key) ? key.value : key);
 }
 
 export function positionOfNode(node: Node, lines: LineCounter): TextPosition {

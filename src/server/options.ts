@@ -1,4 +1,4 @@
-import { integerOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const webOptions = {
   'listen-address': stringOption(
@@ -7,6 +7,10 @@ export const webOptions = {
   ),
   'telemetry-path': stringOption('/metrics', 'Path of the metrics page.'),
   'max-requests': integerOption(40, 'Maximum number of concurrent requests; further requests get 503. 0: no limit.'),
+  'allowed-hosts': listOption(
+    [],
+    'Further host names by which clients may address the agent, as in the URL. IP addresses, localhost, and the names of the node and the pod are always allowed. `*`: any name.',
+  ),
 } as const satisfies OptionSpecs;
 /** True when a metrics page at this path would hide the API, a device page or a health check. */
 export const isTakenPath = (path: string): boolean => /^\/(?:(?:api|devices|-)\/|healthz$|readyz$)/.test(path);

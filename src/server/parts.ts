@@ -16,6 +16,8 @@ export interface ScrapedPage {
 export interface ServerParts {
   readonly exposition: ScrapedPage;
   readonly store: { snapshot(): Snapshot | undefined };
+  /** Returns why the agent cannot do its work; undefined while it can. */
+  readonly fault?: () => string | undefined;
   /** Status of the agent for `/api/v1/status`: plain data with stable names. */
   status(): object;
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
@@ -23,6 +25,8 @@ export interface ServerParts {
   readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
   readonly version: string;
   readonly node?: string;
+  /** Names of this machine by which clients may address the agent. */
+  readonly hostNames?: readonly string[];
   readonly options: WebOptions;
   readonly logger: Logger;
   readonly clock?: Clock;

@@ -5,6 +5,7 @@ import { ReadGuard } from '../host/fs/read-guard.ts';
 import { createHost } from '../host/host.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { Probe } from '../probes/family.ts';
+import { limitCollection } from './collection-limits.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionSender } from './posted-collection.ts';
 import { lookOf } from './probe-look.ts';
@@ -36,7 +37,7 @@ async function run(start: WorkerStart): Promise<void> {
   async function collect(run: number): Promise<void> {
     const startedMs = performance.now();
     try {
-      const collection = await lookOf(probe, host);
+      const collection = limitCollection(await lookOf(probe, host));
       send({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });
     } catch (error) {
       send({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });

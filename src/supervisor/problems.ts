@@ -33,4 +33,9 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     meaning: 'The process or the machine has no file descriptor left, so some files were not opened. Their values are absent until then.',
     remedy: 'Raise the open file limit of the container (at least 256 plus 60 per InfiniBand port), or raise fs.file-max of the node.',
   },
+  {
+    code: 'too-many-entries',
+    meaning: 'The family reports more devices, readings, findings or processes than the agent holds. The message says what was left out.',
+    remedy: 'Check whether the machine has that many devices. If a program creates processes on a GPU without end, stop it.',
+  },
 ];

@@ -39,5 +39,5 @@ process.on('message', (order: ReadOrder) => {
 });
 // The owner has ended. A normal exit would wait for the reads that hang.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
-// A terminal sends its signals to this process too; the owner decides when it ends.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+// A terminal sends its signals to this process too; the owner decides when it ends. SIGUSR1 would open Node's inspector.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const) process.on(signal, () => {});

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkConfigText } from '../../src/config/file.ts';
+import { checkConfigText, readConfigFile } from '../../src/config/file.ts';
 import { testRegistry } from './registry.ts';
 
 /** Lines of a file; what is wrong as `line:column: message`. */
@@ -52,7 +55,7 @@ describe('a file with mistakes', () => {
       ['log: {levle: x}', 'web: {max-connections: 0}'],
       ['1:7: unknown key "levle"', '2:24: web.max-connections must be 1 or more, not 0'],
     ],
-    ['the same key twice', ['log:', '  level: info', 'log:', '  level: warn'], ['3:1: Map keys must be unique']],
+    ['the same key twice', ['log:', '  level: info', 'log:', '  level: warn'], ['3:1: the key "log" occurs twice in this mapping']],
     ['broken syntax', ['log:', '  level: "info'], ['2:15: Missing closing "quote']],
     ['tab as indentation', ['log:', '\tlevel: info'], ['2:1: Tabs are not allowed as indentation']],
     ['a path in place of a key', ['refresh.interval: 5s'], ['1:1: unknown key "refresh.interval"; write "interval" below "refresh"']],
@@ -92,6 +95,32 @@ describe('a file with mistakes', () => {
       bomb.push(`${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join(',')}]`);
     }
     expect(await problemsOf(...bomb)).toEqual([expect.stringMatching(/^1:1: Excessive alias count/)]);
+  });
+});
+
+/** Inputs that took from ten seconds to minutes while the work grew with the square of their length. */
+describe('a file of tens of thousands of entries', () => {
+  const many = (make: (at: number) => string): string[] => Array.from({ length: 30_000 }, (_, at) => make(at));
+  it.each<[string, string[], number, string]>([
+    ['wrong keys', many((at) => `key${at}: 1`), 30_000, '1:1: unknown key "key0"'],
+    ['wrong keys in a section', ['health:', '  conditions:', ...many((at) => `    x.k${at}: {}`)], 30_000, '3:5: unknown key "x.k0"'],
+    ['one key again and again', many(() => 'a: 1'), 29_999, '2:1: the key "a" occurs twice'],
+    ['aliases', ['a: &a [1]', `b: [${many(() => '*a').join(',')}]`], 1, '2:305: more than 100 aliases'],
+    ['brackets', ['['.repeat(30_000)], 1, 'the values are nested too deeply'],
+  ])('%s', async (_name, lines, count, first) => {
+    const problems = await problemsOf(...lines);
+    expect(problems.length).toBeGreaterThanOrEqual(count);
+    expect(problems[0]).toContain(first);
+  });
+
+  it('prints the first problems and the number of the others', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'config-'));
+    const file = join(directory, 'x.yaml');
+    writeFileSync(file, many((at) => `key${at}: 1`).join('\n'));
+    const error = await readConfigFile(file, 'flag', testRegistry()).catch((caught: Error) => caught);
+    rmSync(directory, { recursive: true });
+    expect(String(error).match(/unknown key/g)).toHaveLength(20);
+    expect(String(error)).toContain('and 29980 more problems');
   });
 });
 

@@ -87,7 +87,7 @@ describe('wrong values', () => {
       {},
       'configuration file /does/not/exist.yaml cannot be read: ENOENT: no such file or directory',
     ],
-    ['directory', { 'config.file': tmpdir() }, {}, 'cannot be read: EISDIR'],
+    ['directory', { 'config.file': tmpdir() }, {}, 'cannot be read: not a regular file'],
   ])('%s', async (_name, flags, environment, message) => {
     const error = await load(flags, environment).catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(UserError);

@@ -63,7 +63,7 @@ export function connectTo(url: string, send: string, { localAddress, socketPath 
   };
 }
 
-export const METRICS = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
+export const METRICS = 'GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 const bigPage = Buffer.alloc(64 * 1024 * 1024, 'x');
 /** A page too big for the buffers of a socket: whoever does not read it holds its place. Counts how often it was asked for. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ask, bigExposition, connectTo, METRICS, start } from './asking.ts';
 
-const HEALTHZ = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+const HEALTHZ = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
 
 describe('a bad client', () => {
   it('that does not read its answer loses its connection, and its place goes to others', async () => {

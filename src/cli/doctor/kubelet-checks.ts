@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../../host/clock.ts';
+import { readOutsideFileSync } from '../../host/fs/outside-file.ts';
 import { errnoName } from '../../host/fs/tree.ts';
-import { parseCheckpoint } from '../../kubelet/checkpoint/checkpoint.ts';
+import { CHECKPOINT_LIMITS, parseCheckpoint } from '../../kubelet/checkpoint/checkpoint.ts';
 import { PodResourcesClient } from '../../kubelet/client/client.ts';
 import { podResourcesOptions } from '../../kubelet/options.ts';
 import type { PodResourcesReason } from '../../model/pod-resources.ts';
@@ -72,17 +73,14 @@ export function checkCheckpoint({ configuration }: CheckContext): CheckResult[] 
   if (checkpoint === '') return [skipped(name, 'turned off by an empty --podresources.checkpoint')];
   const cause = 'The agent may not see pods that live for less than --refresh.interval, and it sees other pods up to one interval late.';
   const remedy = 'Mount the directory /var/lib/kubelet/device-plugins read-only, or set --podresources.checkpoint.';
-  try {
-    const entries = parseCheckpoint(readFileSync(checkpoint, 'utf8'));
-    if (entries !== undefined) return [ok(name, `${checkpoint}: ${entries.length} entries`)];
-    return [
-      finding(name, `${checkpoint} is not a device checkpoint`, cause, "Set --podresources.checkpoint to the kubelet's checkpoint file."),
-    ];
-  } catch (error) {
-    const errno = errnoName(error);
-    // This is the kubelet's own directory. The kubelet writes the checkpoint at the first registration of a plugin.
-    if (errno === 'ENOENT' && existsSync(join(dirname(checkpoint), 'kubelet.sock')))
-      return [skipped(name, `${checkpoint} does not exist yet: no device plugin has registered with the kubelet`)];
-    return [finding(name, `${checkpoint} cannot be read (${errno})`, cause, remedy)];
-  }
+  const read = readOutsideFileSync(checkpoint, CHECKPOINT_LIMITS.mostBytes);
+  // This is the kubelet's own directory. The kubelet writes the checkpoint at the first registration of a plugin.
+  if (read.problem === 'absent' && existsSync(join(dirname(checkpoint), 'kubelet.sock')))
+    return [skipped(name, `${checkpoint} does not exist yet: no device plugin has registered with the kubelet`)];
+  if (read.problem !== undefined) return [finding(name, `${checkpoint} cannot be read (${read.reason})`, cause, remedy)];
+  const entries = parseCheckpoint(read.text);
+  if (entries !== undefined) return [ok(name, `${checkpoint}: ${entries.length} entries`)];
+  return [
+    finding(name, `${checkpoint} is not a device checkpoint`, cause, "Set --podresources.checkpoint to the kubelet's checkpoint file."),
+  ];
 }

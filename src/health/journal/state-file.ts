@@ -1,7 +1,7 @@
 import { createHash, randomInt } from 'node:crypto';
-import { constants } from 'node:fs';
 import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { type FileProblemCode, readOutsideFile } from '../../host/fs/outside-file.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 
 /** Why a state file was not used. Closed set. */
@@ -82,6 +82,14 @@ function isMemory(value: unknown): value is HealthMemory {
   );
 }
 
+const IGNORED: Readonly<Record<FileProblemCode, StateIgnored>> = {
+  absent: 'absent',
+  'too-large': 'too-large',
+  'not-a-file': 'unreadable',
+  unreadable: 'unreadable',
+  timeout: 'unreadable',
+};
+
 export interface StateFile {
   /** Also removes the temporary files of interrupted writes. */
   read(): Promise<StateRead>;
@@ -95,8 +103,8 @@ export function createStateFile(options: { readonly path: string; readonly bootI
   return {
     async read() {
       await removeLeftovers(path);
-      const text = await readBounded(path, maxBytes);
-      return typeof text === 'string' ? decodeState(text, bootId) : text;
+      const read = await readOutsideFile(path, maxBytes);
+      return read.problem === undefined ? decodeState(read.text, bootId) : ignored(IGNORED[read.problem], read.reason);
     },
     async write(state) {
       const text = encodeState(state, bootId, maxBytes);
@@ -109,23 +117,6 @@ export function createStateFile(options: { readonly path: string; readonly bootI
       }
     },
   };
-}
-
-async function readBounded(path: string, maxBytes: number): Promise<string | StateRead> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const stat = await file.stat();
-      if (!stat.isFile()) return ignored('unreadable', 'is not a regular file');
-      if (stat.size > maxBytes) return ignored('too-large', `has ${stat.size} bytes, more than ${maxBytes}`);
-      return await file.readFile('utf8');
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'EUNKNOWN';
-    return code === 'ENOENT' ? ignored('absent', 'does not exist') : ignored('unreadable', `cannot be read: ${code}`);
-  }
 }
 
 async function replaceFile(path: string, text: string): Promise<void> {

@@ -1,4 +1,6 @@
-import { constants, type FileHandle, open, stat } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
+import { systemWords } from '../../errors.ts';
 import type { Clock } from '../clock.ts';
 import { errnoName } from './tree.ts';
 
@@ -6,8 +8,15 @@ import { errnoName } from './tree.ts';
 export type FileProblemCode = 'absent' | 'not-a-file' | 'too-large' | 'unreadable' | 'timeout';
 
 export type OutsideRead =
-  | { readonly text: string; readonly problem?: undefined }
-  | { readonly text?: undefined; readonly problem: FileProblemCode; readonly message: string };
+  | { readonly text: string; readonly problem?: undefined; readonly message?: undefined; readonly reason?: undefined }
+  | {
+      readonly text?: undefined;
+      readonly problem: FileProblemCode;
+      /** The path and the reason. */
+      readonly message: string;
+      /** The reason alone. */
+      readonly reason: string;
+    };
 
 export interface OutsideFileLimits {
   readonly mostBytes: number;
@@ -39,14 +48,14 @@ export class OutsideFile {
 
   /** Never rejects, and resolves within the timeout. While an earlier read hangs, it waits for that read and starts no other. */
   read(): Promise<OutsideRead> {
-    this.#pending ??= readRegular(this.#path, this.#limits.mostBytes).finally(() => {
+    this.#pending ??= readOutsideFile(this.#path, this.#limits.mostBytes).finally(() => {
       this.#pending = undefined;
     });
     const pending = this.#pending;
     return new Promise((resolve) => {
       const { timeoutMs } = this.#limits;
       const cancel = this.#clock.after(timeoutMs, () => {
-        resolve({ problem: 'timeout', message: `${this.#path}: the read has not returned after ${timeoutMs} ms` });
+        resolve(failure('timeout', this.#path, `the read has not returned after ${timeoutMs} ms`));
       });
       void pending.then((result) => {
         cancel();
@@ -56,36 +65,81 @@ export class OutsideFile {
   }
 }
 
-async function readRegular(path: string, mostBytes: number): Promise<OutsideRead> {
+/** Another file may take the name after the check of its type: without O_NONBLOCK, opening a pipe waits for a writer. */
+const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+const PART_BYTES = 65_536;
+
+/** Reads a regular file of at most `mostBytes`. Never rejects. Has no limit of time: see {@link OutsideFile}. */
+export async function readOutsideFile(path: string, mostBytes: number): Promise<OutsideRead> {
   let file: FileHandle | undefined;
   try {
     if (!(await stat(path)).isFile()) return notAFile(path);
-    // Another file may have taken the name since: without O_NONBLOCK, opening a pipe waits for a writer.
-    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    file = await open(path, FLAGS);
     if (!(await file.stat()).isFile()) return notAFile(path);
-    return await readAll(file, path, mostBytes);
+    const content = new BoundedContent(path, mostBytes);
+    for (;;) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(PART_BYTES), 0, PART_BYTES, null);
+      const result = content.add(buffer.subarray(0, bytesRead));
+      if (result !== undefined) return result;
+    }
   } catch (error) {
-    const errno = errnoName(error);
-    if (errno === 'ENOENT' || errno === 'ENOTDIR') return { problem: 'absent', message: `${path} does not exist` };
-    return { problem: 'unreadable', message: `${path}: ${errno}` };
+    return failed(path, error);
   } finally {
     await file?.close().catch(() => undefined);
   }
 }
 
-/** The size that `stat` reports is not used: the file may grow while it is read. */
-async function readAll(file: FileHandle, path: string, mostBytes: number): Promise<OutsideRead> {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for (;;) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(65_536), 0, 65_536, null);
-    if (bytesRead === 0) return { text: Buffer.concat(parts).toString('utf8') };
-    length += bytesRead;
-    if (length > mostBytes) return { problem: 'too-large', message: `${path} has more than ${mostBytes} bytes` };
-    parts.push(buffer.subarray(0, bytesRead));
+/** Like {@link readOutsideFile}, for a command that does nothing else meanwhile. Never throws. */
+export function readOutsideFileSync(path: string, mostBytes: number): OutsideRead {
+  let descriptor: number | undefined;
+  try {
+    if (!statSync(path).isFile()) return notAFile(path);
+    descriptor = openSync(path, FLAGS);
+    if (!fstatSync(descriptor).isFile()) return notAFile(path);
+    const content = new BoundedContent(path, mostBytes);
+    for (;;) {
+      const buffer = Buffer.allocUnsafe(PART_BYTES);
+      const result = content.add(buffer.subarray(0, readSync(descriptor, buffer, 0, PART_BYTES, null)));
+      if (result !== undefined) return result;
+    }
+  } catch (error) {
+    return failed(path, error);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
 
-function notAFile(path: string): OutsideRead {
-  return { problem: 'not-a-file', message: `${path} is not a regular file` };
+/** The parts of a file that were read. It does not rely on the size that `stat` reports, because the file may grow during the read. */
+class BoundedContent {
+  readonly #path: string;
+  readonly #mostBytes: number;
+  readonly #parts: Buffer[] = [];
+  #length = 0;
+
+  constructor(path: string, mostBytes: number) {
+    this.#path = path;
+    this.#mostBytes = mostBytes;
+  }
+
+  /** Returns the result when the file has ended or is too large. An empty part is the end of the file. */
+  add(part: Buffer): OutsideRead | undefined {
+    if (part.length === 0) return { text: Buffer.concat(this.#parts).toString('utf8') };
+    this.#length += part.length;
+    this.#parts.push(part);
+    if (this.#length <= this.#mostBytes) return undefined;
+    return failure('too-large', this.#path, `larger than ${this.#mostBytes} bytes`);
+  }
 }
+
+const notAFile = (path: string): OutsideRead => failure('not-a-file', path, 'not a regular file');
+
+function failed(path: string, error: unknown): OutsideRead {
+  const errno = errnoName(error);
+  return failure(errno === 'ENOENT' || errno === 'ENOTDIR' ? 'absent' : 'unreadable', path, systemWords(error));
+}
+
+const failure = (problem: FileProblemCode, path: string, reason: string): OutsideRead => ({
+  problem,
+  reason,
+  message: `${path}: ${reason}`,
+});

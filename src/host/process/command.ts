@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { join, resolve as resolvePath } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
 import { errnoName } from '../fs/tree.ts';
 import { type ChildRegistry, noChildRegistry } from '../host.ts';
@@ -10,6 +12,7 @@ export interface CommandLimits {
   readonly killAfterMs?: number;
   /** Limit for stdout and stderr each. More output ends the command. */
   readonly maxOutputBytes?: number;
+  /** Variables of the program, beside PATH and LC_ALL. */
   readonly env?: Readonly<Record<string, string>>;
   readonly children?: ChildRegistry;
   /** Clock of the deadline. Default: the system clock. */
@@ -40,6 +43,35 @@ const START_FAILURES: Readonly<Record<string, CommandFailure>> = {
 /** After this time from SIGKILL, only a process in uninterruptible sleep still exists. */
 const REAP_MS = 500;
 
+/** Directories in which a program without a path is searched: those of the system, and those where driver containers place their tools. */
+export const SEARCH_PATH: readonly string[] = [
+  '/usr/bin',
+  '/usr/sbin',
+  '/bin',
+  '/sbin',
+  '/usr/local/bin',
+  '/usr/local/nvidia/bin',
+  '/usr/lib/wsl/lib',
+];
+
+/**
+ * Returns the absolute path of a program. The inherited PATH is not used, and the program does not inherit the environment: whoever can set
+ * a variable of the agent must not thereby decide what runs as root.
+ */
+function programAt(name: string): string {
+  if (name.includes('/')) return resolvePath(name);
+  return SEARCH_PATH.map((directory) => join(directory, name)).find(isExecutable) ?? join(SEARCH_PATH[0] as string, name);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Runs one program without a shell, in its own process group, so that its children are killed with it. It always returns: at the deadline
  * the group gets SIGTERM, then SIGKILL, and it does not wait for a grandchild that keeps a pipe open.
@@ -49,7 +81,8 @@ export function runCommand(file: string, args: readonly string[], limits: Comman
   return new Promise((resolve) => {
     let child: ChildProcess;
     try {
-      child = spawn(file, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, LC_ALL: 'C', ...limits.env } });
+      const env = { PATH: SEARCH_PATH.join(':'), LC_ALL: 'C', ...limits.env };
+      child = spawn(programAt(file), args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env });
     } catch (error) {
       resolve({ stdout: '', stderr: '', failure: START_FAILURES[errnoName(error)] ?? 'failed-to-start' });
       return;

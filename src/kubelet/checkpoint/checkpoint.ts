@@ -18,7 +18,7 @@ export function parseCheckpoint(text: string): readonly CheckpointEntry[] | unde
 }
 
 /** The checkpoint of 1,000 pods with 16 devices each has less than 4 MiB. */
-const LIMITS = { mostBytes: 8 * 1_048_576, timeoutMs: 2_000 };
+export const CHECKPOINT_LIMITS = { mostBytes: 8 * 1_048_576, timeoutMs: 2_000 };
 const MOST_ENTRIES = 20_000;
 
 export type CheckpointProblem = FileProblemCode | 'not-a-checkpoint' | 'too-many-entries';
@@ -39,7 +39,7 @@ export class CheckpointReader {
   /** With an empty path there is nothing to read. */
   constructor(path: string, clock: Clock) {
     this.#path = path;
-    this.#file = new OutsideFile(path, LIMITS, clock);
+    this.#file = new OutsideFile(path, CHECKPOINT_LIMITS, clock);
   }
 
   /** True while a read has not returned. */

@@ -23,7 +23,10 @@ export const options = {
     'Activity of multiprocessors, tensor cores, memory and links (GPM) of Hopper and later boards. off: never sampled, for nodes where another tool uses the profiling counters.',
     ['auto', 'off'],
   ),
-  'smi-path': stringOption('nvidia-smi', 'The command nvidia-smi: a path, or a name that is searched in PATH.'),
+  'smi-path': stringOption(
+    'nvidia-smi',
+    'The command nvidia-smi: a path, or a name that is searched in the usual folders of programs. PATH is not used.',
+  ),
   timeout: durationOption(seconds(10), 'Timeout of the command. After it, the command is killed.', 100),
   'release-file': stringOption(
     '',

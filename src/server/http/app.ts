@@ -4,6 +4,7 @@ import type { Logger } from '../../log/logger.ts';
 import { createApi } from '../api/api.ts';
 import { createPages } from '../pages/pages.ts';
 import type { ServerParts } from '../parts.ts';
+import { allowHosts } from './allow-hosts.ts';
 import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
 import { limitAnswers } from './limit-answers.ts';
 import { scrapeHandler } from './scrape.ts';
@@ -16,12 +17,16 @@ export function createApp(parts: ServerParts, answerMs: number): Express {
   app.disable('etag');
   app.use(commonHeaders, onlyReading);
   // Health checks come before the limit, so that they are always answered.
-  app.get(['/healthz', '/-/healthy'], (request, response) => sendText(request, response, TEXT_TYPE, 'ok\n'));
+  app.get(['/healthz', '/-/healthy'], (request, response) => {
+    const fault = parts.fault?.();
+    return sendText(request, response, TEXT_TYPE, `${fault ?? 'ok'}\n`, fault === undefined ? 200 : 503);
+  });
   app.get(['/readyz', '/-/ready'], (request, response) =>
     store.snapshot() === undefined
       ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not ready yet.\n', 503)
       : sendText(request, response, TEXT_TYPE, 'ok\n'),
   );
+  app.use(allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   app.use(limitAnswers(options['max-requests'], answerMs));
   const scrape = scrapeHandler(exposition);
   // Compares plain text, because Express would interpret special characters of the configured path.

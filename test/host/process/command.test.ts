@@ -44,9 +44,29 @@ describe('runCommand', () => {
     expect(await runCommand(program('dies', 'kill -TERM $$'), [], limits)).toEqual({ stdout: '', stderr: '', signal: 'SIGTERM' });
   });
 
-  it('requests untranslated output and passes the environment', async () => {
-    const { stdout } = await runCommand(program('environment', 'echo "$LC_ALL $MORE $PATH"'), [], { ...limits, env: { MORE: 'more' } });
-    expect(stdout).toBe(`C more ${process.env.PATH}\n`);
+  it('gives the program a fixed environment and none of its own', async () => {
+    process.env.OF_THE_AGENT = 'secret';
+    const { stdout } = await runCommand(program('environment', 'env'), [], { ...limits, env: { MORE: 'more' } });
+    delete process.env.OF_THE_AGENT;
+    const names = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.replace(/=.*/, ''));
+    // The shell itself adds PWD, SHLVL and _.
+    expect(names.filter((name) => !['PWD', 'OLDPWD', 'SHLVL', '_'].includes(name)).sort()).toEqual(['LC_ALL', 'MORE', 'PATH']);
+    expect(stdout).toContain('LC_ALL=C\n');
+    expect(stdout).toContain('PATH=/usr/bin:/usr/sbin:');
+  });
+
+  it('does not search a name in the PATH of the agent', async () => {
+    program('only-in-path', 'echo forged');
+    program('ls', 'echo forged');
+    const before = process.env.PATH;
+    process.env.PATH = `${directory}:${before}`;
+    const [unknown, known] = [await runCommand('only-in-path', [], limits), await runCommand('ls', ['/'], limits)];
+    process.env.PATH = before;
+    expect(unknown.failure).toBe('not-found');
+    expect(known.stdout).toContain('usr');
   });
 
   it.each([

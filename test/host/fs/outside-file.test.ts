@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/host/clock.ts';
+import { type FileProblemCode, OutsideFile, readOutsideFile, readOutsideFileSync } from '../../../src/host/fs/outside-file.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'outside-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+const MOST = 100_000;
+
+const KINDS: readonly (readonly [string, FileProblemCode, (path: string) => void])[] = [
+  ['nothing', 'absent', () => {}],
+  ['a pipe', 'not-a-file', (path) => execFileSync('mkfifo', [path])],
+  ['a link to an endless device', 'not-a-file', (path) => symlinkSync('/dev/zero', path)],
+  ['a terminal', 'not-a-file', (path) => symlinkSync('/dev/ptmx', path)],
+  ['a directory', 'not-a-file', (path) => mkdirSync(path)],
+  ['a loop of links', 'unreadable', (path) => symlinkSync(path, path)],
+  ['a larger file', 'too-large', (path) => writeFileSync(path, 'x'.repeat(MOST + 1))],
+];
+
+describe.each([
+  ['in the background', (path: string) => new OutsideFile(path, { mostBytes: MOST, timeoutMs: 5_000 }, systemClock).read()],
+  ['once', (path: string) => readOutsideFile(path, MOST)],
+  ['at once', async (path: string) => readOutsideFileSync(path, MOST)],
+])('a file that others can touch, read %s', (name, read) => {
+  it.each(KINDS)('is not read when it is %s', async (kind, problem, place) => {
+    const path = join(directory, `${name} ${kind}`);
+    place(path);
+    const result = await read(path);
+    expect(result).toMatchObject({ problem, message: `${path}: ${result.reason}` });
+  });
+
+  it.each([0, 1, 65_536, MOST])('is read whole when it has %i bytes', async (size) => {
+    const path = join(directory, `${name} ${size}`);
+    writeFileSync(path, 'x'.repeat(size));
+    expect((await read(path)).text).toHaveLength(size);
+  });
+});
