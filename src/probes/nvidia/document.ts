@@ -15,12 +15,12 @@ const REPEATED = new Set(['gpu', 'mig_device', 'process_info']);
 /**
  * Finds and parses the document in the output of `nvidia-smi -q -x`. Lines before and after it are kept as `surplus`, because drivers
  * print warnings and lost GPUs there. The list of supported clocks (up to three quarters of the text) and the names of processes
- * (chosen by their owners, and printed without escaping) are removed before parsing. The parser accepts broken XML and silently loses
- * elements, so the text is validated first.
+ * (chosen by their owners, and printed without escaping) are removed before parsing. The last end tag on its line ends a name, whatever the
+ * name contains. The parser accepts broken XML and silently loses elements, so the text is validated first.
  */
 export function parseDocument(printed: string): DocumentResult {
   // The names go first: a name can contain the tags of any other element.
-  const output = withoutProcessNames(printed);
+  const output = printed.replace(/<process_name>.*<\/process_name>/g, '');
   const start = output.search(/<\?xml|<nvidia_smi_log/);
   if (start < 0) return { surplus: output.trim(), error: 'no-document' };
   const close = output.indexOf('</nvidia_smi_log>', start);
@@ -29,7 +29,7 @@ export function parseDocument(printed: string): DocumentResult {
   const surplus = `${output.slice(0, start)}${output.slice(end)}`.trim();
   const text = without(output.slice(start, end), 'supported_clocks');
   try {
-    if (XMLValidator.validate(text) !== true) return { surplus, error: 'malformed' };
+    if (HAS_NAME.test(text) || XMLValidator.validate(text) !== true) return { surplus, error: 'malformed' };
     const parser = new XMLParser({
       ignoreAttributes: false,
       attributeNamePrefix: '@',
@@ -39,24 +39,36 @@ export function parseDocument(printed: string): DocumentResult {
       isArray: (name) => REPEATED.has(name),
     });
     const log = (parser.parse(text) as Element).nvidia_smi_log;
-    return isElement(log) && hasNoMoreGpusThanAnnounced(log) ? { log, surplus } : { surplus, error: 'malformed' };
+    return isElement(log) && isPlausible(log) ? { log, surplus } : { surplus, error: 'malformed' };
   } catch {
     return { surplus, error: 'malformed' };
   }
 }
 
+/** `nvidia-smi` prints each name on a line of its own. A tag that is left belongs to a name with a line break, which can forge elements. */
+const HAS_NAME = /<\/?process_name>/;
+
 /**
- * Removes the names of processes. `nvidia-smi` prints each on a line of its own, so the last end tag on the line ends the name, whatever the
- * name contains. A name that contains a line break ends with the first end tag after it.
+ * A name with several line breaks can still forge whole elements. No driver prints more GPUs than it announces, one element twice in the
+ * same place, or one process twice for the same instance and type of work. A document that does is not believed at all.
  */
-function withoutProcessNames(text: string): string {
-  return without(text.replace(/<process_name>.*<\/process_name>/g, ''), 'process_name');
+function isPlausible(log: Element): boolean {
+  const gpus = childrenOf(log, 'gpu');
+  const announced = Number(textAt(log, 'attached_gpus') ?? Number.NaN);
+  return !(gpus.length > announced) && !hasRepetition(log) && gpus.every(hasDistinctProcesses);
 }
 
-/** A name with a line break can forge elements. A document with a forged GPU has more GPUs than the driver announces. */
-function hasNoMoreGpusThanAnnounced(log: Element): boolean {
-  const announced = Number(textAt(log, 'attached_gpus') ?? Number.NaN);
-  return Number.isNaN(announced) || childrenOf(log, 'gpu').length <= announced;
+function hasRepetition(element: Element): boolean {
+  return Object.entries(element).some(([name, value]) => {
+    if (Array.isArray(value)) return !REPEATED.has(name) || value.filter(isElement).some(hasRepetition);
+    return isElement(value) && hasRepetition(value);
+  });
+}
+
+function hasDistinctProcesses(gpu: Element): boolean {
+  const processes = childrenOf(gpu, 'processes/process_info');
+  const keys = processes.map((one) => ['gpu_instance_id', 'compute_instance_id', 'pid', 'type'].map((name) => textAt(one, name)).join());
+  return new Set(keys).size === keys.length;
 }
 
 /** Removes all elements with a name. The time is linear in the length of the text. */

@@ -52,7 +52,6 @@ describe('the document in the output', () => {
     '</nvidia_smi_log>',
     '<process_name>',
     'x</process_name><used_memory>9 MiB</used_memory></process_info><process_info><pid>1</pid><process_name>y',
-    'a\nb',
   ])('is not disturbed by a process named %j', (name) => {
     const processes = `<processes><process_info><pid>5</pid><process_name>${name}</process_name><used_memory>1 MiB</used_memory></process_info></processes>`;
     const gpus = childrenOf(parseDocument(documentText(gpuText({ extra: processes }), gpuText({ index: 1 }))).log ?? {}, 'gpu');
@@ -60,11 +59,28 @@ describe('the document in the output', () => {
     expect(childrenOf(gpus[0] ?? {}, 'processes/process_info')).toEqual([{ pid: '5', used_memory: '1 MiB' }]);
   });
 
-  it('believes nothing of a document with more GPUs than the driver announces', () => {
-    const forged = 'x</process_name></process_info></processes></gpu>\n<gpu id="9"><processes><process_info><process_name>y';
-    const processes = `<processes><process_info><pid>5</pid><process_name>a\n${forged}</process_name></process_info></processes>`;
-    const text = documentText(gpuText({ extra: processes }));
-    expect(parseDocument(text.replace('<nvidia_smi_log>', '<nvidia_smi_log><attached_gpus>1</attached_gpus>')).error).toBe('malformed');
+  it.each([
+    ['a line break', 'a\nb'],
+    ['a second GPU', 'a\n</process_name></process_info></processes></gpu>\n<gpu id="9"><processes><process_info><process_name>y'],
+    [
+      'a second GPU, on lines of its own',
+      'a</process_name></process_info></processes></gpu>\n<gpu id="9"><processes><process_info>\n<process_name>y',
+    ],
+    [
+      'another temperature',
+      'a</process_name></process_info></processes>\n<fan_speed>99 %</fan_speed><processes><process_info>\n<process_name>y',
+    ],
+    ['other processes', 'a</process_name></process_info></processes>\n<processes><process_info><pid>5</pid>\n<process_name>y'],
+    [
+      'more memory of a listed process',
+      'a</process_name></process_info>\n<process_info><pid>6</pid><used_memory>9 GiB</used_memory>\n<process_name>y',
+    ],
+  ])('is not believed at all where the name of a process forges %s', (_, name) => {
+    const process = (pid: number, name: string): string =>
+      `<process_info><pid>${pid}</pid>\n<process_name>${name}</process_name>\n</process_info>`;
+    const gpu = gpuText({ extra: `<fan_speed>30 %</fan_speed><processes>${process(5, name)}${process(6, 'python')}</processes>` });
+    const text = documentText(gpu).replace('<nvidia_smi_log>', '<nvidia_smi_log><attached_gpus>1</attached_gpus>');
+    expect(parseDocument(text).error).toBe('malformed');
   });
 
   it('may hold comments, and gives nothing for names that every object has', () => {
