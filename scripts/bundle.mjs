@@ -3,7 +3,7 @@
 // these share, or load only when they need them: what a thread does not load takes none of its memory.
 // What it writes needs nothing but Node: no node_modules, no installation. koffi keeps its own folder, since its native part
 // is a file that the loader must find.
-import { cpSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -75,6 +75,8 @@ const settings = {
 };
 
 rmSync(target, { recursive: true, force: true });
+/** Folders of the packages whose code is in the bundle. */
+const packages = new Set(['node_modules/koffi']);
 // Threads and processes share no code in memory: each is built for itself.
 for (const [name, entry, plugins] of [
   ['main', 'src/cli/main.ts', [withoutBodies, lateCommonJs, withoutProbes]],
@@ -82,6 +84,10 @@ for (const [name, entry, plugins] of [
   ['read-process', 'src/supervisor/read-process.ts', []],
 ]) {
   const { metafile } = await build({ ...settings, entryPoints: { [name]: entry }, plugins });
+  for (const input of Object.keys(metafile.inputs)) {
+    const folder = /^(?:late:)?(.*node_modules\/(?:@[^/]+\/)?[^/]+)/.exec(input)?.[1];
+    if (folder !== undefined) packages.add(folder);
+  }
   if (process.argv.includes('--analyze')) console.log(await analyzeMetafile(metafile));
   for (const [file, { bytes }] of Object.entries(metafile.outputs)) {
     if (file.endsWith('.js')) console.log(`${(bytes / 1024).toFixed(0).padStart(6)} KiB  ${file}`);
@@ -92,6 +98,19 @@ for (const [name, entry, plugins] of [
 const { name, version, license } = manifest;
 writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, license, type: 'module', private: true }, null, 2)}\n`);
 copyKoffi();
+writeFileSync(join(target, 'licences.txt'), licences());
+
+/** Each package whose code is in the bundle: name, version, licence, and the text of its licence, which has to go with copies. */
+function licences() {
+  const entries = [...packages].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
+    const file = readdirSync(join(root, folder)).find((each) => /^(?:licen[cs]e|copying)/i.test(each));
+    if (license === undefined) throw new Error(`${folder} names no licence`);
+    const text = file === undefined ? '' : `\n${readFileSync(join(root, folder, file), 'utf8').trim()}\n`;
+    return `${name} ${version} - ${license}\n${text}`;
+  });
+  return `Packages in this program, with their licences.\n\n${entries.join(`\n${'-'.repeat(100)}\n\n`)}`;
+}
 
 /** The JavaScript part of koffi and the native parts that are installed here; its sources in C stay behind. */
 function copyKoffi() {
