@@ -2,7 +2,7 @@ import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 
 /**
  * Limits for one answer. A limit in bytes does not bound the memory: an empty pod has two bytes on the wire, and hundreds as an object.
- * A node with 500 pods, and all CPUs of a large machine listed for each container, stays below a fifth of each limit.
+ * A node with 500 pods, and all CPUs of a large machine listed for each container, stays below half of each limit.
  */
 export interface EntryLimits {
   /** Fields of all messages: names, pods, containers, topology. */
@@ -13,7 +13,7 @@ export interface EntryLimits {
   readonly packedBytes: number;
 }
 
-export const ENTRY_LIMITS: EntryLimits = { fields: 200_000, devices: 20_000, packedBytes: 1_000_000 };
+export const ENTRY_LIMITS: EntryLimits = { fields: 100_000, devices: 20_000, packedBytes: 1_000_000 };
 
 /** What the fields of a message contain, keyed by field number. An absent number is a text or a plain number. */
 interface Shape {
@@ -47,6 +47,13 @@ export function limitEntries(bytes: Uint8Array, shape: Shape, limits: EntryLimit
   let left = limits;
   while (reader.pos < reader.len) {
     const start = reader.pos;
+    if (left.fields <= 0) {
+      // Nothing fits any more. The rest is only counted, because an answer can have millions of empty entries.
+      const [number, wireType] = reader.tag();
+      reader.skip(wireType, number);
+      dropped += 1;
+      continue;
+    }
     const rest = { ...left };
     countField(reader, shape, rest);
     if (rest.fields < 0 || rest.devices < 0 || rest.packedBytes < 0) {
