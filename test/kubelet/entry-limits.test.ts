@@ -6,13 +6,14 @@ import { gpuPod, makeNode } from './support/node.ts';
 
 const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 const topology = { nodes: [{ ID: 0n }, { ID: 1n }] };
+const device = (deviceIds: string[]) => ({ resourceName: 'vendor.com/gpu', deviceIds, topology });
 const pod = (name: string, ids: number, choose: Choose = () => 1) => ({
   name,
   namespace: 'default',
   containers: [
     {
       name: 'main',
-      devices: many(ids, (at) => ({ resourceName: 'vendor.com/gpu', deviceIds: [`${name}-${at}`], topology })),
+      devices: many(ids, (at) => device([`${name}-${at}`])),
       cpuIds: many(choose(9), (at) => BigInt(at)),
       memory: many(choose(3), () => ({ memoryType: 'memory', size: 1_024n, topology })),
       dynamicResources: many(choose(3), (at) => ({
@@ -37,7 +38,9 @@ describe('the limits of an answer', () => {
   });
 
   it('count device ids, and devices of claims', () => {
-    const bytes = list(many(30, (at) => pod(`p${at}`, 1_000)));
+    const ids = (name: string): string[] => many(1_000, (at) => `${name}-${at}`);
+    const wide = (name: string) => ({ ...pod(name, 0), containers: [{ ...pod(name, 0).containers[0]!, devices: [device(ids(name))] }] });
+    const bytes = list(many(30, (at) => wide(`p${at}`)));
     const { bytes: kept, dropped } = limitEntries(bytes, LIST_SHAPE);
     // Each pod has 1,000 ids and one claim.
     expect(names(kept)).toEqual(many(19, (at) => `p${at}`));
