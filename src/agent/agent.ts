@@ -100,11 +100,13 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
     const host = facts?.facts();
+    const { checkpointProblem } = core;
     return {
       nowMs: systemClock.now(),
       version,
       podResourcesRequests: polled.requests,
       podResourcesDurations: polled.durations,
+      ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
       ...(host === undefined ? {} : { host }),
       ...(plugin === undefined ? {} : { plugin: plugin.stats() }),
     };

@@ -8,6 +8,7 @@ import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
+import type { CheckpointReason } from '../model/pod-resources.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts';
@@ -106,6 +107,11 @@ export class AgentCore {
     health.onDue(() => this.assemble());
     // The state of an earlier run is valid until the next read, and is served at once.
     if (known.length > 0) this.assemble();
+  }
+
+  /** Why the kubelet's checkpoint cannot be used. */
+  get checkpointProblem(): CheckpointReason | undefined {
+    return this.#checkpoint.problem?.code;
   }
 
   /** Reads everything once. Resolves when each part has answered or timed out. */

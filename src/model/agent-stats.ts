@@ -1,6 +1,7 @@
 import type { DurationCounts } from './duration-counts.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
+import type { CheckpointReason } from './pod-resources.ts';
 
 /** Statistics of the agent itself, outside of the snapshot. */
 export interface AgentStats {
@@ -13,6 +14,8 @@ export interface AgentStats {
   readonly podResourcesRequests: readonly { readonly method: string; readonly code: string; readonly count: number }[];
   /** Durations of the requests by method, successful or not. */
   readonly podResourcesDurations: readonly { readonly method: string; readonly durations: DurationCounts }[];
+  /** Why the kubelet's checkpoint cannot be used; absent while it can. */
+  readonly checkpointProblem?: CheckpointReason;
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
   /** Facts of the machine that are known so far. */

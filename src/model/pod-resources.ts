@@ -16,6 +16,10 @@ export const POD_RESOURCES_REASONS = [
 ] as const;
 export type PodResourcesReason = (typeof POD_RESOURCES_REASONS)[number];
 
+/** Why the kubelet's checkpoint cannot be used. Closed set: value of the label `reason`. */
+export const CHECKPOINT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'timeout', 'not-a-checkpoint', 'too-many-entries'] as const;
+export type CheckpointReason = (typeof CHECKPOINT_REASONS)[number];
+
 /** CPUs and memory that one container holds exclusively. */
 export interface ExclusiveResources {
   readonly namespace: string;

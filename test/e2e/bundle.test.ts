@@ -104,6 +104,14 @@ describe('the bundled program, in a place where nothing is installed', () => {
     expect(JSON.parse(run('config', 'schema'))).toHaveProperty('properties');
   });
 
+  it('lists the licence of each package in it', () => {
+    const text = readFileSync(join(root, 'program/licences.txt'), 'utf8');
+    const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { dependencies: Record<string, string> };
+    const listed = [...text.matchAll(/^(\S+) [\d.]+ - \S.*$/gm)].map(([, name]) => name);
+    expect(listed).toEqual(expect.arrayContaining(Object.keys(dependencies)));
+    expect(text).toContain('Permission is hereby granted');
+  });
+
   it('loads the native part of koffi', () => {
     const script = `import koffi from ${JSON.stringify(join(root, 'program/node_modules/koffi/index.js'))};
       process.stdout.write(String(koffi.load(null).func('int getpid()')() === process.pid));`;

@@ -3,7 +3,8 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
-import { type CheckpointProblem, CheckpointReader, parseCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
+import { CheckpointReader, parseCheckpoint } from '../../src/kubelet/checkpoint/checkpoint.ts';
+import type { CheckpointReason } from '../../src/model/pod-resources.ts';
 import { checkpointData } from '../../src/simulator/kubelet/checkpoint.ts';
 import { temporaryDirectory } from './support/node.ts';
 
@@ -85,7 +86,7 @@ describe('reading the checkpoint', () => {
     expect(await readerOf('').read()).toEqual({ entries: [] });
   });
 
-  it.each<[string, CheckpointProblem, (path: string) => void]>([
+  it.each<[string, CheckpointReason, (path: string) => void]>([
     ['a pipe that nobody writes', 'not-a-file', (path) => execFileSync('mkfifo', [path])],
     [
       'a link to a pipe',

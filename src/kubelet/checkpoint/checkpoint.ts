@@ -1,6 +1,6 @@
 import type { Clock } from '../../host/clock.ts';
-import { type FileProblemCode, OutsideFile } from '../../host/fs/outside-file.ts';
-import type { CheckpointEntry } from '../../model/pod-resources.ts';
+import { OutsideFile } from '../../host/fs/outside-file.ts';
+import type { CheckpointEntry, CheckpointReason } from '../../model/pod-resources.ts';
 
 /**
  * Parses `kubelet_internal_checkpoint`, the only file that maps pod UIDs to device ids. Returns undefined when the text is truncated
@@ -21,12 +21,10 @@ export function parseCheckpoint(text: string): readonly CheckpointEntry[] | unde
 export const CHECKPOINT_LIMITS = { mostBytes: 8 * 1_048_576, timeoutMs: 2_000 };
 const MOST_ENTRIES = 20_000;
 
-export type CheckpointProblem = FileProblemCode | 'not-a-checkpoint' | 'too-many-entries';
-
 export interface CheckpointRead {
   readonly entries: readonly CheckpointEntry[];
   /** Present when the file could not be used. Before the first registration of a plugin it is absent, which is no problem. */
-  readonly problem?: { readonly code: CheckpointProblem; readonly message: string };
+  readonly problem?: { readonly code: CheckpointReason; readonly message: string };
 }
 
 const NOTHING: CheckpointRead = { entries: [] };

@@ -1,6 +1,6 @@
 import type { AgentStats } from '../../model/agent-stats.ts';
 import type { AgentMetricSpec } from '../../model/metric.ts';
-import { type Allocatable, POD_RESOURCES_REASONS, type PodResources } from '../../model/pod-resources.ts';
+import { type Allocatable, CHECKPOINT_REASONS, POD_RESOURCES_REASONS, type PodResources } from '../../model/pod-resources.ts';
 import { labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 import { memoryByNode } from './container-metrics.ts';
@@ -16,6 +16,13 @@ export const kubeletMetrics = {
     'gauge',
     'device_agent_podresources_problem',
     'Why the kubelet cannot be asked: 1 for the reason that holds, 0 for the others.',
+    ['reason'],
+    AGENT,
+  ),
+  checkpoint: metric(
+    'gauge',
+    'device_agent_checkpoint_problem',
+    "Why the kubelet's device checkpoint cannot be used: 1 for the reason that holds, 0 for the others.",
     ['reason'],
     AGENT,
   ),
@@ -62,7 +69,10 @@ export const kubeletMetrics = {
 
 const REASON_LABELS = POD_RESOURCES_REASONS.map((reason) => [reason, labelText({ reason })] as const);
 
+const CHECKPOINT_LABELS = CHECKPOINT_REASONS.map((reason) => [reason, labelText({ reason })] as const);
+
 export function addRequests(page: Page, stats: AgentStats): void {
+  for (const [reason, label] of CHECKPOINT_LABELS) page.add(kubeletMetrics.checkpoint, label, reason === stats.checkpointProblem ? 1 : 0);
   for (const { method, code, count } of stats.podResourcesRequests) page.add(kubeletMetrics.requests, labelText({ method, code }), count);
   for (const { method, durations } of stats.podResourcesDurations)
     page.addHistogram(kubeletMetrics.duration, labelText({ method }), durations);
