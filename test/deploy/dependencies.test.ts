@@ -19,6 +19,6 @@ it('pins the base of the image by its content', () => {
   expect(dockerfile.match(/^(?:ARG BASE=|FROM ).*$/gm)).toEqual([
     expect.stringMatching(/^ARG BASE=\S+@sha256:[0-9a-f]{64}$/),
     expect.stringMatching(/^FROM \$\{BASE\} AS build$/),
-    'FROM ${BASE}',
+    expect.stringMatching(/^FROM \$\{BASE\}$/),
   ]);
 });

@@ -71,10 +71,6 @@ describe('the document in the output', () => {
       'a</process_name></process_info></processes>\n<fan_speed>99 %</fan_speed><processes><process_info>\n<process_name>y',
     ],
     ['other processes', 'a</process_name></process_info></processes>\n<processes><process_info><pid>5</pid>\n<process_name>y'],
-    [
-      'more memory of a listed process',
-      'a</process_name></process_info>\n<process_info><pid>6</pid><used_memory>9 GiB</used_memory>\n<process_name>y',
-    ],
   ])('is not believed at all where the name of a process forges %s', (_, name) => {
     const process = (pid: number, name: string): string =>
       `<process_info><pid>${pid}</pid>\n<process_name>${name}</process_name>\n</process_info>`;
