@@ -4,14 +4,14 @@
 // reads for it, and how long until what hung is read again once it answers. The program ends with 1 when one of these goals is missed:
 // the others are read at each interval from two deadlines after the hang on, the memory stays, and all is back within a minute.
 // `--interval=10s --timeout=15s` are the agent's defaults; `--at-once` agents are measured at the same time.
-import { execFileSync } from 'node:child_process';
-import { chmodSync, closeSync, constants, openSync, readdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { addDriver } from './parts/driver.mjs';
+import { hangCommand, hangFiles } from './parts/hangs.mjs';
 import { makeBundle } from './parts/image.mjs';
-import { hasCompiler, quantile, report, rssMiB, summary } from './parts/measure.mjs';
+import { hasCompiler, quantile, report, rssMiB, summary, threadsOf } from './parts/measure.mjs';
 import { makeNode } from './parts/node-tree.mjs';
 import { startServe } from './parts/serve.mjs';
 
@@ -242,39 +242,6 @@ async function until(condition, otherwise) {
     if (performance.now() > ends) throw new Error(otherwise);
 }
 
-/** Who opens one of the files waits. Gives the way to have them answer: a plain file is in each place before the waiting ends. */
-function hangFiles(paths) {
-  const before = paths.map((path) => readFileSync(path, 'utf8'));
-  const made = paths.map((path) => `${path}.fifo`);
-  execFileSync('mkfifo', made);
-  for (const [n, path] of paths.entries()) {
-    // As the kernel does with an attribute that is removed: whoever has it open reads nothing of it.
-    truncateSync(path);
-    renameSync(made[n], path);
-  }
-  return () => {
-    for (const [n, path] of paths.entries()) {
-      // Whoever waits is let in, and reads nothing once the writer has gone.
-      const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
-      writeFileSync(`${path}.new`, before[n]);
-      renameSync(`${path}.new`, path);
-      closeSync(writer);
-    }
-  };
-}
-
-/** A program that does not end when it is asked to. */
-function hangCommand(path) {
-  const before = readFileSync(path, 'utf8');
-  const put = (text) => {
-    writeFileSync(`${path}.new`, text);
-    chmodSync(`${path}.new`, 0o755);
-    renameSync(`${path}.new`, path);
-  };
-  put('#!/bin/sh\ntrap "" TERM\nwhile :; do sleep 1; done\n');
-  return () => put(before);
-}
-
 /** The process that reads files for the agent, if there is one. */
 function readerOf(pid) {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
@@ -285,8 +252,4 @@ function readerOf(pid) {
 
 function anonymousMiB(pid) {
   return Number(/^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1_024;
-}
-
-function threadsOf(pid) {
-  return readdirSync(`/proc/${pid}/task`).length;
 }

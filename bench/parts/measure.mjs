@@ -51,6 +51,10 @@ export function openDescriptors(pid) {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 
+export function threadsOf(pid) {
+  return readdirSync(`/proc/${pid}/task`).length;
+}
+
 export function machine() {
   const { model } = cpus()[0];
   return {

@@ -26,19 +26,23 @@ function serveArguments(node, kubelet, interval) {
 
 /** Resolves when it listens. `start`: how the program is started, by default as it was built. */
 export function startServe(node, kubelet, { interval, flags = [], start = { words: [`${DIST}/cli/main.js`], env: {} } }) {
-  return startAgent([...start.words, 'serve', ...serveArguments(node, kubelet, interval), ...flags], start.env);
+  return startAgent([...start.words, 'serve', ...serveArguments(node, kubelet, interval), ...flags], start.env, start.hasChannel);
 }
 
-/** Starts an agent whose log is JSON, by the words after `node`, and waits for its address; fails with its log when it ends before. */
-export async function startAgent(words, env = {}) {
-  const child = spawn(process.execPath, words, { env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] });
+/**
+ * Starts an agent whose log is JSON, by the words after `node`, and waits for its address; fails with its log when it ends before.
+ * `hasChannel`: whether messages can be sent to the child.
+ */
+export async function startAgent(words, env = {}, hasChannel = false) {
+  const stdio = ['ignore', 'ignore', 'pipe', ...(hasChannel ? ['ipc'] : [])];
+  const child = spawn(process.execPath, words, { env: { ...process.env, ...env }, stdio });
   const said = [];
   for await (const line of createInterface({ input: child.stderr })) {
     said.push(line);
     const [, port] = /"address":"http:[^"]+:(\d+)"/.exec(line) ?? [];
     if (port === undefined) continue;
     child.stderr.resume();
-    return { pid: child.pid, port: Number(port), stop: () => end(child) };
+    return { child, pid: child.pid, port: Number(port), stop: () => end(child) };
   }
   throw new Error(`the agent did not start:\n${said.join('\n')}`);
 }
