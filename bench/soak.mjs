@@ -27,11 +27,16 @@ const { values } = parseArgs({
     interval: { type: 'string', default: '1s' },
     /** Seconds from one row to the next. */
     row: { type: 'string', default: '60' },
+    /** Rows from one forced collection to the next; 0 for none. A collection makes RSS smaller than without anybody who looks. */
+    'collect-every': { type: 'string', default: '1' },
     only: { type: 'string' },
+    /** The entry point of another build of the agent. */
+    agent: { type: 'string', default: `${DIST}/cli/main.js` },
     snapshots: { type: 'string' },
   },
 });
 const MIB = 2 ** 20;
+const COLLECT_EVERY = Number(values['collect-every']);
 const ROW_MS = Number(values.row) * 1_000;
 const ROWS = Math.max(1, Math.round((Number(values.minutes) * 60_000) / ROW_MS));
 /** Before each row nothing disturbs the node, while counts are taken once a second. The lowest count is what never goes away. */
@@ -60,6 +65,12 @@ const agent = await startInspected(node);
 const traffic = makeTraffic(agent.port, node);
 const stops = wanted.filter((name) => name !== 'disturbances').map((name) => repeat(node.churns[name] ?? traffic[name], PACES_MS[name]));
 const counters = setInterval(() => node.node.advance(), 1_000);
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, () => {
+    agent.child.kill('SIGKILL');
+    node.node.remove();
+    process.exit(1);
+  });
 const rows = [];
 let disturbed = 0;
 try {
@@ -89,7 +100,7 @@ process.exit(grown.length === 0 ? 0 : 1);
 async function startInspected(soakNode) {
   const { flags, env } = imageStart();
   const inside = fileURLToPath(new URL('soak/inside.mjs', import.meta.url));
-  const start = { words: [...flags, `--import=${inside}`, `${DIST}/cli/main.js`], env, hasChannel: true };
+  const start = { words: [...flags, `--import=${inside}`, values.agent], env, hasChannel: true };
   const served = await startServe(soakNode, soakNode, { interval: values.interval, flags: soakNode.flags, start });
   const { child } = served;
   const lastLines = [];
@@ -138,16 +149,19 @@ async function nextRow(n) {
   await sleep(Math.max(0, rest()));
   const counts = await lowestCounts();
   const rss = rssMiB(agent.pid);
-  const { heapUsed, external, timers, threadHeaps } = await agent.ask('memory');
-  return {
+  const isCollected = COLLECT_EVERY > 0 && n % COLLECT_EVERY === 0;
+  // What the heaps have of the system is told as it was before the collection, as RSS is.
+  const before = await agent.ask('memory', { isCollected: false });
+  const row = {
     minute: ((n * ROW_MS) / 60_000).toFixed(1),
     'RSS MiB': round(rss),
-    'heap MiB': round(heapUsed / MIB, 2),
-    'heaps of threads MiB': round(threadHeaps.reduce((sum, bytes) => sum + bytes, 0) / MIB, 2),
-    'external MiB': round(external / MIB),
+    'of that all heaps MiB': round(before.taken / MIB),
+    'external MiB': round(before.external / MIB),
     ...counts,
-    timers,
   };
+  if (!isCollected) return row;
+  const { used, usedByThreads, timers } = await agent.ask('memory', { isCollected });
+  return { ...row, 'heap MiB': round(used / MIB, 2), 'heaps of threads MiB': round(usedByThreads / MIB, 2), timers };
 }
 
 async function lowestCounts() {

@@ -16,7 +16,7 @@ export function growing(rows, { memory, counts }) {
   const steady = rows.slice(warmUp);
   const third = Math.floor(steady.length / 3);
   if (third === 0) return [`${rows.length} rows are too few to tell whether something grows`];
-  const of = (part, name) => part.map((row) => row[name]);
+  const of = (part, name) => part.map((row) => row[name]).filter((value) => value !== undefined);
   const [first, last, earlier] = [steady.slice(0, third), steady.slice(-third), steady.slice(0, -third)];
   const told = [];
   for (const name of memory) {

@@ -1,44 +1,52 @@
 // Loaded into the agent's process before the agent. It answers questions about the memory of the process on the channel to its parent,
 // so that the agent itself needs no code for them. Node loads it into each thread of the agent too, where it tells the heap of the thread.
-import { queryObjects, setFlagsFromString, writeHeapSnapshot } from 'node:v8';
+import { getHeapStatistics, queryObjects, setFlagsFromString, writeHeapSnapshot } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { BroadcastChannel, isMainThread } from 'node:worker_threads';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc');
+const Timeout = setTimeout(() => {}, 0).constructor;
 
-/** A finalizer of the first collection can free what only the second one finds. */
-function heapAfterCollection() {
-  collect();
-  collect();
-  return process.memoryUsage().heapUsed;
-}
-
-/** How long to wait for the threads. A thread inside a call that hangs does not answer. */
-const PATIENCE_MS = 500;
+/** How long to wait for the threads. A thread that reads answers when the read has ended. */
+const PATIENCE_MS = 3_000;
 
 const threads = new BroadcastChannel('soak');
 
-function askThreads() {
+/** Bytes in use, only after a collection; and bytes that the heap has of the system, in use or not. */
+function ownHeap(isCollected) {
+  if (isCollected) {
+    collect();
+    // A finalizer that the first collection starts can free what only the second one finds.
+    collect();
+  }
+  const { used_heap_size: used, total_physical_size: taken } = getHeapStatistics();
+  return { used: isCollected ? used : undefined, taken };
+}
+
+function heapsOfThreads(isCollected) {
   const heaps = [];
   return new Promise((resolve) => {
-    threads.onmessage = ({ data }) => heaps.push(data.heapUsed);
-    threads.postMessage({ ask: 'memory' });
+    threads.onmessage = ({ data }) => heaps.push(data.heap);
+    threads.postMessage({ isCollected });
     setTimeout(() => resolve(heaps), PATIENCE_MS);
   });
 }
 
-const Timeout = setTimeout(() => {}, 0).constructor;
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 const answers = {
   /** Number of sockets, servers and the like that keep the event loop alive. */
   handles: () => process.getActiveResourcesInfo().length,
-  async memory() {
-    const heapUsed = heapAfterCollection();
+  async memory({ isCollected }) {
+    const own = ownHeap(isCollected);
     const { external } = process.memoryUsage();
+    const others = await heapsOfThreads(isCollected);
+    const taken = sum([own, ...others].map((heap) => heap.taken));
+    if (!isCollected) return { taken, external };
     // Most timers of the agent do not keep the event loop alive, so only the heap tells how many there are.
     const timers = queryObjects(Timeout, { format: 'count' });
-    return { heapUsed, external, timers, threadHeaps: await askThreads() };
+    return { taken, external, timers, used: own.used, usedByThreads: sum(others.map((heap) => heap.used)) };
   },
   snapshot: ({ path }) => writeHeapSnapshot(path),
 };
@@ -51,7 +59,7 @@ if (isMainThread && process.send !== undefined) {
   process.channel.unref();
 } else {
   threads.onmessage = ({ data }) => {
-    if (data.ask === 'memory') threads.postMessage({ heapUsed: heapAfterCollection() });
+    if (data.heap === undefined) threads.postMessage({ heap: ownHeap(data.isCollected) });
   };
 }
 // Setting the listener keeps the thread alive, so this comes last.

@@ -83,15 +83,17 @@ function churnOfPods({ kubelet, podsAlive }) {
       [{ resource: 'rdma/hca', id: HCAS[n % SIZE.hcas], numaNodes: [n % 2] }],
       [{ resource: 'nvidia.com/gpu', id: gpuOf(n) }],
       [{ resource: 'openshift.io/ib_vf', id: VFS[n % SIZE.vfs] }],
+      // Some plugins make a new id for each pod, which no family knows.
+      [{ resource: 'other.example/slice', id: `slice-${n}` }],
       [],
-    ][n % 4];
+    ][n % 5];
   return {
     isPaused: false,
     step() {
       if (this.isPaused) return;
       const name = newName();
       const containers = [{ name: 'main', devices: devicesOf(names) }];
-      if (names % 5 === 0) containers.push({ name: `side-${names}`, devices: [] });
+      if (names % 3 === 0) containers.push({ name: `side-${names}`, devices: [] });
       kubelet.admitPod({ namespace: `team-${names % 7}`, name, uid: uidOf(names), containers });
       alive.push({ namespace: `team-${names % 7}`, name });
       if (alive.length <= podsAlive) return;
