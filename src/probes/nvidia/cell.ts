@@ -91,9 +91,10 @@ export function asBoolean(cell: Cell): boolean | undefined {
   return FALSE.has(folded) ? false : undefined;
 }
 
-/** Returns undefined for another quantity, and for an impossible negative number: a wrong number is worse than none. */
+/** Returns undefined for another quantity, and for an impossible number (negative, or a fraction of a count): a wrong number is worse than none. */
 export function numberValue(cell: Cell, quantity: Quantity): number | bigint | undefined {
   if (cell.kind !== 'number' || cell.quantity !== quantity) return undefined;
   if (cell.value < 0 && quantity !== 'celsius') return undefined;
+  if (quantity === 'count' && cell.exact === undefined && !Number.isInteger(cell.value)) return undefined;
   return cell.exact ?? cell.value;
 }
