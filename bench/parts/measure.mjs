@@ -1,6 +1,6 @@
 // Statistics, tables and machine facts that all benchmarks share.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { presentNodeExporters } from './node-exporter-builds.mjs';
@@ -49,6 +49,17 @@ export function rssMiB(pid) {
 
 export function openDescriptors(pid) {
   return readdirSync(`/proc/${pid}/fd`).length;
+}
+
+/** What the open descriptors lead to. One that is closed meanwhile is left out. */
+export function openFiles(pid) {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${name}`)];
+    } catch {
+      return [];
+    }
+  });
 }
 
 export function threadsOf(pid) {

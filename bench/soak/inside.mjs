@@ -24,13 +24,23 @@ function ownHeap(isCollected) {
   return { used: isCollected ? used : undefined, taken };
 }
 
-function heapsOfThreads(isCollected) {
+/** Number of answers to the first question. Later questions wait for no more. */
+let expected = Number.POSITIVE_INFINITY;
+
+async function heapsOfThreads(isCollected) {
   const heaps = [];
-  return new Promise((resolve) => {
-    threads.onmessage = ({ data }) => heaps.push(data.heap);
+  await new Promise((resolve) => {
+    const timer = setTimeout(resolve, PATIENCE_MS);
+    threads.onmessage = ({ data }) => {
+      heaps.push(data.heap);
+      if (heaps.length < expected) return;
+      clearTimeout(timer);
+      resolve();
+    };
     threads.postMessage({ isCollected });
-    setTimeout(() => resolve(heaps), PATIENCE_MS);
   });
+  if (expected === Number.POSITIVE_INFINITY) expected = heaps.length;
+  return heaps;
 }
 
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
@@ -43,10 +53,10 @@ const answers = {
     const { external } = process.memoryUsage();
     const others = await heapsOfThreads(isCollected);
     const taken = sum([own, ...others].map((heap) => heap.taken));
-    if (!isCollected) return { taken, external };
+    if (!isCollected) return { taken, external, threads: others.length };
     // Most timers of the agent do not keep the event loop alive, so only the heap tells how many there are.
     const timers = queryObjects(Timeout, { format: 'count' });
-    return { taken, external, timers, used: own.used, usedByThreads: sum(others.map((heap) => heap.used)) };
+    return { used: own.used, usedByThreads: sum(others.map((heap) => heap.used)), threads: others.length, timers };
   },
   snapshot: ({ path }) => writeHeapSnapshot(path),
 };
