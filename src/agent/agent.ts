@@ -102,8 +102,8 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
     const host = facts?.facts();
     const { checkpointProblem } = core;
     return {
-      nowMs: systemClock.now(),
       version,
+      node: settings.node,
       podResourcesRequests: polled.requests,
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
@@ -115,6 +115,7 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
     families: settings.families.map(({ family }) => ({ name: family.name, metrics: family.metrics })),
     snapshot: () => core.store.snapshot(),
     agent: stats,
+    attribution: settings.labels.attribution,
   });
   return { core, health, exposition, facts, plugin };
 }

@@ -1,6 +1,7 @@
 import type { HealthConfig } from '../health/policy/policy-config.ts';
 import type { Roots } from '../host/host.ts';
 import type { PodResourcesOptions } from '../kubelet/options.ts';
+import type { LabelOptions } from '../metrics/options.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PoolRule } from '../model/rule.ts';
 import type { PluginOptions } from '../plugin/options.ts';
@@ -21,6 +22,7 @@ export interface AgentSettings {
   /** Without resources the device plugin does not run. */
   readonly plugin: { readonly options: PluginOptions; readonly resources: readonly PluginResource[] };
   readonly state: StateOptions;
+  readonly labels: LabelOptions;
   readonly web: WebOptions;
   /** Name of the node, for display only. */
   readonly node: string;

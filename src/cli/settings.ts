@@ -7,6 +7,7 @@ import { UserError } from '../errors.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import { attributionProblem, labelOptions } from '../metrics/options.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -27,6 +28,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     health: configuration.part(healthPart),
     plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
     state: configuration.section('state', stateOptions),
+    labels: configuration.section('labels', labelOptions),
     web: configuration.section('web', webOptions),
     // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
@@ -41,6 +43,9 @@ export function checkMeaning(configuration: Configuration): void {
   const path = configuration.setting('web.telemetry-path');
   if (!/^\/[^\s?#]+$/.test(String(path.value))) throw invalid(path, 'must be a path below / without ? and #');
   if (isTakenPath(String(path.value))) throw invalid(path, 'must not be a path of the API, of a device or of the health of the agent');
+  const attribution = configuration.setting('labels.attribution');
+  const prefixProblem = attributionProblem(String(attribution.value));
+  if (prefixProblem !== undefined) throw invalid(attribution, prefixProblem);
   const socket = configuration.setting('podresources.socket');
   if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
   if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)

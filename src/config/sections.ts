@@ -2,6 +2,7 @@ import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
 import { logOptions } from '../log/options.ts';
+import { labelOptions } from '../metrics/options.ts';
 import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -18,6 +19,7 @@ const parts: readonly OptionSection[] = [
   { path: 'device', title: 'Devices', options: deviceOptions },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
+  { path: 'labels', title: 'Labels of metrics', options: labelOptions },
   { path: 'web', title: 'Web', options: webOptions },
   { path: 'log', title: 'Log', options: logOptions },
 ];

@@ -5,9 +5,9 @@ import type { CheckpointReason } from './pod-resources.ts';
 
 /** Statistics of the agent itself, outside of the snapshot. */
 export interface AgentStats {
-  /** Wall clock of these statistics. */
-  readonly nowMs: number;
   readonly version: string;
+  /** Name of the node. */
+  readonly node: string;
   /** Source revision of the build; absent when unknown. */
   readonly revision?: string;
   /** Requests to the kubelet since start, by method and gRPC status name (`OK`, `UNAVAILABLE`, …). */

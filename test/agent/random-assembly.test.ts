@@ -71,7 +71,7 @@ const exposition = (snapshot: () => Snapshot | undefined): Exposition =>
   createExposition({
     families: FAMILIES.map((name) => ({ name, metrics: specs })),
     snapshot,
-    agent: () => ({ nowMs: 0, version: '', podResourcesRequests: [], podResourcesDurations: [] }),
+    agent: () => ({ node: 'node-1', version: '', podResourcesRequests: [], podResourcesDurations: [] }),
   });
 
 function allocations(pick: Choose): Allocation[] {

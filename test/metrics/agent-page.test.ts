@@ -28,10 +28,10 @@ function movable() {
 describe('what the page says of the agent', () => {
   it('is as it is at the time of the scrape', async () => {
     const { world, live } = movable();
-    expect((await live()).toString()).toContain('device_agent_snapshot_age_seconds 1.5\n');
+    expect((await live()).toString()).toContain('device_agent_node_info{node="node-1"} 1\n');
     world.nowMs += 2_000;
-    world.stats = { ...stats, nowMs: stats.nowMs + 2_000 };
-    expect((await live()).toString()).toContain('device_agent_snapshot_age_seconds 3.5\n');
+    world.stats = { ...stats, node: 'node-2' };
+    expect((await live()).toString()).toContain('device_agent_node_info{node="node-2"} 1\n');
   });
 
   it.each(FORMATS)('is written once for 50 scrapes that come together, and again a moment later (%s)', async (format) => {

@@ -39,7 +39,10 @@ describe('the metrics page', () => {
   it('has the samples of a histogram together, buckets by their bounds', async () => {
     const name = 'device_agent_plugin_call_duration_seconds';
     for (const page of [await exposition().text(), await exposition().openMetrics()]) {
-      const [, type, ...after] = page.slice(page.indexOf(`# HELP ${name} `)).split('\n');
+      const [, type, ...after] = page
+        .slice(page.indexOf(`# HELP ${name} `))
+        .split('\n')
+        .filter((line) => !line.startsWith('# UNIT '));
       expect(type).toBe(`# TYPE ${name} histogram`);
       const labels = (method: string, le = ''): string => `{resource="example.com/toy",method="${method}"${le && `,le="${le}"`}}`;
       const bounds = ['0.001', '0.005', '0.025', '0.1', '0.5', '2.5', '10.0', '+Inf'];
@@ -123,6 +126,15 @@ describe('the metrics page', () => {
     expect(after).not.toContain('container_device_');
   });
 
+  it('puts a prefix before the labels of a holder when one is configured, and changes nothing else', async () => {
+    const prefixed = createExposition({ families, snapshot: () => snapshot, agent: () => stats, attribution: 'workload_' });
+    const plain = exposition().devices();
+    const renamed = plain.replaceAll(/([{,])(namespace|pod|container)="/g, '$1workload_$2="');
+    const sorted = (page: string): string[] => samples(page).toSorted();
+    expect(sorted(prefixed.devices())).toEqual(sorted(renamed));
+    expect(prefixed.devices()).not.toMatch(/[{,](?:namespace|pod|container)="/);
+  });
+
   it('shows the agent alone before the first snapshot', async () => {
     const page = exposition(() => undefined);
     expect(await page.devices()).toBe('');
@@ -147,6 +159,13 @@ describe('OpenMetrics', () => {
     for (const [, name, type] of page.matchAll(/# TYPE (\S+) (\S+)/g))
       expect([name?.endsWith('_total'), type]).not.toEqual([true, 'counter']);
     expect(page).not.toContain('_total_total');
+  });
+
+  it('names the unit of each metric whose name ends in one, and the text format does not', async () => {
+    const page = await exposition().openMetrics();
+    expect(page).toContain('# TYPE device_received_bytes counter\n# UNIT device_received_bytes bytes\n');
+    for (const [, name, unit] of page.matchAll(/# UNIT (\S+) (\S+)/g)) expect(name?.endsWith(`_${unit}`)).toBe(true);
+    expect(await exposition().text()).not.toContain('# UNIT');
   });
 
   it('has the same samples as the text format', async () => {

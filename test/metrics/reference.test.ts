@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { referencePages } from '../../src/cli/reference-pages.ts';
 import { loadFamilies } from '../../src/config/sections.ts';
-import { renderConditions, renderMetrics, renderProblems, unitOf } from '../../src/metrics/page/reference.ts';
+import { renderConditions, renderMetrics, renderProblems } from '../../src/metrics/page/reference.ts';
+import { unitOf } from '../../src/metrics/page/units.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { families } from './sample.ts';
 
@@ -45,6 +46,6 @@ describe('reference pages', () => {
 
   it('know the unit that a name ends in', () => {
     const names = ['device_link_speed_bytes_per_second', 'device_errors_total', 'device_energy_joules_total', 'process_open_fds'];
-    expect(names.map(unitOf)).toEqual(['bytes per second', '', 'joules', '']);
+    expect(names.map(unitOf)).toEqual(['bytes_per_second', undefined, 'joules', undefined]);
   });
 });

@@ -213,7 +213,7 @@ export const snapshot: Snapshot = {
 };
 
 export const stats: AgentStats = {
-  nowMs: TAKEN_AT_MS + 1_500,
+  node: 'node-1',
   version: '1.2.3',
   revision: 'abc',
   podResourcesRequests: [

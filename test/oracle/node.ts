@@ -9,6 +9,7 @@ import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import type { Logger } from '../../src/log/logger.ts';
+import { labelOptions } from '../../src/metrics/options.ts';
 import { millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
@@ -227,6 +228,7 @@ export class OracleNode {
       health: { flapping: { count: 100 } },
       plugin: { options: defaultValues(pluginOptions), resources: [] },
       state: { file: this.#statePath },
+      labels: defaultValues(labelOptions),
       web: defaultValues(webOptions),
       node: 'oracle',
     };

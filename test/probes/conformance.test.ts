@@ -25,7 +25,7 @@ const cases = Object.keys(familyLoaders).flatMap((family) => {
   return names.sort().map((name) => ({ family, name, folder: join(folder, name) }));
 });
 
-const NO_STATS = { nowMs: NOW_MS, version: '0', podResourcesRequests: [], podResourcesDurations: [] };
+const NO_STATS = { node: 'node-1', version: '0', podResourcesRequests: [], podResourcesDurations: [] };
 
 /** Metrics seen on any golden page, per family. */
 const seen = new Map<string, Set<string>>();

@@ -68,12 +68,12 @@ function expectWellFormed(text: string, isOpenMetrics: boolean): void {
   const [seen, series] = [new Set<string>(), new Set<string>()];
   let family = '';
   for (const line of lines.filter((one) => one !== '')) {
-    const [, kind, name] = /^# (HELP|TYPE) (\S+) /.exec(line) ?? [];
+    const [, kind, name] = /^# (HELP|TYPE|UNIT) (\S+) /.exec(line) ?? [];
     if (kind === 'HELP') {
       family = name as string;
       expect(seen.has(family), family).toBe(false);
       seen.add(family);
-    } else if (kind === 'TYPE') {
+    } else if (kind !== undefined) {
       expect(name).toBe(family);
     } else {
       const id = line.slice(0, line.lastIndexOf(' '));
@@ -89,7 +89,12 @@ it('every scrape tells the snapshot of its moment, in whatever format and packin
   const world = { nowMs: 0, snapshot: sample as Snapshot };
   const now = (): number => world.nowMs;
   const clock: Clock = { now, monotonic: now, after: () => () => undefined };
-  const exposition = createExposition({ families, snapshot: () => world.snapshot, agent: () => ({ ...stats, nowMs: world.nowMs }), clock });
+  const exposition = createExposition({
+    families,
+    snapshot: () => world.snapshot,
+    agent: () => ({ ...stats, node: String(world.nowMs) }),
+    clock,
+  });
   const store = { snapshot: () => world.snapshot };
   started = await start({ parts: { exposition, store, clock } });
   let zipped = 0;

@@ -20,6 +20,8 @@ export interface ExpositionSources {
   readonly families: readonly FamilyMetrics[];
   snapshot(): Snapshot | undefined;
   agent(): AgentStats;
+  /** Prefix of the labels that name a holder; empty by default. */
+  readonly attribution?: string;
   readonly clock?: Clock;
 }
 
@@ -56,7 +58,8 @@ interface Latest {
 }
 
 export function createExposition(sources: ExpositionSources): Exposition {
-  const { clock = systemClock } = sources;
+  const { clock = systemClock, attribution = '' } = sources;
+  const holderText = holderLabels(attribution);
   const catalogue = createCatalogue(sources.families);
   const ofDevices = metricsOfDevices(catalogue);
   const ofContainers = metricsOfContainers(catalogue);
@@ -70,9 +73,9 @@ export function createExposition(sources: ExpositionSources): Exposition {
       addDevice(page, state);
       addReadings(page, ofDevices, labelText({ device: state.device.id }), state.readings);
     }
-    addContainers(page, snapshot);
+    addContainers(page, snapshot, holderText);
     for (const one of snapshot.containerReadings) {
-      const labels = joinLabels(holderLabels(one), labelText({ resource: one.resource, device: one.device }));
+      const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);
     }
     const finished = page.finish();

@@ -2,6 +2,7 @@ import { Registry } from 'prom-client';
 import { DURATION_BOUNDS, type DurationCounts } from '../../model/duration-counts.ts';
 import type { AgentMetricSpec, Value } from '../../model/metric.ts';
 import { escapeHelp, joinLabels, type LabelText, labelText } from './labels.ts';
+import { unitOf } from './units.ts';
 
 export type Format = 'text' | 'openmetrics';
 
@@ -97,7 +98,7 @@ export class FinishedPage {
     return this.#metrics.reduce((sum, { head, samples }) => sum + (head.name.startsWith(prefix) ? samples.length : 0), 0);
   }
 
-  /** Returns HELP, TYPE and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
+  /** Returns HELP, TYPE, UNIT and samples of all metrics, without the OpenMetrics end mark. The text format separates metrics by a blank line. */
   text(format: Format): string {
     return this.#metrics
       .map(({ head, samples }) => headText(head, format) + samplesText(head, samples))
@@ -108,7 +109,8 @@ export class FinishedPage {
 function headText({ name, type, help }: Head, format: Format): string {
   const isOpen = format === 'openmetrics';
   const family = isOpen && type === 'counter' ? name.replace(/_total$/, '') : name;
-  return `# HELP ${family} ${escapeHelp(help, isOpen)}\n# TYPE ${family} ${type}\n`;
+  const unit = isOpen ? unitOf(name) : undefined;
+  return `# HELP ${family} ${escapeHelp(help, isOpen)}\n# TYPE ${family} ${type}\n${unit === undefined ? '' : `# UNIT ${family} ${unit}\n`}`;
 }
 
 function samplesText({ name }: Head, samples: readonly Sample[]): string {

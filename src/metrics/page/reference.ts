@@ -11,6 +11,7 @@ import { pluginMetrics } from '../series/plugin-metrics.ts';
 import { probeMetrics } from '../series/probe-metrics.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from '../series/reading-metrics.ts';
+import { unitOf } from './units.ts';
 
 /** Data of the reference pages about one family, or about what all families have in common. */
 export interface FamilyReference extends FamilyMetrics {
@@ -27,11 +28,30 @@ export async function renderMetrics(families: readonly FamilyReference[]): Promi
   const own = families.map((family) => ({ ...family, metrics: family.metrics.filter(({ name }) => !sharedNames.has(name)) }));
   return `# Metrics
 
-This page is generated from the declarations in the source. Names, units and labels are those of \`/metrics\`. A value that cannot be read
-is absent, never 0. Hardware series have the label \`device\` and the labels listed here; they never name a pod. Each metric marked *twin*
-also exists as \`container_<name>\`, with the additional labels ${CONTAINER_LABELS.map(code).join(', ')}. If one container holds a
-device, the twins show all of the device's readings. If several containers share it, they show only readings that belong to one container.
-The counters of a twin start at 0 when the agent first sees the container with the device.
+This page is generated from the declarations in the source. It is a contract: a name, a label or a unit on it does not change within a
+major version. A release can add metrics, labels of \`_info\` metrics, and values of labels.
+
+- **Absent is unknown.** A value that cannot be read is absent, never 0.
+- **Devices.** Hardware series have the label \`device\` and the labels listed here. They never name a pod. Join them with
+  \`container_device_allocation\` to find the holder.
+- **Containers.** Each metric marked *twin* also exists as \`container_<name>\`, with the additional labels
+  ${CONTAINER_LABELS.map(code).join(', ')}. If one container holds a device, the twins show all of the device's readings. If several
+  containers share it, they show only readings that belong to one container. The counters of a twin start at 0 when the agent first sees
+  the container with the device. \`labels.attribution\` puts a prefix before \`namespace\`, \`pod\` and \`container\`.
+- **States.** A metric with the label \`state\` or \`action\` has one series, for the value that holds. \`device_health\` alone has one
+  series for each of its four states, because alerts look back at it.
+- **Times.** A moment is a \`_timestamp_seconds\`. Its age is \`time()\` minus the metric.
+- **Formats.** Prometheus text 0.0.4, or OpenMetrics 1.0 with \`# UNIT\` for a client that accepts it.
+
+## Whole and parts
+
+A sum over \`device\` must not count a whole and its parts together. \`device_info{parent}\` names the whole of a part.
+
+| Whole | Parts | Does the whole contain its parts? |
+|---|---|---|
+| Physical function of an InfiniBand or RoCE adapter (mlx5) | Virtual functions | Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function. |
+| NVIDIA GPU | MIG instances | Memory, power, energy, temperature and errors: yes. Add up GPUs, or instances, never both. |
+| FPGA card of several devices | Devices of the card | No: each device has its own sensors and memory. |
 
 ## Every device
 
@@ -114,7 +134,7 @@ function table(specs: readonly (MetricSpec | AgentMetricSpec)[]): string {
   const rows = specs.map((spec) => {
     const { name, type, labels, help, source } = spec;
     const twin = 'container' in spec && spec.container === true ? ' *twin*' : '';
-    return `| ${code(name)}${twin} | ${type} | ${unitOf(name)} | ${labels.map(code).join(', ')} | ${cell(help)} | ${cell(source)} |`;
+    return `| ${code(name)}${twin} | ${type} | ${unitText(name)} | ${labels.map(code).join(', ')} | ${cell(help)} | ${cell(source)} |`;
   });
   return `| Metric | Type | Unit | Labels | | Source |\n|---|---|---|---|---|---|\n${rows.join('\n')}\n`;
 }
@@ -125,7 +145,7 @@ function sharedSection(spec: MetricSpec, families: readonly FamilyReference[]): 
       .filter(({ name }) => name === spec.name)
       .map(({ labels, source }) => `| ${escapeText(family.name)} | ${labels.map(code).join(', ')} | ${cell(source)} |`),
   );
-  const kind = [spec.type, unitOf(spec.name), spec.container === true ? '*twin*' : ''].filter((text) => text !== '').join(', ');
+  const kind = [spec.type, unitText(spec.name), spec.container === true ? '*twin*' : ''].filter((text) => text !== '').join(', ');
   return `### ${code(spec.name)}\n\n${escapeText(spec.help)} (${kind})\n\n| Family | Labels | Source |\n|---|---|---|\n${rows.join('\n')}\n`;
 }
 
@@ -157,13 +177,8 @@ ${escapeText(meaning)}
 `;
 }
 
-const UNITS = ['celsius', 'bytes_per_second', 'bytes', 'seconds', 'ratio', 'joules', 'watts', 'volts', 'amperes', 'hertz', 'rpm', 'lanes'];
-
-/** Returns the unit at the end of a metric name; empty for plain counts and for 0 or 1. */
-export function unitOf(name: string): string {
-  const base = name.replace(/_total$/, '');
-  return UNITS.find((unit) => base.endsWith(`_${unit}`))?.replaceAll('_', ' ') ?? '';
-}
+/** The unit in words; empty without one. */
+const unitText = (name: string): string => unitOf(name)?.replaceAll('_', ' ') ?? '';
 
 const byName = (a: MetricSpec, b: MetricSpec): number => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
 const code = (text: string): string => `\`${text}\``;

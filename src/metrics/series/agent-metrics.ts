@@ -13,8 +13,13 @@ const FACTS = 'systeminformation, at start and a few times a day.';
 /** Metrics of the agent itself, of the machine, and of the metrics page. */
 export const agentMetrics = {
   build: gauge('device_agent_build_info', 'Version of the agent; always 1.', ['version', 'revision', 'node_version'], AGENT),
-  snapshotTime: gauge('device_agent_snapshot_timestamp_seconds', 'When the snapshot that this page shows was taken.', [], AGENT),
-  snapshotAge: gauge('device_agent_snapshot_age_seconds', 'Age of the snapshot that this page shows.', [], AGENT),
+  node: gauge('device_agent_node_info', 'The node, as Kubernetes names it; always 1.', ['node'], 'NODE_NAME, else the host name.'),
+  snapshotTime: gauge(
+    'device_agent_snapshot_timestamp_seconds',
+    'When the snapshot that this page shows was taken.',
+    [],
+    'Agent. Age of the page: `time()` minus this.',
+  ),
   series: gauge('device_agent_series', 'Series of devices and containers on this page.', ['group'], AGENT),
   dropped: gauge(
     'device_agent_series_dropped',
@@ -40,17 +45,17 @@ export function addAgent(
   shown: { readonly snapshot: Snapshot; readonly page: FinishedPage } | undefined,
 ): void {
   page.add(agentMetrics.build, labelText({ version: stats.version, revision: known(stats.revision), node_version: process.version }), 1);
+  page.add(agentMetrics.node, labelText({ node: stats.node }), 1);
   addHost(page, stats.host);
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
   if (shown === undefined) return;
   const { snapshot, page: hardware } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
-  page.add(agentMetrics.snapshotAge, '', Math.max(0, stats.nowMs - snapshot.takenAtMs) / 1_000);
   for (const group of ['device', 'container'] as const) page.add(agentMetrics.series, labelText({ group }), hardware.count(`${group}_`));
   for (const reason of DROP_REASONS) page.add(agentMetrics.dropped, labelText({ reason }), hardware.dropped.get(reason) ?? 0);
   addProbes(page, snapshot);
-  addKubelet(page, snapshot.podResources, stats.nowMs);
+  addKubelet(page, snapshot.podResources);
 }
 
 function addHost(page: Page, host: AgentStats['host']): void {

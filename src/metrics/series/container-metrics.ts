@@ -57,18 +57,25 @@ export const containerMetrics = {
 
 type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => void;
 
-export function addContainers(page: Page, snapshot: Snapshot): void {
+export function addContainers(page: Page, snapshot: Snapshot, holderText: HolderText): void {
   const add = uniqueAdder(page);
   const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
-  for (const state of snapshot.allocations) addAllocation(add, state, ids);
+  for (const state of snapshot.allocations) addAllocation(add, state, ids, holderText);
   const pools = new Set(snapshot.allocations.filter((state) => state.devices.length > 1).map((state) => state.allocation));
-  for (const state of snapshot.devices) addHolders(add, state, pools);
-  for (const exclusive of snapshot.podResources.exclusive) addExclusive(add, exclusive);
+  for (const state of snapshot.devices) addHolders(add, state, pools, holderText);
+  for (const exclusive of snapshot.podResources.exclusive) addExclusive(add, exclusive, holderText);
 }
 
-export function holderLabels({ namespace, pod, container }: Pick<Allocation, 'namespace' | 'pod' | 'container'>): LabelText {
-  return labelText({ namespace, pod, container });
-}
+type Holder = Pick<Allocation, (typeof HOLDER)[number]>;
+
+/** Renders the labels that name a holder. */
+export type HolderText = (holder: Holder) => LabelText;
+
+/** Puts `prefix` before the name of each label. */
+export const holderLabels =
+  (prefix: string): HolderText =>
+  (holder) =>
+    labelText(Object.fromEntries(HOLDER.map((name) => [prefix + name, holder[name]])));
 
 /** Adds each series only once. Allocations can repeat a series, for example when one container holds two parts of a DRA device. */
 function uniqueAdder(page: Page): Add {
@@ -81,10 +88,10 @@ function uniqueAdder(page: Page): Add {
   };
 }
 
-function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string, string>): void {
+function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string, string>, holderText: HolderText): void {
   const { allocation, unresolved, held } = state;
   const { resource, deviceId: device_id, claim } = allocation;
-  const holder = holderLabels(allocation);
+  const holder = holderText(allocation);
   const named = joinLabels(holder, labelText({ resource, device_id }));
   const devices = state.devices.length === 0 ? [undefined] : state.devices.map((key) => ids.get(key));
   for (const device of devices) {
@@ -108,12 +115,12 @@ function claimLabels(claim: Claim, device: string | undefined): LabelText {
 }
 
 /** Adds, for each holder of a device, the device's health and the holder's share. */
-function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>): void {
+function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>, holderText: HolderText): void {
   const { holders, verdict, device } = state;
   if (holders.length === 0) return;
   const counts = new Map<LabelText, number>();
   for (const holder of holders) {
-    const labels = joinLabels(holderLabels(holder), labelText({ resource: holder.resource, device: device.id }));
+    const labels = joinLabels(holderText(holder), labelText({ resource: holder.resource, device: device.id }));
     counts.set(labels, (counts.get(labels) ?? 0) + 1);
   }
   const equalParts = holders.every((holder) => holder.claim?.shareId === undefined && !pools.has(holder));
@@ -123,8 +130,8 @@ function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>
   }
 }
 
-function addExclusive(add: Add, exclusive: ExclusiveResources): void {
-  const holder = holderLabels(exclusive);
+function addExclusive(add: Add, exclusive: ExclusiveResources, holderText: HolderText): void {
+  const holder = holderText(exclusive);
   if (exclusive.cpus.length > 0) add(containerMetrics.exclusiveCpus, holder, exclusive.cpus.length);
   for (const { labels, bytes } of memoryByNode(exclusive.memory)) add(containerMetrics.exclusiveMemory, joinLabels(holder, labels), bytes);
 }

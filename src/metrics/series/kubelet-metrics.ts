@@ -35,7 +35,6 @@ export const kubeletMetrics = {
     AGENT,
   ),
   lastAnswer: metric('gauge', 'device_agent_podresources_last_answer_timestamp_seconds', 'When the kubelet last listed pods.', [], AGENT),
-  staleness: metric('gauge', 'device_agent_podresources_staleness_seconds', 'Time since the kubelet last listed pods.', [], AGENT),
   held: metric(
     'gauge',
     'device_agent_podresources_held_allocations',
@@ -78,7 +77,7 @@ export function addRequests(page: Page, stats: AgentStats): void {
     page.addHistogram(kubeletMetrics.duration, labelText({ method }), durations);
 }
 
-export function addKubelet(page: Page, podResources: PodResources, nowMs: number): void {
+export function addKubelet(page: Page, podResources: PodResources): void {
   const { problem, answeredAtMs, held, allocatable } = podResources;
   if (problem !== undefined) page.add(kubeletMetrics.up, '', 0);
   else if (answeredAtMs !== undefined) page.add(kubeletMetrics.up, '', 1);
@@ -86,7 +85,6 @@ export function addKubelet(page: Page, podResources: PodResources, nowMs: number
   page.add(kubeletMetrics.held, '', held.size);
   if (answeredAtMs !== undefined) {
     page.add(kubeletMetrics.lastAnswer, '', answeredAtMs / 1_000);
-    page.add(kubeletMetrics.staleness, '', Math.max(0, nowMs - answeredAtMs) / 1_000);
     for (const [resource, ids] of allocatedIds(podResources)) page.add(kubeletMetrics.allocated, labelText({ resource }), ids.size);
   }
   if (allocatable !== undefined) addAllocatable(page, allocatable);

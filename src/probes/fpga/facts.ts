@@ -18,9 +18,9 @@ export class Facts {
     this.readings.push(labels === undefined ? { metric: metric.name, value: plain } : { metric: metric.name, labels, value: plain });
   }
 
-  /** Adds one series for each state of a closed set, with 1 for the present state. An unknown state adds no series. */
+  /** Adds the present state as one series with the value 1. A state outside the closed set adds none. */
   addState(metric: MetricSpec, states: readonly string[], present: string): void {
-    if (states.includes(present)) for (const state of states) this.add(metric, state === present, { state });
+    if (states.includes(present)) this.add(metric, 1, { state: present });
   }
 
   find<T extends ConditionName>(

@@ -40,7 +40,7 @@ export const metrics = {
   ),
   managerState: gauge(
     'manager_state',
-    '1 for the state that the FPGA manager is in, 0 for the others. A DFL board that was never programmed since boot says unknown.',
+    'The state that the FPGA manager is in; always 1. A DFL board that was never programmed since boot says unknown.',
     ['state'],
     '/sys/class/fpga_manager/<manager>/state',
   ),
@@ -56,7 +56,7 @@ export const metrics = {
     ['register', 'bit'],
     `${FME}/errors/{fme_errors,pcie0_errors,pcie1_errors,nonfatal_errors,catfatal_errors,inject_errors} and ${PORT}/errors/errors`,
   ),
-  powerState: gauge('power_state', '1 for the power state that a port is in, 0 for the others.', ['state'], `${PORT}/power_state`),
+  powerState: gauge('power_state', 'The power state that a port is in; always 1.', ['state'], `${PORT}/power_state`),
   throttleEvents: counter(
     'throttle_events_total',
     'Times that a port began to be throttled while the agent watched.',

@@ -31,10 +31,10 @@ export const metrics = {
     ['port', 'link_layer', 'netdev', 'rate', 'lid', 'sm_lid'],
     `${PORT}/{link_layer,rate,lid,sm_lid} and the device's net directory`,
   ),
-  portState: gauge('port_state', '1 for the logical state that a port is in, 0 for the others.', ['port', 'state'], `${PORT}/state`),
+  portState: gauge('port_state', 'The logical state that a port is in; always 1.', ['port', 'state'], `${PORT}/state`),
   portPhysicalState: gauge(
     'port_physical_state',
-    '1 for the physical state that a port is in, 0 for the others.',
+    'The physical state that a port is in; always 1.',
     ['port', 'state'],
     `${PORT}/phys_state`,
   ),
@@ -59,8 +59,8 @@ export const metrics = {
   ),
 
   transmitWait: counter(
-    'transmit_wait_ticks_total',
-    'Ticks during which a port had data to send and no credit or arbitration; the length of a tick depends on the device.',
+    'transmit_wait_total',
+    'How often a port counted that it had data to send but could not: no credit, or no arbitration. The hardware counts at a rate that the vendor does not tell, so compare growth, not values.',
     ['port'],
     `${PORT}/counters/port_xmit_wait`,
   ),

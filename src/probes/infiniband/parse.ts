@@ -67,9 +67,6 @@ const PHYSICAL_STATES = {
 export type PortState = (typeof PORT_STATES)[keyof typeof PORT_STATES];
 export type PhysicalState = (typeof PHYSICAL_STATES)[keyof typeof PHYSICAL_STATES];
 
-export const PORT_STATE_NAMES: readonly PortState[] = Object.values(PORT_STATES);
-export const PHYSICAL_STATE_NAMES: readonly PhysicalState[] = Object.values(PHYSICAL_STATES);
-
 function numbered<T extends string>(text: string, states: Readonly<Record<string, T>>): T | undefined {
   const key = text.trim().toLowerCase();
   return Object.hasOwn(states, key) ? states[key] : undefined;

@@ -5,7 +5,6 @@ import { deviceOf, type HcaFacts } from './facts.ts';
 import { findingsOf } from './findings.ts';
 import type { HcaSample } from './hca.ts';
 import { metrics } from './metrics.ts';
-import { PHYSICAL_STATE_NAMES, PORT_STATE_NAMES } from './parse.ts';
 import { isPortUp, type PortSample, rateText } from './port.ts';
 
 const BYTES_PER_GIGABIT = 125_000_000;
@@ -79,8 +78,8 @@ function portReadings(sample: PortSample): Reading[] {
   return [
     ...readings,
     { metric: metrics.portInfo.name, labels: { port, ...infoLabels(sample) }, value: 1 },
-    ...stateSet(metrics.portState.name, port, PORT_STATE_NAMES, level.state),
-    ...stateSet(metrics.portPhysicalState.name, port, PHYSICAL_STATE_NAMES, level.physicalState),
+    ...stateReading(metrics.portState.name, port, level.state),
+    ...stateReading(metrics.portPhysicalState.name, port, level.physicalState),
     ...counters.readings,
     ...counters.saturated.map((counter) => ({ metric: metrics.counterSaturated.name, labels: { port, counter }, value: 1 })),
   ];
@@ -96,7 +95,5 @@ function infoLabels({ level, facts }: PortSample): Readonly<Record<string, strin
   };
 }
 
-function stateSet(metric: string, port: string, states: readonly string[], current: string | undefined): Reading[] {
-  if (current === undefined) return [];
-  return states.map((state) => ({ metric, labels: { port, state }, value: state === current ? 1 : 0 }));
-}
+const stateReading = (metric: string, port: string, state: string | undefined): Reading[] =>
+  state === undefined ? [] : [{ metric, labels: { port, state }, value: 1 }];

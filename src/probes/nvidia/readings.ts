@@ -1,7 +1,6 @@
 import type { Labels, Reading, Value } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
 import { type EccCount, type EccSample, type GpuSample, type LinkSample, type MigSample, SEVERITIES, totalOf } from './sample.ts';
-import { FABRIC_HEALTHS, FABRIC_STATES, RECOVERY_ACTIONS } from './states.ts';
 import { MEMORY_KEYS, reading, type Values, valueReadings } from './values.ts';
 
 /** Position of the GPU in the driver's order, and the CUDA version of the node. */
@@ -15,9 +14,9 @@ export function gpuReadings(gpu: GpuSample, context: GpuContext): readonly Readi
   return [
     ...valueReadings(withBusy(values)),
     ...eccReadings(ecc),
-    ...stateSet('fabric_state', 'state', FABRIC_STATES, fabric.state),
-    ...stateSet('fabric_health', 'state', FABRIC_HEALTHS, fabric.health),
-    ...stateSet('recovery_action', 'action', RECOVERY_ACTIONS, gpu.recovery?.action),
+    ...stateReading('fabric_state', 'state', fabric.state),
+    ...stateReading('fabric_health', 'state', fabric.health),
+    ...stateReading('recovery_action', 'action', gpu.recovery?.action),
     ...one(nvidia('processes'), gpu.processes?.count),
     ...(gpu.links ?? []).flatMap(linkReadings),
     info(gpu, context),
@@ -41,21 +40,19 @@ const nvidia = (name: string): string => `device_nvidia_${name}`;
 const one = (metric: string, value: Value | undefined, labels?: Labels): readonly Reading[] =>
   value === undefined ? [] : [reading(metric, value, labels)];
 
-/** Returns no series when the state is unknown, because 0 for all states would be wrong. */
-const stateSet = (name: string, label: string, states: readonly string[], present: string | undefined): readonly Reading[] =>
-  present === undefined ? [] : states.map((state) => reading(nvidia(name), Number(state === present), { [label]: state }));
+const stateReading = (name: string, label: string, present: string | undefined): readonly Reading[] =>
+  present === undefined ? [] : [reading(nvidia(name), 1, { [label]: present })];
 
 const eccReadings = ({ volatile = [], lifetime = [] }: EccSample = {}): readonly Reading[] => [
-  ...volatile.flatMap((count) => countReading('ecc_errors_total', count)),
-  ...lifetime.flatMap((count) => countReading('ecc_errors_lifetime', count)),
+  ...lifetime.flatMap(countReading),
   ...SEVERITIES.flatMap((severity) => {
     const total = totalOf(volatile, severity);
     return one(shared.errors.name, total === undefined ? undefined : plain(total), { kind: `ecc_${severity}` });
   }),
 ];
 
-const countReading = (name: string, { severity, location, count }: EccCount): readonly Reading[] =>
-  one(nvidia(name), count === undefined ? undefined : plain(count), { severity, location });
+const countReading = ({ severity, location, count }: EccCount): readonly Reading[] =>
+  one(nvidia('ecc_errors_total'), count === undefined ? undefined : plain(count), { severity, location });
 
 const plain = (value: bigint): Value => (value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value);
 

@@ -27,12 +27,6 @@ export type FabricState = (typeof FABRIC_STATE_WORDS)[keyof typeof FABRIC_STATE_
 export type FabricHealth = (typeof FABRIC_HEALTH_WORDS)[keyof typeof FABRIC_HEALTH_WORDS];
 export type RecoveryAction = (typeof RECOVERY_WORDS)[keyof typeof RECOVERY_WORDS];
 
-/** Returns every state once, in the order of the table. */
-const statesOf = <T>(table: Readonly<Record<string, T>>): readonly T[] => [...new Set(Object.values(table))];
-export const FABRIC_STATES: readonly FabricState[] = statesOf(FABRIC_STATE_WORDS);
-export const FABRIC_HEALTHS: readonly FabricHealth[] = statesOf(FABRIC_HEALTH_WORDS);
-export const RECOVERY_ACTIONS: readonly RecoveryAction[] = statesOf(RECOVERY_WORDS);
-
 /** Returns undefined for an unknown word. */
 const stateIn =
   <T>(table: Readonly<Record<string, T>>) =>

@@ -42,7 +42,7 @@ const throttledTime = (reason: string, name: string) =>
   number(shared.throttledTime, { reason }, `clocks_event_reasons_counters/clocks_event_reasons_counters_${name}`);
 const LINK = 'pci/pci_gpu_link_info';
 const lifetimeErrors = (unit: string) =>
-  number('ecc_sram_uncorrectable_lifetime', { unit }, `ecc_errors/aggregate_uncorrectable_sram_sources/sram_${unit}`);
+  number('ecc_sram_uncorrectable_errors_total', { unit }, `ecc_errors/aggregate_uncorrectable_sram_sources/sram_${unit}`);
 const spareRows = (availability: string) =>
   number('row_remap_banks', { availability }, `remapped_rows/row_remapper_histogram/row_remapper_histogram_${availability}`);
 
