@@ -107,6 +107,7 @@ export const HEALTH_STATES: readonly HealthState[] = ['healthy', 'degraded', 'un
 export interface ActiveCondition {
   readonly type: string;
   readonly instance?: string;
+  readonly class: ConditionClass;
   readonly severity: Severity;
   readonly reason: string;
   readonly message: string;

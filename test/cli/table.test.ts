@@ -43,8 +43,16 @@ const row = (state: DeviceState): string[] =>
 
 const GIB = 2 ** 30;
 
-const PORT_DOWN = { type: 'PortDown', severity: 'fatal', reason: 'X', message: '', remedy: 'check-cable', sinceMs: 0 } as const;
-const SLOW = { ...PORT_DOWN, type: 'RateDegraded', severity: 'degraded' } as const;
+const PORT_DOWN = {
+  type: 'PortDown',
+  class: 'latched',
+  severity: 'fatal',
+  reason: 'X',
+  message: '',
+  remedy: 'check-cable',
+  sinceMs: 0,
+} as const;
+const SLOW = { ...PORT_DOWN, type: 'RateDegraded', class: 'latched', severity: 'degraded' } as const;
 const WAITS = { ...PORT_DOWN, countsAtMs: 30_000 };
 const QUIET = { sinceMs: 5, untilMs: 60_000 };
 
@@ -110,7 +118,7 @@ describe('table of devices', () => {
         verdict: {
           state: 'unhealthy',
           sinceMs: 0,
-          conditions: [{ type: 'XidError', severity: 'fatal', reason: 'X', message: '', remedy: 'reset', sinceMs: 0 }],
+          conditions: [{ type: 'XidError', class: 'latched', severity: 'fatal', reason: 'X', message: '', remedy: 'reset', sinceMs: 0 }],
         },
       },
       'unhealthy (XidError)',
@@ -125,7 +133,7 @@ describe('table of devices', () => {
     ],
     [
       'nothing that waits to be recorded only',
-      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [{ ...WAITS, severity: 'info' }] } },
+      { verdict: { state: 'healthy', sinceMs: 0, conditions: [], pending: [{ ...WAITS, class: 'latched', severity: 'info' }] } },
       'healthy',
     ],
     [

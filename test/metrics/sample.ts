@@ -100,6 +100,7 @@ const devices: readonly DeviceState[] = [
         ignored: [
           {
             type: 'LinkNarrow',
+            class: 'latched',
             severity: 'fatal',
             reason: 'FewerLanes',
             message: '8 of 16 lanes',
@@ -113,13 +114,22 @@ const devices: readonly DeviceState[] = [
           {
             type: 'TooWarm',
             instance: 'core',
+            class: 'latched',
             severity: 'degraded',
             reason: 'OverLimit',
             message: '91 °C <over> 90 °C',
             remedy: 'check-cooling',
             sinceMs: TAKEN_AT_MS - 5_000,
           },
-          { type: 'Noisy', severity: 'info', reason: 'Loud', message: 'loud', remedy: 'none', sinceMs: TAKEN_AT_MS - 9_000 },
+          {
+            type: 'Noisy',
+            class: 'latched',
+            severity: 'info',
+            reason: 'Loud',
+            message: 'loud',
+            remedy: 'none',
+            sinceMs: TAKEN_AT_MS - 9_000,
+          },
         ],
       },
     },

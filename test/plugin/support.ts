@@ -20,7 +20,9 @@ export const verdict = (state: HealthState, reason = 'Broken'): Verdict => ({
   state,
   sinceMs: 0,
   conditions:
-    state === 'unhealthy' ? [{ type: 'Fault', severity: 'fatal', reason, message: 'error count 3', remedy: 'reset', sinceMs: 0 }] : [],
+    state === 'unhealthy'
+      ? [{ type: 'Fault', class: 'latched', severity: 'fatal', reason, message: 'error count 3', remedy: 'reset', sinceMs: 0 }]
+      : [],
 });
 
 export const deviceState = (part: Partial<Device> & Pick<Device, 'id'>, health: HealthState = 'healthy'): DeviceState => {

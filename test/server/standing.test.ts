@@ -10,6 +10,7 @@ const NOW_MS = TAKEN_AT_MS + 1_500;
 const down: ActiveCondition = {
   type: 'PortDown',
   instance: '1',
+  class: 'latched',
   severity: 'fatal',
   reason: 'LinkPolling',
   message: 'port 1 is down, physical state polling',
@@ -91,7 +92,7 @@ describe('a condition that waits to count', () => {
   });
 
   it('does not change the state text when its severity is info', async () => {
-    const { page, tile } = await told({ pending: [{ ...pending, severity: 'info' }] });
+    const { page, tile } = await told({ pending: [{ ...pending, class: 'latched', severity: 'info' }] });
     expect(page.slice(0, 2)).toEqual(['Healthy for 3 min', 'PortDown (1) info, LinkPolling, pending']);
     expect(tile).toBe('');
   });
@@ -102,7 +103,7 @@ describe('a condition that waits to count', () => {
   });
 
   it('is shown with a condition that counts, with the number of further ones', async () => {
-    const hot: ActiveCondition = { ...down, type: 'Hot', severity: 'degraded' };
+    const hot: ActiveCondition = { ...down, type: 'Hot', class: 'latched', severity: 'degraded' };
     const { page } = await told({ state: 'degraded', conditions: [hot], pending: [pending, { ...pending, instance: '2' }] });
     expect(page[0]).toBe('Degraded for 3 min, PortDown (1) pending and 1 more');
   });
@@ -170,7 +171,7 @@ describe('the order of the page', () => {
     const named = (id: string, verdict: Verdict) => ({ ...state(device({ id })), verdict });
     const devices = [
       named('well', healthy),
-      named('for-the-record', { ...healthy, pending: [{ ...pending, severity: 'info' }] }),
+      named('for-the-record', { ...healthy, pending: [{ ...pending, class: 'latched', severity: 'info' }] }),
       named('waits', { ...healthy, pending: [pending] }),
       named('worn', { ...healthy, state: 'degraded' }),
     ];

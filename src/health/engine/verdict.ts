@@ -72,6 +72,7 @@ function activeCondition(state: ConditionState, policy: ConditionPolicy, recover
   return {
     type,
     ...(instance === undefined ? {} : { instance }),
+    class: policy.class,
     severity: effectiveSeverity(state, policy),
     reason,
     message,

@@ -5,7 +5,7 @@ import type { DeviceState } from '../../model/snapshot.ts';
 import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-const CONDITION_LABELS = ['condition', 'part', 'reason', 'severity', 'remedy'];
+const CONDITION_LABELS = ['condition', 'class', 'part', 'reason', 'severity', 'remedy'];
 
 /** Metrics of every device, independent of its family. */
 export const deviceMetrics = {
@@ -80,8 +80,8 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 
-function conditionLabels({ type, instance, reason, severity, remedy }: ActiveCondition): LabelText {
-  return labelText({ condition: type, part: known(instance), reason, severity, remedy });
+function conditionLabels({ type, class: conditionClass, instance, reason, severity, remedy }: ActiveCondition): LabelText {
+  return labelText({ condition: type, class: conditionClass, part: known(instance), reason, severity, remedy });
 }
 
 function identityLabels(device: Device): LabelText {
