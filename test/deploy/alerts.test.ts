@@ -1,25 +1,113 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { isInstalled } from '../support/prometheus.ts';
+import { type AlertCase, cases } from './alert-cases.ts';
+
+interface Rule {
+  readonly alert?: string;
+  readonly record?: string;
+  readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+const RULES = resolve('deploy/rules.yaml');
+const rules = (parse(readFileSync(RULES, 'utf8')) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
+const alerts = rules.filter(({ alert }) => alert !== undefined);
 
 const installed = isInstalled('promtool');
 const skipped = installed ? '' : ' (skipped: promtool is not installed)';
 const promtool = (...words: string[]): string => execFileSync('promtool', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
-describe('alert rules', () => {
+describe('rules', () => {
   it('ask for metrics that exist', () => {
     const documented = new Set(readFileSync('docs/metrics.md', 'utf8').match(/(?<=`)\w+(?=`)/g));
-    const named = readFileSync('deploy/alerts.yaml', 'utf8').match(/\bdevice_[a-z_]+/g) ?? [];
-    expect(named.length).toBeGreaterThan(6);
-    expect(named.filter((name) => !documented.has(name))).toEqual([]);
+    const named = rules.flatMap(({ expr }) => expr.match(/(?<![:\w])(?:container_)?device_[a-z_]+(?=[\s{[)])/g) ?? []);
+    expect(named.length).toBeGreaterThan(30);
+    expect([...new Set(named)].filter((name) => !documented.has(name))).toEqual([]);
+  });
+
+  it('say with each alert what to do and where to read more', () => {
+    for (const { alert, labels, annotations = {} } of alerts) {
+      expect(labels?.['severity'], alert).toMatch(/^(?:critical|warning|info)$/);
+      for (const name of ['summary', 'description', 'remedy']) expect(annotations[name], `${alert}: ${name}`).toBeTruthy();
+      expect(annotations['runbook_url']).toBe(`docs/runbooks/${alert}.md`);
+      expect(existsSync(`docs/runbooks/${alert}.md`), `docs/runbooks/${alert}.md`).toBe(true);
+    }
+  });
+
+  it('have a runbook for each alert and no other', () => {
+    const names = readdirSync('docs/runbooks').filter((name) => name !== 'README.md');
+    expect(names).toEqual(alerts.map(({ alert }) => `${alert}.md`).toSorted());
+  });
+
+  it('have a history for each alert', () => {
+    expect(cases.map(({ alert }) => alert)).toEqual(alerts.map(({ alert }) => alert));
   });
 
   it.skipIf(!installed)(`are accepted by Prometheus${skipped}`, () => {
-    expect(promtool('check', 'rules', 'deploy/alerts.yaml')).toContain('SUCCESS: 8 rules found');
+    expect(promtool('check', 'rules', RULES)).toContain(`SUCCESS: ${rules.length} rules found`);
   });
+});
 
-  it.skipIf(!installed)(`begin when they should, and not before${skipped}`, () => {
-    expect(promtool('test', 'rules', 'test/deploy/alerts.yaml')).toContain('SUCCESS');
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'device-agent-alerts-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** promtool compares all annotations, so those that the case does not name are taken from the rule where they have no template. */
+function testFile({ alert, series, quietAt, firesAt, endedAt, labels }: AlertCase): object {
+  const at = (minute: number, expected: readonly object[]): object => ({ eval_time: `${minute}m`, alertname: alert, exp_alerts: expected });
+  return {
+    rule_files: [RULES],
+    evaluation_interval: '1m',
+    tests: [
+      {
+        interval: '1m',
+        input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+        alert_rule_test: [at(quietAt, []), at(firesAt, [{ exp_labels: labels, exp_annotations: undefined }]), at(endedAt, [])],
+      },
+    ],
+  };
+}
+
+/** What promtool prints of the alerts that fire. */
+function firingOf(file: string): string {
+  try {
+    return promtool('test', 'rules', file);
+  } catch (error) {
+    return String((error as { stderr?: string; stdout?: string }).stdout) + String((error as { stderr?: string }).stderr);
+  }
+}
+
+describe.skipIf(!installed)(`each alert is silent, fires and ends${skipped}`, () => {
+  it.each(cases)('$alert', (one) => {
+    const file = join(directory, `${one.alert}.yaml`);
+    const write = (annotations: Readonly<Record<string, string>>): void => {
+      const content = JSON.stringify(testFile(one), (key, value) => value).replace(
+        '"exp_labels":',
+        `"exp_annotations":${JSON.stringify(annotations)},"exp_labels":`,
+      );
+      writeFileSync(file, content);
+    };
+    write({});
+    // The first run fails and prints the annotations, from which the second run takes those that the case does not name.
+    const got = Object.fromEntries(
+      [...firingOf(file).matchAll(/(description|holder|remedy|runbook_url|summary)="((?:[^"\\]|\\.)*)"/g)].map(([, name, text]) => [
+        name as string,
+        JSON.parse(`"${text}"`) as string,
+      ]),
+    );
+    write({ ...got, ...one.annotations });
+    expect(firingOf(file)).toContain('SUCCESS');
+    for (const [name, text] of Object.entries(got)) {
+      expect(text, `${one.alert}: ${name}`).not.toMatch(/<no value>|\{\{|^\s|\s{2}|%!/);
+      expect(text).toMatch(/[\w.]/);
+    }
   });
 });

@@ -1,0 +1,1 @@
+export const dashboardFiles = (): Readonly<Record<string, string>> => ({});

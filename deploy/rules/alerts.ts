@@ -1,0 +1,268 @@
+import { HOLDER_OF_DEVICE, HOLDER_OF_UNRESOLVED, REMEDY } from './annotations.ts';
+import { ALLOCATED, by, DEVICE, NODE, RUNBOOKS, series, THRESHOLD } from './promql.ts';
+
+/** `critical` wakes a person, `warning` is for working hours, `info` is for the owner of the devices. */
+export type AlertSeverity = 'critical' | 'warning' | 'info';
+
+export interface Alert {
+  readonly name: string;
+  readonly severity: AlertSeverity;
+  readonly expr: string;
+  readonly for: string;
+  readonly keepFiringFor?: string;
+  /** Default of the placeholder in the expression. */
+  readonly threshold?: number;
+  readonly summary: string;
+  readonly description: string;
+  /** Who is affected. Absent for alerts on agents. */
+  readonly holder?: string;
+  /** What to do, in words. */
+  readonly remedy: string;
+}
+
+const CONDITION = 'condition, class, part, reason, remedy';
+
+/** The conditions that hold, each once. */
+const conditions = (matchers: string): string => by(`${DEVICE}, ${CONDITION}`, series('device_health_condition', matchers));
+
+/** Leaves out the parts of a device whose own alert already tells the fault. */
+const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEVICE}) device:whole_${state}:bool`;
+
+const ON_DEVICE = '{{ $labels.device }} on node {{ $labels.node }}';
+const WHY =
+  '{{ $labels.condition }}{{ if $labels.part }} ({{ $labels.part }}){{ end }}, reason {{ $labels.reason }}. docs/health.md explains the condition.';
+const ON_NODE = 'on node {{ $labels.node }}';
+
+/** Facts that the alerts of the same group use. The group evaluates them first. */
+export const alertFacts: readonly { readonly record: string; readonly expr: string }[] = (
+  [
+    ['device:whole_unhealthy:bool', 'state="unhealthy"'],
+    ['device:whole_sick:bool', 'state=~"unhealthy|degraded"'],
+  ] as const
+).map(([record, states]) => ({
+  record,
+  expr: `
+    ${by(`${DEVICE}, parent`, series('device_info', 'parent!=""'))}
+    * on (${NODE}, parent) group_left ()
+    ${by(`${NODE}, parent`, `label_replace(${series('device_health', states)} == 1, "parent", "$1", "device", "(.+)")`)}`,
+}));
+
+export const deviceAlerts: readonly Alert[] = [
+  {
+    name: 'DeviceUnhealthy',
+    severity: 'critical',
+    expr: `
+      ${conditions('severity="fatal",class="latched",condition!="DeviceMissing"')}
+      ${unlessWholeIs('unhealthy')}`,
+    for: '1m',
+    summary: `${ON_DEVICE} is out of service: {{ $labels.condition }}.`,
+    description: `${WHY} The fault stays until an operator acts.`,
+    holder: HOLDER_OF_DEVICE,
+    remedy: REMEDY,
+  },
+  {
+    name: 'DeviceOutOfService',
+    severity: 'critical',
+    expr: `
+      ${conditions('severity="fatal",class=~"self-clearing|in-progress|rate",remedy!="none"')}
+      ${unlessWholeIs('unhealthy')}`,
+    for: '2m',
+    keepFiringFor: '5m',
+    summary: `${ON_DEVICE} is out of service: {{ $labels.condition }}.`,
+    description: `${WHY} The device returns to service when the condition ends.`,
+    holder: HOLDER_OF_DEVICE,
+    remedy: REMEDY,
+  },
+  {
+    name: 'DeviceMissing',
+    severity: 'critical',
+    expr: `
+      ${conditions('condition="DeviceMissing"')}
+      ${unlessWholeIs('unhealthy')}`,
+    for: '2m',
+    summary: `${ON_DEVICE} has disappeared.`,
+    description: 'The probe reads its family and no longer finds the device.',
+    holder: HOLDER_OF_DEVICE,
+    remedy:
+      'Look for the device in the kernel log and in `lspci`. Drain the node, then reboot it or reseat the device. If you removed the device, restart the agent to forget it.',
+  },
+  {
+    name: 'DeviceDegraded',
+    severity: 'warning',
+    expr: `
+      ${conditions('severity="degraded",class!~"rate|no-data"')}
+      ${unlessWholeIs('sick')}`,
+    for: '15m',
+    keepFiringFor: '15m',
+    summary: `${ON_DEVICE} is degraded: {{ $labels.condition }}.`,
+    description: `${WHY} The device stays in service.`,
+    holder: HOLDER_OF_DEVICE,
+    remedy: REMEDY,
+  },
+  {
+    name: 'DeviceErrorsGrow',
+    severity: 'warning',
+    expr: `
+      ${conditions('severity="degraded",class="rate"')}
+      ${unlessWholeIs('sick')}`,
+    for: '1m',
+    keepFiringFor: '30m',
+    summary: `${ON_DEVICE} counts errors faster than it should: {{ $labels.condition }}.`,
+    description: `${WHY} The device stays in service.`,
+    holder: HOLDER_OF_DEVICE,
+    remedy: REMEDY,
+  },
+  {
+    name: 'DeviceUnknown',
+    severity: 'warning',
+    expr: `
+      ${by(DEVICE, `${series('device_health', 'state="unknown"')} == 1`)}
+      unless on (${DEVICE}) ${by(DEVICE, `${series('device_present')} == 0`)}
+      unless on (${DEVICE}) (
+        ${by(`${DEVICE}, family`, series('device_info'))}
+        * on (${NODE}, family) group_left () ${by(`${NODE}, family`, `${series('device_agent_probe_success')} == 0`)}
+      )
+      ${unlessWholeIs('unhealthy')}`,
+    for: '5m',
+    summary: `The health of ${ON_DEVICE} is unknown.`,
+    description:
+      'The device was not read for a while, or its data does not show its health. The agent reads other devices of the family. device_agent_problems has the failed reads.',
+    holder: HOLDER_OF_DEVICE,
+    remedy: 'Run `device-agent doctor` in the agent of the node. docs/problems.md has the remedy for each code.',
+  },
+  {
+    name: 'DeviceUnresolved',
+    severity: 'warning',
+    expr: `count by (${NODE}, resource, reason) (${series('container_device_unresolved')})`,
+    for: '10m',
+    summary: `{{ $value }} allocated ids of {{ $labels.resource }} ${ON_NODE} belong to no device that the agent knows.`,
+    description: 'Containers hold ids of the resource, but no metric of a device can be attributed to them. Reason: {{ $labels.reason }}.',
+    holder: HOLDER_OF_UNRESOLVED,
+    remedy: 'Run `device-agent doctor` in the agent of the node. If the resource is a pool, configure a rule in `pools`.',
+  },
+  {
+    name: 'DeviceAllocationRefused',
+    severity: 'warning',
+    expr: `${by(`${NODE}, resource, result`, `increase(${series('device_agent_plugin_allocations_total', 'result!="ok"')}[15m]) > 0`)}`,
+    for: '0m',
+    keepFiringFor: '15m',
+    summary: `The device plugin refused {{ $labels.resource }} to a container ${ON_NODE}: {{ $labels.result }}.`,
+    description: 'The pod fails to start with the reason in its events.',
+    remedy: 'Read the events of the pod and the log of the agent.',
+  },
+  {
+    name: 'DeviceIdle',
+    severity: 'info',
+    expr: `
+      ${by(DEVICE, `max_over_time(${series('device_utilization_ratio')}[2h])`)} < ${THRESHOLD}
+      and on (${DEVICE}) ${ALLOCATED}
+      and on (${DEVICE}) ${by(DEVICE, `min_over_time(${series('container_device_allocation', 'device!=""')}[2h])`)}`,
+    for: '1h',
+    threshold: 0.01,
+    summary: `${ON_DEVICE} is allocated and was idle for hours.`,
+    description: 'No engine of the device was busier than {{ $value | humanizePercentage }} within two hours.',
+    holder: HOLDER_OF_DEVICE,
+    remedy: 'Ask the owner of the pod. End the pod to free the device.',
+  },
+];
+
+const SEEN = `last_over_time(${series('device_agent_build_info')}[1d])`;
+
+export const agentAlerts: readonly Alert[] = [
+  {
+    name: 'DeviceAgentDown',
+    severity: 'warning',
+    // Only targets that were reached within the last day, so that other jobs and replaced pods do not alert.
+    expr: `${by(`${NODE}, job, instance`, `up == 0 and on (job, instance) ${SEEN}`)}`,
+    for: '5m',
+    summary: `The agent {{ if $labels.node }}${ON_NODE}{{ else }}at {{ $labels.instance }}{{ end }} does not answer.`,
+    description: 'The state of the devices of the node is unknown.',
+    remedy: 'Read the log of its container: `kubectl logs` with the label app.kubernetes.io/name=device-agent.',
+  },
+  {
+    name: 'DeviceAgentGone',
+    severity: 'warning',
+    // Where kube-state-metrics knows the nodes, a node that was removed does not alert.
+    expr: `
+      (
+        ${by(NODE, `last_over_time(${series('device_agent_build_info', 'node!=""')}[6h])`)}
+        unless on (${NODE}) ${by(NODE, series('device_agent_build_info'))}
+        unless on (${NODE}) ${by(NODE, `up == 0 and on (job, instance) ${SEEN}`)}
+      )
+      unless on (${NODE}) (
+        ${by(NODE, `last_over_time(${series('device_agent_build_info', 'node!=""')}[6h])`)} and on () kube_node_info
+        unless on (node) kube_node_info
+      )`,
+    for: '10m',
+    summary: `The agent ${ON_NODE} has disappeared together with its scrape target.`,
+    description: 'An agent ran on the node within the last six hours. The state of the devices of the node is unknown.',
+    remedy: 'Look at the pods of the DaemonSet on the node. If you removed the node, ignore the alert: it ends within six hours.',
+  },
+  {
+    name: 'DeviceAgentStandsStill',
+    severity: 'warning',
+    expr: `${by(NODE, `time() - ${series('device_agent_snapshot_timestamp_seconds')}`)} > ${THRESHOLD}`,
+    for: '2m',
+    threshold: 120,
+    summary: `The data of the agent ${ON_NODE} is {{ $value | humanizeDuration }} old.`,
+    description: 'The agent answers, but it takes no new snapshot. Raise the threshold where refresh.interval is longer than a minute.',
+    remedy: 'Read the log of the agent. Restart the agent if the log shows no reason.',
+  },
+  {
+    name: 'DeviceAgentCannotAskKubelet',
+    severity: 'warning',
+    expr: `${by(NODE, `${series('device_agent_podresources_up')} == 0`)}`,
+    for: '5m',
+    summary: `The agent ${ON_NODE} cannot ask the kubelet which container holds which device.`,
+    description:
+      'Readings and health of devices go on. Attribution to containers is as old as the last answer. device_agent_podresources_problem has the reason.',
+    remedy: 'Run `device-agent doctor` in the agent of the node.',
+  },
+  {
+    name: 'DeviceProbeFails',
+    severity: 'warning',
+    expr: `${by(`${NODE}, family`, `${series('device_agent_probe_success')} == 0`)}`,
+    for: '5m',
+    summary: `The agent ${ON_NODE} can read no {{ $labels.family }} device.`,
+    description: 'The health of all these devices is unknown. device_agent_problems has the code.',
+    remedy: 'Run `device-agent doctor` in the agent of the node. docs/problems.md has the remedy for each code.',
+  },
+  {
+    name: 'DevicePluginNotFollowed',
+    severity: 'critical',
+    expr: `${by(`${NODE}, resource`, `${series('device_agent_plugin_registered')} == 0`)}`,
+    for: '2m',
+    summary: `The kubelet ${ON_NODE} does not follow the devices of {{ $labels.resource }}.`,
+    description: 'The node offers none of these devices to new pods. device_agent_plugin_registrations_total has the reason.',
+    remedy: "Check that the kubelet's device-plugins directory is mounted writable. Run `device-agent doctor` in the agent of the node.",
+  },
+  {
+    name: 'DeviceAgentWithoutNode',
+    severity: 'info',
+    expr: `count by (cluster, job) (${series('device_agent_build_info', 'node=""')})`,
+    for: '15m',
+    summary: '{{ $value }} agents of job {{ $labels.job }} are scraped without the label node.',
+    description: 'The rules and dashboards tell devices of different nodes apart by the label node.',
+    remedy: 'Add the relabeling of docs/prometheus.md to the scrape configuration.',
+  },
+];
+
+/** One alert as an entry of a rule file. */
+export function alertEntry({ name, severity, expr, for: duration, keepFiringFor, summary, description, holder, remedy }: Alert): object {
+  return {
+    alert: name,
+    expr: flat(expr),
+    ...(duration === '0m' ? {} : { for: duration }),
+    ...(keepFiringFor === undefined ? {} : { keep_firing_for: keepFiringFor }),
+    labels: { severity },
+    annotations: { summary, description, ...(holder === undefined ? {} : { holder }), remedy, runbook_url: `${RUNBOOKS}/${name}.md` },
+  };
+}
+
+/** Removes the indentation of the source and keeps its line breaks. */
+export const flat = (expr: string): string =>
+  expr
+    .trim()
+    .split('\n')
+    .map((line) => line.trim())
+    .join('\n');

@@ -1,0 +1,32 @@
+import { REMEDY_TEXTS } from '../../src/server/pages/page-text.ts';
+
+/**
+ * Template text of Prometheus: the containers that hold the device of an alert, or a part of it. A scrape can have renamed the labels of
+ * the holder to `exported_…`, and `labels.attribution` to `workload_…`.
+ */
+export const HOLDER_OF_DEVICE = holderText(
+  'container_device_allocation{cluster=%[1]q,node=%[2]q} and on (device) ' +
+    '(device_info{cluster=%[1]q,node=%[2]q,device=%[3]q} or device_info{cluster=%[1]q,node=%[2]q,parent=%[3]q})',
+  '$labels.cluster $labels.node $labels.device',
+  'No container is known to hold it.',
+);
+
+/** The containers that hold an id of a resource for which the agent knows no device. */
+export const HOLDER_OF_UNRESOLVED = holderText(
+  'container_device_unresolved{cluster=%q,node=%q,resource=%q,reason=%q}',
+  '$labels.cluster $labels.node $labels.resource $labels.reason',
+  'The container has ended meanwhile.',
+);
+
+function holderText(query: string, values: string, none: string): string {
+  const part = (label: string): string => `{{ or $s.Labels.exported_${label} $s.Labels.workload_${label} $s.Labels.${label} }}`;
+  const name = `${part('namespace')}/${part('pod')}/${part('container')}`;
+  const list = `{{ range $i, $s := $held }}{{ if $i }}, {{ end }}${name}{{ end }}`;
+  return `{{ $held := query (printf \`${query}\` ${values}) }}{{ if $held }}Held by ${list}.{{ else }}${none}{{ end }}`;
+}
+
+/** Template text: the sentence of the alert's label `remedy`. */
+export const REMEDY = `{{ ${Object.entries(REMEDY_TEXTS)
+  .filter(([, text]) => text !== undefined)
+  .map(([remedy, text]) => `if eq $labels.remedy "${remedy}" }}${text}`)
+  .join('{{ else ')}{{ end }}`;

@@ -1,0 +1,44 @@
+/**
+ * Placeholders in generated expressions. The plain rule file and the chart fill them in: the first with defaults, the second with values.
+ */
+export const SELECTOR = '__selector__';
+export const THRESHOLD = '__threshold__';
+export const RUNBOOKS = '__runbooks__';
+
+/** Labels that name a device in a fleet. `cluster` is absent within one cluster, which Prometheus treats as an empty label. */
+export const DEVICE = 'cluster, node, device';
+export const NODE = 'cluster, node';
+
+/** A metric with its matchers and the administrator's selector. A trailing comma is valid in PromQL. */
+export function series(name: string, matchers = ''): string {
+  return `${name}{${matchers === '' ? '' : `${matchers},`}${SELECTOR}}`;
+}
+
+/** One value for each combination of the labels, without the labels of the scrape. */
+export const by = (labels: string, expression: string): string => `max by (${labels}) (${expression})`;
+
+/** One value for each device: the power of the whole board, without its parts and averages. */
+export const BOARD_POWER = by(DEVICE, series('device_power_watts', 'sensor!~"module.*|.*_average"'));
+
+/** One value for each device: how busy its busiest engine is. */
+export const BUSY = by(DEVICE, series('device_utilization_ratio'));
+
+/** The devices that a container holds, one value for each. */
+export const ALLOCATED = by(DEVICE, series('container_device_allocation', 'device!=""'));
+
+/**
+ * Adds the family, kind and model of a device to an expression with one value for each device. Two devices of one name, as on nodes
+ * without the label `node`, must not make the whole rule fail: `topk` takes one of them.
+ */
+export function withIdentity(expression: string): string {
+  const identity = `topk by (${DEVICE}) (1, ${by(`${DEVICE}, family, kind, model`, series('device_info'))})`;
+  return `${expression} * on (${DEVICE}) group_left (family, kind, model) ${identity}`;
+}
+
+/** Gives the holder's namespace one name, however the scrape named it. */
+export function withHolderNamespace(expression: string): string {
+  return ['namespace', 'exported_namespace', 'workload_namespace'].reduce(
+    (inner, label) => `label_replace(${inner}, "holder_namespace", "$1", "${label}", "(.+)")`,
+    expression,
+  );
+}
