@@ -49,7 +49,7 @@ function makeImage(architectures) {
     layout.addImage(architecture, layers, containerConfig());
     console.log(`${architecture}: ${layers.map(({ directory, title }) => `${title} ${mebibytes(directory)}`).join(', ')}`);
   }
-  console.log(`${target}: ${manifest.name}:${manifest.version} ${layout.close(manifest.version)}`);
+  console.log(`${target}: ${manifest.name}:${manifest.version} ${layout.close(manifest.name, manifest.version)}`);
   if (values.archive !== undefined) writeFileSync(values.archive, tarOf(target));
 }
 

@@ -42,10 +42,16 @@ export class Layout {
     this.#manifests.push({ ...manifest, platform: { os: 'linux', architecture, ...(architecture === 'arm64' ? { variant: 'v8' } : {}) } });
   }
 
-  /** Tag `version` is for all architectures, from which an engine chooses its own; `version-amd64` and so on are single ones. */
-  close(version) {
+  /**
+   * Tag `version` is for all architectures, from which an engine chooses its own; `version-amd64` and so on are single ones. containerd
+   * knows an imported image by the name that a manifest of Kubernetes means when it says `name:version`.
+   */
+  close(name, version) {
     const all = this.#json(TYPE('index.v1+json'), { schemaVersion: 2, mediaType: TYPE('index.v1+json'), manifests: this.#manifests });
-    const tagged = (descriptor, tag) => ({ ...descriptor, annotations: { 'org.opencontainers.image.ref.name': tag } });
+    const tagged = (descriptor, tag) => ({
+      ...descriptor,
+      annotations: { 'io.containerd.image.name': `docker.io/library/${name}:${tag}`, 'org.opencontainers.image.ref.name': tag },
+    });
     const manifests = [
       tagged(all, version),
       ...this.#manifests.map((manifest) => tagged(manifest, `${version}-${manifest.platform.architecture}`)),
