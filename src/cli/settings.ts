@@ -3,7 +3,9 @@ import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
 import { healthPart, pluginResources, poolRules } from '../config/structured.ts';
+import { WebConfigFile } from '../config/web/web-config-file.ts';
 import { UserError } from '../errors.ts';
+import { systemClock } from '../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
@@ -11,10 +13,11 @@ import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
-import { isTakenPath, webOptions } from '../server/options.ts';
+import { isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
+  const webConfig = configuration.section('web.config', webConfigOptions).file;
   return {
     roots: configuration.section('path', pathOptions),
     refresh: configuration.section('refresh', refreshOptions),
@@ -28,6 +31,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
     state: configuration.section('state', stateOptions),
     web: configuration.section('web', webOptions),
+    ...(webConfig === '' ? {} : { access: new WebConfigFile(webConfig, systemClock) }),
     // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
   };

@@ -5,7 +5,7 @@ import { logOptions } from '../log/options.ts';
 import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { webOptions } from '../server/options.ts';
+import { webConfigOptions, webOptions } from '../server/options.ts';
 import { configOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
@@ -19,6 +19,7 @@ const parts: readonly OptionSection[] = [
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
   { path: 'web', title: 'Web', options: webOptions },
+  { path: 'web.config', title: 'Access', options: webConfigOptions },
   { path: 'log', title: 'Log', options: logOptions },
 ];
 

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Whether a program can be started. */
-export function isInstalled(program: string): boolean {
+export function isInstalled(program: string, question = '--version'): boolean {
   try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' });
+    execFileSync(program, [question], { stdio: 'ignore' });
     return true;
   } catch {
     return false;
