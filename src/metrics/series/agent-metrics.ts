@@ -31,6 +31,7 @@ export const agentMetrics = {
   ),
   hostCpus: gauge('device_agent_host_cpus', 'Logical CPUs of the machine.', [], FACTS),
   hostMemory: gauge('device_agent_host_memory_bytes', 'Memory of the machine.', [], FACTS),
+  hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
   webConfigSuccessful: gauge(
     'device_agent_web_config_last_reload_successful',
     '1 when the web configuration file and its certificates are in use as they are now; 0 when the earlier ones are.',
@@ -43,7 +44,6 @@ export const agentMetrics = {
     [],
     WEB_CONFIG,
   ),
-  hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 /** Adds the series that can change between two scrapes of the same snapshot. `shown` is the snapshot and its part of the page. */
