@@ -21,16 +21,27 @@ export interface RunningPrometheus {
   query(
     expression: string,
   ): Promise<readonly { readonly metric: Readonly<Record<string, string>>; readonly value: readonly [number, string] }[]>;
-  /** `up`, `down` or `unknown`. */
-  targetHealth(): Promise<string>;
+  /** `up`, `down` or `unknown`; of the only job, or of one by name. */
+  targetHealth(job?: string): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** A real Prometheus that scrapes one target each second. */
-export async function startPrometheus(target: string): Promise<RunningPrometheus> {
+interface Target {
+  readonly health: string;
+  readonly labels: { readonly job: string };
+}
+
+/** A real Prometheus that scrapes one target each second, by one job or by several with settings of their own. */
+export async function startPrometheus(target: string, jobs: Readonly<Record<string, object>> = { agent: {} }): Promise<RunningPrometheus> {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-prometheus-'));
   const config = {
-    scrape_configs: [{ job_name: 'agent', scrape_interval: '1s', honor_labels: true, static_configs: [{ targets: [target] }] }],
+    scrape_configs: Object.entries(jobs).map(([name, settings]) => ({
+      job_name: name,
+      scrape_interval: '1s',
+      honor_labels: true,
+      static_configs: [{ targets: [target] }],
+      ...settings,
+    })),
   };
   writeFileSync(join(directory, 'prometheus.yml'), JSON.stringify(config));
   const port = await freePort();
@@ -49,7 +60,10 @@ export async function startPrometheus(target: string): Promise<RunningPrometheus
   return {
     ask,
     query: async (expression) => (await ask(`/query?query=${encodeURIComponent(expression)}`)).data.result,
-    targetHealth: async () => (await ask('/targets')).data?.activeTargets[0]?.health ?? 'unknown',
+    async targetHealth(job) {
+      const targets: readonly Target[] = (await ask('/targets')).data?.activeTargets ?? [];
+      return targets.find(({ labels }) => job === undefined || labels.job === job)?.health ?? 'unknown';
+    },
     async stop() {
       child.kill('SIGKILL');
       await ended;
