@@ -17,7 +17,7 @@ import { isTakenPath, webConfigOptions, webOptions } from '../server/options.ts'
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
-  const webConfig = configuration.section('web.config', webConfigOptions).file;
+  const access = webConfigOf(configuration);
   return {
     roots: configuration.section('path', pathOptions),
     refresh: configuration.section('refresh', refreshOptions),
@@ -31,10 +31,16 @@ export function agentSettings(configuration: Configuration, families: readonly D
     plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
     state: configuration.section('state', stateOptions),
     web: configuration.section('web', webOptions),
-    ...(webConfig === '' ? {} : { access: new WebConfigFile(webConfig, systemClock) }),
+    ...(access === undefined ? {} : { access }),
     // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
   };
+}
+
+/** Returns the web configuration file; undefined when none is configured. */
+export function webConfigOf(configuration: Configuration): WebConfigFile | undefined {
+  const { file } = configuration.section('web.config', webConfigOptions);
+  return file === '' ? undefined : new WebConfigFile(file, systemClock);
 }
 
 /** Checks values beyond their kind. Throws {@link UserError}. */

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -130,5 +131,43 @@ describe.skipIf(!hasOpenssl)(`a running agent${unless(hasOpenssl, 'openssl is no
     await expect(startWith('wrong', ['basic_auth_users: {alice: secret}'])).rejects.toThrow(
       /the agent ended with 2 before it served:[\s\S]*wrong\.yml:1:27: basic_auth_users\.alice must be a bcrypt hash/,
     );
+  });
+});
+
+describe.skipIf(!hasOpenssl)(`commands and a protected agent${unless(hasOpenssl, 'openssl is not installed')}`, () => {
+  /** Runs a command beside a running agent. */
+  const run = (agent: ServedAgent, ...words: readonly string[]) => {
+    const flags = [`--web.listen-address=${new URL(agent.url).host}`, `--path.sysfs=${root}`, `--podresources.socket=${root}/none.sock`];
+    return spawnSync(process.execPath, ['dist/cli/main.js', ...words, ...flags, '--state.file='], { encoding: 'utf8' });
+  };
+  const doctor = (agent: ServedAgent, ...words: readonly string[]): Record<string, string> => {
+    const results: readonly { readonly name: string; readonly detail: string }[] = JSON.parse(
+      run(agent, 'doctor', '--output=json', ...words).stdout,
+    ).checks;
+    return Object.fromEntries(results.map(({ name, detail }) => [name, detail]));
+  };
+
+  it('ask it by TLS, and know it by its certificate', async () => {
+    const { agent, file } = await startWith('cli-tls', TLS);
+    const { stdout, stderr } = run(agent, 'health', '--output=json', `--web.config.file=${file}`);
+    expect(stderr).not.toContain('cannot be asked');
+    expect(JSON.parse(stdout).source).toBe('agent');
+    expect(doctor(agent, `--web.config.file=${file}`)['listen-address']).toMatch(/in use by a running agent$/);
+    expect(run(agent, 'health').stderr).toContain('it closed the connection');
+    const other = certificates.path('other.yml');
+    writeFileSync(other, 'tls_server_config: {cert_file: client.crt, key_file: client.key}');
+    expect(run(agent, 'health', `--web.config.file=${other}`).stderr).toContain('its certificate is not the one of --web.config.file');
+  });
+
+  it('say that it asks for a password or a client certificate', async () => {
+    const withPassword = await startWith('cli-password', users('sesame'));
+    const password = run(withPassword.agent, 'health', `--web.config.file=${withPassword.file}`);
+    expect(password.stderr).toContain('it asks for a password');
+    const mutual = await startWith('cli-mutual', MUTUAL);
+    expect(run(mutual.agent, 'health', `--web.config.file=${mutual.file}`).stderr).toContain('it asks for a client certificate');
+    expect(doctor(mutual.agent, `--web.config.file=${mutual.file}`)).toMatchObject({
+      'web-config': expect.stringContaining('client certificates: RequireAndVerifyClientCert, no password'),
+      'listen-address': expect.stringContaining('it asks for a client certificate'),
+    });
   });
 });

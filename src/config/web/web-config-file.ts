@@ -4,12 +4,12 @@ import type { Clock } from '../../host/clock.ts';
 import { OutsideFile, type OutsideFileLimits, type OutsideRead } from '../../host/fs/outside-file.ts';
 import { seconds } from '../../model/duration.ts';
 import type { AccessReading, AccessSource } from '../../server/access/access.ts';
-import { type FileProblem, problemLines } from '../document.ts';
-import { accessOf, type Checked, type ParsedWebConfig, parseWebConfig } from './web-config.ts';
+import type { FileProblem } from '../document.ts';
+import type { Checked, ParsedWebConfig } from './web-config.ts';
 
 const LIMITS: OutsideFileLimits = { mostBytes: 1_048_576, timeoutMs: seconds(2) };
 
-/** The web configuration file, and the files that it names. */
+/** The web configuration file, and the files that it names. Loads the parser of YAML only when it reads. */
 export class WebConfigFile implements AccessSource {
   readonly file: string;
   readonly #clock: Clock;
@@ -30,23 +30,28 @@ export class WebConfigFile implements AccessSource {
       return { fingerprint: digest(main.message), problem };
     }
     const parsed = await this.#parse(main.text);
-    if (parsed.problems !== undefined) return { fingerprint: digest(main.text), problem: this.#invalid(parsed.problems) };
+    if (parsed.problems !== undefined) return { fingerprint: digest(main.text), problem: await this.#invalid(parsed.problems) };
     const paths = [...new Set(Object.values(parsed.value.paths))];
     this.#forget([this.file, ...paths]);
     const reads = new Map(await Promise.all(paths.map(async (path) => [path, await this.#readerOf(path).read()] as const)));
     const fingerprint = digest(main.text, ...[...reads].flatMap(([path, read]) => [path, read.text ?? read.message]));
+    const { accessOf } = await import('./web-config.ts');
     const access = accessOf(parsed.value, reads);
-    return access.problems === undefined ? { fingerprint, access: access.value } : { fingerprint, problem: this.#invalid(access.problems) };
+    return access.problems === undefined
+      ? { fingerprint, access: access.value }
+      : { fingerprint, problem: await this.#invalid(access.problems) };
   }
 
   async #parse(text: string): Promise<Checked<ParsedWebConfig>> {
+    const { parseWebConfig } = await import('./web-config.ts');
     const id = digest(text);
     if (id !== this.#parsedText) this.#parsed = await parseWebConfig(this.file, text);
     this.#parsedText = id;
     return this.#parsed;
   }
 
-  #invalid(problems: readonly FileProblem[]): UserError {
+  async #invalid(problems: readonly FileProblem[]): Promise<UserError> {
+    const { problemLines } = await import('../document.ts');
     return new UserError('web-config-invalid', { file: this.file, problems: problemLines(this.file, problems) });
   }
 
