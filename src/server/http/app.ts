@@ -43,7 +43,7 @@ export function createApp(parts: ServerParts, passwords: Passwords, answerMs: nu
   const sources = { snapshot: () => store.snapshot(), remedyOf, now: () => clock.now(), version, node };
   if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
   else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
-  if (options.page) app.use(createPages({ ...sources, telemetryPath: options['telemetry-path'] }));
+  if (options.page) app.use(createPages({ ...sources, telemetryPath: options['telemetry-path'], hasApi: options.api }));
   else app.get(['/', '/devices/:family/:id'], off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));
