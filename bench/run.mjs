@@ -11,6 +11,7 @@ const PROGRAMS = {
   scrape: { question: 'latency and CPU of a scrape, against node_exporter', quick: ['--turns=5', '--only=7'] },
   nvidia: { question: 'a refresh of GPUs, against starting a program that prints the XML', quick: ['--turns=5', '--only=8'] },
   'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5'] },
+  'password-storm': { question: 'scrapes while wrong passwords arrive', quick: ['--seconds=3'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--seconds=3'] },
   'in-use': {
     question: 'CPU of the whole agent at the default interval, against node_exporter',

@@ -5,6 +5,7 @@ import { createExposition, type Exposition } from '../metrics/page/exposition.ts
 import type { AgentStats } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
+import { AccessKeeper } from '../server/access/keeper.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
@@ -29,7 +30,8 @@ export interface RunningAgent {
 
 /** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
 export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
-  const { core, health, exposition, facts, plugin } = await build(settings, { logger, version }, true);
+  const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
+  const { core, health, exposition, facts, plugin } = await build(settings, { logger, version }, true, access);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   core.store.subscribe(() => liveness.published());
   const server = createServer({
@@ -43,6 +45,7 @@ export async function startAgent(settings: AgentSettings, { logger, version }: A
     node: settings.node,
     hostNames: [settings.node, hostname()],
     options: settings.web,
+    ...(access === undefined ? {} : { access }),
     logger,
   });
   const address = await server.listen().catch(async (error: unknown) => {
@@ -51,12 +54,14 @@ export async function startAgent(settings: AgentSettings, { logger, version }: A
     throw error;
   });
   core.poller.watch();
+  access?.watch();
   plugin?.start();
   const stopTicking = every(settings.refresh.interval, () => void core.refresh(), systemClock);
   return {
     address,
     async stop() {
       stopTicking();
+      access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
       await health.close();
@@ -92,7 +97,7 @@ interface Built {
   readonly plugin: DevicePlugin | undefined;
 }
 
-async function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Promise<Built> {
+async function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean, access?: AccessKeeper): Promise<Built> {
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
   const core = new AgentCore(settings, health, logger, systemClock);
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
@@ -108,6 +113,7 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
       ...(host === undefined ? {} : { host }),
+      ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(plugin === undefined ? {} : { plugin: plugin.stats() }),
     };
   };

@@ -3,7 +3,9 @@ import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
 import { healthPart, pluginResources, poolRules } from '../config/structured.ts';
+import { WebConfigFile } from '../config/web/web-config-file.ts';
 import { UserError } from '../errors.ts';
+import { systemClock } from '../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
@@ -12,10 +14,11 @@ import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
-import { isTakenPath, webOptions } from '../server/options.ts';
+import { isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
+  const access = webConfigOf(configuration);
   return {
     roots: configuration.section('path', pathOptions),
     refresh: configuration.section('refresh', refreshOptions),
@@ -30,9 +33,16 @@ export function agentSettings(configuration: Configuration, families: readonly D
     state: configuration.section('state', stateOptions),
     labels: configuration.section('labels', labelOptions),
     web: configuration.section('web', webOptions),
+    ...(access === undefined ? {} : { access }),
     // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
   };
+}
+
+/** Returns the web configuration file; undefined when none is configured. */
+export function webConfigOf(configuration: Configuration): WebConfigFile | undefined {
+  const { file } = configuration.section('web.config', webConfigOptions);
+  return file === '' ? undefined : new WebConfigFile(file, systemClock);
 }
 
 /** Checks values beyond their kind. Throws {@link UserError}. */

@@ -2,6 +2,7 @@ import type { DurationCounts } from './duration-counts.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
 import type { CheckpointReason } from './pod-resources.ts';
+import type { WebConfigStats } from './web-config-stats.ts';
 
 /** Statistics of the agent itself, outside of the snapshot. */
 export interface AgentStats {
@@ -18,6 +19,8 @@ export interface AgentStats {
   readonly checkpointProblem?: CheckpointReason;
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
+  /** Absent without a web configuration file. */
+  readonly webConfig?: WebConfigStats;
   /** Facts of the machine that are known so far. */
   readonly host?: HostFacts;
 }

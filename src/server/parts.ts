@@ -3,6 +3,8 @@ import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
+import type { Access } from './access/access.ts';
+import type { ComparePassword } from './access/passwords.ts';
 import type { ScrapeFormat } from './http/negotiation.ts';
 import type { WebOptions } from './options.ts';
 
@@ -28,6 +30,10 @@ export interface ServerParts {
   /** Names of this machine by which clients may address the agent. */
   readonly hostNames?: readonly string[];
   readonly options: WebOptions;
+  /** The access and its changes. When absent, everybody may read everything by plain HTTP. */
+  readonly access?: { readonly current: Access; subscribe(apply: (access: Access) => void): void };
+  /** Compares passwords. By default, a thread of the server does. */
+  readonly comparePassword?: ComparePassword;
   readonly logger: Logger;
   readonly clock?: Clock;
 }

@@ -20,6 +20,11 @@ export interface Sample {
   readonly value: readonly [number, string];
 }
 
+interface ActiveTarget {
+  readonly health: string;
+  readonly labels: { readonly job: string };
+}
+
 export interface RunningPrometheus {
   readonly url: string;
   /** Parsed answer of its HTTP API, `{}` while it does not answer. */
@@ -28,6 +33,8 @@ export interface RunningPrometheus {
   query(expression: string): Promise<readonly Sample[]>;
   /** Health of all targets: `up`, `down` or `unknown`. */
   targets(): Promise<readonly string[]>;
+  /** Health of the target of one job. */
+  targetHealth(job: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -49,6 +56,7 @@ export async function startPrometheus(config: object, files: Readonly<Record<str
     const answer = await fetch(`${url}/api/v1${path}`).catch(() => undefined);
     return JSON.parse((await answer?.text()) || '{}');
   };
+  const active = async (): Promise<readonly ActiveTarget[]> => (await ask('/targets')).data?.activeTargets ?? [];
   return {
     url,
     ask,
@@ -57,7 +65,8 @@ export async function startPrometheus(config: object, files: Readonly<Record<str
       if (error !== undefined) throw new Error(`${error}: ${expression}`);
       return data?.result ?? [];
     },
-    targets: async () => ((await ask('/targets')).data?.activeTargets ?? []).map(({ health }: { health: string }) => health),
+    targets: async () => (await active()).map(({ health }) => health),
+    targetHealth: async (job) => (await active()).find(({ labels }) => labels.job === job)?.health ?? 'unknown',
     async stop() {
       child.kill('SIGKILL');
       await ended;
@@ -66,9 +75,15 @@ export async function startPrometheus(config: object, files: Readonly<Record<str
   };
 }
 
-/** The configuration of one job that scrapes one target each second. */
-export const plainScrape = (target: string): object => ({
-  scrape_configs: [{ job_name: 'agent', scrape_interval: '1s', honor_labels: true, static_configs: [{ targets: [target] }] }],
+/** The configuration of jobs that scrape one target each second: of one, or of several by name with settings of their own. */
+export const plainScrape = (target: string, jobs: Readonly<Record<string, object>> = { agent: {} }): object => ({
+  scrape_configs: Object.entries(jobs).map(([name, settings]) => ({
+    job_name: name,
+    scrape_interval: '1s',
+    honor_labels: true,
+    static_configs: [{ targets: [target] }],
+    ...settings,
+  })),
 });
 
 export async function freePort(): Promise<number> {

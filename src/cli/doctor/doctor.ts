@@ -7,7 +7,7 @@ import { checkRoots } from './path-checks.ts';
 import { checkPlugin } from './plugin-check.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
 import { formatReport } from './report.ts';
-import { checkListenAddress } from './web-check.ts';
+import { checkListenAddress, checkWebConfig } from './web-check.ts';
 
 /** All checks, in the order of the report. */
 export const checks: readonly Check[] = [
@@ -20,6 +20,7 @@ export const checks: readonly Check[] = [
   checkCheckpoint,
   checkPlugin,
   checkFamilies,
+  checkWebConfig,
   checkListenAddress,
 ];
 

@@ -8,6 +8,7 @@ import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
 
 const AGENT = 'Agent.';
+const WEB_CONFIG = 'Agent; absent without `--web.config.file`.';
 const FACTS = 'systeminformation, at start and a few times a day.';
 
 /** Metrics of the agent itself, of the machine, and of the metrics page. */
@@ -36,6 +37,18 @@ export const agentMetrics = {
   hostCpus: gauge('device_agent_host_cpus', 'Logical CPUs of the machine.', [], FACTS),
   hostMemory: gauge('device_agent_host_memory_bytes', 'Memory of the machine.', [], FACTS),
   hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
+  webConfigSuccessful: gauge(
+    'device_agent_web_config_last_reload_successful',
+    '1 when the web configuration file and its certificates are in use as they are now; 0 when the earlier ones are.',
+    [],
+    WEB_CONFIG,
+  ),
+  webConfigTime: gauge(
+    'device_agent_web_config_last_reload_success_timestamp_seconds',
+    'When the web configuration in use was read.',
+    [],
+    WEB_CONFIG,
+  ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 /** Adds the series that can change between two scrapes of the same snapshot. `shown` is the snapshot and its part of the page. */
@@ -49,6 +62,7 @@ export function addAgent(
   addHost(page, stats.host);
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
+  addWebConfig(page, stats.webConfig);
   if (shown === undefined) return;
   const { snapshot, page: hardware } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
@@ -71,6 +85,12 @@ function addHost(page: Page, host: AgentStats['host']): void {
   if (host.cpus !== undefined) page.add(agentMetrics.hostCpus, '', host.cpus);
   if (host.memoryBytes !== undefined) page.add(agentMetrics.hostMemory, '', host.memoryBytes);
   if (host.numaNodes !== undefined) page.add(agentMetrics.hostNumaNodes, '', host.numaNodes);
+}
+
+function addWebConfig(page: Page, stats: AgentStats['webConfig']): void {
+  if (stats === undefined) return;
+  page.add(agentMetrics.webConfigSuccessful, '', stats.isSuccessful ? 1 : 0);
+  page.add(agentMetrics.webConfigTime, '', stats.lastSuccessMs / 1_000);
 }
 
 function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {
