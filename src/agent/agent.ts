@@ -11,7 +11,7 @@ import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
 import { Liveness } from './liveness.ts';
-import { createAgentPlugin } from './plugin.ts';
+import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
 
@@ -23,6 +23,11 @@ export interface AgentParts {
 export interface RunningAgent {
   /** URL or socket path on which the agent listens. */
   readonly address: string;
+  /**
+   * Takes other settings while everything goes on: connections, streams of unchanged resources, counters and the memory of health. The
+   * caller keeps the values that need a restart. Resolves when the plugin has the new resources.
+   */
+  apply(settings: AgentSettings): Promise<void>;
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
   stop(): Promise<boolean>;
 }
@@ -52,9 +57,21 @@ export async function startAgent(settings: AgentSettings, { logger, version }: A
   });
   core.poller.watch();
   plugin?.start();
-  const stopTicking = every(settings.refresh.interval, () => void core.refresh(), systemClock);
+  const tick = (intervalMs: number): (() => void) => every(intervalMs, () => void core.refresh(), systemClock);
+  let stopTicking = tick(settings.refresh.interval);
   return {
     address,
+    async apply(next) {
+      health.configure(next);
+      core.configure(next);
+      liveness.configure(next.refresh.interval);
+      warnOfResources(next, logger);
+      // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
+      if (core.store.snapshot() !== undefined) core.assemble();
+      stopTicking();
+      stopTicking = tick(next.refresh.interval);
+      await plugin?.offer(next.plugin.resources);
+    },
     async stop() {
       stopTicking();
       facts?.stop();
@@ -96,11 +113,12 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
   const core = new AgentCore(settings, health, logger, systemClock);
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
-  const plugin = isLasting ? createAgentPlugin(settings, core, health.policy, logger, systemClock) : undefined;
+  const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
     const host = facts?.facts();
     const { checkpointProblem } = core;
+    const offered = plugin?.stats();
     return {
       nowMs: systemClock.now(),
       version,
@@ -108,7 +126,7 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
       ...(host === undefined ? {} : { host }),
-      ...(plugin === undefined ? {} : { plugin: plugin.stats() }),
+      ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };
   const exposition = createExposition({
