@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { systemClock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
-import type { AgentStats } from '../model/agent-stats.ts';
+import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { createServer } from '../server/http/server.ts';
@@ -18,6 +18,10 @@ import type { AgentSettings } from './settings.ts';
 export interface AgentParts {
   readonly logger: Logger;
   readonly version: string;
+  /** Undefined while no configuration file is used. */
+  readonly config?: () => ConfigStatus | undefined;
+  /** Reads the configuration file again, for `POST /-/reload`. Resolves to what is wrong with it. */
+  readonly reload?: () => Promise<string | undefined>;
 }
 
 export interface RunningAgent {
@@ -33,15 +37,17 @@ export interface RunningAgent {
 }
 
 /** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
-export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
-  const { core, health, exposition, facts, plugin } = await build(settings, { logger, version }, true);
+export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
+  const { logger, version, config, reload } = parts;
+  const { core, health, exposition, facts, plugin } = await build(settings, parts, true);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   core.store.subscribe(() => liveness.published());
   const server = createServer({
     exposition,
     store: core.store,
     fault: () => liveness.fault(),
-    status: () => ({ host: facts?.facts() }),
+    status: () => ({ host: facts?.facts(), config: config?.() }),
+    ...(reload === undefined ? {} : { reload }),
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
     events: (since) => health.engine.eventsSince(since),
     version,
@@ -109,7 +115,7 @@ interface Built {
   readonly plugin: DevicePlugin | undefined;
 }
 
-async function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Promise<Built> {
+async function build(settings: AgentSettings, { logger, version, config }: AgentParts, isLasting: boolean): Promise<Built> {
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
   const core = new AgentCore(settings, health, logger, systemClock);
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
@@ -119,6 +125,7 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
     const host = facts?.facts();
     const { checkpointProblem } = core;
     const offered = plugin?.stats();
+    const file = config?.();
     return {
       nowMs: systemClock.now(),
       version,
@@ -126,6 +133,7 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
       ...(host === undefined ? {} : { host }),
+      ...(file === undefined ? {} : { config: file }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };

@@ -7,6 +7,8 @@ import { UserError } from '../errors.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import type { LogSettings } from '../log/logger.ts';
+import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -31,6 +33,11 @@ export function agentSettings(configuration: Configuration, families: readonly D
     // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
   };
+}
+
+export function logSettings(configuration: Configuration): LogSettings {
+  const { level, format } = configuration.section('log', logOptions);
+  return { level: level as LogLevel, format: format as LogFormat };
 }
 
 /** Checks values beyond their kind. Throws {@link UserError}. */

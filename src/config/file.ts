@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import type * as Yaml from 'yaml';
 import type { Document, LineCounter } from 'yaml';
 import { UserError } from '../errors.ts';
-import { readOutsideFileSync } from '../host/fs/outside-file.ts';
+import { type OutsideRead, readOutsideFileSync } from '../host/fs/outside-file.ts';
 import type { Registry } from './registry.ts';
 import { checkSchema } from './schema-check.ts';
 import { keyText, type Path, positionOf, positionOfKey, positionOfNode, type TextPosition } from './text-positions.ts';
@@ -10,6 +11,8 @@ import { checkFileValue, type OptionValue, show } from './values.ts';
 /** Content of a configuration file, with the line of each value. */
 export interface FileContent {
   readonly file: string;
+  /** SHA-256 of the text, in hexadecimal. */
+  readonly digest: string;
   /** Keyed by option key. */
   readonly options: ReadonlyMap<string, { readonly value: OptionValue; readonly line: number }>;
   /** Keyed by path of the structured part. */
@@ -21,14 +24,14 @@ export interface FileProblem extends TextPosition {
   readonly message: string;
 }
 
-const MAX_FILE_BYTES = 1_048_576;
+export const CONFIG_LIMITS = { mostBytes: 1_048_576, timeoutMs: 10_000 } as const;
 const MOST_ALIASES = 100;
 /** Number of problems that are printed. */
 const MOST_SHOWN = 20;
 
-/** Throws {@link UserError}. `origin` describes where the file name came from. */
-export async function readConfigFile(file: string, origin: string, registry: Registry): Promise<FileContent> {
-  const text = readText(file, origin);
+/** Throws {@link UserError}. `origin` describes where the file name came from. `read`: the file, when it was read before. */
+export async function readConfigFile(file: string, origin: string, registry: Registry, read?: OutsideRead): Promise<FileContent> {
+  const text = textOf(read ?? readOutsideFileSync(file, CONFIG_LIMITS.mostBytes), file, origin);
   const checked = await checkConfigText(file, text, registry);
   if (checked.content !== undefined) return checked.content;
   const lines = checked.problems.slice(0, MOST_SHOWN).map(({ line, column, message }) => `  ${file}:${line}:${column}: ${message}`);
@@ -37,8 +40,9 @@ export async function readConfigFile(file: string, origin: string, registry: Reg
   throw new UserError('config-file-invalid', { file, problems: lines.join('\n') });
 }
 
-function readText(file: string, origin: string): string {
-  const read = readOutsideFileSync(file, MAX_FILE_BYTES);
+export const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+function textOf(read: OutsideRead, file: string, origin: string): string {
   if (read.problem !== undefined) throw new UserError('config-file-unreadable', { file, origin, problem: read.reason });
   return read.text;
 }
@@ -65,7 +69,7 @@ export async function checkConfigText(file: string, text: string, registry: Regi
   if ('message' in value) return { problems: [{ line: 1, column: 1, message: value.message }] };
   const problems = await findProblems(document, lines, value.plain, registry);
   if (problems.length > 0) return { problems: inOrder(problems) };
-  return { content: extract(file, document, lines, value.plain, registry), problems: [] };
+  return { content: { ...extract(file, document, lines, value.plain, registry), digest: digestOf(text) }, problems: [] };
 }
 
 /** Messages that are clearer than the library's, by its error code. */
@@ -134,7 +138,7 @@ async function findProblems(document: Document, lines: LineCounter, plain: unkno
   return [...problems.values()];
 }
 
-function extract(file: string, document: Document, lines: LineCounter, plain: unknown, registry: Registry): FileContent {
+function extract(file: string, document: Document, lines: LineCounter, plain: unknown, registry: Registry): Omit<FileContent, 'digest'> {
   const options = new Map<string, { value: OptionValue; line: number }>();
   for (const { key, spec, filePath } of registry.entries) {
     const given = filePath === undefined ? undefined : valueAt(plain, filePath);

@@ -1,4 +1,4 @@
-import { integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { booleanOption, integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const webOptions = {
   'listen-address': stringOption(
@@ -10,6 +10,10 @@ export const webOptions = {
   'allowed-hosts': listOption(
     [],
     'Further host names by which clients may address the agent, as in the URL. IP addresses, localhost, and the names of the node and the pod are always allowed. `*`: any name.',
+  ),
+  'enable-lifecycle': booleanOption(
+    false,
+    'Let every client of this address make the agent read its configuration file again, by `POST /-/reload`.',
   ),
 } as const satisfies OptionSpecs;
 /** True when a metrics page at this path would hide the API, a device page or a health check. */
