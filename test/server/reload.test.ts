@@ -15,14 +15,18 @@ const on = { options: { 'enable-lifecycle': true } } as const;
 describe('POST /-/reload', () => {
   it('is off unless the operator turns it on, and says how', async () => {
     let reloads = 0;
-    const reload = async (): Promise<undefined> => void (reloads += 1);
+    const reload = async (): Promise<undefined> => {
+      reloads += 1;
+    };
     const { status, text } = await post({ parts: { reload } });
     expect([status, text, reloads]).toEqual([403, expect.stringContaining('--web.enable-lifecycle'), 0]);
   });
 
   it('answers when the new configuration is in use', async () => {
     let reloads = 0;
-    const reload = async (): Promise<undefined> => void (reloads += 1);
+    const reload = async (): Promise<undefined> => {
+      reloads += 1;
+    };
     expect(await post({ ...on, parts: { reload } }, { body: 'x'.repeat(100_000) })).toMatchObject({ status: 200, text: 'ok\n' });
     expect(reloads).toBe(1);
   });
