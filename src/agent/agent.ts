@@ -10,6 +10,7 @@ import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
+import { InventoryLog } from './inventory-log.ts';
 import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
@@ -41,7 +42,11 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
   const { logger, version, config, reload } = parts;
   const { core, health, exposition, facts, plugin } = await build(settings, parts, true);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
-  core.store.subscribe(() => liveness.published());
+  const inventory = new InventoryLog(logger);
+  core.store.subscribe(() => {
+    liveness.published();
+    inventory.update(core.store.snapshot() as Snapshot, plugin?.stats());
+  });
   const server = createServer({
     exposition,
     store: core.store,

@@ -105,7 +105,7 @@ export class ConfigReload {
     this.#judged = markOf(read);
     try {
       const { configuration: next } = await loadConfiguration(registry, environment, flags, read);
-      checkMeaning(next);
+      checkMeaning(next, families);
       const { configuration, changed, waiting } = reloaded(this.#running, next);
       if (changed.length > 0) await this.#agent.apply(agentSettings(configuration, families));
       this.#running = configuration;

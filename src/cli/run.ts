@@ -3,6 +3,7 @@ import type { Environment } from '../config/environment.ts';
 import { createRegistry, type OptionSection, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
+import { adoptLibraryLines } from '../log/library-lines.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
 import { simulationOptions } from '../simulator/options.ts';
@@ -38,7 +39,8 @@ async function runChecked(args: readonly string[], environment: Environment, out
   const registry = createRegistry([...sections, ...own], structuredParts);
   const { configuration, unknownVariables } = await loadConfiguration(registry, environment, flags);
   const logger = createLogger(logSettings(configuration));
-  checkMeaning(configuration);
+  adoptLibraryLines(logger);
+  checkMeaning(configuration, families);
   warnOfVariables(logger, unknownVariables);
   const run = await spec.load();
   return await run({ configuration, registry, environment, flags, families, logger, output, options });

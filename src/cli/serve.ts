@@ -22,6 +22,7 @@ export async function runServe(context: CommandContext): Promise<Ending> {
     else void reload.reload();
   });
   logger.info('starting', { version, nodeVersion, pid: process.pid });
+  logger.info('configuration in use', { file: configuration.file?.path ?? 'none', set: configuration.givenSections() });
   warnOfSysfs(context);
   const watched = reload && { config: () => reload.status(), reload: () => reload.reload() };
   const agent = await startAgent(agentSettings(configuration, families), { logger, version, ...watched });

@@ -14,6 +14,7 @@ import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
 import { isTakenPath, webOptions } from '../server/options.ts';
+import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
@@ -41,7 +42,7 @@ export function logSettings(configuration: Configuration): LogSettings {
 }
 
 /** Checks values beyond their kind. Throws {@link UserError}. */
-export function checkMeaning(configuration: Configuration): void {
+export function checkMeaning(configuration: Configuration, families: readonly DeviceFamily[]): void {
   const address = configuration.setting('web.listen-address');
   const problem = listenAddressProblem(String(address.value));
   if (problem !== undefined) throw invalid(address, `must ${problem}`);
@@ -52,11 +53,12 @@ export function checkMeaning(configuration: Configuration): void {
   if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
   if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
     throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
-  checkResources(configuration);
+  checkResources(configuration, families);
 }
 
-function checkResources(configuration: Configuration): void {
-  const problems = pluginResourceProblems(configuration.part(pluginResources));
+function checkResources(configuration: Configuration, families: readonly DeviceFamily[]): void {
+  const resources = configuration.part(pluginResources);
+  const problems = [...pluginResourceProblems(resources), ...selectorProblems(resources, families)];
   if (problems.length === 0) return;
   const origin = configuration.structured.find(({ part }) => part.path === pluginResources.path)?.origin ?? { from: 'default' };
   throw new UserError('setting-invalid', {

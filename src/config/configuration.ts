@@ -82,6 +82,13 @@ export class Configuration {
     return this.setting(path).value === true;
   }
 
+  /** Paths of the sections and parts with a value that is not the default, without the file's own name. */
+  givenSections(): string[] {
+    const options = this.settings.filter(({ origin, entry }) => origin.from !== 'default' && entry.section.path !== 'config');
+    const parts = this.structured.filter(({ origin }) => origin.from !== 'default');
+    return [...new Set([...options.map(({ entry }) => entry.section.path), ...parts.map(({ part }) => part.path)])];
+  }
+
   part<T>(part: StructuredPart<T>): T {
     const found = this.structured.find((setting) => setting.part.path === part.path);
     return (found === undefined ? part.default : found.value) as T;

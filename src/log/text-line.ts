@@ -3,10 +3,12 @@ export function formatTextLine(record: Readonly<Record<string, unknown>>): strin
   const { time, level, message, ...fields } = record;
   const parts = [String(time), String(level).toUpperCase().padEnd(5), escapeControls(String(message ?? ''))];
   for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) parts.push(`${name}=${formatValue(value)}`);
+    if (value !== undefined && !isEmptyList(value)) parts.push(`${name}=${formatValue(value)}`);
   }
   return `${parts.join(' ')}\n`;
 }
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 function formatValue(value: unknown): string {
   if (isLoggedError(value)) return quote(value.message);

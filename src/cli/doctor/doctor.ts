@@ -7,6 +7,8 @@ import { checkRoots } from './path-checks.ts';
 import { checkPlugin } from './plugin-check.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
 import { formatReport } from './report.ts';
+import { checkDevices, checkRunningAgent } from './standing-checks.ts';
+import { checkState } from './state-check.ts';
 import { checkListenAddress } from './web-check.ts';
 
 /** All checks, in the order of the report. */
@@ -19,8 +21,11 @@ export const checks: readonly Check[] = [
   checkPodResources,
   checkCheckpoint,
   checkPlugin,
+  checkState,
   checkFamilies,
+  checkDevices,
   checkListenAddress,
+  checkRunningAgent,
 ];
 
 export async function runDoctor({ configuration, families, output, options }: CommandContext): Promise<Ending> {

@@ -17,6 +17,7 @@ export interface ApiSources {
 /** Creates the routes of `/api/v1`, which serve the latest snapshot as JSON. */
 export function createApi(sources: ApiSources): Router {
   const router = Router();
+  router.use('/api/v1', onlyKnownParameters);
   const withSnapshot = (view: (snapshot: Snapshot, request: Request) => object | undefined): RequestHandler => {
     return (request, response) => {
       const snapshot = sources.snapshot();
@@ -45,6 +46,19 @@ export function createApi(sources: ApiSources): Router {
   );
   return router;
 }
+
+/** Parameters of each path below `/api/v1`; the other paths have none. */
+const PARAMETERS: Readonly<Record<string, readonly string[]>> = { '/events': ['since'] };
+
+/** A parameter that is ignored looks like a filter that found everything. */
+const onlyKnownParameters: RequestHandler = (request, response, next) => {
+  const known = PARAMETERS[request.path] ?? [];
+  const unknown = Object.keys(request.query).find((name) => !known.includes(name));
+  if (unknown === undefined) return next();
+  const names = known.length === 0 ? 'This path has no parameters.' : `Known here: ${known.join(', ')}.`;
+  const message = `There is no parameter ${JSON.stringify(unknown.slice(0, 80))}. ${names}`;
+  return sendError(request, response, 400, 'parameter-unknown', message);
+};
 
 function findDevice(snapshot: Snapshot, family: unknown, id: unknown): object | undefined {
   const state = snapshot.devices.find(({ device }) => device.family === family && device.id === id);
