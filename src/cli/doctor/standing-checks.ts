@@ -39,14 +39,21 @@ export async function checkDevices({ configuration, families, stuck }: CheckCont
 interface Problem {
   readonly message: string;
   readonly code?: string;
+  /** What the kubelet's problem has instead of a code. */
+  readonly reason?: string;
   readonly remedy?: string;
+}
+
+interface Probe {
+  readonly family: string;
+  readonly problems?: readonly Problem[];
 }
 
 /** Parts of the answer of `/api/v1/status` that tell of problems. */
 interface Status {
   readonly config?: { readonly problem?: Problem };
   readonly kubelet?: { readonly problem?: Problem };
-  readonly probes?: readonly { readonly family: string; readonly problems?: readonly Problem[] }[];
+  readonly probes?: readonly Probe[];
 }
 
 /** Reports the problems that a running agent has now. */
@@ -58,11 +65,12 @@ export async function checkRunningAgent({ configuration }: CheckContext): Promis
   const parts: readonly (readonly [string, Problem | undefined])[] = [
     ['configuration', status.config?.problem],
     ['kubelet', status.kubelet?.problem],
-    ...(status.probes ?? []).flatMap(({ family, problems = [] }) => problems.map((problem) => [`probe ${family}`, problem] as const)),
+    ...probesIn(status).flatMap(({ family, problems = [] }) => problems.map((problem) => [`probe ${family}`, problem] as const)),
   ];
   const findings = parts.flatMap(([part, problem]) => {
     if (problem === undefined) return [];
-    const code = problem.code === undefined ? '' : ` [${problem.code}]`;
+    const word = problem.code ?? problem.reason;
+    const code = word === undefined ? '' : ` [${word}]`;
     return [
       finding(
         name,
@@ -80,3 +88,6 @@ function bounded(name: string, findings: readonly CheckResult[]): CheckResult[] 
   if (more <= 0) return [...findings];
   return [...findings.slice(0, MOST), finding(name, `and ${more} more`, 'Only the first ones are shown.', REMEDY)];
 }
+
+/** Another program may answer at the address. */
+const probesIn = ({ probes }: Status): readonly Probe[] => (Array.isArray(probes) ? probes : []);

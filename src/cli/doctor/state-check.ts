@@ -22,12 +22,10 @@ export function checkState({ configuration }: Pick<CheckContext, 'configuration'
 }
 
 function whyUnwritable(file: string): string | undefined {
-  const found = statSync(file, { throwIfNoEntry: false });
-  if (found !== undefined && !found.isFile()) return `${file} is not a regular file`;
   let directory = dirname(file);
   try {
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false) return `${file} is not a regular file`;
     while (statSync(directory, { throwIfNoEntry: false }) === undefined) directory = dirname(directory);
-    if (!statSync(directory).isDirectory()) return `${directory} is not a directory`;
     // Each save writes a new file and renames it.
     accessSync(directory, constants.W_OK | constants.X_OK);
     return undefined;
