@@ -18,8 +18,9 @@ export async function runServe(context: CommandContext): Promise<Ending> {
   const signal = stopSignal(['SIGTERM', 'SIGINT']);
   const reload = ConfigReload.of(context, systemClock);
   process.on('SIGHUP', () => {
-    if (reload === undefined) logger.info('there is no configuration file to reload', { signal: 'SIGHUP' });
-    else void reload.reload();
+    if (reload === undefined) return logger.info('there is no configuration file to reload', { signal: 'SIGHUP' });
+    logger.info('reading the configuration file again', { signal: 'SIGHUP' });
+    void reload.reload();
   });
   logger.info('starting', { version, nodeVersion, pid: process.pid });
   logger.info('configuration in use', { file: configuration.file?.path ?? 'none', set: configuration.givenSections() });
