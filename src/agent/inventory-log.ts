@@ -18,7 +18,7 @@ export class InventoryLog {
   }
 
   update(snapshot: Snapshot, plugin: PluginStats | undefined): void {
-    for (const { family, succeeded } of snapshot.families) if (succeeded !== undefined) this.#family(family, snapshot);
+    for (const { family, succeeded } of snapshot.families) if (succeeded === true) this.#family(family, snapshot);
     const registered = plugin?.resources.filter((one) => one.registered || this.#resources.has(one.resource)) ?? [];
     for (const { resource, healthy, unhealthy } of registered) {
       if (!this.#resources.has(resource))
