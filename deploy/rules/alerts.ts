@@ -237,6 +237,17 @@ export const agentAlerts: readonly Alert[] = [
     remedy: "Check that the kubelet's device-plugins directory is mounted writable. Run `device-agent doctor` in the agent of the node.",
   },
   {
+    name: 'DeviceAgentConfigRejected',
+    severity: 'warning',
+    expr: `
+      ${by(NODE, `${series('device_agent_config_last_reload_successful')} == 0`)}
+      or ${by(NODE, `${series('device_agent_web_config_last_reload_successful')} == 0`)}`,
+    for: '5m',
+    summary: `The agent ${ON_NODE} does not accept its new configuration.`,
+    description: 'It keeps the last valid configuration. After a restart it would not start. Its log names file, line and reason.',
+    remedy: 'Run `device-agent config check` on the file, then correct it.',
+  },
+  {
     name: 'DeviceAgentWithoutNode',
     severity: 'info',
     expr: `count by (cluster, job) (${series('device_agent_build_info', 'node=""')})`,

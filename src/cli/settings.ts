@@ -9,12 +9,15 @@ import { systemClock } from '../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import type { LogSettings } from '../log/logger.ts';
+import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { attributionProblem, labelOptions } from '../metrics/options.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
 import { isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
+import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
@@ -45,8 +48,13 @@ export function webConfigOf(configuration: Configuration): WebConfigFile | undef
   return file === '' ? undefined : new WebConfigFile(file, systemClock);
 }
 
+export function logSettings(configuration: Configuration): LogSettings {
+  const { level, format } = configuration.section('log', logOptions);
+  return { level: level as LogLevel, format: format as LogFormat };
+}
+
 /** Checks values beyond their kind. Throws {@link UserError}. */
-export function checkMeaning(configuration: Configuration): void {
+export function checkMeaning(configuration: Configuration, families: readonly DeviceFamily[]): void {
   const address = configuration.setting('web.listen-address');
   const problem = listenAddressProblem(String(address.value));
   if (problem !== undefined) throw invalid(address, `must ${problem}`);
@@ -60,11 +68,12 @@ export function checkMeaning(configuration: Configuration): void {
   if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
   if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
     throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
-  checkResources(configuration);
+  checkResources(configuration, families);
 }
 
-function checkResources(configuration: Configuration): void {
-  const problems = pluginResourceProblems(configuration.part(pluginResources));
+function checkResources(configuration: Configuration, families: readonly DeviceFamily[]): void {
+  const resources = configuration.part(pluginResources);
+  const problems = [...pluginResourceProblems(resources), ...selectorProblems(resources, families)];
   if (problems.length === 0) return;
   const origin = configuration.structured.find(({ part }) => part.path === pluginResources.path)?.origin ?? { from: 'default' };
   throw new UserError('setting-invalid', {

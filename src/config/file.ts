@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { Document, LineCounter } from 'yaml';
 import { UserError } from '../errors.ts';
-import { readOutsideFileSync } from '../host/fs/outside-file.ts';
+import { type OutsideRead, readOutsideFileSync } from '../host/fs/outside-file.ts';
 import { type FileProblem, inOrder, parseDocument, problemLines } from './document.ts';
 import type { Registry } from './registry.ts';
 import { fileSchema } from './schema.ts';
@@ -11,24 +12,27 @@ import { checkFileValue, type OptionValue } from './values.ts';
 /** Content of a configuration file, with the line of each value. */
 export interface FileContent {
   readonly file: string;
+  /** SHA-256 of the text, in hexadecimal. */
+  readonly digest: string;
   /** Keyed by option key. */
   readonly options: ReadonlyMap<string, { readonly value: OptionValue; readonly line: number }>;
   /** Keyed by path of the structured part. */
   readonly structured: ReadonlyMap<string, { readonly value: unknown; readonly line: number }>;
 }
 
-const MAX_FILE_BYTES = 1_048_576;
+export const CONFIG_LIMITS = { mostBytes: 1_048_576, timeoutMs: 10_000 } as const;
 
-/** Throws {@link UserError}. `origin` describes where the file name came from. */
-export async function readConfigFile(file: string, origin: string, registry: Registry): Promise<FileContent> {
-  const text = readText(file, origin);
+/** Throws {@link UserError}. `origin` describes where the file name came from. `read`: the file, when it was read before. */
+export async function readConfigFile(file: string, origin: string, registry: Registry, read?: OutsideRead): Promise<FileContent> {
+  const text = textOf(read ?? readOutsideFileSync(file, CONFIG_LIMITS.mostBytes), file, origin);
   const checked = await checkConfigText(file, text, registry);
   if (checked.content !== undefined) return checked.content;
   throw new UserError('config-file-invalid', { file, problems: problemLines(file, checked.problems) });
 }
 
-function readText(file: string, origin: string): string {
-  const read = readOutsideFileSync(file, MAX_FILE_BYTES);
+export const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+function textOf(read: OutsideRead, file: string, origin: string): string {
   if (read.problem !== undefined) throw new UserError('config-file-unreadable', { file, origin, problem: read.reason });
   return read.text;
 }
@@ -44,7 +48,7 @@ export async function checkConfigText(file: string, text: string, registry: Regi
   const { document, lines, plain } = parsed;
   const problems = await findProblems(document, lines, plain, registry);
   if (problems.length > 0) return { problems: inOrder(problems) };
-  return { content: extract(file, document, lines, plain, registry), problems: [] };
+  return { content: { ...extract(file, document, lines, plain, registry), digest: digestOf(text) }, problems: [] };
 }
 
 async function findProblems(document: Document, lines: LineCounter, plain: unknown, registry: Registry): Promise<FileProblem[]> {
@@ -66,7 +70,7 @@ async function findProblems(document: Document, lines: LineCounter, plain: unkno
   return [...problems.values()];
 }
 
-function extract(file: string, document: Document, lines: LineCounter, plain: unknown, registry: Registry): FileContent {
+function extract(file: string, document: Document, lines: LineCounter, plain: unknown, registry: Registry): Omit<FileContent, 'digest'> {
   const options = new Map<string, { value: OptionValue; line: number }>();
   for (const { key, spec, filePath } of registry.entries) {
     const given = filePath === undefined ? undefined : valueAt(plain, filePath);

@@ -13,6 +13,10 @@ export const webOptions = {
     [],
     'Further host names by which clients may address the agent, as in the URL. IP addresses, localhost, and the names of the node and the pod are always allowed. `*`: any name.',
   ),
+  'enable-lifecycle': booleanOption(
+    false,
+    'Let every client of this address make the agent read its configuration file again, by `POST /-/reload`.',
+  ),
 } as const satisfies OptionSpecs;
 
 /** Options `--web.config.<name>`. The flag has the same name as in other exporters. */

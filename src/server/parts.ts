@@ -24,6 +24,8 @@ export interface ServerParts {
   status(): object;
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
   readonly events?: (since: number) => readonly HealthEvent[];
+  /** Reads the configuration file again. Resolves to what is wrong with it. Absent when there is no file. */
+  readonly reload?: () => Promise<string | undefined>;
   readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
   readonly version: string;
   readonly node?: string;

@@ -50,7 +50,7 @@ async function settingsOf(text: string | undefined): Promise<AgentSettings> {
     flags.set('config.file', join(folder, 'example.yaml'));
   }
   const { configuration } = await loadConfiguration(registry, {}, flags);
-  checkMeaning(configuration);
+  checkMeaning(configuration, families);
   return agentSettings(configuration, families);
 }
 

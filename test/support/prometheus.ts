@@ -5,10 +5,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Whether a program can be started. */
-export function isInstalled(program: string): boolean {
+/** Whether a program can be started. `words`: what it takes instead of `--version`. */
+export function isInstalled(program: string, ...words: readonly string[]): boolean {
   try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' });
+    execFileSync(program, words.length === 0 ? ['--version'] : words, { stdio: 'ignore' });
     return true;
   } catch {
     return false;

@@ -9,6 +9,7 @@ import type { ServerParts } from '../parts.ts';
 import { allowHosts } from './allow-hosts.ts';
 import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
 import { limitAnswers } from './limit-answers.ts';
+import { RELOAD_PATH, reloadHandler } from './reload.ts';
 import { scrapeHandler } from './scrape.ts';
 
 /** Creates all routes. Earlier routes take precedence: health checks, metrics, API, pages. */
@@ -35,6 +36,7 @@ export function createApp(parts: ServerParts, passwords: Passwords, answerMs: nu
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
   app.use(basicAuth(passwords, logger));
   app.use(limitAnswers(options['max-requests'], answerMs));
+  app.all(RELOAD_PATH, reloadHandler(options['enable-lifecycle'], parts.reload));
   const scrape = scrapeHandler(exposition);
   // Compares plain text, because Express would interpret special characters of the configured path.
   app.use((request, response, next) => (requestPath(request) === options['telemetry-path'] ? scrape(request, response, next) : next()));
@@ -64,7 +66,7 @@ const off =
     sendError(request, response, 404, code, message);
 
 const onlyReading: RequestHandler = (request, response, next) => {
-  if (isReading(request)) return next();
+  if (isReading(request) || (request.method === 'POST' && requestPath(request) === RELOAD_PATH)) return next();
   response.setHeader('Allow', 'GET, HEAD');
   response.setHeader('Connection', 'close');
   return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);
