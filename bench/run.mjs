@@ -17,6 +17,7 @@ const PROGRAMS = {
     question: 'CPU of the whole agent at the default interval, against node_exporter',
     quick: ['--interval=1', '--settle=3', '--seconds=5'],
   },
+  series: { question: 'series and bytes of a scrape, by the size of the node', quick: ['--only=1 GPU'] },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
   hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--hold=3'] },
 };
