@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createFleet, instanceOf, nodeName } from './parts/fleet-nodes.mjs';
-import { overRaw, overRecorded, panels, RULES, ruleGroups } from './parts/fleet-panels.mjs';
+import { panelsOf, RULES, recordingSteps, ruleGroups } from './parts/fleet-panels.mjs';
 import { blockNames, blocksOf, bytesOf, discard, merged, recordRules, startPrometheus } from './parts/fleet-prometheus.mjs';
 import { recordNode } from './parts/fleet-record.mjs';
 import { median, printTable, report, rssMiB } from './parts/measure.mjs';
@@ -22,6 +22,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '120' },
     step: { type: 'string', default: '30' },
     pages: { type: 'string', default: '12' },
+    dashboard: { type: 'string', default: fileURLToPath(new URL('../dashboards/fleet.json', import.meta.url)) },
     live: { type: 'string', default: '300' },
     recorded: { type: 'string' },
     write: { type: 'string' },
@@ -100,7 +101,7 @@ async function measureStored(work, nodes) {
   await withPrometheus(directory, () => merged(data));
   const bytes = bytesOf(data);
   const begun = performance.now();
-  for (const [n, rules] of [overRaw, overRecorded].entries()) {
+  for (const [n, rules] of recordingSteps.entries()) {
     const file = join(directory, `rules-${n}.yaml`);
     writeFileSync(file, JSON.stringify({ groups: [{ name: `fleet-${n}`, rules }] }));
     await withPrometheus(directory, async ({ url }) =>
@@ -162,8 +163,8 @@ async function timePanels({ instant, range: ask }) {
   const span = { start: startSeconds, end: endSeconds, step: Math.ceil((endSeconds - startSeconds) / POINTS) };
   const time = (expr, kind) => timed(() => (kind === 'graph' ? ask(expr, span) : instant(expr, endSeconds)));
   const found = [];
-  for (const { kind, expr, raw } of panels)
-    found.push({ panel: `${kind}: ${expr}`, recorded: await time(expr, kind), raw: await time(raw, kind) });
+  for (const { title, kind, expr, raw } of panelsOf(values.dashboard))
+    found.push({ panel: `${title} (${kind})`, recorded: await time(expr, kind), raw: await time(raw, kind) });
   return found;
 }
 

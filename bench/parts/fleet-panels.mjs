@@ -7,45 +7,39 @@ export const RULES = fileURLToPath(new URL('../../deploy/rules.yaml', import.met
 
 export const ruleGroups = () => parse(readFileSync(RULES, 'utf8')).groups;
 
-export const recordings = ruleGroups()
+const recordings = ruleGroups()
   .flatMap(({ rules }) => rules)
   .filter(({ record }) => record !== undefined);
 const byName = new Map(recordings.map(({ record, expr }) => [record, expr]));
 
-/** Rules over raw series, and those over what other rules record. */
-export const [overRaw, overRecorded] = [false, true].map((wanted) =>
-  recordings.filter(({ expr }) => [...byName.keys()].some((name) => expr.includes(name)) === wanted),
-);
+/** The recording rules in steps, each of which needs only what the steps before it record. */
+export const recordingSteps = [0, 1, 2].map((depth) => recordings.filter(({ expr }) => depthOf(expr) === depth));
 
-/** `kind`: a graph asks for a range, a table for the last moment. */
-const graph = (expr) => ({ kind: 'graph', expr });
-const table = (expr) => ({ kind: 'table', expr });
-const PANELS = [
-  graph('sum by (state) (cluster:devices:count)'),
-  graph('sum by (family, model) (cluster:devices:count)'),
-  graph('sum by (family) (cluster:devices_allocated:count)'),
-  graph('sum by (family) (cluster:devices_idle_allocated:count)'),
-  graph('sum by (family, model) (cluster:device_power_watts:sum)'),
-  graph('sum by (family) (cluster:device_received_bytes:rate5m)'),
-  graph('sum by (family) (cluster:device_transmitted_bytes:rate5m)'),
-  graph('sum by (condition, severity) (cluster:device_conditions:count)'),
-  graph('namespace:devices_allocated:count'),
-  graph('namespace:device_utilization_ratio:avg'),
-  graph('cluster:device_utilization_ratio:avg'),
-  graph('sum by (state) (cluster:device_health_transitions:increase1h)'),
-  graph('topk(20, node:devices:count{state="unhealthy"})'),
-  table('topk(20, node:devices:count{state="unhealthy"})'),
-  table('namespace:devices_allocated:count'),
-  table('sum by (version) (cluster:device_agents:count)'),
-];
+function depthOf(expr) {
+  const needed = [...byName].filter(([name]) => expr.includes(name));
+  return needed.length === 0 ? 0 : 1 + Math.max(...needed.map(([, inner]) => depthOf(inner)));
+}
 
-export const panels = PANELS.map((panel) => ({ ...panel, raw: rawOf(panel.expr) }));
+/**
+ * The panels of the fleet's dashboard with all clusters selected; `kind`: a graph asks for a range, all others for the last moment. `raw`
+ * asks for the same without recorded series.
+ */
+export function panelsOf(dashboard) {
+  const { panels } = JSON.parse(readFileSync(dashboard, 'utf8'));
+  return panels.flatMap(({ type, title, targets = [] }) =>
+    targets.map(({ expr: template }) => {
+      const expr = template.replaceAll('cluster=~"$cluster"', 'cluster=~".*"');
+      return { title, kind: type === 'timeseries' ? 'graph' : 'table', expr, raw: rawOf(expr) };
+    }),
+  );
+}
 
 /** Puts the expressions of the rules in the place of what they record. A matcher of the state goes to the metric that has the state. */
 function rawOf(expr) {
-  return expr.replaceAll(/(?:cluster|node|namespace):[a-z_]+:[a-z0-9_]+(\{state="\w+"\})?/g, (whole, matcher = '') => {
-    const rule = byName.get(whole.slice(0, whole.length - matcher.length));
-    if (rule === undefined) throw new Error(`${whole}: no rule records it`);
-    return `(${rawOf(rule).replace('device_health == 1', `device_health${matcher} == 1`)})`;
+  return expr.replaceAll(/((?:cluster|node|namespace|device):[a-z_]+:[a-z0-9_]+)(\{[^}]*\})?/g, (_, name, matchers = '') => {
+    const rule = byName.get(name);
+    if (rule === undefined) throw new Error(`${name}: no rule records it; adapt deploy/rules/recording.ts or the dashboard`);
+    const [state = ''] = /state=~?"[^"]*"/.exec(matchers) ?? [];
+    return `(${rawOf(rule).replace('device_health == 1', `device_health{${state}} == 1`)})`;
   });
 }
