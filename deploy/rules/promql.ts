@@ -27,13 +27,10 @@ export const BUSY = by(DEVICE, series('device_utilization_ratio'));
 export const ALLOCATED = by(DEVICE, series('container_device_allocation', 'device!=""'));
 
 /**
- * Adds the family, kind and model of a device to an expression with one value for each device. Two devices of one name, as on nodes
- * without the label `node`, must not make the whole rule fail: `topk` takes one of them.
+ * One value for each device, with its family, kind and model. Two devices of one name, as on nodes without the label `node`, must not make
+ * a whole rule fail: `topk` takes one of them.
  */
-export function withIdentity(expression: string): string {
-  const identity = `topk by (${DEVICE}) (1, ${by(`${DEVICE}, family, kind, model`, series('device_info'))})`;
-  return `${expression} * on (${DEVICE}) group_left (family, kind, model) ${identity}`;
-}
+export const IDENTITY_OF_DEVICE = `topk by (${DEVICE}) (1, ${by(`${DEVICE}, family, kind, model`, series('device_info'))})`;
 
 /** Gives the holder's namespace one name, however the scrape named it. */
 export function withHolderNamespace(expression: string): string {
