@@ -21,8 +21,8 @@ let page: string;
 
 beforeAll(async () => {
   demo = await serve(['--refresh.interval=1s', '--sim.gpus=2', '--sim.hcas=1', '--sim.pod-change=0s'], 'demo');
-  page = await demo.until('GPUs that containers hold', (one) => one.includes('container_device_utilization_ratio{'));
-}, 60_000);
+  page = await demo.until('GPUs that containers hold', (one) => one.includes('container_device_utilization_ratio{'), 60_000);
+}, 90_000);
 afterAll(() => demo?.stop());
 
 const linesOf = (metric: string): string[] => page.split('\n').filter((line) => line.startsWith(`${metric}{`));
