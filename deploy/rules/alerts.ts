@@ -84,7 +84,7 @@ export const deviceAlerts: readonly Alert[] = [
     description: 'The probe reads its family and no longer finds the device.',
     holder: HOLDER_OF_DEVICE,
     remedy:
-      'Look for the device in the kernel log and in `lspci`. Drain the node, then reboot it or reseat the device. If you removed the device, restart the agent to forget it.',
+      'Look for the device in the kernel log and in `lspci`. Drain the node, then reboot it or reseat the device. If you removed the device, ignore the condition for it with `health.ignore`, or wait until `device.missing-retention` is over.',
   },
   {
     name: 'DeviceDegraded',
