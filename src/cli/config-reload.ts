@@ -1,6 +1,6 @@
 import type { RunningAgent } from '../agent/agent.ts';
 import { type Configuration, loadConfiguration } from '../config/configuration.ts';
-import { CONFIG_LIMITS, digestOf } from '../config/file.ts';
+import { CONFIG_LIMITS, digestOf } from '../config/file-text.ts';
 import { reloaded } from '../config/reload.ts';
 import { UserError } from '../errors.ts';
 import type { Clock } from '../host/clock.ts';

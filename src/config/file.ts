@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { Document, LineCounter } from 'yaml';
 import { UserError } from '../errors.ts';
 import { type OutsideRead, readOutsideFileSync } from '../host/fs/outside-file.ts';
 import { type FileProblem, inOrder, parseDocument, problemLines } from './document.ts';
+import { CONFIG_LIMITS, digestOf } from './file-text.ts';
 import type { Registry } from './registry.ts';
 import { fileSchema } from './schema.ts';
 import { checkSchema } from './schema-check.ts';
@@ -20,8 +20,6 @@ export interface FileContent {
   readonly structured: ReadonlyMap<string, { readonly value: unknown; readonly line: number }>;
 }
 
-export const CONFIG_LIMITS = { mostBytes: 1_048_576, timeoutMs: 10_000 } as const;
-
 /** Throws {@link UserError}. `origin` describes where the file name came from. `read`: the file, when it was read before. */
 export async function readConfigFile(file: string, origin: string, registry: Registry, read?: OutsideRead): Promise<FileContent> {
   const text = textOf(read ?? readOutsideFileSync(file, CONFIG_LIMITS.mostBytes), file, origin);
@@ -29,8 +27,6 @@ export async function readConfigFile(file: string, origin: string, registry: Reg
   if (checked.content !== undefined) return checked.content;
   throw new UserError('config-file-invalid', { file, problems: problemLines(file, checked.problems) });
 }
-
-export const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 function textOf(read: OutsideRead, file: string, origin: string): string {
   if (read.problem !== undefined) throw new UserError('config-file-unreadable', { file, origin, problem: read.reason });

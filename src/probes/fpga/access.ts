@@ -11,15 +11,15 @@ const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
  */
 export function access(device: Device): DeviceAccess {
   const { characterDevices: paths = [], stack = '', pciAddress } = device;
-  const env = pciAddress === undefined ? {} : { 'PCIDEVICE_{RESOURCE}': pciAddress };
+  const names = pciAddress === undefined ? {} : { env: { 'PCIDEVICE_{RESOURCE}': pciAddress } };
   if (MOUNTED.has(stack)) {
     return {
-      env,
+      ...names,
       deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
       mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
     };
   }
   const deviceNodes = paths.map((path) => ({ path, permissions: 'rw' }));
-  if (device.kind !== 'fpga' || paths.length === 0) return { env, deviceNodes };
-  return { env, deviceNodes, annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' } };
+  if (device.kind !== 'fpga' || paths.length === 0) return { ...names, deviceNodes };
+  return { ...names, deviceNodes, annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' } };
 }

@@ -8,6 +8,6 @@ import type { Device } from '../../model/device.ts';
 export function access({ characterDevices = [], pciAddress }: Device): DeviceAccess {
   return {
     deviceNodes: characterDevices.map((path) => ({ path, permissions: 'rw' })),
-    env: pciAddress === undefined ? {} : { 'PCIDEVICE_{RESOURCE}': pciAddress },
+    ...(pciAddress !== undefined && { env: { 'PCIDEVICE_{RESOURCE}': pciAddress } }),
   };
 }
