@@ -1,0 +1,138 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { manifestOf, presetFile, presets, render, renderText, whyNoHelm } from '../support/chart.ts';
+import { privilegesPage } from '../support/privileges.ts';
+import { isInstalled } from '../support/prometheus.ts';
+
+const missing = whyNoHelm();
+const skipped = missing === undefined ? '' : ` (skipped: ${missing})`;
+
+interface Rule {
+  readonly alert?: string;
+  readonly record?: string;
+  readonly expr: string;
+}
+interface Groups {
+  readonly groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[];
+}
+
+const withValues = <T>(values: object, use: (...words: readonly string[]) => T): T => {
+  const directory = mkdtempSync(join(tmpdir(), 'device-agent-values-'));
+  try {
+    const file = join(directory, 'values.yaml');
+    writeFileSync(file, stringify(values));
+    return use('-f', file);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+};
+const rendered = (values: object) => withValues(values, render);
+const refusal = (values: object): string => {
+  try {
+    withValues(values, renderText);
+    return '';
+  } catch (error) {
+    return String((error as { stderr: string }).stderr);
+  }
+};
+
+interface Monitor {
+  readonly podMetricsEndpoints?: readonly { readonly honorLabels: boolean; readonly relabelings: readonly object[] }[];
+  readonly endpoints?: readonly { readonly honorLabels: boolean; readonly relabelings: readonly object[] }[];
+}
+const endpointOf = (spec: Monitor) => (spec.podMetricsEndpoints ?? spec.endpoints ?? [])[0];
+
+describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
+  it.each(presets)('renders the preset %s', (preset) => {
+    const manifests = render('-f', presetFile(preset));
+    expect(manifests.map(({ kind }) => kind)).toContain('DaemonSet');
+    for (const { metadata } of manifests) expect(metadata.labels['app.kubernetes.io/instance']).toBe('device-agent');
+  });
+
+  it('says in docs/privileges.md what each preset may do (else: run this test with -u)', async () => {
+    await expect(privilegesPage(presets.map((preset) => [preset, render('-f', presetFile(preset))]))).toMatchFileSnapshot(
+      '../../docs/privileges.md',
+    );
+  });
+
+  it.each(['podmonitor', 'servicemonitor'])('has the %s that is tried on a real Prometheus', (name) => {
+    const own = parseAllDocuments(readFileSync(`deploy/kustomize/monitoring/${name}.yaml`, 'utf8')).map((document) => document.toJS());
+    const kind = name === 'podmonitor' ? 'PodMonitor' : 'ServiceMonitor';
+    const manifests = rendered({ [name === 'podmonitor' ? 'podMonitor' : 'serviceMonitor']: { enabled: true } });
+    const of = (all: readonly { kind: string; spec: unknown }[]) => endpointOf(all.find((one) => one.kind === kind)?.spec as Monitor);
+    expect(of(manifests)).toEqual(of(own));
+  });
+
+  it('has the rules of deploy/rules.yaml, with the selector and the thresholds of its values', () => {
+    const plain = parse(readFileSync('deploy/rules.yaml', 'utf8')) as Groups;
+    const rulesOf = (values: object): readonly Rule[] =>
+      (manifestOf(rendered({ rules: { enabled: true, ...values } }), 'PrometheusRule').spec as Groups).groups.flatMap(({ rules }) => rules);
+    const names = (rules: readonly Rule[]) => rules.map(({ alert, record }) => alert ?? record);
+    const all = plain.groups.flatMap(({ rules }) => rules);
+    expect(names(rulesOf({}))).toEqual(names(all));
+    const simple = (expr: string): string => expr.replaceAll(/\{,?\}/g, '').replaceAll(',}', '}');
+    expect(rulesOf({}).map(({ expr }) => simple(expr))).toEqual(all.map(({ expr }) => simple(expr)));
+    const chosen = rulesOf({
+      selector: 'job="agents"',
+      runbooks: 'runbooks.example',
+      recording: false,
+      alerts: { DeviceIdle: { threshold: 0.2, for: '2h' }, DeviceDegraded: { enabled: false } },
+    });
+    expect(names(chosen)).not.toContain('DeviceDegraded');
+    expect(names(chosen)).not.toContain('cluster:devices:count');
+    expect(chosen.find(({ alert }) => alert === 'DeviceIdle')).toMatchObject({
+      expr: expect.stringMatching(/device_utilization_ratio\{job="agents"\}\[2h\]\)\) < 0\.2\n/),
+      for: '2h',
+      annotations: { runbook_url: 'runbooks.example/DeviceIdle.md' },
+    });
+    if (!isInstalled('promtool')) return;
+    for (const rules of [rulesOf({}), chosen])
+      withValues({ groups: [{ name: 'all', rules }] }, (_flag, file = '') =>
+        expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS'),
+      );
+  });
+
+  it('brings each dashboard to the sidecar of Grafana', () => {
+    const maps = rendered({ dashboards: { enabled: true } }).filter(({ metadata }) => metadata.labels.grafana_dashboard === '1');
+    expect(maps).toHaveLength(8);
+    for (const { data = {} } of maps) for (const text of Object.values(data)) expect(JSON.parse(text)).toHaveProperty('panels');
+  });
+
+  it('writes the configuration with the switches of families', () => {
+    const { data } = manifestOf(
+      rendered({ families: { nvidia: { enabled: false } }, config: { refresh: { interval: '5s' } } }),
+      'ConfigMap',
+    );
+    expect(parse(data?.['config.yaml'] ?? '')).toEqual({ probe: { nvidia: { enabled: false } }, refresh: { interval: '5s' } });
+  });
+
+  it('does not restart the agents when the configuration changes, except where that is asked for', () => {
+    const template = (values: object) => (manifestOf(rendered(values), 'DaemonSet').spec as { template: object }).template;
+    const [a, b] = [{ refresh: { interval: '5s' } }, { refresh: { interval: '6s' } }];
+    expect(template({ config: a })).toEqual(template({ config: b }));
+    expect(template({ config: a, restartOnConfigChange: true })).not.toEqual(template({ config: b, restartOnConfigChange: true }));
+  });
+
+  it('asks by https, or only for a connection, where the web configuration says so', () => {
+    const probe = (webConfig: object) =>
+      (
+        manifestOf(rendered({ webConfig: { secretName: 'web', ...webConfig } }), 'DaemonSet').spec as {
+          template: { spec: { containers: { livenessProbe: object }[] } };
+        }
+      ).template.spec.containers[0]?.livenessProbe;
+    expect(probe({ tls: true })).toMatchObject({ httpGet: { path: '/healthz', port: 'metrics', scheme: 'HTTPS' } });
+    expect(probe({ tls: true, requiresClientCertificate: true })).toMatchObject({ tcpSocket: { port: 'metrics' } });
+  });
+
+  it('refuses wrong values with their place', () => {
+    expect(refusal({ service: { port: 'abc' } })).toMatch(/service.port/);
+    expect(refusal({ config: { plugin: { resorces: [] } } })).toMatch(/config.plugin.*resorces/);
+    expect(refusal({ rules: { alerts: { DeviceIdel: {} } } })).toMatch(/DeviceIdel/);
+    expect(refusal({ families: { nvidea: { enabled: true } } })).toMatch(/nvidea/);
+    expect(refusal({ hostNetwork: true })).toMatch(/maxSurge must be 0 with hostNetwork/);
+  });
+});
