@@ -1,10 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { credentials } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AllocatableResourcesResponse, PodResourcesListerClient } from '../../src/generated/podresources/v1/api.ts';
 import { Machine } from '../kubelet/real/support/machine.ts';
+import { presetFile, presets, renderText } from '../support/chart.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
 import { makeImage, whyNoImage } from './support/oci-image.ts';
 
@@ -40,6 +42,25 @@ const values = (sysfs: string, resources: readonly object[]): object => ({
   extraEnv: [{ name: 'DEVICE_AGENT_PATH_SYSFS', value: '/simulation' }],
   config: { plugin: { resources } },
 });
+
+const OVERLAYS = readdirSync('deploy/kustomize/overlays');
+
+/** The published definitions of the operator's resources, from the Go module proxy; none where it cannot be reached. */
+function customResources(): readonly string[] {
+  const module = 'github.com/prometheus-operator/prometheus-operator@v0.85.0';
+  const { status, stdout } = spawnSync('go', ['mod', 'download', '-json', module], { encoding: 'utf8', cwd: tmpdir() });
+  if (status !== 0) return [];
+  const { Dir } = JSON.parse(stdout) as { Dir: string };
+  const folder = join(Dir, 'example/prometheus-operator-crd');
+  return ['podmonitors', 'servicemonitors', 'prometheusrules'].map((name) => join(folder, `monitoring.coreos.com_${name}.yaml`));
+}
+
+/** The same manifests under another name: those of the running release exist. */
+function renamed(file: string): string {
+  const text = readFileSync(file, 'utf8').replaceAll(/^( {2}name: device-agent)/gm, '$1-other');
+  writeFileSync(file, text);
+  return file;
+}
 
 describe.skipIf(missing !== undefined)(
   `the chart on a cluster of two nodes${missing === undefined ? '' : ` (skipped: ${missing})`}`,
@@ -173,6 +194,32 @@ describe.skipIf(missing !== undefined)(
       const { metadata, status } = await cluster.json<Pod>('get', 'pod', 'job');
       expect([metadata.uid, status.phase, status.containerStatuses?.[0]?.restartCount]).toEqual([job.metadata.uid, 'Running', 0]);
     }, 200_000);
+
+    it('has manifests that the API server accepts, strictly, with each preset', async () => {
+      const definitions = customResources();
+      for (const file of definitions) await cluster.kubectl('create', '-f', file);
+      await cluster.kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
+      for (const preset of presets) {
+        const file = join(directory, `${preset}.yaml`);
+        writeFileSync(
+          file,
+          renderText('-f', presetFile(preset), ...(definitions.length === 0 ? ['--set=podMonitor.enabled=false,rules.enabled=false'] : [])),
+        );
+        const created = await cluster.kubectl('create', '--dry-run=server', '--validate=strict', '-f', renamed(file));
+        expect(created, preset).toContain('daemonset.apps/');
+        if (preset === 'prometheus-operator' && definitions.length > 0) {
+          expect(created).toContain('podmonitor.monitoring.coreos.com/');
+          expect(created).toContain('prometheusrule.monitoring.coreos.com/');
+        }
+      }
+      for (const overlay of ['base', ...OVERLAYS.map((name) => `overlays/${name}`)]) {
+        const file = join(directory, 'overlay.yaml');
+        writeFileSync(file, await cluster.kubectl('kustomize', resolve('deploy/kustomize', overlay)));
+        expect(await cluster.kubectl('create', '--dry-run=server', '--validate=strict', '-f', renamed(file)), overlay).toContain(
+          'daemonset.apps/',
+        );
+      }
+    });
 
     it('leaves nothing behind when it is uninstalled', async () => {
       await cluster.kubectl('delete', 'pod', 'job', '--grace-period=1');

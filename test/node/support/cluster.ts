@@ -1,8 +1,9 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { whyNoHelm } from '../../support/chart.ts';
 import { whyNoNode } from './stock-node.ts';
 
 const run = promisify(execFile);
@@ -19,22 +20,6 @@ export function whyNoCluster(): string | undefined {
   if (!existsSync(join(CACHE, 'bin', 'kube-apiserver'))) return `there is no kube-apiserver in ${CACHE}/bin`;
   return whyNoHelm();
 }
-
-export function whyNoHelm(): string | undefined {
-  try {
-    execFileSync(HELM, ['version'], { stdio: 'ignore' });
-    return undefined;
-  } catch {
-    return 'there is no helm in PATH or HELM';
-  }
-}
-
-/** The newest version that the chart is rendered for, without a cluster. */
-export const helmTemplate = (...words: readonly string[]): string =>
-  execFileSync(HELM, ['template', 'device-agent', 'deploy/chart', '--namespace=device-agent', '--kube-version=1.36.3', ...words], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
 
 /** A cluster of unmodified parts: API server, controllers, scheduler, and nodes with containerd. */
 export class Cluster {
