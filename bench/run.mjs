@@ -11,11 +11,13 @@ const PROGRAMS = {
   scrape: { question: 'latency and CPU of a scrape, against node_exporter', quick: ['--turns=5', '--only=7'] },
   nvidia: { question: 'a refresh of GPUs, against starting a program that prints the XML', quick: ['--turns=5', '--only=8'] },
   'fact-to-kubelet': { question: 'from a fact in a file to the kubelet', quick: ['--times=5'] },
+  'password-storm': { question: 'scrapes while wrong passwords arrive', quick: ['--seconds=3'] },
   memory: { question: 'RSS, against node_exporter', quick: ['--seconds=3'] },
   'in-use': {
     question: 'CPU of the whole agent at the default interval, against node_exporter',
     quick: ['--interval=1', '--settle=3', '--seconds=5'],
   },
+  series: { question: 'series and bytes of a scrape, by the size of the node', quick: ['--only=1 GPU'] },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
   hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--hold=3'] },
 };

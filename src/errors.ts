@@ -44,6 +44,16 @@ export const errors = {
     remedy: 'Correct these lines; "device-agent config schema" prints a JSON Schema for validation in an editor.',
     exit: 2,
   },
+  'web-config-unreadable': {
+    message: 'web configuration file {file} cannot be read: {problem}',
+    remedy: 'Check the path given by --web.config.file, and check that the user of this process may read the file.',
+    exit: 2,
+  },
+  'web-config-invalid': {
+    message: 'web configuration file {file} is not valid:\n{problems}',
+    remedy: 'Correct these lines. The format is that of --web.config.file of Prometheus exporters; docs/access.md has examples.',
+    exit: 2,
+  },
   'setting-invalid': {
     message: '{option} {problem} ({origin})',
     remedy: 'Correct the value where it was given; "device-agent --help" shows the type and default of each option.',

@@ -84,7 +84,7 @@ export const deviceAlerts: readonly Alert[] = [
     description: 'The probe reads its family and no longer finds the device.',
     holder: HOLDER_OF_DEVICE,
     remedy:
-      'Look for the device in the kernel log and in `lspci`. Drain the node, then reboot it or reseat the device. If you removed the device, restart the agent to forget it.',
+      'Look for the device in the kernel log and in `lspci`. Drain the node, then reboot it or reseat the device. If you removed the device, ignore the condition for it with `health.ignore`, or wait until `device.missing-retention` is over.',
   },
   {
     name: 'DeviceDegraded',
@@ -235,6 +235,17 @@ export const agentAlerts: readonly Alert[] = [
     summary: `The kubelet ${ON_NODE} does not follow the devices of {{ $labels.resource }}.`,
     description: 'The node offers none of these devices to new pods. device_agent_plugin_registrations_total has the reason.',
     remedy: "Check that the kubelet's device-plugins directory is mounted writable. Run `device-agent doctor` in the agent of the node.",
+  },
+  {
+    name: 'DeviceAgentConfigRejected',
+    severity: 'warning',
+    expr: `
+      ${by(NODE, `${series('device_agent_config_last_reload_successful')} == 0`)}
+      or ${by(NODE, `${series('device_agent_web_config_last_reload_successful')} == 0`)}`,
+    for: '5m',
+    summary: `The agent ${ON_NODE} does not accept its new configuration.`,
+    description: 'It keeps the last valid configuration. After a restart it would not start. Its log names file, line and reason.',
+    remedy: 'Run `device-agent config check` on the file, then correct it.',
   },
   {
     name: 'DeviceAgentWithoutNode',

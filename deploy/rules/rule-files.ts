@@ -17,21 +17,11 @@ const groups = [
 
 const alerts = [...deviceAlerts, ...agentAlerts];
 
-/** The generated files by path: the plain rule file, and the chart's with placeholders. */
-export function ruleFiles(): Readonly<Record<string, string>> {
-  const withPlaceholders = stringify({ groups }, { lineWidth: 0 });
-  const thresholds = alerts.flatMap(({ threshold }) => (threshold === undefined ? [] : [threshold]));
-  let next = 0;
-  const plain = withPlaceholders
-    .replaceAll(THRESHOLD, () => String(thresholds[next++]))
-    .replaceAll(`,${SELECTOR}`, '')
-    .replaceAll(`{${SELECTOR}}`, '')
-    .replaceAll(RUNBOOKS, 'docs/runbooks');
-  return { 'deploy/rules.yaml': HEAD + plain, 'deploy/chart/files/rules.yaml': HEAD + withPlaceholders };
-}
+/** Names of all alerts. */
+export const alertNames = alerts.map(({ name }) => name);
 
 /** Defaults of the chart's values for each alert. */
-export const alertDefaults = Object.fromEntries(
+const alertDefaults = Object.fromEntries(
   alerts.map(({ name, severity, for: duration, keepFiringFor, threshold }) => [
     name,
     {
@@ -43,3 +33,20 @@ export const alertDefaults = Object.fromEntries(
     },
   ]),
 );
+
+/** The generated files by path: the plain rule file, and the chart's with placeholders. */
+export function ruleFiles(): Readonly<Record<string, string>> {
+  const withPlaceholders = stringify({ groups }, { lineWidth: 0 });
+  const thresholds = alerts.flatMap(({ threshold }) => (threshold === undefined ? [] : [threshold]));
+  let next = 0;
+  const plain = withPlaceholders
+    .replaceAll(THRESHOLD, () => String(thresholds[next++]))
+    .replaceAll(`,${SELECTOR}`, '')
+    .replaceAll(`{${SELECTOR}}`, '')
+    .replaceAll(RUNBOOKS, 'docs/runbooks');
+  return {
+    'deploy/rules.yaml': HEAD + plain,
+    'deploy/chart/files/rules.yaml': HEAD + withPlaceholders,
+    'deploy/chart/files/alert-defaults.yaml': HEAD + stringify(alertDefaults),
+  };
+}

@@ -2,47 +2,66 @@ import { hostname } from 'node:os';
 import { systemClock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
-import type { AgentStats } from '../model/agent-stats.ts';
+import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
+import { AccessKeeper } from '../server/access/keeper.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
+import { InventoryLog } from './inventory-log.ts';
 import { Liveness } from './liveness.ts';
-import { createAgentPlugin } from './plugin.ts';
+import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
 
 export interface AgentParts {
   readonly logger: Logger;
   readonly version: string;
+  /** Undefined while no configuration file is used. */
+  readonly config?: () => ConfigStatus | undefined;
+  /** Reads the configuration file again, for `POST /-/reload`. Resolves to what is wrong with it. */
+  readonly reload?: () => Promise<string | undefined>;
 }
 
 export interface RunningAgent {
   /** URL or socket path on which the agent listens. */
   readonly address: string;
+  /**
+   * Takes other settings while everything goes on: connections, streams of unchanged resources, counters and the memory of health. The
+   * caller keeps the values that need a restart. Resolves when the plugin has the new resources.
+   */
+  apply(settings: AgentSettings): Promise<void>;
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
   stop(): Promise<boolean>;
 }
 
 /** Starts all parts in the order of the data flow. Throws a {@link UserError} when the address cannot be bound. */
-export async function startAgent(settings: AgentSettings, { logger, version }: AgentParts): Promise<RunningAgent> {
-  const { core, health, exposition, facts, plugin } = await build(settings, { logger, version }, true);
+export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
+  const { logger, version, config, reload } = parts;
+  const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
+  const { core, health, exposition, facts, plugin } = await build(settings, parts, true, access);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
-  core.store.subscribe(() => liveness.published());
+  const inventory = new InventoryLog(logger);
+  core.store.subscribe(() => {
+    liveness.published();
+    inventory.update(core.store.snapshot() as Snapshot, plugin?.stats());
+  });
   const server = createServer({
     exposition,
     store: core.store,
     fault: () => liveness.fault(),
-    status: () => ({ host: facts?.facts() }),
+    status: () => ({ host: facts?.facts(), config: config?.() }),
+    ...(reload === undefined ? {} : { reload }),
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
     events: (since) => health.engine.eventsSince(since),
     version,
     node: settings.node,
     hostNames: [settings.node, hostname()],
     options: settings.web,
+    ...(access === undefined ? {} : { access }),
     logger,
   });
   const address = await server.listen().catch(async (error: unknown) => {
@@ -51,12 +70,26 @@ export async function startAgent(settings: AgentSettings, { logger, version }: A
     throw error;
   });
   core.poller.watch();
+  access?.watch();
   plugin?.start();
-  const stopTicking = every(settings.refresh.interval, () => void core.refresh(), systemClock);
+  const tick = (intervalMs: number): (() => void) => every(intervalMs, () => void core.refresh(), systemClock);
+  let stopTicking = tick(settings.refresh.interval);
   return {
     address,
+    async apply(next) {
+      health.configure(next);
+      core.configure(next);
+      liveness.configure(next.refresh.interval);
+      warnOfResources(next, logger);
+      // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
+      if (core.store.snapshot() !== undefined) core.assemble();
+      stopTicking();
+      stopTicking = tick(next.refresh.interval);
+      await plugin?.offer(next.plugin.resources);
+    },
     async stop() {
       stopTicking();
+      access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
       await health.close();
@@ -92,15 +125,22 @@ interface Built {
   readonly plugin: DevicePlugin | undefined;
 }
 
-async function build(settings: AgentSettings, { logger, version }: AgentParts, isLasting: boolean): Promise<Built> {
+async function build(
+  settings: AgentSettings,
+  { logger, version, config }: AgentParts,
+  isLasting: boolean,
+  access?: AccessKeeper,
+): Promise<Built> {
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
   const core = new AgentCore(settings, health, logger, systemClock);
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
-  const plugin = isLasting ? createAgentPlugin(settings, core, health.policy, logger, systemClock) : undefined;
+  const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
     const host = facts?.facts();
     const { checkpointProblem } = core;
+    const offered = plugin?.stats();
+    const file = config?.();
     return {
       version,
       node: settings.node,
@@ -108,7 +148,9 @@ async function build(settings: AgentSettings, { logger, version }: AgentParts, i
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
       ...(host === undefined ? {} : { host }),
-      ...(plugin === undefined ? {} : { plugin: plugin.stats() }),
+      ...(access === undefined ? {} : { webConfig: access.stats() }),
+      ...(file === undefined ? {} : { config: file }),
+      ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };
   const exposition = createExposition({

@@ -40,7 +40,7 @@ const NOBODY: readonly Allocation[] = [];
  * reading cannot give: the devices known so far, and the base values of the containers' counters.
  */
 export class Assembler {
-  readonly #settings: AssembleSettings;
+  #settings: AssembleSettings;
   readonly #judge: Judge;
   readonly #counters = new ContainerCounters();
   #known: ReadonlyMap<string, KnownDevice>;
@@ -52,6 +52,11 @@ export class Assembler {
     this.#settings = settings;
     this.#judge = judge;
     this.#known = restored(before);
+  }
+
+  /** Replaces settings from the next snapshot on. */
+  configure(settings: Partial<AssembleSettings>): void {
+    this.#settings = { ...this.#settings, ...settings };
   }
 
   /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */

@@ -15,7 +15,7 @@ import { IsolatedReads, type ReadProcess } from '../supervisor/isolated-reads.ts
 import { isPresent } from '../supervisor/probe-look.ts';
 import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
 import { devicesIn } from '../supervisor/quarantine.ts';
-import { Assembler } from './assemble.ts';
+import { Assembler, type AssembleSettings } from './assemble.ts';
 import type { HealthKeeper } from './health.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import { ProblemLog } from './problem-log.ts';
@@ -95,10 +95,8 @@ export class AgentCore {
     });
     this.#assembler = new Assembler(
       {
-        rules: { pools: settings.pools, families: resolvers(families) },
-        served: (devices) => servedIds(settings.plugin.resources, devices),
+        ...joined(settings, families),
         specs: new Map(families.flatMap((family) => family.metrics).map((spec): [string, MetricSpec] => [spec.name, spec])),
-        staleAfterMs: settings.refresh['stale-after'],
         missingRetentionMs: settings.device['missing-retention'],
       },
       health.judge,
@@ -107,6 +105,14 @@ export class AgentCore {
     health.onDue(() => this.assemble());
     // The state of an earlier run is valid until the next read, and is served at once.
     if (known.length > 0) this.assemble();
+  }
+
+  /** Takes other settings. Those that need a restart stay as they are. */
+  configure(settings: AgentSettings): void {
+    const families = settings.families.map(({ family }) => family);
+    this.#assembler.configure(joined(settings, families));
+    for (const { family, options } of settings.families)
+      this.runners.find((runner) => runner.family === family.name)?.configure({ options, timeoutMs: settings.refresh.timeout });
   }
 
   /** Why the kubelet's checkpoint cannot be used. */
@@ -210,6 +216,18 @@ function withHung(
     return devicesIn(directories, devices, sys);
   });
   return known.map((one) => (hung.includes(one.device) ? { ...one, wasHung: true } : one));
+}
+
+/** What a change of the configuration can change in a snapshot. */
+function joined(
+  { pools, plugin, refresh }: AgentSettings,
+  families: readonly DeviceFamily[],
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs'> {
+  return {
+    rules: { pools, families: resolvers(families) },
+    served: (devices) => servedIds(plugin.resources, devices),
+    staleAfterMs: refresh['stale-after'],
+  };
 }
 
 function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {

@@ -16,10 +16,11 @@ import type { AgentSettings } from './settings.ts';
 
 /** Connects the health engine with its policy, its state file, its log lines and its timers. */
 export class HealthKeeper {
-  readonly policy: HealthPolicy;
   readonly engine: HealthEngine;
   readonly #journal: Journal;
+  readonly #logger: Logger;
   readonly #clock: Clock;
+  #policy: HealthPolicy;
   #onDue = (): void => {};
   #cancelCheck = (): void => {};
   #isClosed = false;
@@ -36,7 +37,8 @@ export class HealthKeeper {
     logger: Logger,
     path: string,
   ) {
-    this.policy = policy;
+    this.#policy = policy;
+    this.#logger = logger;
     this.engine = engine;
     this.#hung = hung;
     this.#clock = clock;
@@ -78,9 +80,19 @@ export class HealthKeeper {
     return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path);
   }
 
+  get policy(): HealthPolicy {
+    return this.#policy;
+  }
+
+  /** Judges by these settings from the next snapshot on. */
+  configure(settings: AgentSettings): void {
+    this.#policy = policyOf(settings, this.#logger);
+    this.engine.setPolicy(this.#policy);
+  }
+
   /** Devices that an earlier run knew, limited to the families that this run reads. */
   known(): readonly RestoredDevice[] {
-    const known = this.engine.knownDevices().filter(({ device }) => this.policy.specs.has(device.family));
+    const known = this.engine.knownDevices().filter(({ device }) => this.#policy.specs.has(device.family));
     return known.map(({ readAtMs = 0, ...device }) => ({ ...device, readAtMs }));
   }
 

@@ -11,15 +11,19 @@ const POOL_MS = seconds(20);
 /** Tells whether the agent still does its work: it publishes snapshots, and its pool of threads answers. */
 export class Liveness {
   readonly #clock: Clock;
-  readonly #limitMs: number;
+  #limitMs: number = SHORTEST_MS;
   #publishedMs: number;
   /** Start of the file operation that has not returned yet. */
   #askedMs: number | undefined;
 
   constructor(intervalMs: number, clock: Clock) {
     this.#clock = clock;
-    this.#limitMs = Math.max(SHORTEST_MS, INTERVALS * intervalMs);
+    this.configure(intervalMs);
     this.#publishedMs = clock.monotonic();
+  }
+
+  configure(intervalMs: number): void {
+    this.#limitMs = Math.max(SHORTEST_MS, INTERVALS * intervalMs);
   }
 
   published(): void {

@@ -9,23 +9,22 @@ import { createDevicePlugin, type DevicePlugin } from '../plugin/plugin.ts';
 import type { AgentCore } from './core.ts';
 import type { AgentSettings } from './settings.ts';
 
-/** Creates the device plugin on the agent's snapshots and verdicts; undefined when no resource is configured. */
+/** Creates the device plugin on the agent's snapshots and verdicts. Without resources it does nothing. */
 export function createAgentPlugin(
   settings: AgentSettings,
   core: Pick<AgentCore, 'store' | 'refreshFamilies'>,
-  policy: Pick<HealthPolicy, 'unknown'>,
+  policy: () => Pick<HealthPolicy, 'unknown'>,
   logger: Logger,
   clock: Clock,
-): DevicePlugin | undefined {
+): DevicePlugin {
   const { options, resources } = settings.plugin;
-  if (resources.length === 0) return undefined;
-  for (const problem of resourcesWithoutEffect(settings)) logger.warn('a resource has no devices', { problem });
+  warnOfResources(settings, logger);
   return createDevicePlugin({
     resources,
     options,
     store: core.store,
     access: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.access?.bind(family)])),
-    healthOf: (verdict) => kubeletHealth(verdict, policy),
+    healthOf: (verdict) => kubeletHealth(verdict, policy()),
     dev: new Tree(settings.roots.dev),
     missingRetentionMs: settings.device['missing-retention'],
     // Only the families of the resource: a family that hangs must not delay the containers of another family.
@@ -33,6 +32,10 @@ export function createAgentPlugin(
     clock,
     changes: createChangeLog(logger),
   });
+}
+
+export function warnOfResources(settings: AgentSettings, logger: Logger): void {
+  for (const problem of resourcesWithoutEffect(settings)) logger.warn('a resource has no devices', { problem });
 }
 
 /** Reports configured resources that will have no devices, because their families are disabled or cannot be served; one sentence each. */

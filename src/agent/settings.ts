@@ -6,6 +6,7 @@ import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PoolRule } from '../model/rule.ts';
 import type { PluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import type { AccessSource } from '../server/access/access.ts';
 import type { WebOptions } from '../server/options.ts';
 import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
 
@@ -24,6 +25,8 @@ export interface AgentSettings {
   readonly state: StateOptions;
   readonly labels: LabelOptions;
   readonly web: WebOptions;
+  /** Where TLS and passwords come from. When absent, the agent serves plain HTTP to everybody. */
+  readonly access?: AccessSource;
   /** Name of the node, for display only. */
   readonly node: string;
 }

@@ -1,9 +1,17 @@
-import { get } from 'node:http';
+import { X509Certificate } from 'node:crypto';
+import { get as getPlain } from 'node:http';
+import { get as getSecure, type RequestOptions } from 'node:https';
+import { TLSSocket } from 'node:tls';
+import type { Configuration } from '../config/configuration.ts';
 import { parseListenAddress } from '../server/http/listen.ts';
+import { webConfigOf } from './settings.ts';
 
 /** node-problem-detector gives a plugin five seconds by default. A read without the agent may need the rest of that time. */
 const ANSWER_MS = 2_000;
 const LARGEST_ANSWER = 64 * 1024 * 1024;
+
+/** The other side speaks, but not what it is asked. */
+const CLOSED = /^(?:ECONNRESET|EPROTO|HPE_|ERR_SSL_)/;
 
 export interface ApiAnswer {
   readonly status: number;
@@ -11,24 +19,78 @@ export interface ApiAnswer {
   readonly body: unknown;
 }
 
-/** Asks the agent at an address. Returns undefined when no answer arrives in time. */
-export function askAgent(listenAddress: string, path: string): Promise<ApiAnswer | undefined> {
-  const address = parseListenAddress(listenAddress);
-  if (address === undefined || ('port' in address && address.port === 0)) return Promise.resolve(undefined);
+/** Why a process that listens did not answer the request of a command. */
+export type Refusal = 'no-password' | 'no-api' | 'no-client-certificate' | 'other-certificate' | 'closed';
+
+export const REFUSAL_TEXTS: Readonly<Record<Refusal, { readonly detail: string; readonly remedy: string }>> = {
+  'no-password': {
+    detail: 'it asks for a password',
+    remedy: 'A command has no password: ask /api/v1 by curl with a user name and a password.',
+  },
+  'no-api': { detail: 'its API is off', remedy: 'Start it without --no-web.api.' },
+  'no-client-certificate': {
+    detail: 'it asks for a client certificate',
+    remedy: 'A command has no client certificate: ask /api/v1 by curl with --cert and --key.',
+  },
+  'other-certificate': {
+    detail: 'its certificate is not the one of --web.config.file',
+    remedy: 'Give the command the same --web.config.file as the agent.',
+  },
+  closed: {
+    detail: 'it closed the connection, as a server does when only one side uses TLS',
+    remedy: 'Give the command the same --web.config.file as the agent.',
+  },
+};
+
+export type Asked =
+  | { readonly answer: ApiAnswer; readonly refusal?: undefined }
+  | { readonly answer?: undefined; readonly refusal: Refusal }
+  /** Nobody answered in time. */
+  | { readonly answer?: undefined; readonly refusal?: undefined };
+
+/** Asks the agent at the configured address, by the TLS of the web configuration file. */
+export async function askAgent(configuration: Configuration, path: string): Promise<Asked> {
+  const address = parseListenAddress(String(configuration.setting('web.listen-address').value));
+  if (address === undefined || ('port' in address && address.port === 0)) return {};
   const target = 'path' in address ? { socketPath: address.path } : { host: reachable(address.host), port: address.port };
+  const tls = (await webConfigOf(configuration)?.read())?.access?.tls;
+  const asked = await request({ ...target, path }, tls === undefined ? undefined : String(tls.context.cert));
+  return asked.refusal === 'closed' && tls?.clientAuth.startsWith('Require') ? { refusal: 'no-client-certificate' } : asked;
+}
+
+/** Sends a request, by TLS when the certificate of the agent is given. */
+function request(target: RequestOptions, certificate: string | undefined): Promise<Asked> {
+  const options: RequestOptions = { ...target, agent: false, signal: AbortSignal.timeout(ANSWER_MS) };
   return new Promise((resolve) => {
-    const request = get({ ...target, path, agent: false, signal: AbortSignal.timeout(ANSWER_MS) }, (response) => {
+    // No authority says that the address belongs to the agent. Its own certificate does.
+    const sent = certificate === undefined ? getPlain(options) : getSecure({ ...options, rejectUnauthorized: false });
+    sent.on('response', (response) => {
+      if (certificate !== undefined && !isFrom(certificate, response.socket)) {
+        resolve({ refusal: 'other-certificate' });
+        return void sent.destroy();
+      }
       let text = '';
       response.setEncoding('utf8').on('data', (part: string) => {
         text += part;
-        if (text.length > LARGEST_ANSWER) request.destroy();
+        if (text.length > LARGEST_ANSWER) sent.destroy();
       });
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: parsed(text) }));
-      response.on('error', () => resolve(undefined));
-      response.on('close', () => resolve(undefined));
+      response.on('end', () => resolve(judged({ status: response.statusCode ?? 0, body: parsed(text) })));
+      response.on('error', () => resolve({}));
+      response.on('close', () => resolve({}));
     });
-    request.on('error', () => resolve(undefined));
+    sent.on('error', ({ code = '' }: NodeJS.ErrnoException) => resolve(CLOSED.test(code) ? { refusal: 'closed' } : {}));
   });
+}
+
+function isFrom(certificate: string, socket: unknown): boolean {
+  const shown = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
+  return shown?.fingerprint256 === new X509Certificate(certificate).fingerprint256;
+}
+
+function judged(answer: ApiAnswer): Asked {
+  if (answer.status === 401) return { refusal: 'no-password' };
+  const { code } = (answer.body as { readonly error?: { readonly code?: unknown } } | undefined | null)?.error ?? {};
+  return code === 'api-off' ? { refusal: 'no-api' } : { answer };
 }
 
 /** Converts the listening address to a host to connect to. */

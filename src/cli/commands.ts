@@ -20,7 +20,7 @@ export interface CommandSpec {
 export const commands: readonly CommandSpec[] = [
   {
     name: 'serve',
-    summary: 'Run the agent until SIGTERM, SIGINT or SIGHUP.',
+    summary: 'Run the agent until SIGTERM or SIGINT. SIGHUP reads the configuration file again.',
     examples: ['device-agent serve', 'device-agent serve --refresh.interval=5s --no-probe.fpga --log.format=json'],
     load: async () => (await import('./serve.ts')).runServe,
   },

@@ -13,6 +13,8 @@ import { textTable } from './text-table.ts';
  */
 export async function checkConfig({ configuration, families, output }: CommandContext): Promise<Ending> {
   const settings = agentSettings(configuration, families);
+  const reading = await settings.access?.read();
+  if (reading?.problem !== undefined) throw reading.problem;
   const problems = [...healthPolicy(settings).problems, ...resourcesWithoutEffect(settings)];
   await output.write(problems.map((problem) => `${problem}\n`).join(''));
   return { status: problems.length === 0 ? 0 : 1 };

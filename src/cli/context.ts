@@ -1,7 +1,7 @@
 import type { Configuration, Flags } from '../config/configuration.ts';
 import type { Environment } from '../config/environment.ts';
 import type { Registry } from '../config/registry.ts';
-import type { Logger } from '../log/logger.ts';
+import type { AdjustableLogger } from '../log/logger.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { Output } from './output.ts';
 
@@ -13,7 +13,7 @@ export interface CommandContext {
   readonly environment: Environment;
   readonly flags: Flags;
   readonly families: readonly DeviceFamily[];
-  readonly logger: Logger;
+  readonly logger: AdjustableLogger;
   readonly output: Output;
   /** Options of the command itself, such as `output` for `-o`. */
   readonly options: Readonly<Record<string, unknown>>;

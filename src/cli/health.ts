@@ -4,7 +4,7 @@ import { UserError } from '../errors.ts';
 import { nodeProblem } from '../health/journal/node-problem.ts';
 import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
 import { devicesView } from '../server/api/views.ts';
-import { askAgent } from './agent-api.ts';
+import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { agentSettings } from './settings.ts';
 import { readVersion } from './version.ts';
@@ -73,11 +73,11 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
 
 /** Returns the verdicts of the running agent, or those of one reading. */
 async function judge({ configuration, families, logger }: CommandContext): Promise<Judged> {
-  const address = String(configuration.setting('web.listen-address').value);
-  const answer = await askAgent(address, '/api/v1/devices');
+  const { answer, refusal } = await askAgent(configuration, '/api/v1/devices');
   const reported = devicesIn(answer?.body);
   if (reported !== undefined) return { devices: reported, source: 'agent', isStuck: false };
   if (answer?.status === 503) return { devices: undefined, source: 'agent', isStuck: false };
+  if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
   const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
   return { devices: devicesIn(devicesView(snapshot)) ?? [], source: 'one reading', isStuck: !ended };
 }

@@ -3,9 +3,8 @@ import type { Environment } from '../config/environment.ts';
 import { createRegistry, type OptionSection, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
+import { adoptLibraryLines } from '../log/library-lines.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
-import type { LogFormat, LogLevel } from '../log/options.ts';
-import { logOptions } from '../log/options.ts';
 import { familyLoaders } from '../probes/families.ts';
 import { simulationOptions } from '../simulator/options.ts';
 import { commands } from './commands.ts';
@@ -13,7 +12,7 @@ import type { Ending } from './context.ts';
 import { faultOf } from './fault.ts';
 import type { Output } from './output.ts';
 import { createProgram, type Invocation, ParsingEnded } from './program.ts';
-import { checkMeaning } from './settings.ts';
+import { checkMeaning, logSettings } from './settings.ts';
 import { usageError } from './usage-error.ts';
 
 /** Runs one command line and resolves with the exit status. Prints a user error to stderr as one sentence with its remedy. */
@@ -39,9 +38,9 @@ async function runChecked(args: readonly string[], environment: Environment, out
   const own = commandSections.filter(({ path }) => path === spec.ownSection);
   const registry = createRegistry([...sections, ...own], structuredParts);
   const { configuration, unknownVariables } = await loadConfiguration(registry, environment, flags);
-  const { level, format } = configuration.section('log', logOptions);
-  const logger = createLogger({ level: level as LogLevel, format: format as LogFormat });
-  checkMeaning(configuration);
+  const logger = createLogger(logSettings(configuration));
+  adoptLibraryLines(logger);
+  checkMeaning(configuration, families);
   warnOfVariables(logger, unknownVariables);
   const run = await spec.load();
   return await run({ configuration, registry, environment, flags, families, logger, output, options });

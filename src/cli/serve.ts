@@ -1,5 +1,7 @@
 import { type RunningAgent, startAgent } from '../agent/agent.ts';
+import { systemClock } from '../host/clock.ts';
 import type { Logger } from '../log/logger.ts';
+import { ConfigReload } from './config-reload.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { agentSettings } from './settings.ts';
 import { stopSignal } from './signals.ts';
@@ -13,13 +15,23 @@ const STOP_MS = 4_000;
 export async function runServe(context: CommandContext): Promise<Ending> {
   const { configuration, families, logger } = context;
   const { version, nodeVersion } = readVersion();
-  const signal = stopSignal();
+  const signal = stopSignal(['SIGTERM', 'SIGINT']);
+  const reload = ConfigReload.of(context, systemClock);
+  process.on('SIGHUP', () => {
+    if (reload === undefined) return logger.info('there is no configuration file to reload', { signal: 'SIGHUP' });
+    logger.info('reading the configuration file again', { signal: 'SIGHUP' });
+    void reload.reload();
+  });
   logger.info('starting', { version, nodeVersion, pid: process.pid });
+  logger.info('configuration in use', { file: configuration.file?.path ?? 'none', set: configuration.givenSections() });
   warnOfSysfs(context);
-  const agent = await startAgent(agentSettings(configuration, families), { logger, version });
+  const watched = reload && { config: () => reload.status(), reload: () => reload.reload() };
+  const agent = await startAgent(agentSettings(configuration, families), { logger, version, ...watched });
+  reload?.start(agent);
   logger.info('serving', { address: agent.address });
   logger.info('stopping', { signal: await signal });
-  return { status: 0, isStuck: !(await stopInTime(agent, logger)) };
+  reload?.stop();
+  return { status: 0, isStuck: !(await stopInTime(agent, logger)) || reload?.isPending === true };
 }
 
 /** Stops the agent. Returns false when a part of it did not end in time. */

@@ -3,19 +3,25 @@ import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
 import { healthPart, pluginResources, poolRules } from '../config/structured.ts';
+import { WebConfigFile } from '../config/web/web-config-file.ts';
 import { UserError } from '../errors.ts';
+import { systemClock } from '../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import type { LogSettings } from '../log/logger.ts';
+import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { attributionProblem, labelOptions } from '../metrics/options.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
-import { isTakenPath, webOptions } from '../server/options.ts';
+import { isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
+import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */
 export function agentSettings(configuration: Configuration, families: readonly DeviceFamily[]): AgentSettings {
+  const access = webConfigOf(configuration);
   return {
     roots: configuration.section('path', pathOptions),
     refresh: configuration.section('refresh', refreshOptions),
@@ -30,13 +36,25 @@ export function agentSettings(configuration: Configuration, families: readonly D
     state: configuration.section('state', stateOptions),
     labels: configuration.section('labels', labelOptions),
     web: configuration.section('web', webOptions),
+    ...(access === undefined ? {} : { access }),
     // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
   };
 }
 
+/** Returns the web configuration file; undefined when none is configured. */
+export function webConfigOf(configuration: Configuration): WebConfigFile | undefined {
+  const { file } = configuration.section('web.config', webConfigOptions);
+  return file === '' ? undefined : new WebConfigFile(file, systemClock);
+}
+
+export function logSettings(configuration: Configuration): LogSettings {
+  const { level, format } = configuration.section('log', logOptions);
+  return { level: level as LogLevel, format: format as LogFormat };
+}
+
 /** Checks values beyond their kind. Throws {@link UserError}. */
-export function checkMeaning(configuration: Configuration): void {
+export function checkMeaning(configuration: Configuration, families: readonly DeviceFamily[]): void {
   const address = configuration.setting('web.listen-address');
   const problem = listenAddressProblem(String(address.value));
   if (problem !== undefined) throw invalid(address, `must ${problem}`);
@@ -50,11 +68,12 @@ export function checkMeaning(configuration: Configuration): void {
   if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
   if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
     throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
-  checkResources(configuration);
+  checkResources(configuration, families);
 }
 
-function checkResources(configuration: Configuration): void {
-  const problems = pluginResourceProblems(configuration.part(pluginResources));
+function checkResources(configuration: Configuration, families: readonly DeviceFamily[]): void {
+  const resources = configuration.part(pluginResources);
+  const problems = [...pluginResourceProblems(resources), ...selectorProblems(resources, families)];
   if (problems.length === 0) return;
   const origin = configuration.structured.find(({ part }) => part.path === pluginResources.path)?.origin ?? { from: 'default' };
   throw new UserError('setting-invalid', {

@@ -1,14 +1,15 @@
 import { constants } from 'node:os';
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+type StopSignal = (typeof SIGNALS)[number];
 
 /**
  * Resolves with the first stop signal. After this call such signals no longer end the process immediately, so that the caller can clean
  * up. Without a handler, the kernel does not even deliver them to PID 1.
  */
-export function stopSignal(): Promise<NodeJS.Signals> {
+export function stopSignal(signals: readonly StopSignal[] = SIGNALS): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
-    for (const signal of SIGNALS) process.on(signal, () => resolve(signal));
+    for (const signal of signals) process.on(signal, () => resolve(signal));
   });
 }
 

@@ -1,4 +1,5 @@
 import { UserError } from '../errors.ts';
+import type { OutsideRead } from '../host/fs/outside-file.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import { type Environment, readEnvironment, type UnknownVariable, unknownVariables } from './environment.ts';
 import type { FileContent } from './file.ts';
@@ -42,15 +43,25 @@ export interface StructuredSetting {
 /** Flags of the command line, keyed by option key: the text of each flag, or true or false for boolean flags. */
 export type Flags = ReadonlyMap<string, string | boolean>;
 
+/** The configuration file that the values are from. */
+export interface ConfigFile {
+  readonly path: string;
+  /** SHA-256 of its text, in hexadecimal. */
+  readonly digest: string;
+}
+
 /** The effective values. Precedence from low to high: defaults, file, environment, flags. */
 export class Configuration {
   readonly settings: readonly Setting[];
   readonly structured: readonly StructuredSetting[];
+  /** Absent when no file is configured. */
+  readonly file: ConfigFile | undefined;
   readonly #byKey: ReadonlyMap<string, Setting>;
 
-  constructor(settings: readonly Setting[], structured: readonly StructuredSetting[]) {
+  constructor(settings: readonly Setting[], structured: readonly StructuredSetting[], file?: ConfigFile) {
     this.settings = settings;
     this.structured = structured;
+    this.file = file;
     this.#byKey = new Map(settings.map((setting) => [setting.entry.key, setting]));
   }
 
@@ -71,6 +82,13 @@ export class Configuration {
     return this.setting(path).value === true;
   }
 
+  /** Paths of the sections and parts with a value that is not the default, without the file's own name. */
+  givenSections(): string[] {
+    const options = this.settings.filter(({ origin, entry }) => origin.from !== 'default' && entry.section.path !== 'config');
+    const parts = this.structured.filter(({ origin }) => origin.from !== 'default');
+    return [...new Set([...options.map(({ entry }) => entry.section.path), ...parts.map(({ part }) => part.path)])];
+  }
+
   part<T>(part: StructuredPart<T>): T {
     const found = this.structured.find((setting) => setting.part.path === part.path);
     return (found === undefined ? part.default : found.value) as T;
@@ -83,17 +101,23 @@ export interface LoadedConfiguration {
   readonly unknownVariables: readonly UnknownVariable[];
 }
 
-/** Throws {@link UserError} for an invalid value from any source. */
-export async function loadConfiguration(registry: Registry, environment: Environment, flags: Flags): Promise<LoadedConfiguration> {
+/** Throws {@link UserError} for an invalid value from any source. `read`: the configuration file, when it was read before. */
+export async function loadConfiguration(
+  registry: Registry,
+  environment: Environment,
+  flags: Flags,
+  read?: OutsideRead,
+): Promise<LoadedConfiguration> {
   const explicit = new Map<string, Setting>();
   for (const { entry, value } of readEnvironment(registry, environment).values()) {
     explicit.set(entry.key, { entry, value, origin: { from: 'environment', variable: entry.environment } });
   }
   for (const [key, given] of flags) explicit.set(key, fromFlag(registry.byKey(key), given));
-  const file = await loadFile(registry, explicit.get('config.file'));
+  const file = await loadFile(registry, explicit.get('config.file'), read);
   const settings = registry.entries.map((entry) => explicit.get(entry.key) ?? fromFile(entry, file) ?? fromDefault(entry));
   const structured = registry.structured.map((part) => structuredSetting(part, file));
-  return { configuration: new Configuration(settings, structured), unknownVariables: unknownVariables(registry, environment) };
+  const source = file && { path: file.file, digest: file.digest };
+  return { configuration: new Configuration(settings, structured, source), unknownVariables: unknownVariables(registry, environment) };
 }
 
 function fromFlag(entry: OptionEntry, given: string | boolean): Setting {
@@ -104,10 +128,10 @@ function fromFlag(entry: OptionEntry, given: string | boolean): Setting {
   return { entry, value, origin: { from: 'flag', flag } };
 }
 
-async function loadFile(registry: Registry, setting: Setting | undefined): Promise<FileContent | undefined> {
+async function loadFile(registry: Registry, setting: Setting | undefined, read: OutsideRead | undefined): Promise<FileContent | undefined> {
   if (setting === undefined || setting.value === '') return undefined;
   const { readConfigFile } = await import('./file.ts');
-  return await readConfigFile(String(setting.value), describeOrigin(setting.origin), registry);
+  return await readConfigFile(String(setting.value), describeOrigin(setting.origin), registry, read);
 }
 
 function fromFile(entry: OptionEntry, content: FileContent | undefined): Setting | undefined {

@@ -1,4 +1,5 @@
 import { UserError } from '../errors.ts';
+import { DEVICES_VARIABLE_PREFIX } from '../model/access.ts';
 import { nearest } from './nearest.ts';
 import { ENVIRONMENT_PREFIX, type OptionEntry, type Registry } from './registry.ts';
 import { type OptionValue, parseText } from './values.ts';
@@ -35,7 +36,7 @@ export function unknownVariables(registry: Registry, environment: Environment): 
   const known = registry.entries.map((entry) => entry.environment);
   return Object.keys(environment)
     .filter((variable) => variable.startsWith(ENVIRONMENT_PREFIX) && registry.byEnvironment(variable) === undefined)
-    .filter((variable) => !isServiceLink(variable))
+    .filter((variable) => !isServiceLink(variable) && !variable.startsWith(DEVICES_VARIABLE_PREFIX))
     .sort()
     .map((variable) => {
       const found = nearest(variable, known);

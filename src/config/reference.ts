@@ -1,5 +1,5 @@
 import { errors } from '../errors.ts';
-import type { Registry } from './registry.ts';
+import type { OptionSection, Registry } from './registry.ts';
 import { toText } from './values.ts';
 
 /** Renders the reference page of all user errors. */
@@ -28,11 +28,11 @@ export function renderConfiguration(registry: Registry, toYaml: (value: unknown)
         return `| ${names} | ${code(environment)} | ${place} | ${spec.kind} | ${code(toText(spec, spec.default))} | ${cell(spec.help + choices)} |`;
       });
     const head = '| Flag | Environment | In the file | Kind | Default | |\n|---|---|---|---|---|---|';
-    return `## ${escapeText(section.title)}\n\n${head}\n${rows.join('\n')}\n`;
+    return `## ${escapeText(section.title)}\n\n${head}\n${rows.join('\n')}\n${whenChanged(section)}`;
   });
   const parts = registry.structured.map(({ path, help, example }) => {
     const value = path.split('.').reduceRight<unknown>((inner, key) => ({ [key]: inner }), example);
-    return `## ${path}\n\n${escapeText(help)} Only in the file.\n\n\`\`\`yaml\n${toYaml(value).trimEnd()}\n\`\`\`\n`;
+    return `## ${path}\n\n${escapeText(help)} Only in the file. A running agent takes changes.\n\n\`\`\`yaml\n${toYaml(value).trimEnd()}\n\`\`\`\n`;
   });
   return `# Configuration
 
@@ -44,7 +44,27 @@ This page writes keys of the file with dots, but in the file they are nested: \`
 \`probe\`. Durations are numbers with units, such as \`1m30s\` or \`250ms\`. In flags and variables, commas separate the items of a list. An
 empty variable counts as not set. The agent warns about unknown variables that begin with \`DEVICE_AGENT_\`.
 
+## Changes of the file
+
+A running agent reads the file every 2 seconds, and also after \`SIGHUP\` and after \`POST /-/reload\` (see \`--web.enable-lifecycle\`).
+It follows links, so it sees the update of a mounted ConfigMap, unless the file is mounted by \`subPath\`: Kubernetes never updates such a
+file. The agent uses a new content when two reads in a row return it, because an editor may write the file in several steps. A signal or a
+request uses it at once. Flags and environment variables still win over the file.
+
+Connections, health state and counters stay as they are. A resource of the device plugin whose settings did not change keeps its socket and
+its stream. A changed resource registers again. When options of a probe change, the thread of that family starts anew.
+
+If the new file is not valid, the agent keeps the last valid configuration and logs the errors once. \`device_agent_config_last_reload_successful\`
+is then 0, and \`/api/v1/status\` shows the errors. The sections below say which changes take effect only at the next start. The agent logs
+the names of changed options that wait for it.
+
 ${[...sections, ...parts].join('\n')}`;
+}
+
+function whenChanged({ inFile = true, isLive = false, toggle, path }: OptionSection): string {
+  if (!inFile) return '';
+  const toggleText = toggle === undefined ? '' : ` A change of ${code(`${path}.enabled`)} takes effect at the next start.`;
+  return isLive ? `\nA running agent takes changes.${toggleText}\n` : '\nA change takes effect at the next start.\n';
 }
 
 function code(text: string): string {

@@ -14,6 +14,8 @@ export interface OptionSection {
   readonly toggle?: OptionSpec<'boolean'>;
   /** False when its options cannot be set in the file. Default true. */
   readonly inFile?: boolean;
+  /** A running agent takes other values of its options. Default false: they take effect at the next start. */
+  readonly isLive?: boolean;
 }
 
 /** One option with all its names. */
@@ -28,6 +30,8 @@ export interface OptionEntry {
   readonly environment: string;
   /** Keys from the top of the file; absent when the option cannot be set in the file. */
   readonly filePath?: readonly string[];
+  /** A running agent takes another value. */
+  readonly isLive: boolean;
 }
 
 /** All options of the agent. Flags, environment, file, schema, help and reference are derived from it. */
@@ -67,11 +71,17 @@ function sectionEntries(section: OptionSection): OptionEntry[] {
   const entries = Object.entries(section.options).map(([name, spec]) =>
     entryOf(section, `${section.path}.${name}`, spec, inFile ? [...base, name] : undefined),
   );
-  if (section.toggle !== undefined) entries.unshift(entryOf(section, section.path, section.toggle, [...base, 'enabled']));
+  if (section.toggle !== undefined) entries.unshift(entryOf(section, section.path, section.toggle, [...base, 'enabled'], false));
   return entries;
 }
 
-function entryOf(section: OptionSection, key: string, spec: OptionSpec, filePath: readonly string[] | undefined): OptionEntry {
+function entryOf(
+  section: OptionSection,
+  key: string,
+  spec: OptionSpec,
+  filePath: readonly string[] | undefined,
+  isLive = section.isLive ?? false,
+): OptionEntry {
   return {
     key,
     section,
@@ -80,6 +90,7 @@ function entryOf(section: OptionSection, key: string, spec: OptionSpec, filePath
     environment: ENVIRONMENT_PREFIX + key.toUpperCase().replaceAll(/[.-]/g, '_'),
     ...(spec.kind === 'boolean' ? { negation: `--no-${key}` } : {}),
     ...(filePath === undefined ? {} : { filePath }),
+    isLive,
   };
 }
 

@@ -1,7 +1,6 @@
 import type { ErrorObject } from 'ajv';
 import { nearestHint } from './nearest.ts';
-import type { Registry } from './registry.ts';
-import { fileSchema } from './schema.ts';
+import type { JsonSchema } from './structured.ts';
 import type { Path } from './text-positions.ts';
 import { show } from './values.ts';
 
@@ -13,11 +12,11 @@ export interface SchemaProblem {
   readonly message: string;
 }
 
-/** Checks the parsed value of a configuration file against the schema. */
-export async function checkSchema(registry: Registry, plain: unknown): Promise<SchemaProblem[]> {
+/** Checks the parsed value of a file against its schema. */
+export async function checkSchema(schema: JsonSchema, plain: unknown): Promise<SchemaProblem[]> {
   const { Ajv } = await import('ajv');
   const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true });
-  const validate = ajv.compile(fileSchema(registry));
+  const validate = ajv.compile(schema);
   validate(plain);
   // Ajv reports an invalid key twice: once in detail, and once as the `propertyNames` error, which is enough.
   return (validate.errors ?? []).filter((error) => error.propertyName === undefined).map(describeSchemaError);

@@ -6,7 +6,7 @@ import { labelOptions } from '../metrics/options.ts';
 import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { webOptions } from '../server/options.ts';
+import { webConfigOptions, webOptions } from '../server/options.ts';
 import { configOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
@@ -15,13 +15,14 @@ const parts: readonly OptionSection[] = [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
   { path: 'path', title: 'Paths of the node', options: pathOptions },
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
-  { path: 'refresh', title: 'Refresh', options: refreshOptions },
+  { path: 'refresh', title: 'Refresh', options: refreshOptions, isLive: true },
   { path: 'device', title: 'Devices', options: deviceOptions },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
   { path: 'labels', title: 'Labels of metrics', options: labelOptions },
   { path: 'web', title: 'Web', options: webOptions },
-  { path: 'log', title: 'Log', options: logOptions },
+  { path: 'web.config', title: 'Access', options: webConfigOptions },
+  { path: 'log', title: 'Log', options: logOptions, isLive: true },
 ];
 
 /** Returns the options of all parts and families. */
@@ -34,6 +35,7 @@ function familySection(family: DeviceFamily): OptionSection {
     path: `probe.${family.name}`,
     title: `Probe ${family.name}: ${family.summary.replace(/\.$/, '')}`,
     options: family.options,
+    isLive: true,
     toggle: booleanOption(true, `Read ${family.name} devices.`),
   };
 }

@@ -13,6 +13,11 @@ export interface Logger {
   error(message: string, fields?: LogFields): void;
 }
 
+/** The logger of the process. Its settings can change while it is used. */
+export interface AdjustableLogger extends Logger {
+  adjust(settings: LogSettings): void;
+}
+
 export interface LogSettings {
   readonly level: LogLevel;
   readonly format: LogFormat;
@@ -32,9 +37,9 @@ const MAX_BUFFERED = 1_048_576;
  * Logs to stderr. Node writes synchronously to files, terminals and pipes with free space, so no line is lost at exit. While a pipe is
  * full, lines wait in memory up to the limit; further lines are dropped and counted.
  */
-export function createLogger(settings: LogSettings, sink: LogSink = process.stderr): Logger {
+export function createLogger(settings: LogSettings, sink: LogSink = process.stderr): AdjustableLogger {
   let lost = 0;
-  const destination = settings.format === 'json' ? sink : textSink(sink);
+  let destination = destinationOf(settings, sink);
   const lines = pino(
     {
       level: settings.level,
@@ -59,6 +64,10 @@ export function createLogger(settings: LogSettings, sink: LogSink = process.stde
     destination.write(line);
   };
   return {
+    adjust(next) {
+      lines.level = next.level;
+      destination = destinationOf(next, sink);
+    },
     debug: (message, fields = {}) => lines.debug(fields, message),
     info: (message, fields = {}) => lines.info(fields, message),
     warn: (message, fields = {}) => lines.warn(fields, message),
@@ -75,6 +84,8 @@ export function withFields(logger: Logger, common: LogFields): Logger {
     error: (message, fields) => logger.error(message, { ...common, ...fields }),
   };
 }
+
+const destinationOf = ({ format }: LogSettings, sink: LogSink): LogSink => (format === 'json' ? sink : textSink(sink));
 
 function textSink(sink: LogSink): LogSink {
   return { write: (line) => sink.write(formatTextLine(JSON.parse(line) as Record<string, unknown>)) };

@@ -1,7 +1,11 @@
+/** Before the name of a resource: the variable of a container that lists its devices of that resource. */
+export const DEVICES_VARIABLE_PREFIX = 'DEVICE_AGENT_DEVICES_';
+
 /** What a container needs in order to use a device: the content of a device plugin's `ContainerAllocateResponse`. */
 export interface DeviceAccess {
   readonly deviceNodes: readonly { readonly path: string; readonly hostPath?: string; readonly permissions: string }[];
   readonly mounts?: readonly { readonly path: string; readonly hostPath: string; readonly readOnly: boolean }[];
+  /** Values of several devices become a list. `{RESOURCE}` in a name is the name of the resource. */
   readonly env?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   /** Fully qualified CDI names, `vendor.com/class=device`. */

@@ -2,6 +2,20 @@ import type { DurationCounts } from './duration-counts.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { PluginStats } from './plugin-stats.ts';
 import type { CheckpointReason } from './pod-resources.ts';
+import type { WebConfigStats } from './web-config-stats.ts';
+
+/** The configuration file in use, and whether its newest content could be used. */
+export interface ConfigStatus {
+  readonly file: string;
+  /** SHA-256 of the content in use, in hexadecimal. */
+  readonly digest: string;
+  /** Wall clock at which that content was loaded, or found unchanged by an explicit reload. */
+  readonly loadedAtMs: number;
+  /** Why the newest content cannot be used, and what to do. */
+  readonly problem?: { readonly message: string; readonly remedy: string };
+  /** Options whose new values take effect at the next start. */
+  readonly waiting: readonly string[];
+}
 
 /** Statistics of the agent itself, outside of the snapshot. */
 export interface AgentStats {
@@ -18,6 +32,10 @@ export interface AgentStats {
   readonly checkpointProblem?: CheckpointReason;
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
+  /** Absent without a web configuration file. */
+  readonly webConfig?: WebConfigStats;
+  /** Absent while no configuration file is used. */
+  readonly config?: ConfigStatus;
   /** Facts of the machine that are known so far. */
   readonly host?: HostFacts;
 }

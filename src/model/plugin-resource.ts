@@ -49,7 +49,7 @@ export interface AllocationSpec {
   readonly strategies?: readonly AccessStrategy[];
   /** Form of the id that a vendor's runtime gets. Default `uuid`. */
   readonly visibleBy?: 'uuid' | 'index';
-  /** One value per device, joined by commas. */
+  /** One value per device, joined by commas. A name that the agent itself would set gets this value instead. */
   readonly env?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly mounts?: readonly { readonly path: string; readonly hostPath: string; readonly readOnly?: boolean }[];

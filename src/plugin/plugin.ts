@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../host/clock.ts';
 import type { ChangeLog } from '../log/changes.ts';
 import type { DeviceAccess } from '../model/access.ts';
 import type { Device } from '../model/device.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PluginResourceStats, PluginStats } from '../model/plugin-stats.ts';
+import { type ResourceCounts, resourceCounts } from './counts.ts';
 import type { DeviceDirectory } from './offers/device-paths.ts';
 import { type HealthRule, healthByState } from './offers/inventory.ts';
 import { ResourceOffers, type SnapshotSource } from './offers/resource-offers.ts';
@@ -34,12 +36,19 @@ export interface DevicePluginParts {
 export interface DevicePlugin {
   /** Returns immediately. Registration continues in the background until `stop`. */
   start(): void;
+  /**
+   * Offers these resources from now on. A resource with the same settings keeps its socket and its streams. A resource with other settings
+   * is registered anew. Its counts go on. Resolves when the sockets of the old resources are removed.
+   */
+  offer(resources: readonly PluginResource[]): Promise<void>;
   /** Resolves when all sockets are removed and all connections are closed. */
   stop(): Promise<void>;
   stats(): PluginStats;
 }
 
 interface Part {
+  readonly resource: PluginResource;
+  readonly counts: ResourceCounts;
   readonly offers: ResourceOffers;
   readonly service: PluginService;
   readonly registration: Registration;
@@ -47,38 +56,68 @@ interface Part {
 
 /** Offers the configured resources to the kubelet. The resources are independent of each other. */
 export function createDevicePlugin(parts: DevicePluginParts): DevicePlugin {
-  const all = parts.resources.map((resource) => createPart(resource, parts));
+  const counts = new Map<string, ResourceCounts>();
+  const partOf = (resource: PluginResource): Part => {
+    const kept = counts.get(resource.resource) ?? resourceCounts();
+    counts.set(resource.resource, kept);
+    return createPart(resource, kept, parts);
+  };
+  let all: readonly Part[] = parts.resources.map(partOf);
+  let isRunning = false;
+  // Each change waits for the one before: the old socket of a resource must be gone before the new one is registered.
+  let changed: Promise<void> = Promise.resolve();
+  const change = async (resources: readonly PluginResource[]): Promise<void> => {
+    const kept = all.filter(({ resource }) => resources.some((one) => isDeepStrictEqual(one, resource)));
+    await Promise.all(all.filter((part) => !kept.includes(part)).map(stopPart));
+    const before = new Set(kept);
+    all = resources.map((resource) => kept.find((part) => isDeepStrictEqual(part.resource, resource)) ?? partOf(resource));
+    if (isRunning) for (const part of all) if (!before.has(part)) startPart(part);
+  };
   return {
     start() {
-      for (const { offers, registration } of all) {
-        offers.start();
-        registration.start();
-      }
+      isRunning = true;
+      for (const part of all) startPart(part);
+    },
+    offer(resources) {
+      changed = changed.then(() => change(resources));
+      return changed;
     },
     async stop() {
-      await Promise.all(all.map(({ registration }) => registration.stop()));
-      for (const { offers } of all) offers.stop();
+      isRunning = false;
+      await changed;
+      await Promise.all(all.map(stopPart));
     },
     stats: () => ({ resources: all.map(statsOf) }),
   };
 }
 
-function createPart(resource: PluginResource, parts: DevicePluginParts): Part {
+function startPart({ offers, registration }: Part): void {
+  offers.start();
+  registration.start();
+}
+
+async function stopPart({ offers, registration }: Part): Promise<void> {
+  await registration.stop();
+  offers.stop();
+}
+
+function createPart(resource: PluginResource, counts: ResourceCounts, parts: DevicePluginParts): Part {
   const { store, clock, changes, options, dev, refresh, missingRetentionMs, healthOf = healthByState, random = Math.random } = parts;
   const offers = new ResourceOffers(resource, { store, clock, healthOf, missingRetentionMs, ...(dev === undefined ? {} : { dev }) });
   const service = new PluginService({
     offers,
+    counts,
     clock,
     healthOf,
     access: (device) => parts.access[device.family]?.(device),
     ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }),
   });
   const timings = { ...TIMINGS, ...parts.timings };
-  const registration = new Registration({ offers, service, clock, changes, options, random, timings });
-  return { offers, service, registration };
+  const registration = new Registration({ offers, service, results: counts.registrations, clock, changes, options, random, timings });
+  return { resource, counts, offers, service, registration };
 }
 
-function statsOf({ offers, service, registration }: Part): PluginResourceStats {
+function statsOf({ counts, offers, service, registration }: Part): PluginResourceStats {
   const current = offers.current();
   const healthy = current.filter(({ health }) => health === 'Healthy').length;
   return {
@@ -87,9 +126,9 @@ function statsOf({ offers, service, registration }: Part): PluginResourceStats {
     streams: service.streams,
     healthy,
     unhealthy: current.length - healthy,
-    registrations: registration.results.all(),
+    registrations: counts.registrations.all(),
     ...(service.lastList === undefined ? {} : { lastUpdateMs: service.lastList.atMs }),
-    allocations: service.allocations.all(),
-    calls: service.times.list(),
+    allocations: counts.allocations.all(),
+    calls: counts.calls.list(),
   };
 }

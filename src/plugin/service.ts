@@ -7,12 +7,11 @@ import type {
 } from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
-import { DurationTally } from '../model/duration-counts.ts';
 import { type Access, allocateContainer, grantedOffers } from './allocation/allocate.ts';
 import { placementsOf } from './allocation/placement.ts';
 import { preferenceOf, preferredIds } from './allocation/preferred.ts';
 import { Refusal, type RefusalReason } from './allocation/refusal.ts';
-import { Counts } from './counts.ts';
+import { type Method, type ResourceCounts, resourceCounts } from './counts.ts';
 import type { HealthRule } from './offers/inventory.ts';
 import { type ListCall, ListStream } from './offers/list-stream.ts';
 import type { ResourceOffers } from './offers/resource-offers.ts';
@@ -29,6 +28,7 @@ export interface ServiceParts {
   readonly access: Access;
   readonly healthOf: HealthRule;
   readonly clock: Clock;
+  readonly counts?: ResourceCounts;
   /** Reads the hardware again before a container starts. The verdict then comes from the newest snapshot. */
   readonly refresh?: () => Promise<unknown>;
 }
@@ -47,23 +47,21 @@ export interface SentList {
 
 const NO_LISTENER: StreamListener = { opened() {}, ended() {} };
 
-type Method = 'GetDevicePluginOptions' | 'ListAndWatch' | 'GetPreferredAllocation' | 'Allocate' | 'PreStartContainer';
-
 /** The kubelet's own timeout for `PreStartContainer` is 30 s. */
 const REFRESH_LIMIT_MS = 10_000;
 
 /** The five v1beta1 methods for one resource. It lives longer than its servers; each new server gets the same methods. */
 export class PluginService {
   readonly methods: DevicePluginServer;
-  readonly allocations = new Counts();
-  readonly times = new DurationTally<Method>();
   readonly #parts: ServiceParts;
+  readonly #counts: ResourceCounts;
   readonly #streams = new Set<ListStream>();
   #listener: StreamListener = NO_LISTENER;
   #lastList: SentList | undefined;
 
   constructor(parts: ServiceParts) {
     this.#parts = parts;
+    this.#counts = parts.counts ?? resourceCounts();
     this.methods = {
       getDevicePluginOptions: this.#unary('GetDevicePluginOptions', () => this.options()),
       listAndWatch: (call) => this.#open(call),
@@ -129,10 +127,10 @@ export class PluginService {
     const { offers, access, healthOf } = this.#parts;
     try {
       const response = allocateContainer(ids, offers.current(), offers.resource, access, healthOf);
-      this.allocations.add('ok');
+      this.#counts.allocations.add('ok');
       return response;
     } catch (error) {
-      this.allocations.add(error instanceof Refusal ? error.reason : 'internal');
+      this.#counts.allocations.add(error instanceof Refusal ? error.reason : 'internal');
       throw error;
     }
   }
@@ -149,7 +147,7 @@ export class PluginService {
   #timer(method: Method): () => void {
     const { clock } = this.#parts;
     const startMs = clock.monotonic();
-    return () => this.times.add(method, (clock.monotonic() - startMs) / 1_000);
+    return () => this.#counts.calls.add(method, (clock.monotonic() - startMs) / 1_000);
   }
 
   #unary<Q, A>(method: Method, answer: (request: Q) => A | Promise<A>): handleUnaryCall<Q, A> {

@@ -18,6 +18,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly name: string;
   /** Names the hardware in one line, for `--help` and the reference. */
   readonly summary: string;
+  /** All values of `Device.kind`. */
+  readonly kinds?: readonly string[];
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];

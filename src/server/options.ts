@@ -1,4 +1,4 @@
-import { integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { booleanOption, integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 export const webOptions = {
   'listen-address': stringOption(
@@ -6,12 +6,27 @@ export const webOptions = {
     'Where to serve metrics, API and page: `:port`, `host:port`, `[ipv6]:port`, or the path of a unix socket.',
   ),
   'telemetry-path': stringOption('/metrics', 'Path of the metrics page.'),
+  page: booleanOption(true, 'Serve the HTML pages.'),
+  api: booleanOption(true, 'Serve the JSON API below `/api`.'),
   'max-requests': integerOption(40, 'Maximum number of concurrent requests; further requests get 503. 0: no limit.'),
   'allowed-hosts': listOption(
     [],
     'Further host names by which clients may address the agent, as in the URL. IP addresses, localhost, and the names of the node and the pod are always allowed. `*`: any name.',
   ),
+  'enable-lifecycle': booleanOption(
+    false,
+    'Let every client of this address make the agent read its configuration file again, by `POST /-/reload`.',
+  ),
 } as const satisfies OptionSpecs;
+
+/** Options `--web.config.<name>`. The flag has the same name as in other exporters. */
+export const webConfigOptions = {
+  file: stringOption(
+    '',
+    "File with TLS, passwords and headers, in the format of Prometheus' exporter toolkit. Empty: plain HTTP without a password.",
+  ),
+} as const satisfies OptionSpecs;
+
 /** True when a metrics page at this path would hide the API, a device page or a health check. */
 export const isTakenPath = (path: string): boolean => /^\/(?:(?:api|devices|-)\/|healthz$|readyz$)/.test(path);
 

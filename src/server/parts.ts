@@ -3,6 +3,8 @@ import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
+import type { Access } from './access/access.ts';
+import type { ComparePassword } from './access/passwords.ts';
 import type { ScrapeFormat } from './http/negotiation.ts';
 import type { WebOptions } from './options.ts';
 
@@ -22,12 +24,18 @@ export interface ServerParts {
   status(): object;
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
   readonly events?: (since: number) => readonly HealthEvent[];
+  /** Reads the configuration file again. Resolves to what is wrong with it. Absent when there is no file. */
+  readonly reload?: () => Promise<string | undefined>;
   readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
   readonly version: string;
   readonly node?: string;
   /** Names of this machine by which clients may address the agent. */
   readonly hostNames?: readonly string[];
   readonly options: WebOptions;
+  /** The access and its changes. When absent, everybody may read everything by plain HTTP. */
+  readonly access?: { readonly current: Access; subscribe(apply: (access: Access) => void): void };
+  /** Compares passwords. By default, a thread of the server does. */
+  readonly comparePassword?: ComparePassword;
   readonly logger: Logger;
   readonly clock?: Clock;
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory, type Step } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
@@ -89,7 +90,7 @@ interface Run {
  */
 export class FamilyRunner {
   readonly family: string;
-  readonly #settings: RunnerSettings;
+  #settings: RunnerSettings;
   readonly #clock: Clock;
   readonly #isolated: ReadProcess;
   readonly #events: RunnerEvents;
@@ -138,6 +139,15 @@ export class FamilyRunner {
     this.#stuck = new StuckThreads((step) => this.#released(step));
     this.#stopListening = isolated.onChange(() => this.#hangsChanged());
     this.#untried = settings.hung ?? [];
+  }
+
+  /** Other options take effect in a new thread, at the next run. Equal options keep the thread. */
+  configure({ options, timeoutMs }: Pick<RunnerSettings, 'options' | 'timeoutMs'>): void {
+    const isOther = !isDeepStrictEqual(options, this.#settings.options);
+    this.#settings = { ...this.#settings, options, timeoutMs };
+    this.#isOutdated ||= isOther;
+    // A run in progress still has the old options.
+    if (isOther && this.isReading) void this.refresh().then(() => this.refresh());
   }
 
   /** The latest finished collection. */

@@ -76,9 +76,14 @@ describe('wrong command lines', () => {
 
 describe('a process that may open next to nothing', () => {
   // How many Node itself takes depends on its version: the agent does not start, or its probes do not, or not all of them.
+  it('names the limit to raise, as soon as Node itself has enough to start', async () => {
+    const told = await Promise.all([18, 19, 20, 21, 22, 23, 24].map((most) => run(['list'], {}, most)));
+    expect(told.map(({ stderr }) => stderr).filter((text) => /Raise the open file limit/.test(text))).not.toEqual([]);
+  });
+
   it.each([24, 28, 32, 40])('says so in sentences, and lists nothing (%i descriptors)', async (most) => {
     const { stdout, stderr } = await run(['list'], {}, most);
-    expect(stderr).toMatch(most === 24 ? /Raise the open file limit/ : /./);
+    expect(stderr).toMatch(/./);
     expect(stderr).not.toMatch(/^ +at |is a bug/m);
     expect(stdout.split('\n').slice(1).join('')).toBe('');
   });
@@ -94,9 +99,10 @@ describe('the first process of a container', () => {
   const nobody = userInfo().uid !== 0;
 
   it.skipIf(nobody)(`is ended by a signal while it starts${nobody ? ' (skipped: needs root)' : ''}`, async () => {
-    const early = `setImmediate(function look() {
-      if (process.listenerCount('SIGTERM') > 0) process.kill(process.pid, 'SIGTERM');
-      else setImmediate(look);
+    const early = `process.on('newListener', function heard(name) {
+      if (name !== 'SIGTERM') return;
+      process.off('newListener', heard);
+      process.nextTick(() => process.kill(process.pid, 'SIGTERM'));
     });`;
     const preload = `--import=data:text/javascript,${encodeURIComponent(early)}`;
     const flags = ['--web.listen-address=:0', '--state.file=', '--podresources.checkpoint='];
@@ -104,7 +110,13 @@ describe('the first process of a container', () => {
     const ended = await new Promise((resolve) => {
       execFile('unshare', args, (error, _stdout, stderr) => resolve([error?.code, stderr]));
     });
-    expect(ended).toEqual([143, '']);
+    // Newer versions of Node load all modules before they look for signals: the agent then stops in order, and is not ended.
+    expect(ended).toEqual(
+      expect.toBeOneOf([
+        [143, ''],
+        [undefined, expect.stringMatching(/ stopping signal=SIGTERM\n$/)],
+      ]),
+    );
   });
 });
 

@@ -13,6 +13,8 @@ const registry = createRegistry(optionSections(families), structuredParts);
 const load = async (flags: Record<string, string | boolean>): Promise<Configuration> =>
   (await loadConfiguration(registry, {}, new Map(Object.entries(flags)))).configuration;
 
+const check = (configuration: Configuration): void => checkMeaning(configuration, families);
+
 describe('settings of the agent', () => {
   it('come from the values that hold', async () => {
     const settings = agentSettings(await load({ 'path.sysfs': '/x', 'refresh.interval': '3s', 'web.listen-address': ':1' }), families);
@@ -27,10 +29,10 @@ describe('settings of the agent', () => {
 
   it('have no metrics page in the way of another one', async () => {
     for (const path of ['/healthz', '/readyz', '/-/ready', '/api/v1/devices', '/devices/nvidia/0'])
-      await expect(load({ 'web.telemetry-path': path }).then(checkMeaning), path).rejects.toThrow(
+      await expect(load({ 'web.telemetry-path': path }).then(check), path).rejects.toThrow(
         /^web\.telemetry-path must not be a path of the API/,
       );
-    await expect(load({ 'web.telemetry-path': '/apis' }).then(checkMeaning)).resolves.toBeUndefined();
+    await expect(load({ 'web.telemetry-path': '/apis' }).then(check)).resolves.toBeUndefined();
   });
 
   it('leave out a family that is turned off, and give the others their own options', async () => {
@@ -84,11 +86,20 @@ describe('resources of the device plugin', () => {
       { resource: 'a.b/c', select, paths: ['/dev/x'] },
       { resource: 'a.b/c', select },
     );
-    expect(() => checkMeaning(wrong)).toThrow(
+    expect(() => check(wrong)).toThrow(
       /^plugin\.resources cannot be served: resource "nothing": .*; .*configured twice \(file x\.yaml:7\)$/,
     );
     const right = await served({ resource: 'a.b/c', select });
-    expect(() => checkMeaning(right)).not.toThrow();
+    expect(() => check(right)).not.toThrow();
+  });
+
+  it.each([
+    [{ family: 'infiniband', kind: 'pff' }, 'there is no kind "pff" in infiniband, only pf, vf, sf, function; did you mean pf?'],
+    [{ kind: ['gpu', 'migg'] }, 'there is no kind "migg", only fpga, port, pf, vf, sf, function, gpu, mig; did you mean mig?'],
+    [{ family: 'infinband' }, 'there is no family "infinband", only fpga, infiniband, nvidia; did you mean infiniband?'],
+  ])('are refused when no device can match %j', async (select, problem) => {
+    const wrong = await served({ resource: 'a.b/c', select });
+    expect(() => check(wrong)).toThrow(`plugin.resources cannot be served: resource "a.b/c": ${problem} (file x.yaml:7)`);
   });
 
   it('are told when they will have no devices', async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { healthPolicy } from '../../src/agent/health-policy.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { agentSettings, checkMeaning } from '../../src/cli/settings.ts';
@@ -29,19 +29,32 @@ const folder = mkdtempSync(join(tmpdir(), 'device-agent-examples-'));
 const sizes = Object.fromEntries(Object.entries(simulationOptions).map(([name, spec]) => [name, spec.default])) as never;
 const node = new SimulatedNode(families, sizes);
 
-/** Every block of YAML in the documentation that is a part of the agent's file. Manifests of Kubernetes have a `kind`. */
+/** The first keys of the agent's file. */
+const SECTIONS = new Set([
+  ...registry.entries.flatMap(({ filePath }) => filePath?.[0] ?? []),
+  ...structuredParts.map(({ path }) => path.split('.')[0]),
+]);
+
+/** The agent's file in a block of YAML: all of it, or the value `config` of the chart. Other files have none of its sections. */
+function fileIn(text: string): string | undefined {
+  const content = parse(text) as Readonly<Record<string, unknown>>;
+  if (typeof content.config === 'object') return stringify(content.config);
+  return Object.keys(content).some((key) => SECTIONS.has(key)) && !('image' in content) && !('kind' in content) ? text : undefined;
+}
+
+/** Every block of YAML in the documentation that is a part of the agent's file. */
 const documents = ['README.md', ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name))].filter(
   (name) => name.endsWith('.md'),
 );
 const examples = [
   ...documents.flatMap((path) =>
-    [...readFileSync(path, 'utf8').matchAll(/^```ya?ml\n(.*?)^```$/gms)].map(([, text = ''], n) => ({
-      name: `${path}, block ${n + 1}`,
-      text,
-    })),
+    [...readFileSync(path, 'utf8').matchAll(/^```ya?ml\n(.*?)^```$/gms)].flatMap(([, block = ''], n) => {
+      const text = fileIn(block);
+      return text === undefined ? [] : [{ name: `${path}, block ${n + 1}`, text }];
+    }),
   ),
   { name: 'the file of the demo', text: undefined },
-].filter(({ text }) => text === undefined || !('kind' in (parse(text) as object)));
+];
 
 async function settingsOf(text: string | undefined): Promise<AgentSettings> {
   const flags = new Map(node.flags().map((flag) => /^--([^=]+)=(.*)$/s.exec(flag)?.slice(1) as [string, string]));
@@ -50,7 +63,7 @@ async function settingsOf(text: string | undefined): Promise<AgentSettings> {
     flags.set('config.file', join(folder, 'example.yaml'));
   }
   const { configuration } = await loadConfiguration(registry, {}, flags);
-  checkMeaning(configuration);
+  checkMeaning(configuration, families);
   return agentSettings(configuration, families);
 }
 

@@ -110,6 +110,10 @@ describe('variables that look like ours', () => {
     ]);
   });
 
+  it('leaves alone what the device plugin gives to containers', async () => {
+    expect((await load({}, { DEVICE_AGENT_DEVICES_EXAMPLE_COM_HCA: 'mlx5_0' })).unknownVariables).toEqual([]);
+  });
+
   it('leaves alone what Kubernetes sets for a service called device-agent', async () => {
     const links = {
       DEVICE_AGENT_SERVICE_HOST: '10.0.0.1',

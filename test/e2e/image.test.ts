@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +15,10 @@ const place = dirname(start.entrypoint.at(-1) as string);
 let root: string;
 
 /** The image's command line on the bundle that was made here instead of in the image. */
-const commandLine = (): string[] => start.entrypoint.map((word) => word.replace(place, join(root, 'program')));
+const commandLine = (): string[] => [
+  process.execPath,
+  ...start.entrypoint.slice(1).map((word) => word.replace(place, join(root, 'program'))),
+];
 
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'device-agent-image-'));
@@ -39,10 +42,15 @@ describe('the image', () => {
   });
 
   it('has the command in the path', () => {
-    expect(DOCKERFILE).toContain(`RUN ln -s ${start.entrypoint.at(-1)} /usr/local/bin/device-agent\n`);
-    const link = join(root, 'device-agent');
-    symlinkSync(join(root, 'program/main.js'), link);
-    expect(execFileSync(link, ['version'], { encoding: 'utf8' })).toMatch(/^device-agent \d+\.\d+\.\d+ /);
+    expect(DOCKERFILE).toContain('COPY deploy/device-agent /usr/local/bin/device-agent\n');
+    expect(statSync('deploy/device-agent').mode & 0o111).toBe(0o111);
+    const command = readFileSync('deploy/device-agent', 'utf8');
+    expect(command).toMatch(`#!${start.entrypoint[0]}\n`);
+    expect(command).toContain(`'${start.entrypoint.at(-1)}'`);
+    writeFileSync(join(root, 'device-agent'), command.replace(place, join(root, 'program')));
+    expect(execFileSync(process.execPath, [join(root, 'device-agent'), 'version'], { encoding: 'utf8' })).toMatch(
+      /^device-agent \d+\.\d+\.\d+ /,
+    );
   });
 
   it('tells its version when asked', () => {

@@ -99,12 +99,19 @@ describe('text line', () => {
     [{ a: '' }, 'a=""'],
     [{ a: 'x=y' }, 'a="x=y"'],
     [{ a: 1, b: true, c: null }, 'a=1 b=true c=null'],
-    [{ a: ['x', 'y z'] }, 'a="[\\"x\\",\\"y z\\"]"'],
+    [{ a: ['x', 'y'] }, 'a=x,y'],
+    [{ a: ['x', 'y z'] }, 'a="x,y z"'],
+    [{ a: { b: 1, c: ['x', 'y'], d: undefined } }, 'a="b=1 c=x,y"'],
+    [{ a: [{ b: 1, c: { d: 'x' } }, { b: 2 }] }, 'a="(b=1 c=(d=x)),(b=2)"'],
     [{ a: 'line\nbreak' }, 'a="line\\nbreak"'],
     [{ a: '\u001b[31mred\u009b' }, 'a="\\u001b[31mred\\u009b"'],
     [{ a: '/sys/ü' }, 'a=/sys/ü'],
   ])('shows %j', (fields, expected) => {
     expect(formatTextLine({ time: 'T', level: 'info', message: 'm', ...fields })).toBe(`T INFO  m ${expected}\n`);
+  });
+
+  it('leaves out lists without items', () => {
+    expect(formatTextLine({ time: 'T', level: 'info', message: 'm', holders: [], a: 1 })).toBe('T INFO  m a=1\n');
   });
 
   it('stays one line whatever the message is', () => {

@@ -231,6 +231,7 @@ export const stats: AgentStats = {
     { method: 'List', code: 'UNAVAILABLE', count: 1 },
   ],
   podResourcesDurations: [{ method: 'List', durations: durationsOf(0.00325, 0.001) }],
+  webConfig: { isSuccessful: true, lastSuccessMs: 1_767_225_600_000 },
   plugin: {
     resources: [
       {

@@ -15,7 +15,7 @@ const why = whyNoNode() ?? (existsSync(BUSYBOX) ? undefined : `there is no ${BUS
 if (why !== undefined) process.stderr.write(`skipped: hostile neighbours on a stock kubelet, ${why}\n`);
 
 const WAIT = { timeout: 30_000, interval: 50 };
-/** The memory limit of deploy/daemonset.yaml. */
+/** The memory limit of deploy/kustomize/base/daemonset.yaml. */
 const LIMIT_MIB = 256;
 
 describe.skipIf(why !== undefined)('a container with the directory of device plugins', () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -10,6 +10,8 @@ import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 import { ImageBuild, whyNoBuild } from './support/image-build.ts';
 
 const DOCKERFILE = 'deploy/Dockerfile';
+/** Stands for both images that the Dockerfile takes from registries. */
+const BASE = 'localhost/base';
 const IMAGE = 'localhost/device-agent:0.1.0';
 const why = whyNoBuild();
 if (why !== undefined) process.stderr.write(`skipped: building the image, ${why}\n`);
@@ -22,9 +24,8 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
   let agent: ServedAgent | undefined;
 
   beforeAll(() => {
-    const base = /^ARG BASE=(\S+)$/m.exec(readFileSync(DOCKERFILE, 'utf8'))?.[1];
-    images.makeBase(`localhost/${base}`);
-    whyNot = images.build(DOCKERFILE, IMAGE);
+    images.makeBase(BASE);
+    whyNot = images.build(DOCKERFILE, IMAGE, { BASE, BUILD: BASE });
     if (whyNot !== undefined) process.stderr.write(`skipped: building the image, ${whyNot}\n`);
   });
   afterAll(async () => {
@@ -43,7 +44,7 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
   it('has the program and nothing of its making', ({ skip }) => {
     skip(whyNot !== undefined);
     const list = `const { readdirSync } = require('node:fs'); console.log(JSON.stringify([readdirSync('/'), readdirSync('/opt/device-agent')]))`;
-    const [program = '', ...words] = images.inContainer(IMAGE, ['node', '-e', list]);
+    const [program = '', ...words] = images.inContainer(IMAGE, [start.entrypoint[0] as string, '-e', list]);
     const [top, own] = JSON.parse(execFileSync(program, words, { encoding: 'utf8' })) as [string[], string[]];
     expect(top).not.toContain('src');
     expect(own).toEqual(expect.arrayContaining(['main.js', 'probe-worker.js', 'read-process.js', 'node_modules', 'package.json']));

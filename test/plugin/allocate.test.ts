@@ -103,7 +103,21 @@ describe('allocateContainer', () => {
   });
 
   it('hands a degraded device out', () => {
-    expect(allocateContainer(['t4'], offers, TOY, toyAccess, healthByState).envs).toEqual({ TOYS: 't4' });
+    expect(allocateContainer(['t4'], offers, TOY, toyAccess, healthByState).envs).toMatchObject({ TOYS: 't4' });
+  });
+
+  it('names as many devices as a process can start with, and leaves a longer list out as a whole', () => {
+    const resource: PluginResource = { resource: 'example.com/pool', select: { family: 'toy' }, pool: 1 };
+    const listOf = (count: number): string | undefined => {
+      const pool = takeInventory(
+        resource,
+        Array.from({ length: count }, (_, n) => deviceState({ id: `device-${n}` })),
+        healthByState,
+      );
+      return allocateContainer(['0'], pool, resource, toyAccess, healthByState).envs.DEVICE_AGENT_DEVICES_EXAMPLE_COM_POOL;
+    };
+    expect(listOf(1_000)?.split(',')).toHaveLength(1_000);
+    expect(listOf(10_000)).toBeUndefined();
   });
 
   it('refuses a strategy that the devices have nothing for', () => {

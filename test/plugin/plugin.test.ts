@@ -4,6 +4,7 @@ import { credentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DevicePluginClient, type ListAndWatchResponse } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import type { PluginResource } from '../../src/model/plugin-resource.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
 import { admitThroughPlugins } from '../../src/simulator/kubelet/admission.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { SimulatedPluginWatcher } from '../support/kubelet/plugin-watcher.ts';
@@ -163,6 +164,42 @@ describe('device plugin', () => {
     await until('both are told', () => listed(made.manager).join() === '/dev/ttyUSB0=Unhealthy,/dev/ttyUSB1=Healthy');
     const { response } = await made.manager.allocate({ podUid: 'u', container: 'c', resource: TOY.resource, count: 1 });
     expect(response.devices).toEqual([{ containerPath: '/dev/ttyUSB1', hostPath: '/dev/ttyUSB1', permissions: 'rw' }]);
+  });
+
+  it('names the devices in variables, as each family has them', async () => {
+    const resources = ['nvidia', 'infiniband', 'fpga'].map((family) => ({ resource: `example.com/${family}-dev`, select: { family } }));
+    const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+    const made = bench({ resources, parts: { access: Object.fromEntries(families.map(({ name, access }) => [name, access])) } });
+    await made.manager.start();
+    made.store.publish(
+      [
+        deviceState({ family: 'nvidia', id: 'GPU-b', uuid: 'GPU-b', index: '0', pciAddress: '0000:17:00.0' }),
+        deviceState({ family: 'nvidia', id: 'GPU-a', uuid: 'GPU-a', index: '1', pciAddress: '0000:31:00.0' }),
+        deviceState({ family: 'infiniband', id: 'mlx5_10', pciAddress: '0000:3b:00.0' }),
+        deviceState({ family: 'infiniband', id: 'mlx5_9', pciAddress: '0000:af:00.0' }),
+        deviceState({ family: 'fpga', id: 'dfl-port.0', kind: 'port', pciAddress: '0000:b1:00.0' }),
+        deviceState({ family: 'fpga', id: 'dfl-port.1', kind: 'port' }),
+      ],
+      families.map(({ name }) => familyState(name)),
+    );
+    made.plugin.start();
+    const envs: Record<string, unknown> = {};
+    for (const { resource } of resources) {
+      await until('it is registered', () => listed(made.manager, resource).length === 2);
+      const { response } = await made.manager.allocate({ podUid: resource, container: 'c', resource, count: 2 });
+      envs[resource] = response.envs;
+    }
+    expect(envs).toEqual({
+      'example.com/nvidia-dev': { DEVICE_AGENT_DEVICES_EXAMPLE_COM_NVIDIA_DEV: 'GPU-a,GPU-b', NVIDIA_VISIBLE_DEVICES: 'GPU-a,GPU-b' },
+      'example.com/infiniband-dev': {
+        DEVICE_AGENT_DEVICES_EXAMPLE_COM_INFINIBAND_DEV: 'mlx5_9,mlx5_10',
+        PCIDEVICE_EXAMPLE_COM_INFINIBAND_DEV: '0000:af:00.0,0000:3b:00.0',
+      },
+      'example.com/fpga-dev': {
+        DEVICE_AGENT_DEVICES_EXAMPLE_COM_FPGA_DEV: 'dfl-port.0,dfl-port.1',
+        PCIDEVICE_EXAMPLE_COM_FPGA_DEV: '0000:b1:00.0',
+      },
+    });
   });
 
   it('leaves no socket, no subscription and no stream behind', async () => {

@@ -114,6 +114,7 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
           note(familyName, finding);
         }
       }
+      for (const { device } of collection.reports) expect(family.kinds, `the kind of ${device.id}`).toContain(device.kind);
       for (const { read, aside } of collection.reports) {
         const isAside = (wanted: string): boolean => family.conditions.find(({ type }) => type === wanted)?.aside === true;
         expect(

@@ -14,6 +14,18 @@ afterEach(() => started.server.close());
 
 const get = async (path: string) => JSON.parse(await (await fetch(started.url + path)).text());
 
+describe('query parameters', () => {
+  it.each([
+    ['/api/v1/devices?family=toy', 'There is no parameter "family". This path has no parameters.'],
+    ['/api/v1/devices/toy/toy-1?x', 'There is no parameter "x". This path has no parameters.'],
+    ['/api/v1/events?since=1&limit=3', 'There is no parameter "limit". Known here: since.'],
+    ['/api/v1/status?x=1', 'There is no parameter "x". This path has no parameters.'],
+  ])('that do not exist are refused: %s', async (path, message) => {
+    const answer = await fetch(started.url + path);
+    expect([answer.status, await answer.json()]).toEqual([400, { error: { code: 'parameter-unknown', message } }]);
+  });
+});
+
 describe('/api/v1/devices', () => {
   it('lists every device with health, holders and readings under names with units', async () => {
     const { devices, takenAt } = await get('/api/v1/devices');

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { isInstalled, startPrometheus } from '../support/prometheus.ts';
+import { isInstalled, plainScrape, startPrometheus } from '../support/prometheus.ts';
 import { start } from './start.ts';
 
 const undo: (() => unknown)[] = [];
@@ -15,9 +15,9 @@ describe('a real Prometheus', () => {
     async () => {
       const { url, server } = await start();
       undo.push(() => server.close());
-      const prometheus = await startPrometheus(new URL(url).host);
+      const prometheus = await startPrometheus(plainScrape(new URL(url).host));
       undo.push(() => prometheus.stop());
-      await expect.poll(() => prometheus.targetHealth(), { timeout: 60_000, interval: 250 }).toBe('up');
+      await expect.poll(() => prometheus.targets(), { timeout: 60_000, interval: 250 }).toEqual(['up']);
       const value = async (query: string) => (await prometheus.query(query))[0]?.value[1];
       expect(await value('device_temperature_celsius{device="toy-0"}')).toBe('41.5');
       expect(await value('device_errors_total{device="toy-0",kind="parity"}')).toBe('18446744073709552000');

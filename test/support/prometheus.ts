@@ -5,34 +5,44 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Whether a program can be started. */
-export function isInstalled(program: string): boolean {
+/** Whether a program can be started. `words`: what it takes instead of `--version`. */
+export function isInstalled(program: string, ...words: readonly string[]): boolean {
   try {
-    execFileSync(program, ['--version'], { stdio: 'ignore' });
+    execFileSync(program, words.length === 0 ? ['--version'] : words, { stdio: 'ignore' });
     return true;
   } catch {
     return false;
   }
 }
 
+export interface Sample {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly value: readonly [number, string];
+}
+
+interface ActiveTarget {
+  readonly health: string;
+  readonly labels: { readonly job: string };
+}
+
 export interface RunningPrometheus {
+  readonly url: string;
   /** Parsed answer of its HTTP API, `{}` while it does not answer. */
-  ask(path: string): Promise<{ readonly data?: never }>;
-  query(
-    expression: string,
-  ): Promise<readonly { readonly metric: Readonly<Record<string, string>>; readonly value: readonly [number, string] }[]>;
-  /** `up`, `down` or `unknown`. */
-  targetHealth(): Promise<string>;
+  ask(path: string): Promise<{ readonly data?: never; readonly error?: string }>;
+  /** Fails with the words of Prometheus when the expression is wrong. */
+  query(expression: string): Promise<readonly Sample[]>;
+  /** Health of all targets: `up`, `down` or `unknown`. */
+  targets(): Promise<readonly string[]>;
+  /** Health of the target of one job. */
+  targetHealth(job: string): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** A real Prometheus that scrapes one target each second. */
-export async function startPrometheus(target: string): Promise<RunningPrometheus> {
+/** A real Prometheus with this configuration and these rule files, by name. */
+export async function startPrometheus(config: object, files: Readonly<Record<string, string>> = {}): Promise<RunningPrometheus> {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-prometheus-'));
-  const config = {
-    scrape_configs: [{ job_name: 'agent', scrape_interval: '1s', honor_labels: true, static_configs: [{ targets: [target] }] }],
-  };
   writeFileSync(join(directory, 'prometheus.yml'), JSON.stringify(config));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   const port = await freePort();
   const options = [
     `--config.file=${directory}/prometheus.yml`,
@@ -41,15 +51,22 @@ export async function startPrometheus(target: string): Promise<RunningPrometheus
   ];
   const child: ChildProcess = spawn('prometheus', options, { stdio: 'ignore' });
   const ended = once(child, 'exit');
-  const api = `http://127.0.0.1:${port}/api/v1`;
+  const url = `http://127.0.0.1:${port}`;
   const ask = async (path: string) => {
-    const answer = await fetch(api + path).catch(() => undefined);
-    return JSON.parse((await answer?.text()) ?? '{}');
+    const answer = await fetch(`${url}/api/v1${path}`).catch(() => undefined);
+    return JSON.parse((await answer?.text()) || '{}');
   };
+  const active = async (): Promise<readonly ActiveTarget[]> => (await ask('/targets')).data?.activeTargets ?? [];
   return {
+    url,
     ask,
-    query: async (expression) => (await ask(`/query?query=${encodeURIComponent(expression)}`)).data.result,
-    targetHealth: async () => (await ask('/targets')).data?.activeTargets[0]?.health ?? 'unknown',
+    async query(expression) {
+      const { data, error } = await ask(`/query?query=${encodeURIComponent(expression)}`);
+      if (error !== undefined) throw new Error(`${error}: ${expression}`);
+      return data?.result ?? [];
+    },
+    targets: async () => (await active()).map(({ health }) => health),
+    targetHealth: async (job) => (await active()).find(({ labels }) => labels.job === job)?.health ?? 'unknown',
     async stop() {
       child.kill('SIGKILL');
       await ended;
@@ -58,7 +75,18 @@ export async function startPrometheus(target: string): Promise<RunningPrometheus
   };
 }
 
-async function freePort(): Promise<number> {
+/** The configuration of jobs that scrape one target each second: of one, or of several by name with settings of their own. */
+export const plainScrape = (target: string, jobs: Readonly<Record<string, object>> = { agent: {} }): object => ({
+  scrape_configs: Object.entries(jobs).map(([name, settings]) => ({
+    job_name: name,
+    scrape_interval: '1s',
+    honor_labels: true,
+    static_configs: [{ targets: [target] }],
+    ...settings,
+  })),
+});
+
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

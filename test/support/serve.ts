@@ -31,7 +31,7 @@ export async function startAgent(commandLine: readonly string[], settings: Pick<
     const fail = (what: string): void => reject(new Error(`the agent ${what} before it served:\n${log}`));
     const look = (chunk: Buffer): void => {
       log += chunk.toString();
-      const found = /"address":"(http:[^"]+)"|Page\s+(http:\S+?)\/?\s/.exec(log);
+      const found = /"address":"(https?:[^"]+)"|Page\s+(http:\S+?)\/?\s/.exec(log);
       if (found !== null) resolve((found[1] ?? found[2]) as string);
     };
     child.stdout.on('data', look);

@@ -7,7 +7,9 @@ import { checkRoots } from './path-checks.ts';
 import { checkPlugin } from './plugin-check.ts';
 import { checkClock, checkNode, checkUser } from './process-checks.ts';
 import { formatReport } from './report.ts';
-import { checkListenAddress } from './web-check.ts';
+import { checkDevices, checkRunningAgent } from './standing-checks.ts';
+import { checkState } from './state-check.ts';
+import { checkListenAddress, checkWebConfig } from './web-check.ts';
 
 /** All checks, in the order of the report. */
 export const checks: readonly Check[] = [
@@ -19,8 +21,12 @@ export const checks: readonly Check[] = [
   checkPodResources,
   checkCheckpoint,
   checkPlugin,
+  checkState,
   checkFamilies,
+  checkWebConfig,
+  checkDevices,
   checkListenAddress,
+  checkRunningAgent,
 ];
 
 export async function runDoctor({ configuration, families, output, options }: CommandContext): Promise<Ending> {

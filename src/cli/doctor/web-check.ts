@@ -1,9 +1,11 @@
+import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:http';
 import { UserError } from '../../errors.ts';
 import { listen } from '../../server/http/listen.ts';
 import { webOptions } from '../../server/options.ts';
-import { askAgent } from '../agent-api.ts';
-import { type CheckContext, type CheckResult, finding, ok } from './check.ts';
+import { askAgent, REFUSAL_TEXTS } from '../agent-api.ts';
+import { webConfigOf } from '../settings.ts';
+import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** Binds the address briefly. An address that a running agent uses is also ok. */
 export async function checkListenAddress({ configuration }: CheckContext): Promise<CheckResult[]> {
@@ -15,9 +17,31 @@ export async function checkListenAddress({ configuration }: CheckContext): Promi
     return [ok(name, `${text} is free`)];
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    if ((await askAgent(text, '/healthz'))?.status === 200) return [ok(name, `${text} is in use by a running agent`)];
-    return [finding(name, error.message, 'Metrics cannot be served there.', error.remedy)];
+    const { answer, refusal } = await askAgent(configuration, '/healthz');
+    if (answer?.status === 200) return [ok(name, `${text} is in use by a running agent`)];
+    if (refusal === undefined) return [finding(name, error.message, 'Metrics cannot be served there.', error.remedy)];
+    const { detail, remedy } = REFUSAL_TEXTS[refusal];
+    return [finding(name, `${text} is in use, and its user cannot be asked: ${detail}`, 'It may be a running agent or not.', remedy)];
   } finally {
     server.close();
   }
+}
+
+/** Reads the web configuration file and the files that it names. */
+export async function checkWebConfig({ configuration }: CheckContext): Promise<CheckResult[]> {
+  const name = 'web-config';
+  const source = webConfigOf(configuration);
+  if (source === undefined) return [skipped(name, 'no --web.config.file: everybody who reaches the port may read')];
+  const { access, problem } = await source.read();
+  if (problem !== undefined) return [finding(name, problem.message, 'The agent does not start with it.', problem.remedy)];
+  const { tls, users } = access;
+  const passwords = users.size === 0 ? 'no password' : `passwords of ${users.size} users`;
+  if (tls === undefined) return [ok(name, `${source.file}: plain HTTP, ${passwords}`)];
+  const until = new X509Certificate(String(tls.context.cert)).validTo;
+  if (Date.parse(until) < Date.now()) {
+    return [
+      finding(name, `${source.file}: the certificate ended ${until}`, 'Clients refuse it.', 'Renew the certificate; no restart is needed.'),
+    ];
+  }
+  return [ok(name, `${source.file}: TLS until ${until}, client certificates: ${tls.clientAuth}, ${passwords}`)];
 }

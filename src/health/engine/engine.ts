@@ -38,6 +38,8 @@ export type RememberedDevice = Pick<DeviceMemory, 'device' | 'readAtMs' | 'missi
 
 /** Judges the health of all devices. Only the engine keeps state; all functions that it calls are pure. */
 export interface HealthEngine {
+  /** Judges by another policy from the next judgement on. It remembers what it saw, as over a restart of the agent. */
+  setPolicy(policy: HealthPolicy): void;
   judge(input: JudgeInput, nowMs: number): Judgement;
   /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
   state(): HealthMemory;
@@ -57,7 +59,8 @@ const STATE_EVENTS = 200;
 const LONGEST_WAIT_MS = 86_400_000;
 
 export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
-  const { policy, state } = options;
+  const { state } = options;
+  let { policy } = options;
   const ring = new EventRing(options.eventLimit, state?.events, state?.lastEventId);
   const clock = createClockKeeper();
   let memory: HealthMemory = state ?? NOTHING;
@@ -90,6 +93,9 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   };
 
   return {
+    setPolicy(next) {
+      policy = next;
+    },
     judge,
     hasNews: () => hasNews,
     state: () => {

@@ -8,6 +8,8 @@ import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
 
 const AGENT = 'Agent.';
+const WEB_CONFIG = 'Agent; absent without `--web.config.file`.';
+const CONFIG = '`--config.file`';
 const FACTS = 'systeminformation, at start and a few times a day.';
 
 /** Metrics of the agent itself, of the machine, and of the metrics page. */
@@ -36,6 +38,36 @@ export const agentMetrics = {
   hostCpus: gauge('device_agent_host_cpus', 'Logical CPUs of the machine.', [], FACTS),
   hostMemory: gauge('device_agent_host_memory_bytes', 'Memory of the machine.', [], FACTS),
   hostNumaNodes: gauge('device_agent_host_numa_nodes', 'NUMA nodes of the machine.', [], '/sys/devices/system/node'),
+  webConfigSuccessful: gauge(
+    'device_agent_web_config_last_reload_successful',
+    '1 when the web configuration file and its certificates are in use as they are now; 0 when the earlier ones are.',
+    [],
+    WEB_CONFIG,
+  ),
+  webConfigTime: gauge(
+    'device_agent_web_config_last_reload_success_timestamp_seconds',
+    'When the web configuration in use was read.',
+    [],
+    WEB_CONFIG,
+  ),
+  configOk: gauge(
+    'device_agent_config_last_reload_successful',
+    'Whether the newest content of the configuration file could be used (1) or the agent keeps the last valid one (0). Absent without a file.',
+    [],
+    CONFIG,
+  ),
+  configTime: gauge(
+    'device_agent_config_last_reload_success_timestamp_seconds',
+    'When the configuration in use was loaded. Absent without a file.',
+    [],
+    CONFIG,
+  ),
+  configHash: gauge(
+    'device_agent_config_hash',
+    'First 48 bits of the SHA-256 of the configuration file in use, to see whether all nodes use the same. Absent without a file.',
+    [],
+    CONFIG,
+  ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 /** Adds the series that can change between two scrapes of the same snapshot. `shown` is the snapshot and its part of the page. */
@@ -47,8 +79,10 @@ export function addAgent(
   page.add(agentMetrics.build, labelText({ version: stats.version, revision: known(stats.revision), node_version: process.version }), 1);
   page.add(agentMetrics.node, labelText({ node: stats.node }), 1);
   addHost(page, stats.host);
+  addConfig(page, stats.config);
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
+  addWebConfig(page, stats.webConfig);
   if (shown === undefined) return;
   const { snapshot, page: hardware } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
@@ -71,6 +105,20 @@ function addHost(page: Page, host: AgentStats['host']): void {
   if (host.cpus !== undefined) page.add(agentMetrics.hostCpus, '', host.cpus);
   if (host.memoryBytes !== undefined) page.add(agentMetrics.hostMemory, '', host.memoryBytes);
   if (host.numaNodes !== undefined) page.add(agentMetrics.hostNumaNodes, '', host.numaNodes);
+}
+
+function addWebConfig(page: Page, stats: AgentStats['webConfig']): void {
+  if (stats === undefined) return;
+  page.add(agentMetrics.webConfigSuccessful, '', stats.isSuccessful ? 1 : 0);
+  page.add(agentMetrics.webConfigTime, '', stats.lastSuccessMs / 1_000);
+}
+
+function addConfig(page: Page, config: AgentStats['config']): void {
+  if (config === undefined) return;
+  page.add(agentMetrics.configOk, '', config.problem === undefined ? 1 : 0);
+  page.add(agentMetrics.configTime, '', config.loadedAtMs / 1_000);
+  // A double holds 53 bits exactly.
+  page.add(agentMetrics.configHash, '', Number.parseInt(config.digest.slice(0, 12), 16));
 }
 
 function gauge(name: string, help: string, labels: readonly string[], source: string): MetricSpec {

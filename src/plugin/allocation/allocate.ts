@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { ContainerAllocateResponse } from '../../generated/deviceplugin/v1beta1/api.ts';
-import type { DeviceAccess } from '../../model/access.ts';
+import { DEVICES_VARIABLE_PREFIX, type DeviceAccess } from '../../model/access.ts';
 import type { Device } from '../../model/device.ts';
 import type { AccessStrategy, AllocationSpec, PluginResource } from '../../model/plugin-resource.ts';
-import { type HealthRule, type Offer, whyWithheld } from '../offers/inventory.ts';
+import { compareIds, type HealthRule, type Offer, whyWithheld } from '../offers/inventory.ts';
+import { ContainerAnswer } from './answer.ts';
 import { listed, Refusal } from './refusal.ts';
 import { fillTemplate, type TemplateContext } from './template.ts';
 
@@ -11,6 +12,9 @@ import { fillTemplate, type TemplateContext } from './template.ts';
 export type Access = (device: Device) => DeviceAccess | undefined;
 
 const DEFAULT_STRATEGIES: readonly AccessStrategy[] = ['envvar', 'device-specs'];
+
+/** Lists the devices of one resource, by the names that metrics have as `device`. */
+const NAMES_VARIABLE = `${DEVICES_VARIABLE_PREFIX}{RESOURCE}`;
 
 /**
  * Builds the Allocate answer for one container. The answer depends only on the set of ids, not on their order or on earlier calls,
@@ -30,6 +34,7 @@ export function allocateContainer(
   for (const grant of grantsOf(granted, resource.resource, healthOf)) {
     const given = grant.device === undefined ? accessToPath(grant, resource.allocation) : accessTo(grant.device, access);
     addAccess(answer, given, strategies, resource);
+    if (strategies.includes('envvar')) addNames(answer, given, grant, resource.allocation);
     addConfigured(answer, resource.allocation, grant);
     for (const name of cdiNamesOf(given, resource.allocation, grant)) cdiNames.add(name);
   }
@@ -48,7 +53,10 @@ export function grantedOffers(ids: readonly string[], offers: readonly Offer[], 
   return found;
 }
 
-/** Returns one entry per device, even when the container asked for several replicas of it. */
+/**
+ * Returns one entry per device, even when the container asked for several replicas of it. The order is that of the devices' names, so
+ * that the entries at one place of two variables belong to the same device.
+ */
 function grantsOf(offers: readonly Offer[], resource: string, healthOf: HealthRule): TemplateContext[] {
   const grants = new Map<string, TemplateContext>();
   for (const { baseId, devices, path } of offers) {
@@ -58,8 +66,11 @@ function grantsOf(offers: readonly Offer[], resource: string, healthOf: HealthRu
       if (whyWithheld(state, healthOf) === '') grants.set(state.key, { resource, id: baseId, device: state.device });
     }
   }
-  return [...grants.values()];
+  return [...grants.values()].sort((a, b) => compareIds(nameOf(a), nameOf(b)));
 }
+
+/** What metrics call the device; the path of a plain device node. */
+const nameOf = ({ device, path, id }: TemplateContext): string => device?.id ?? path ?? id;
 
 function accessTo(device: Device, access: Access): DeviceAccess {
   const given = access(device);
@@ -72,15 +83,22 @@ function accessToPath({ path }: TemplateContext, spec: AllocationSpec | undefine
 }
 
 function addAccess(answer: ContainerAnswer, given: DeviceAccess, strategies: readonly AccessStrategy[], resource: PluginResource): void {
-  if (strategies.includes('envvar')) {
-    for (const [name, value] of Object.entries(given.env ?? {})) answer.env(name, value);
-  }
   addVisible(answer, given, strategies, resource);
   if (strategies.includes('device-specs')) {
     for (const node of given.deviceNodes) answer.node(node);
     for (const mount of given.mounts ?? []) answer.mount(mount);
   }
   for (const [name, value] of Object.entries(given.annotations ?? {})) answer.annotation(name, value);
+}
+
+/** Variables that name the devices: the family's, and one that each resource has. The configuration can give each another value. */
+function addNames(answer: ContainerAnswer, given: DeviceAccess, grant: TemplateContext, spec: AllocationSpec | undefined): void {
+  const named = { ...given.env, [NAMES_VARIABLE]: nameOf(grant) };
+  const configured = new Set(Object.keys(spec?.env ?? {}).map((name) => fillTemplate(name, grant)));
+  for (const [template, value] of Object.entries(named)) {
+    const name = fillTemplate(template, grant);
+    if (name !== undefined && !configured.has(name)) answer.listed(name, value);
+  }
 }
 
 function addVisible(answer: ContainerAnswer, given: DeviceAccess, strategies: readonly AccessStrategy[], resource: PluginResource): void {
@@ -140,69 +158,3 @@ function addCdi(answer: ContainerAnswer, names: readonly string[], strategies: r
     answer.annotation(`cdi.k8s.io/device-agent_${digest}`, names.join(','));
   }
 }
-
-interface Node {
-  readonly path: string;
-  readonly hostPath?: string | undefined;
-  readonly permissions: string;
-}
-
-interface HostMount {
-  readonly path: string;
-  readonly hostPath: string;
-  readonly readOnly: boolean;
-}
-
-/** Merges the needs of several devices into one answer, without duplicates, in insertion order. */
-export class ContainerAnswer {
-  readonly #env = new Map<string, string[]>();
-  readonly #annotations = new Map<string, string[]>();
-  readonly #nodes = new Map<string, Node>();
-  readonly #mounts = new Map<string, HostMount>();
-  readonly #cdi = new Set<string>();
-
-  env(name: string, value: string): void {
-    addOnce(this.#env, name, value);
-  }
-
-  annotation(name: string, value: string): void {
-    addOnce(this.#annotations, name, value);
-  }
-
-  node(node: Node): void {
-    const known = this.#nodes.get(node.path)?.permissions ?? '';
-    const permissions = [...'rwm'].filter((letter) => `${known}${node.permissions}`.includes(letter)).join('');
-    this.#nodes.set(node.path, { ...node, permissions });
-  }
-
-  mount(mount: HostMount): void {
-    if (!this.#mounts.has(mount.path)) this.#mounts.set(mount.path, mount);
-  }
-
-  cdi(name: string): void {
-    this.#cdi.add(name);
-  }
-
-  response(): ContainerAllocateResponse {
-    return {
-      envs: joined(this.#env),
-      mounts: [...this.#mounts.values()].map(({ path, hostPath, readOnly }) => ({ containerPath: path, hostPath, readOnly })),
-      devices: [...this.#nodes.values()].map(({ path, hostPath, permissions }) => ({
-        containerPath: path,
-        hostPath: hostPath ?? path,
-        permissions,
-      })),
-      annotations: joined(this.#annotations),
-      cdiDevices: [...this.#cdi].map((name) => ({ name })),
-    };
-  }
-}
-
-function addOnce(map: Map<string, string[]>, name: string, value: string): void {
-  const values = map.get(name) ?? [];
-  if (!values.includes(value)) values.push(value);
-  map.set(name, values);
-}
-
-const joined = (map: ReadonlyMap<string, readonly string[]>): Record<string, string> =>
-  Object.fromEntries([...map].map(([name, values]) => [name, values.join(',')]));

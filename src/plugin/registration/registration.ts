@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Clock } from '../../host/clock.ts';
 import { type SocketState, watchSocket } from '../../host/fs/socket-file.ts';
 import type { ChangeLog } from '../../log/changes.ts';
-import { Counts } from '../counts.ts';
+import type { Counts } from '../counts.ts';
 import type { ResourceOffers } from '../offers/resource-offers.ts';
 import type { PluginOptions } from '../options.ts';
 import type { PluginService } from '../service.ts';
@@ -43,6 +43,8 @@ const AFTER_DROP_MS = { first: 60_000, longest: 3_600_000 };
 export interface RegistrationParts {
   readonly offers: ResourceOffers;
   readonly service: PluginService;
+  /** Counts the attempts by result; `ok` means that the kubelet asked for the list. */
+  readonly results: Counts;
   readonly clock: Clock;
   readonly changes: ChangeLog;
   readonly options: PluginOptions;
@@ -53,8 +55,6 @@ export interface RegistrationParts {
 
 /** Keeps one resource registered, with retries, until stopped. It is independent of other resources. */
 export class Registration {
-  /** Attempts by result; `ok` means that the kubelet asked for the list. */
-  readonly results = new Counts();
   readonly #parts: RegistrationParts;
   readonly #token = randomBytes(4).toString('hex');
   #attempts = 0;
@@ -116,7 +116,7 @@ export class Registration {
       const end = await this.#try();
       this.#cancelStable();
       if (this.#isStopped) break;
-      this.results.add(end.reason);
+      this.#parts.results.add(end.reason);
       this.#report(end);
       if (end.reason !== 'kubelet-restarted') await this.#sleep(this.#waitAfter(end));
     }
@@ -145,7 +145,7 @@ export class Registration {
 
   #registered(): void {
     const { clock, timings, changes } = this.#parts;
-    this.results.add('ok');
+    this.#parts.results.add('ok');
     this.#cancelStable = clock.after(timings.stableMs, () => {
       this.#failures = 0;
       changes.end(this.#key);

@@ -7,16 +7,19 @@ const MOUNTED: ReadonlySet<string> = new Set(['xrt', 'ami']);
 /**
  * Returns what a container needs to use a board or a port. A DFL port has one node, read and write. A whole board has the nodes of all
  * its ports and the mode that Intel's container hook reads. It does not get the management node, which allows to program the board.
+ * The tools of OPAE and XRT take a board by its PCI address.
  */
 export function access(device: Device): DeviceAccess {
-  const { characterDevices: paths = [], stack = '' } = device;
+  const { characterDevices: paths = [], stack = '', pciAddress } = device;
+  const names = pciAddress === undefined ? {} : { env: { 'PCIDEVICE_{RESOURCE}': pciAddress } };
   if (MOUNTED.has(stack)) {
     return {
+      ...names,
       deviceNodes: paths.map((path) => ({ path, permissions: 'rwm' })),
       mounts: paths.map((path) => ({ path, hostPath: path, readOnly: false })),
     };
   }
   const deviceNodes = paths.map((path) => ({ path, permissions: 'rw' }));
-  if (device.kind !== 'fpga' || paths.length === 0) return { deviceNodes };
-  return { deviceNodes, annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' } };
+  if (device.kind !== 'fpga' || paths.length === 0) return { ...names, deviceNodes };
+  return { ...names, deviceNodes, annotations: { 'com.intel.fpga.mode': 'fpga.intel.com/region' } };
 }

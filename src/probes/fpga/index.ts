@@ -16,6 +16,7 @@ import { simulate } from './simulate.ts';
 export const family = defineFamily({
   name: 'fpga',
   summary: 'FPGA boards: Intel DFL and OPAE, AMD Alveo (XRT, AMI), and FPGAs of SoCs known to the FPGA manager',
+  kinds: ['fpga', 'port'],
   metrics: Object.values(metrics),
   conditions: allConditions,
   problems,

@@ -14,6 +14,7 @@ import { simulate } from './simulate.ts';
 export const family = defineFamily({
   name: 'infiniband',
   summary: 'InfiniBand, RoCE, iWARP and EFA devices: physical, virtual and scalable functions',
+  kinds: ['pf', 'vf', 'sf', 'function'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,

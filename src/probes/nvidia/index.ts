@@ -16,6 +16,7 @@ import { xidConditions, xidMetrics } from './xid-conditions.ts';
 export const family = defineFamily({
   name: 'nvidia',
   summary: 'NVIDIA GPUs and MIG instances, by NVML or nvidia-smi, and the kernel log.',
+  kinds: ['gpu', 'mig'],
   metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
   conditions: [...conditions, ...xidConditions],
   problems: [...problems, ...kmsgProblems],

@@ -27,23 +27,35 @@ export function createApi(sources: ApiSources): Router {
     };
   };
 
-  router.get('/api/v1/devices', withSnapshot(devicesView));
+  router.get('/api/v1/devices', takes(), withSnapshot(devicesView));
   router.get(
     '/api/v1/devices/:family/:id',
+    takes(),
     withSnapshot((snapshot, { params }) => findDevice(snapshot, params.family, params.id)),
   );
-  router.get('/api/v1/allocations', withSnapshot(allocationsView));
-  router.get('/api/v1/events', (request, response) => {
+  router.get('/api/v1/allocations', takes(), withSnapshot(allocationsView));
+  router.get('/api/v1/events', takes('since'), (request, response) => {
     const since = request.query.since ?? '0';
     if (typeof since !== 'string' || !/^\d{1,15}$/.test(since)) {
       return sendError(request, response, 400, 'since-invalid', 'The parameter "since" must be the id of an event.');
     }
     return sendJson(request, response, eventsView(sources.events?.(Number(since)) ?? []));
   });
-  router.get('/api/v1/status', (request, response) =>
+  router.get('/api/v1/status', takes(), (request, response) =>
     sendJson(request, response, { ...sources.status(), ...statusView(sources.snapshot(), sources.now(), sources.remedyOf) }),
   );
   return router;
+}
+
+/** Refuses other query parameters: one that is ignored looks like a filter that found everything. */
+function takes(...known: readonly string[]): RequestHandler {
+  return (request, response, next) => {
+    const unknown = Object.keys(request.query).find((name) => !known.includes(name));
+    if (unknown === undefined) return next();
+    const names = known.length === 0 ? 'This path has no parameters.' : `Known here: ${known.join(', ')}.`;
+    const message = `There is no parameter ${JSON.stringify(unknown.slice(0, 80))}. ${names}`;
+    return sendError(request, response, 400, 'parameter-unknown', message);
+  };
 }
 
 function findDevice(snapshot: Snapshot, family: unknown, id: unknown): object | undefined {

@@ -1,22 +1,28 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { systemClock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
+import { basicAuth } from '../access/basic-auth.ts';
+import type { Passwords } from '../access/passwords.ts';
 import { createApi } from '../api/api.ts';
 import { createPages } from '../pages/pages.ts';
 import type { ServerParts } from '../parts.ts';
 import { allowHosts } from './allow-hosts.ts';
 import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
 import { limitAnswers } from './limit-answers.ts';
+import { RELOAD_PATH, reloadHandler } from './reload.ts';
 import { scrapeHandler } from './scrape.ts';
 
 /** Creates all routes. Earlier routes take precedence: health checks, metrics, API, pages. */
-export function createApp(parts: ServerParts, answerMs: number): Express {
+export function createApp(parts: ServerParts, passwords: Passwords, answerMs: number): Express {
   const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(commonHeaders, onlyReading);
-  // Health checks come before the limit, so that they are always answered.
+  app.use(
+    commonHeaders(() => parts.access?.current.headers ?? {}),
+    onlyReading,
+  );
+  // Health checks come before password and limit, so that the kubelet is always answered.
   app.get(['/healthz', '/-/healthy'], (request, response) => {
     const fault = parts.fault?.();
     return sendText(request, response, TEXT_TYPE, `${fault ?? 'ok'}\n`, fault === undefined ? 200 : 503);
@@ -27,27 +33,40 @@ export function createApp(parts: ServerParts, answerMs: number): Express {
       : sendText(request, response, TEXT_TYPE, 'ok\n'),
   );
   app.use(allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
+  // Passwords come before the limit, so that wrong ones take no place of a scrape.
+  app.use(basicAuth(passwords, logger));
   app.use(limitAnswers(options['max-requests'], answerMs));
+  app.all(RELOAD_PATH, reloadHandler(options['enable-lifecycle'], parts.reload));
   const scrape = scrapeHandler(exposition);
   // Compares plain text, because Express would interpret special characters of the configured path.
   app.use((request, response, next) => (requestPath(request) === options['telemetry-path'] ? scrape(request, response, next) : next()));
   const remedyOf = (family: string, code: string): string | undefined =>
     families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
   const sources = { snapshot: () => store.snapshot(), remedyOf, now: () => clock.now(), version, node };
-  app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
-  app.use(createPages({ ...sources, telemetryPath: options['telemetry-path'] }));
+  if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
+  else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
+  if (options.page) app.use(createPages({ ...sources, telemetryPath: options['telemetry-path'], hasApi: options.api }));
+  else app.get(['/', '/devices/:family/:id'], off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));
   return app;
 }
 
-const commonHeaders: RequestHandler = (_request, response, next) => {
-  setCommonHeaders(response);
-  next();
-};
+const commonHeaders =
+  (configured: () => Readonly<Record<string, string>>): RequestHandler =>
+  (_request, response, next) => {
+    setCommonHeaders(response);
+    for (const [name, value] of Object.entries(configured())) response.setHeader(name, value);
+    next();
+  };
+
+const off =
+  (code: string, message: string): RequestHandler =>
+  (request, response) =>
+    sendError(request, response, 404, code, message);
 
 const onlyReading: RequestHandler = (request, response, next) => {
-  if (isReading(request)) return next();
+  if (isReading(request) || (request.method === 'POST' && requestPath(request) === RELOAD_PATH)) return next();
   response.setHeader('Allow', 'GET, HEAD');
   response.setHeader('Connection', 'close');
   return sendError(request, response, 405, 'method-not-allowed', `${request.method} is not allowed here; GET and HEAD are.`);

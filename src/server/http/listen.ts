@@ -2,6 +2,7 @@ import { existsSync, unlinkSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type AddressInfo, connect, isIPv6 } from 'node:net';
 import { dirname } from 'node:path';
+import { Server as TlsServer } from 'node:tls';
 import { UserError } from '../../errors.ts';
 import { LONGEST_SOCKET_PATH, socketAt } from '../../host/fs/socket-file.ts';
 
@@ -46,7 +47,7 @@ export async function listen(server: Server, text: string): Promise<string> {
   } catch (error) {
     throw new UserError('listen-failed', { address: text, problem: describe(error as NodeJS.ErrnoException, address) }, error);
   }
-  return reachableAt(server.address());
+  return reachableAt(server.address(), server instanceof TlsServer ? 'https' : 'http');
 }
 
 function bind(server: Server, address: ListenAddress): Promise<void> {
@@ -89,9 +90,9 @@ function describe(error: NodeJS.ErrnoException, address: ListenAddress): string 
   return ERRNO_TEXTS[error.code ?? ''] ?? error.message;
 }
 
-function reachableAt(bound: AddressInfo | string | null): string {
+function reachableAt(bound: AddressInfo | string | null, scheme: 'http' | 'https'): string {
   if (bound === null || typeof bound === 'string') return `unix:${bound ?? ''}`;
   const anywhere = bound.address === '::' || bound.address === '0.0.0.0';
   const host = anywhere ? 'localhost' : bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
-  return `http://${host}:${bound.port}`;
+  return `${scheme}://${host}:${bound.port}`;
 }

@@ -1,7 +1,12 @@
 import { createServer as createHttpServer, type Server } from 'node:http';
+import { systemClock } from '../../host/clock.ts';
+import { OPEN_ACCESS } from '../access/access.ts';
+import { PasswordThread } from '../access/password-thread.ts';
+import { Passwords } from '../access/passwords.ts';
 import type { ServerParts } from '../parts.ts';
 import { createApp } from './app.ts';
 import { listen } from './listen.ts';
+import { createTlsServer } from './tls-server.ts';
 
 export interface WebServer {
   /** Binds the configured address and returns the reachable address. Fails with the user error `listen-failed`. */
@@ -45,11 +50,20 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.checkMs,
   };
-  const server = createHttpServer(timeouts, createApp(parts, limits.answerMs));
+  const { access } = parts;
+  const { tls, users } = access?.current ?? OPEN_ACCESS;
+  const thread = new PasswordThread(parts.clock ?? systemClock);
+  const passwords = new Passwords(parts.comparePassword ?? ((password, hash) => thread.compare(password, hash)), users);
+  access?.subscribe((changed) => passwords.use(changed.users));
+  const app = createApp(parts, passwords, limits.answerMs);
+  const server = access === undefined || tls === undefined ? createHttpServer(timeouts, app) : createTlsServer(timeouts, app, tls, access);
   server.maxConnections = limits.connections;
   return {
     listen: () => listen(server, parts.options['listen-address']),
-    close: () => close(server, limits.closeMs),
+    async close() {
+      thread.close();
+      await close(server, limits.closeMs);
+    },
   };
 }
 

@@ -14,15 +14,19 @@ export interface PageFrame {
   /** Name of the node; absent when it is not configured. */
   readonly node: string | undefined;
   readonly telemetryPath: string;
+  /** False when the API is off. */
+  readonly hasApi: boolean;
   readonly nowMs: number;
 }
+
+const API_LINKS = html`<a href="/api/v1/devices">Devices</a><a href="/api/v1/allocations">Allocations</a><a href="/api/v1/status">Status</a>`;
 
 export function document(frame: PageFrame, title: string, body: Html, footer: Html): string {
   const page = html`<title>${title}</title>
 <body>
 <header>
 <h1><a href="/">device-agent</a></h1> <span class="soft">${[frame.node, frame.version].filter((text) => text !== undefined).join(' · ')}</span>
-<nav aria-label="Other forms"><a href="${frame.telemetryPath}">Metrics</a><a href="/api/v1/devices">Devices</a><a href="/api/v1/allocations">Allocations</a><a href="/api/v1/status">Status</a></nav>
+<nav aria-label="Other forms"><a href="${frame.telemetryPath}">Metrics</a>${frame.hasApi ? API_LINKS : undefined}</nav>
 </header>
 <main>
 ${body}

@@ -149,6 +149,16 @@ describe('doctor', () => {
     expect({ status, detail }).toEqual({ status: expected.status, detail: expect.stringContaining(String(expected.detail)) });
   });
 
+  it.each<[string, string, string, string]>([
+    ['can be written', 'state/deep/health.json', 'ok', 'state/deep/health.json'],
+    ['is below a file', 'checkpoint/health.json', 'finding', 'checkpoint cannot be written to (ENOTDIR)'],
+    ['is a directory', 'kubelet', 'finding', 'kubelet is not a regular file'],
+  ])('tells a state file that %s', async (_name, path, status, detail) => {
+    await startKubelet();
+    const { result } = await doctor(`--state.file=${folder}/${path}`);
+    expect(result('state-file')).toMatchObject({ status, detail: `${folder}/${detail}` });
+  });
+
   it('takes an address for good that a running agent listens on', async () => {
     const agent = await serve([`--path.sysfs=${folder}/sys`, '--state.file=', ...probesOff]);
     try {

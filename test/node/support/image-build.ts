@@ -31,15 +31,14 @@ export class ImageBuild {
     this.#store = ['buildah', '--root', root, '--runroot', run, '--storage-driver', 'vfs'];
   }
 
-  /** An image of this machine's Node with npm, a shell, and what these need, for what cannot be pulled from a registry. */
+  /** An image of this machine's Node where distroless has it, with npm, a shell, and what these need, for what cannot be pulled. */
   makeBase(name: string): void {
     const files = join(this.#directory, 'base');
     const npm = resolve(this.#npm('root', '--global'), 'npm');
     for (const [from, to] of [
-      [process.execPath, '/usr/bin/node'],
+      [process.execPath, '/nodejs/bin/node'],
       ['/bin/sh', '/bin/sh'],
       ['/usr/bin/env', '/usr/bin/env'],
-      ['/bin/ln', '/bin/ln'],
     ] as const) {
       for (const library of execFileSync('ldd', [from], { encoding: 'utf8' }).match(/\/\S+/g) ?? []) place(library, join(files, library));
       place(from, join(files, to));
@@ -48,6 +47,7 @@ export class ImageBuild {
     if (existsSync(CERTIFICATES)) place(CERTIFICATES, join(files, CERTIFICATES));
     for (const folder of ['tmp', 'usr/local/bin']) mkdirSync(join(files, folder), { recursive: true });
     symlinkSync('../lib/npm/bin/npm-cli.js', join(files, 'usr/bin/npm'));
+    symlinkSync('/nodejs/bin/node', join(files, 'usr/bin/node'));
     const container = this.run('from', 'scratch').trim();
     this.run('copy', '--quiet', container, files, '/');
     const variables = [
@@ -59,11 +59,13 @@ export class ImageBuild {
     this.run('commit', '--quiet', '--rm', container, name);
   }
 
-  /** Builds as the Dockerfile says, with this machine's npm cache. Gives why not, when the registry of packages is out of reach. */
-  build(dockerfile: string, name: string): string | undefined {
+  /** Builds as the Dockerfile says, with values for its arguments and this machine's npm cache. Gives why not, when the registry of packages is out of reach. */
+  build(dockerfile: string, name: string, values: Readonly<Record<string, string>>): string | undefined {
     const cache = this.#npm('config', 'get', 'cache');
+    const words = Object.entries(values).flatMap(([argument, value]) => ['--build-arg', `${argument}=${value}`]);
+    words.push('--isolation', 'chroot', '--pull-never', '--volume', `${cache}:/npm`);
     try {
-      this.run('build', '--isolation', 'chroot', '--pull-never', '--volume', `${cache}:/npm`, '--file', dockerfile, '--tag', name, '.');
+      this.run('build', ...words, '--file', dockerfile, '--tag', name, '.');
       return undefined;
     } catch (error) {
       const { stderr } = error as ExecFileException & { stderr: string };

@@ -158,6 +158,11 @@ export class StockNode {
     return this.#script('image.sh', name, directory, '--', ...entrypoint);
   }
 
+  /** Gives the node's container runtime the images of an OCI layout in a tar archive, by the names that it gives them. */
+  addArchive(archive: string): Promise<unknown> {
+    return this.#script('image.sh', '-i', archive, NAME);
+  }
+
   /** The body of an answer from within the node's network; empty when there is none. */
   async fetch(url: string): Promise<string> {
     const asked = this.#script('node-exec.sh', '-n', NAME, 'curl', '-sf', url);

@@ -4,13 +4,16 @@ import { describe, expect, it } from 'vitest';
 import { access } from '../../../src/probes/fpga/access.ts';
 import { probeMachine, reportOf } from './machines.ts';
 
-function accessOf(machine: string, id: string, files: Readonly<Record<string, string>> = {}): ReturnType<typeof access> {
+/** Gives what a container gets besides the variable with the PCI address, which each device on the bus has. */
+function accessOf(machine: string, id: string, files: Readonly<Record<string, string>> = {}): Omit<ReturnType<typeof access>, 'env'> {
   const probed = probeMachine(machine, ({ root }) => {
     for (const [path, text] of Object.entries(files)) writeFileSync(join(root, path), text);
   });
   const { device } = reportOf(probed.collect(), id);
   probed.machine.remove();
-  return access(device);
+  const { env, ...others } = access(device);
+  expect(env).toEqual(device.pciAddress === undefined ? undefined : { 'PCIDEVICE_{RESOURCE}': device.pciAddress });
+  return others;
 }
 
 describe('what a container gets', () => {

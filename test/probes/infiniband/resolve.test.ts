@@ -96,6 +96,7 @@ describe('access', () => {
     try {
       expect(access(reportOf(machine.collect(), 'mlx5_0').device)).toEqual({
         deviceNodes: ['uverbs0', 'umad0', 'issm0', 'rdma_cm'].map((name) => ({ path: `/dev/infiniband/${name}`, permissions: 'rw' })),
+        env: { 'PCIDEVICE_{RESOURCE}': '0000:18:00.0' },
       });
     } finally {
       machine.remove();

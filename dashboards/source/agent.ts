@@ -1,0 +1,134 @@
+import type { Board } from './board.ts';
+import { by, CLUSTER, NODE, orZero, query, rate, series } from './queries.ts';
+
+const ON_NODE = 'cluster, node';
+const p99 = (metric: string, labels: string): string => `histogram_quantile(0.99, sum by (${labels}, le) (${rate(`${metric}_bucket`)}))`;
+/** Metrics of any process; the build limits them to agents. */
+const ofAgents = (expr: string): string => `${expr} and on (${ON_NODE}) ${by(ON_NODE, series('device_agent_build_info'))}`;
+
+export const agent: Board = {
+  name: 'agent',
+  title: 'Agent',
+  description: 'The agents themselves: what they can read, how long it takes, what it costs.',
+  variables: [CLUSTER, NODE],
+  lines: [
+    {
+      height: 4,
+      panels: [
+        {
+          ...{ kind: 'stat', title: 'Agents', unit: 'none', width: 6 },
+          description: 'Agents that are scraped.',
+          queries: [query(orZero(`count(${by(ON_NODE, series('device_agent_build_info'))})`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Kubelets that do not answer', unit: 'none', width: 6, warnFrom: 1 },
+          description: 'Agents that cannot ask their kubelet who holds what.',
+          queries: [query(orZero(`count(${by(ON_NODE, series('device_agent_podresources_up'))} == 0)`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Probes that cannot read', unit: 'none', width: 6, warnFrom: 1 },
+          description: 'Families of which an agent can read no device.',
+          queries: [query(orZero(`count(${by(`${ON_NODE}, family`, series('device_agent_probe_success'))} == 0)`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Resources not followed', unit: 'none', width: 6, badFrom: 1 },
+          description: 'Resources of the device plugin that the kubelet does not follow.',
+          queries: [query(orZero(`count(${by(`${ON_NODE}, resource`, series('device_agent_plugin_registered'))} == 0)`))],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Devices', unit: 'none', width: 8 },
+          description: 'Devices by family and state.',
+          queries: [
+            query(`sum by (family, state) (${by(`${ON_NODE}, family, state`, series('device_agent_devices'))})`, '{{family}} {{state}}'),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Problems', unit: 'none', width: 8 },
+          description: 'What keeps agents from reading devices. docs/problems.md has the remedy for each code.',
+          queries: [query(orZero(`sum by (family, code) (${series('device_agent_problems')})`), '{{family}} {{code}}')],
+        },
+        {
+          ...{ kind: 'series', title: 'Age of the snapshot', unit: 's', width: 8 },
+          description: 'How old the data on the page of each agent is.',
+          queries: [query(by(ON_NODE, `time() - ${series('device_agent_snapshot_timestamp_seconds')}`), '{{node}}')],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Probe runs, 99th percentile', unit: 's', width: 8 },
+          description: 'How long the runs of a probe take.',
+          queries: [query(p99('device_agent_probe_run_duration_seconds', 'family'), '{{family}}')],
+        },
+        {
+          ...{ kind: 'series', title: 'Requests to the kubelet, 99th percentile', unit: 's', width: 8 },
+          description: 'How long requests to the kubelet take.',
+          queries: [query(p99('device_agent_podresources_request_duration_seconds', 'method'), '{{method}}')],
+        },
+        {
+          ...{ kind: 'series', title: 'Calls of the device plugin, 99th percentile', unit: 's', width: 8 },
+          description: 'How long answers to calls of the kubelet take.',
+          queries: [query(p99('device_agent_plugin_call_duration_seconds', 'resource, method'), '{{resource}} {{method}}')],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Failed and abandoned runs', unit: 'ops', width: 8 },
+          description: 'Runs of a probe that could read nothing, and runs that passed their deadline, per second.',
+          queries: [
+            query(`sum by (family) (${rate('device_agent_probe_failures_total')})`, '{{family}} failed'),
+            query(`sum by (family) (${rate('device_agent_probe_abandoned_runs_total')})`, '{{family}} abandoned'),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Requests to the kubelet', unit: 'ops', width: 8 },
+          description: 'Requests by method and gRPC status, per second.',
+          queries: [query(`sum by (method, code) (${rate('device_agent_podresources_requests_total')})`, '{{method}} {{code}}')],
+        },
+        {
+          ...{ kind: 'series', title: 'Allocations by the device plugin', unit: 'ops', width: 8 },
+          description: 'Containers for which the kubelet asked for devices, by how it ended, per second.',
+          queries: [query(`sum by (resource, result) (${rate('device_agent_plugin_allocations_total')})`, '{{resource}} {{result}}')],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'CPU', unit: 'percentunit', width: 6 },
+          description: 'CPU time of each agent; 100 % is one CPU.',
+          queries: [query(ofAgents(by(ON_NODE, rate('process_cpu_seconds_total'))), '{{node}}')],
+        },
+        {
+          ...{ kind: 'series', title: 'Memory', unit: 'bytes', width: 6 },
+          description: 'Resident memory of each agent.',
+          queries: [query(ofAgents(by(ON_NODE, series('process_resident_memory_bytes'))), '{{node}}')],
+        },
+        {
+          ...{ kind: 'series', title: 'Series', unit: 'none', width: 6 },
+          description: 'Series of devices and containers on the page of each agent.',
+          queries: [query(`sum by (${ON_NODE}, group) (${series('device_agent_series')})`, '{{node}} {{group}}')],
+        },
+        {
+          ...{ kind: 'table', title: 'Versions', unit: 'none', width: 6, value: 'agents' },
+          description: 'How many agents run each version.',
+          columns: ['version', 'node_version'],
+          queries: [
+            query(`count by (version, node_version) (${by(`${ON_NODE}, version, node_version`, series('device_agent_build_info'))})`),
+          ],
+        },
+      ],
+    },
+  ],
+};

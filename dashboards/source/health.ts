@@ -1,0 +1,119 @@
+import type { Board } from './board.ts';
+import { by, CLUSTER, DEVICE, HOLDER, NODE, orZero, query, STATE_TEXTS, series, stateNumber, withHolder } from './queries.ts';
+
+const CONDITION = 'condition, part, reason, severity, remedy';
+const sick = by(DEVICE, `${series('device_health', 'state=~"unhealthy|degraded|unknown"')} == 1`);
+
+export const health: Board = {
+  name: 'health',
+  title: 'Health',
+  description: 'What is sick, why, since when, and whose pods are affected.',
+  variables: [CLUSTER, NODE],
+  lines: [
+    {
+      height: 4,
+      panels: [
+        {
+          ...{ kind: 'stat', title: 'Unhealthy', unit: 'none', width: 5, badFrom: 1 },
+          description: 'Devices that are out of service.',
+          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="unhealthy"')} == 1`)})`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Degraded', unit: 'none', width: 5, warnFrom: 1 },
+          description: 'Devices that have a fault and stay in service.',
+          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="degraded"')} == 1`)})`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Unknown', unit: 'none', width: 5, warnFrom: 1 },
+          description: 'Devices whose health cannot be judged now.',
+          queries: [query(orZero(`count(${by(DEVICE, `${series('device_health', 'state="unknown"')} == 1`)})`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Missing', unit: 'none', width: 4, badFrom: 1 },
+          description: 'Devices that were there and have disappeared.',
+          queries: [query(orZero(`count(${by(DEVICE, `${series('device_present')} == 0`)})`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Ids without a device', unit: 'none', width: 5, warnFrom: 1 },
+          description: 'Ids that containers hold and for which the agent knows no device.',
+          queries: [query(orZero(`count(${series('container_device_unresolved')})`))],
+        },
+      ],
+    },
+    {
+      height: 10,
+      panels: [
+        {
+          ...{ kind: 'table', title: 'What is sick', unit: 'dateTimeFromNow', width: 14, value: 'since', opens: 'device' },
+          description: 'Each condition of each device with its remedy; since is the time of the present verdict.',
+          columns: ['severity', 'node', 'device', 'condition', 'part', 'reason', 'remedy', 'cluster'],
+          queries: [
+            query(
+              `${by(`${DEVICE}, ${CONDITION}`, series('device_health_condition'))} * on (${DEVICE}) group_left () ${by(DEVICE, series('device_health_since_timestamp_seconds'))} * 1000`,
+            ),
+          ],
+        },
+        {
+          ...{ kind: 'table', title: 'Whose pods', unit: 'none', width: 10, opens: 'workload' },
+          description: 'The containers that hold a device that is not healthy.',
+          columns: ['holder_namespace', 'holder_pod', 'holder_container', 'node', 'device', 'cluster'],
+          queries: [
+            query(
+              `${by(`${DEVICE}, ${HOLDER}`, withHolder(series('container_device_allocation', 'device!=""')))} and on (${DEVICE}) ${sick}`,
+            ),
+          ],
+        },
+      ],
+    },
+    {
+      height: 9,
+      panels: [
+        {
+          ...{ kind: 'timeline', title: 'Sick devices over time', unit: 'none', width: 24, texts: STATE_TEXTS, opens: 'device' },
+          description: 'Devices that were not healthy at the time, with their state.',
+          queries: [query(`${stateNumber()} > 0`, '{{node}} {{device}}')],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Changes of verdicts per hour', unit: 'none', width: 8 },
+          description: 'How often a device took a state within the last hour.',
+          queries: [
+            query(`sum by (state) (${by(`${DEVICE}, state`, `increase(${series('device_health_transitions_total')}[1h])`)})`, '{{state}}'),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Conditions', unit: 'none', width: 8 },
+          description: 'How many conditions of each type hold.',
+          queries: [query(`count by (condition) (${by(`${DEVICE}, ${CONDITION}`, series('device_health_condition'))})`, '{{condition}}')],
+        },
+        {
+          ...{ kind: 'table', title: 'Problems of probes', unit: 'none', width: 8, value: 'count' },
+          description: 'What keeps agents from reading devices. docs/problems.md has the remedy for each code.',
+          columns: ['node', 'family', 'code'],
+          queries: [query(`sum by (node, family, code) (${series('device_agent_problems')})`)],
+        },
+      ],
+    },
+    {
+      height: 7,
+      panels: [
+        {
+          ...{ kind: 'table', title: 'Conditions that do not count', unit: 'none', width: 12, opens: 'device' },
+          description: 'Conditions that hold and that the configuration tells to ignore on the device.',
+          columns: ['node', 'device', 'condition', 'part', 'reason', 'severity', 'cluster'],
+          queries: [query(by(`${DEVICE}, condition, part, reason, severity`, series('device_health_condition_ignored')))],
+        },
+        {
+          ...{ kind: 'table', title: 'Ids without a device', unit: 'none', width: 12, opens: 'workload' },
+          description: 'Which containers hold ids for which the agent knows no device, and why.',
+          columns: ['holder_namespace', 'holder_pod', 'holder_container', 'resource', 'device_id', 'reason', 'node', 'cluster'],
+          queries: [query(by(`cluster, node, resource, device_id, reason, ${HOLDER}`, withHolder(series('container_device_unresolved'))))],
+        },
+      ],
+    },
+  ],
+};

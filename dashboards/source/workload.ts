@@ -1,0 +1,138 @@
+import type { Board, Variable } from './board.ts';
+import { by, CLUSTER, DEVICE, HELD, HOLDER, orZero, query, withHolder } from './queries.ts';
+
+const C = 'cluster=~"$cluster"';
+const held = (name: string, label: string, matchers: string): Variable => ({
+  name,
+  label,
+  query: `label_values(container_device_allocation{${matchers}}, \${prefix}${name})`,
+});
+
+const IN_NAMESPACE = `${C}, \${prefix}namespace=~"$namespace"`;
+const IN_POD = `${IN_NAMESPACE}, \${prefix}pod=~"$pod"`;
+const SELECTED = `${IN_POD}, \${prefix}container=~"$container"`;
+const series = (name: string, matchers = ''): string => `${name}{${SELECTED}${matchers === '' ? '' : `, ${matchers}`}}`;
+const rate = (name: string): string => `rate(${series(name)}[$__rate_interval])`;
+
+/** Labels of one device of one container, as the scrape names them. */
+const ONE = 'cluster, node, device, ${prefix}namespace, ${prefix}pod, ${prefix}container';
+const LEGEND = '{{node}} {{device}}';
+const withPod = (expr: string, more = ''): string => by(`${DEVICE}, ${HOLDER}${more}`, withHolder(expr));
+const POD_LEGEND = `{{holder_pod}} ${LEGEND}`;
+
+export const workload: Board = {
+  name: 'workload',
+  title: 'Workload',
+  description: 'The devices of a namespace, of a pod or of a container: what they do and how they are.',
+  variables: [CLUSTER, held('namespace', 'Namespace', C), held('pod', 'Pod', IN_NAMESPACE), held('container', 'Container', IN_POD)],
+  lines: [
+    {
+      height: 4,
+      panels: [
+        {
+          ...{ kind: 'stat', title: 'Containers with devices', unit: 'none', width: 6 },
+          description: 'Containers that hold at least one device id.',
+          queries: [
+            query(
+              orZero(
+                `count(count by (cluster, \${prefix}namespace, \${prefix}pod, \${prefix}container) (${series('container_device_allocation')}))`,
+              ),
+            ),
+          ],
+        },
+        {
+          ...{ kind: 'stat', title: 'Devices held', unit: 'none', width: 6 },
+          description: 'Devices that the containers hold. A shared device counts once.',
+          queries: [query(orZero(`count(count by (cluster, node, device) (${series('container_device_allocation', 'device!=""')}))`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Out of service', unit: 'none', width: 6, badFrom: 1 },
+          description: 'Devices that the containers hold and that are unhealthy.',
+          queries: [query(orZero(`count(min by (cluster, node, device) (${series('container_device_healthy')}) == 0)`))],
+        },
+        {
+          ...{ kind: 'stat', title: 'Power', unit: 'watt', width: 6 },
+          description: 'Power of all boards that the containers hold.',
+          queries: [
+            query(
+              orZero(`sum(max by (cluster, node, device) (${series('container_device_power_watts', 'sensor!~"module.*|.*_average"')}))`),
+            ),
+          ],
+        },
+      ],
+    },
+    {
+      height: 9,
+      panels: [
+        {
+          ...{ kind: 'table', title: 'Who holds what', unit: 'none', width: 14, opens: 'device' },
+          description: 'Each device id that a container holds. The column device is empty where the agent knows no device for the id.',
+          columns: ['holder_namespace', 'holder_pod', 'holder_container', 'node', 'device', 'resource', 'device_id', 'cluster'],
+          queries: [query(withPod(series('container_device_allocation'), ', resource, device_id'))],
+        },
+        {
+          ...{ kind: 'timeline', title: 'Allocation', unit: 'none', width: 10, texts: HELD },
+          description: 'Which pod held which device when.',
+          queries: [query(withPod(series('container_device_allocation', 'device!=""')), POD_LEGEND)],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Utilisation', unit: 'percentunit', width: 12, max: 1, opens: 'device' },
+          description: 'How busy the busiest engine of each device is.',
+          queries: [query(withPod(series('container_device_utilization_ratio')), POD_LEGEND)],
+        },
+        {
+          ...{ kind: 'series', title: 'Memory used', unit: 'bytes', width: 12, opens: 'device' },
+          description: 'Device memory in use by the container.',
+          queries: [query(withPod(series('container_device_memory_used_bytes')), POD_LEGEND)],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Received', unit: 'Bps', width: 12, opens: 'device' },
+          description: 'Bytes received by each device, per second.',
+          queries: [query(`sum by (${ONE}) (${rate('container_device_received_bytes_total')})`, `{{\${prefix}pod}} ${LEGEND}`)],
+        },
+        {
+          ...{ kind: 'series', title: 'Transmitted', unit: 'Bps', width: 12, opens: 'device' },
+          description: 'Bytes transmitted by each device, per second.',
+          queries: [query(`sum by (${ONE}) (${rate('container_device_transmitted_bytes_total')})`, `{{\${prefix}pod}} ${LEGEND}`)],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Temperature', unit: 'celsius', width: 6, opens: 'device' },
+          description: 'The hottest sensor of each device.',
+          queries: [query(withPod(series('container_device_temperature_celsius')), POD_LEGEND)],
+        },
+        {
+          ...{ kind: 'series', title: 'Power by sensor', unit: 'watt', width: 6, opens: 'device' },
+          description: 'Power as each sensor measures it.',
+          queries: [query(withPod(series('container_device_power_watts'), ', sensor'), `${POD_LEGEND} {{sensor}}`)],
+        },
+        {
+          ...{ kind: 'series', title: 'Errors', unit: 'none', width: 6, opens: 'device' },
+          description: 'Errors that the hardware counted while the container held the device, within the rate interval.',
+          queries: [
+            query(`sum by (${ONE}, kind) (increase(${series('container_device_errors_total')}[$__rate_interval]))`, `${LEGEND} {{kind}}`),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Throttled', unit: 'none', width: 6, opens: 'device' },
+          description: '1 while the device runs slower for a reason.',
+          queries: [query(withPod(series('container_device_throttled'), ', reason'), `${LEGEND} {{reason}}`)],
+        },
+      ],
+    },
+  ],
+};

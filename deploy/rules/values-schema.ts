@@ -1,0 +1,88 @@
+import { alertNames } from './rule-files.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+const text: Schema = { type: 'string' };
+const flag: Schema = { type: 'boolean' };
+const count: Schema = { type: 'integer', minimum: 0 };
+const anything: Schema = { type: 'object' };
+const texts: Schema = { type: 'object', additionalProperties: { type: 'string' } };
+const list: Schema = { type: 'array', items: { type: 'object' } };
+const duration: Schema = { type: 'string', pattern: '^$|^([0-9]+(ms|s|m|h|d|w|y))+$' };
+const path: Schema = { type: 'string', pattern: '^/' };
+const optionalPath: Schema = { type: 'string', pattern: '^$|^/' };
+const closed = (properties: Schema): Schema => ({ type: 'object', additionalProperties: false, properties });
+
+const monitor = closed({
+  ...{ enabled: flag, labels: texts, interval: duration, scrapeTimeout: duration },
+  ...{ tlsConfig: anything, basicAuth: anything, relabelings: list, metricRelabelings: list },
+});
+
+const alert = closed({
+  ...{ enabled: flag, severity: { enum: ['critical', 'warning', 'info'] }, for: duration, keepFiringFor: duration },
+  threshold: { type: 'number' },
+});
+
+const hostPath = {
+  ...closed({ name: text, hostPath: path, mountPath: path, readOnly: flag, type: text, mountPropagation: text }),
+  required: ['name', 'hostPath', 'mountPath'],
+};
+
+/** Helm's regular expressions have no look-ahead: the agent checks such a pattern itself. */
+function withoutLookahead(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutLookahead);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const kept = Object.entries(schema).filter(([key, value]) => key !== 'pattern' || typeof value !== 'string' || !/\(\?[=!<]/.test(value));
+  return Object.fromEntries(kept.map(([key, value]) => [key, withoutLookahead(value)]));
+}
+
+/** The schema of the chart's values. `config` is the schema of the configuration file, `families` are the names of the device families. */
+export function valuesSchema(config: Schema, families: readonly string[]): Schema {
+  const { $schema: _, definitions, $defs, ...own } = withoutLookahead(config) as Schema;
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Values of the chart device-agent',
+    ...(definitions === undefined ? {} : { definitions }),
+    ...($defs === undefined ? {} : { $defs }),
+    ...closed({
+      // Helm adds the values of all charts to those of a subchart.
+      global: anything,
+      image: closed({
+        registry: text,
+        repository: text,
+        tag: text,
+        digest: text,
+        pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },
+      }),
+      imagePullSecrets: list,
+      ...{ nameOverride: text, fullnameOverride: text, namespaceOverride: text, commonLabels: texts },
+      config: { ...own, type: 'object' },
+      restartOnConfigChange: flag,
+      families: closed(Object.fromEntries(families.map((name) => [name, closed({ enabled: flag })]))),
+      plugin: closed({ enabled: flag, directory: path }),
+      kubelet: closed({ rootDir: path }),
+      state: closed({ enabled: flag, hostPath: path }),
+      nvidia: closed({ runtimeClassName: text, visibleDevices: flag, driverRoot: optionalPath }),
+      kmsg: closed({ enabled: flag }),
+      hostPaths: { type: 'array', items: hostPath },
+      webConfig: closed({ secretName: text, tls: flag, requiresClientCertificate: flag }),
+      ...{ podMonitor: monitor, serviceMonitor: monitor, scrapeAnnotations: flag },
+      service: closed({ enabled: flag, port: { type: 'integer', minimum: 1, maximum: 65_535 }, annotations: texts }),
+      rules: closed({
+        ...{ enabled: flag, labels: texts, recording: flag, selector: text, runbooks: text },
+        alerts: closed(Object.fromEntries(alertNames.map((name) => [name, alert]))),
+      }),
+      dashboards: closed({ enabled: flag, labels: texts, annotations: texts, namespace: text }),
+      networkPolicy: closed({ enabled: flag, from: list }),
+      serviceAccount: closed({ create: flag, name: text, annotations: texts }),
+      ...{ priorityClassName: text, resourceQuota: closed({ enabled: flag, pods: { type: ['string', 'integer'] } }) },
+      updateStrategy: anything,
+      ...{ revisionHistoryLimit: count, terminationGracePeriodSeconds: count, hostPID: flag, hostNetwork: flag, dnsPolicy: text },
+      ...{ resources: anything, podSecurityContext: anything, securityContext: anything },
+      ...{ nodeSelector: texts, affinity: anything, tolerations: list },
+      ...{ podAnnotations: texts, podLabels: texts, daemonSetAnnotations: texts },
+      extraArgs: { type: 'array', items: text },
+      ...{ extraEnv: list, extraVolumes: list, extraVolumeMounts: list, initContainers: list, sidecars: list, extraManifests: list },
+    }),
+  };
+}

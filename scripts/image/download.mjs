@@ -1,0 +1,57 @@
+// Packages of npm and of Debian, by their ordinary clients, for a platform that need not be this machine's.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const DEBIAN_SOURCES = '/etc/apt/sources.list.d/debian.sources';
+
+/** Unpacks an npm package into a directory. Its content must be the one that was pinned. */
+export function unpackNpm({ name, version, integrity }, directory) {
+  const packed = join(directory, 'packed');
+  mkdirSync(packed, { recursive: true });
+  run('npm', ['pack', '--silent', '--pack-destination', packed, `${name}@${version}`], 'npm');
+  const [file = ''] = readdirSync(packed);
+  const found = `sha512-${createHash('sha512')
+    .update(readFileSync(join(packed, file)))
+    .digest('base64')}`;
+  if (found !== integrity) throw new Error(`${name}@${version} is not the package that was pinned: it has ${found}, not ${integrity}`);
+  run('tar', ['-xzf', join(packed, file), '-C', directory], 'tar');
+  return join(directory, 'package');
+}
+
+/**
+ * Unpacks Debian packages into `directory/root`, and returns the control file of each. apt checks their signatures. Its state is a
+ * private one, so that it takes no root and the machine's own packages stay as they are.
+ */
+export function unpackDebian(names, architecture, directory) {
+  for (const folder of ['state/lists/partial', 'cache/archives/partial', 'packed', 'root'])
+    mkdirSync(join(directory, folder), { recursive: true });
+  const settings = {
+    'Dir::State': join(directory, 'state'),
+    'Dir::State::status': '/dev/null',
+    'Dir::Cache': join(directory, 'cache'),
+    // Only Debian's archive: other sources of a machine have nothing that is needed here.
+    ...(existsSync(DEBIAN_SOURCES) ? { 'Dir::Etc::sourcelist': DEBIAN_SOURCES, 'Dir::Etc::sourceparts': '-' } : {}),
+    'APT::Architecture': architecture,
+    'APT::Architectures::': architecture,
+    'APT::Sandbox::User': '',
+  };
+  const words = ['-qq', ...Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])];
+  const packed = join(directory, 'packed');
+  run('apt-get', [...words, 'update'], 'apt-get');
+  run('apt-get', [...words, 'download', ...names], 'apt-get', packed);
+  return readdirSync(packed).map((file) => {
+    run('dpkg-deb', ['--extract', join(packed, file), join(directory, 'root')], 'dpkg-deb');
+    return run('dpkg-deb', ['--field', join(packed, file)], 'dpkg-deb');
+  });
+}
+
+function run(program, words, name, cwd) {
+  try {
+    return execFileSync(program, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], cwd });
+  } catch (error) {
+    if (error.code === 'ENOENT') throw new Error(`there is no ${name}: make the image on Debian, or build deploy/Dockerfile`);
+    throw new Error(`${name} failed, ${words.slice(-2).join(' ')}:\n${error.stderr}`);
+  }
+}

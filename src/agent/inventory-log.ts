@@ -1,0 +1,46 @@
+import type { Logger } from '../log/logger.ts';
+import type { Device } from '../model/device.ts';
+import type { PluginStats } from '../model/plugin-stats.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+
+/** Names in one line. */
+const MOST_NAMES = 16;
+
+/** Logs which devices each family has, once and after each change, and which resources the kubelet has, once for each. */
+export class InventoryLog {
+  readonly #logger: Logger;
+  /** The logged names, keyed by family. */
+  readonly #devices = new Map<string, string>();
+  #resources: ReadonlySet<string> = new Set();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  update(snapshot: Snapshot, plugin: PluginStats | undefined): void {
+    for (const { family, succeeded } of snapshot.families) if (succeeded === true) this.#family(family, snapshot);
+    const registered = plugin?.resources.filter((one) => one.registered || this.#resources.has(one.resource)) ?? [];
+    for (const { resource, healthy, unhealthy } of registered) {
+      if (!this.#resources.has(resource))
+        this.#logger.info('the kubelet has a resource', { resource, devices: healthy + unhealthy, unhealthy });
+    }
+    this.#resources = new Set(registered.map(({ resource }) => resource));
+  }
+
+  #family(family: string, { devices }: Snapshot): void {
+    const present = devices.filter(({ device, missingSinceMs }) => device.family === family && missingSinceMs === undefined);
+    const all = present.map(({ key }) => key).join('\u0000');
+    const names = present.map(({ device }) => shortName(device));
+    if (this.#devices.get(family) === all) return;
+    this.#devices.set(family, all);
+    this.#logger.info('devices found', { family, count: names.length, ...(names.length === 0 ? {} : { devices: shortened(names) }) });
+  }
+}
+
+/** An id of a GPU is a UUID. Its index is shorter, and is the name that the vendor's tools print. */
+const shortName = ({ id, kind, index }: Device): string => (index === undefined ? id : `${kind} ${index}`);
+
+function shortened(names: readonly string[]): string {
+  const more = names.length - MOST_NAMES;
+  return `${names.slice(0, MOST_NAMES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}

@@ -1,0 +1,93 @@
+import { collectOnce } from '../../agent/agent.ts';
+import { devicesView } from '../../server/api/views.ts';
+import { askAgent, REFUSAL_TEXTS } from '../agent-api.ts';
+import { devicesIn } from '../health.ts';
+import { agentSettings } from '../settings.ts';
+import { readVersion } from '../version.ts';
+import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
+
+/** Findings of one kind. A node with a fault of its fabric can have hundreds of them. */
+const MOST = 16;
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+const REMEDY = '"device-agent health -o text" prints every condition; docs/health.md explains them.';
+
+/** Reports devices that are not healthy: by the verdicts of the running agent, which have a history, or by one reading. */
+export async function checkDevices({ configuration, families, stuck }: CheckContext): Promise<CheckResult[]> {
+  const name = 'devices';
+  const { answer } = await askAgent(configuration, '/api/v1/devices');
+  let devices = devicesIn(answer?.body);
+  if (devices === undefined) {
+    const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), {
+      logger: SILENT,
+      version: readVersion().version,
+    });
+    if (!ended) stuck();
+    devices = devicesIn(JSON.parse(JSON.stringify(devicesView(snapshot), (_, value) => (typeof value === 'bigint' ? 0 : value)))) ?? [];
+  }
+  if (devices.length === 0) return [skipped(name, 'there are no devices')];
+  const unwell = devices.filter(({ health }) => health.state !== 'healthy');
+  if (unwell.length === 0) return [ok(name, `${devices.length} ${devices.length === 1 ? 'device is' : 'devices are'} healthy`)];
+  const findings = unwell.map(({ family, id, health }) => {
+    const [worst] = health.conditions;
+    const cause = worst === undefined ? 'There is no current reading of the device.' : `${worst.type}: ${worst.message}`;
+    return finding(name, `${family}/${id} is ${health.state}`, cause, worst === undefined ? REMEDY : `${worst.remedy}. ${REMEDY}`);
+  });
+  return bounded(name, findings);
+}
+
+interface Problem {
+  readonly message: string;
+  readonly code?: string;
+  /** What the kubelet's problem has instead of a code. */
+  readonly reason?: string;
+  readonly remedy?: string;
+}
+
+interface Probe {
+  readonly family: string;
+  readonly problems?: readonly Problem[];
+}
+
+/** Parts of the answer of `/api/v1/status` that tell of problems. */
+interface Status {
+  readonly config?: { readonly problem?: Problem };
+  readonly kubelet?: { readonly problem?: Problem };
+  readonly probes?: readonly Probe[];
+}
+
+/** Reports the problems that a running agent has now. */
+export async function checkRunningAgent({ configuration }: CheckContext): Promise<CheckResult[]> {
+  const name = 'running-agent';
+  const { answer, refusal } = await askAgent(configuration, '/api/v1/status');
+  if (refusal !== undefined) return [skipped(name, `it cannot be asked: ${REFUSAL_TEXTS[refusal].detail}`)];
+  const status = (answer?.body ?? undefined) as Status | undefined;
+  if (answer?.status !== 200 || status === undefined) return [skipped(name, 'no agent answers at the listening address')];
+  const parts: readonly (readonly [string, Problem | undefined])[] = [
+    ['configuration', status.config?.problem],
+    ['kubelet', status.kubelet?.problem],
+    ...probesIn(status).flatMap(({ family, problems = [] }) => problems.map((problem) => [`probe ${family}`, problem] as const)),
+  ];
+  const findings = parts.flatMap(([part, problem]) => {
+    if (problem === undefined) return [];
+    const word = problem.code ?? problem.reason;
+    const code = word === undefined ? '' : ` [${word}]`;
+    return [
+      finding(
+        name,
+        `${part}: ${problem.message}${code}`,
+        'The running agent has this problem now.',
+        problem.remedy ?? "See the agent's log.",
+      ),
+    ];
+  });
+  return findings.length === 0 ? [ok(name, 'it has no problems')] : bounded(name, findings);
+}
+
+function bounded(name: string, findings: readonly CheckResult[]): CheckResult[] {
+  const more = findings.length - MOST;
+  if (more <= 0) return [...findings];
+  return [...findings.slice(0, MOST), finding(name, `and ${more} more`, 'Only the first ones are shown.', REMEDY)];
+}
+
+/** Another program may answer at the address. */
+const probesIn = ({ probes }: Status): readonly Probe[] => (Array.isArray(probes) ? probes : []);

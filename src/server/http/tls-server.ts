@@ -1,0 +1,49 @@
+import { constants } from 'node:crypto';
+import type { RequestListener, Server } from 'node:http';
+import { createServer, type ServerOptions } from 'node:https';
+import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import type { Access, TlsRules } from '../access/access.ts';
+import { isAdmitted } from '../access/client-certificates.ts';
+
+/** Creates a server for HTTPS that takes each change of the rules for its next connections. */
+export function createTlsServer(
+  timeouts: ServerOptions,
+  app: RequestListener,
+  initial: TlsRules,
+  access: { subscribe(apply: (access: Access) => void): void },
+): Server {
+  let rules = initial;
+  const server = createServer(
+    {
+      ...timeouts,
+      ...contextOf(rules),
+      ALPNProtocols: ['http/1.1'],
+      handshakeTimeout: timeouts.headersTimeout ?? 0,
+      requestCert: asksForCertificate(rules),
+      // `isAdmitted` decides by the current rules.
+      rejectUnauthorized: false,
+    },
+    app,
+  );
+  // HTTP begins on a connection with its `secureConnection` event: only admitted connections may reach the original listeners.
+  const listeners = server.listeners('secureConnection');
+  server.removeAllListeners('secureConnection');
+  server.on('secureConnection', (socket: TLSSocket) => {
+    if (!isAdmitted(socket, rules)) return void socket.destroy();
+    for (const listener of listeners) listener.call(server, socket);
+  });
+  access.subscribe(({ tls }) => {
+    if (tls === undefined) return;
+    rules = tls;
+    server.setSecureContext(contextOf(tls));
+    // Node has no method for this property. If it were ignored, certificates would be missing and `isAdmitted` would refuse.
+    Object.assign(server, { requestCert: asksForCertificate(tls) });
+    server.closeIdleConnections();
+  });
+  return server;
+}
+
+const asksForCertificate = ({ clientAuth }: TlsRules): boolean => clientAuth !== 'NoClientCert';
+
+/** Without tickets no connection resumes a session, so that each one shows a certificate that is valid now. */
+const contextOf = ({ context }: TlsRules): SecureContextOptions => ({ ...context, secureOptions: constants.SSL_OP_NO_TICKET });

@@ -1,0 +1,151 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isInstalled, type RunningPrometheus, type Sample, startPrometheus } from '../support/prometheus.ts';
+import { quickRules, scrapeJob, WAYS } from '../support/scrapes.ts';
+import { type ServedAgent, serve } from '../support/serve.ts';
+import { type Dashboard, dashboards, filledIn, prefixQuery } from './read.ts';
+
+const installed = isInstalled('prometheus');
+const skipped = installed ? '' : ' (skipped: prometheus is not installed)';
+
+/** A scrape that takes the agent's pod for the holder, with the labels of the holder renamed. */
+const RENAMED = 'renamed';
+const ALL = [...WAYS, RENAMED];
+
+const host = (agent: ServedAgent): string => new URL(agent.url).host;
+const sizes = ['--refresh.interval=1s', '--sim.gpus=4', '--sim.pods=8', '--sim.pod-change=0s'];
+
+/** Two nodes with faults: ports are down, one cannot be read, and the second node reads no FPGA, so that ids of FPGAs have no device. */
+describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way${skipped}`, () => {
+  let directory: string;
+  let agents: readonly ServedAgent[] = [];
+  let prometheus: RunningPrometheus;
+
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'device-agent-boards-'));
+    const file = join(directory, 'health.yaml');
+    writeFileSync(
+      file,
+      JSON.stringify({
+        health: {
+          conditions: { 'infiniband.PortDown': { for: '0s' } },
+          ignore: [{ device: 'mlx5_1', condition: 'PortDown', reason: 'recabling', until: '2999-01-01' }],
+        },
+      }),
+    );
+    agents = await Promise.all([
+      serve([...sizes, `--config.file=${file}`], 'demo'),
+      serve([...sizes, '--no-probe.fpga'], 'demo'),
+      serve([...sizes, '--labels.attribution=workload_'], 'demo'),
+    ]);
+    const [first, second, third] = agents as [ServedAgent, ServedAgent, ServedAgent];
+    for (const agent of agents) {
+      // A port that was never up is not missed.
+      await agent.until('a port that is up', (page) => /^device_link_up\{device="mlx5_1".*\} 1$/m.test(page));
+      const sysfs = /--path\.sysfs=(\S+)/.exec(agent.log())?.[1] as string;
+      writeFileSync(`${sysfs}/class/infiniband/mlx5_2/ports/1/state`, 'garbage\n');
+      for (const hca of ['mlx5_0', 'mlx5_1']) writeFileSync(`${sysfs}/class/infiniband/${hca}/ports/1/state`, '1: DOWN\n');
+    }
+    const nodes = [
+      { address: host(first), node: 'node-1' },
+      { address: host(second), node: 'node-2' },
+    ];
+    const jobs = [
+      ...WAYS.map((way) => scrapeJob(way, nodes)),
+      scrapeJob('annotations', [{ address: host(third), node: 'node-3' }], RENAMED),
+    ];
+    const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml'], scrape_configs: jobs };
+    prometheus = await startPrometheus(config, { 'rules.yaml': quickRules() });
+  }, 60_000);
+
+  afterAll(async () => {
+    await prometheus?.stop();
+    for (const agent of agents) await agent.stop('SIGINT');
+    rmSync(directory, { recursive: true });
+  });
+
+  const prefixOf = async (dashboard: Dashboard, cluster: string): Promise<string> =>
+    (await prometheus.query(filledIn(prefixQuery(dashboard), { cluster })))[0]?.metric.p ?? '';
+
+  it('has all targets', async () => {
+    await expect.poll(() => prometheus.targets(), { timeout: 60_000, interval: 250 }).toEqual(Array.from({ length: 9 }, () => 'up'));
+  });
+
+  it('finds the prefix of the labels of holders', async () => {
+    const prefixes = { podmonitor: '', servicemonitor: '', plain: '', annotations: 'exported_', [RENAMED]: 'workload_' };
+    for (const [cluster, prefix] of Object.entries(prefixes)) {
+      const found = (): Promise<string> => prefixOf(dashboards[0]?.dashboard as Dashboard, cluster);
+      await expect.poll(found, { timeout: 20_000, interval: 250, message: cluster }).toBe(prefix);
+    }
+  });
+
+  it.each(ALL)('names the same holders, never the pod of the agent (%s)', async (cluster) => {
+    const board = dashboards.find(({ name }) => name === 'workload.json')?.dashboard as Dashboard;
+    const prefix = await prefixOf(board, cluster);
+    const expr = board.panels.find(({ title }) => title === 'Who holds what')?.targets[0]?.expr ?? '';
+    const holders = async (): Promise<readonly string[]> => {
+      const rows = await prometheus.query(filledIn(expr, { cluster, prefix }));
+      return rows.map(({ metric: m }) => `${m.holder_namespace}/${m.holder_pod}/${m.holder_container} ${m.device} ${m.device_id}`);
+    };
+    const nodes = cluster === RENAMED ? 1 : 2;
+    await expect.poll(async () => (await holders()).length, { timeout: 20_000 }).toBeGreaterThan(8 * nodes);
+    const rows = await holders();
+    expect(rows.filter((row) => /device-agent|monitoring|undefined\//.test(row))).toEqual([]);
+    const node1 = (row: Sample): boolean => row.metric.node === 'node-1';
+    if (cluster === RENAMED) return;
+    const plain = await prometheus.query(filledIn(expr, { cluster: 'plain', prefix: '' }));
+    const here = await prometheus.query(filledIn(expr, { cluster, prefix }));
+    const cells = (samples: readonly Sample[]): string[] =>
+      samples
+        .filter(node1)
+        .map(({ metric: { cluster: _, ...m } }) => JSON.stringify(Object.entries(m).toSorted()))
+        .toSorted();
+    expect(cells(here)).toEqual(cells(plain));
+  });
+
+  it.each(ALL)('shows no idle device as held (%s)', async (cluster) => {
+    const idle = await prometheus.query(
+      `count(device_info{cluster="${cluster}"}) - count(count by (node, device) (container_device_allocation{cluster="${cluster}",device!=""}))`,
+    );
+    expect(Number(idle[0]?.value[1])).toBeGreaterThan(0);
+    const board = dashboards.find(({ name }) => name === 'node.json')?.dashboard as Dashboard;
+    const prefix = await prefixOf(board, cluster);
+    const expr = board.panels.find(({ title }) => title === 'Holders')?.targets[0]?.expr ?? '';
+    const held = new Set((await prometheus.query(filledIn(expr, { cluster, prefix }))).map(({ metric: m }) => `${m.node} ${m.device}`));
+    const allocated = await prometheus.query(`count by (node, device) (container_device_allocation{cluster="${cluster}",device!=""})`);
+    expect([...held].toSorted()).toEqual(allocated.map(({ metric: m }) => `${m.node} ${m.device}`).toSorted());
+  });
+
+  it('answers each expression of each dashboard with data, in each way', async () => {
+    const asked: { readonly panel: string; readonly expr: string }[] = [];
+    for (const cluster of WAYS) {
+      for (const { name, dashboard } of dashboards) {
+        const prefix = await prefixOf(dashboard, cluster);
+        for (const { title, targets } of dashboard.panels)
+          for (const { expr } of targets)
+            asked.push({ panel: `${cluster}: ${name}: ${title}`, expr: filledIn(expr, { cluster, prefix, ...chosen(name, title) }) });
+      }
+    }
+    expect(asked.length).toBeGreaterThan(4 * 90);
+    // Rates need two scrapes, and recording rules need the rates. Some faults of the simulated node come and go.
+    let waiting = asked;
+    const empty = async (): Promise<readonly string[]> => {
+      const answers = await Promise.all(waiting.map(async (one) => ({ ...one, rows: await prometheus.query(one.expr) })));
+      waiting = answers.filter(({ rows }) => rows.length === 0);
+      return waiting.map(({ panel, expr }) => `${panel}: ${expr}`);
+    };
+    await expect.poll(empty, { timeout: 60_000, interval: 1_000 }).toEqual([]);
+  }, 90_000);
+});
+
+/** The device board shows one device; no device has all readings, so each panel is asked of one that has them. */
+function chosen(name: string, title: string): Readonly<Record<string, string>> {
+  if (name !== 'device.json') return {};
+  const ofHca = ['Conditions', 'Conditions over time', 'Received', 'Transmitted', 'Link up', 'Errors', 'Parts'];
+  if (ofHca.includes(title)) return { node: 'node-1', device: 'mlx5_0' };
+  // A board that tells limits; the simulated GPUs tell margins, as Hopper does.
+  if (title === 'Temperature') return { node: 'node-1', device: '0010:21:00.0' };
+  return { node: 'node-1', device: 'GPU-5e1f0000-0000-4000-8000-000000000001' };
+}

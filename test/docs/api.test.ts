@@ -1,0 +1,94 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ServedAgent, serve } from '../support/serve.ts';
+
+const text = readFileSync('docs/api.md', 'utf8');
+const overview = text.split('\n').filter((line) => /^\| `\//.test(line));
+const paths = overview.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, path]) => path as string));
+const examples = [...text.matchAll(/^## GET (\S+)\n.*?```json\n(.*?)```/gms)].map(
+  ([, path, example]) => [path as string, JSON.parse(example as string) as unknown] as const,
+);
+const sources = ['src/server/api/api.ts', 'src/server/pages/pages.ts'].map((path) => readFileSync(path, 'utf8')).join('\n');
+
+let demo: ServedAgent;
+let directory: string;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'device-agent-api-'));
+  const log = join(directory, 'kernel.log');
+  writeFileSync(log, '');
+  demo = await serve(['--refresh.interval=1s', '--sim.pod-change=0s', `--probe.nvidia.kmsg=${log}`], 'demo');
+  // What the log holds at the first run is the past, which the state of the GPU decides.
+  await demo.until('two runs', (page) => /^device_agent_probe_runs_total\{family="nvidia"\} (?:[2-9]|\d\d)/m.test(page), 60_000);
+  appendFileSync(log, '4,101,102000000,-;NVRM: Xid (PCI:0008:01:00): 119, pid=77, name=train, Timeout after 6s\n');
+  await demo.until('an event', (page) => /^device_health_transitions_total\{.*state="unhealthy"\} 1/m.test(page), 60_000);
+}, 120_000);
+afterAll(async () => {
+  await demo?.stop();
+  rmSync(directory, { recursive: true });
+});
+
+const real = (path: string): string => path.replace('{family}', 'infiniband').replace('{id}', 'mlx5_4');
+const get = (path: string, settings: RequestInit = {}): Promise<Response> => fetch(demo.url + real(path), settings);
+const json = async <T>(path: string): Promise<T> => (await get(path)).json() as Promise<T>;
+
+/** Keys of an example with the types of their values. Elements of a list count together. */
+function shapes(value: unknown, path = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => shapes(item, `${path}[]`));
+  if (typeof value !== 'object' || value === null) return [`${path}: ${typeof value}`];
+  return Object.entries(value).flatMap(([key, item]) => shapes(item, `${path}.${key}`));
+}
+
+describe('docs/api.md', () => {
+  it('has every path that the server has', () => {
+    const routes = [...sources.matchAll(/router\.get\(\s*'([^']+)'/g)].map(([, path]) => (path as string).replace(/:(\w+)/g, '{$1}'));
+    expect(routes.length).toBeGreaterThan(5);
+    expect(paths).toEqual(expect.arrayContaining(routes));
+  });
+
+  it.each(paths)('%s is answered', async (path) => {
+    const answer = await get(path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toMatch(
+      path.startsWith('/api/') ? 'application/json' : /^\/(?:devices|$)/.test(path) ? 'text/html' : 'text/plain',
+    );
+  });
+
+  it.each(examples)('the example of %s has the form of the answer', async (path, example) => {
+    const answered = new Set(shapes(await json(path)));
+    expect(shapes(example).filter((shape) => !answered.has(shape))).toEqual([]);
+  });
+
+  it('has an example for each path of the API', () => {
+    expect(examples.map(([path]) => path)).toEqual(paths.filter((path) => path.startsWith('/api/')));
+  });
+
+  it('has every key that a device of the demo has', async () => {
+    const { devices } = await json<{ devices: { health: object; processes: object[] }[] }>('/api/v1/devices');
+    const keys = devices.flatMap((device) => [...Object.keys(device), ...Object.keys(device.health).map((key) => `health.${key}`)]);
+    expect([...new Set(keys)].filter((key) => key !== 'health' && !text.includes(`\`${key}\``))).toEqual([]);
+  });
+
+  it('has the errors that the server gives', async () => {
+    const asked: [string, RequestInit, number][] = [
+      ['/api/v1/events?since=x', {}, 400],
+      ['/api/v1/devices/none/none', {}, 404],
+      ['/api/v1/none', {}, 404],
+      ['/api/v1/status', { method: 'POST' }, 405],
+    ];
+    for (const [path, settings, status] of asked) {
+      const answer = await get(path, settings);
+      const { error } = (await answer.json()) as { error: { code: string } };
+      expect(answer.status).toBe(status);
+      expect(text).toContain(`| ${status} | \`${error.code}\` |`);
+    }
+    const folder =
+      ['app', 'limit-answers', 'allow-hosts'].map((name) => readFileSync(`src/server/http/${name}.ts`, 'utf8')).join('\n') + sources;
+    const codes = [...folder.matchAll(/sendError\(request, response, (\d+), '([\w-]+)'/g)].map(
+      (match) => `| ${match[1]} | \`${match[2]}\` |`,
+    );
+    expect(codes.filter((row) => !text.includes(row))).toEqual([]);
+  });
+});

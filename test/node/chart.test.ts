@@ -1,0 +1,188 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AllocatableResourcesResponse, PodResourcesListerClient } from '../../src/generated/podresources/v1/api.ts';
+import { Machine } from '../kubelet/real/support/machine.ts';
+import { Cluster, whyNoCluster } from './support/cluster.ts';
+import { makeImage, whyNoImage } from './support/oci-image.ts';
+
+const missing = whyNoCluster() ?? whyNoImage();
+
+interface Pod {
+  readonly metadata: { readonly name: string; readonly uid: string };
+  readonly spec: { readonly nodeName: string };
+  readonly status: {
+    readonly phase: string;
+    readonly podIP: string;
+    readonly containerStatuses?: readonly { readonly restartCount: number }[];
+  };
+}
+interface List<T> {
+  readonly items: readonly T[];
+}
+
+const HCA = 'example.com/hca';
+const VF = 'example.com/vf';
+const resource = (name: string, kind: string): object => ({
+  resource: name,
+  select: { family: 'infiniband', kind },
+  // Simulated character devices are no devices.
+  allocation: { strategies: ['envvar'], deviceNodes: [{ path: '/dev/widget-{id}', hostPath: '/dev/null' }] },
+});
+
+const values = (sysfs: string, resources: readonly object[]): object => ({
+  image: { pullPolicy: 'Never' },
+  plugin: { enabled: true },
+  families: { nvidia: { enabled: false } },
+  hostPaths: [{ name: 'simulation', hostPath: sysfs, mountPath: '/simulation' }],
+  extraEnv: [{ name: 'DEVICE_AGENT_PATH_SYSFS', value: '/simulation' }],
+  config: { plugin: { resources } },
+});
+
+describe.skipIf(missing !== undefined)(
+  `the chart on a cluster of two nodes${missing === undefined ? '' : ` (skipped: ${missing})`}`,
+  () => {
+    const cluster = missing === undefined ? new Cluster() : (undefined as never);
+    const machine = missing === undefined ? new Machine({ hcas: 4, vfs: 4 }) : (undefined as never);
+    let directory: string;
+    const inNamespace = ['-n', 'device-agent'];
+    const clients = new Map<string, PodResourcesListerClient>();
+
+    /** How many ids of a resource the kubelet of a node can allocate. */
+    const allocatable = (node: string, name: string): Promise<number> => {
+      const socket = join(cluster.directory, node, 'kubelet/pod-resources/kubelet.sock');
+      const client = clients.get(node) ?? new PodResourcesListerClient(`unix:${socket}`, credentials.createInsecure());
+      clients.set(node, client);
+      return new Promise((resolve, reject) =>
+        client.getAllocatableResources({}, (error, answer?: AllocatableResourcesResponse) => {
+          if (error !== null) return reject(error);
+          const ids = answer?.devices.filter(({ resourceName }) => resourceName === name).flatMap(({ deviceIds }) => deviceIds) ?? [];
+          resolve(new Set(ids).size);
+        }),
+      );
+    };
+    const onNodes = (name: string): Promise<readonly number[]> => Promise.all(cluster.nodes().map((node) => allocatable(node, name)));
+    const agents = async (): Promise<readonly Pod[]> =>
+      (await cluster.json<List<Pod>>('get', 'pods', ...inNamespace, '-l', 'app.kubernetes.io/name=device-agent')).items;
+    const hashes = async (): Promise<readonly (string | undefined)[]> =>
+      Promise.all(
+        (await agents()).map(async ({ status }) => {
+          const page = await cluster.get(`http://${status.podIP}:9835/metrics`);
+          return /^device_agent_config_hash (\S+)$/m.exec(page)?.[1];
+        }),
+      );
+    const upgrade = (resources: readonly object[], ...words: readonly string[]): Promise<string> => {
+      const file = join(directory, 'values.yaml');
+      writeFileSync(file, JSON.stringify(values(join(machine.root, 'sys'), resources)));
+      return cluster.helm('upgrade', '--install', 'device-agent', 'deploy/chart', ...inNamespace, '-f', file, ...words);
+    };
+
+    beforeAll(async () => {
+      directory = mkdtempSync(join(tmpdir(), 'device-agent-chart-'));
+      expect(makeImage(join(directory, 'image'))).toBeUndefined();
+      await cluster.start(2);
+      await cluster.importImage(join(directory, 'image'));
+      await cluster.kubectl('create', 'namespace', 'device-agent');
+      await cluster.kubectl('label', 'namespace', 'device-agent', 'pod-security.kubernetes.io/enforce=privileged');
+    }, 300_000);
+
+    afterAll(async () => {
+      for (const client of clients.values()) client.close();
+      await cluster.stop();
+      machine.remove();
+      rmSync(directory, { recursive: true });
+    });
+
+    it('is installed by the commands of the documentation, and both nodes show the resource', async () => {
+      await upgrade([resource(HCA, 'pf')], '--wait', '--timeout=120s');
+      await expect.poll(() => onNodes(HCA), { timeout: 60_000, interval: 250 }).toEqual([4, 4]);
+      const [first] = await agents();
+      const listed = await cluster.kubectl('exec', ...inNamespace, first?.metadata.name ?? '', '--', 'device-agent', 'list');
+      expect(listed).toContain('mlx5_0');
+    });
+
+    it('gives a pod a device and the variables that name it', async () => {
+      const pod = {
+        ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'job' } },
+        spec: {
+          automountServiceAccountToken: false,
+          containers: [
+            {
+              ...{ name: 'main', image: 'device-agent:0.1.0', imagePullPolicy: 'Never' },
+              command: ['/nodejs/bin/node', '-e', 'console.log(JSON.stringify(process.env)); setInterval(() => {}, 60000)'],
+              resources: { limits: { [HCA]: 2 } },
+            },
+          ],
+        },
+      };
+      const file = join(directory, 'pod.json');
+      writeFileSync(file, JSON.stringify(pod));
+      await cluster.kubectl('apply', '-f', file);
+      await cluster.kubectl('wait', '--for=condition=Ready', 'pod/job', '--timeout=60s');
+      const variables = JSON.parse(await cluster.kubectl('logs', 'job')) as Readonly<Record<string, string>>;
+      const devices = variables.DEVICE_AGENT_DEVICES_EXAMPLE_COM_HCA?.split(',') ?? [];
+      expect(devices).toHaveLength(2);
+      for (const device of devices) expect(device).toMatch(/^mlx5_[0-3]$/);
+      expect(variables.PCIDEVICE_EXAMPLE_COM_HCA?.split(',')).toHaveLength(2);
+      const { spec } = await cluster.json<Pod>('get', 'pod', 'job');
+      const agent = (await agents()).find((one) => one.spec.nodeName === spec.nodeName);
+      const page = (): Promise<string> => cluster.get(`http://${agent?.status.podIP}:9835/metrics`);
+      await expect
+        .poll(page, { timeout: 30_000, interval: 250 })
+        .toContain(`pod="job",container="main",resource="${HCA}",device="${devices[0]}"`);
+    });
+
+    it('follows a changed configuration on both nodes without a restart', async () => {
+      const before = await agents();
+      const [old] = await hashes();
+      const _startMs = Date.now();
+      await upgrade([resource(HCA, 'pf'), resource(VF, 'vf')]);
+      await expect.poll(() => onNodes(VF), { timeout: 150_000, interval: 500 }).toEqual([4, 4]);
+      const after = await hashes();
+      expect(new Set(after).size).toBe(1);
+      expect(after[0]).not.toBe(old);
+      const now = await agents();
+      expect(now.map(({ metadata }) => metadata.uid).toSorted()).toEqual(before.map(({ metadata }) => metadata.uid).toSorted());
+      expect(now.flatMap(({ status }) => status.containerStatuses?.map(({ restartCount }) => restartCount))).toEqual([0, 0]);
+    }, 200_000);
+
+    it('keeps the resources on offer during a rolling update, and disturbs no pod', async () => {
+      const job = await cluster.json<Pod>('get', 'pod', 'job');
+      let isWatching = true;
+      const emptyMs = new Map<string, number>();
+      const watching = cluster.nodes().map(async (node) => {
+        let atMs = Date.now();
+        while (isWatching) {
+          const count = await allocatable(node, HCA).catch(() => 0);
+          const nowMs = Date.now();
+          if (count === 0) emptyMs.set(node, (emptyMs.get(node) ?? 0) + nowMs - atMs);
+          atMs = nowMs;
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+      });
+      const before = new Set((await agents()).map(({ metadata }) => metadata.uid));
+      await upgrade([resource(HCA, 'pf'), resource(VF, 'vf')], '--set=podAnnotations.again=yes', '--wait', '--timeout=120s');
+      await expect
+        .poll(async () => (await agents()).filter(({ metadata }) => before.has(metadata.uid)).length, { timeout: 60_000, interval: 250 })
+        .toBe(0);
+      isWatching = false;
+      await Promise.all(watching);
+      for (const ms of emptyMs.values()) expect(ms).toBeLessThan(1_000);
+      const { metadata, status } = await cluster.json<Pod>('get', 'pod', 'job');
+      expect([metadata.uid, status.phase, status.containerStatuses?.[0]?.restartCount]).toEqual([job.metadata.uid, 'Running', 0]);
+    }, 200_000);
+
+    it('leaves nothing behind when it is uninstalled', async () => {
+      await cluster.kubectl('delete', 'pod', 'job', '--grace-period=1');
+      await cluster.helm('uninstall', 'device-agent', ...inNamespace, '--wait', '--timeout=60s');
+      const kinds = 'daemonsets,pods,services,serviceaccounts,configmaps,resourcequotas,networkpolicies,secrets';
+      const left = async (): Promise<readonly unknown[]> =>
+        (await cluster.json<List<unknown>>('get', kinds, ...inNamespace, '-l', 'app.kubernetes.io/instance=device-agent')).items;
+      await expect.poll(left, { timeout: 60_000 }).toEqual([]);
+      await expect.poll(() => onNodes(HCA), { timeout: 60_000 }).toEqual([0, 0]);
+      expect(cluster.nodes().flatMap((node) => cluster.pluginSockets(node))).toEqual([]);
+    });
+  },
+);

@@ -1,0 +1,110 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { whyNoNode } from './stock-node.ts';
+
+const run = promisify(execFile);
+
+/** Scripts that run an unmodified Kubernetes on this machine; not part of this repository. */
+const SCRIPTS = resolve('../shared/cluster');
+const CACHE = process.env.K8S_CACHE ?? join(homedir(), 'k8s-cache');
+const HELM = process.env.HELM ?? 'helm';
+
+/** Why no cluster can be run here; undefined when one can. */
+export function whyNoCluster(): string | undefined {
+  const reason = whyNoNode();
+  if (reason !== undefined) return reason;
+  if (!existsSync(join(CACHE, 'bin', 'kube-apiserver'))) return `there is no kube-apiserver in ${CACHE}/bin`;
+  return whyNoHelm();
+}
+
+export function whyNoHelm(): string | undefined {
+  try {
+    execFileSync(HELM, ['version'], { stdio: 'ignore' });
+    return undefined;
+  } catch {
+    return 'there is no helm in PATH or HELM';
+  }
+}
+
+/** The newest version that the chart is rendered for, without a cluster. */
+export const helmTemplate = (...words: readonly string[]): string =>
+  execFileSync(HELM, ['template', 'device-agent', 'deploy/chart', '--namespace=device-agent', '--kube-version=1.36.3', ...words], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+
+/** A cluster of unmodified parts: API server, controllers, scheduler, and nodes with containerd. */
+export class Cluster {
+  readonly directory = mkdtempSync(join(tmpdir(), 'cluster-'));
+  readonly #environment = { ...process.env, K8S_CACHE: CACHE, K8S_RUN: this.directory };
+
+  async start(nodes: number): Promise<void> {
+    await run(join(SCRIPTS, 'up.sh'), [String(nodes)], { env: this.#environment });
+  }
+
+  async stop(): Promise<void> {
+    await run(join(SCRIPTS, 'down.sh'), [], { env: this.#environment });
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** Gives an OCI layout to each node, as `docker load` would. */
+  async importImage(layout: string): Promise<void> {
+    const archive = join(this.directory, 'image.tar');
+    await run('tar', ['-C', layout, '-cf', archive, '.']);
+    for (const node of this.nodes()) {
+      const socket = join(this.directory, node, 'containerd.sock');
+      await run(join(CACHE, 'bin', 'ctr'), ['--address', socket, '-n', 'k8s.io', 'images', 'import', archive]);
+    }
+    rmSync(archive);
+  }
+
+  nodes(): readonly string[] {
+    return readdirSync(this.directory).filter((name) => existsSync(join(this.directory, name, 'containerd.sock')));
+  }
+
+  /** Sockets of device plugins that a node still has. */
+  pluginSockets(node: string): readonly string[] {
+    return readdirSync(join(this.directory, node, 'kubelet/device-plugins')).filter((name) => name.startsWith('device-agent'));
+  }
+
+  kubectl(...words: readonly string[]): Promise<string> {
+    return this.#run(join(SCRIPTS, 'kubectl.sh'), words);
+  }
+
+  async json<T>(...words: readonly string[]): Promise<T> {
+    return JSON.parse(await this.kubectl(...words, '-o', 'json')) as T;
+  }
+
+  /** Helm from inside the network of the cluster. */
+  helm(...words: readonly string[]): Promise<string> {
+    const pid = this.pidOf('net');
+    const kubeconfig = join(this.directory, 'cp/admin.kubeconfig');
+    return this.#run('nsenter', ['-t', pid, '-n', '--', HELM, '--kubeconfig', kubeconfig, ...words]);
+  }
+
+  /** The text of an address inside the cluster's network. */
+  get(url: string): Promise<string> {
+    return this.#run('nsenter', ['-t', this.pidOf('net'), '-n', '--', 'curl', '-sf', url]);
+  }
+
+  private pidOf(name: string): string {
+    const processes = readFileSync(join(this.directory, 'pids'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '));
+    return processes.findLast(([, , recorded]) => recorded === name)?.[0] ?? '';
+  }
+
+  async #run(program: string, words: readonly string[]): Promise<string> {
+    try {
+      const { stdout } = await run(program, [...words], { env: this.#environment, maxBuffer: 64 * 1024 * 1024 });
+      return stdout;
+    } catch (error) {
+      const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+      throw new Error(`${program} ${words.join(' ')}\n${stdout.slice(-2_000)}${stderr.slice(-2_000)}`);
+    }
+  }
+}

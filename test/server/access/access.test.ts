@@ -1,0 +1,192 @@
+import { readFileSync } from 'node:fs';
+import { type RequestOptions, request } from 'node:https';
+import { compare, hashSync } from 'bcryptjs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Access, type ClientAuthType, OPEN_ACCESS } from '../../../src/server/access/access.ts';
+import { namesIn } from '../../../src/server/access/client-certificates.ts';
+import { Certificates } from '../../support/certificates.ts';
+import { isInstalled } from '../../support/prometheus.ts';
+import { unless } from '../../support/skipped.ts';
+import { ask, start } from '../asking.ts';
+
+/** An access that the test changes. */
+function changing(first: Partial<Access>) {
+  const subscribers: ((access: Access) => void)[] = [];
+  const access = {
+    current: { ...OPEN_ACCESS, ...first },
+    subscribe: (apply: (access: Access) => void) => void subscribers.push(apply),
+    change(next: Partial<Access>) {
+      access.current = { ...OPEN_ACCESS, ...next };
+      for (const apply of subscribers) apply(access.current);
+    },
+  };
+  return access;
+}
+
+const basic = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString('base64')}` });
+const users = new Map([['alice', hashSync('sesame:ö', 4)]]);
+const startWith = (access: ReturnType<typeof changing>, options = {}) => start({ parts: { access, comparePassword: compare }, options });
+
+describe('a server with passwords', () => {
+  it.each(['/metrics', '/', '/devices/toy/toy-0', '/api/v1/devices', '/nothing'])('asks for one at %s', async (path) => {
+    const { url } = await startWith(changing({ users }));
+    const { status, headers } = await ask(url + path);
+    expect(status).toBe(401);
+    expect(headers['www-authenticate']).toBe('Basic realm="device-agent", charset="UTF-8"');
+    expect((await ask(url + path, basic('alice:wrong'))).status).toBe(401);
+    expect((await ask(url + path, basic('alice:sesame:ö'))).status).not.toBe(401);
+  });
+
+  it.each(['/healthz', '/readyz', '/-/healthy', '/-/ready'])('answers the kubelet without one at %s', async (path) => {
+    const { url } = await startWith(changing({ users }));
+    expect((await ask(url + path)).status).toBe(200);
+  });
+
+  it.each(['Basic', 'Basic !', 'Bearer YWxpY2U6eA==', 'Basic YWxpY2U=', ''])('takes "%s" for no password', async (authorization) => {
+    const { url } = await startWith(changing({ users }));
+    const { status, body } = await ask(`${url}/metrics`, { authorization });
+    expect(status).toBe(401);
+    expect(body.toString()).toBe('A user name and a password are needed.\n');
+  });
+
+  it('takes new users at once', async () => {
+    const access = changing({});
+    const { url } = await startWith(access);
+    expect((await ask(`${url}/metrics`)).status).toBe(200);
+    access.change({ users });
+    expect((await ask(`${url}/metrics`)).status).toBe(401);
+    access.change({ users: new Map([['bob', hashSync('b', 4)]]) });
+    expect((await ask(`${url}/metrics`, basic('alice:sesame:ö'))).status).toBe(401);
+    expect((await ask(`${url}/metrics`, basic('bob:b'))).status).toBe(200);
+  });
+
+  it('adds the headers of the file to each answer', async () => {
+    const headers = { 'X-Frame-Options': 'deny', 'Strict-Transport-Security': 'max-age=60' };
+    const { url } = await startWith(changing({ users, headers }));
+    for (const path of ['/metrics', '/healthz']) {
+      expect((await ask(url + path)).headers).toMatchObject({ 'x-frame-options': 'deny', 'strict-transport-security': 'max-age=60' });
+    }
+  });
+});
+
+describe('parts that are off', () => {
+  it('answers 404 and says why', async () => {
+    const { url } = await start({ options: { page: false, api: false } });
+    for (const [path, words] of [
+      ['/', '--web.page'],
+      ['/devices/toy/toy-0', '--web.page'],
+      ['/api/v1/devices', '--web.api'],
+    ]) {
+      const { status, body } = await ask(`${url}${path}`);
+      expect(status).toBe(404);
+      expect(body.toString()).toContain(words);
+    }
+    expect((await ask(`${url}/metrics`)).status).toBe(200);
+  });
+});
+
+const hasOpenssl = isInstalled('openssl', 'version');
+
+describe.skipIf(!hasOpenssl)(`a server with TLS${unless(hasOpenssl, 'openssl is not installed')}`, () => {
+  let certificates: Certificates;
+  const read = (name: string): string => readFileSync(certificates.path(name), 'utf8');
+  beforeAll(() => {
+    certificates = new Certificates();
+    certificates.authority('stranger');
+    certificates.issue('server');
+    certificates.issue('prometheus');
+    certificates.issue('expired', { isExpired: true });
+    certificates.issue('strange', { ca: 'stranger' });
+  });
+  afterAll(() => certificates?.remove());
+
+  const withTls = (clientAuth: ClientAuthType, allowedSans?: readonly string[]): Partial<Access> => ({
+    tls: {
+      clientAuth,
+      context: { cert: read('server.crt'), key: read('server.key'), ca: read('ca.crt') },
+      ...(allowedSans === undefined ? {} : { allowedSans }),
+    },
+  });
+
+  /** The status, and the serial number of the server's certificate; undefined when there is no answer. */
+  const get = (url: string, client?: string, more: RequestOptions = {}) =>
+    new Promise<{ status: number | undefined; serial: string } | undefined>((resolve) => {
+      const own = client === undefined ? {} : { cert: read(`${client}.crt`), key: read(`${client}.key`) };
+      const asked = request(`${url}/metrics`, { ca: read('ca.crt'), agent: false, ...own, ...more }, (response) => {
+        const { serialNumber } = (response.socket as import('node:tls').TLSSocket).getPeerCertificate();
+        response.resume().on('end', () => resolve({ status: response.statusCode, serial: serialNumber }));
+      });
+      asked.on('error', () => resolve(undefined));
+      asked.end();
+    });
+
+  it.each<[ClientAuthType, readonly string[]]>([
+    ['NoClientCert', ['none', 'prometheus', 'expired', 'strange']],
+    ['RequestClientCert', ['none', 'prometheus', 'expired', 'strange']],
+    ['RequireAnyClientCert', ['prometheus', 'expired', 'strange']],
+    ['VerifyClientCertIfGiven', ['none', 'prometheus']],
+    ['RequireAndVerifyClientCert', ['prometheus']],
+  ])('admits with %s: %j', async (clientAuth, expected) => {
+    const { url } = await startWith(changing(withTls(clientAuth)));
+    const admitted: string[] = [];
+    for (const client of ['none', 'prometheus', 'expired', 'strange']) {
+      const answer = await get(url, client === 'none' ? undefined : client);
+      if (answer !== undefined) admitted.push(client);
+    }
+    expect(admitted).toEqual(expected);
+  });
+
+  it('admits only the names that are allowed', async () => {
+    for (const [names, isAnswered] of [
+      [['other', 'prometheus'], true],
+      [['127.0.0.1'], true],
+      [['other'], false],
+      [[], false],
+    ] as const) {
+      const { url } = await startWith(changing(withTls('RequireAndVerifyClientCert', names)));
+      expect((await get(url, 'prometheus')) !== undefined, names.join()).toBe(isAnswered);
+    }
+  });
+
+  it('does not answer plain HTTP', async () => {
+    const { url } = await startWith(changing(withTls('NoClientCert')));
+    await expect(ask(`${url.replace('https:', 'http:')}/healthz`)).rejects.toThrow();
+  });
+
+  it('takes a new certificate and new rules for the next connections', async () => {
+    const access = changing(withTls('NoClientCert'));
+    const { url } = await startWith(access);
+    const before = await get(url);
+    certificates.issue('server');
+    access.change(withTls('NoClientCert'));
+    const after = await get(url);
+    expect(after?.status).toBe(200);
+    expect(after?.serial).not.toBe(before?.serial);
+    access.change(withTls('RequireAndVerifyClientCert'));
+    expect(await get(url)).toBeUndefined();
+    expect((await get(url, 'prometheus'))?.status).toBe(200);
+    access.change(withTls('NoClientCert'));
+    expect((await get(url))?.status).toBe(200);
+  });
+
+  it('speaks only the versions that it is told', async () => {
+    const { tls } = withTls('NoClientCert');
+    const { url } = await startWith(
+      changing(tls === undefined ? {} : { tls: { ...tls, context: { ...tls.context, minVersion: 'TLSv1.3' } } }),
+    );
+    expect(await get(url, undefined, { maxVersion: 'TLSv1.2' })).toBeUndefined();
+    expect((await get(url))?.status).toBe(200);
+  });
+});
+
+describe('names in a certificate', () => {
+  it.each([
+    ['DNS:a.example, IP Address:10.0.0.1', ['a.example', '10.0.0.1']],
+    ['IP Address:FD00:0:0:0:0:0:0:1', ['fd00::1']],
+    ['URI:spiffe://cluster/ns/x, email:a@b.example', ['spiffe://cluster/ns/x', 'a@b.example']],
+    ['DNS:"evil, DNS:good.example"', ['evil, DNS:good.example']],
+    ['', []],
+  ])('of %s', (text, names) => {
+    expect(namesIn(text)).toEqual(names);
+  });
+});
