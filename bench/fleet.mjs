@@ -58,13 +58,13 @@ async function measureAll() {
     for (const nodes of sizes) {
       const stored = await measureStored(work, nodes);
       measured.push({ nodes, ...stored, ...(await measureLive(work, nodes)) });
-      console.error(`${nodes} nodes measured`);
+      // After each size, for the largest takes long.
+      const rows = measured.map(({ panels: _, rules: __, ...row }) => row);
+      report('fleet', rows, { families, panels: byPanel(measured), rules: byRule(measured), measured });
     }
     printTable(families);
     printTable(byPanel(measured));
     printTable(byRule(measured));
-    const rows = measured.map(({ panels: _, rules: __, ...row }) => row);
-    report('fleet', rows, { families, panels: byPanel(measured), rules: byRule(measured), measured });
   } finally {
     discard(work);
   }
