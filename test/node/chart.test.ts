@@ -158,9 +158,10 @@ describe.skipIf(missing !== undefined)(
     it('follows a changed configuration on both nodes without a restart', async () => {
       const before = await agents();
       const [old] = await hashes();
-      const _startMs = Date.now();
+      const startMs = Date.now();
       await upgrade([resource(HCA, 'pf'), resource(VF, 'vf')]);
       await expect.poll(() => onNodes(VF), { timeout: 150_000, interval: 500 }).toEqual([4, 4]);
+      process.stderr.write(`both nodes followed after ${Math.round((Date.now() - startMs) / 1_000)} s\n`);
       const after = await hashes();
       expect(new Set(after).size).toBe(1);
       expect(after[0]).not.toBe(old);
@@ -190,6 +191,7 @@ describe.skipIf(missing !== undefined)(
         .toBe(0);
       isWatching = false;
       await Promise.all(watching);
+      process.stderr.write(`empty for milliseconds, by node: ${JSON.stringify(Object.fromEntries(emptyMs))}\n`);
       for (const ms of emptyMs.values()) expect(ms).toBeLessThan(1_000);
       const { metadata, status } = await cluster.json<Pod>('get', 'pod', 'job');
       expect([metadata.uid, status.phase, status.containerStatuses?.[0]?.restartCount]).toEqual([job.metadata.uid, 'Running', 0]);
