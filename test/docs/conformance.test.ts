@@ -16,12 +16,15 @@ const tables = text
 /** The demo has no driver library, no shared GPU of equal parts and no claims. */
 const NOT_IN_DEMO = ['device_energy_joules_total', 'container_device_claim_info'];
 
+/** One series of each family: the families are read apart. */
+const READ = ['container_device_utilization_ratio', 'device_received_bytes_total'];
+
 let demo: ServedAgent;
 let page: string;
 
 beforeAll(async () => {
   demo = await serve(['--refresh.interval=1s', '--sim.gpus=2', '--sim.hcas=1', '--sim.pod-change=0s'], 'demo');
-  page = await demo.until('GPUs that containers hold', (one) => one.includes('container_device_utilization_ratio{'), 60_000);
+  page = await demo.until('GPUs that containers hold, and ports', (one) => READ.every((metric) => one.includes(`${metric}{`)), 60_000);
 }, 90_000);
 afterAll(() => demo?.stop());
 
