@@ -20,10 +20,18 @@ beforeAll(async () => {
   const log = join(directory, 'kernel.log');
   writeFileSync(log, '');
   demo = await serve(['--refresh.interval=1s', '--sim.pod-change=0s', `--probe.nvidia.kmsg=${log}`], 'demo');
-  // What the log holds at the first run is the past, which the state of the GPU decides.
+  // What the log holds when it is first read is the past, which the state of the GPU decides: so lines come again.
   await demo.until('two runs', (page) => /^device_agent_probe_runs_total\{family="nvidia"\} (?:[2-9]|\d\d)/m.test(page), 60_000);
-  appendFileSync(log, '4,101,102000000,-;NVRM: Xid (PCI:0008:01:00): 119, pid=77, name=train, Timeout after 6s\n');
-  await demo.until('an event', (page) => /^device_health_transitions_total\{.*state="unhealthy"\} 1/m.test(page), 60_000);
+  let line = 100;
+  await demo.until(
+    'an event',
+    (page) => {
+      line += 1;
+      appendFileSync(log, `4,${line},${line}000000,-;NVRM: Xid (PCI:0008:01:00): 119, pid=77, name=train, Timeout after 6s\n`);
+      return /^device_health_transitions_total\{.*state="unhealthy"\} 1/m.test(page);
+    },
+    60_000,
+  );
 }, 120_000);
 afterAll(async () => {
   await demo?.stop();
