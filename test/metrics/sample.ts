@@ -213,6 +213,7 @@ export const snapshot: Snapshot = {
         ],
       },
     ],
+    podExclusive: [{ namespace: 'ml', pod: 'train-0', cpus: [2, 3, 4], memory: [{ type: 'memory', bytes: 4_096n, numaNodes: [0] }] }],
     allocatable: {
       devices: [{ resource: 'example.com/toy', deviceIds: ['toy-0', 'toy-1::0', 'toy-0'] }],
       cpus: [0, 1, 2, 3],

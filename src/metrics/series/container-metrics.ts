@@ -1,11 +1,12 @@
 import type { Allocation, Claim } from '../../model/allocation.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import type { ExclusiveResources, MemoryBlock } from '../../model/pod-resources.ts';
+import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-const HOLDER = ['namespace', 'pod', 'container'] as const;
+const POD = ['namespace', 'pod'] as const;
+const HOLDER = [...POD, 'container'] as const;
 const KUBELET = 'PodResources `List`';
 
 /** The kubelet's data about containers, joined with devices. The label lists are complete: no `device` is added. */
@@ -53,6 +54,18 @@ export const containerMetrics = {
     [...HOLDER, 'kind', 'numa_node'],
     `${KUBELET}: \`memory\`. \`numa_node\` lists several nodes with commas where a block spans them.`,
   ),
+  podExclusiveCpus: gauge(
+    'pod_exclusive_cpus',
+    'CPUs that a pod has for itself. Those of its containers are a part of them: do not add the two.',
+    POD,
+    `${KUBELET}: \`cpu_ids\` of the pod. Absent before Kubernetes 1.37, and without the gate \`PodLevelResourceManagers\`.`,
+  ),
+  podExclusiveMemory: gauge(
+    'pod_exclusive_memory_bytes',
+    'Memory that a pod has for itself on a NUMA node. That of its containers is a part of it: do not add the two.',
+    [...POD, 'kind', 'numa_node'],
+    `${KUBELET}: \`memory\` of the pod, as \`pod_exclusive_cpus\`.`,
+  ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => void;
@@ -63,10 +76,13 @@ export function addContainers(page: Page, snapshot: Snapshot, holderText: Holder
   for (const state of snapshot.allocations) addAllocation(add, state, ids, holderText);
   const pools = new Set(snapshot.allocations.filter((state) => state.devices.length > 1).map((state) => state.allocation));
   for (const state of snapshot.devices) addHolders(add, state, pools, holderText);
-  for (const exclusive of snapshot.podResources.exclusive) addExclusive(add, exclusive, holderText);
+  const { exclusive, podExclusive } = snapshot.podResources;
+  for (const one of exclusive) addExclusive(add, one, holderText);
+  for (const one of podExclusive) addPodExclusive(add, one, holderText);
 }
 
-type Holder = Pick<Allocation, (typeof HOLDER)[number]>;
+/** A container, or a whole pod. */
+type Holder = Pick<Allocation, (typeof POD)[number]> & Partial<Pick<Allocation, 'container'>>;
 
 /** Renders the labels that name a holder. */
 export type HolderText = (holder: Holder) => LabelText;
@@ -134,6 +150,12 @@ function addExclusive(add: Add, exclusive: ExclusiveResources, holderText: Holde
   const holder = holderText(exclusive);
   if (exclusive.cpus.length > 0) add(containerMetrics.exclusiveCpus, holder, exclusive.cpus.length);
   for (const { labels, bytes } of memoryByNode(exclusive.memory)) add(containerMetrics.exclusiveMemory, joinLabels(holder, labels), bytes);
+}
+
+function addPodExclusive(add: Add, exclusive: PodExclusiveResources, holderText: HolderText): void {
+  const pod = holderText(exclusive);
+  if (exclusive.cpus.length > 0) add(containerMetrics.podExclusiveCpus, pod, exclusive.cpus.length);
+  for (const { labels, bytes } of memoryByNode(exclusive.memory)) add(containerMetrics.podExclusiveMemory, joinLabels(pod, labels), bytes);
 }
 
 /** Sums up blocks of the same kind on the same NUMA nodes. */
