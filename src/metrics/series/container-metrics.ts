@@ -1,5 +1,6 @@
 import type { Allocation, Claim } from '../../model/allocation.ts';
 import type { MetricSpec } from '../../model/metric.ts';
+import { type PodFactsByName, podName } from '../../model/pod-facts.ts';
 import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
@@ -44,8 +45,14 @@ export const containerMetrics = {
   claim: gauge(
     'container_device_claim_info',
     'ResourceClaim by which a container holds a device; always 1.',
-    [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'device'],
-    `${KUBELET}: \`dynamic_resources\`.`,
+    [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'extended_resource', 'device'],
+    `${KUBELET}: \`dynamic_resources\`. \`extended_resource\`: the one resource that the claim serves, where \`--podsapi\` tells it.`,
+  ),
+  podInfo: gauge(
+    'container_device_pod_info',
+    'UID of a pod that holds a device; always 1.',
+    [...POD, 'pod_uid'],
+    'Pods API of the kubelet; only with `--podsapi`.',
   ),
   exclusiveCpus: gauge('container_exclusive_cpus', 'CPUs that a container has for itself.', HOLDER, `${KUBELET}: \`cpu_ids\`.`),
   exclusiveMemory: gauge(
@@ -73,7 +80,9 @@ type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => 
 export function addContainers(page: Page, snapshot: Snapshot, holderText: HolderText): void {
   const add = uniqueAdder(page);
   const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
-  for (const state of snapshot.allocations) addAllocation(add, state, ids, holderText);
+  for (const state of snapshot.allocations) addAllocation(add, state, ids, snapshot.pods, holderText);
+  for (const { namespace, pod, uid } of snapshot.pods?.values() ?? [])
+    add(containerMetrics.podInfo, joinLabels(holderText({ namespace, pod }), labelText({ pod_uid: uid })), 1);
   const pools = new Set(snapshot.allocations.filter((state) => state.devices.length > 1).map((state) => state.allocation));
   for (const state of snapshot.devices) addHolders(add, state, pools, holderText);
   const { exclusive, podExclusive } = snapshot.podResources;
@@ -104,7 +113,13 @@ function uniqueAdder(page: Page): Add {
   };
 }
 
-function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string, string>, holderText: HolderText): void {
+function addAllocation(
+  add: Add,
+  state: AllocationState,
+  ids: ReadonlyMap<string, string>,
+  pods: PodFactsByName | undefined,
+  holderText: HolderText,
+): void {
   const { allocation, unresolved, held } = state;
   const { resource, deviceId: device_id, claim } = allocation;
   const holder = holderText(allocation);
@@ -112,13 +127,22 @@ function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string
   const devices = state.devices.length === 0 ? [undefined] : state.devices.map((key) => ids.get(key));
   for (const device of devices) {
     add(containerMetrics.allocation, joinLabels(holder, labelText({ resource, device, device_id })), 1);
-    if (claim !== undefined) add(containerMetrics.claim, joinLabels(holder, claimLabels(claim, device)), 1);
+    if (claim !== undefined)
+      add(containerMetrics.claim, joinLabels(holder, claimLabels(claim, extendedResource(allocation, pods), device)), 1);
   }
   if (held) add(containerMetrics.held, named, 1);
   if (unresolved !== undefined) add(containerMetrics.unresolved, joinLabels(named, labelText({ reason: unresolved })), 1);
 }
 
-function claimLabels(claim: Claim, device: string | undefined): LabelText {
+/** The kubelet does not tell which device of a claim serves which of several resources, so only a single one is named. */
+function extendedResource(allocation: Allocation, pods: PodFactsByName | undefined): string | undefined {
+  const { namespace, claim } = allocation;
+  const extended = pods?.get(podName(allocation))?.extended;
+  const isThisClaim = claim !== undefined && claim.name === extended?.claim && claim.namespace === namespace;
+  return isThisClaim && extended.resources.length === 1 ? extended.resources[0] : undefined;
+}
+
+function claimLabels(claim: Claim, extended_resource: string | undefined, device: string | undefined): LabelText {
   return labelText({
     claim_namespace: claim.namespace,
     claim: claim.name,
@@ -126,6 +150,7 @@ function claimLabels(claim: Claim, device: string | undefined): LabelText {
     pool: claim.pool,
     claim_device: claim.device,
     share_id: known(claim.shareId),
+    extended_resource,
     device,
   });
 }

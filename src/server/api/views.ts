@@ -33,6 +33,7 @@ export function allocationsView(snapshot: Snapshot): object {
     kubeletAnsweredAt: timeText(answeredAtMs),
     allocations: snapshot.allocations.map((state) => allocationView(state, ids)),
     exclusive: exclusive.map(({ memory, ...container }) => ({ ...container, memory: memory.map(memoryView) })),
+    pods: snapshot.pods && [...snapshot.pods.values()],
     podExclusive: podExclusive.map(({ memory, ...pod }) => ({ ...pod, memory: memory.map(memoryView) })),
     allocatable: allocatable && { ...allocatable, memory: allocatable.memory.map(memoryView) },
   };
