@@ -119,6 +119,7 @@ describe('the metrics page', () => {
       sequence: 2,
       devices: [state(snapshot.devices[0]?.device ?? expect.fail())],
       allocations: [],
+      pods: new Map(),
       containerReadings: [],
     };
     const after = await page.text();
