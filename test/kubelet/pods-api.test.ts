@@ -141,6 +141,23 @@ describe('the reader of the Pods API', () => {
     ]);
   });
 
+  it('keeps those that a kubelet lacks after its start, and believes it where it has any', async () => {
+    const { api, clock, reader, uids } = setUp();
+    api.says(encodedPod('train', 'uid-1'), encodedPod('other', 'uid-2'));
+    await api.start();
+    await reader.refresh();
+    api.says();
+    await api.start();
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-1', 'uid-2']);
+    api.says(encodedPod('other', 'uid-3'));
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-1', 'uid-3']);
+    clock.advance(30_000);
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-3']);
+  });
+
   it.each([
     [12, 'unknown service v1alpha1.Pods', 'socket: the kubelet does not serve the Pods API'],
     [8, 'rejected by rate limit', "socket: ListPods: rejected by the kubelet's rate limit"],

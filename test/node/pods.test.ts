@@ -37,7 +37,6 @@ describe.skipIf(why !== undefined).each(kubelets)('pods on a stock kubelet $vers
     on = new AgentOnStockNode(program, { KUBELET_CONFIG_EXTRA: settings(gate) });
     await on.node.start();
     agent = await on.startAgent('--podsapi', `--podsapi.socket=${on.node.podsApiSocket}`);
-    await expect.poll(() => on.usable(), WAIT).toBe(4);
   });
 
   afterAll(async () => {
@@ -48,6 +47,7 @@ describe.skipIf(why !== undefined).each(kubelets)('pods on a stock kubelet $vers
   const isUp = (page: string) => seriesValue(page, 'device_agent_podsapi_up');
 
   it('have a UID where the Pods API is on, if they hold devices, and all else without it', async () => {
+    await expect.poll(() => on.usable(), WAIT).toBe(4);
     on.node.add({ name: 'train', containers: [{ name: 'main', limits: { [HCA]: 1 } }] });
     on.node.add({ name: 'idle', containers: [{ name: 'main' }] });
     for (const name of ['train', 'idle']) await expect.poll(async () => (await on.statusOf(name)).phase, WAIT).toBe('Running');
@@ -57,19 +57,6 @@ describe.skipIf(why !== undefined).each(kubelets)('pods on a stock kubelet $vers
     expect(uids(await agent.metrics())).toEqual(expected);
     expect(page).not.toContain('device_agent_podresources_up 0');
     expect(agent.log().match(/Pods API does not answer/g)?.length ?? 0).toBe(gate ? 0 : 1);
-  });
-
-  it.runIf(gate)('keep their UID through a restart of the kubelet', async () => {
-    const before = uids(await agent.metrics());
-    await on.node.stopKubelet('KILL');
-    await agent.until('the end of the kubelet', (text) => isUp(text) === 0);
-    expect(uids(await agent.metrics())).toEqual(before);
-    await on.node.startKubelet();
-    await agent.until('the kubelet', (text) => isUp(text) === 1);
-    expect(uids(await agent.metrics())).toEqual(before);
-    await expect.poll(() => on.usable(), WAIT).toBe(4);
-    on.node.remove('train');
-    await agent.until('no holder', (text) => uids(text).length === 0);
   });
 
   it.runIf(gate && program === NEWER && cpus().length > 1)(
@@ -107,4 +94,17 @@ describe.skipIf(why !== undefined).each(kubelets)('pods on a stock kubelet $vers
       await remove('single');
     },
   );
+
+  it.runIf(gate)('keep their UID through a restart of the kubelet', async () => {
+    const before = uids(await agent.metrics());
+    await on.node.stopKubelet('KILL');
+    await agent.until('the end of the kubelet', (text) => isUp(text) === 0);
+    expect(uids(await agent.metrics())).toEqual(before);
+    await on.node.startKubelet();
+    await agent.until('the kubelet', (text) => isUp(text) === 1);
+    expect(uids(await agent.metrics())).toEqual(before);
+    await expect.poll(() => on.usable(), WAIT).toBe(4);
+    on.node.remove('train');
+    await agent.until('no holder', (text) => uids(text).length === 0);
+  });
 });

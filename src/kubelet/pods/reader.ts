@@ -38,6 +38,10 @@ export class PodsReader {
   #text = '[]';
   #problem: string | undefined;
   #answeredAtMs: number | undefined;
+  /** Identity of the socket that answered last. */
+  #identity: string | undefined;
+  /** Until then an answer may lack pods, because the kubelet has started again. Kubernetes 1.36 does not refuse to answer meanwhile. */
+  #incompleteUntilMs = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #again = false;
   #closed = false;
@@ -96,8 +100,11 @@ export class PodsReader {
       this.#failed(await messageOf(options.socket, error));
       return;
     }
-    this.#answeredAtMs = clock.monotonic();
-    this.#publish(answer.facts);
+    const nowMs = clock.monotonic();
+    if (this.#identity !== undefined && this.#identity !== state.identity) this.#incompleteUntilMs = nowMs + HOLD_MS;
+    this.#identity = state.identity;
+    this.#answeredAtMs = nowMs;
+    this.#publish(nowMs < this.#incompleteUntilMs ? new Map([...this.#facts, ...answer.facts]) : answer.facts);
     this.#tell(
       answer.dropped === 0 ? undefined : `${options.socket}: the answer has too many entries; ${answer.dropped} pods were not read`,
     );
