@@ -36,7 +36,7 @@ describe.skipIf(why !== undefined).each(kubelets)('pods on a stock kubelet $vers
   beforeAll(async () => {
     on = new AgentOnStockNode(program, { KUBELET_CONFIG_EXTRA: settings(gate) });
     await on.node.start();
-    agent = await on.startAgent('--podsapi', `--podsapi.socket=${on.node.podsApiSocket}`);
+    agent = await on.startAgent('--podresources.restart-grace=4s', '--podsapi', `--podsapi.socket=${on.node.podsApiSocket}`);
   });
 
   afterAll(async () => {
