@@ -138,7 +138,7 @@ async function build(
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
     const host = facts?.facts();
-    const { checkpointProblem } = core;
+    const { checkpointProblem, pods } = core;
     const offered = plugin?.stats();
     const file = config?.();
     return {
@@ -147,6 +147,7 @@ async function build(
       podResourcesRequests: polled.requests,
       podResourcesDurations: polled.durations,
       ...(checkpointProblem === undefined ? {} : { checkpointProblem }),
+      ...(pods?.isUp === undefined ? {} : { isPodsApiUp: pods.isUp }),
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),

@@ -7,6 +7,7 @@ import type { Allocation } from '../model/allocation.ts';
 import type { Device } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
+import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
@@ -27,6 +28,8 @@ export interface AssembleSettings {
 export interface Inputs {
   readonly families: readonly FamilyInput[];
   readonly podResources: PodResources;
+  /** Absent while the Pods API is not asked. */
+  readonly pods?: PodFactsByName;
   readonly checkpoint: readonly CheckpointEntry[];
 }
 
@@ -69,7 +72,7 @@ export class Assembler {
     return [...this.#known.values()].map(({ device }) => device).filter((device) => device.family === family);
   }
 
-  assemble({ families, podResources, checkpoint }: Inputs, now: Moment): Snapshot {
+  assemble({ families, podResources, pods, checkpoint }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
     const { specs, staleAfterMs, missingRetentionMs } = this.#settings;
     this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
@@ -102,6 +105,7 @@ export class Assembler {
       containerReadings: containerReadings(seen, specs, checkpoint, this.#counters, now.monotonicMs),
       families: families.map(({ state }) => state),
       podResources,
+      ...(pods === undefined ? {} : { pods: ofHolders(pods, podResources) }),
     };
   }
 
@@ -130,6 +134,12 @@ export class Assembler {
       holders,
     };
   }
+}
+
+/** Only pods that hold devices: the others are no business of the agent. */
+function ofHolders(pods: PodFactsByName, { allocations }: PodResources): PodFactsByName {
+  const holding = new Set(allocations.map(podName));
+  return new Map([...pods].filter(([name]) => holding.has(name)));
 }
 
 const asServed = ({ device, missingSinceMs }: KnownDevice): ServedDevice =>

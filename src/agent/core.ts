@@ -3,6 +3,8 @@ import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
+import type { PodsApiOptions } from '../kubelet/pods/options.ts';
+import { PodsReader, type PodsReaderSettings } from '../kubelet/pods/reader.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
@@ -39,6 +41,8 @@ export interface CoreParts {
 export class AgentCore {
   readonly store = new Store();
   readonly poller: PodResourcesPoller;
+  /** Absent while the Pods API is not asked. */
+  readonly pods: PodsReader | undefined;
   readonly runners: readonly FamilyRunner[];
   readonly #clock: Clock;
   readonly #assembler: Assembler;
@@ -66,7 +70,12 @@ export class AgentCore {
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
     const host = createHost(settings.roots, clock);
-    this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
+    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed }, logger);
+    const listed = (): void => {
+      changed();
+      void this.pods?.refresh();
+    };
+    this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: listed });
     const known = health.known();
     this.runners = settings.families.map(({ family, options }): FamilyRunner => {
       const runner: FamilyRunner = new FamilyRunner(
@@ -140,6 +149,7 @@ export class AgentCore {
       {
         families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest(), isBlind: runner.isBlind })),
         podResources: this.poller.current(),
+        ...(this.pods === undefined ? {} : { pods: this.pods.current() }),
         checkpoint: this.#checkpoint.entries,
       },
       { nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() },
@@ -156,6 +166,7 @@ export class AgentCore {
     this.#cancelAssembly?.();
     for (const cancel of this.#wakes.values()) cancel();
     this.poller.close();
+    this.pods?.close();
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
     this.#isolated.close();
     this.#cancelAssembly?.();
@@ -169,7 +180,7 @@ export class AgentCore {
 
   async #ask(): Promise<void> {
     this.#asking += 1;
-    await Promise.all([this.poller.refresh(), this.#readCheckpoint()]);
+    await Promise.all([this.poller.refresh().then(() => this.pods?.idle()), this.#readCheckpoint()]);
     this.#asking -= 1;
     if (this.#isBehind && !this.#isReading()) this.assemble();
   }
@@ -201,6 +212,19 @@ export class AgentCore {
     });
     this.#wakes.set(runner, cancel);
   }
+}
+
+/** The API is an extra, so what is wrong with it is no warning. */
+function createPodsReader(
+  options: PodsApiOptions,
+  { clock, onChange }: Pick<PodsReaderSettings, 'clock' | 'onChange'>,
+  logger: Logger,
+): PodsReader {
+  const onProblem = (detail: string | undefined): void =>
+    detail === undefined
+      ? logger.info("the kubelet's Pods API answers")
+      : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
+  return new PodsReader({ options, clock, onChange, onProblem });
 }
 
 /** Marks the remembered devices that hung when the earlier run of the agent ended. */

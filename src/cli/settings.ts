@@ -9,6 +9,7 @@ import { systemClock } from '../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import { podsApiOptions } from '../kubelet/pods/options.ts';
 import type { LogSettings } from '../log/logger.ts';
 import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { attributionProblem, labelOptions } from '../metrics/options.ts';
@@ -27,6 +28,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     refresh: configuration.section('refresh', refreshOptions),
     device: configuration.section('device', deviceOptions),
     podResources: configuration.section('podresources', podResourcesOptions),
+    ...(configuration.isOn('podsapi') ? { podsApi: configuration.section('podsapi', podsApiOptions) } : {}),
     families: families
       .filter(({ name }) => configuration.isOn(`probe.${name}`))
       .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),
@@ -64,10 +66,11 @@ export function checkMeaning(configuration: Configuration, families: readonly De
   const attribution = configuration.setting('labels.attribution');
   const prefixProblem = attributionProblem(String(attribution.value));
   if (prefixProblem !== undefined) throw invalid(attribution, prefixProblem);
-  const socket = configuration.setting('podresources.socket');
-  if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
-  if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
-    throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
+  for (const socket of [configuration.setting('podresources.socket'), configuration.setting('podsapi.socket')]) {
+    if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
+    if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
+      throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
+  }
   checkResources(configuration, families);
 }
 

@@ -1,6 +1,7 @@
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
 import { podResourcesOptions } from '../kubelet/options.ts';
+import { podsApiOptions } from '../kubelet/pods/options.ts';
 import { logOptions } from '../log/options.ts';
 import { labelOptions } from '../metrics/options.ts';
 import { booleanOption } from '../model/options.ts';
@@ -15,6 +16,15 @@ const parts: readonly OptionSection[] = [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
   { path: 'path', title: 'Paths of the node', options: pathOptions },
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
+  {
+    path: 'podsapi',
+    title: 'Pods API of the kubelet',
+    options: podsApiOptions,
+    toggle: booleanOption(
+      false,
+      "Ask the kubelet's Pods API for UID, phase, container ids and extended resources of the pods that hold devices.",
+    ),
+  },
   { path: 'refresh', title: 'Refresh', options: refreshOptions, isLive: true },
   { path: 'device', title: 'Devices', options: deviceOptions },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },

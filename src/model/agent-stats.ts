@@ -30,6 +30,8 @@ export interface AgentStats {
   readonly podResourcesDurations: readonly { readonly method: string; readonly durations: DurationCounts }[];
   /** Why the kubelet's checkpoint cannot be used; absent while it can. */
   readonly checkpointProblem?: CheckpointReason;
+  /** Whether the kubelet's Pods API answers; absent while it was not asked. */
+  readonly isPodsApiUp?: boolean;
   /** Absent while no resource is configured. */
   readonly plugin?: PluginStats;
   /** Absent without a web configuration file. */

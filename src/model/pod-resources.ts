@@ -20,13 +20,17 @@ export type PodResourcesReason = (typeof POD_RESOURCES_REASONS)[number];
 export const CHECKPOINT_REASONS = ['not-a-file', 'too-large', 'unreadable', 'timeout', 'not-a-checkpoint', 'too-many-entries'] as const;
 export type CheckpointReason = (typeof CHECKPOINT_REASONS)[number];
 
-/** CPUs and memory that one container holds exclusively. */
-export interface ExclusiveResources {
+/** CPUs and memory that one pod holds exclusively. */
+export interface PodExclusiveResources {
   readonly namespace: string;
   readonly pod: string;
-  readonly container: string;
   readonly cpus: readonly number[];
   readonly memory: readonly MemoryBlock[];
+}
+
+/** CPUs and memory that one container holds exclusively. They are parts of those of its pod, where the kubelet tells the pod's. */
+export interface ExclusiveResources extends PodExclusiveResources {
+  readonly container: string;
 }
 
 export interface MemoryBlock {
@@ -51,6 +55,8 @@ export interface PodResources {
   /** Keys of allocations that the last answer lacks but that are kept for the grace period after a kubelet restart. */
   readonly held: ReadonlySet<string>;
   readonly exclusive: readonly ExclusiveResources[];
+  /** Pods with exclusive resources of their own, which contain those of their containers: never add the two. Since Kubernetes 1.37. */
+  readonly podExclusive: readonly PodExclusiveResources[];
   readonly allocatable?: Allocatable;
   /** Wall clock of the request that `allocatable` answers. */
   readonly allocatableAskedMs?: number;

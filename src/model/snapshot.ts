@@ -4,6 +4,7 @@ import type { Device } from './device.ts';
 import type { DurationCounts } from './duration-counts.ts';
 import type { Verdict } from './health.ts';
 import type { Reading } from './metric.ts';
+import type { PodFactsByName } from './pod-facts.ts';
 import type { PodResources } from './pod-resources.ts';
 
 /** State of one device, for all outputs. */
@@ -78,4 +79,6 @@ export interface Snapshot {
   readonly containerReadings: readonly ContainerReadings[];
   readonly families: readonly FamilyState[];
   readonly podResources: PodResources;
+  /** Pods that hold devices; absent while the kubelet's Pods API is not asked. */
+  readonly pods?: PodFactsByName;
 }

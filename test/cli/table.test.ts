@@ -32,7 +32,7 @@ const snapshot = (devices: DeviceState[], allocations: Snapshot['allocations'] =
   allocations,
   containerReadings: [],
   families: [],
-  podResources: { allocations: [], held: new Set(), exclusive: [] },
+  podResources: { allocations: [], held: new Set(), exclusive: [], podExclusive: [] },
 });
 
 /** The cells of the first device's row. */

@@ -86,6 +86,7 @@ describe('devices in a List answer', () => {
     expect(onePod([{ name: 'main' }, { name: 'odd', devices: [gpu(''), { resourceName: '', deviceIds: ['a'] }] }])).toEqual({
       allocations: [],
       exclusive: [],
+      podExclusive: [],
     });
   });
 });
@@ -136,7 +137,7 @@ describe('claims in a List answer', () => {
 });
 
 describe('exclusive CPUs and memory in a List answer', () => {
-  it('are told per container, sorted, and without those of the pod as a whole', () => {
+  it('are told per container and, apart from them, for the pod as a whole, sorted', () => {
     const answer = list([
       {
         namespace: 'ml',
@@ -157,6 +158,9 @@ describe('exclusive CPUs and memory in a List answer', () => {
         cpus: [2, 10],
         memory: [{ type: 'hugepages-2Mi', bytes: 4n, numaNodes: [1] }],
       },
+    ]);
+    expect(attributionFrom(answer).podExclusive).toEqual([
+      { namespace: 'ml', pod: 'train', cpus: [1, 2, 3, 4], memory: [{ type: 'memory', bytes: 9n, numaNodes: [] }] },
     ]);
   });
 

@@ -11,7 +11,7 @@ function allocation(text: string): Allocation {
   return { ...allocation, claim: { name: 'c', namespace: 'ml', driver: resource, pool: 'p', device: deviceId } };
 }
 
-const attribution = (...texts: readonly string[]) => ({ allocations: texts.map(allocation), exclusive: [] });
+const attribution = (...texts: readonly string[]) => ({ allocations: texts.map(allocation), exclusive: [], podExclusive: [] });
 
 describe('an answer soon after a restart of the kubelet', () => {
   it.each([
@@ -38,15 +38,22 @@ describe('an answer soon after a restart of the kubelet', () => {
 
   it('keeps exclusive CPUs too, and believes the answer where it has any', () => {
     const cpus = (pod: string, ...cpus: number[]) => ({ namespace: 'ml', pod, container: 'c', cpus, memory: [] });
-    const before = { allocations: [], exclusive: [cpus('p', 1), cpus('q', 2)] };
-    const { exclusive } = keepThroughRestart(before, { allocations: [], exclusive: [cpus('q', 3)] });
+    const before = { ...attribution(), exclusive: [cpus('p', 1), cpus('q', 2)] };
+    const { exclusive } = keepThroughRestart(before, { ...attribution(), exclusive: [cpus('q', 3)] });
     expect(exclusive).toEqual([cpus('p', 1), cpus('q', 3)]);
+  });
+
+  it('keeps those of pods, until the answer names one of their CPUs on either level', () => {
+    const cpus = (pod: string, ...ids: number[]) => ({ namespace: 'ml', pod, cpus: ids, memory: [] });
+    const before = { ...attribution(), podExclusive: [cpus('p', 1, 2), cpus('q', 3, 4), cpus('r', 5)] };
+    const answer = { ...attribution(), exclusive: [{ ...cpus('new', 2), container: 'main' }], podExclusive: [cpus('other', 4)] };
+    expect(keepThroughRestart(before, answer).podExclusive).toEqual([cpus('other', 4), cpus('r', 5)]);
   });
 
   it('gives no exclusive CPU two owners', () => {
     const cpus = (pod: string, ...cpus: number[]) => ({ namespace: 'ml', pod, container: 'c', cpus, memory: [] });
-    const before = { allocations: [], exclusive: [cpus('ended', 1, 2), cpus('p', 3)] };
-    const { exclusive } = keepThroughRestart(before, { allocations: [], exclusive: [cpus('new', 2, 4)] });
+    const before = { ...attribution(), exclusive: [cpus('ended', 1, 2), cpus('p', 3)] };
+    const { exclusive } = keepThroughRestart(before, { ...attribution(), exclusive: [cpus('new', 2, 4)] });
     expect(exclusive).toEqual([cpus('new', 2, 4), cpus('p', 3)]);
   });
 });

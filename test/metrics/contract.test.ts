@@ -47,7 +47,7 @@ describe('the contract of metric names', () => {
   it('follows the naming rules of Prometheus', async () => {
     for (const line of await declared()) {
       const [name = '', type] = line.split(' ');
-      expect(name).toMatch(/^(?:container_)?device_[a-z0-9_]+$|^container_exclusive_[a-z_]+$/);
+      expect(name).toMatch(/^(?:container_)?device_[a-z0-9_]+$|^(?:container|pod)_exclusive_[a-z_]+$/);
       expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
     }
   });

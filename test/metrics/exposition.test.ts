@@ -81,7 +81,7 @@ describe('the metrics page', () => {
   it('counts the series that it shows', async () => {
     const page = await exposition().text();
     const shown = samples(await exposition().devices());
-    const containers = shown.filter((line) => line.startsWith('container_')).length;
+    const containers = shown.filter((line) => /^(?:container|pod)_/.test(line)).length;
     expect(lines(page, 'device_agent_series')).toEqual([
       `device_agent_series{group="container"} ${containers}`,
       `device_agent_series{group="device"} ${shown.length - containers}`,
@@ -119,6 +119,7 @@ describe('the metrics page', () => {
       sequence: 2,
       devices: [state(snapshot.devices[0]?.device ?? expect.fail())],
       allocations: [],
+      pods: new Map(),
       containerReadings: [],
     };
     const after = await page.text();

@@ -3,6 +3,7 @@ import type { Device } from '../../src/model/device.ts';
 import { type DurationCounts, NO_DURATIONS, withDuration } from '../../src/model/duration-counts.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
+import { podName } from '../../src/model/pod-facts.ts';
 import { measured, shared } from '../../src/model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { allocation, device, familyState, podResources } from '../support/snapshots.ts';
@@ -213,6 +214,7 @@ export const snapshot: Snapshot = {
         ],
       },
     ],
+    podExclusive: [{ namespace: 'ml', pod: 'train-0', cpus: [2, 3, 4], memory: [{ type: 'memory', bytes: 4_096n, numaNodes: [0] }] }],
     allocatable: {
       devices: [{ resource: 'example.com/toy', deviceIds: ['toy-0', 'toy-1::0', 'toy-0'] }],
       cpus: [0, 1, 2, 3],
@@ -220,6 +222,19 @@ export const snapshot: Snapshot = {
     },
     problem: { reason: 'refused', message: 'connect ECONNREFUSED <socket>' },
   }),
+  pods: new Map(
+    [
+      { namespace: 'ml', pod: 'train-0', uid: 'uid-train-0', phase: 'Running', containers: [{ name: 'main', id: 'c0ffee' }] },
+      {
+        namespace: 'ml',
+        pod: 'dra-0',
+        uid: 'uid-dra-0',
+        phase: 'Running',
+        containers: [],
+        extended: { claim: 'one-wire', resources: ['example.com/wire'] },
+      },
+    ].map((pod) => [podName(pod), pod]),
+  ),
 };
 
 export const stats: AgentStats = {

@@ -46,6 +46,7 @@ export const podResources = (allocations: readonly Allocation[], part: Partial<P
   allocations,
   held: new Set(),
   exclusive: [],
+  podExclusive: [],
   answeredAtMs: 0,
   ...part,
 });

@@ -1,32 +1,36 @@
 import type { ClaimResource, ContainerResources, ListPodResourcesResponse } from '../../generated/podresources/v1/api.ts';
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
-import type { ExclusiveResources } from '../../model/pod-resources.ts';
+import type { ExclusiveResources, PodExclusiveResources } from '../../model/pod-resources.ts';
 import { blockKey, compareText, memoryBlocks, numaNodesOf, sortedNumbers } from './topology.ts';
 
 /** Content of one `List` answer, sorted independently of the kubelet's order. */
 export interface Attribution {
   readonly allocations: readonly Allocation[];
   readonly exclusive: readonly ExclusiveResources[];
+  readonly podExclusive: readonly PodExclusiveResources[];
 }
 
 type Container = Pick<Allocation, 'namespace' | 'pod' | 'container'>;
+type Exclusive = Pick<PodExclusiveResources, 'cpus' | 'memory'>;
 
 /**
  * Reads a `List` answer. The kubelet sends one entry per device and NUMA node in random order, so this merges entries by container,
- * resource and id. It ignores pod-level CPUs and memory, because they overlap with those of the containers.
+ * resource and id. It keeps pod-level CPUs and memory apart, because they overlap with those of the containers.
  */
 export function attributionFrom({ podResources }: ListPodResourcesResponse): Attribution {
   const allocations = new Map<string, Allocation>();
   const exclusive = new Map<string, ExclusiveResources>();
-  for (const { namespace, name: pod, containers } of podResources) {
+  const podExclusive = new Map<string, PodExclusiveResources>();
+  for (const { namespace, name: pod, containers, ...ofPod } of podResources) {
+    addExclusive(podExclusive, podKey({ namespace, pod }), { namespace, pod }, ofPod);
     for (const resources of containers) {
       const container = { namespace, pod, container: resources.name };
       addDevices(allocations, container, resources);
       addClaims(allocations, container, resources);
-      addExclusive(exclusive, container, resources);
+      addExclusive(exclusive, containerKey(container), container, resources);
     }
   }
-  return { allocations: inOrder(allocations), exclusive: inOrder(exclusive) };
+  return { allocations: inOrder(allocations), exclusive: inOrder(exclusive), podExclusive: inOrder(podExclusive) };
 }
 
 function addDevices(into: Map<string, Allocation>, container: Container, { devices }: ContainerResources): void {
@@ -75,15 +79,23 @@ function add(into: Map<string, Allocation>, allocation: Allocation): void {
 }
 
 /** The answer does not distinguish an ended pod from its successor of the same name, so what both hold counts once. */
-function addExclusive(into: Map<string, ExclusiveResources>, container: Container, resources: ContainerResources): void {
-  const key = containerKey(container);
+function addExclusive<Owner>(
+  into: Map<string, Owner & Exclusive>,
+  key: string,
+  owner: Owner,
+  resources: Pick<ContainerResources, 'cpuIds' | 'memory'>,
+): void {
   const known = into.get(key);
   const cpus = sortedNumbers(resources.cpuIds);
   const memory = memoryBlocks(resources.memory);
   if (cpus.length === 0 && memory.length === 0) return;
   const blocks = new Map([...(known?.memory ?? []), ...memory].map((block) => [blockKey(block), block]));
   const allCpus = [...new Set([...(known?.cpus ?? []), ...cpus])].sort((a, b) => a - b);
-  into.set(key, { ...container, cpus: allCpus, memory: inOrder(blocks) });
+  into.set(key, { ...owner, cpus: allCpus, memory: inOrder(blocks) });
+}
+
+export function podKey({ namespace, pod }: Omit<Container, 'container'>): string {
+  return `${namespace}\u0000${pod}`;
 }
 
 export function containerKey({ namespace, pod, container }: Container): string {

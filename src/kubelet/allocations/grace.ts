@@ -1,5 +1,6 @@
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
-import { type Attribution, containerKey, inOrder } from './allocations.ts';
+import type { PodExclusiveResources } from '../../model/pod-resources.ts';
+import { type Attribution, containerKey, inOrder, podKey } from './allocations.ts';
 
 /** An attribution that also contains allocations from earlier answers. */
 export interface HeldAttribution extends Attribution {
@@ -7,7 +8,7 @@ export interface HeldAttribution extends Attribution {
   readonly held: ReadonlySet<string>;
 }
 
-export const NOTHING: HeldAttribution = { allocations: [], exclusive: [], held: new Set() };
+export const NOTHING: HeldAttribution = { allocations: [], exclusive: [], podExclusive: [], held: new Set() };
 
 /**
  * Merges the previous attribution into an answer that was given soon after a kubelet restart. Until its pod sources are ready, a
@@ -26,10 +27,12 @@ export function keepThroughRestart(before: Attribution, answer: Attribution): He
     all.set(key, allocation);
     held.add(key);
   }
-  const taken = new Set(answer.exclusive.flatMap(({ cpus }) => cpus));
-  const kept = before.exclusive.filter(({ cpus }) => !cpus.some((cpu) => taken.has(cpu)));
-  const exclusive = new Map([...kept, ...answer.exclusive].map((entry) => [containerKey(entry), entry]));
-  return { allocations: inOrder(all), exclusive: inOrder(exclusive), held };
+  // The CPUs of a pod contain those of its containers, so a CPU that either level of the answer names is taken on both.
+  const taken = new Set([...answer.exclusive, ...answer.podExclusive].flatMap(({ cpus }) => cpus));
+  const isFree = ({ cpus }: PodExclusiveResources): boolean => !cpus.some((cpu) => taken.has(cpu));
+  const exclusive = new Map([...before.exclusive.filter(isFree), ...answer.exclusive].map((entry) => [containerKey(entry), entry]));
+  const podExclusive = new Map([...before.podExclusive.filter(isFree), ...answer.podExclusive].map((entry) => [podKey(entry), entry]));
+  return { allocations: inOrder(all), exclusive: inOrder(exclusive), podExclusive: inOrder(podExclusive), held };
 }
 
 function slotKey(allocation: Allocation): string {

@@ -29,6 +29,10 @@ const CONTAINER: Shape = { 2: DEVICES, 3: 'packed', 4: MEMORY, 5: { 4: CLAIM_RES
 export const LIST_SHAPE: Shape = { 1: { 3: CONTAINER, 4: 'packed', 5: MEMORY } };
 export const ALLOCATABLE_SHAPE: Shape = { 1: DEVICES, 2: 'packed', 3: MEMORY };
 
+// Field numbers of pods/v1alpha1/api.proto. Status of a pod: each container and each mapping of a request counts. What the agent does not
+// read counts once, however much is in it.
+export const LIST_PODS_SHAPE: Shape = { 1: { 3: { 18: {} } } };
+
 export interface LimitedAnswer {
   /** A valid message with the entries that fit. */
   readonly bytes: Uint8Array;

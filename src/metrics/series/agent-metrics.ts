@@ -86,7 +86,8 @@ export function addAgent(
   if (shown === undefined) return;
   const { snapshot, page: hardware } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
-  for (const group of ['device', 'container'] as const) page.add(agentMetrics.series, labelText({ group }), hardware.count(`${group}_`));
+  page.add(agentMetrics.series, labelText({ group: 'device' }), hardware.count('device_'));
+  page.add(agentMetrics.series, labelText({ group: 'container' }), hardware.count('container_') + hardware.count('pod_'));
   for (const reason of DROP_REASONS) page.add(agentMetrics.dropped, labelText({ reason }), hardware.dropped.get(reason) ?? 0);
   addProbes(page, snapshot);
   addKubelet(page, snapshot.podResources);

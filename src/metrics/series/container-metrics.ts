@@ -1,11 +1,13 @@
 import type { Allocation, Claim } from '../../model/allocation.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import type { ExclusiveResources, MemoryBlock } from '../../model/pod-resources.ts';
+import { type PodFactsByName, podName } from '../../model/pod-facts.ts';
+import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-const HOLDER = ['namespace', 'pod', 'container'] as const;
+const POD = ['namespace', 'pod'] as const;
+const HOLDER = [...POD, 'container'] as const;
 const KUBELET = 'PodResources `List`';
 
 /** The kubelet's data about containers, joined with devices. The label lists are complete: no `device` is added. */
@@ -43,8 +45,14 @@ export const containerMetrics = {
   claim: gauge(
     'container_device_claim_info',
     'ResourceClaim by which a container holds a device; always 1.',
-    [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'device'],
-    `${KUBELET}: \`dynamic_resources\`.`,
+    [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'extended_resource', 'device'],
+    `${KUBELET}: \`dynamic_resources\`. \`extended_resource\`: the one resource that the claim serves, where \`--podsapi\` tells it.`,
+  ),
+  podInfo: gauge(
+    'container_device_pod_info',
+    'UID of a pod that holds a device; always 1.',
+    [...POD, 'pod_uid'],
+    'Pods API of the kubelet; only with `--podsapi`.',
   ),
   exclusiveCpus: gauge('container_exclusive_cpus', 'CPUs that a container has for itself.', HOLDER, `${KUBELET}: \`cpu_ids\`.`),
   exclusiveMemory: gauge(
@@ -53,6 +61,18 @@ export const containerMetrics = {
     [...HOLDER, 'kind', 'numa_node'],
     `${KUBELET}: \`memory\`. \`numa_node\` lists several nodes with commas where a block spans them.`,
   ),
+  podExclusiveCpus: gauge(
+    'pod_exclusive_cpus',
+    'CPUs that a pod has for itself. Those of its containers are a part of them: do not add the two.',
+    POD,
+    `${KUBELET}: \`cpu_ids\` of the pod. Absent before Kubernetes 1.37, and without the gate \`PodLevelResourceManagers\`.`,
+  ),
+  podExclusiveMemory: gauge(
+    'pod_exclusive_memory_bytes',
+    'Memory that a pod has for itself on a NUMA node. That of its containers is a part of it: do not add the two.',
+    [...POD, 'kind', 'numa_node'],
+    `${KUBELET}: \`memory\` of the pod, as \`pod_exclusive_cpus\`.`,
+  ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => void;
@@ -60,13 +80,18 @@ type Add = (declared: MetricSpec, labels: LabelText, value: number | bigint) => 
 export function addContainers(page: Page, snapshot: Snapshot, holderText: HolderText): void {
   const add = uniqueAdder(page);
   const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
-  for (const state of snapshot.allocations) addAllocation(add, state, ids, holderText);
+  for (const state of snapshot.allocations) addAllocation(add, state, ids, snapshot.pods, holderText);
+  for (const { namespace, pod, uid } of snapshot.pods?.values() ?? [])
+    add(containerMetrics.podInfo, joinLabels(holderText({ namespace, pod }), labelText({ pod_uid: uid })), 1);
   const pools = new Set(snapshot.allocations.filter((state) => state.devices.length > 1).map((state) => state.allocation));
   for (const state of snapshot.devices) addHolders(add, state, pools, holderText);
-  for (const exclusive of snapshot.podResources.exclusive) addExclusive(add, exclusive, holderText);
+  const { exclusive, podExclusive } = snapshot.podResources;
+  for (const one of exclusive) addExclusive(add, one, holderText);
+  for (const one of podExclusive) addPodExclusive(add, one, holderText);
 }
 
-type Holder = Pick<Allocation, (typeof HOLDER)[number]>;
+/** A container, or a whole pod. */
+type Holder = Pick<Allocation, (typeof POD)[number]> & Partial<Pick<Allocation, 'container'>>;
 
 /** Renders the labels that name a holder. */
 export type HolderText = (holder: Holder) => LabelText;
@@ -88,7 +113,13 @@ function uniqueAdder(page: Page): Add {
   };
 }
 
-function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string, string>, holderText: HolderText): void {
+function addAllocation(
+  add: Add,
+  state: AllocationState,
+  ids: ReadonlyMap<string, string>,
+  pods: PodFactsByName | undefined,
+  holderText: HolderText,
+): void {
   const { allocation, unresolved, held } = state;
   const { resource, deviceId: device_id, claim } = allocation;
   const holder = holderText(allocation);
@@ -96,13 +127,22 @@ function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string
   const devices = state.devices.length === 0 ? [undefined] : state.devices.map((key) => ids.get(key));
   for (const device of devices) {
     add(containerMetrics.allocation, joinLabels(holder, labelText({ resource, device, device_id })), 1);
-    if (claim !== undefined) add(containerMetrics.claim, joinLabels(holder, claimLabels(claim, device)), 1);
+    if (claim !== undefined)
+      add(containerMetrics.claim, joinLabels(holder, claimLabels(claim, extendedResource(allocation, pods), device)), 1);
   }
   if (held) add(containerMetrics.held, named, 1);
   if (unresolved !== undefined) add(containerMetrics.unresolved, joinLabels(named, labelText({ reason: unresolved })), 1);
 }
 
-function claimLabels(claim: Claim, device: string | undefined): LabelText {
+/** The kubelet does not tell which device of a claim serves which of several resources, so only a single one is named. */
+function extendedResource(allocation: Allocation, pods: PodFactsByName | undefined): string | undefined {
+  const { namespace, claim } = allocation;
+  const extended = pods?.get(podName(allocation))?.extended;
+  const isThisClaim = claim !== undefined && claim.name === extended?.claim && claim.namespace === namespace;
+  return isThisClaim && extended.resources.length === 1 ? extended.resources[0] : undefined;
+}
+
+function claimLabels(claim: Claim, extended_resource: string | undefined, device: string | undefined): LabelText {
   return labelText({
     claim_namespace: claim.namespace,
     claim: claim.name,
@@ -110,6 +150,7 @@ function claimLabels(claim: Claim, device: string | undefined): LabelText {
     pool: claim.pool,
     claim_device: claim.device,
     share_id: known(claim.shareId),
+    extended_resource,
     device,
   });
 }
@@ -134,6 +175,12 @@ function addExclusive(add: Add, exclusive: ExclusiveResources, holderText: Holde
   const holder = holderText(exclusive);
   if (exclusive.cpus.length > 0) add(containerMetrics.exclusiveCpus, holder, exclusive.cpus.length);
   for (const { labels, bytes } of memoryByNode(exclusive.memory)) add(containerMetrics.exclusiveMemory, joinLabels(holder, labels), bytes);
+}
+
+function addPodExclusive(add: Add, exclusive: PodExclusiveResources, holderText: HolderText): void {
+  const pod = holderText(exclusive);
+  if (exclusive.cpus.length > 0) add(containerMetrics.podExclusiveCpus, pod, exclusive.cpus.length);
+  for (const { labels, bytes } of memoryByNode(exclusive.memory)) add(containerMetrics.podExclusiveMemory, joinLabels(pod, labels), bytes);
 }
 
 /** Sums up blocks of the same kind on the same NUMA nodes. */

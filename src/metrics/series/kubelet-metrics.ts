@@ -26,6 +26,13 @@ export const kubeletMetrics = {
     ['reason'],
     AGENT,
   ),
+  podsApi: metric(
+    'gauge',
+    'device_agent_podsapi_up',
+    "1 while the kubelet's Pods API answers, 0 while it does not. Absent without `--podsapi`.",
+    [],
+    AGENT,
+  ),
   requests: metric('counter', 'device_agent_podresources_requests_total', 'Requests to the kubelet.', ['method', 'code'], AGENT),
   duration: metric(
     'histogram',
@@ -72,6 +79,7 @@ const CHECKPOINT_LABELS = CHECKPOINT_REASONS.map((reason) => [reason, labelText(
 
 export function addRequests(page: Page, stats: AgentStats): void {
   for (const [reason, label] of CHECKPOINT_LABELS) page.add(kubeletMetrics.checkpoint, label, reason === stats.checkpointProblem ? 1 : 0);
+  if (stats.isPodsApiUp !== undefined) page.add(kubeletMetrics.podsApi, '', stats.isPodsApiUp ? 1 : 0);
   for (const { method, code, count } of stats.podResourcesRequests) page.add(kubeletMetrics.requests, labelText({ method, code }), count);
   for (const { method, durations } of stats.podResourcesDurations)
     page.addHistogram(kubeletMetrics.duration, labelText({ method }), durations);

@@ -26,13 +26,15 @@ export function deviceView(state: DeviceState): object {
 }
 
 export function allocationsView(snapshot: Snapshot): object {
-  const { exclusive, allocatable, answeredAtMs } = snapshot.podResources;
+  const { exclusive, podExclusive, allocatable, answeredAtMs } = snapshot.podResources;
   const ids = new Map(snapshot.devices.map((state) => [state.key, state.device.id]));
   return {
     takenAt: timeText(snapshot.takenAtMs),
     kubeletAnsweredAt: timeText(answeredAtMs),
     allocations: snapshot.allocations.map((state) => allocationView(state, ids)),
     exclusive: exclusive.map(({ memory, ...container }) => ({ ...container, memory: memory.map(memoryView) })),
+    pods: snapshot.pods && [...snapshot.pods.values()],
+    podExclusive: podExclusive.map(({ memory, ...pod }) => ({ ...pod, memory: memory.map(memoryView) })),
     allocatable: allocatable && { ...allocatable, memory: allocatable.memory.map(memoryView) },
   };
 }

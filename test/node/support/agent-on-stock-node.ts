@@ -47,9 +47,9 @@ export class AgentOnStockNode {
   readonly #config = join(this.machine.root, 'config.json');
   #agent: ServedAgent | undefined;
 
-  constructor(program: string) {
+  constructor(program: string, settings?: Readonly<Record<string, string>>) {
     writeFileSync(this.#config, JSON.stringify(CONFIG));
-    this.node = new StockNode(program);
+    this.node = new StockNode(program, settings);
     mkdirSync(this.node.cdiDirectory, { recursive: true });
     writeFileSync(join(this.node.cdiDirectory, 'hca.json'), JSON.stringify(CDI));
   }

@@ -26,7 +26,9 @@ export function whyNoNode(): string | undefined {
   return undefined;
 }
 
-export const kubeletPrograms = (): string[] => PROGRAMS.filter((program) => isExecutable(join(CACHE, 'bin', program)));
+export const kubeletPrograms = (): string[] => PROGRAMS.filter(isBuilt);
+
+export const isBuilt = (program: string): boolean => isExecutable(join(CACHE, 'bin', program));
 
 /** `1.36.3`. */
 export async function versionOf(program: string): Promise<string> {
@@ -108,6 +110,10 @@ export class StockNode {
     return join(this.root, 'kubelet/pod-resources/kubelet.sock');
   }
 
+  get podsApiSocket(): string {
+    return join(this.root, 'kubelet/pods-api/pods-api.sock');
+  }
+
   get pluginDirectory(): string {
     return join(this.root, 'kubelet/device-plugins');
   }
@@ -167,6 +173,14 @@ export class StockNode {
   async fetch(url: string): Promise<string> {
     const asked = this.#script('node-exec.sh', '-n', NAME, 'curl', '-sf', url);
     return (await asked.catch(() => ({ stdout: '' }))).stdout;
+  }
+
+  /** UID of a static pod by the name in its manifest, from the name of its folder of logs. */
+  uidOf(name: string): string | undefined {
+    const start = `default_${name}-${NAME}_`;
+    return readdirSync(join(this.root, 'pod-logs'))
+      .find((entry) => entry.startsWith(start))
+      ?.slice(start.length);
   }
 
   /** Of a static pod by the name in its manifest; undefined before the kubelet has it. */

@@ -1,0 +1,15 @@
+import { integerOption, type OptionSpecs, type OptionValues, stringOption } from '../../model/options.ts';
+
+/** Options `--podsapi.<name>`. */
+export const podsApiOptions = {
+  socket: stringOption(
+    '/var/lib/kubelet/pods-api/pods-api.sock',
+    "Socket of the kubelet's Pods API: on by default from Kubernetes 1.37, by the gate PodsAPI in 1.36.",
+  ),
+  'max-message-bytes': integerOption(
+    32 * 1_024 * 1_024,
+    'Largest answer of the Pods API that is accepted, in bytes. The answer contains the whole pods.',
+    65_536,
+  ),
+} as const satisfies OptionSpecs;
+export type PodsApiOptions = OptionValues<typeof podsApiOptions>;

@@ -1,0 +1,156 @@
+import { status } from '@grpc/grpc-js';
+import { ListPodsRequest, ListPodsResponse, PodsService } from '../../generated/pods/v1alpha1/api.ts';
+import type { Clock } from '../../host/clock.ts';
+import { socketAt } from '../../host/fs/socket-file.ts';
+import { type CallError, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
+import type { PodFactsByName } from '../../model/pod-facts.ts';
+import { LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
+import { callFailure, pathFailure } from '../client/failure.ts';
+import { podFactsFrom } from './facts.ts';
+import type { PodsApiOptions } from './options.ts';
+
+export interface PodsReaderSettings {
+  readonly options: PodsApiOptions;
+  readonly clock: Clock;
+  /** Called when the facts differ from the last ones. */
+  readonly onChange: () => void;
+  /** Called when a problem begins or becomes another one, and with undefined when it ends. */
+  readonly onProblem: (message: string | undefined) => void;
+}
+
+const TIMEOUT_MS = 5_000;
+
+/**
+ * How long facts stay without an answer. A kubelet that starts again does not answer for a second or two. A longer time could give a pod
+ * the UID of an earlier one of its name.
+ */
+const HOLD_MS = 30_000;
+
+/**
+ * Asks the kubelet's Pods API for what PodResources does not tell. It polls: the watch of the API loses events of a kubelet that is busy,
+ * and each `List` of PodResources says when to ask. Without an answer the agent works as if there were no such API.
+ */
+export class PodsReader {
+  readonly #settings: PodsReaderSettings;
+  readonly #connection: GrpcConnection;
+  #facts: PodFactsByName = new Map();
+  /** The facts as text, to find out whether an answer differs. */
+  #text = '[]';
+  #problem: string | undefined;
+  #answeredAtMs: number | undefined;
+  /** Identity of the socket that answered last. */
+  #identity: string | undefined;
+  /** Until then an answer may lack pods, because the kubelet has started again. Kubernetes 1.36 does not refuse to answer meanwhile. */
+  #incompleteUntilMs = Number.NEGATIVE_INFINITY;
+  #running: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+
+  constructor(settings: PodsReaderSettings) {
+    this.#settings = settings;
+    this.#connection = new GrpcConnection(settings.options.socket, settings.options['max-message-bytes']);
+  }
+
+  /** Empty while nothing is known. */
+  current(): PodFactsByName {
+    return this.#facts;
+  }
+
+  /** True while the API answers; undefined before the first question ended. */
+  get isUp(): boolean | undefined {
+    if (this.#problem !== undefined) return false;
+    return this.#answeredAtMs === undefined ? undefined : true;
+  }
+
+  /** Asks once. A call during a run makes it ask once more, because that run may have missed a pod. Never rejects. */
+  refresh(): Promise<void> {
+    if (this.#running === undefined) this.#running = this.#run();
+    else this.#again = true;
+    return this.#running;
+  }
+
+  /** Resolves when no question is open. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#connection.close();
+  }
+
+  async #run(): Promise<void> {
+    do {
+      this.#again = false;
+      await this.#ask();
+    } while (this.#again && !this.#closed);
+    this.#running = undefined;
+  }
+
+  async #ask(): Promise<void> {
+    const { options, clock } = this.#settings;
+    const state = socketAt(options.socket);
+    if (state.kind !== 'socket') {
+      this.#failed(pathFailure(options.socket, state).message);
+      return;
+    }
+    const { answer, error } = await this.#connection.call(LIST_PODS, ListPodsRequest.create(), TIMEOUT_MS);
+    if (this.#closed) return;
+    if (error !== undefined) {
+      this.#failed(await messageOf(options.socket, error));
+      return;
+    }
+    const nowMs = clock.monotonic();
+    if (this.#identity !== undefined && this.#identity !== state.identity) this.#incompleteUntilMs = nowMs + HOLD_MS;
+    this.#identity = state.identity;
+    this.#answeredAtMs = nowMs;
+    this.#publish(nowMs < this.#incompleteUntilMs ? new Map([...this.#facts, ...answer.facts]) : answer.facts);
+    this.#tell(
+      answer.dropped === 0 ? undefined : `${options.socket}: the answer has too many entries; ${answer.dropped} pods were not read`,
+    );
+  }
+
+  #failed(message: string): void {
+    const { clock } = this.#settings;
+    if (this.#answeredAtMs !== undefined && clock.monotonic() - this.#answeredAtMs >= HOLD_MS) this.#publish(new Map());
+    this.#tell(message);
+  }
+
+  #tell(problem: string | undefined): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    this.#settings.onProblem(problem);
+  }
+
+  #publish(facts: PodFactsByName): void {
+    const text = JSON.stringify([...facts.values()]);
+    if (text === this.#text) return;
+    this.#facts = facts;
+    this.#text = text;
+    this.#settings.onChange();
+  }
+}
+
+interface Answer {
+  readonly facts: PodFactsByName;
+  /** Number of pods that exceeded the limits. */
+  readonly dropped: number;
+}
+
+const LIST_PODS: Method<ListPodsRequest, Answer> = {
+  path: PodsService.listPods.path,
+  requestSerialize: PodsService.listPods.requestSerialize,
+  responseDeserialize(bytes) {
+    const { bytes: kept, dropped } = limitEntries(bytes, LIST_PODS_SHAPE);
+    return { facts: podFactsFrom(ListPodsResponse.decode(kept)), dropped };
+  },
+};
+
+/** The same text for each failure of one cause. */
+async function messageOf(socket: string, error: CallError): Promise<string> {
+  if (error.code === status.FAILED_PRECONDITION) return `${socket}: the kubelet does not know all its pods yet`;
+  if (error.code === status.UNIMPLEMENTED) return `${socket}: the kubelet does not serve the Pods API`;
+  if (error.code === status.RESOURCE_EXHAUSTED && /larger than max/i.test(error.details))
+    return `${socket}: the answer is larger than --podsapi.max-message-bytes`;
+  return (await callFailure(socket, 'ListPods', error)).message;
+}

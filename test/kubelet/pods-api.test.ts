@@ -1,0 +1,195 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { ListPodsResponse } from '../../src/generated/pods/v1alpha1/api.ts';
+import { ENTRY_LIMITS, LIST_PODS_SHAPE, limitEntries } from '../../src/kubelet/client/entry-limits.ts';
+import { podFactsFrom } from '../../src/kubelet/pods/facts.ts';
+import { podsApiOptions } from '../../src/kubelet/pods/options.ts';
+import { PodsReader } from '../../src/kubelet/pods/reader.ts';
+import { defaultValues } from '../../src/model/options.ts';
+import { ManualClock } from './support/manual-clock.ts';
+import { temporaryDirectory } from './support/node.ts';
+import { encodedPod, listOf, NOT_READY, SECRET, TestPodsApi } from './support/pods-api.ts';
+
+const endings: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const end of endings.splice(0).reverse()) await end();
+});
+
+function setUp(options: { readonly 'max-message-bytes'?: number } = {}) {
+  const api = new TestPodsApi(temporaryDirectory());
+  const clock = new ManualClock();
+  const seen = { changes: 0, problems: [] as (string | undefined)[] };
+  const reader = new PodsReader({
+    options: { ...defaultValues(podsApiOptions), socket: api.socket, ...options },
+    clock,
+    onChange: () => {
+      seen.changes += 1;
+    },
+    onProblem: (message) => seen.problems.push(message?.replace(api.socket, 'socket')),
+  });
+  endings.push(
+    () => api.close(),
+    () => reader.close(),
+  );
+  const uids = (): string[] => [...reader.current().values()].map(({ uid }) => uid).sort();
+  return { api, clock, reader, seen, uids };
+}
+
+describe('facts of pods in an answer of the Pods API', () => {
+  const facts = (...pods: readonly Uint8Array[]) => [...podFactsFrom(ListPodsResponse.decode(listOf(...pods))).values()];
+
+  it('are UID, phase, created containers, and the claim of extended resources', () => {
+    const pod = encodedPod('train', 'uid-1', {
+      containerStatuses: [{ name: 'main', containerId: `containerd://${'a'.repeat(64)}` }, { name: 'waits' }],
+      initContainerStatuses: [{ name: 'proxy', containerId: `cri-o://${'b'.repeat(64)}` }],
+      extendedResourceClaimStatus: {
+        resourceClaimName: 'train-extended-resources-x',
+        requestMappings: [
+          { containerName: 'main', resourceName: 'nvidia.com/gpu', requestName: 'container-0-request-0' },
+          { containerName: 'proxy', resourceName: 'nvidia.com/gpu', requestName: 'container-1-request-0' },
+        ],
+      },
+    });
+    expect(facts(pod)).toEqual([
+      {
+        namespace: 'ml',
+        pod: 'train',
+        uid: 'uid-1',
+        phase: 'Running',
+        containers: [
+          { name: 'proxy', id: 'b'.repeat(64) },
+          { name: 'main', id: 'a'.repeat(64) },
+        ],
+        extended: { claim: 'train-extended-resources-x', resources: ['nvidia.com/gpu'] },
+      },
+    ]);
+  });
+
+  it('have nothing of the specification', () => {
+    const answer = listOf(encodedPod('train', 'uid-1'));
+    expect(answer.toString('latin1')).toContain(SECRET);
+    expect(JSON.stringify(ListPodsResponse.decode(answer))).not.toContain(SECRET);
+  });
+
+  it('are those of the live pod of a name, and of none while two live pods have the name', () => {
+    const ended = ['Succeeded', 'Failed'].map((phase) => encodedPod('train', `uid-${phase}`, { phase }));
+    expect(facts(...ended, encodedPod('train', 'uid-2')).map(({ uid }) => uid)).toEqual(['uid-2']);
+    expect(facts(encodedPod('train', 'uid-2'), encodedPod('train', 'uid-3'), encodedPod('other', 'uid-4')).map(({ uid }) => uid)).toEqual([
+      'uid-4',
+    ]);
+  });
+
+  it('are bounded, and leave room for a full node', () => {
+    const containers = Array.from({ length: 20 }, (_, at) => ({ name: `c${at}`, containerId: 'containerd://x' }));
+    const node = listOf(...Array.from({ length: 500 }, (_, at) => encodedPod(`p${at}`, `u${at}`, { containerStatuses: containers })));
+    expect(limitEntries(node, LIST_PODS_SHAPE).dropped).toBe(0);
+    const flood = encodedPod('flood', 'u', { containerStatuses: Array.from({ length: ENTRY_LIMITS.fields }, () => ({})) });
+    const { bytes, dropped } = limitEntries(listOf(flood, encodedPod('train', 'uid-1')), LIST_PODS_SHAPE);
+    expect(dropped).toBe(1);
+    expect(ListPodsResponse.decode(bytes).pods.map(({ metadata }) => metadata?.name)).toEqual(['train']);
+  });
+});
+
+describe('the reader of the Pods API', () => {
+  it('tells facts, and only once the same ones', async () => {
+    const { api, reader, seen, uids } = setUp();
+    api.says(encodedPod('train', 'uid-1'));
+    await api.start();
+    expect(reader.isUp).toBeUndefined();
+    for (let round = 0; round < 3; round++) await reader.refresh();
+    expect(uids()).toEqual(['uid-1']);
+    expect(reader.isUp).toBe(true);
+    expect(seen).toEqual({ changes: 1, problems: [] });
+  });
+
+  it('goes on without them where there is no socket, and says so once', async () => {
+    const { api, reader, seen, uids } = setUp();
+    for (let round = 0; round < 3; round++) await reader.refresh();
+    expect(uids()).toEqual([]);
+    expect(reader.isUp).toBe(false);
+    expect(seen).toEqual({ changes: 0, problems: ['socket: no such socket'] });
+    api.says(encodedPod('train', 'uid-1'));
+    await api.start();
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-1']);
+    expect(seen).toEqual({ changes: 1, problems: ['socket: no such socket', undefined] });
+  });
+
+  it('keeps them while a kubelet starts again, and no longer than 30 s', async () => {
+    const { api, clock, reader, seen, uids } = setUp();
+    api.says(encodedPod('train', 'uid-1'));
+    await api.start();
+    await reader.refresh();
+    await api.stop();
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-1']);
+    api.refuses(NOT_READY, 'Kubelet is initializing');
+    await api.start();
+    clock.advance(29_999);
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-1']);
+    clock.advance(1);
+    await reader.refresh();
+    expect(uids()).toEqual([]);
+    api.says(encodedPod('train', 'uid-2'));
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-2']);
+    expect(seen.problems).toEqual([
+      'socket: no process listens on the socket (ECONNREFUSED)',
+      'socket: the kubelet does not know all its pods yet',
+      undefined,
+    ]);
+  });
+
+  it('keeps those that a kubelet lacks after its start, and believes it where it has any', async () => {
+    const { api, clock, reader, uids } = setUp();
+    api.says(encodedPod('train', 'uid-1'), encodedPod('other', 'uid-2'));
+    await api.start();
+    await reader.refresh();
+    api.says();
+    await api.start();
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-1', 'uid-2']);
+    api.says(encodedPod('other', 'uid-3'));
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-1', 'uid-3']);
+    clock.advance(30_000);
+    await reader.refresh();
+    expect(uids()).toEqual(['uid-3']);
+  });
+
+  it.each([
+    [12, 'unknown service v1alpha1.Pods', 'socket: the kubelet does not serve the Pods API'],
+    [8, 'rejected by rate limit', "socket: ListPods: rejected by the kubelet's rate limit"],
+    [2, 'PodsAPI disabled', 'socket: ListPods: UNKNOWN PodsAPI disabled'],
+  ])('names status %i "%s"', async (code, details, problem) => {
+    const { api, reader, seen } = setUp();
+    api.refuses(code, details);
+    await api.start();
+    await reader.refresh();
+    expect(seen.problems).toEqual([problem]);
+  });
+
+  it('refuses an answer that is too large', async () => {
+    const { api, reader, seen } = setUp({ 'max-message-bytes': 65_536 });
+    api.says(encodedPod('x'.repeat(70_000), 'uid-1'));
+    await api.start();
+    await reader.refresh();
+    expect(seen.problems).toEqual(['socket: the answer is larger than --podsapi.max-message-bytes']);
+  });
+
+  it('asks once more after a run that may have missed a pod, however often it was called meanwhile', async () => {
+    const { api, reader, uids } = setUp();
+    api.says(encodedPod('train', 'uid-1'));
+    await api.start();
+    const release = api.hold();
+    const first = reader.refresh();
+    await expect.poll(() => api.calls).toBe(1);
+    api.says(encodedPod('train', 'uid-1'), encodedPod('new', 'uid-2'));
+    for (let call = 0; call < 5; call++) void reader.refresh();
+    release();
+    await first;
+    expect(api.calls).toBe(2);
+    expect(uids()).toEqual(['uid-1', 'uid-2']);
+  });
+});
