@@ -3,6 +3,7 @@ import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { nodeProblem } from '../health/journal/node-problem.ts';
 import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
+import { oneLine, shortened } from '../model/one-line.ts';
 import { devicesView } from '../server/api/views.ts';
 import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -66,7 +67,7 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
   } catch (error) {
     if (error instanceof UserError) throw error;
     context.logger.error('health could not be determined', { error });
-    await context.output.write(`${shortened('health could not be determined; see the log')}\n`);
+    await context.output.write(`${shortened('health could not be determined; see the log', LINE_BYTES)}\n`);
     return { status: 2 };
   }
 }
@@ -125,7 +126,7 @@ function written({ status, message, devices }: Answer, source: Judged['source'],
     const list = devices.map((device) => ({ device: keyOf(device), ...device.health }));
     return `${JSON.stringify({ status, message, source, devices: list }, null, 2)}\n`;
   }
-  const line = `${shortened(message)}\n`;
+  const line = `${shortened(message, LINE_BYTES)}\n`;
   return format === 'text' ? line + devices.map(paragraph).join('') : line;
 }
 
@@ -137,7 +138,7 @@ function paragraph(device: ApiDevice): string {
     ...pending.map((condition) => conditionRow(condition, pendingText(condition))),
   ];
   const head = `  ${keyOf(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
-  return [head, ...rows].map((row) => `${plain(row)}\n`).join('');
+  return [head, ...rows].map((row) => `${oneLine(row)}\n`).join('');
 }
 
 function conditionRow({ type, instance, severity, reason, message, remedy, recovering }: ApiCondition, standing: string): string {
@@ -154,18 +155,3 @@ function standingText({ recovering, unverifiedSince }: ApiCondition): string {
 function pendingText({ countsAt, unverifiedSince }: ApiPending): string {
   return unverifiedSince === undefined ? `, pending, counts from ${countsAt}` : `, pending, unverified since ${unverifiedSince}`;
 }
-
-/** Shortens a text to one line of `limit` bytes; three dots replace the rest. */
-export function shortened(text: string, limit = LINE_BYTES): string {
-  const line = plain(text);
-  if (Buffer.byteLength(line) <= limit) return line;
-  let kept = '';
-  for (const character of line) {
-    if (Buffer.byteLength(kept + character) > limit - 3) break;
-    kept += character;
-  }
-  return `${kept.trimEnd()}...`;
-}
-
-/** Removes control characters, because text from hardware must not control the terminal or end a line. */
-const plain = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');

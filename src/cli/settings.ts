@@ -16,7 +16,7 @@ import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
-import { isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
+import { healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
 import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */
@@ -36,6 +36,7 @@ export function agentSettings(configuration: Configuration, families: readonly D
     state: configuration.section('state', stateOptions),
     labels: configuration.section('labels', labelOptions),
     web: configuration.section('web', webOptions),
+    healthFeed: configuration.section('health-feed', healthFeedOptions),
     ...(access === undefined ? {} : { access }),
     // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
     node: process.env.NODE_NAME ?? hostname(),
@@ -64,10 +65,13 @@ export function checkMeaning(configuration: Configuration, families: readonly De
   const attribution = configuration.setting('labels.attribution');
   const prefixProblem = attributionProblem(String(attribution.value));
   if (prefixProblem !== undefined) throw invalid(attribution, prefixProblem);
-  const socket = configuration.setting('podresources.socket');
-  if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
-  if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
-    throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
+  for (const name of ['podresources.socket', 'health-feed.socket']) {
+    const socket = configuration.setting(name);
+    if (socket.value === '' && name === 'health-feed.socket') continue;
+    if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
+    if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
+      throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);
+  }
   checkResources(configuration, families);
 }
 
