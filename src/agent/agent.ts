@@ -65,6 +65,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
+    feed,
     events: (since) => health.engine.eventsSince(since),
     version,
     node: settings.node,

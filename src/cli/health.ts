@@ -2,12 +2,16 @@ import { collectOnce } from '../agent/agent.ts';
 import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { nodeProblem } from '../health/journal/node-problem.ts';
+import type { Claim } from '../model/allocation.ts';
+import type { Device } from '../model/device.ts';
 import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
 import { oneLine, shortened } from '../model/one-line.ts';
+import type { DeviceFamily } from '../probes/family.ts';
 import { devicesView } from '../server/api/views.ts';
 import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
-import { agentSettings } from './settings.ts';
+import { agentSettings, nodeName } from './settings.ts';
+import { type SickDevice, taintRules } from './taint-rules.ts';
 import { readVersion } from './version.ts';
 
 /** node-problem-detector cuts longer lines by default. */
@@ -30,11 +34,8 @@ interface ApiPending extends ApiCondition {
 }
 
 /** One device in the format of the API. */
-interface ApiDevice {
-  readonly family: string;
-  readonly id: string;
-  readonly aliases: readonly string[];
-  readonly uuid?: string;
+interface ApiDevice extends Device {
+  readonly holders?: readonly { readonly claim?: Claim }[];
   readonly health: {
     readonly state: HealthState;
     readonly since?: string;
@@ -62,12 +63,14 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
     const judged = await judge(context);
     const wanted = context.options.device;
     const answer = answerFor(judged, typeof wanted === 'string' ? wanted : undefined);
-    await context.output.write(written(answer, judged.source, context.options.output));
+    const { output } = context.options;
+    await context.output.write(output === 'taint-rule' ? writtenRules(answer, context.families) : written(answer, judged.source, output));
     return { status: answer.status, isStuck: judged.isStuck };
   } catch (error) {
     if (error instanceof UserError) throw error;
     context.logger.error('health could not be determined', { error });
-    await context.output.write(`${shortened('health could not be determined; see the log', LINE_BYTES)}\n`);
+    const mark = context.options.output === 'taint-rule' ? '# ' : '';
+    await context.output.write(`${mark}${shortened('health could not be determined; see the log', LINE_BYTES)}\n`);
     return { status: 2 };
   }
 }
@@ -128,6 +131,23 @@ function written({ status, message, devices }: Answer, source: Judged['source'],
   }
   const line = `${shortened(message, LINE_BYTES)}\n`;
   return format === 'text' ? line + devices.map(paragraph).join('') : line;
+}
+
+/** The message of the status is a comment, so that `kubectl apply` takes the whole text. */
+function writtenRules({ message, devices }: Answer, families: readonly DeviceFamily[]): string {
+  const sick = devices.filter(({ health }) => health.state === 'unhealthy').map((device) => sickDevice(device, families));
+  return `# ${shortened(message, LINE_BYTES)}\n${taintRules(sick, nodeName())}`;
+}
+
+function sickDevice(device: ApiDevice, families: readonly DeviceFamily[]): SickDevice {
+  const [worst] = device.health.conditions;
+  return {
+    key: keyOf(device),
+    condition: worst?.type ?? 'Unhealthy',
+    message: worst === undefined ? 'unhealthy' : `${worst.message}; remedy: ${worst.remedy}`,
+    claims: (device.holders ?? []).flatMap(({ claim }) => (claim === undefined ? [] : [claim])),
+    names: families.find(({ name }) => name === device.family)?.claimNames?.(device) ?? [],
+  };
 }
 
 /** Formats the state of a device, and below it each condition with its remedy. */

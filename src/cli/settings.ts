@@ -38,10 +38,12 @@ export function agentSettings(configuration: Configuration, families: readonly D
     web: configuration.section('web', webOptions),
     healthFeed: configuration.section('health-feed', healthFeedOptions),
     ...(access === undefined ? {} : { access }),
-    // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
-    node: process.env.NODE_NAME ?? hostname(),
+    node: nodeName(),
   };
 }
+
+/** In a pod the host name is the pod's name, so the manifest sets NODE_NAME. */
+export const nodeName = (): string => process.env.NODE_NAME ?? hostname();
 
 /** Returns the web configuration file; undefined when none is configured. */
 export function webConfigOf(configuration: Configuration): WebConfigFile | undefined {
