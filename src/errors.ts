@@ -74,6 +74,11 @@ export const errors = {
     remedy: 'Set TMPDIR to a writable directory that has a short path, some MiB of free space and support for sockets.',
     exit: 1,
   },
+  'feed-failed': {
+    message: 'cannot serve the health feed on {address}: {problem}',
+    remedy: 'Choose another path with --health-feed.socket. Its directory must exist and be writable.',
+    exit: 1,
+  },
   'listen-failed': {
     message: 'cannot listen on {address}: {problem}',
     remedy: 'Free the address, or choose another one with --web.listen-address.',

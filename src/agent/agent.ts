@@ -6,6 +6,8 @@ import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessKeeper } from '../server/access/keeper.ts';
+import { serveFeedSocket } from '../server/feed/feed-socket.ts';
+import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
@@ -49,6 +51,13 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     liveness.published();
     inventory.update(core.store.snapshot() as Snapshot, plugin?.stats());
   });
+  const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
+  const feed = new HealthFeed({
+    store: core.store,
+    names: { pool: settings.healthFeed.pool || settings.node, claimNames: (device) => claimNames.get(device.family)?.(device) ?? [] },
+    fault: () => liveness.fault(),
+    clock: systemClock,
+  });
   const server = createServer({
     exposition,
     store: core.store,
@@ -56,6 +65,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
+    feed,
     events: (since) => health.engine.eventsSince(since),
     version,
     node: settings.node,
@@ -64,11 +74,15 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     ...(access === undefined ? {} : { access }),
     logger,
   });
-  const address = await server.listen().catch(async (error: unknown) => {
+  const abort = async (error: unknown): Promise<never> => {
+    await server.close();
     await core.close();
     facts?.stop();
     throw error;
-  });
+  };
+  const address = await server.listen().catch(abort);
+  const { socket } = settings.healthFeed;
+  const closeFeed = socket === '' ? undefined : await serveFeedSocket(socket, feed).catch(abort);
   core.poller.watch();
   access?.watch();
   plugin?.start();
@@ -89,6 +103,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     },
     async stop() {
       stopTicking();
+      closeFeed?.();
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);

@@ -8,7 +8,7 @@ import type { PoolRule } from '../model/rule.ts';
 import type { PluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { AccessSource } from '../server/access/access.ts';
-import type { WebOptions } from '../server/options.ts';
+import type { HealthFeedOptions, WebOptions } from '../server/options.ts';
 import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
 
 /** All settings of the agent. The caller has validated the values. */
@@ -28,6 +28,7 @@ export interface AgentSettings {
   readonly state: StateOptions;
   readonly labels: LabelOptions;
   readonly web: WebOptions;
+  readonly healthFeed: HealthFeedOptions;
   /** Where TLS and passwords come from. When absent, the agent serves plain HTTP to everybody. */
   readonly access?: AccessSource;
   /** Name of the node, for display only. */

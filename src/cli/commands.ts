@@ -34,13 +34,19 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'health',
     summary: 'Report whether devices are healthy, like a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown.',
-    formats: ['line', 'text', 'json'],
+    formats: ['line', 'text', 'json', 'taint-rule'],
     options: [{ flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' }],
     notes: `The command asks the running agent at --web.listen-address, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything.
+-o taint-rule prints a DeviceTaintRule for each unhealthy device: kubectl apply -f - keeps new claims away from it.
 Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
-    examples: ['device-agent health', 'device-agent health --device=mlx5_0', 'device-agent health -o text'],
+    examples: [
+      'device-agent health',
+      'device-agent health --device=mlx5_0',
+      'device-agent health -o text',
+      'device-agent health -o taint-rule | kubectl apply -f -',
+    ],
     load: async () => (await import('./health.ts')).runHealth,
   },
   {

@@ -2,11 +2,16 @@ import { collectOnce } from '../agent/agent.ts';
 import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
 import { nodeProblem } from '../health/journal/node-problem.ts';
+import type { Claim } from '../model/allocation.ts';
+import type { Device } from '../model/device.ts';
 import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
+import { oneLine, shortened } from '../model/one-line.ts';
+import type { DeviceFamily } from '../probes/family.ts';
 import { devicesView } from '../server/api/views.ts';
 import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
-import { agentSettings } from './settings.ts';
+import { agentSettings, nodeName } from './settings.ts';
+import { type SickDevice, taintRules } from './taint-rules.ts';
 import { readVersion } from './version.ts';
 
 /** node-problem-detector cuts longer lines by default. */
@@ -29,11 +34,8 @@ interface ApiPending extends ApiCondition {
 }
 
 /** One device in the format of the API. */
-interface ApiDevice {
-  readonly family: string;
-  readonly id: string;
-  readonly aliases: readonly string[];
-  readonly uuid?: string;
+interface ApiDevice extends Device {
+  readonly holders?: readonly { readonly claim?: Claim }[];
   readonly health: {
     readonly state: HealthState;
     readonly since?: string;
@@ -61,12 +63,14 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
     const judged = await judge(context);
     const wanted = context.options.device;
     const answer = answerFor(judged, typeof wanted === 'string' ? wanted : undefined);
-    await context.output.write(written(answer, judged.source, context.options.output));
+    const { output } = context.options;
+    await context.output.write(output === 'taint-rule' ? writtenRules(answer, context.families) : written(answer, judged.source, output));
     return { status: answer.status, isStuck: judged.isStuck };
   } catch (error) {
     if (error instanceof UserError) throw error;
     context.logger.error('health could not be determined', { error });
-    await context.output.write(`${shortened('health could not be determined; see the log')}\n`);
+    const mark = context.options.output === 'taint-rule' ? '# ' : '';
+    await context.output.write(`${mark}${shortened('health could not be determined; see the log', LINE_BYTES)}\n`);
     return { status: 2 };
   }
 }
@@ -125,8 +129,25 @@ function written({ status, message, devices }: Answer, source: Judged['source'],
     const list = devices.map((device) => ({ device: keyOf(device), ...device.health }));
     return `${JSON.stringify({ status, message, source, devices: list }, null, 2)}\n`;
   }
-  const line = `${shortened(message)}\n`;
+  const line = `${shortened(message, LINE_BYTES)}\n`;
   return format === 'text' ? line + devices.map(paragraph).join('') : line;
+}
+
+/** The message of the status is a comment, so that `kubectl apply` takes the whole text. */
+function writtenRules({ message, devices }: Answer, families: readonly DeviceFamily[]): string {
+  const sick = devices.filter(({ health }) => health.state === 'unhealthy').map((device) => sickDevice(device, families));
+  return `# ${shortened(message, LINE_BYTES)}\n${taintRules(sick, nodeName())}`;
+}
+
+function sickDevice(device: ApiDevice, families: readonly DeviceFamily[]): SickDevice {
+  const [worst] = device.health.conditions;
+  return {
+    key: keyOf(device),
+    condition: worst?.type ?? 'Unhealthy',
+    message: worst === undefined ? 'unhealthy' : `${worst.message}; remedy: ${worst.remedy}`,
+    claims: (device.holders ?? []).flatMap(({ claim }) => (claim === undefined ? [] : [claim])),
+    names: families.find(({ name }) => name === device.family)?.claimNames?.(device) ?? [],
+  };
 }
 
 /** Formats the state of a device, and below it each condition with its remedy. */
@@ -137,7 +158,7 @@ function paragraph(device: ApiDevice): string {
     ...pending.map((condition) => conditionRow(condition, pendingText(condition))),
   ];
   const head = `  ${keyOf(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
-  return [head, ...rows].map((row) => `${plain(row)}\n`).join('');
+  return [head, ...rows].map((row) => `${oneLine(row)}\n`).join('');
 }
 
 function conditionRow({ type, instance, severity, reason, message, remedy, recovering }: ApiCondition, standing: string): string {
@@ -154,18 +175,3 @@ function standingText({ recovering, unverifiedSince }: ApiCondition): string {
 function pendingText({ countsAt, unverifiedSince }: ApiPending): string {
   return unverifiedSince === undefined ? `, pending, counts from ${countsAt}` : `, pending, unverified since ${unverifiedSince}`;
 }
-
-/** Shortens a text to one line of `limit` bytes; three dots replace the rest. */
-export function shortened(text: string, limit = LINE_BYTES): string {
-  const line = plain(text);
-  if (Buffer.byteLength(line) <= limit) return line;
-  let kept = '';
-  for (const character of line) {
-    if (Buffer.byteLength(kept + character) > limit - 3) break;
-    kept += character;
-  }
-  return `${kept.trimEnd()}...`;
-}
-
-/** Removes control characters, because text from hardware must not control the terminal or end a line. */
-const plain = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');

@@ -17,7 +17,7 @@ import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
-import { isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
+import { healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
 import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */
@@ -38,11 +38,14 @@ export function agentSettings(configuration: Configuration, families: readonly D
     state: configuration.section('state', stateOptions),
     labels: configuration.section('labels', labelOptions),
     web: configuration.section('web', webOptions),
+    healthFeed: configuration.section('health-feed', healthFeedOptions),
     ...(access === undefined ? {} : { access }),
-    // In a pod the host name is the pod's name, so the manifest sets NODE_NAME.
-    node: process.env.NODE_NAME ?? hostname(),
+    node: nodeName(),
   };
 }
+
+/** In a pod the host name is the pod's name, so the manifest sets NODE_NAME. */
+export const nodeName = (): string => process.env.NODE_NAME ?? hostname();
 
 /** Returns the web configuration file; undefined when none is configured. */
 export function webConfigOf(configuration: Configuration): WebConfigFile | undefined {
@@ -66,7 +69,9 @@ export function checkMeaning(configuration: Configuration, families: readonly De
   const attribution = configuration.setting('labels.attribution');
   const prefixProblem = attributionProblem(String(attribution.value));
   if (prefixProblem !== undefined) throw invalid(attribution, prefixProblem);
-  for (const socket of [configuration.setting('podresources.socket'), configuration.setting('podsapi.socket')]) {
+  for (const name of ['podresources.socket', 'podsapi.socket', 'health-feed.socket']) {
+    const socket = configuration.setting(name);
+    if (socket.value === '' && name === 'health-feed.socket') continue;
     if (!String(socket.value).startsWith('/')) throw invalid(socket, 'must be an absolute path');
     if (Buffer.byteLength(String(socket.value)) > LONGEST_SOCKET_PATH)
       throw invalid(socket, `must have ${LONGEST_SOCKET_PATH} bytes at most`);

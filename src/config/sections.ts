@@ -7,7 +7,7 @@ import { labelOptions } from '../metrics/options.ts';
 import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
-import { webConfigOptions, webOptions } from '../server/options.ts';
+import { healthFeedOptions, webConfigOptions, webOptions } from '../server/options.ts';
 import { configOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
@@ -32,6 +32,7 @@ const parts: readonly OptionSection[] = [
   { path: 'labels', title: 'Labels of metrics', options: labelOptions },
   { path: 'web', title: 'Web', options: webOptions },
   { path: 'web.config', title: 'Access', options: webConfigOptions },
+  { path: 'health-feed', title: 'Health feed', options: healthFeedOptions },
   { path: 'log', title: 'Log', options: logOptions, isLive: true },
 ];
 

@@ -1,6 +1,7 @@
 import type { Host } from '../host/host.ts';
 import type { DeviceAccess } from '../model/access.ts';
 import type { Resolve } from '../model/allocation.ts';
+import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
@@ -35,6 +36,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   createProbe(host: Host, options: OptionValues<S>): Probe;
   /** Needed only when an allocated id can be something else than the id or an alias of a device. */
   readonly resolve?: Resolve;
+  /** Names by which known DRA drivers call a device, the most likely first: the inverse of `resolve`. */
+  claimNames?(device: Device): readonly ClaimName[];
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
   /** Returns the family's part of a simulated node at one moment. */

@@ -27,6 +27,16 @@ export const webConfigOptions = {
   ),
 } as const satisfies OptionSpecs;
 
+/** Options `--health-feed.<name>`. */
+export const healthFeedOptions = {
+  socket: stringOption(
+    '',
+    'Unix socket on which device plugins and DRA drivers can follow the health of devices by gRPC (`DRAResourceHealth`). Empty: no socket.',
+  ),
+  pool: stringOption('', 'Pool under which the feed names devices that no claim names. Empty: the name of the node.'),
+} as const satisfies OptionSpecs;
+export type HealthFeedOptions = OptionValues<typeof healthFeedOptions>;
+
 /** True when a metrics page at this path would hide the API, a device page or a health check. */
 export const isTakenPath = (path: string): boolean => /^\/(?:(?:api|devices|-)\/|healthz$|readyz$)/.test(path);
 

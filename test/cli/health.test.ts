@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { shortened } from '../../src/cli/health.ts';
+import { shortened } from '../../src/model/one-line.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
@@ -245,12 +245,12 @@ describe('health without a running agent', () => {
 
 describe('the line for node-problem-detector', () => {
   it('has no more than the bytes that are kept, and never half a character', () => {
-    expect(shortened('short')).toBe('short');
-    expect(shortened('x'.repeat(80))).toBe('x'.repeat(80));
-    expect(shortened('x'.repeat(81))).toBe(`${'x'.repeat(77)}...`);
-    const umlauts = shortened('ü'.repeat(60));
+    expect(shortened('short', 80)).toBe('short');
+    expect(shortened('x'.repeat(80), 80)).toBe('x'.repeat(80));
+    expect(shortened('x'.repeat(81), 80)).toBe(`${'x'.repeat(77)}...`);
+    const umlauts = shortened('ü'.repeat(60), 80);
     expect(Buffer.byteLength(umlauts)).toBeLessThanOrEqual(80);
     expect(umlauts).toBe(`${'ü'.repeat(38)}...`);
-    expect(shortened('a\u001b[31mb\nc')).toBe('a [31mb c');
+    expect(shortened('a\u001b[31mb\nc', 80)).toBe('a [31mb c');
   });
 });

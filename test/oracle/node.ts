@@ -230,6 +230,7 @@ export class OracleNode {
       state: { file: this.#statePath },
       labels: defaultValues(labelOptions),
       web: defaultValues(webOptions),
+      healthFeed: { socket: '', pool: '' },
       node: 'oracle',
     };
   }

@@ -8,7 +8,7 @@ import { options } from './options.ts';
 import { isPresent } from './presence.ts';
 import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
-import { resolve } from './resolve.ts';
+import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
 
 export const family = defineFamily({
@@ -26,6 +26,7 @@ export const family = defineFamily({
   options,
   createProbe: createInfinibandProbe,
   resolve,
+  claimNames,
   access,
   simulate,
 });

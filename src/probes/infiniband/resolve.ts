@@ -1,5 +1,6 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
+import { type ClaimName, isLabel } from '../../model/claim-name.ts';
 import type { Device } from '../../model/device.ts';
 
 /**
@@ -39,8 +40,13 @@ function isDranetName(name: string, device: Device): boolean {
   return ownAddress(device) === normalizePciAddress(`${domain}:${bus}:${slot}.${fn}`);
 }
 
-/** DNS label (RFC 1123), which Kubernetes requires for the name of a device. */
-const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+/** Names that DRANET gives to a device, the one of newer releases first. */
+export function claimNames(device: Device): readonly ClaimName[] {
+  const address = ownAddress(device);
+  const names = [...(address === undefined ? [] : [`pci-${address.replace(/[:.]/g, '-')}`]), ...(device.netdevs ?? []).map(dranetName)];
+  return names.map((name) => ({ driver: 'dra.net', device: name }));
+}
+
 /** Base32 alphabet of RFC 4648 in lower case. */
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
@@ -49,7 +55,7 @@ const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
  * is not a DNS label (`eth_0`), it is `net-` and the bytes in base32 without padding. Source: package `names` of DRANET.
  */
 export function dranetName(netdev: string): string {
-  return LABEL.test(netdev) ? netdev : `net-${base32(Buffer.from(netdev))}`;
+  return isLabel(netdev) ? netdev : `net-${base32(Buffer.from(netdev))}`;
 }
 
 function base32(bytes: Uint8Array): string {

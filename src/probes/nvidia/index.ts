@@ -9,7 +9,7 @@ import { metrics } from './metrics.ts';
 import { options } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
-import { resolve } from './resolve.ts';
+import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
 import { xidConditions, xidMetrics } from './xid-conditions.ts';
 
@@ -26,6 +26,7 @@ export const family = defineFamily({
   createProbe: (host, values) =>
     new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),
   resolve,
+  claimNames,
   access,
   simulate,
 });

@@ -1,5 +1,6 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Resolve } from '../../model/allocation.ts';
+import type { ClaimName } from '../../model/claim-name.ts';
 import type { Device } from '../../model/device.ts';
 
 /**
@@ -22,6 +23,11 @@ export const resolve: Resolve = ({ resource, deviceId, claim }, devices) => {
   if (plain === 'tegra' && gpus.length === 1) return ids(gpus);
   return [];
 };
+
+/** The driver's name of a MIG device has the start of its memory, which the device does not tell: only whole GPUs have a name here. */
+export function claimNames({ kind, minor }: Device): readonly ClaimName[] {
+  return kind === 'gpu' && minor !== undefined ? [{ driver: 'gpu.nvidia.com', device: `gpu-${minor}` }] : [];
+}
 
 const ids = (devices: readonly Device[]): readonly string[] => devices.map((device) => device.id);
 

@@ -4,6 +4,7 @@ import type { Logger } from '../../log/logger.ts';
 import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { createApi } from '../api/api.ts';
+import type { HealthWatch } from '../feed/health-watch.ts';
 import { createPages } from '../pages/pages.ts';
 import type { ServerParts } from '../parts.ts';
 import { allowHosts } from './allow-hosts.ts';
@@ -13,7 +14,7 @@ import { RELOAD_PATH, reloadHandler } from './reload.ts';
 import { scrapeHandler } from './scrape.ts';
 
 /** Creates all routes. Earlier routes take precedence: health checks, metrics, API, pages. */
-export function createApp(parts: ServerParts, passwords: Passwords, answerMs: number): Express {
+export function createApp(parts: ServerParts, passwords: Passwords, answerMs: number, watch: HealthWatch | undefined): Express {
   const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
   const app = express();
   app.disable('x-powered-by');
@@ -35,6 +36,7 @@ export function createApp(parts: ServerParts, passwords: Passwords, answerMs: nu
   app.use(allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
   app.use(basicAuth(passwords, logger));
+  if (options.api && watch !== undefined) app.use(watch.router);
   app.use(limitAnswers(options['max-requests'], answerMs));
   app.all(RELOAD_PATH, reloadHandler(options['enable-lifecycle'], parts.reload));
   const scrape = scrapeHandler(exposition);

@@ -1,6 +1,5 @@
 import { existsSync, unlinkSync } from 'node:fs';
-import type { Server } from 'node:http';
-import { type AddressInfo, connect, isIPv6 } from 'node:net';
+import { type AddressInfo, connect, isIPv6, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import { Server as TlsServer } from 'node:tls';
 import { UserError } from '../../errors.ts';
@@ -31,12 +30,12 @@ export function listenAddressProblem(text: string): string | undefined {
 }
 
 /**
- * Binds the server. Returns its address as URL or `unix:` path. Fails with a `listen-failed` error. Replaces a socket file that a
+ * Binds the server. Returns its address as URL or `unix:` path. Fails with the error `code`. Replaces a socket file that a
  * killed process left behind, but not one on which a process listens.
  */
-export async function listen(server: Server, text: string): Promise<string> {
+export async function listen(server: Server, text: string, code: 'listen-failed' | 'feed-failed' = 'listen-failed'): Promise<string> {
   const address = parseListenAddress(text);
-  if (address === undefined) throw new UserError('listen-failed', { address: text, problem: 'it is neither host:port nor a path' });
+  if (address === undefined) throw new UserError(code, { address: text, problem: 'it is neither host:port nor a path' });
   try {
     await bind(server, address).catch(async (error: NodeJS.ErrnoException) => {
       const isSocketFile = 'path' in address && error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'socket';
@@ -45,7 +44,7 @@ export async function listen(server: Server, text: string): Promise<string> {
       await bind(server, address);
     });
   } catch (error) {
-    throw new UserError('listen-failed', { address: text, problem: describe(error as NodeJS.ErrnoException, address) }, error);
+    throw new UserError(code, { address: text, problem: describe(error as NodeJS.ErrnoException, address) }, error);
   }
   return reachableAt(server.address(), server instanceof TlsServer ? 'https' : 'http');
 }

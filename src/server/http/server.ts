@@ -3,6 +3,7 @@ import { systemClock } from '../../host/clock.ts';
 import { OPEN_ACCESS } from '../access/access.ts';
 import { PasswordThread } from '../access/password-thread.ts';
 import { Passwords } from '../access/passwords.ts';
+import { createHealthWatch } from '../feed/health-watch.ts';
 import type { ServerParts } from '../parts.ts';
 import { createApp } from './app.ts';
 import { listen } from './listen.ts';
@@ -54,14 +55,20 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   const { tls, users } = access?.current ?? OPEN_ACCESS;
   const thread = new PasswordThread(parts.clock ?? systemClock);
   const passwords = new Passwords(parts.comparePassword ?? ((password, hash) => thread.compare(password, hash)), users);
-  access?.subscribe((changed) => passwords.use(changed.users));
-  const app = createApp(parts, passwords, limits.answerMs);
+  const watch = parts.feed === undefined ? undefined : createHealthWatch(parts.feed);
+  access?.subscribe((changed) => {
+    passwords.use(changed.users);
+    // A client that may no longer read must not go on reading. The others come back by themselves.
+    watch?.end();
+  });
+  const app = createApp(parts, passwords, limits.answerMs, watch);
   const server = access === undefined || tls === undefined ? createHttpServer(timeouts, app) : createTlsServer(timeouts, app, tls, access);
   server.maxConnections = limits.connections;
   return {
     listen: () => listen(server, parts.options['listen-address']),
     async close() {
       thread.close();
+      watch?.end();
       await close(server, limits.closeMs);
     },
   };

@@ -14,17 +14,24 @@ const CACHE = process.env.K8S_CACHE ?? join(homedir(), 'k8s-cache');
 const HELM = process.env.HELM ?? 'helm';
 
 /** Why no cluster can be run here; undefined when one can. */
-export function whyNoCluster(): string | undefined {
+export function whyNoControlPlane(): string | undefined {
   const reason = whyNoNode();
   if (reason !== undefined) return reason;
-  if (!existsSync(join(CACHE, 'bin', 'kube-apiserver'))) return `there is no kube-apiserver in ${CACHE}/bin`;
-  return whyNoHelm();
+  return existsSync(join(CACHE, 'bin', 'kube-apiserver')) ? undefined : `there is no kube-apiserver in ${CACHE}/bin`;
 }
+
+/** Why no cluster can be run here to which helm installs; undefined when one can. */
+export const whyNoCluster = (): string | undefined => whyNoControlPlane() ?? whyNoHelm();
 
 /** A cluster of unmodified parts: API server, controllers, scheduler, and nodes with containerd. */
 export class Cluster {
   readonly directory = mkdtempSync(join(tmpdir(), 'cluster-'));
-  readonly #environment = { ...process.env, K8S_CACHE: CACHE, K8S_RUN: this.directory };
+  readonly #environment: NodeJS.ProcessEnv;
+
+  /** `settings` are those of the scripts, such as `APISERVER_ARGS`. */
+  constructor(settings: Readonly<Record<string, string>> = {}) {
+    this.#environment = { ...process.env, ...settings, K8S_CACHE: CACHE, K8S_RUN: this.directory };
+  }
 
   async start(nodes: number): Promise<void> {
     await run(join(SCRIPTS, 'up.sh'), [String(nodes)], { env: this.#environment });

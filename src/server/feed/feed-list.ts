@@ -1,0 +1,59 @@
+import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
+import { shortened } from '../../model/one-line.ts';
+import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
+import { remedyNow } from '../../model/standing.ts';
+import { type FeedName, feedNames, type NamingRules } from './device-names.ts';
+
+/** The three values of the kubelet's health API for DRA devices. */
+export type FeedHealth = 'HEALTHY' | 'UNHEALTHY' | 'UNKNOWN';
+
+/** A degraded device stays in service, as for the device plugin. Its message tells the trouble. */
+const HEALTH_OF: Readonly<Record<HealthState, FeedHealth>> = {
+  healthy: 'HEALTHY',
+  degraded: 'HEALTHY',
+  unhealthy: 'UNHEALTHY',
+  unknown: 'UNKNOWN',
+};
+
+/** The kubelet cuts longer messages. Bytes, so that no client counts more of them. */
+const MESSAGE_BYTES = 1_024;
+
+export interface FeedDevice {
+  readonly state: DeviceState;
+  readonly names: readonly FeedName[];
+  readonly health: FeedHealth;
+  /** One line; empty when there is nothing to tell. */
+  readonly message: string;
+}
+
+/** All devices at one time. */
+export interface FeedList {
+  readonly devices: readonly FeedDevice[];
+  readonly takenAtMs: number;
+  /** Equal for two lists that tell the same. */
+  readonly signature: string;
+}
+
+/** `fault` tells why the agent does not work. Nothing is then known of any device. */
+export function feedList(snapshot: Snapshot, rules: NamingRules, fault: string | undefined): FeedList {
+  const names = feedNames(snapshot, rules);
+  const devices = snapshot.devices.map((state): FeedDevice => {
+    const told = fault === undefined ? judged(state.verdict) : ({ health: 'UNKNOWN', message: shortened(fault, MESSAGE_BYTES) } as const);
+    return { state, names: names.get(state.key) ?? [], ...told };
+  });
+  const told = devices.map(({ state, ...rest }) => [state.key, state.device.pciAddress, state.device.uuid, rest]);
+  return { devices, takenAtMs: snapshot.takenAtMs, signature: JSON.stringify(told) };
+}
+
+function judged({ state, conditions }: Verdict): Pick<FeedDevice, 'health' | 'message'> {
+  const texts = conditions.filter(({ severity }) => severity !== 'info').map(describe);
+  return { health: HEALTH_OF[state], message: shortened(texts.join(' | '), MESSAGE_BYTES) };
+}
+
+function describe(condition: ActiveCondition): string {
+  const { type, instance, reason, message, recovering } = condition;
+  const name = instance === undefined ? type : `${type}/${instance}`;
+  if (recovering !== undefined) return `${name} (${reason}) recovering: it was '${message}'`;
+  const remedy = remedyNow(condition);
+  return `${name} (${reason}): ${message}${remedy === 'none' ? '' : `; remedy: ${remedy}`}`;
+}
