@@ -4,6 +4,7 @@ import { containerReadings, type SeenDevice } from '../join/container-readings.t
 import { findOwners } from '../join/owners.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
+import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Device } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
@@ -28,6 +29,8 @@ export interface Inputs {
   readonly families: readonly FamilyInput[];
   readonly podResources: PodResources;
   readonly checkpoint: readonly CheckpointEntry[];
+  /** What the files of DRA drivers say about claims. */
+  readonly claims?: ClaimHardwareIndex;
 }
 
 export type Judge = (devices: readonly JudgedDevice[], now: Moment) => ReadonlyMap<string, Verdict>;
@@ -69,14 +72,14 @@ export class Assembler {
     return [...this.#known.values()].map(({ device }) => device).filter((device) => device.family === family);
   }
 
-  assemble({ families, podResources, checkpoint }: Inputs, now: Moment): Snapshot {
+  assemble({ families, podResources, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
     const { specs, staleAfterMs, missingRetentionMs } = this.#settings;
     this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
     const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
     const { allocations, holders } = findOwners(
       podResources,
-      this.#resolver(),
+      this.#resolver(claims),
       (key) => this.#known.get(key)?.missingSinceMs !== undefined,
     );
     const holdersOf = (key: string): readonly Allocation[] => holders.get(key) ?? NOBODY;
@@ -105,8 +108,9 @@ export class Assembler {
     };
   }
 
-  #resolver(): Resolver {
-    const { rules, served } = this.#settings;
+  #resolver(claims: ClaimHardwareIndex): Resolver {
+    const { rules: fixed, served } = this.#settings;
+    const rules = { ...fixed, claims };
     const known = [...this.#known.values()];
     const devices = known.map(({ device }) => device);
     return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known.map(asServed)) });

@@ -3,6 +3,7 @@ import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
+import { ClaimReader } from '../kubelet/claims/claims.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
@@ -16,6 +17,7 @@ import { isPresent } from '../supervisor/probe-look.ts';
 import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
 import { devicesIn } from '../supervisor/quarantine.ts';
 import { Assembler, type AssembleSettings } from './assemble.ts';
+import { ClaimArrivals } from './claim-arrivals.ts';
 import type { HealthKeeper } from './health.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import { ProblemLog } from './problem-log.ts';
@@ -50,6 +52,10 @@ export class AgentCore {
   readonly #health: HealthKeeper;
   readonly #checkpointReader: CheckpointReader;
   #checkpoint: CheckpointRead = { entries: [] };
+  readonly #claims: ClaimReader;
+  readonly #arrivals = new ClaimArrivals();
+  /** The read of the claims' files that belongs to the latest answer of the kubelet. */
+  #readingClaims: Promise<void> | undefined;
   #cancelAssembly: (() => void) | undefined;
   /** An input has arrived since the last snapshot. */
   #isBehind = false;
@@ -65,8 +71,14 @@ export class AgentCore {
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
+    this.#claims = new ClaimReader({
+      metadataDirectory: settings.dra['metadata-dir'],
+      cdiDirectories: settings.cdi.dirs,
+      sysfs: settings.roots.sysfs,
+      clock,
+    });
     const host = createHost(settings.roots, clock);
-    this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: changed });
+    this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: () => this.#answered() });
     const known = health.known();
     this.runners = settings.families.map(({ family, options }): FamilyRunner => {
       const runner: FamilyRunner = new FamilyRunner(
@@ -141,6 +153,7 @@ export class AgentCore {
         families: this.runners.map((runner) => ({ state: runner.state(), latest: runner.latest(), isBlind: runner.isBlind })),
         podResources: this.poller.current(),
         checkpoint: this.#checkpoint.entries,
+        claims: this.#claims.current(),
       },
       { nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() },
     );
@@ -149,6 +162,9 @@ export class AgentCore {
     this.store.publish(snapshot);
     // A container's counters start at the first read that began after the container was seen. An early read loses the least.
     for (const runner of this.runners) this.#readForHolders(runner);
+    // A driver may have made the device, a MIG instance for example, when it prepared the claim.
+    const looking = this.#arrivals.families(snapshot.allocations);
+    for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner);
   }
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
@@ -159,7 +175,7 @@ export class AgentCore {
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
     this.#isolated.close();
     this.#cancelAssembly?.();
-    return ended.every(Boolean) && !this.#checkpointReader.isPending;
+    return ended.every(Boolean) && !this.#checkpointReader.isPending && !this.#claims.isPending;
   }
 
   async #readCheckpoint(): Promise<void> {
@@ -170,8 +186,23 @@ export class AgentCore {
   async #ask(): Promise<void> {
     this.#asking += 1;
     await Promise.all([this.poller.refresh(), this.#readCheckpoint()]);
+    await this.#readingClaims;
     this.#asking -= 1;
     if (this.#isBehind && !this.#isReading()) this.assemble();
+  }
+
+  /** The drivers' files are read after each answer, so that a snapshot never joins new claims with old files. */
+  #answered(): void {
+    const { allocations } = this.poller.current();
+    if (!allocations.some(({ claim }) => claim !== undefined)) {
+      this.#changed();
+      return;
+    }
+    const reading = this.#claims.read(allocations).then(() => {
+      if (this.#readingClaims === reading) this.#readingClaims = undefined;
+      this.#changed();
+    });
+    this.#readingClaims = reading;
   }
 
   /** Makes a snapshot when no other read runs; otherwise waits {@link SETTLE_MS} for the other reads. */

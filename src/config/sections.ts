@@ -1,6 +1,6 @@
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
-import { podResourcesOptions } from '../kubelet/options.ts';
+import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.ts';
 import { logOptions } from '../log/options.ts';
 import { labelOptions } from '../metrics/options.ts';
 import { booleanOption } from '../model/options.ts';
@@ -15,6 +15,8 @@ const parts: readonly OptionSection[] = [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
   { path: 'path', title: 'Paths of the node', options: pathOptions },
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
+  { path: 'dra', title: 'Claims (DRA)', options: draOptions },
+  { path: 'cdi', title: 'CDI specs', options: cdiOptions },
   { path: 'refresh', title: 'Refresh', options: refreshOptions, isLive: true },
   { path: 'device', title: 'Devices', options: deviceOptions },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },

@@ -46,6 +46,12 @@ export const containerMetrics = {
     [...HOLDER, 'claim_namespace', 'claim', 'driver', 'pool', 'claim_device', 'share_id', 'device'],
     `${KUBELET}: \`dynamic_resources\`.`,
   ),
+  joined: gauge(
+    'container_device_allocation_info',
+    'By which way the device of a ResourceClaim was found; always 1.',
+    [...HOLDER, 'resource', 'device_id', 'device', 'by'],
+    "`by`: `metadata` for the driver's metadata file, `cdi` for its CDI specs, `name` for the name of the claim's device, `rule` for `join.rules`.",
+  ),
   exclusiveCpus: gauge('container_exclusive_cpus', 'CPUs that a container has for itself.', HOLDER, `${KUBELET}: \`cpu_ids\`.`),
   exclusiveMemory: gauge(
     'container_exclusive_memory_bytes',
@@ -89,7 +95,7 @@ function uniqueAdder(page: Page): Add {
 }
 
 function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string, string>, holderText: HolderText): void {
-  const { allocation, unresolved, held } = state;
+  const { allocation, unresolved, held, by } = state;
   const { resource, deviceId: device_id, claim } = allocation;
   const holder = holderText(allocation);
   const named = joinLabels(holder, labelText({ resource, device_id }));
@@ -97,6 +103,7 @@ function addAllocation(add: Add, state: AllocationState, ids: ReadonlyMap<string
   for (const device of devices) {
     add(containerMetrics.allocation, joinLabels(holder, labelText({ resource, device, device_id })), 1);
     if (claim !== undefined) add(containerMetrics.claim, joinLabels(holder, claimLabels(claim, device)), 1);
+    if (by !== undefined) add(containerMetrics.joined, joinLabels(holder, labelText({ resource, device_id, device, by })), 1);
   }
   if (held) add(containerMetrics.held, named, 1);
   if (unresolved !== undefined) add(containerMetrics.unresolved, joinLabels(named, labelText({ reason: unresolved })), 1);
