@@ -78,7 +78,12 @@ export class AgentCore {
       clock,
     });
     const host = createHost(settings.roots, clock);
-    this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: () => this.#answered() });
+    this.poller = createPodResourcesPoller({
+      options: settings.podResources,
+      specDirectories: settings.cdi.dirs,
+      clock,
+      onChange: () => this.#answered(),
+    });
     const known = health.known();
     this.runners = settings.families.map(({ family, options }): FamilyRunner => {
       const runner: FamilyRunner = new FamilyRunner(

@@ -20,7 +20,7 @@ export const containerMetrics = {
     'container_device_share_ratio',
     'Share of a device that a container holds, 1 when it holds the device alone.',
     [...HOLDER, 'resource', 'device'],
-    `${KUBELET}: the container's ids of this device among all allocated ones. Absent where ids do not name parts of equal size (pools, DRA capacity).`,
+    `${KUBELET}: the container's ids of this device among all allocated ones. Absent where ids do not name parts of equal size (pools, shared claims, DRA capacity).`,
   ),
   held: gauge(
     'container_device_allocation_held',
@@ -130,10 +130,13 @@ function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>
     const labels = joinLabels(holderText(holder), labelText({ resource: holder.resource, device: device.id }));
     counts.set(labels, (counts.get(labels) ?? 0) + 1);
   }
-  const equalParts = holders.every((holder) => holder.claim?.shareId === undefined && !pools.has(holder));
+  // A claim that several containers share, or a second claim on the device, says nothing about amounts.
+  const isShared = counts.size > 1;
+  const equalParts = holders.every(({ claim }) => claim?.shareId === undefined && !(isShared && claim !== undefined));
+  const hasParts = equalParts && !holders.some((holder) => pools.has(holder));
   for (const [labels, count] of counts) {
     if (verdict.state !== 'unknown') add(containerMetrics.healthy, labels, verdict.state === 'unhealthy' ? 0 : 1);
-    if (equalParts) add(containerMetrics.share, labels, count / holders.length);
+    if (hasParts) add(containerMetrics.share, labels, count / holders.length);
   }
 }
 
