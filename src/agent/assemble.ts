@@ -4,6 +4,7 @@ import { containerReadings, type SeenDevice } from '../join/container-readings.t
 import { findOwners } from '../join/owners.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
+import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Device } from '../model/device.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
@@ -31,6 +32,8 @@ export interface Inputs {
   /** Absent while the Pods API is not asked. */
   readonly pods?: PodFactsByName;
   readonly checkpoint: readonly CheckpointEntry[];
+  /** What the files of DRA drivers say about claims. */
+  readonly claims?: ClaimHardwareIndex;
 }
 
 export type Judge = (devices: readonly JudgedDevice[], now: Moment) => ReadonlyMap<string, Verdict>;
@@ -72,14 +75,14 @@ export class Assembler {
     return [...this.#known.values()].map(({ device }) => device).filter((device) => device.family === family);
   }
 
-  assemble({ families, podResources, pods, checkpoint }: Inputs, now: Moment): Snapshot {
+  assemble({ families, podResources, pods, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
     const { specs, staleAfterMs, missingRetentionMs } = this.#settings;
     this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
     const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
     const { allocations, holders } = findOwners(
       podResources,
-      this.#resolver(),
+      this.#resolver(claims),
       (key) => this.#known.get(key)?.missingSinceMs !== undefined,
     );
     const holdersOf = (key: string): readonly Allocation[] => holders.get(key) ?? NOBODY;
@@ -109,8 +112,9 @@ export class Assembler {
     };
   }
 
-  #resolver(): Resolver {
-    const { rules, served } = this.#settings;
+  #resolver(claims: ClaimHardwareIndex): Resolver {
+    const { rules: fixed, served } = this.#settings;
+    const rules = { ...fixed, claims };
     const known = [...this.#known.values()];
     const devices = known.map(({ device }) => device);
     return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known.map(asServed)) });

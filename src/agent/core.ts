@@ -3,6 +3,7 @@ import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
 import { createHost } from '../host/host.ts';
 import { type CheckpointRead, CheckpointReader } from '../kubelet/checkpoint/checkpoint.ts';
+import { ClaimReader } from '../kubelet/claims/claims.ts';
 import type { PodsApiOptions } from '../kubelet/pods/options.ts';
 import { PodsReader, type PodsReaderSettings } from '../kubelet/pods/reader.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
@@ -18,6 +19,7 @@ import { isPresent } from '../supervisor/probe-look.ts';
 import { type StartThread, startThread } from '../supervisor/probe-thread.ts';
 import { devicesIn } from '../supervisor/quarantine.ts';
 import { Assembler, type AssembleSettings } from './assemble.ts';
+import { ClaimArrivals } from './claim-arrivals.ts';
 import type { HealthKeeper } from './health.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import { ProblemLog } from './problem-log.ts';
@@ -54,6 +56,10 @@ export class AgentCore {
   readonly #health: HealthKeeper;
   readonly #checkpointReader: CheckpointReader;
   #checkpoint: CheckpointRead = { entries: [] };
+  readonly #claims: ClaimReader;
+  readonly #arrivals = new ClaimArrivals();
+  /** The read of the claims' files that belongs to the latest answer of the kubelet. */
+  #readingClaims: Promise<void> | undefined;
   #cancelAssembly: (() => void) | undefined;
   /** An input has arrived since the last snapshot. */
   #isBehind = false;
@@ -69,13 +75,23 @@ export class AgentCore {
     const families = settings.families.map(({ family }) => family);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
+    this.#claims = new ClaimReader({
+      metadataDirectory: settings.dra['metadata-dir'],
+      cdiDirectories: settings.cdi.dirs,
+      sysfs: settings.roots.sysfs,
+      clock,
+    });
     const host = createHost(settings.roots, clock);
     this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed }, logger);
-    const listed = (): void => {
-      changed();
-      void this.pods?.refresh();
-    };
-    this.poller = createPodResourcesPoller({ options: settings.podResources, clock, onChange: listed });
+    this.poller = createPodResourcesPoller({
+      options: settings.podResources,
+      specDirectories: settings.cdi.dirs,
+      clock,
+      onChange: () => {
+        this.#answered();
+        void this.pods?.refresh();
+      },
+    });
     const known = health.known();
     this.runners = settings.families.map(({ family, options }): FamilyRunner => {
       const runner: FamilyRunner = new FamilyRunner(
@@ -151,6 +167,7 @@ export class AgentCore {
         podResources: this.poller.current(),
         ...(this.pods === undefined ? {} : { pods: this.pods.current() }),
         checkpoint: this.#checkpoint.entries,
+        claims: this.#claims.current(),
       },
       { nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() },
     );
@@ -159,6 +176,9 @@ export class AgentCore {
     this.store.publish(snapshot);
     // A container's counters start at the first read that began after the container was seen. An early read loses the least.
     for (const runner of this.runners) this.#readForHolders(runner);
+    // A driver may have made the device, a MIG instance for example, when it prepared the claim.
+    const looking = this.#arrivals.families(snapshot.allocations);
+    for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner);
   }
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
@@ -170,7 +190,7 @@ export class AgentCore {
     const ended = await Promise.all(this.runners.map((runner) => runner.close(CLOSE_GRACE_MS)));
     this.#isolated.close();
     this.#cancelAssembly?.();
-    return ended.every(Boolean) && !this.#checkpointReader.isPending;
+    return ended.every(Boolean) && !this.#checkpointReader.isPending && !this.#claims.isPending;
   }
 
   async #readCheckpoint(): Promise<void> {
@@ -181,8 +201,23 @@ export class AgentCore {
   async #ask(): Promise<void> {
     this.#asking += 1;
     await Promise.all([this.poller.refresh().then(() => this.pods?.idle()), this.#readCheckpoint()]);
+    await this.#readingClaims;
     this.#asking -= 1;
     if (this.#isBehind && !this.#isReading()) this.assemble();
+  }
+
+  /** The drivers' files are read after each answer, so that a snapshot never joins new claims with old files. */
+  #answered(): void {
+    const { allocations } = this.poller.current();
+    if (!allocations.some(({ claim }) => claim !== undefined)) {
+      this.#changed();
+      return;
+    }
+    const reading = this.#claims.read(allocations).then(() => {
+      if (this.#readingClaims === reading) this.#readingClaims = undefined;
+      this.#changed();
+    });
+    this.#readingClaims = reading;
   }
 
   /** Makes a snapshot when no other read runs; otherwise waits {@link SETTLE_MS} for the other reads. */

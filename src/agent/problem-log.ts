@@ -37,6 +37,7 @@ export class ProblemLog {
           ],
     );
     this.#changes.update('allocations', snapshot.allocations.filter(({ unresolved }) => unresolved === 'ambiguous').map(ambiguous));
+    this.#changes.update('claims', snapshot.allocations.flatMap(contradicted));
   }
 
   /** Logs a checkpoint that cannot be used, once. */
@@ -73,4 +74,22 @@ function ambiguous({ allocation }: AllocationState): Trouble {
     ended: 'two device families claimed the same device id of an allocation; this problem ended',
     fields: { resource, deviceId, namespace, pod, container },
   };
+}
+
+/** Several containers can hold the device of a claim, so the holder is no part of the trouble. */
+function contradicted({ allocation: { claim }, contradiction }: AllocationState): Trouble[] {
+  if (claim === undefined || contradiction === undefined) return [];
+  const { driver, pool, device } = claim;
+  const { first, other } = contradiction;
+  const says = ({ by, devices }: typeof first): string => `${by} says ${devices.join(', ') || 'a device that no probe finds'}`;
+  return [
+    {
+      key: `${driver} ${pool} ${device} ${first.by} ${other.by}`,
+      message: 'two sources name different hardware for the device of a claim; the first one counts',
+      ended: 'two sources named different hardware for the device of a claim; this problem ended',
+      fields: { driver, pool, device },
+      detail: `${says(first)}; ${says(other)}`,
+      remedy: 'docs/dra.md explains the sources. Remove files of an ended driver, or the rule in join.rules.',
+    },
+  ];
 }

@@ -1,6 +1,6 @@
 import type { HealthConfig } from '../health/policy/policy-config.ts';
 import type { Roots } from '../host/host.ts';
-import type { PodResourcesOptions } from '../kubelet/options.ts';
+import type { CdiOptions, DraOptions, PodResourcesOptions } from '../kubelet/options.ts';
 import type { PodsApiOptions } from '../kubelet/pods/options.ts';
 import type { LabelOptions } from '../metrics/options.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
@@ -19,6 +19,8 @@ export interface AgentSettings {
   readonly podResources: PodResourcesOptions;
   /** Absent while the Pods API is not asked. */
   readonly podsApi?: PodsApiOptions;
+  readonly dra: DraOptions;
+  readonly cdi: CdiOptions;
   /** The enabled families with their options. */
   readonly families: readonly { readonly family: DeviceFamily; readonly options: Readonly<Record<string, unknown>> }[];
   readonly pools: readonly PoolRule[];

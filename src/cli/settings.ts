@@ -8,7 +8,7 @@ import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
-import { podResourcesOptions } from '../kubelet/options.ts';
+import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.ts';
 import { podsApiOptions } from '../kubelet/pods/options.ts';
 import type { LogSettings } from '../log/logger.ts';
 import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
@@ -29,6 +29,8 @@ export function agentSettings(configuration: Configuration, families: readonly D
     device: configuration.section('device', deviceOptions),
     podResources: configuration.section('podresources', podResourcesOptions),
     ...(configuration.isOn('podsapi') ? { podsApi: configuration.section('podsapi', podsApiOptions) } : {}),
+    dra: configuration.section('dra', draOptions),
+    cdi: configuration.section('cdi', cdiOptions),
     families: families
       .filter(({ name }) => configuration.isOn(`probe.${name}`))
       .map((family) => ({ family, options: configuration.section(`probe.${family.name}`, family.options) })),

@@ -1,6 +1,6 @@
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
-import { podResourcesOptions } from '../kubelet/options.ts';
+import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.ts';
 import { podsApiOptions } from '../kubelet/pods/options.ts';
 import { logOptions } from '../log/options.ts';
 import { labelOptions } from '../metrics/options.ts';
@@ -25,6 +25,8 @@ const parts: readonly OptionSection[] = [
       "Ask the kubelet's Pods API for UID, phase, container ids and extended resources of the pods that hold devices.",
     ),
   },
+  { path: 'dra', title: 'Claims (DRA)', options: draOptions },
+  { path: 'cdi', title: 'CDI specs', options: cdiOptions },
   { path: 'refresh', title: 'Refresh', options: refreshOptions, isLive: true },
   { path: 'device', title: 'Devices', options: deviceOptions },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },

@@ -17,7 +17,7 @@ export interface Owners {
 export function findOwners(podResources: PodResources, resolver: Resolver, isMissing: (deviceKey: string) => boolean): Owners {
   const holders = new Map<string, Allocation[]>();
   const allocations = podResources.allocations.map((allocation): AllocationState => {
-    const { devices, ambiguous } = resolver.resolve(allocation);
+    const { devices, ambiguous, by, contradiction, isDeviceless } = resolver.resolve(allocation);
     const held = podResources.held.size > 0 && podResources.held.has(allocationKey(allocation));
     if (ambiguous) return { allocation, devices: [], unresolved: 'ambiguous', held };
     for (const key of devices) {
@@ -25,8 +25,15 @@ export function findOwners(podResources: PodResources, resolver: Resolver, isMis
       if (list === undefined) holders.set(key, [allocation]);
       else list.push(allocation);
     }
-    const unresolved = whyUnresolved(devices, isMissing);
-    return unresolved === undefined ? { allocation, devices, held } : { allocation, devices, unresolved, held };
+    const unresolved = isDeviceless === true ? undefined : whyUnresolved(devices, isMissing);
+    return {
+      allocation,
+      devices,
+      ...(by === undefined ? {} : { by }),
+      ...(contradiction === undefined ? {} : { contradiction }),
+      ...(unresolved === undefined ? {} : { unresolved }),
+      held,
+    };
   });
   return { allocations, holders };
 }

@@ -1,6 +1,9 @@
-import type { Allocation, Resolve } from '../model/allocation.ts';
+import type { Allocation, Claim, Resolve } from '../model/allocation.ts';
+import { type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../model/claim-hardware.ts';
 import { type Device, deviceKey } from '../model/device.ts';
 import type { PoolRule } from '../model/rule.ts';
+import type { Contradiction, JoinWay } from '../model/snapshot.ts';
+import { HardwareJoin } from './claim-devices.ts';
 
 /** Rules that map the device ids of plugins to devices. */
 export interface ResolveRules {
@@ -9,6 +12,8 @@ export interface ResolveRules {
   readonly families: ReadonlyMap<string, Resolve>;
   /** Resources that this agent serves. */
   readonly served?: ServedIds;
+  /** What the files of DRA drivers say about claims. */
+  readonly claims?: ClaimHardwareIndex;
 }
 
 /** Device keys of one resource: by device id, or the same keys for all places of a pool. */
@@ -20,12 +25,21 @@ export type ServedIds = ReadonlyMap<string, Served>;
 export interface Resolution {
   readonly devices: readonly string[];
   readonly ambiguous: boolean;
+  /** Only for a claim. */
+  readonly by?: JoinWay;
+  readonly contradiction?: Contradiction;
+  /** The claim is for something that is no device, such as CPUs. */
+  readonly isDeviceless?: true;
 }
 
 const NONE: Resolution = { devices: [], ambiguous: false };
 
+/** Drivers of the Kubernetes project whose claims are for CPUs and memory. */
+const DEVICELESS_DRIVERS: ReadonlySet<string> = new Set(['dra.cpu', 'dra.memory']);
+
 /**
- * Finds the devices for (resource, device id). A configured pool wins; otherwise the families decide. A bare number matches no device,
+ * Finds the devices for (resource, device id). For a claim the most exact source wins: the driver's files, the name, a configured pool. For
+ * the id of a device plugin a configured pool wins; otherwise the families decide. A bare number matches no device,
  * because guessing an index could select the wrong device.
  */
 export class Resolver {
@@ -33,6 +47,7 @@ export class Resolver {
   readonly #devices: readonly Device[];
   readonly #byName = new Map<string, Device[]>();
   readonly #byFamily = new Map<string, Device[]>();
+  #hardware: HardwareJoin | undefined;
 
   constructor(devices: readonly Device[], rules: ResolveRules) {
     this.#devices = devices;
@@ -44,8 +59,40 @@ export class Resolver {
   }
 
   resolve(allocation: Allocation): Resolution {
-    const pool = this.#rules.pools.find((rule) => rule.resource === allocation.resource);
-    if (pool !== undefined) return { devices: this.#pool(pool), ambiguous: false };
+    if (allocation.claim !== undefined) return this.#claimed(allocation, allocation.claim);
+    const pool = this.#pool(allocation);
+    return pool === undefined ? this.#named(allocation) : { devices: pool, ambiguous: false };
+  }
+
+  /** Asks each way, so that a contradiction shows. The first way that knows something wins. */
+  #claimed(allocation: Allocation, claim: Claim): Resolution {
+    const stated = this.#rules.claims?.get(claimDeviceKey(claim)) ?? [];
+    const named = this.#named(allocation);
+    const answers: Answer[] = [
+      ...stated.map((hardware): Answer => ({ by: hardware.by, devices: this.#found(hardware), isFinal: isExact(hardware) })),
+      { by: 'name', devices: named.devices, isFinal: named.ambiguous },
+      { by: 'rule', devices: this.#pool(allocation) ?? [], isFinal: false },
+    ];
+    const at = answers.findIndex(({ devices, isFinal }) => devices.length > 0 || isFinal);
+    const first = answers[at];
+    if (first === undefined) return isDeviceless(claim, stated) ? { ...NONE, isDeviceless: true } : NONE;
+    if (first.by === 'name' && named.ambiguous) return named;
+    const other = answers.slice(at + 1).find(({ devices }) => devices.length > 0 && !covers(devices, first.devices));
+    return {
+      devices: first.devices,
+      ambiguous: false,
+      ...(first.devices.length === 0 ? {} : { by: first.by }),
+      ...(other === undefined ? {} : { contradiction: { first: said(first), other: said(other) } }),
+    };
+  }
+
+  #found(hardware: ClaimHardware): readonly string[] {
+    this.#hardware ??= new HardwareJoin(this.#devices);
+    const device = this.#hardware.find(hardware);
+    return device === undefined ? [] : [deviceKey(device)];
+  }
+
+  #named(allocation: Allocation): Resolution {
     const served = this.#served(allocation);
     if (served !== undefined) return { devices: served, ambiguous: false };
     if (/^\d+$/.test(allocation.deviceId)) return NONE;
@@ -56,7 +103,7 @@ export class Resolver {
     }
     // The id may be a replica of a resource that this agent no longer serves, or of another plugin. Pods keep their ids.
     const deviceId = withoutReplica(allocation.deviceId);
-    if (claims.size === 0 && deviceId !== allocation.deviceId) return this.resolve({ ...allocation, deviceId });
+    if (claims.size === 0 && deviceId !== allocation.deviceId) return this.#named({ ...allocation, deviceId });
     const devices = [...claims.values()].flat();
     return { devices, ambiguous: claims.size > 1 };
   }
@@ -77,12 +124,38 @@ export class Resolver {
     return ids.map((id) => deviceKey({ family, id }));
   }
 
-  #pool(pool: PoolRule): readonly string[] {
+  /** Undefined when no pool is configured for the resource. */
+  #pool({ resource }: Allocation): readonly string[] | undefined {
+    const pool = this.#rules.pools.find((rule) => rule.resource === resource);
+    if (pool === undefined) return undefined;
     const patterns = pool.devices.map(wildcard);
     const matches = (device: Device): boolean =>
       [device.id, ...device.aliases].some((name) => patterns.some((pattern) => pattern.test(name)));
     return this.#devices.filter(matches).map(deviceKey);
   }
+}
+
+interface Answer {
+  readonly by: JoinWay;
+  readonly devices: readonly string[];
+  /** No less exact way is asked, even when no device was found. */
+  readonly isFinal: boolean;
+}
+
+const said = ({ by, devices }: Answer): Contradiction['first'] => ({ by, devices });
+
+/** Metadata that names hardware which no probe knows is true nevertheless. A guess by name would find another device. */
+const isExact = ({ by, pciAddress, uuid }: ClaimHardware): boolean => by === 'metadata' && (pciAddress ?? uuid) !== undefined;
+
+const covers = (devices: readonly string[], part: readonly string[]): boolean =>
+  part.length > 0 && part.every((key) => devices.includes(key));
+
+/** A driver that writes metadata names the hardware of each device there, if it is hardware. */
+function isDeviceless({ driver }: Claim, stated: readonly ClaimHardware[]): boolean {
+  const namesNothing = stated.some(
+    ({ by, pciAddress, uuid, interfaceName }) => by === 'metadata' && (pciAddress ?? uuid ?? interfaceName) === undefined,
+  );
+  return DEVICELESS_DRIVERS.has(driver) || (namesNothing && stated.length === 1);
 }
 
 const withoutReplica = (deviceId: string): string => deviceId.replace(/::\d+$/, '');

@@ -1,5 +1,5 @@
 import { millis, minutes, seconds } from '../model/duration.ts';
-import { durationOption, integerOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
+import { durationOption, integerOption, listOption, type OptionSpecs, type OptionValues, stringOption } from '../model/options.ts';
 
 /** Options `--podresources.<name>`. */
 export const podResourcesOptions = {
@@ -21,3 +21,21 @@ export const podResourcesOptions = {
   ),
 } as const satisfies OptionSpecs;
 export type PodResourcesOptions = OptionValues<typeof podResourcesOptions>;
+
+/** Options `--dra.<name>`. */
+export const draOptions = {
+  'metadata-dir': stringOption(
+    '/var/lib/kubelet/plugins',
+    "The kubelet's directory of plugins, where DRA drivers write metadata about the devices of claims. Empty: not read.",
+  ),
+} as const satisfies OptionSpecs;
+export type DraOptions = OptionValues<typeof draOptions>;
+
+/** Options `--cdi.<name>`. */
+export const cdiOptions = {
+  dirs: listOption(
+    ['/var/run/cdi', '/etc/cdi'],
+    'Directories of CDI specs, which say what device nodes a claim gives. An earlier directory wins. Empty: not read.',
+  ),
+} as const satisfies OptionSpecs;
+export type CdiOptions = OptionValues<typeof cdiOptions>;

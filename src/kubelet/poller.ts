@@ -4,6 +4,7 @@ import { watchSocket } from '../host/fs/socket-file.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
 import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/grace.ts';
 import { watchCheckpoint } from './checkpoint/watch.ts';
+import { watchSpecs } from './claims/watch.ts';
 import { type ListResult, PodResourcesClient, type RequestCount, type RequestDurations } from './client/client.ts';
 import type { Failure } from './client/failure.ts';
 import type { PodResourcesOptions } from './options.ts';
@@ -11,7 +12,7 @@ import type { PodResourcesOptions } from './options.ts';
 export interface PodResourcesPoller {
   /** Asks the kubelet. A call during a run waits for that run. Does nothing during a back-off. Never rejects. */
   refresh(): Promise<void>;
-  /** From now on also asks when the checkpoint is written, when the socket is replaced, and when a back-off ends. */
+  /** From now on also asks when the checkpoint or a CDI spec is written, when the socket is replaced, and when a back-off ends. */
   watch(): void;
   current(): PodResources;
   stats(): PodResourcesStats;
@@ -32,6 +33,8 @@ export interface PodResourcesStats {
 
 export interface PollerSettings {
   readonly options: PodResourcesOptions;
+  /** Directories of CDI specs. A change there means that the kubelet soon lists other claims. */
+  readonly specDirectories?: readonly string[];
   readonly clock: Clock;
   /** Called after each run, and when the hold time expires. */
   readonly onChange: () => void;
@@ -54,6 +57,7 @@ class Poller implements PodResourcesPoller {
   readonly #options: PodResourcesOptions;
   readonly #clock: Clock;
   readonly #onChange: () => void;
+  readonly #specDirectories: readonly string[];
   readonly #client: PodResourcesClient;
   readonly #watches: EntryWatch[] = [];
   readonly #grace: Timer;
@@ -77,8 +81,9 @@ class Poller implements PodResourcesPoller {
   #again = false;
   #closed = false;
 
-  constructor({ options, clock, onChange }: PollerSettings) {
+  constructor({ options, specDirectories = [], clock, onChange }: PollerSettings) {
     this.#options = options;
+    this.#specDirectories = specDirectories;
     this.#clock = clock;
     this.#onChange = onChange;
     this.#client = new PodResourcesClient(options, clock);
@@ -118,6 +123,7 @@ class Poller implements PodResourcesPoller {
     const soon = (): void => this.#soon();
     this.#watches.push(watchSocket(this.#options.socket, soon, this.#clock));
     if (this.#options.checkpoint !== '') this.#watches.push(watchCheckpoint(this.#options.checkpoint, soon, this.#clock));
+    for (const directory of this.#specDirectories) this.#watches.push(watchSpecs(directory, soon, this.#clock));
   }
 
   close(): void {

@@ -22,6 +22,8 @@ export interface Claim {
   readonly pool: string;
   readonly device: string;
   readonly shareId?: string;
+  /** CDI names of this device alone; absent when the driver gave none. */
+  readonly cdiDevices?: readonly string[];
 }
 
 export function allocationKey(allocation: Allocation): string {

@@ -29,13 +29,29 @@ export interface DeviceState {
 /** Why an allocation has no device. These are all values of the label `reason`. */
 export type UnresolvedReason = 'no-device' | 'ambiguous' | 'missing-device';
 
+/**
+ * By which way a claim was joined to its devices, the most exact first: the driver's metadata file, its CDI specs, the naming conventions
+ * of a family, a rule of the configuration. These are all values of the label `by`.
+ */
+export type JoinWay = 'metadata' | 'cdi' | 'name' | 'rule';
+
 export interface AllocationState {
   readonly allocation: Allocation;
   /** Keys of its devices; several for a pool. */
   readonly devices: readonly string[];
+  /** Only for a claim that has devices. */
+  readonly by?: JoinWay;
+  /** What a less exact way says instead. Only for a claim. */
+  readonly contradiction?: Contradiction;
   readonly unresolved?: UnresolvedReason;
   /** True when the allocation is kept although the kubelet's last answer lacks it. */
   readonly held: boolean;
+}
+
+/** Two ways of joining a claim that disagree. The first one counts. */
+export interface Contradiction {
+  readonly first: { readonly by: JoinWay; readonly devices: readonly string[] };
+  readonly other: { readonly by: JoinWay; readonly devices: readonly string[] };
 }
 
 /** Readings of one device for one container: all readings of an exclusive device, or the container's part of a shared one. */

@@ -26,6 +26,8 @@ it('keeps an error that only the replaced thread knew, until the new thread repo
     refresh: { interval: 10_000, timeout: 10_000, 'stale-after': 60_000 },
     device: { 'missing-retention': 60_000 },
     podResources: { socket: join(build.root, 'no.sock'), checkpoint: '', timeout: 1_000, hold: 0, 'restart-grace': 0, 'min-interval': 0 },
+    dra: { 'metadata-dir': '' },
+    cdi: { dirs: [] },
     families: [{ family, options: {} }],
     pools: [],
     health: {},

@@ -114,6 +114,26 @@ describe('claims in a List answer', () => {
     expect(ids(onePod([{ name: 'main', dynamicResources: [claim('c', ...repeated), claim('c', ...repeated)] }]))).toEqual(['node-1/gpu-0']);
   });
 
+  it('have their own CDI names, although the kubelet repeats those of the entries before', () => {
+    const cdi = (...names: string[]) => ({ cdiDevices: names.map((name) => ({ name })) });
+    const other = { ...cdi('o/c=0'), driverName: 'other.vendor.com' };
+    const claimResources = [
+      resource('gpu-0', cdi('v/c=0', 'v/all=1')),
+      resource('o-0', other),
+      resource('gpu-1', cdi('v/c=0', 'v/all=1', 'v/c=1')),
+      resource('gpu-2', cdi('v/c=0', 'v/all=1', 'v/c=1')),
+      resource('gpu-3', cdi('v/c=3')),
+    ];
+    const { allocations } = onePod([{ name: 'main', dynamicResources: [claim('c', ...claimResources)] }]);
+    expect(Object.fromEntries(allocations.map((one) => [one.claim?.device, one.claim?.cdiDevices]))).toEqual({
+      'gpu-0': ['v/c=0', 'v/all=1'],
+      'gpu-1': ['v/c=1'],
+      'gpu-2': undefined,
+      'gpu-3': ['v/c=3'],
+      'o-0': ['o/c=0'],
+    });
+  });
+
   it('give no device for CDI names, which are cumulative', () => {
     const cdi = (...names: string[]) => ({ cdiDevices: names.map((name) => ({ name })) });
     const claimResources = [resource('gpu-0', cdi('v/c=0')), resource('gpu-1', cdi('v/c=0', 'v/c=1')), cdi('v/c=9')];

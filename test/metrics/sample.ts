@@ -178,7 +178,7 @@ export const snapshot: Snapshot = {
     { allocation: pool, devices: ['wire/wire-a', 'wire/wire-b'], held: true },
     { allocation: lost, devices: [], unresolved: 'no-device', held: false },
     { allocation: gone, devices: ['toy/toy-2'], unresolved: 'missing-device', held: false },
-    { allocation: claimed, devices: ['wire/wire-b'], held: false },
+    { allocation: claimed, devices: ['wire/wire-b'], by: 'metadata', held: false },
   ],
   containerReadings: [
     twin(temperature, 'train-0', 'toy-0'),

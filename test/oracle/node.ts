@@ -223,6 +223,8 @@ export class OracleNode {
         checkpoint: '',
         timeout: millis(500),
       },
+      dra: { 'metadata-dir': '' },
+      cdi: { dirs: [] },
       families: [{ family, options: probeOptions(family, texts) as Readonly<Record<string, unknown>> }],
       pools: [],
       health: { flapping: { count: 100 } },

@@ -1,4 +1,5 @@
 import type { Configuration } from '../../config/configuration.ts';
+import type { Snapshot } from '../../model/snapshot.ts';
 import type { DeviceFamily } from '../../probes/family.ts';
 
 /** Result of one check. `skipped` means that there is nothing to check, for example because the part is disabled. */
@@ -18,6 +19,8 @@ export interface CheckResult {
 export interface CheckContext {
   readonly configuration: Configuration;
   readonly families: readonly DeviceFamily[];
+  /** Reads everything once. All checks share the result. */
+  collect(): Promise<Snapshot>;
   /** A check calls this when it could not end a thread. */
   stuck(): void;
 }

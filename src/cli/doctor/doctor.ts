@@ -1,5 +1,10 @@
+import { collectOnce } from '../../agent/agent.ts';
+import type { Snapshot } from '../../model/snapshot.ts';
 import type { CommandContext, Ending } from '../context.ts';
+import { agentSettings } from '../settings.ts';
+import { readVersion } from '../version.ts';
 import type { Check, CheckResult } from './check.ts';
+import { checkClaims } from './claim-checks.ts';
 import { checkFamilies } from './family-checks.ts';
 import { checkHost } from './host-check.ts';
 import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
@@ -10,6 +15,8 @@ import { formatReport } from './report.ts';
 import { checkDevices, checkRunningAgent } from './standing-checks.ts';
 import { checkState } from './state-check.ts';
 import { checkListenAddress, checkWebConfig } from './web-check.ts';
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** All checks, in the order of the report. */
 export const checks: readonly Check[] = [
@@ -25,6 +32,7 @@ export const checks: readonly Check[] = [
   checkFamilies,
   checkWebConfig,
   checkDevices,
+  checkClaims,
   checkListenAddress,
   checkRunningAgent,
 ];
@@ -34,7 +42,17 @@ export async function runDoctor({ configuration, families, output, options }: Co
   const stuck = (): void => {
     isStuck = true;
   };
-  const results: CheckResult[] = (await Promise.all(checks.map((check) => check({ configuration, families, stuck })))).flat();
+  let collected: Promise<Snapshot> | undefined;
+  const collect = (): Promise<Snapshot> => {
+    collected ??= collectOnce(agentSettings(configuration, families), { logger: SILENT, version: readVersion().version }).then(
+      ({ snapshot, ended }) => {
+        if (!ended) stuck();
+        return snapshot;
+      },
+    );
+    return collected;
+  };
+  const results: CheckResult[] = (await Promise.all(checks.map((check) => check({ configuration, families, collect, stuck })))).flat();
   await output.write(formatReport(results, options.output));
   return { status: results.some(({ status }) => status === 'finding') ? 1 : 0, isStuck };
 }

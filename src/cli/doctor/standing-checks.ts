@@ -1,27 +1,19 @@
-import { collectOnce } from '../../agent/agent.ts';
 import { devicesView } from '../../server/api/views.ts';
 import { askAgent, REFUSAL_TEXTS } from '../agent-api.ts';
 import { devicesIn } from '../health.ts';
-import { agentSettings } from '../settings.ts';
-import { readVersion } from '../version.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** Findings of one kind. A node with a fault of its fabric can have hundreds of them. */
 const MOST = 16;
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const REMEDY = '"device-agent health -o text" prints every condition; docs/health.md explains them.';
 
 /** Reports devices that are not healthy: by the verdicts of the running agent, which have a history, or by one reading. */
-export async function checkDevices({ configuration, families, stuck }: CheckContext): Promise<CheckResult[]> {
+export async function checkDevices({ configuration, collect }: CheckContext): Promise<CheckResult[]> {
   const name = 'devices';
   const { answer } = await askAgent(configuration, '/api/v1/devices');
   let devices = devicesIn(answer?.body);
   if (devices === undefined) {
-    const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), {
-      logger: SILENT,
-      version: readVersion().version,
-    });
-    if (!ended) stuck();
+    const snapshot = await collect();
     devices = devicesIn(JSON.parse(JSON.stringify(devicesView(snapshot), (_, value) => (typeof value === 'bigint' ? 0 : value)))) ?? [];
   }
   if (devices.length === 0) return [skipped(name, 'there are no devices')];

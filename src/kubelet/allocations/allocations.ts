@@ -43,27 +43,45 @@ function addDevices(into: Map<string, Allocation>, container: Container, { devic
   }
 }
 
-/** Ignores CDI names, because they are cumulative within a driver. Kubelets before 1.31 report only CDI names. */
+/** Kubelets before 1.31 report only CDI names, which do not name a device by themselves. */
 function addClaims(into: Map<string, Allocation>, container: Container, { dynamicResources }: ContainerResources): void {
   const claims = [...dynamicResources].sort((a, b) => compareText(claimKey(a), claimKey(b)));
   for (const { claimName: name, claimNamespace: namespace, claimResources } of claims) {
+    const told = new Map<string, readonly string[]>();
     for (const resource of claimResources) {
-      const allocation = claimed(container, { name, namespace }, resource);
+      const names = resource.cdiDevices.map((device) => device.name);
+      const cdiDevices = withoutFirst(names, told.get(resource.driverName) ?? []);
+      told.set(resource.driverName, names);
+      const allocation = claimed(container, { name, namespace }, resource, cdiDevices);
       if (allocation !== undefined) add(into, allocation);
     }
   }
 }
 
-function claimed(container: Container, claim: { name: string; namespace: string }, resource: ClaimResource): Allocation | undefined {
+/**
+ * The kubelet lists the CDI names of a driver cumulatively: an entry repeats the names of the entries before it. Only what follows them
+ * belongs to the entry. A list that does not begin with the one before it is not cumulative, and belongs to the entry as it is.
+ */
+function withoutFirst(names: readonly string[], before: readonly string[]): readonly string[] {
+  return before.every((name, index) => names[index] === name) ? names.slice(before.length) : names;
+}
+
+function claimed(
+  container: Container,
+  claim: { name: string; namespace: string },
+  resource: ClaimResource,
+  cdiDevices: readonly string[],
+): Allocation | undefined {
   const { driverName: driver, poolName: pool, deviceName: device, shareId } = resource;
   if (driver === '' || device === '') return undefined;
   const share = shareId === undefined || shareId === '' ? {} : { shareId };
+  const cdi = cdiDevices.length === 0 ? {} : { cdiDevices };
   return {
     ...container,
     resource: driver,
     deviceId: `${pool}/${device}`,
     numaNodes: [],
-    claim: { ...claim, driver, pool, device, ...share },
+    claim: { ...claim, driver, pool, device, ...share, ...cdi },
   };
 }
 

@@ -22,7 +22,7 @@ export const containerMetrics = {
     'container_device_share_ratio',
     'Share of a device that a container holds, 1 when it holds the device alone.',
     [...HOLDER, 'resource', 'device'],
-    `${KUBELET}: the container's ids of this device among all allocated ones. Absent where ids do not name parts of equal size (pools, DRA capacity).`,
+    `${KUBELET}: the container's ids of this device among all allocated ones. Absent where ids do not name parts of equal size (pools, shared claims, DRA capacity).`,
   ),
   held: gauge(
     'container_device_allocation_held',
@@ -53,6 +53,12 @@ export const containerMetrics = {
     'UID of a pod that holds a device; always 1.',
     [...POD, 'pod_uid'],
     'Pods API of the kubelet; only with `--podsapi`.',
+  ),
+  joined: gauge(
+    'container_device_allocation_info',
+    'By which way the device of a ResourceClaim was found; always 1.',
+    [...HOLDER, 'resource', 'device_id', 'device', 'by'],
+    "`by`: `metadata` for the driver's metadata file, `cdi` for its CDI specs, `name` for the name of the claim's device, `rule` for `join.rules`.",
   ),
   exclusiveCpus: gauge('container_exclusive_cpus', 'CPUs that a container has for itself.', HOLDER, `${KUBELET}: \`cpu_ids\`.`),
   exclusiveMemory: gauge(
@@ -120,7 +126,7 @@ function addAllocation(
   pods: PodFactsByName | undefined,
   holderText: HolderText,
 ): void {
-  const { allocation, unresolved, held } = state;
+  const { allocation, unresolved, held, by } = state;
   const { resource, deviceId: device_id, claim } = allocation;
   const holder = holderText(allocation);
   const named = joinLabels(holder, labelText({ resource, device_id }));
@@ -129,6 +135,7 @@ function addAllocation(
     add(containerMetrics.allocation, joinLabels(holder, labelText({ resource, device, device_id })), 1);
     if (claim !== undefined)
       add(containerMetrics.claim, joinLabels(holder, claimLabels(claim, extendedResource(allocation, pods), device)), 1);
+    if (by !== undefined) add(containerMetrics.joined, joinLabels(holder, labelText({ resource, device_id, device, by })), 1);
   }
   if (held) add(containerMetrics.held, named, 1);
   if (unresolved !== undefined) add(containerMetrics.unresolved, joinLabels(named, labelText({ reason: unresolved })), 1);
@@ -164,10 +171,13 @@ function addHolders(add: Add, state: DeviceState, pools: ReadonlySet<Allocation>
     const labels = joinLabels(holderText(holder), labelText({ resource: holder.resource, device: device.id }));
     counts.set(labels, (counts.get(labels) ?? 0) + 1);
   }
-  const equalParts = holders.every((holder) => holder.claim?.shareId === undefined && !pools.has(holder));
+  // A claim that several containers share, or a second claim on the device, says nothing about amounts.
+  const isShared = counts.size > 1;
+  const equalParts = holders.every(({ claim }) => claim?.shareId === undefined && !(isShared && claim !== undefined));
+  const hasParts = equalParts && !holders.some((holder) => pools.has(holder));
   for (const [labels, count] of counts) {
     if (verdict.state !== 'unknown') add(containerMetrics.healthy, labels, verdict.state === 'unhealthy' ? 0 : 1);
-    if (equalParts) add(containerMetrics.share, labels, count / holders.length);
+    if (hasParts) add(containerMetrics.share, labels, count / holders.length);
   }
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { judgeClaims, type MetadataState } from '../../../src/cli/doctor/claim-checks.ts';
 import { judgeFamily } from '../../../src/cli/doctor/family-checks.ts';
 import { hardwareOnBus } from '../../../src/cli/doctor/hardware.ts';
 import { SOCKET_ADVICE } from '../../../src/cli/doctor/kubelet-checks.ts';
@@ -51,6 +52,29 @@ describe('judgement of a family', () => {
       { status: 'finding', detail: 'nvidia-smi: not found [driver-missing]', cause: 'The driver is not there.', remedy: 'Load it.' },
       { status: 'finding', detail: 'd0: a read has not come back [probe-hung]', remedy: expect.stringContaining('kernel log') },
     ]);
+  });
+});
+
+describe('judgement of claims', () => {
+  const claims = [
+    { driver: 'gpu.nvidia.com', unresolved: 'no-device' },
+    { driver: 'gpu.nvidia.com' },
+    { driver: 'dra.net' },
+    { driver: 'dra.net' },
+  ];
+
+  it('names the driver whose devices cannot be joined, with the remedy for its metadata', () => {
+    const judged = (state: MetadataState): unknown => judgeClaims(claims, () => state);
+    const detail = 'driver gpu.nvidia.com: 1 of 2 allocations have no device';
+    const mounting = expect.stringContaining('Mount the directory /var/lib/kubelet/plugins');
+    expect(judged('no-directory')).toMatchObject([{ status: 'finding', detail, remedy: mounting }]);
+    expect(judged('not-written')).toMatchObject([{ status: 'finding', detail, remedy: expect.stringContaining('DeviceMetadata') }]);
+    expect(judged('written')).toMatchObject([{ status: 'finding', detail, remedy: expect.stringContaining('probes') }]);
+  });
+
+  it('is content with claims that all have a device, and with none', () => {
+    expect(judgeClaims(claims.slice(1), () => 'written')).toMatchObject([{ status: 'ok' }]);
+    expect(judgeClaims([], () => 'written')).toMatchObject([{ status: 'skipped' }]);
   });
 });
 

@@ -1,0 +1,82 @@
+import type { Clock } from '../../host/clock.ts';
+import { Tree } from '../../host/fs/tree.ts';
+import type { Allocation, Claim } from '../../model/allocation.ts';
+import { type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../../model/claim-hardware.ts';
+import { CdiReader } from './cdi-reader.ts';
+import { MetadataReader } from './metadata-reader.ts';
+
+export interface ClaimReaderSettings {
+  /** Empty: metadata files are not read. */
+  readonly metadataDirectory: string;
+  /** A directory before another one wins. Empty: CDI specs are not read. */
+  readonly cdiDirectories: readonly string[];
+  readonly sysfs: string;
+  readonly clock: Clock;
+}
+
+/** A directory on a file system that hangs delays a snapshot by this time at most. */
+const TIMEOUT_MS = 2_000;
+const NOTHING: ClaimHardwareIndex = new Map();
+
+/** Finds out what hardware the devices of claims are, from files that the drivers write. It asks no server. */
+export class ClaimReader {
+  readonly #clock: Clock;
+  readonly #metadata: MetadataReader | undefined;
+  readonly #cdi: CdiReader | undefined;
+  #current: ClaimHardwareIndex = NOTHING;
+  #pending: Promise<void> | undefined;
+  /** Claims that the next read takes. */
+  #wanted: readonly Claim[] | undefined;
+
+  constructor({ metadataDirectory, cdiDirectories, sysfs, clock }: ClaimReaderSettings) {
+    const sys = new Tree(sysfs);
+    this.#clock = clock;
+    this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, clock);
+    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys);
+  }
+
+  /** True while a read has not returned. Such a read can keep the process from exiting. */
+  get isPending(): boolean {
+    return this.#pending !== undefined;
+  }
+
+  /** The result of the last read that returned. */
+  current(): ClaimHardwareIndex {
+    return this.#current;
+  }
+
+  /** Reads what the claims among these allocations need. Never rejects, and resolves within a timeout. One read runs at a time. */
+  read(allocations: readonly Allocation[]): Promise<void> {
+    this.#wanted = allocations.map(({ claim }) => claim).filter((claim) => claim !== undefined);
+    this.#pending ??= this.#readWanted().finally(() => {
+      this.#pending = undefined;
+    });
+    const pending = this.#pending;
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(TIMEOUT_MS, resolve);
+      void pending.then(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  /** Claims that arrive during a read cause another read. */
+  async #readWanted(): Promise<void> {
+    while (this.#wanted !== undefined) {
+      const claims = this.#wanted;
+      this.#wanted = undefined;
+      await this.#read(claims);
+    }
+  }
+
+  async #read(claims: readonly Claim[]): Promise<void> {
+    const [metadata, cdi] = await Promise.all([this.#metadata?.read(claims), this.#cdi?.read(claims)]);
+    const index = new Map<string, readonly ClaimHardware[]>();
+    for (const key of new Set(claims.map(claimDeviceKey))) {
+      const hardware = [metadata?.get(key), cdi?.get(key)].filter((one) => one !== undefined);
+      if (hardware.length > 0) index.set(key, hardware);
+    }
+    this.#current = index;
+  }
+}

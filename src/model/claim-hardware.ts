@@ -1,0 +1,26 @@
+import type { Claim } from './allocation.ts';
+
+/** What names the hardware of one device of a claim. Plain data, in the form in which probes report devices. */
+export interface ClaimHardware {
+  /** Who says so: the driver's metadata file, or the CDI specs that the driver wrote. */
+  readonly by: 'metadata' | 'cdi';
+  /** In the form of {@link Device.pciAddress}. */
+  readonly pciAddress?: string;
+  readonly uuid?: string;
+  /** Name of a network interface on the host. */
+  readonly interfaceName?: string;
+  /** Absolute paths of device nodes on the host. */
+  readonly deviceNodes?: readonly string[];
+  /** The device is a part of the hardware at `pciAddress`, so the address alone does not identify it. */
+  readonly isPartition?: true;
+}
+
+/** Hardware of the devices of claims, keyed by {@link claimDeviceKey}; at most one entry of each source, metadata first. */
+export type ClaimHardwareIndex = ReadonlyMap<string, readonly ClaimHardware[]>;
+
+type ClaimDevice = Pick<Claim, 'namespace' | 'name' | 'driver' | 'pool' | 'device'>;
+
+/** The claim is part of the key, because a file of an ended claim may still name the device otherwise. */
+export function claimDeviceKey({ namespace, name, driver, pool, device }: ClaimDevice): string {
+  return [namespace, name, driver, pool, device].join('\u0000');
+}

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import { ProblemLog } from '../../src/agent/problem-log.ts';
+import { findOwners } from '../../src/join/owners.ts';
+import { type ResolveRules, Resolver } from '../../src/join/resolve.ts';
+import { createChangeLog } from '../../src/log/changes.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import type { Allocation, Claim } from '../../src/model/allocation.ts';
+import { type ClaimHardware, claimDeviceKey } from '../../src/model/claim-hardware.ts';
+import type { Device } from '../../src/model/device.ts';
+import type { AllocationState, Snapshot } from '../../src/model/snapshot.ts';
+import { resolve as nvidiaNames } from '../../src/probes/nvidia/resolve.ts';
+import { allocation, device, podResources } from '../support/snapshots.ts';
+
+const COMMON = ['/dev/nvidiactl', '/dev/nvidia-uvm'];
+const gpu = (minor: number): Device =>
+  device({
+    family: 'nvidia',
+    id: `GPU-${minor}`,
+    uuid: `GPU-${minor}`,
+    kind: 'gpu',
+    minor,
+    pciAddress: `0000:3${minor}:00.0`,
+    characterDevices: [...COMMON, `/dev/nvidia${minor}`],
+  });
+const mig = (parent: Device, instance: number): Device => ({
+  ...parent,
+  id: `MIG-${parent.minor}-${instance}`,
+  uuid: `MIG-${parent.minor}-${instance}`,
+  kind: 'mig',
+  parent: parent.id,
+  characterDevices: [...(parent.characterDevices ?? []), `/dev/nvidia-caps/nvidia-cap${(parent.minor ?? 0) * 10 + instance}`],
+});
+const hca = device({
+  family: 'infiniband',
+  id: 'mlx5_0',
+  pciAddress: '0000:17:00.0',
+  netdevs: ['eth5'],
+  characterDevices: ['/dev/infiniband/rdma_cm', '/dev/infiniband/uverbs0'],
+});
+const hca1 = device({
+  family: 'infiniband',
+  id: 'mlx5_1',
+  pciAddress: '0000:18:00.0',
+  netdevs: ['eth6'],
+  characterDevices: ['/dev/infiniband/rdma_cm', '/dev/infiniband/uverbs1'],
+});
+const sf = device({ family: 'infiniband', id: 'mlx5_2', kind: 'sf', sfNumber: 7, pciAddress: '0000:18:00.0' });
+const gpu0 = gpu(0);
+const gpu1 = gpu(1);
+const DEVICES = [gpu0, gpu1, mig(gpu1, 1), mig(gpu1, 2), hca, hca1, sf];
+
+const claimed = (part: Partial<Claim> = {}): Allocation & { claim: Claim } => {
+  const claim: Claim = { name: 'c', namespace: 'ml', driver: 'gpu.nvidia.com', pool: 'node', device: 'x', ...part };
+  return { ...allocation({ resource: claim.driver, deviceId: `${claim.pool}/${claim.device}` }), claim };
+};
+
+function owned(claim: Partial<Claim>, hardware: readonly ClaimHardware[], rules: Partial<ResolveRules> = {}): AllocationState {
+  const one = claimed(claim);
+  const claims = new Map([[claimDeviceKey(one.claim), hardware]]);
+  const resolver = new Resolver(DEVICES, { pools: [], families: new Map([['nvidia', nvidiaNames]]), claims, ...rules });
+  return findOwners(podResources([one]), resolver, () => false).allocations[0] as AllocationState;
+}
+
+const devicesOf = (...hardware: readonly ClaimHardware[]): readonly string[] => owned({}, hardware).devices;
+const metadata = (part: Omit<ClaimHardware, 'by'>): ClaimHardware => ({ by: 'metadata', ...part });
+const cdi = (...deviceNodes: readonly string[]): ClaimHardware => ({ by: 'cdi', deviceNodes });
+const part = { isPartition: true } as const;
+
+describe('metadata of a driver', () => {
+  it.each([
+    ['the PCI address', { pciAddress: '0000:30:00.0' }, ['nvidia/GPU-0']],
+    ['the UUID, in any case', { uuid: 'gpu-0' }, ['nvidia/GPU-0']],
+    ['both', { uuid: 'GPU-0', pciAddress: '0000:30:00.0' }, ['nvidia/GPU-0']],
+    ['a UUID and the address of another device', { uuid: 'GPU-0', pciAddress: '0000:31:00.0' }, []],
+    ['a UUID that no device has, at the address of one that has another', { uuid: 'GPU-9', pciAddress: '0000:30:00.0' }, []],
+    ['a UUID where the probe knows none', { uuid: 'serial-1', pciAddress: '0000:17:00.0' }, ['infiniband/mlx5_0']],
+    ['the UUID of an instance', { ...part, uuid: 'MIG-1-2', pciAddress: '0000:31:00.0' }, ['nvidia/MIG-1-2']],
+    ['an instance that is not known yet', { ...part, uuid: 'MIG-1-3', pciAddress: '0000:31:00.0' }, []],
+    ['an instance without a UUID', { ...part, pciAddress: '0000:31:00.0' }, []],
+    ['the whole of a device with instances', { pciAddress: '0000:31:00.0' }, ['nvidia/GPU-1']],
+    ['an address that a scalable function shares', { pciAddress: '0000:18:00.0' }, ['infiniband/mlx5_1']],
+    ['the network interface', { interfaceName: 'eth6' }, ['infiniband/mlx5_1']],
+    ['an unknown network interface', { interfaceName: 'eth9' }, []],
+  ] as const)('names hardware by %s', (_, hardware, expected) => {
+    expect(devicesOf(metadata(hardware))).toEqual(expected);
+  });
+});
+
+describe('device nodes of CDI specs', () => {
+  it.each([
+    ['the node of a GPU, with nodes that all share', ['/dev/nvidia0', ...COMMON, '/dev/dri/renderD128'], ['nvidia/GPU-0']],
+    ['only nodes that all share', COMMON, []],
+    ['nodes of two devices', ['/dev/nvidia0', '/dev/nvidia1'], []],
+    ['one node of several', ['/dev/infiniband/uverbs1'], ['infiniband/mlx5_1']],
+    ['a shared node beside it', ['/dev/infiniband/uverbs1', '/dev/infiniband/rdma_cm'], ['infiniband/mlx5_1']],
+    ['the whole GPU', ['/dev/nvidia1', ...COMMON], ['nvidia/GPU-1']],
+    ['nodes that nobody knows', ['/dev/tpu0'], []],
+  ])('name hardware by %s', (_, nodes, expected) => {
+    expect(devicesOf(cdi(...nodes))).toEqual(expected);
+  });
+
+  it('name nothing by a shared node where there is only one device', () => {
+    const one = claimed();
+    const claims = new Map([[claimDeviceKey(one.claim), [cdi('/dev/nvidiactl', '/dev/nvidia-caps-imex-channels/channel0')]]]);
+    expect(new Resolver([gpu0], { pools: [], families: new Map(), claims }).resolve(one).devices).toEqual([]);
+  });
+
+  it('name an instance by its own node, and never its GPU', () => {
+    const all = [...COMMON, '/dev/nvidia1', '/dev/nvidia-caps/nvidia-cap12'];
+    expect(devicesOf({ ...cdi(...all), ...part })).toEqual(['nvidia/MIG-1-2']);
+    expect(devicesOf({ ...cdi(...COMMON, '/dev/nvidia1', '/dev/nvidia-caps/nvidia-cap19'), ...part })).toEqual([]);
+  });
+
+  it('name hardware by the PCI address of the node', () => {
+    expect(devicesOf({ ...cdi('/dev/vfio/12'), pciAddress: '0000:17:00.0' })).toEqual(['infiniband/mlx5_0']);
+    expect(devicesOf({ ...cdi('/dev/nvidia0'), pciAddress: '0000:31:00.0' })).toEqual(['nvidia/GPU-1']);
+  });
+});
+
+describe('the order of the ways', () => {
+  const rule = { pools: [{ resource: 'gpu.nvidia.com', devices: ['mlx5_1'] }] };
+  const gpuName = { device: 'gpu-1' };
+
+  it('is metadata, CDI, name, rule, and the state tells which', () => {
+    const all = [metadata({ uuid: 'GPU-0' }), cdi('/dev/infiniband/uverbs0')];
+    expect(owned(gpuName, all, rule)).toMatchObject({ devices: ['nvidia/GPU-0'], by: 'metadata' });
+    expect(owned(gpuName, all.slice(1), rule)).toMatchObject({ devices: ['infiniband/mlx5_0'], by: 'cdi' });
+    expect(owned(gpuName, [], rule)).toMatchObject({ devices: ['nvidia/GPU-1'], by: 'name' });
+    expect(owned({}, [], rule)).toMatchObject({ devices: ['infiniband/mlx5_1'], by: 'rule' });
+    expect(owned({}, [])).toMatchObject({ devices: [], unresolved: 'no-device' });
+  });
+
+  it('asks no other way when metadata names hardware that no probe finds', () => {
+    expect(owned(gpuName, [metadata({ pciAddress: '0000:99:00.0' })])).toMatchObject({ devices: [], unresolved: 'no-device' });
+  });
+
+  it('has no contradiction when a pool contains the device', () => {
+    const pool = { pools: [{ resource: 'gpu.nvidia.com', devices: ['GPU-*'] }] };
+    expect(owned({}, [metadata({ uuid: 'GPU-0' })], pool)).not.toHaveProperty('contradiction');
+  });
+
+  it('is told once in the log when two ways disagree', () => {
+    const lines: string[] = [];
+    const logger = createLogger({ level: 'info', format: 'text' }, { write: (line) => lines.push(line) });
+    const log = new ProblemLog(createChangeLog(logger), []);
+    const one = owned({}, [metadata({ uuid: 'GPU-0' }), cdi('/dev/nvidia1')]);
+    const snapshot = (allocations: readonly AllocationState[]): Snapshot =>
+      ({ families: [], podResources: podResources([]), allocations }) as unknown as Snapshot;
+    for (let round = 0; round < 3; round++) log.update(snapshot([one, { ...one, allocation: { ...one.allocation, pod: 'other' } }]));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/different hardware.*metadata says nvidia\/GPU-0; cdi says nvidia\/GPU-1/);
+    log.update(snapshot([]));
+    expect(lines).toHaveLength(2);
+  });
+});
+
+describe('claims for something that is no device', () => {
+  it.each([
+    ['CPUs', 'dra.cpu', []],
+    ['memory', 'dra.memory', []],
+    ['something that metadata names no hardware for', 'other.example.com', [metadata({})]],
+  ] as const)('of %s raise no alarm', (_, driver, hardware) => {
+    expect(owned({ driver }, hardware)).toMatchObject({ devices: [] });
+    expect(owned({ driver }, hardware)).not.toHaveProperty('unresolved');
+  });
+
+  it('do raise one when CDI nodes are given that no probe knows', () => {
+    expect(owned({ driver: 'other.example.com' }, [metadata({}), cdi('/dev/tpu0')])).toMatchObject({ unresolved: 'no-device' });
+  });
+});
