@@ -1,5 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { Server, ServerCredentials, type ServerWritableStream } from '@grpc/grpc-js';
+import { UserError } from '../../errors.ts';
 import {
   type DeviceHealth,
   DRAResourceHealthService,
@@ -39,7 +40,7 @@ export async function serveFeedSocket(path: string, feed: HealthFeed, limits: Fe
     server.createConnectionInjector(ServerCredentials.createInsecure()).injectConnection(socket);
   });
   listener.maxConnections = limits.connections;
-  await listen(listener, path, 'feed-failed');
+  await listen(listener, path, (fields, cause) => new UserError('feed-failed', fields, cause));
   return () => {
     listener.close();
     for (const socket of connections) socket.destroy();

@@ -29,13 +29,17 @@ export function listenAddressProblem(text: string): string | undefined {
   return undefined;
 }
 
+type ListenFailure = (fields: { readonly address: string; readonly problem: string }, cause?: unknown) => UserError;
+
+const listenFailure: ListenFailure = (fields, cause) => new UserError('listen-failed', fields, cause);
+
 /**
- * Binds the server. Returns its address as URL or `unix:` path. Fails with the error `code`. Replaces a socket file that a
+ * Binds the server. Returns its address as URL or `unix:` path. Fails with what `failure` makes of the problem. Replaces a socket file that a
  * killed process left behind, but not one on which a process listens.
  */
-export async function listen(server: Server, text: string, code: 'listen-failed' | 'feed-failed' = 'listen-failed'): Promise<string> {
+export async function listen(server: Server, text: string, failure: ListenFailure = listenFailure): Promise<string> {
   const address = parseListenAddress(text);
-  if (address === undefined) throw new UserError(code, { address: text, problem: 'it is neither host:port nor a path' });
+  if (address === undefined) throw failure({ address: text, problem: 'it is neither host:port nor a path' });
   try {
     await bind(server, address).catch(async (error: NodeJS.ErrnoException) => {
       const isSocketFile = 'path' in address && error.code === 'EADDRINUSE' && socketAt(address.path).kind === 'socket';
@@ -44,7 +48,7 @@ export async function listen(server: Server, text: string, code: 'listen-failed'
       await bind(server, address);
     });
   } catch (error) {
-    throw new UserError(code, { address: text, problem: describe(error as NodeJS.ErrnoException, address) }, error);
+    throw failure({ address: text, problem: describe(error as NodeJS.ErrnoException, address) }, error);
   }
   return reachableAt(server.address(), server instanceof TlsServer ? 'https' : 'http');
 }

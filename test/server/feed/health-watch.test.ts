@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { type Access, OPEN_ACCESS } from '../../../src/server/access/access.ts';
 import { ask, connectTo, start } from '../asking.ts';
 import { broken, feedOf, gpu, snapshotOf } from './support.ts';
 
@@ -107,19 +108,36 @@ describe('GET /api/health/watch', () => {
     await Promise.all([server.close(), ended]);
   });
 
+  it('ends its streams when the access changes, because a password may be gone', async () => {
+    const { feed } = feedOf([gpu()]);
+    let apply: (access: Access) => void = () => undefined;
+    const access = {
+      current: OPEN_ACCESS,
+      subscribe: (listener: typeof apply) => {
+        apply = listener;
+      },
+    };
+    const { url } = await start({ parts: { feed, access } });
+    const { lines, ended } = curl(url);
+    await expect.poll(() => lines().length).toBe(1);
+    apply({ ...OPEN_ACCESS, users: new Map([['ann', '$2y$10$hash']]) });
+    await ended;
+    expect((await ask(`${url}/api/health/watch`)).status).toBe(401);
+  });
+
   it('obeys --web.api and passwords, needs a snapshot and has no parameters', async () => {
     const { feed } = feedOf([gpu()]);
     const off = await start({ parts: { feed }, options: { api: false } });
     expect((await ask(`${off.url}/api/health/watch`)).status).toBe(404);
     const users = new Map([['ann', '$2y$10$hash']]);
-    const access = { current: { tls: undefined, users, headers: {} }, subscribe: () => undefined };
-    const locked = await start({ parts: { feed, access: access as never, comparePassword: async (password) => password === 'right' } });
+    const access = { current: { ...OPEN_ACCESS, users }, subscribe: () => undefined };
+    const locked = await start({ parts: { feed, access, comparePassword: async (password) => password === 'right' } });
     const as = (password: string) => ({ authorization: `Basic ${Buffer.from(`ann:${password}`).toString('base64')}` });
     expect((await ask(`${locked.url}/api/health/watch`)).status).toBe(401);
     expect((await ask(`${locked.url}/api/health/watch`, as('right'), 'HEAD')).status).toBe(200);
     const early = await start({ parts: { feed: feedOf(undefined).feed } });
     expect((await ask(`${early.url}/api/health/watch`)).status).toBe(503);
-    expect((await ask(`${off.url.replace(/$/, '')}/api/health/watch?device=x`)).status).toBe(404);
+    expect((await ask(`${off.url}/api/health/watch?device=x`)).status).toBe(404);
     expect((await ask(`${early.url}/api/health/watch?device=x`)).status).toBe(400);
   });
 });
