@@ -100,15 +100,16 @@ export class Assembler {
       return toState(key, device, verdicts.get(key) ?? UNJUDGED, holdersOf(key), age, readAtMs);
     });
     const seen = devices.map((state): SeenDevice => ({ state, readFromMs: this.#known.get(state.key)?.read?.startedMs }));
+    const told = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,
       devices,
       allocations,
-      containerReadings: containerReadings(seen, specs, checkpoint, this.#counters, now.monotonicMs),
+      containerReadings: containerReadings(seen, specs, { checkpoint, ...told }, this.#counters, now.monotonicMs),
       families: families.map(({ state }) => state),
       podResources,
-      ...(pods === undefined ? {} : { pods: ofHolders(pods, podResources) }),
+      ...told,
     };
   }
 

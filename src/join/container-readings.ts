@@ -1,10 +1,9 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { MetricSpec, Reading, Value } from '../model/metric.ts';
-import type { CheckpointEntry } from '../model/pod-resources.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
 import type { ContainerCounters, HolderCounters } from './container-counters.ts';
-import { useByHolder } from './processes.ts';
+import { type PodSources, useByHolder } from './processes.ts';
 
 /** A device, with the begin of the read that gave its readings. */
 export interface SeenDevice {
@@ -21,7 +20,7 @@ export interface SeenDevice {
 export function containerReadings(
   devices: readonly SeenDevice[],
   specs: ReadonlyMap<string, MetricSpec>,
-  checkpoint: readonly CheckpointEntry[],
+  sources: PodSources,
   counters: ContainerCounters,
   nowMs: number,
 ): readonly ContainerReadings[] {
@@ -31,7 +30,7 @@ export function containerReadings(
     const [holder, ...others] = oneAllocationPerContainer(state.holders);
     if (holder === undefined) continue;
     if (others.length > 0) {
-      result.push(...sharedReadings(state, checkpoint));
+      result.push(...sharedReadings(state, sources));
       continue;
     }
     const own = counters.of(holder, state.key, nowMs);
@@ -77,8 +76,8 @@ function seriesText({ metric, labels }: Reading, spec: MetricSpec): string {
   return labels === undefined ? metric : `${metric}\u0000${spec.labels.map((name) => labels[name]).join('\u0000')}`;
 }
 
-function sharedReadings(state: DeviceState, checkpoint: readonly CheckpointEntry[]): readonly ContainerReadings[] {
-  return [...useByHolder(state.holders, state.processes, checkpoint)].map(([holder, { memoryUsedBytes, utilization }]) =>
+function sharedReadings(state: DeviceState, sources: PodSources): readonly ContainerReadings[] {
+  return [...useByHolder(state.holders, state.processes, sources)].map(([holder, { memoryUsedBytes, utilization }]) =>
     owned(holder, state, [
       ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
       ...[...utilization].map(([engine, value]) => ({ metric: shared.utilization.name, labels: { engine }, value })),

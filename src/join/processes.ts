@@ -1,5 +1,6 @@
 import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
+import type { PodFacts, PodFactsByName } from '../model/pod-facts.ts';
 import type { CheckpointEntry } from '../model/pod-resources.ts';
 
 /** Use of a device by the processes of one holder. A value that no process reports is absent. */
@@ -9,37 +10,68 @@ export interface ProcessUse {
   readonly utilization: ReadonlyMap<string, number>;
 }
 
+/** What tells the pod of a process. */
+export interface PodSources {
+  readonly checkpoint: readonly CheckpointEntry[];
+  /** Pods that hold devices, where the kubelet's Pods API tells them. */
+  readonly pods?: PodFactsByName;
+}
+
 /**
- * Sums the use of a shared device by holder. The cgroup of a process gives its pod's UID, the kubelet's checkpoint maps the UID to
- * containers and their device ids, and an allocation gives the names. A process that does not match exactly one holder is left out.
+ * Sums the use of a shared device by holder. The cgroup of a process gives its pod's UID and its container's id. The Pods API maps these to
+ * names; without it the kubelet's checkpoint maps the UID to containers and their device ids, but has no claims. A process that does not
+ * match exactly one holder is left out.
  */
 export function useByHolder(
   holders: readonly Allocation[],
   processes: readonly DeviceProcess[],
-  checkpoint: readonly CheckpointEntry[],
+  sources: PodSources,
 ): ReadonlyMap<Allocation, ProcessUse> {
   const used = new Map<Allocation, ProcessUse>();
   for (const process of processes) {
-    const owner = ownerOf(process, holders, checkpoint);
+    const owner = ownerOf(process, holders, sources);
     if (owner !== undefined) used.set(owner, sumOf(used.get(owner), process));
   }
   return used;
 }
 
-function ownerOf(
+function ownerOf(process: DeviceProcess, holders: readonly Allocation[], { checkpoint, pods }: PodSources): Allocation | undefined {
+  const pod = podOf(process, pods);
+  const owners = pod === undefined ? ownersInCheckpoint(process, holders, checkpoint) : ownersInPod(process, holders, pod);
+  const containers = new Set(owners.map((owner) => owner.container));
+  return containers.size > 1 ? undefined : owners[0];
+}
+
+/** An agent in a cgroup namespace of its own may see only the id of the container. */
+function podOf({ podUid, containerId }: DeviceProcess, pods: PodFactsByName = new Map()): PodFacts | undefined {
+  for (const pod of pods.values()) {
+    if (podUid === undefined ? pod.containers.some(({ id }) => id === containerId) : pod.uid === podUid) return pod;
+  }
+  return undefined;
+}
+
+function ownersInPod(
+  { containerId }: DeviceProcess,
+  holders: readonly Allocation[],
+  { namespace, pod, containers }: PodFacts,
+): Allocation[] {
+  const container = containers.find(({ id }) => id === containerId)?.name;
+  const isOwner = (holder: Allocation): boolean => container === undefined || holder.container === container;
+  return holders.filter((holder) => holder.namespace === namespace && holder.pod === pod && isOwner(holder));
+}
+
+function ownersInCheckpoint(
   { podUid }: DeviceProcess,
   holders: readonly Allocation[],
   checkpoint: readonly CheckpointEntry[],
-): Allocation | undefined {
-  if (podUid === undefined) return undefined;
+): Allocation[] {
+  if (podUid === undefined) return [];
   const entries = checkpoint.filter((entry) => entry.podUid === podUid);
-  const owners = holders.filter((holder) =>
+  return holders.filter((holder) =>
     entries.some(
       (entry) => entry.container === holder.container && entry.resource === holder.resource && entry.deviceIds.includes(holder.deviceId),
     ),
   );
-  const containers = new Set(owners.map((owner) => owner.container));
-  return containers.size > 1 ? undefined : owners[0];
 }
 
 function sumOf(before: ProcessUse | undefined, { memoryUsedBytes, utilization }: DeviceProcess): ProcessUse {

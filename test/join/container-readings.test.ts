@@ -5,6 +5,7 @@ import type { Allocation } from '../../src/model/allocation.ts';
 import type { DeviceProcess } from '../../src/model/collection.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { MetricSpec, Reading } from '../../src/model/metric.ts';
+import { type PodFacts, type PodFactsByName, podName } from '../../src/model/pod-facts.ts';
 import type { CheckpointEntry } from '../../src/model/pod-resources.ts';
 import type { ContainerReadings, DeviceState } from '../../src/model/snapshot.ts';
 import { allocation, device } from '../support/snapshots.ts';
@@ -31,12 +32,12 @@ const state = (holders: readonly Allocation[], readings: readonly Reading[], pro
 
 /** Readings of containers after a read that began at `readFromMs` and is joined with the allocations at `nowMs`. */
 const seen = (devices: readonly DeviceState[], sight: Partial<Sight> = {}): readonly ContainerReadings[] => {
-  const { checkpoint = [], counters = new ContainerCounters(), nowMs = 0 } = sight;
+  const { checkpoint = [], pods, counters = new ContainerCounters(), nowMs = 0 } = sight;
   const { readFromMs } = { readFromMs: nowMs, ...sight };
   return containerReadings(
     devices.map((one) => ({ state: one, readFromMs })),
     specs,
-    checkpoint,
+    { checkpoint, ...(pods === undefined ? {} : { pods }) },
     counters,
     nowMs,
   );
@@ -44,6 +45,7 @@ const seen = (devices: readonly DeviceState[], sight: Partial<Sight> = {}): read
 
 interface Sight {
   readonly checkpoint: readonly CheckpointEntry[];
+  readonly pods: PodFactsByName;
   readonly counters: ContainerCounters;
   readonly nowMs: number;
   readonly readFromMs: number | undefined;
@@ -129,6 +131,36 @@ describe('readings of a container', () => {
       { podUid: 'u', container: 'y', resource: 'example.com/toy', deviceIds: ['d::1'] },
     ];
     expect(seen([state(holders, [], [{ pid: 1, podUid: 'u', memoryUsedBytes: 5 }])], { checkpoint })).toEqual([]);
+  });
+
+  it('are told apart by the Pods API, where pods and containers share one claim that the checkpoint does not have', () => {
+    const claim = { name: 'shared', namespace: 'ml', driver: 'toy.example.com', pool: 'node', device: 'd' };
+    const of = (pod: string, container: string): Allocation => allocation({ deviceId: 'node/d', pod, container, claim });
+    const facts = (pod: string, ...ids: readonly string[]): PodFacts => ({
+      namespace: of(pod, '').namespace,
+      pod,
+      uid: `uid-${pod}`,
+      phase: 'Running',
+      containers: ids.map((id) => ({ name: id.slice(2), id })),
+    });
+    const pods = new Map([facts('a', 'a-x', 'a-y', 'a-other'), facts('b', 'b-x')].map((one) => [podName(one), one]));
+    const processes = [
+      { pid: 1, podUid: 'uid-a', containerId: 'a-x', memoryUsedBytes: 1 },
+      { pid: 2, podUid: 'uid-a', containerId: 'a-y', memoryUsedBytes: 20 },
+      { pid: 3, podUid: 'uid-b', containerId: 'b-x', memoryUsedBytes: 300 },
+      // A cgroup namespace hides the UID.
+      { pid: 4, containerId: 'b-x', memoryUsedBytes: 4_000 },
+      // Of several holders, of a container without the claim, of a pod without the claim.
+      { pid: 5, podUid: 'uid-a', memoryUsedBytes: 50_000 },
+      { pid: 6, podUid: 'uid-a', containerId: 'a-other', memoryUsedBytes: 600_000 },
+      { pid: 7, podUid: 'uid-c', containerId: 'c-x', memoryUsedBytes: 7_000_000 },
+    ];
+    const result = seen([state([of('a', 'x'), of('a', 'y'), of('b', 'x')], [], processes)], { pods });
+    expect(result.map(({ pod, container, readings }) => [pod, container, readings[0]?.value])).toEqual([
+      ['a', 'x', 1],
+      ['a', 'y', 20],
+      ['b', 'x', 4_300],
+    ]);
   });
 
   it('count from the time the container was first seen, and restart for the next container', () => {

@@ -11,6 +11,7 @@ describe('asking the kubelet', () => {
       namespace: 'ml',
       name: 'train',
       uid: 'u',
+      podCpus: [2, 3],
       containers: [
         { name: 'setup', kind: 'init', devices: [{ resource: 'vendor.com/gpu', id: 'gpu-9' }] },
         { name: 'main', devices: [{ resource: 'vendor.com/gpu', id: 'gpu-0', numaNodes: [0, 1] }], cpus: [2] },
@@ -25,6 +26,7 @@ describe('asking the kubelet', () => {
       allocations: [{ namespace: 'ml', pod: 'train', container: 'main', resource: 'vendor.com/gpu', deviceId: 'gpu-0', numaNodes: [0, 1] }],
       held: new Set(),
       exclusive: [{ namespace: 'ml', pod: 'train', container: 'main', cpus: [2], memory: [] }],
+      podExclusive: [{ namespace: 'ml', pod: 'train', cpus: [2, 3], memory: [] }],
       allocatable: { devices: [{ resource: 'vendor.com/gpu', deviceIds: ['gpu-0'] }], cpus: [1, 2], memory: [] },
       allocatableAskedMs: clock.now(),
       answeredAtMs: clock.now(),
