@@ -111,7 +111,11 @@ describeReal.each(['direct', 'watcher'] as const)(
       const cdi = Object.entries(gpus?.options?.annotations ?? {});
       expect(cdi.map(([key, value]) => [key.replace(/_.*/, ''), value.split(',').sort()])).toEqual([['cdi.k8s.io/device-agent', names]]);
 
-      expect(hcas?.options?.env).toEqual({ EXAMPLE_COM_HCA: 'mlx5_0,mlx5_1' });
+      expect(hcas?.options?.env).toEqual({
+        EXAMPLE_COM_HCA: 'mlx5_0,mlx5_1',
+        DEVICE_AGENT_DEVICES_EXAMPLE_COM_HCA: 'mlx5_0,mlx5_1',
+        PCIDEVICE_EXAMPLE_COM_HCA: '0000:10:00.0,0000:20:00.0',
+      });
       expect(hcas?.options?.annotations).toEqual({ 'example.com/hcas': 'mlx5_0,mlx5_1' });
       expect(byPath(hcas?.options?.mounts ?? [])).toEqual(
         ['mlx5_0', 'mlx5_1'].map((id) => ({ containerPath: `/etc/hca/${id}`, hostPath: '/etc/hosts', readOnly: true })),
