@@ -4,7 +4,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import type { Claim } from '../../model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
-import { type CdiNode, type CdiSpec, parseCdiSpec } from './cdi-spec.ts';
+import type { CdiNode, CdiSpec } from './cdi-spec.ts';
 import { FileCache, forEachOf, type Parsed } from './file-cache.ts';
 
 /** Drivers write one spec for each claim, and may leave specs of ended claims behind. */
@@ -17,14 +17,20 @@ const CLASSES: Readonly<Record<string, string>> = { dri: 'drm', accel: 'accel', 
 /** The node of a part of an NVIDIA GPU. The part also needs the node of the whole GPU. */
 const CAPABILITY_NODE = /^\/dev\/nvidia-caps\/nvidia-cap\d+$/;
 
+/** Loads the parser of YAML with the first claim that names CDI devices: most agents never need it. */
+async function openSpecs(): Promise<FileCache<CdiSpec | undefined>> {
+  const { parseCdiSpec } = await import('./cdi-spec.ts');
+  return new FileCache(MOST_BYTES, (text): Parsed<CdiSpec | undefined> => {
+    const spec = parseCdiSpec(text);
+    return { value: spec, isComplete: spec !== undefined };
+  });
+}
+
 /** Finds the device nodes of claims in the CDI specs of the node. */
 export class CdiReader {
   readonly #directories: readonly string[];
   readonly #sys: Tree;
-  readonly #files = new FileCache<CdiSpec | undefined>(MOST_BYTES, (text): Parsed<CdiSpec | undefined> => {
-    const spec = parseCdiSpec(text);
-    return { value: spec, isComplete: spec !== undefined };
-  });
+  #files: FileCache<CdiSpec | undefined> | undefined;
 
   constructor(directories: readonly string[], sys: Tree) {
     this.#directories = directories;
@@ -36,11 +42,12 @@ export class CdiReader {
     const found = new Map<string, ClaimHardware>();
     const wanted = new Set(claims.flatMap(({ cdiDevices = [] }) => cdiDevices));
     if (wanted.size === 0) return found;
+    const files = (this.#files ??= await openSpecs());
     const nodesOf = new Map<string, readonly CdiNode[]>();
     for (const directory of this.#directories) {
-      for (const [name, nodes] of await this.#directory(directory, wanted)) if (!nodesOf.has(name)) nodesOf.set(name, nodes);
+      for (const [name, nodes] of await this.#directory(files, directory, wanted)) if (!nodesOf.has(name)) nodesOf.set(name, nodes);
     }
-    this.#files.endRound();
+    files.endRound();
     for (const claim of claims) {
       const hardware = this.#hardware((claim.cdiDevices ?? []).flatMap((name) => nodesOf.get(name) ?? []));
       if (hardware !== undefined) found.set(claimDeviceKey(claim), hardware);
@@ -49,11 +56,15 @@ export class CdiReader {
   }
 
   /** A name that two specs of one directory define has no meaning, as for container runtimes. */
-  async #directory(directory: string, wanted: ReadonlySet<string>): Promise<ReadonlyMap<string, readonly CdiNode[]>> {
+  async #directory(
+    specs: FileCache<CdiSpec | undefined>,
+    directory: string,
+    wanted: ReadonlySet<string>,
+  ): Promise<ReadonlyMap<string, readonly CdiNode[]>> {
     const files = (await readdir(directory).catch((): string[] => [])).filter((name) => /\.(?:json|ya?ml)$/.test(name));
     const found = new Map<string, readonly CdiNode[]>();
     await forEachOf(files.slice(0, MOST_FILES), AT_ONCE, async (file) => {
-      const read = await this.#files.read(join(directory, file));
+      const read = await specs.read(join(directory, file));
       for (const [name, nodes] of read?.value ?? []) {
         if (wanted.has(name)) found.set(name, found.has(name) ? [] : nodes);
       }
