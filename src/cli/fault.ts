@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 
 /** Converts an error to a text for stderr and an exit status. A user error is one sentence with a remedy; any other error is a bug. */
@@ -11,7 +12,14 @@ export function faultOf(error: unknown, args: readonly string[]): { readonly tex
   return { text: `device-agent: this is a bug: ${text}\n`, status: failed };
 }
 
-/** Any code that opens files can fail for lack of descriptors. Node's module loader reports it in its own text, without an errno. */
-const isShortage = (error: unknown): error is Error =>
-  error instanceof Error &&
-  (['EMFILE', 'ENFILE'].includes((error as { readonly code?: string }).code ?? '') || error.message.includes('too many open files'));
+/**
+ * Any code that opens files can fail for lack of descriptors. Node's module loader reports it in its own text, without an errno, or says
+ * that it does not find a file that is there.
+ */
+function isShortage(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  const { code = '' } = error as { readonly code?: string };
+  const [, missing] = /^Cannot find (?:package|module) '([^']+)'/.exec(error.message) ?? [];
+  if (code === 'ERR_MODULE_NOT_FOUND' && missing !== undefined && existsSync(missing.replace(/\/index\.js$/, ''))) return true;
+  return ['EMFILE', 'ENFILE'].includes(code) || error.message.includes('too many open files');
+}

@@ -42,7 +42,8 @@ export class CdiReader {
     const found = new Map<string, ClaimHardware>();
     const wanted = new Set(claims.flatMap(({ cdiDevices = [] }) => cdiDevices));
     if (wanted.size === 0) return found;
-    const files = (this.#files ??= await openSpecs());
+    const files = this.#files ?? (await openSpecs());
+    this.#files = files;
     const nodesOf = new Map<string, readonly CdiNode[]>();
     for (const directory of this.#directories) {
       for (const [name, nodes] of await this.#directory(files, directory, wanted)) if (!nodesOf.has(name)) nodesOf.set(name, nodes);
