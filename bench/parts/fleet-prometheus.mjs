@@ -2,9 +2,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.mjs';
 
 /** No compaction beyond two hours; what was made of several nodes at the same time is still merged to one block. */
 const STORAGE = ['--storage.tsdb.retention.time=10y', '--storage.tsdb.min-block-duration=2h', '--storage.tsdb.max-block-duration=2h'];
@@ -100,12 +100,3 @@ export function bytesOf(directory) {
 }
 
 export const discard = (path) => rmSync(path, { recursive: true, force: true });
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}

@@ -2,8 +2,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, get } from 'node:http';
-import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.mjs';
 
 /** With the infiniband collector alone. */
 export function startInfinibandExporter(sysfs, exporter) {
@@ -44,13 +44,4 @@ export function createScraper(port, { gzip = false, connections = 1 } = {}) {
       }).on('error', reject);
     });
   return { scrape, close: () => agent.destroy() };
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,5 +1,6 @@
+import { by } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import { by, CLUSTER, NODE, orZero, query, rate, series } from './queries.ts';
+import { CLUSTER, NODE, orZero, query, rate, series } from './queries.ts';
 
 const ON_NODE = 'cluster, node';
 const p99 = (metric: string, labels: string): string => `histogram_quantile(0.99, sum by (${labels}, le) (${rate(`${metric}_bucket`)}))`;

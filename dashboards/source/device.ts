@@ -1,5 +1,6 @@
+import { by } from '../../deploy/rules/promql.ts';
 import type { Board, Panel } from './board.ts';
-import { by, CLUSTER, HELD, HOLDER, HOLDS, NODE, series as onNodes, query, STATE_TEXTS, stateNumber, withHolder } from './queries.ts';
+import { CLUSTER, HELD, HOLDER, HOLDS, NODE, series as onNodes, query, STATE_TEXTS, stateNumber, withHolder } from './queries.ts';
 
 const THIS = 'device="$device"';
 const series = (name: string, matchers = ''): string => onNodes(name, matchers === '' ? THIS : `${THIS}, ${matchers}`);

@@ -1,5 +1,6 @@
+import { by, DEVICE } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import { by, CLUSTER, DEVICE, NODE, orZero, query, rate, STATE_TEXTS, series, stateNumber } from './queries.ts';
+import { CLUSTER, NODE, orZero, query, rate, STATE_TEXTS, series, stateNumber } from './queries.ts';
 
 const LEGEND = '{{node}} {{device}}';
 /** Shared metrics also measure other families; the identity limits them to this one. */

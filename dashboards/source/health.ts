@@ -1,5 +1,6 @@
+import { by, DEVICE } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import { by, CLUSTER, DEVICE, HOLDER, NODE, orZero, query, STATE_TEXTS, series, stateNumber, withHolder } from './queries.ts';
+import { CLUSTER, HOLDER, NODE, orZero, query, STATE_TEXTS, series, stateNumber, withHolder } from './queries.ts';
 
 const CONDITION = 'condition, part, reason, severity, remedy';
 const sick = by(DEVICE, `${series('device_health', 'state=~"unhealthy|degraded|unknown"')} == 1`);

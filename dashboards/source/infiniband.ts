@@ -1,5 +1,6 @@
+import { by, DEVICE } from '../../deploy/rules/promql.ts';
 import type { Board, Panel } from './board.ts';
-import { by, CLUSTER, DEVICE, NODE, orZero, query, rate, series, UP_DOWN } from './queries.ts';
+import { CLUSTER, NODE, orZero, query, rate, series, UP_DOWN } from './queries.ts';
 
 const PORT = `${DEVICE}, port`;
 const LEGEND = '{{node}} {{device}}/{{port}}';

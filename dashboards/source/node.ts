@@ -1,19 +1,6 @@
+import { by, DEVICE, WHOLE_BOARD } from '../../deploy/rules/promql.ts';
 import type { Board } from './board.ts';
-import {
-  by,
-  CLUSTER,
-  DEVICE,
-  HOLDER,
-  NODE,
-  orZero,
-  query,
-  rate,
-  STATE_TEXTS,
-  series,
-  stateNumber,
-  withHolder,
-  withIdentity,
-} from './queries.ts';
+import { CLUSTER, HOLDER, NODE, orZero, query, rate, STATE_TEXTS, series, stateNumber, withHolder, withIdentity } from './queries.ts';
 
 const LEGEND = '{{node}} {{device}}';
 
@@ -93,7 +80,7 @@ export const node: Board = {
         {
           ...{ kind: 'series', title: 'Power', unit: 'watt', width: 8, opens: 'device' },
           description: 'Power of each board.',
-          queries: [query(by(DEVICE, series('device_power_watts', 'sensor!~"module.*|.*_average"')), LEGEND)],
+          queries: [query(by(DEVICE, series('device_power_watts', WHOLE_BOARD)), LEGEND)],
         },
       ],
     },

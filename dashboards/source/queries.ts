@@ -1,15 +1,13 @@
+import { by, DEVICE } from '../../deploy/rules/promql.ts';
 import type { Query, ValueText, Variable } from './board.ts';
 
 export const CLUSTER: Variable = { name: 'cluster', label: 'Cluster', query: 'label_values(device_agent_build_info, cluster)' };
 export const NODE: Variable = { name: 'node', label: 'Node', query: 'label_values(device_agent_build_info{cluster=~"$cluster"}, node)' };
 
 /** Matchers of the selected nodes. */
-export const ON_NODES = 'cluster=~"$cluster", node=~"$node"';
-/** Labels that name a device in a fleet. */
-export const DEVICE = 'cluster, node, device';
+const ON_NODES = 'cluster=~"$cluster", node=~"$node"';
 
 export const series = (name: string, matchers = ''): string => `${name}{${matchers === '' ? ON_NODES : `${ON_NODES}, ${matchers}`}}`;
-export const by = (labels: string, expr: string): string => `max by (${labels}) (${expr})`;
 export const rate = (name: string, matchers = ''): string => `rate(${series(name, matchers)}[$__rate_interval])`;
 export const orZero = (expr: string): string => `${expr} or vector(0)`;
 export const query = (expr: string, legend?: string): Query => (legend === undefined ? { expr } : { expr, legend });
@@ -38,11 +36,6 @@ export const STATE_TEXTS: readonly ValueText[] = [
   { value: '1', text: 'degraded', color: 'yellow' },
   { value: '2', text: 'unhealthy', color: 'red' },
   { value: '3', text: 'unknown', color: 'purple' },
-];
-
-export const YES_NO: readonly ValueText[] = [
-  { value: '0', text: 'no', color: 'green' },
-  { value: '1', text: 'yes', color: 'red' },
 ];
 
 export const UP_DOWN: readonly ValueText[] = [

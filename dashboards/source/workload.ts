@@ -1,5 +1,6 @@
+import { by, DEVICE, WHOLE_BOARD } from '../../deploy/rules/promql.ts';
 import type { Board, Variable } from './board.ts';
-import { by, CLUSTER, DEVICE, HELD, HOLDER, orZero, query, withHolder } from './queries.ts';
+import { CLUSTER, HELD, HOLDER, orZero, query, withHolder } from './queries.ts';
 
 const C = 'cluster=~"$cluster"';
 const held = (name: string, label: string, matchers: string): Variable => ({
@@ -53,11 +54,7 @@ export const workload: Board = {
         {
           ...{ kind: 'stat', title: 'Power', unit: 'watt', width: 6 },
           description: 'Power of all boards that the containers hold.',
-          queries: [
-            query(
-              orZero(`sum(max by (cluster, node, device) (${series('container_device_power_watts', 'sensor!~"module.*|.*_average"')}))`),
-            ),
-          ],
+          queries: [query(orZero(`sum(max by (cluster, node, device) (${series('container_device_power_watts', WHOLE_BOARD)}))`))],
         },
       ],
     },

@@ -17,8 +17,11 @@ export function series(name: string, matchers = ''): string {
 /** One value for each combination of the labels, without the labels of the scrape. */
 export const by = (labels: string, expression: string): string => `max by (${labels}) (${expression})`;
 
-/** One value for each device: the power of the whole board, without its parts and averages. */
-export const BOARD_POWER = by(DEVICE, series('device_power_watts', 'sensor!~"module.*|.*_average"'));
+/** Matcher of the sensors that measure a whole board, without its parts and averages. */
+export const WHOLE_BOARD = 'sensor!~"module.*|.*_average"';
+
+/** One value for each device: the power of the whole board. */
+export const BOARD_POWER = by(DEVICE, series('device_power_watts', WHOLE_BOARD));
 
 /** One value for each device: how busy its busiest engine is. */
 export const BUSY = by(DEVICE, series('device_utilization_ratio'));

@@ -32,7 +32,7 @@ export interface Inputs {
   /** Absent while the Pods API is not asked. */
   readonly pods?: PodFactsByName;
   readonly checkpoint: readonly CheckpointEntry[];
-  /** What the files of DRA drivers say about claims. */
+  /** The hardware that the files of DRA drivers name for claims. */
   readonly claims?: ClaimHardwareIndex;
 }
 

@@ -277,7 +277,7 @@ function withHung(
   return known.map((one) => (hung.includes(one.device) ? { ...one, wasHung: true } : one));
 }
 
-/** What a change of the configuration can change in a snapshot. */
+/** The settings of a snapshot that a new configuration can change. */
 function joined(
   { pools, plugin, refresh }: AgentSettings,
   families: readonly DeviceFamily[],

@@ -11,7 +11,7 @@ export interface SickDevice {
   readonly message: string;
   /** Names in claims that hold it. */
   readonly claims: readonly (ClaimName & { readonly pool: string })[];
-  /** Names by which known drivers call it, the most likely of each driver first. */
+  /** Names that known drivers use for the device. The first name of each driver is the most likely one. */
   readonly names: readonly ClaimName[];
 }
 
@@ -47,7 +47,7 @@ function rulesOf(device: SickDevice, node: string): string {
     .join('');
 }
 
-/** A claim gives the exact name. Without one, the pool of a driver is the node, as it is for drivers of local devices. */
+/** A claim gives the exact name. Without a claim, the pool has the name of the node: drivers of local devices name it so. */
 function targetsOf({ claims, names }: SickDevice, pool: string): readonly (ClaimName & { readonly pool: string })[] {
   const first = names.filter(({ driver }, at) => names.findIndex((other) => other.driver === driver) === at);
   const found = claims.length > 0 ? claims : first.map((name) => ({ ...name, pool }));

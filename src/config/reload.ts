@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Configuration } from './configuration.ts';
 
-/** What another configuration changes in a running agent. */
+/** The changes that a new configuration makes in a running agent. */
 export interface Reloaded {
   /** The values from now on: new ones where a running agent takes them, otherwise those of the start. */
   readonly configuration: Configuration;

@@ -1,5 +1,6 @@
 import type { ClaimHardware } from '../model/claim-hardware.ts';
 import { type Device, deviceKey } from '../model/device.ts';
+import { addTo } from './lists.ts';
 
 /**
  * Finds the device that a claim's hardware is. It returns a device only when all that is stated fits exactly one device. A wrong holder is
@@ -15,10 +16,10 @@ export class HardwareJoin {
     this.#devices = devices;
     for (const device of devices) {
       // A scalable function has the address of the function that carries it.
-      if (device.pciAddress !== undefined && device.sfNumber === undefined) push(this.#atAddress, device.pciAddress, device);
-      for (const node of device.characterDevices ?? []) push(this.#atNode, node, device);
+      if (device.pciAddress !== undefined && device.sfNumber === undefined) addTo(this.#atAddress, device.pciAddress, device);
+      for (const node of device.characterDevices ?? []) addTo(this.#atNode, node, device);
       const names = [device.uuid, device.id, ...device.aliases].filter((name) => name !== undefined);
-      for (const name of new Set(names.map((one) => one.toLowerCase()))) push(this.#byName, name, device);
+      for (const name of new Set(names.map((one) => one.toLowerCase()))) addTo(this.#byName, name, device);
     }
   }
 
@@ -87,9 +88,3 @@ function haveEqualNodes(a: Device, b: Device): boolean {
 }
 
 const onlyOne = (devices: readonly Device[]): Device | undefined => (devices.length === 1 ? devices[0] : undefined);
-
-function push<V>(map: Map<string, V[]>, key: string, value: V): void {
-  const list = map.get(key);
-  if (list === undefined) map.set(key, [value]);
-  else list.push(value);
-}

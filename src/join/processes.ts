@@ -10,7 +10,7 @@ export interface ProcessUse {
   readonly utilization: ReadonlyMap<string, number>;
 }
 
-/** What tells the pod of a process. */
+/** The data that identifies the pod of a process. */
 export interface PodSources {
   readonly checkpoint: readonly CheckpointEntry[];
   /** Pods that hold devices, where the kubelet's Pods API tells them. */

@@ -4,6 +4,7 @@ import { type Device, deviceKey } from '../model/device.ts';
 import type { PoolRule } from '../model/rule.ts';
 import type { Contradiction, JoinWay } from '../model/snapshot.ts';
 import { HardwareJoin } from './claim-devices.ts';
+import { addTo } from './lists.ts';
 
 /** Rules that map the device ids of plugins to devices. */
 export interface ResolveRules {
@@ -12,7 +13,7 @@ export interface ResolveRules {
   readonly families: ReadonlyMap<string, Resolve>;
   /** Resources that this agent serves. */
   readonly served?: ServedIds;
-  /** What the files of DRA drivers say about claims. */
+  /** The hardware that the files of DRA drivers name for claims. */
   readonly claims?: ClaimHardwareIndex;
 }
 
@@ -53,8 +54,8 @@ export class Resolver {
     this.#devices = devices;
     this.#rules = rules;
     for (const device of devices) {
-      push(this.#byFamily, device.family, device);
-      for (const name of new Set([device.id, ...device.aliases].map((name) => name.toLowerCase()))) push(this.#byName, name, device);
+      addTo(this.#byFamily, device.family, device);
+      for (const name of new Set([device.id, ...device.aliases].map((name) => name.toLowerCase()))) addTo(this.#byName, name, device);
     }
   }
 
@@ -163,10 +164,4 @@ const withoutReplica = (deviceId: string): string => deviceId.replace(/::\d+$/, 
 function wildcard(pattern: string): RegExp {
   const escaped = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${escaped.join('.*')}$`, 'i');
-}
-
-function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const list = map.get(key);
-  if (list === undefined) map.set(key, [value]);
-  else list.push(value);
 }

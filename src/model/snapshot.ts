@@ -30,7 +30,7 @@ export interface DeviceState {
 export type UnresolvedReason = 'no-device' | 'ambiguous' | 'missing-device';
 
 /**
- * By which way a claim was joined to its devices, the most exact first: the driver's metadata file, its CDI specs, the naming conventions
+ * How a claim was joined to its devices. The most exact way comes first: the driver's metadata file, its CDI specs, the naming conventions
  * of a family, a rule of the configuration. These are all values of the label `by`.
  */
 export type JoinWay = 'metadata' | 'cdi' | 'name' | 'rule';

@@ -36,7 +36,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   createProbe(host: Host, options: OptionValues<S>): Probe;
   /** Needed only when an allocated id can be something else than the id or an alias of a device. */
   readonly resolve?: Resolve;
-  /** Names by which known DRA drivers call a device, the most likely first: the inverse of `resolve`. */
+  /** Returns the names that known DRA drivers use for a device, the most likely name first. It is the inverse of `resolve`. */
   claimNames?(device: Device): readonly ClaimName[];
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;

@@ -1,4 +1,4 @@
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
+import { MetadataDriver } from './support/metadata-driver.ts';
 
 const run = promisify(execFile);
 const missing = whyNoCluster();
@@ -61,7 +62,7 @@ describe.skipIf(missing !== undefined)(
     const cluster = missing === undefined ? new Cluster() : (undefined as never);
     const machine = missing === undefined ? new Machine({ hcas: 4, vfs: 4 }) : (undefined as never);
     const folder = mkdtempSync(join(tmpdir(), 'claims-'));
-    const program = join(folder, 'dra-driver');
+    const driver = missing === undefined ? new MetadataDriver(cluster) : (undefined as never);
     const script = (name: string, ...words: readonly string[]) =>
       run(join(SCRIPTS, name), [...words], { env: { ...process.env, K8S_CACHE: CACHE, K8S_RUN: cluster.directory } });
     let agent: ServedAgent;
@@ -71,13 +72,8 @@ describe.skipIf(missing !== undefined)(
       '';
 
     const startDriver = (): void => {
-      const node = join(cluster.directory, 'node-1');
       const devices = ['mlx5_0', 'mlx5_1', 'mlx5_2', 'mlx5_3'].map((hca, index) => `card-${index}=${addressOf(hca)}=`).join(',');
-      const fixed = ['-kubeconfig', join(cluster.directory, 'cp/admin.kubeconfig'), '-node', 'node-1', '-cdi-dir', join(node, 'cdi')];
-      const words = ['node-1', program, ...fixed, '-driver', 'hca.example.com', '-metadata', '-devices', devices];
-      const env = { ...process.env, K8S_CACHE: CACHE, K8S_RUN: cluster.directory };
-      // It ends with the node.
-      spawn(join(SCRIPTS, 'node-exec.sh'), words, { env, stdio: 'ignore' }).unref();
+      driver.start('hca.example.com', devices, '-metadata');
     };
 
     /** `pod device way` of each claim, and `pod device` of each other allocation. */
@@ -112,13 +108,16 @@ describe.skipIf(missing !== undefined)(
       return [...claims, 'mixed a function'].toSorted();
     };
 
+    /** What the agent sees of a change is on its page after the second refresh at the latest. */
+    const twoRefreshes = async (): Promise<void> => {
+      const answers = (page: string): number =>
+        seriesValue(page, 'device_agent_podresources_requests_total', { method: 'List', code: 'OK' }) ?? 0;
+      const before = answers(await agent.metrics());
+      await agent.until('two more answers of the kubelet', (page) => answers(page) >= before + 2, 30_000);
+    };
+
     beforeAll(async () => {
-      const go = { ...process.env, GOCACHE: join(CACHE, 'gocache'), GOMODCACHE: join(CACHE, 'gomod') };
-      execFileSync('go', ['build', '-mod=mod', '-trimpath', '-ldflags', '-s -w', '-o', program, '.'], {
-        cwd: 'test/node/dra-driver',
-        env: go,
-        stdio: 'pipe',
-      });
+      driver.build();
       await cluster.start(1);
       const node = join(cluster.directory, 'node-1/kubelet');
       const config = join(folder, 'config.json');
@@ -156,6 +155,7 @@ describe.skipIf(missing !== undefined)(
       await agent?.stop();
       await cluster.stop();
       machine.remove();
+      driver.remove();
       rmSync(folder, { recursive: true, force: true });
     });
 
@@ -164,6 +164,27 @@ describe.skipIf(missing !== undefined)(
       const right = await expected();
       expect(right).toHaveLength(6);
       await expect.poll(attributed, { timeout: 30_000, interval: 200 }).toEqual(right);
+    });
+
+    it('has the series of a claim about when the pod runs', async () => {
+      await cluster.kubectl('delete', 'pod', 'mixed', '--wait');
+      const file = join(folder, 'late.json');
+      writeFileSync(file, JSON.stringify(pod('late', { resourceClaimTemplateName: 'one' })));
+      await cluster.kubectl('apply', '-f', file);
+      const runs = async (): Promise<number> => {
+        await cluster.kubectl('wait', '--for=jsonpath={.status.phase}=Running', 'pod/late', '--timeout=60s');
+        return Date.now();
+      };
+      const shows = async (): Promise<number> => {
+        await agent.until('the claim of the pod', (page) => /^container_device_allocation_info\{.*pod="late"/m.test(page), 60_000);
+        return Date.now();
+      };
+      const [runningMs, shownMs] = await Promise.all([runs(), shows()]);
+      process.stderr.write(`from running to series: ${shownMs - runningMs} ms\n`);
+      await cluster.kubectl('delete', 'pod', 'late', '--wait');
+      await cluster.kubectl('apply', '-f', join(folder, 'objects.json'));
+      await cluster.kubectl('wait', '--for=condition=Ready', 'pod', '--all', '--timeout=60s');
+      await expect.poll(attributed, { timeout: 30_000, interval: 200 }).toEqual(await expected());
     });
 
     it('keeps every attribution through a restart of the kubelet', async () => {
@@ -184,11 +205,11 @@ describe.skipIf(missing !== undefined)(
 
     it('keeps every attribution through a restart of the driver', async () => {
       const before = await expected();
-      execFileSync('pkill', ['-KILL', '-f', program]);
-      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      driver.kill();
+      await twoRefreshes();
       expect(await attributed()).toEqual(before);
       startDriver();
-      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      await twoRefreshes();
       expect(await attributed()).toEqual(before);
     });
   },

@@ -1,8 +1,6 @@
-import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/host/clock.ts';
 import { ClaimReader } from '../../src/kubelet/claims/claims.ts';
@@ -11,11 +9,9 @@ import { createPodResourcesPoller } from '../../src/kubelet/poller.ts';
 import { claimDeviceKey } from '../../src/model/claim-hardware.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import { Cluster, whyNoCluster } from './support/cluster.ts';
+import { MetadataDriver } from './support/metadata-driver.ts';
 
-const run = promisify(execFile);
 const missing = whyNoCluster();
-const SCRIPTS = resolve('../shared/cluster');
-const CACHE = process.env.K8S_CACHE ?? '';
 
 const deviceClass = (name: string): object => ({
   apiVersion: 'resource.k8s.io/v1',
@@ -56,29 +52,20 @@ const OBJECTS: readonly object[] = [
 describe.skipIf(missing !== undefined)(`claims of a real kubelet${missing === undefined ? '' : ` (${missing})`}`, () => {
   const cluster = new Cluster();
   const folder = mkdtempSync(join(tmpdir(), 'dra-'));
-  const environment = { ...process.env, K8S_CACHE: CACHE, K8S_RUN: cluster.directory };
-  const program = join(folder, 'dra-driver');
-
-  const startDriver = (name: string, ...flags: readonly string[]): void => {
-    const node = join(cluster.directory, 'node-1');
-    const kubeconfig = join(cluster.directory, 'cp/admin.kubeconfig');
-    const fixed = ['-kubeconfig', kubeconfig, '-node', 'node-1', '-cdi-dir', join(node, 'cdi'), '-driver', `${name}.example.com`];
-    // It ends with the node.
-    spawn(join(SCRIPTS, 'node-exec.sh'), ['node-1', program, ...fixed, ...flags], { env: environment, stdio: 'ignore' }).unref();
-  };
+  const driver = new MetadataDriver(cluster);
 
   beforeAll(async () => {
-    const go = { ...process.env, GOCACHE: join(CACHE, 'gocache'), GOMODCACHE: join(CACHE, 'gomod') };
-    await run('go', ['build', '-mod=mod', '-trimpath', '-ldflags', '-s -w', '-o', program, '.'], { cwd: 'test/node/dra-driver', env: go });
+    driver.build();
     await cluster.start(1);
-    startDriver('one', '-metadata', '-devices', 'm-0=0000:3b:00.2=,m-1=0000:3b:00.3=');
-    startDriver('two', '-devices', 'n-0==/dev/test/part0,n-1==/dev/test/part1');
+    driver.start('one.example.com', 'm-0=0000:3b:00.2=,m-1=0000:3b:00.3=', '-metadata');
+    driver.start('two.example.com', 'n-0==/dev/test/part0,n-1==/dev/test/part1');
     const file = join(folder, 'objects.json');
     writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: OBJECTS }));
     await cluster.kubectl('apply', '-f', file);
   }, 300_000);
   afterAll(async () => {
     await cluster.stop();
+    driver.remove();
     rmSync(folder, { recursive: true, force: true });
   });
 

@@ -8,7 +8,7 @@ import { type CheckContext, type CheckResult, finding, ok, skipped } from './che
 const NAME = 'claims';
 const MOST_DRIVERS = 16;
 
-/** What the check needs of an allocation; the API of a running agent gives the same. */
+/** The fields of an allocation that the check needs. The API of a running agent has the same fields. */
 type ClaimState = { readonly driver: string; readonly unresolved?: string };
 /** How the metadata files of a driver look on this node. */
 export type MetadataState = 'no-directory' | 'not-written' | 'written';

@@ -30,7 +30,7 @@ export async function checkDevices({ configuration, collect }: CheckContext): Pr
 interface Problem {
   readonly message: string;
   readonly code?: string;
-  /** What the kubelet's problem has instead of a code. */
+  /** A problem of the kubelet has a reason and no code. */
   readonly reason?: string;
   readonly remedy?: string;
 }

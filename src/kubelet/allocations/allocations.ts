@@ -1,5 +1,6 @@
 import type { ClaimResource, ContainerResources, ListPodResourcesResponse } from '../../generated/podresources/v1/api.ts';
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
+import { podName } from '../../model/pod-facts.ts';
 import type { ExclusiveResources, PodExclusiveResources } from '../../model/pod-resources.ts';
 import { blockKey, compareText, memoryBlocks, numaNodesOf, sortedNumbers } from './topology.ts';
 
@@ -22,7 +23,7 @@ export function attributionFrom({ podResources }: ListPodResourcesResponse): Att
   const exclusive = new Map<string, ExclusiveResources>();
   const podExclusive = new Map<string, PodExclusiveResources>();
   for (const { namespace, name: pod, containers, ...ofPod } of podResources) {
-    addExclusive(podExclusive, podKey({ namespace, pod }), { namespace, pod }, ofPod);
+    addExclusive(podExclusive, podName({ namespace, pod }), { namespace, pod }, ofPod);
     for (const resources of containers) {
       const container = { namespace, pod, container: resources.name };
       addDevices(allocations, container, resources);
@@ -110,10 +111,6 @@ function addExclusive<Owner>(
   const blocks = new Map([...(known?.memory ?? []), ...memory].map((block) => [blockKey(block), block]));
   const allCpus = [...new Set([...(known?.cpus ?? []), ...cpus])].sort((a, b) => a - b);
   into.set(key, { ...owner, cpus: allCpus, memory: inOrder(blocks) });
-}
-
-export function podKey({ namespace, pod }: Omit<Container, 'container'>): string {
-  return `${namespace}\u0000${pod}`;
 }
 
 export function containerKey({ namespace, pod, container }: Container): string {

@@ -1,6 +1,7 @@
 import { type Allocation, allocationKey } from '../../model/allocation.ts';
+import { podName } from '../../model/pod-facts.ts';
 import type { PodExclusiveResources } from '../../model/pod-resources.ts';
-import { type Attribution, containerKey, inOrder, podKey } from './allocations.ts';
+import { type Attribution, containerKey, inOrder } from './allocations.ts';
 
 /** An attribution that also contains allocations from earlier answers. */
 export interface HeldAttribution extends Attribution {
@@ -31,7 +32,7 @@ export function keepThroughRestart(before: Attribution, answer: Attribution): He
   const taken = new Set([...answer.exclusive, ...answer.podExclusive].flatMap(({ cpus }) => cpus));
   const isFree = ({ cpus }: PodExclusiveResources): boolean => !cpus.some((cpu) => taken.has(cpu));
   const exclusive = new Map([...before.exclusive.filter(isFree), ...answer.exclusive].map((entry) => [containerKey(entry), entry]));
-  const podExclusive = new Map([...before.podExclusive.filter(isFree), ...answer.podExclusive].map((entry) => [podKey(entry), entry]));
+  const podExclusive = new Map([...before.podExclusive.filter(isFree), ...answer.podExclusive].map((entry) => [podName(entry), entry]));
   return { allocations: inOrder(all), exclusive: inOrder(exclusive), podExclusive: inOrder(podExclusive), held };
 }
 

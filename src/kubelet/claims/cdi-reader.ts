@@ -12,7 +12,7 @@ const MOST_FILES = 16_384;
 const MOST_BYTES = 4 * 1_048_576;
 const AT_ONCE = 8;
 
-/** Where sysfs lists the devices of a directory below `/dev`. */
+/** The class of sysfs for each directory below `/dev`. */
 const CLASSES: Readonly<Record<string, string>> = { dri: 'drm', accel: 'accel', infiniband: 'infiniband_verbs' };
 /** The node of a part of an NVIDIA GPU. The part also needs the node of the whole GPU. */
 const CAPABILITY_NODE = /^\/dev\/nvidia-caps\/nvidia-cap\d+$/;

@@ -56,7 +56,7 @@ export const containerMetrics = {
   ),
   joined: gauge(
     'container_device_allocation_info',
-    'By which way the device of a ResourceClaim was found; always 1.',
+    'How the agent found the device of a ResourceClaim; always 1.',
     [...HOLDER, 'resource', 'device_id', 'device', 'by'],
     "`by`: `metadata` for the driver's metadata file, `cdi` for its CDI specs, `name` for the name of the claim's device, `rule` for `join.rules`.",
   ),
