@@ -13,6 +13,8 @@ const FLOORS: Readonly<Record<string, number>> = {
   kubelet: 2,
   join: 2,
   health: 2,
+  incidents: 2,
+  usage: 2,
   metrics: 2,
   plugin: 2,
   server: 3,

@@ -1,14 +1,17 @@
 import type { HealthConfig } from '../health/policy/policy-config.ts';
 import type { Roots } from '../host/host.ts';
+import type { IncidentOptions } from '../incidents/options.ts';
 import type { CdiOptions, DraOptions, PodResourcesOptions } from '../kubelet/options.ts';
 import type { PodsApiOptions } from '../kubelet/pods/options.ts';
 import type { LabelOptions } from '../metrics/options.ts';
+import type { IdleThresholds } from '../model/activity.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PoolRule } from '../model/rule.ts';
 import type { PluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { AccessSource } from '../server/access/access.ts';
 import type { HealthFeedOptions, WebOptions } from '../server/options.ts';
+import type { UsageOptions } from '../usage/options.ts';
 import type { DeviceOptions, RefreshOptions, StateOptions } from './options.ts';
 
 /** All settings of the agent. The caller has validated the values. */
@@ -28,6 +31,12 @@ export interface AgentSettings {
   /** Without resources the device plugin does not run. */
   readonly plugin: { readonly options: PluginOptions; readonly resources: readonly PluginResource[] };
   readonly state: StateOptions;
+  readonly usage: UsageOptions;
+  readonly incidents: IncidentOptions;
+  /** Number of devices that each family must have at least. */
+  readonly expect: Readonly<Record<string, number>>;
+  /** Thresholds of idleness that differ from those of the family, keyed by family. */
+  readonly idle: IdleThresholds;
   readonly labels: LabelOptions;
   readonly web: WebOptions;
   readonly healthFeed: HealthFeedOptions;

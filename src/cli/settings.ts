@@ -2,12 +2,13 @@ import { hostname } from 'node:os';
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import { type Configuration, describeOrigin } from '../config/configuration.ts';
-import { healthPart, pluginResources, poolRules } from '../config/structured.ts';
+import { expectedDevices, healthPart, idleThresholds, pluginResources, poolRules } from '../config/structured.ts';
 import { WebConfigFile } from '../config/web/web-config-file.ts';
 import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
 import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import { pathOptions } from '../host/options.ts';
+import { incidentOptions } from '../incidents/options.ts';
 import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.ts';
 import { podsApiOptions } from '../kubelet/pods/options.ts';
 import type { LogSettings } from '../log/logger.ts';
@@ -18,6 +19,7 @@ import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { listenAddressProblem } from '../server/http/listen.ts';
 import { healthFeedOptions, isTakenPath, webConfigOptions, webOptions } from '../server/options.ts';
+import { usageOptions } from '../usage/options.ts';
 import { selectorProblems } from './selector-problems.ts';
 
 /** Converts the configuration to the agent's settings. */
@@ -38,6 +40,10 @@ export function agentSettings(configuration: Configuration, families: readonly D
     health: configuration.part(healthPart),
     plugin: { options: configuration.section('plugin', pluginOptions), resources: configuration.part(pluginResources) },
     state: configuration.section('state', stateOptions),
+    usage: configuration.section('usage', usageOptions),
+    incidents: configuration.section('incidents', incidentOptions),
+    expect: configuration.part(expectedDevices),
+    idle: configuration.part(idleThresholds),
     labels: configuration.section('labels', labelOptions),
     web: configuration.section('web', webOptions),
     healthFeed: configuration.section('health-feed', healthFeedOptions),

@@ -1,5 +1,6 @@
 import { deviceOptions, refreshOptions, stateOptions } from '../agent/options.ts';
 import { pathOptions } from '../host/options.ts';
+import { incidentOptions } from '../incidents/options.ts';
 import { cdiOptions, draOptions, podResourcesOptions } from '../kubelet/options.ts';
 import { podsApiOptions } from '../kubelet/pods/options.ts';
 import { logOptions } from '../log/options.ts';
@@ -8,6 +9,7 @@ import { booleanOption } from '../model/options.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { healthFeedOptions, webConfigOptions, webOptions } from '../server/options.ts';
+import { usageOptions } from '../usage/options.ts';
 import { configOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
@@ -31,6 +33,8 @@ const parts: readonly OptionSection[] = [
   { path: 'device', title: 'Devices', options: deviceOptions },
   { path: 'plugin', title: 'Device plugin', options: pluginOptions },
   { path: 'state', title: 'State', options: stateOptions },
+  { path: 'usage', title: 'Usage', options: usageOptions },
+  { path: 'incidents', title: 'Incidents', options: incidentOptions },
   { path: 'labels', title: 'Labels of metrics', options: labelOptions },
   { path: 'web', title: 'Web', options: webOptions },
   { path: 'web.config', title: 'Access', options: webConfigOptions },

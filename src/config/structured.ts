@@ -1,4 +1,5 @@
 import { type HealthConfig, healthSchema } from '../health/policy/policy-config.ts';
+import type { IdleThresholds } from '../model/activity.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import { pluginSchema } from '../model/plugin-schema.ts';
 import type { PoolRule } from '../model/rule.ts';
@@ -66,5 +67,31 @@ export const pluginResources: StructuredPart<readonly PluginResource[]> = {
   ],
 };
 
+export const expectedDevices: StructuredPart<Readonly<Record<string, number>>> = {
+  path: 'expect',
+  help: 'Number of devices that each family must have at least on this node, without parts such as MIG instances and virtual functions.',
+  schema: { type: 'object', additionalProperties: { type: 'integer', minimum: 0 } },
+  default: {},
+  example: { nvidia: 8, infiniband: 8 },
+};
+
+export const idleThresholds: StructuredPart<IdleThresholds> = {
+  path: 'usage.idle',
+  help: 'Work up to which a device of a family counts as idle.',
+  schema: {
+    type: 'object',
+    additionalProperties: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        utilization: { type: 'number', minimum: 0, maximum: 1, description: 'Share of time that an engine is busy.' },
+        'bytes-per-second': { type: 'number', minimum: 0, description: 'Bytes that all ports move in a second.' },
+      },
+    },
+  },
+  default: {},
+  example: { nvidia: { utilization: 0.1 }, infiniband: { 'bytes-per-second': 100_000 } },
+};
+
 /** Every structured part of the file. */
-export const structuredParts: readonly StructuredPart[] = [poolRules, healthPart, pluginResources];
+export const structuredParts: readonly StructuredPart[] = [poolRules, healthPart, pluginResources, expectedDevices, idleThresholds];

@@ -6,6 +6,10 @@ import type { Reading } from './metric.ts';
 export interface DeviceProcess {
   /** In the host's PID namespace. */
   readonly pid: number;
+  /** From `/proc/<pid>/comm`: 15 characters at most; absent when the file is not visible. */
+  readonly name?: string;
+  /** The process waits in the kernel and cannot be killed (state D). */
+  readonly isStuck?: true;
   readonly memoryUsedBytes?: number;
   /** Share of the device's recent time spent on the process, 0 to 1, keyed by engine as in `device_utilization_ratio`. */
   readonly utilization?: Readonly<Record<string, number>>;

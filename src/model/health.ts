@@ -47,6 +47,10 @@ export interface ConditionSpec {
    * of a report, and that part contains only findings of such conditions.
    */
   readonly aside?: true;
+  /**
+   * Findings come from the agent, which compares what the device does with who holds it. No probe reports them.
+   */
+  readonly use?: true;
 }
 
 /** Common fields of all findings. */

@@ -6,6 +6,7 @@ import type { Verdict } from './health.ts';
 import type { Reading } from './metric.ts';
 import type { PodFactsByName } from './pod-facts.ts';
 import type { PodResources } from './pod-resources.ts';
+import type { Usage } from './usage.ts';
 
 /** State of one device, for all outputs. */
 export interface DeviceState {
@@ -95,6 +96,8 @@ export interface Snapshot {
   readonly containerReadings: readonly ContainerReadings[];
   readonly families: readonly FamilyState[];
   readonly podResources: PodResources;
+  /** What containers and devices used; absent in a single reading, which has no past. */
+  readonly usage?: Usage;
   /** Pods that hold devices; absent while the kubelet's Pods API is not asked. */
   readonly pods?: PodFactsByName;
 }

@@ -1,5 +1,6 @@
 import type { Host } from '../host/host.ts';
 import type { DeviceAccess } from '../model/access.ts';
+import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
@@ -38,6 +39,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly resolve?: Resolve;
   /** Returns the names that known DRA drivers use for a device, the most likely name first. It is the inverse of `resolve`. */
   claimNames?(device: Device): readonly ClaimName[];
+  /** What shows that a device works. Without it, the use of the family's devices is never observed. */
+  readonly activity?: ActivitySpec;
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
   /** Returns the family's part of a simulated node at one moment. */

@@ -7,6 +7,7 @@ import { deviceOptions, refreshOptions } from '../../src/agent/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
+import { incidentOptions } from '../../src/incidents/options.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import { labelOptions } from '../../src/metrics/options.ts';
@@ -17,6 +18,7 @@ import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.t
 import { ResourceOffers } from '../../src/plugin/offers/resource-offers.ts';
 import { pluginOptions } from '../../src/plugin/options.ts';
 import { webOptions } from '../../src/server/options.ts';
+import { usageOptions } from '../../src/usage/options.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import type { OracleFamily } from './family.ts';
@@ -230,6 +232,10 @@ export class OracleNode {
       health: { flapping: { count: 100 } },
       plugin: { options: defaultValues(pluginOptions), resources: [] },
       state: { file: this.#statePath },
+      usage: defaultValues(usageOptions),
+      incidents: defaultValues(incidentOptions),
+      expect: {},
+      idle: {},
       labels: defaultValues(labelOptions),
       web: defaultValues(webOptions),
       healthFeed: { socket: '', pool: '' },

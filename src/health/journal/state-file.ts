@@ -1,7 +1,6 @@
-import { createHash, randomInt } from 'node:crypto';
-import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { createHash } from 'node:crypto';
 import { type FileProblemCode, readOutsideFile } from '../../host/fs/outside-file.ts';
+import { removeLeftovers, replaceFile } from '../../host/fs/replace-file.ts';
 import type { HealthMemory } from '../engine/memory.ts';
 
 /** Why a state file was not used. Closed set. */
@@ -117,59 +116,4 @@ export function createStateFile(options: { readonly path: string; readonly bootI
       }
     },
   };
-}
-
-async function replaceFile(path: string, text: string): Promise<void> {
-  const directory = dirname(path);
-  // During a rollover two agents may run in two containers with the same process id.
-  const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
-  await makeDirectory(directory);
-  try {
-    await writeThrough(temporary, text);
-    await rename(temporary, path);
-  } catch (error) {
-    await unlink(temporary).catch(() => undefined);
-    throw error;
-  }
-  await syncDirectory(directory);
-}
-
-/** Creates a directory and its parents. Node's recursive mkdir never ends below a directory whose mkdir fails with ENOENT (`/proc`). */
-async function makeDirectory(path: string): Promise<void> {
-  try {
-    await mkdir(path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return;
-    if (code !== 'ENOENT' || dirname(path) === path) throw error;
-    await makeDirectory(dirname(path));
-    await mkdir(path);
-  }
-}
-
-async function writeThrough(path: string, text: string): Promise<void> {
-  const file = await open(path, 'wx', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/** Without this sync, a power failure could undo the rename. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
-}
-
-async function removeLeftovers(path: string): Promise<void> {
-  const prefix = `${basename(path)}.`;
-  const names = await readdir(dirname(path)).catch(() => []);
-  const leftovers = names.filter((name) => name.startsWith(prefix) && /^\d+\.tmp$/.test(name.slice(prefix.length)));
-  await Promise.all(leftovers.map((name) => unlink(join(dirname(path), name)).catch(() => undefined)));
 }

@@ -23,6 +23,8 @@ export const family = defineFamily({
     { vendor: '0x15b3', classes: ['0207'], what: 'NVIDIA (Mellanox) InfiniBand adapter' },
     { vendor: '0x8086', classes: ['0208'], what: 'Omni-Path adapter' },
   ],
+  // Below 10 kB a second are the keepalives of a subnet manager and of idle connections.
+  activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
   options,
   createProbe: createInfinibandProbe,
   resolve,

@@ -22,6 +22,7 @@ export const family = defineFamily({
   problems: [...problems, ...kmsgProblems],
   isPresent: mayHaveGpus,
   signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
+  activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
   options,
   createProbe: (host, values) =>
     new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),

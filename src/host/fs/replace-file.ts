@@ -1,0 +1,63 @@
+import { randomInt } from 'node:crypto';
+import { mkdir, open, readdir, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+
+/**
+ * Replaces a whole file. After a kill or a power failure at any moment the file has the old or the new text, never a part. Creates the
+ * directory. Rejects with the error of the system, and then the old file stays.
+ */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const directory = dirname(path);
+  // During a rollover two agents may run in two containers with the same process id.
+  const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
+  await makeDirectory(directory);
+  try {
+    await writeThrough(temporary, text);
+    await rename(temporary, path);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await syncDirectory(directory);
+}
+
+/** Creates a directory and its parents. Node's recursive mkdir never ends below a directory whose mkdir fails with ENOENT (`/proc`). */
+export async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    await makeDirectory(dirname(path));
+    await mkdir(path);
+  }
+}
+
+async function writeThrough(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Without this sync, a power failure could undo the rename. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** Removes the temporary files of interrupted writes. */
+export async function removeLeftovers(path: string): Promise<void> {
+  const prefix = `${basename(path)}.`;
+  const names = await readdir(dirname(path)).catch(() => []);
+  const leftovers = names.filter((name) => name.startsWith(prefix) && /^\d+\.tmp$/.test(name.slice(prefix.length)));
+  await Promise.all(leftovers.map((name) => unlink(join(dirname(path), name)).catch(() => undefined)));
+}

@@ -1,0 +1,62 @@
+import type { Value } from './metric.ts';
+
+/** What one container used of one device since it got the device. All values only grow. Seconds are fractional. */
+export interface ContainerUsage {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+  readonly resource: string;
+  /** UID of the pod; absent while neither the kubelet's checkpoint nor its Pods API tells it. */
+  readonly uid?: string;
+  /** Labels of the pod that the configuration asks for, from the Pods API. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Key of the device, `family/id`. */
+  readonly device: string;
+  /** Wall clock at which the container was first seen with the device. */
+  readonly sinceMs: number;
+  /** Wall clock at which the container was last seen with the device; absent while it holds the device. */
+  readonly endedAtMs?: number;
+  /** Time for which the container was seen with the device. */
+  readonly allocatedSeconds: number;
+  /** The container's part of that time, when several containers hold the device. */
+  readonly shareSeconds: number;
+  /** Time that each engine worked, keyed by engine; `traffic` for a device that moves data. Empty while no use was observed. */
+  readonly busySeconds: Readonly<Record<string, number>>;
+  /** Time in which the device did nothing. */
+  readonly idleSeconds: number;
+  /** Allocated time in which the use was not observed. */
+  readonly unobservedSeconds: number;
+  /** From the driver's counter, for time in which the container alone held the device. */
+  readonly energyJoules?: number;
+  /** Part of the energy of a shared device. */
+  readonly energyEstimatedJoules?: number;
+  /** Integral of the memory in use. */
+  readonly memoryByteSeconds?: number;
+  /** Bytes that moved while the container alone held the device. */
+  readonly receivedBytes?: Value;
+  readonly transmittedBytes?: Value;
+  /** Wall clock of the last reading that showed work; absent before the first. */
+  readonly lastActiveMs?: number;
+}
+
+/** How one device spent its time since the agent first saw it. The first, second and fourth values add up to that time. */
+export interface DeviceUsage {
+  /** Key of the device, `family/id`. */
+  readonly device: string;
+  /** Wall clock at which the device was first seen. */
+  readonly sinceMs: number;
+  /** Time in which at least one container held it. */
+  readonly allocatedSeconds: number;
+  readonly unallocatedSeconds: number;
+  /** Time in which its verdict was unhealthy, allocated or not. */
+  readonly unhealthySeconds: number;
+  /** Time in which nobody saw who held it: the agent did not run, or the kubelet did not answer. */
+  readonly unobservedSeconds: number;
+}
+
+/** All accounts at one time. */
+export interface Usage {
+  /** Containers that hold a device now, and those that ended a short time ago. */
+  readonly containers: readonly ContainerUsage[];
+  readonly devices: readonly DeviceUsage[];
+}

@@ -1,0 +1,33 @@
+import { minutes, seconds } from '../model/duration.ts';
+import { durationOption, integerOption, listOption, type OptionSpecs, type OptionValues } from '../model/options.ts';
+
+export const usageOptions = {
+  'zero-for': durationOption(
+    minutes(1),
+    'How long the totals of a new container are exported as 0, so that each scraper sees the 0 from which they grow.',
+  ),
+  linger: durationOption(minutes(3), 'How long the totals of a container that ended are exported.'),
+  'keep-days': integerOption(30, 'Days for which the ledger keeps what containers used.', 1, 3650),
+  'keep-mib': integerOption(32, 'Size of the ledger, in MiB. The oldest entries go first.', 1, 4096),
+  labels: listOption([], 'Labels of pods that the ledger keeps, for `usage --by label:NAME`. They come from the Pods API of the kubelet.'),
+  'idle-after': durationOption(minutes(30), 'Time without work after which a held device has the condition IdleHeld.'),
+  'busy-after': durationOption(minutes(5), 'Time of work without a holder after which a device has the condition BusyWithoutHolder.'),
+  'dirty-after': durationOption(seconds(60), 'Time after the last holder ended, after which what it left is the condition DirtyAfterUse.'),
+  'dirty-mib': integerOption(256, 'Memory in MiB that nobody explains and that counts as left behind.', 1),
+  'allowed-processes': listOption(
+    [
+      'nvidia-cuda-mps-server',
+      'nvidia-cuda-mps-control',
+      'nv-hostengine',
+      'dcgm-exporter',
+      'nvidia-persistenced',
+      'nv-fabricmanager',
+      'nvidia-smi',
+      'Xorg',
+      'Xwayland',
+      'gnome-shell',
+    ],
+    'Names of processes that may use a device that they do not hold. The kernel cuts names to 15 characters.',
+  ),
+} as const satisfies OptionSpecs;
+export type UsageOptions = OptionValues<typeof usageOptions>;
