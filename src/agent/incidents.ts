@@ -69,8 +69,8 @@ export class IncidentKeeper {
     return this.#recorder.history;
   }
 
+  /** Takes another interval of refreshes. The history then starts anew. */
   configure(settings: AgentSettings): void {
-    this.#store.configure(storeSettings(settings));
     const next = historySettings(settings);
     const { periodMs, intervalMs } = this.#historySettings;
     if (next.periodMs === periodMs && next.intervalMs === intervalMs) return;
@@ -105,7 +105,6 @@ export function incidentDirectory(stateFile: string): string | undefined {
 function storeSettings({ state, incidents }: AgentSettings): StoreSettings {
   return {
     directory: incidentDirectory(state.file),
-    // A running agent that is told to keep nothing keeps the newest one until it ends.
     keep: incidents.keep,
     keepBytes: incidents['keep-mib'] * 1_048_576,
   };

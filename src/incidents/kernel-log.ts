@@ -49,7 +49,10 @@ export class KernelLog {
     }
     if (this.#worker !== undefined || this.#waiting.length === 0) return;
     const asked = this.#waiting.splice(0);
-    if (this.#isClosed) return this.#answer(asked, unread('the agent ended before it read the kernel log'));
+    if (this.#isClosed) {
+      this.#answer(asked, unread('the agent ended before it read the kernel log'));
+      return;
+    }
     const workerData: KernelSearch = { ...this.#paths, devices: asked.map(({ marks }) => marks) };
     // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
     const entry = import.meta.url.endsWith('.ts') ? './kernel-worker.ts' : './kernel-worker.js';

@@ -1,5 +1,5 @@
-import type { HealthEvent } from '../model/events.ts';
 import { hours, seconds } from '../model/duration.ts';
+import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { cleaned } from './clean-text.ts';
 import { changeOf, freeze, type IncidentPlace } from './freeze.ts';
@@ -92,13 +92,19 @@ export class IncidentRecorder {
   #change(event: HealthEvent, before: ReturnType<Timeline['lastOf']>, snapshot: Snapshot, events: readonly HealthEvent[]): void {
     const { device: key, timeMs } = event;
     const open = this.#open.get(key);
-    if (open !== undefined && Math.abs(timeMs - open.atMs) <= JOIN_MS) return this.#join(open, event);
+    if (open !== undefined && Math.abs(timeMs - open.atMs) <= JOIN_MS) {
+      this.#join(open, event);
+      return;
+    }
     if (event.to === 'healthy') return;
     const state = snapshot.devices.find((one) => one.key === key);
     if (state === undefined) return;
     this.#count(event, state.device.id);
     const times = (this.#times.get(key) ?? []).filter((at) => Math.abs(timeMs - at) < hours(1));
-    if (times.length >= MOST_PER_HOUR) return this.#suppress(open, timeMs);
+    if (times.length >= MOST_PER_HOUR) {
+      this.#suppress(open, timeMs);
+      return;
+    }
     this.#times.set(key, [...times, timeMs]);
     const earlier = [...this.#parts.eventsOf(key, timeMs - hours(1)), ...events.filter((one) => one.device === key && one !== event)];
     const record = freeze({

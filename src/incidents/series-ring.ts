@@ -29,7 +29,10 @@ export class SeriesRing {
 
   /** Sets the sample `n`, which is the last one or the one after it. */
   set(n: number, value: number): void {
-    if (!Number.isFinite(value)) return this.skip(n);
+    if (!Number.isFinite(value)) {
+      this.skip(n);
+      return;
+    }
     if (this.lastSet < 0) {
       this.#constant = value;
       this.#from = n;

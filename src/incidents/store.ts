@@ -5,7 +5,7 @@ import { removeLeftovers, replaceFile } from '../host/fs/replace-file.ts';
 import type { ChangeLog } from '../log/changes.ts';
 import { isIncidentId } from './incident-id.ts';
 import { type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
-import { encodeRecord, readRecord, readSummary, type RecordRead } from './record-file.ts';
+import { encodeRecord, type RecordRead, readRecord, readSummary } from './record-file.ts';
 
 export interface StoreSettings {
   /** undefined: nothing is on disk. */
@@ -29,14 +29,14 @@ interface Entry {
 
 /** Records of incidents, one file each. Memory has a list of them, and those that are not on disk. A path is only made of a listed id. */
 export class IncidentStore {
-  #settings: StoreSettings;
+  readonly #settings: StoreSettings;
   readonly #changes: ChangeLog;
   readonly #entries = new Map<string, Entry>();
   /** Records that are not on disk, or whose last version is not. */
   readonly #unsaved = new Map<string, IncidentRecord>();
   #writing: Promise<void> = Promise.resolve();
   #isWriting = false;
-  /** Something was saved, or a limit changed, since the last write began. */
+  /** Something was saved since the last write began. */
   #isDirty = false;
 
   private constructor(settings: StoreSettings, changes: ChangeLog) {
@@ -44,16 +44,14 @@ export class IncidentStore {
     this.#changes = changes;
   }
 
-  /** Lists the files of an earlier run. Other files in the directory stay and are told once. Never rejects. */
-  static async open(settings: StoreSettings, changes: ChangeLog): Promise<IncidentStore> {
+  /**
+   * Lists the files of an earlier run. Removes files of interrupted writes, unless another process may be writing. Other files in the
+   * directory stay and are told once. Never rejects.
+   */
+  static async open(settings: StoreSettings, changes: ChangeLog, use: 'write' | 'only-read' = 'write'): Promise<IncidentStore> {
     const store = new IncidentStore(settings, changes);
-    if (settings.directory !== undefined) await store.#list(settings.directory);
+    if (settings.directory !== undefined) await store.#list(settings.directory, use);
     return store;
-  }
-
-  configure(limits: Pick<StoreSettings, 'keep' | 'keepBytes'>): void {
-    this.#settings = { ...this.#settings, ...limits };
-    this.#write();
   }
 
   /** The newest first. */
@@ -161,7 +159,7 @@ export class IncidentStore {
     this.#changes.update('incidents', detail === undefined ? [] : [trouble]);
   }
 
-  async #list(directory: string): Promise<void> {
+  async #list(directory: string, use: 'write' | 'only-read'): Promise<void> {
     const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') this.#tellUnlisted(directory, systemWords(error));
       return [];
@@ -170,7 +168,7 @@ export class IncidentStore {
     for (const name of names) {
       const id = name.endsWith(ENDING) ? name.slice(0, -ENDING.length) : '';
       const left = /^(.+\.json)\.\d+\.tmp$/.exec(name)?.[1];
-      if (left !== undefined) await removeLeftovers(join(directory, left));
+      if (left !== undefined && use === 'write') await removeLeftovers(join(directory, left));
       const listed = isIncidentId(id) ? await readSummary(join(directory, name), id).catch(() => undefined) : undefined;
       if (listed !== undefined) {
         const { summary, newerVersion, bytes } = listed;
