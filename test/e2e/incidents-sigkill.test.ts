@@ -9,7 +9,7 @@ import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
 const BOOT = '0d5e3b1c-5a0e-4bfa-9a53-52d5a1c5b0de';
-const HCAS = 6;
+const HCAS = 4;
 
 let node: ServedNode;
 beforeAll(async () => {
