@@ -9,7 +9,8 @@ import { pcieErrorFindings } from '../pcie-health.ts';
 import { gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
 import { concerningInstances, gpuFindings } from './findings.ts';
 import { instanceFindings } from './memory-findings.ts';
-import { processesOf } from './processes.ts';
+import type { ProcessFacts } from './process-facts.ts';
+import { processesIn, processesOf } from './processes.ts';
 import { gpuReadings, instanceReadings } from './readings.ts';
 import type { GpuSample, MigSample, Unread } from './sample.ts';
 
@@ -50,6 +51,7 @@ export interface GpuReports {
 export interface ReadFacts extends NodeFacts {
   readonly cudaVersion: string | undefined;
   pcieOf(address: string): PcieReport;
+  processOf(pid: number): ProcessFacts;
 }
 
 /** Converts the sample of a GPU to reports. `index` is the position of the GPU in the driver's order. */
@@ -62,7 +64,7 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
     device,
     [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
     [...findings, ...pcie.findings],
-    processesOf(processes, facts.trees.proc),
+    processesOf(processes, facts.processOf),
   );
   const instances = gpu.instances ?? [];
   const parts = instances.map((instance) => {
@@ -72,7 +74,7 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
       instanceReadings(instance, sharesMemory(instance, instances)),
       // A GPU and its instances are one function on the bus, so they share its findings.
       [...concerningInstances(findings), ...instanceFindings(instance), ...concerningInstances(pcie.findings)],
-      processesOf(processes, facts.trees.proc, instance),
+      processesOf(processesIn(processes, instance), facts.processOf),
     );
     return { report, problems: problemsOf(inside, instance.unread) };
   });
