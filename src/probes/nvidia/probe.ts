@@ -12,6 +12,7 @@ import { lostWith, PcieErrors, reportsOf } from './reports.ts';
 import type { GpuSample, NodeSample } from './sample.ts';
 import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
 import { SmiSource } from './smi-source.ts';
+import { StuckProcesses, type UsersOfDevice } from './stuck-processes.ts';
 
 /** Reads GPUs from NVML or `nvidia-smi`. It remembers earlier reads, to report GPUs that the driver no longer shows. */
 export class NvidiaProbe implements Probe {
@@ -21,6 +22,7 @@ export class NvidiaProbe implements Probe {
   readonly #smi: SmiSource;
   readonly #pcie: PcieErrors;
   readonly #processes: ProcessFactsReader;
+  readonly #stuck = new StuckProcesses();
   #known: readonly DeviceReport[];
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -74,11 +76,14 @@ export class NvidiaProbe implements Probe {
     const nowMs = this.#host.clock.monotonic();
     const hasInstances = gpus.some(({ instances = [] }) => instances.length > 0);
     this.#processes.renew();
+    this.#stuck.renew();
+    const processOf = (pid: number) => this.#processes.of(pid);
     const facts = {
       ...nodeFactsOf(this.#host, driver, hasInstances),
       cudaVersion,
       pcieOf: (address: string) => this.#pcie.of(address, nowMs),
-      processOf: (pid: number) => this.#processes.of(pid),
+      processOf,
+      stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),
     };
     const shown = gpus.map((gpu, index) => reportsOf(gpu, index, facts));
     problems.push(...shown.flatMap((gpu) => gpu.problems));

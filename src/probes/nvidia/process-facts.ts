@@ -10,32 +10,30 @@ export interface ProcessFacts {
   readonly own?: OwnFacts;
 }
 
-interface OwnFacts {
+export interface OwnFacts {
+  readonly pid: number;
   /** Distinguishes the process from a later one with the same PID. */
   readonly key: string;
   /** One line, 15 characters at most. */
   readonly name: string;
-  /** In how many consecutive reads the process waited in the kernel (state D); 0 when it does not wait now. */
-  readonly stuckReads: number;
+  /** It waits in the kernel and cannot be killed (state D). */
+  readonly isStuck: boolean;
 }
 
 /** Length of a name in the kernel: TASK_COMM_LEN without the end of the string. */
 const NAME_LENGTH = 15;
 
-/** Reads the files of processes once in a collection, however many GPUs they use. Its memory has only processes of the latest collection. */
+/** Reads the files of processes once in a collection, however many GPUs they use. */
 export class ProcessFactsReader {
   readonly #proc: Tree;
   #facts = new Map<number, ProcessFacts>();
-  #stuckBefore: ReadonlyMap<string, number> = new Map();
 
   constructor(proc: Tree) {
     this.#proc = proc;
   }
 
-  /** Begins a new collection. The facts of the previous one are forgotten, except how long its processes have been stuck. */
+  /** Begins a new collection. */
   renew(): void {
-    const own = [...this.#facts.values()].flatMap((facts) => facts.own ?? []);
-    this.#stuckBefore = new Map(own.map(({ key, stuckReads }) => [key, stuckReads]));
     this.#facts = new Map();
   }
 
@@ -49,10 +47,10 @@ export class ProcessFactsReader {
 
   #read(pid: number): ProcessFacts {
     const owner = parseCgroup(this.#proc.text(`${pid}/cgroup`) ?? '');
+    // This file also has the name, so one read is enough.
     const stat = parseProcessStat(this.#proc.text(`${pid}/stat`) ?? '');
     if (stat === undefined) return { owner };
-    const key = `${pid} ${stat.startTicks}`;
-    const stuckReads = stat.state === 'D' ? (this.#stuckBefore.get(key) ?? 0) + 1 : 0;
-    return { owner, own: { key, name: [...oneLine(stat.name)].slice(0, NAME_LENGTH).join(''), stuckReads } };
+    const name = [...oneLine(stat.name)].slice(0, NAME_LENGTH).join('');
+    return { owner, own: { pid, key: `${pid} ${stat.startTicks}`, name, isStuck: stat.state === 'D' } };
   }
 }

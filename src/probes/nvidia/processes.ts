@@ -28,7 +28,7 @@ export function processesOf(list: readonly ProcessSample[], factsOf: (pid: numbe
     return {
       pid,
       ...(own === undefined || own.name === '' ? {} : { name: own.name }),
-      ...(own !== undefined && own.stuckReads > 0 ? { isStuck: true as const } : {}),
+      ...(own?.isStuck === true ? { isStuck: true as const } : {}),
       ...(memoryBytes === undefined ? {} : { memoryUsedBytes: memoryBytes }),
       ...(utilizationRatio === undefined ? {} : { utilization: utilizationRatio }),
       ...owner,
