@@ -1,19 +1,25 @@
 import type { JudgedDevice } from '../health/engine/judge-device.ts';
+import { useLimits } from '../health/use/explained.ts';
+import { useFindings } from '../health/use/findings.ts';
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
 import { findOwners } from '../join/owners.ts';
+import type { PodSources } from '../join/processes.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Device } from '../model/device.ts';
+import type { DeviceUse, DeviceUser, UseLimits } from '../model/device-use.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
-import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
+import type { UsageOptions } from '../usage/options.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
+import { type UseInput, UseKeeper, type UseSettings, type Uses } from './use.ts';
 
 export interface AssembleSettings {
   readonly rules: ResolveRules;
@@ -23,6 +29,8 @@ export interface AssembleSettings {
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
   readonly missingRetentionMs: number;
+  /** Without them, the use of devices is not compared with their holders. */
+  readonly use?: UseSettings & { readonly limits: Pick<UsageOptions, 'allowed-processes' | 'dirty-mib'> };
 }
 
 /** Latest input of each source, whatever its age. */
@@ -50,6 +58,9 @@ export class Assembler {
   readonly #judge: Judge;
   readonly #counters = new ContainerCounters();
   #known: ReadonlyMap<string, KnownDevice>;
+  readonly #useKeeper: UseKeeper;
+  #uses: ReadonlyMap<string, DeviceUse> = new Map();
+  #verdicts: ReadonlyMap<string, Verdict> = new Map();
   #begunAt: Moment | undefined;
   #sequence = 0;
 
@@ -58,6 +69,7 @@ export class Assembler {
     this.#settings = settings;
     this.#judge = judge;
     this.#known = restored(before);
+    this.#useKeeper = new UseKeeper(before);
   }
 
   /** Replaces settings from the next snapshot on. */
@@ -68,6 +80,16 @@ export class Assembler {
   /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
   get awaited(): ReadonlyMap<string, number> {
     return this.#counters.awaited;
+  }
+
+  /** What the device did at its last read, compared with its holders; undefined when the latest reading did not read it. */
+  useOf(key: string): DeviceUse | undefined {
+    return this.#uses.get(key);
+  }
+
+  /** What counts as allowed and as left behind. */
+  get limits(): UseLimits {
+    return useLimits(this.#settings.use?.limits ?? { 'allowed-processes': [], 'dirty-mib': 0 });
   }
 
   /** Known devices of a family, including missing ones. */
@@ -86,10 +108,22 @@ export class Assembler {
       (key) => this.#known.get(key)?.missingSinceMs !== undefined,
     );
     const holdersOf = (key: string): readonly Allocation[] => holders.get(key) ?? NOBODY;
-    const verdicts = this.#judge(
-      known.map(([key, device]) => this.#judged(key, device, holdersOf(key))),
+    const { uses, users } = this.#look(
+      { holdersOf, unresolved: unresolvedIn(allocations) },
+      { checkpoint, ...(pods === undefined ? {} : { pods }) },
+      podResources,
       now,
     );
+    const { limits } = this;
+    const verdicts = this.#judge(
+      known.map(([key, device]) => ({
+        ...this.#judged(key, device, holdersOf(key)),
+        ...judgedUse(device, uses.get(key), limits, users.get(key)),
+      })),
+      now,
+    );
+    this.#uses = uses;
+    this.#verdicts = verdicts;
     const devices = known.map(([key, device]): DeviceState => {
       // A reading of an earlier run is old because no agent ran. The stale age counts from the start of this run instead.
       const begun = this.#begunAt as Moment;
@@ -111,6 +145,22 @@ export class Assembler {
       podResources,
       ...told,
     };
+  }
+
+  #look(
+    owned: Pick<UseInput, 'holdersOf' | 'unresolved'>,
+    sources: PodSources,
+    { answeredAtMs, problem }: PodResources,
+    now: Moment,
+  ): Uses {
+    const { use, staleAfterMs } = this.#settings;
+    if (use === undefined) return NO_USES;
+    const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
+    return this.#useKeeper.look(
+      use,
+      { known: this.#known, ...owned, sources, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts },
+      now,
+    );
   }
 
   #resolver(claims: ClaimHardwareIndex): Resolver {
@@ -139,6 +189,22 @@ export class Assembler {
       holders,
     };
   }
+}
+
+const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
+  allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));
+
+const NO_USES: Uses = { uses: new Map(), users: new Map() };
+
+function judgedUse(
+  { read }: KnownDevice,
+  use: DeviceUse | undefined,
+  limits: UseLimits,
+  user: DeviceUser | undefined,
+): Pick<JudgedDevice, 'use' | 'user'> {
+  const remembered = user === undefined ? {} : { user };
+  if (use === undefined || read === undefined) return remembered;
+  return { ...remembered, use: { findings: useFindings(use, limits), atMs: read.readAtMs, monotonicMs: read.monotonicMs } };
 }
 
 /** Only pods that hold devices: the others are no business of the agent. */

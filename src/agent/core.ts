@@ -9,6 +9,7 @@ import { PodsReader, type PodsReaderSettings } from '../kubelet/pods/reader.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
@@ -279,14 +280,19 @@ function withHung(
 
 /** The settings of a snapshot that a new configuration can change. */
 function joined(
-  { pools, plugin, refresh }: AgentSettings,
+  { pools, plugin, refresh, usage, idle }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use'> {
   return {
     rules: { pools, families: resolvers(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
+    use: { activities: activitiesOf(families), idle, limits: usage },
   };
+}
+
+function activitiesOf(families: readonly DeviceFamily[]): ReadonlyMap<string, ActivitySpec> {
+  return new Map(families.flatMap(({ name, activity }): [string, ActivitySpec][] => (activity === undefined ? [] : [[name, activity]])));
 }
 
 function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {

@@ -58,11 +58,13 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
   const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
   const findings = gpuFindings(gpu);
   const processes = gpu.processes?.list ?? [];
+  const isListed = gpu.processes?.count !== undefined;
   const whole = reportOf(
     device,
     [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
     [...findings, ...pcie.findings],
     processesOf(processes, facts.trees.proc),
+    isListed,
   );
   const instances = gpu.instances ?? [];
   const parts = instances.map((instance) => {
@@ -73,6 +75,7 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
       // A GPU and its instances are one function on the bus, so they share its findings.
       [...concerningInstances(findings), ...instanceFindings(instance), ...concerningInstances(pcie.findings)],
       processesOf(processes, facts.trees.proc, instance),
+      isListed,
     );
     return { report, problems: problemsOf(inside, instance.unread) };
   });
@@ -87,8 +90,10 @@ function reportOf(
   readings: readonly Reading[],
   findings: readonly Finding[],
   processes: ReturnType<typeof processesOf>,
+  isListed: boolean,
 ): DeviceReport {
-  return { device, read: { readings: readings, findings, ...(processes.length === 0 ? {} : { processes }) } };
+  const users = { ...(processes.length === 0 ? {} : { processes }), ...(isListed ? { hasAllProcesses: true as const } : {}) };
+  return { device, read: { readings, findings, ...users } };
 }
 
 /** Compute instances of one GPU instance share its memory. */
