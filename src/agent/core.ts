@@ -1,3 +1,4 @@
+import { whyDirty } from '../health/use/clean.ts';
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
@@ -155,6 +156,18 @@ export class AgentCore {
   async refreshFamilies(isWanted: (family: string) => boolean): Promise<void> {
     await Promise.all(this.runners.filter(({ family }) => isWanted(family)).map((runner) => runner.refresh()));
     if (this.#isBehind) this.assemble();
+  }
+
+  /** As {@link refreshFamilies}, with the holders: the kubelet and its checkpoint are asked too. */
+  async refreshWithHolders(isWanted: (family: string) => boolean): Promise<void> {
+    await Promise.all([this.#ask(), this.refreshFamilies(isWanted)]);
+    if (this.#isBehind) this.assemble();
+  }
+
+  /** Why no container must start on a device; undefined when the device is clean. A read before `sinceMs` (monotonic clock) does not count. */
+  whyDirty(key: string, sinceMs: number): string | undefined {
+    const use = this.#assembler.useOf(key);
+    return whyDirty(use !== undefined && use.monotonicMs >= sinceMs ? use : undefined, this.#assembler.limits);
   }
 
   /** Makes a snapshot of the latest inputs. */
