@@ -22,6 +22,8 @@ export class HealthKeeper {
   readonly #clock: Clock;
   #policy: HealthPolicy;
   #onDue = (): void => {};
+  #onEvents = (_events: readonly HealthEvent[]): void => {};
+  #beforeSave = (): Promise<void> => Promise.resolve();
   #cancelCheck = (): void => {};
   #isClosed = false;
   #written: Promise<void> = Promise.resolve();
@@ -51,7 +53,7 @@ export class HealthKeeper {
       },
       clock,
       announced: (event) => log(logger, event),
-      ...(file === undefined ? {} : { file }),
+      ...(file === undefined ? {} : { file: { write: (state) => this.#beforeSave().then(() => file.write(state)) } }),
       written: (error) =>
         changes.update(
           'state',
@@ -114,8 +116,22 @@ export class HealthKeeper {
     this.#onDue = callback;
   }
 
+  /** Registers the callback for the events of each judgement, before they are saved and announced. */
+  onEvents(callback: (events: readonly HealthEvent[]) => void): void {
+    this.#onEvents = callback;
+  }
+
+  /**
+   * Registers what must be on disk before the state that knows the latest events. After a kill in between, the events come again. The
+   * promise must not reject.
+   */
+  beforeSave(callback: () => Promise<void>): void {
+    this.#beforeSave = callback;
+  }
+
   readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
     const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
+    this.#onEvents(judgement.events);
     this.#written = this.#journal.record(judgement, nowMs);
     this.#cancelCheck();
     if (judgement.nextCheckMs !== undefined && !this.#isClosed) {
