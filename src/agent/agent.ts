@@ -18,6 +18,7 @@ import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
+import { UsageLedger } from './usage-ledger.ts';
 
 export interface AgentParts {
   readonly logger: Logger;
@@ -47,9 +48,12 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
   const { core, health, exposition, facts, plugin } = await build(settings, parts, true, access);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
+  const ledger = new UsageLedger(settings, core.store, logger, systemClock);
   core.store.subscribe(() => {
+    const snapshot = core.store.snapshot() as Snapshot;
     liveness.published();
-    inventory.update(core.store.snapshot() as Snapshot, plugin?.stats());
+    inventory.update(snapshot, plugin?.stats());
+    ledger.update(snapshot);
   });
   const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
   const feed = new HealthFeed({
@@ -67,6 +71,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
     feed,
     events: (since) => health.engine.eventsSince(since),
+    usage: (query) => ledger.report(query),
     version,
     node: settings.node,
     hostNames: [settings.node, hostname()],
@@ -93,6 +98,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     async apply(next) {
       health.configure(next);
       core.configure(next);
+      ledger.configure(next);
       liveness.configure(next.refresh.interval);
       warnOfResources(next, logger);
       // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
@@ -107,7 +113,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
-      await health.close();
+      await Promise.all([health.close(), ledger.close()]);
       return ended;
     },
   };
