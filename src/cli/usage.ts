@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
 import { usageView } from '../server/api/usage.ts';
@@ -51,7 +52,8 @@ async function reportFor({ configuration, families, logger }: CommandContext, qu
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is its ledger', REFUSAL_TEXTS[refusal]);
   const { state, usage } = agentSettings(configuration, families);
   const directory = ledgerDirectory(state.file);
-  if (directory === undefined) return { report: undefined, source: 'ledger' };
+  if (directory === undefined || !existsSync(directory)) return { report: undefined, source: 'ledger' };
+  if (refusal === undefined) logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
   const report = await reportOf(openLedger(directory, usage, systemClock), [], query, systemClock.now());
   return { report: usageView(report) as ApiReport, source: 'ledger' };
 }
