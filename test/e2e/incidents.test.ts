@@ -53,7 +53,7 @@ describe('incidents of a simulated node', () => {
   it('are recorded for a board of FPGAs, with the holder that was gone before', async () => {
     const [pod] = node.kubelet.pods().filter(({ name }) => name.startsWith('aligner'));
     node.kubelet.removePod('genomics', pod?.name as string);
-    await agent.until('the holder is gone', (page) => !page.includes('pod="aligner'));
+    await agent.until('the holder is gone', (page) => !/^container_device_allocation\{.*pod="aligner/m.test(page));
     node.step(FPGA_ERROR_MS);
     await expect.poll(() => idOf(/^fpga/), WAIT).toBeDefined();
     expect(await recordOf(/^fpga/)).toMatchObject({
