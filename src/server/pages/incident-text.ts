@@ -64,7 +64,7 @@ function unchanged(before: readonly IncidentCondition[], after: readonly Inciden
 function conditionLines(mark: string, conditions: readonly IncidentCondition[]): string[] {
   return conditions.map((condition) => {
     const since = condition.since === undefined ? '' : `, since ${clock(condition.since)}`;
-    return `${mark}${condition.severity} ${conditionName(condition)} (${condition.reason}): ${condition.message}${since}`;
+    return `${mark}${condition.severity} ${conditionName(condition)} (${condition.reason})${since}: ${condition.message}`;
   });
 }
 
