@@ -23,6 +23,8 @@ export interface DeviceRead {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
+  /** No other process uses the device. Absent when the driver may have left some out. */
+  readonly hasAllProcesses?: true;
 }
 
 /** Report of other sources on a device: kernel log, state of the driver. Its findings are of conditions declared with `aside`. */

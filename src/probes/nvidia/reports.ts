@@ -62,6 +62,7 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
   const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
   const findings = gpuFindings(gpu);
   const processes = gpu.processes?.list ?? [];
+  const isListed = gpu.processes?.count !== undefined;
   // An entry without a PID may be any process.
   const isComplete = gpu.processes?.count === new Set(processes.map(({ pid }) => pid)).size;
   const usersAmong = (list: readonly ProcessSample[]): UsersOfDevice => ({ pids: list.map(({ pid }) => pid), isComplete });
@@ -70,6 +71,7 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
     [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
     [...findings, ...facts.stuckProcesses(device.id, usersAmong(processes)), ...pcie.findings],
     processesOf(processes, facts.processOf),
+    isListed,
   );
   const instances = gpu.instances ?? [];
   const parts = instances.map((instance) => {
@@ -86,6 +88,7 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
         ...concerningInstances(pcie.findings),
       ],
       processesOf(own, facts.processOf),
+      isListed,
     );
     return { report, problems: problemsOf(inside, instance.unread) };
   });
@@ -100,8 +103,10 @@ function reportOf(
   readings: readonly Reading[],
   findings: readonly Finding[],
   processes: ReturnType<typeof processesOf>,
+  isListed: boolean,
 ): DeviceReport {
-  return { device, read: { readings: readings, findings, ...(processes.length === 0 ? {} : { processes }) } };
+  const users = { ...(processes.length === 0 ? {} : { processes }), ...(isListed ? { hasAllProcesses: true as const } : {}) };
+  return { device, read: { readings, findings, ...users } };
 }
 
 /** Compute instances of one GPU instance share its memory. */
