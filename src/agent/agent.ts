@@ -18,6 +18,7 @@ import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
+import { UsageKeeper } from './usage.ts';
 import { UsageLedger } from './usage-ledger.ts';
 
 export interface AgentParts {
@@ -45,7 +46,7 @@ export interface RunningAgent {
 export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
   const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
-  const { core, health, exposition, facts, plugin } = await build(settings, parts, true, access);
+  const { core, health, usage, exposition, facts, plugin } = await build(settings, parts, true, access);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
   const ledger = new UsageLedger(settings, core.store, logger, systemClock);
@@ -53,6 +54,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     const snapshot = core.store.snapshot() as Snapshot;
     liveness.published();
     inventory.update(snapshot, plugin?.stats());
+    usage?.published(snapshot.usage);
     ledger.update(snapshot);
   });
   const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
@@ -97,8 +99,8 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     address,
     async apply(next) {
       health.configure(next);
+      usage?.configure(next);
       core.configure(next);
-      ledger.configure(next);
       liveness.configure(next.refresh.interval);
       warnOfResources(next, logger);
       // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
@@ -113,7 +115,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
-      await Promise.all([health.close(), ledger.close()]);
+      await Promise.all([health.close(), usage?.close(), ledger.close()]);
       return ended;
     },
   };
@@ -141,6 +143,8 @@ export async function collectOnce(settings: AgentSettings, parts: AgentParts): P
 interface Built {
   readonly core: AgentCore;
   readonly health: HealthKeeper;
+  /** Absent in a single reading, which has no past. */
+  readonly usage: UsageKeeper | undefined;
   readonly exposition: Exposition;
   readonly facts: HostFactsKeeper | undefined;
   readonly plugin: DevicePlugin | undefined;
@@ -153,7 +157,8 @@ async function build(
   access?: AccessKeeper,
 ): Promise<Built> {
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
-  const core = new AgentCore(settings, health, logger, systemClock);
+  const usage = isLasting ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
+  const core = new AgentCore(settings, health, logger, systemClock, undefined, usage);
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
@@ -180,6 +185,7 @@ async function build(
     snapshot: () => core.store.snapshot(),
     agent: stats,
     attribution: settings.labels.attribution,
+    ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });
-  return { core, health, exposition, facts, plugin };
+  return { core, health, usage, exposition, facts, plugin };
 }

@@ -26,6 +26,7 @@ import { ProblemLog } from './problem-log.ts';
 import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
+import type { UsageKeeper } from './usage.ts';
 
 /** While other reads run, inputs that arrive within this time share one snapshot. */
 const SETTLE_MS = 20;
@@ -66,7 +67,7 @@ export class AgentCore {
   /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;
 
-  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts) {
+  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts, usage?: UsageKeeper) {
     this.#clock = clock;
     this.#health = health;
     const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
@@ -82,7 +83,7 @@ export class AgentCore {
       clock,
     });
     const host = createHost(settings.roots, clock);
-    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed }, logger);
+    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed, labels: settings.usage.labels }, logger);
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
@@ -126,6 +127,7 @@ export class AgentCore {
       },
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
+      usage,
     );
     health.onDue(() => this.assemble());
     // The state of an earlier run is valid until the next read, and is served at once.
@@ -252,14 +254,14 @@ export class AgentCore {
 /** The API is an extra, so what is wrong with it is no warning. */
 function createPodsReader(
   options: PodsApiOptions,
-  { clock, onChange }: Pick<PodsReaderSettings, 'clock' | 'onChange'>,
+  parts: Required<Pick<PodsReaderSettings, 'clock' | 'onChange' | 'labels'>>,
   logger: Logger,
 ): PodsReader {
   const onProblem = (detail: string | undefined): void =>
     detail === undefined
       ? logger.info("the kubelet's Pods API answers")
       : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
-  return new PodsReader({ options, clock, onChange, onProblem });
+  return new PodsReader({ options, ...parts, onProblem });
 }
 
 /** Marks the remembered devices that hung when the earlier run of the agent ended. */
