@@ -17,6 +17,7 @@ import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 import type { UsageOptions } from '../usage/options.ts';
+import { ExpectedKeeper, withExpected } from './expected.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
 import { type UseInput, UseKeeper, type UseSettings, type Uses } from './use.ts';
@@ -29,6 +30,8 @@ export interface AssembleSettings {
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
   readonly missingRetentionMs: number;
+  /** Number of devices that each family must have at least. */
+  readonly expect?: Readonly<Record<string, number>>;
   /** Without them, the use of devices is not compared with their holders. */
   readonly use?: UseSettings & { readonly limits: Pick<UsageOptions, 'allowed-processes' | 'dirty-mib'> };
 }
@@ -59,6 +62,7 @@ export class Assembler {
   readonly #counters = new ContainerCounters();
   #known: ReadonlyMap<string, KnownDevice>;
   readonly #useKeeper: UseKeeper;
+  readonly #expectedKeeper = new ExpectedKeeper();
   #uses: ReadonlyMap<string, DeviceUse> = new Map();
   #verdicts: ReadonlyMap<string, Verdict> = new Map();
   #begunAt: Moment | undefined;
@@ -99,7 +103,7 @@ export class Assembler {
 
   assemble({ families, podResources, pods, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
-    const { specs, staleAfterMs, missingRetentionMs } = this.#settings;
+    const { specs, staleAfterMs, missingRetentionMs, expect = {} } = this.#settings;
     this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
     const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
     const { allocations, holders } = findOwners(
@@ -134,6 +138,7 @@ export class Assembler {
       return toState(key, device, verdicts.get(key) ?? UNJUDGED, holdersOf(key), age, readAtMs);
     });
     const seen = devices.map((state): SeenDevice => ({ state, readFromMs: this.#known.get(state.key)?.read?.startedMs }));
+    const expected = this.#expectedKeeper.look(expect, families, this.#known.values());
     const told = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
     return {
       sequence: ++this.#sequence,
@@ -141,7 +146,8 @@ export class Assembler {
       devices,
       allocations,
       containerReadings: containerReadings(seen, specs, { checkpoint, ...told }, this.#counters, now.monotonicMs),
-      families: families.map(({ state }) => state),
+      families: families.map(({ state }) => withExpected(state, expected)),
+      ...(expected.length === 0 ? {} : { expected }),
       podResources,
       ...told,
     };
