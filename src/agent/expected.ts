@@ -1,5 +1,5 @@
 import type { Problem } from '../model/collection.ts';
-import { areTooFew, countsAsDevice, type ExpectedDevices, tooFewText } from '../model/expected.ts';
+import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '../model/expected.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { FamilyInput, KnownDevice } from './known-devices.ts';
 
@@ -44,6 +44,6 @@ function isComplete({ state, latest, isBlind = false }: FamilyInput): boolean {
 export function withExpected(state: FamilyState, expected: readonly ExpectedDevices[]): FamilyState {
   const own = expected.find(({ family }) => family === state.family);
   if (own === undefined || !areTooFew(own)) return state;
-  const problem: Problem = { code: 'expected-missing', message: tooFewText(own) };
+  const problem: Problem = { code: 'expected-missing', message: expectedText(own) };
   return { ...state, problems: [...state.problems, problem] };
 }

@@ -18,6 +18,7 @@ export function countsAsDevice({ parent, kind }: Pick<Device, 'parent' | 'kind'>
 export const areTooFew = ({ expected, present }: ExpectedDevices): boolean => present !== undefined && present < expected;
 
 /** The same text for the same numbers. */
-export function tooFewText({ family, expected, present }: ExpectedDevices): string {
-  return `${present ?? 'an unknown number'} of ${expected} expected ${family} devices ${present === 1 ? 'is' : 'are'} present`;
+export function expectedText({ family, expected, present }: ExpectedDevices): string {
+  if (present === undefined) return `${expected} ${family} devices are expected, and it is not known how many are present`;
+  return `${present} of ${expected} expected ${family} devices ${present === 1 ? 'is' : 'are'} present`;
 }

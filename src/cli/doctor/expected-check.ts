@@ -1,5 +1,5 @@
 import { expectedDevices } from '../../config/structured.ts';
-import { areTooFew, type ExpectedDevices, tooFewText } from '../../model/expected.ts';
+import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import { askAgent } from '../agent-api.ts';
 import { expectedIn } from '../health.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
@@ -19,9 +19,9 @@ function judge(name: string, one: ExpectedDevices): readonly CheckResult[] {
   if (one.present === undefined) {
     const remedy =
       'Read the findings on the probe of the family. Check that the family exists and is turned on, or remove it from `expect`.';
-    return [finding(name, tooFewText(one), 'The family was not read completely.', remedy)];
+    return [finding(name, expectedText(one), 'The family was not read completely.', remedy)];
   }
   if (!areTooFew(one)) return [];
   const remedy = 'Look for the device in `lspci` and in the kernel log. Correct `expect` if the node has fewer devices.';
-  return [finding(name, tooFewText(one), 'A device is gone, has no driver, or was never there.', remedy)];
+  return [finding(name, expectedText(one), 'A device is gone, has no driver, or was never there.', remedy)];
 }

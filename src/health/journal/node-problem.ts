@@ -1,4 +1,4 @@
-import { areTooFew, type ExpectedDevices, tooFewText } from '../../model/expected.ts';
+import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { pendingTrouble } from '../../model/standing.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
@@ -37,13 +37,13 @@ export function nodeProblem(devices: readonly JudgedState[], expected: readonly 
   const unknown = inState('unknown');
   if (unknown.length > 0) return { exitCode: 2, message: summary(unknown, 'unknown') };
   const unread = expected.find(({ present }) => present === undefined);
-  if (unread !== undefined) return { exitCode: 2, message: tooFewText(unread) };
+  if (unread !== undefined) return { exitCode: 2, message: expectedText(unread) };
   const degraded = inState('degraded');
   if (degraded.length > 0) return { exitCode: 0, message: summary(degraded, 'degraded') };
   return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy${waiting(devices)}` };
 }
 
-const missing = (tooFew: ExpectedDevices): NodeProblem => ({ exitCode: 1, message: tooFewText(tooFew) });
+const missing = (tooFew: ExpectedDevices): NodeProblem => ({ exitCode: 1, message: expectedText(tooFew) });
 
 function summary(devices: readonly JudgedState[], state: HealthState): string {
   const [first] = devices as readonly [JudgedState];
