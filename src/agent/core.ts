@@ -28,6 +28,7 @@ import { ProblemLog } from './problem-log.ts';
 import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
+import type { UsageKeeper } from './usage.ts';
 
 /** While other reads run, inputs that arrive within this time share one snapshot. */
 const SETTLE_MS = 20;
@@ -68,7 +69,7 @@ export class AgentCore {
   /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;
 
-  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts) {
+  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts, usage?: UsageKeeper) {
     this.#clock = clock;
     this.#health = health;
     const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
@@ -129,6 +130,7 @@ export class AgentCore {
       },
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
+      usage,
     );
     health.onDue(() => this.assemble());
     // The state of an earlier run is valid until the next read, and is served at once.
