@@ -21,6 +21,7 @@ import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
 import { UsageKeeper } from './usage.ts';
+import { UsageLedger } from './usage-ledger.ts';
 
 export interface AgentParts {
   readonly logger: Logger;
@@ -50,11 +51,13 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
   const { core, health, usage, exposition, facts, plugin, incidents } = await build(settings, parts, true, access);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
+  const ledger = new UsageLedger(settings, core.store, logger, systemClock);
   core.store.subscribe(() => {
     const snapshot = core.store.snapshot() as Snapshot;
     liveness.published();
     inventory.update(snapshot, plugin?.stats());
     usage?.published(snapshot.usage);
+    ledger.update(snapshot);
   });
   const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
   const feed = new HealthFeed({
@@ -73,6 +76,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     feed,
     events: (since) => health.engine.eventsSince(since),
     ...(incidents === undefined ? {} : { incidents }),
+    usage: (query) => ledger.report(query),
     version,
     node: settings.node,
     hostNames: [settings.node, hostname()],
@@ -102,6 +106,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       usage?.configure(next);
       core.configure(next);
       incidents?.configure(next);
+      ledger.configure(next);
       liveness.configure(next.refresh.interval);
       warnOfResources(next, logger);
       // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
@@ -116,7 +121,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
-      await Promise.all([health.close(), usage?.close()]);
+      await Promise.all([health.close(), usage?.close(), ledger.close()]);
       await incidents?.close();
       return ended;
     },

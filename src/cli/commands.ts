@@ -62,6 +62,22 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
     load: async () => (await import('./incidents.ts')).runIncidents,
   },
   {
+    name: 'usage',
+    summary: 'Report who used which devices for how long, and how long they stood idle. Most idle hours first.',
+    formats: ['table', 'json', 'csv'],
+    options: [
+      { flags: '--since <duration>', help: 'Time up to now that the report covers, such as 24h or 7d. (default: 24h)' },
+      {
+        flags: '--by <group>',
+        help: 'One of namespace, pod, device, resource, or label:NAME for a label of --usage.labels. (default: namespace)',
+      },
+    ],
+    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the ledger beside --state.file.
+Device hours count a device that several containers hold once: each container has its share. -o json and -o csv have seconds, joules and bytes.`,
+    examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod', 'device-agent usage --by=label:team -o csv'],
+    load: async () => (await import('./usage.ts')).runUsage,
+  },
+  {
     name: 'doctor',
     summary: 'Check sockets, permissions, drivers and sysfs; print each finding with cause and remedy.',
     formats: ['text', 'json'],

@@ -7,6 +7,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Access } from './access/access.ts';
 import type { ComparePassword } from './access/passwords.ts';
+import type { ReportUsage } from './api/usage.ts';
 import type { HealthFeed } from './feed/health-feed.ts';
 import type { ScrapeFormat } from './http/negotiation.ts';
 import type { WebOptions } from './options.ts';
@@ -37,6 +38,8 @@ export interface ServerParts {
   readonly events?: (since: number) => readonly HealthEvent[];
   /** When absent, there are no incidents. */
   readonly incidents?: IncidentSource;
+  /** Reports what containers used. When absent, `/api/usage` is not there. */
+  readonly usage?: ReportUsage;
   /** Verdicts for clients that follow them. When absent, `/api/health/watch` is not there. */
   readonly feed?: HealthFeed;
   /** Reads the configuration file again. Resolves to what is wrong with it. Absent when there is no file. */

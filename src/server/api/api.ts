@@ -3,6 +3,7 @@ import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { sendError, sendJson } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
+import { takes } from './parameters.ts';
 import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, statusView } from './views.ts';
 
 export interface ApiSources {
@@ -56,17 +57,6 @@ export function createApi(sources: ApiSources): Router {
     sendJson(request, response, { ...sources.status(), ...statusView(sources.snapshot(), sources.now(), sources.remedyOf) }),
   );
   return router;
-}
-
-/** Refuses other query parameters: one that is ignored looks like a filter that found everything. */
-function takes(...known: readonly string[]): RequestHandler {
-  return (request, response, next) => {
-    const unknown = Object.keys(request.query).find((name) => !known.includes(name));
-    if (unknown === undefined) return next();
-    const names = known.length === 0 ? 'This path has no parameters.' : `Known here: ${known.join(', ')}.`;
-    const message = `There is no parameter ${JSON.stringify(unknown.slice(0, 80))}. ${names}`;
-    return sendError(request, response, 400, 'parameter-unknown', message);
-  };
 }
 
 function findDevice(snapshot: Snapshot, family: unknown, id: unknown): object | undefined {
