@@ -31,6 +31,7 @@ it('keeps an error that only the replaced thread knew, until the new thread repo
     families: [{ family, options: {} }],
     pools: [],
     health: {},
+    expect: {},
     plugin: { options: {}, resources: [] },
     state: { file: '' },
   } as unknown as AgentSettings;
