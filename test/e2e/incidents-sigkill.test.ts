@@ -56,6 +56,8 @@ describe('an agent that is killed right after a verdict', () => {
     await last.until('a read', (page) => seriesValue(page, 'device_healthy', { device: `mlx5_${HCAS}` }) === 1);
     const names = Array.from({ length: HCAS }, (_, hca) => `infiniband/mlx5_${hca}`);
     await expect.poll(() => [...new Set(records().map(({ device }) => device.key))].sort(), { timeout: 10_000 }).toEqual(names);
+    expect(await last.stop()).toBe(0);
+    // Without a writer, a file of an interrupted write would be seen now.
     expect(readdirSync(directory()).filter((name) => !name.endsWith('.json'))).toEqual([]);
   }, 60_000);
 });
