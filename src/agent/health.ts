@@ -7,12 +7,12 @@ import { createStateFile, type StateFile } from '../health/journal/state-file.ts
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import { policyDigest } from '../health/policy/policy-digest.ts';
 import type { Clock } from '../host/clock.ts';
-import { Tree } from '../host/fs/tree.ts';
 import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Judge } from './assemble.ts';
+import { bootIdOf } from './boot-id.ts';
 import { healthPolicy } from './health-policy.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
@@ -27,6 +27,8 @@ export class HealthKeeper {
   #policy: HealthPolicy;
   #digest: string;
   #onDue = (): void => {};
+  #onEvents = (_events: readonly HealthEvent[]): void => {};
+  #beforeSave = (): Promise<void> => Promise.resolve();
   #cancelCheck = (): void => {};
   #isClosed = false;
   #written: Promise<void> = Promise.resolve();
@@ -59,7 +61,7 @@ export class HealthKeeper {
       },
       clock,
       announced: (event) => log(logger, event),
-      ...(file === undefined ? {} : { file }),
+      ...(file === undefined ? {} : { file: { write: (state) => this.#beforeSave().then(() => file.write(state)) } }),
       written: (error) =>
         changes.update(
           'state',
@@ -82,7 +84,8 @@ export class HealthKeeper {
   static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthKeeper> {
     const policy = policyOf(settings, logger);
     const path = isLasting ? settings.state.file : '';
-    const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings) });
+    // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
+    const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const state = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
     return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path, findingsOf(settings, path, state, clock));
@@ -122,8 +125,22 @@ export class HealthKeeper {
     this.#onDue = callback;
   }
 
+  /** Registers the callback for the events of each judgement, before they are saved and announced. */
+  onEvents(callback: (events: readonly HealthEvent[]) => void): void {
+    this.#onEvents = callback;
+  }
+
+  /**
+   * Registers what must be on disk before the state that knows the latest events. After a kill in between, the events come again. The
+   * promise must not reject.
+   */
+  beforeSave(callback: () => Promise<void>): void {
+    this.#beforeSave = callback;
+  }
+
   readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
     const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
+    this.#onEvents(judgement.events);
     this.#written = this.#journal.record(judgement, nowMs);
     this.#findings?.judged(devices, { nowMs, monotonicMs }, judgement.events, this.#digest);
     this.#cancelCheck();
@@ -176,11 +193,6 @@ function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   const { policy, problems } = healthPolicy(settings);
   for (const problem of problems) logger.warn('the health configuration has a problem', { problem });
   return policy;
-}
-
-/** The state is valid for one boot, because a reboot is the remedy of many latched conditions. */
-function bootIdOf(settings: AgentSettings): string {
-  return new Tree(settings.roots.procfs).text('sys/kernel/random/boot_id') ?? 'unknown';
 }
 
 async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<HealthMemory | undefined> {

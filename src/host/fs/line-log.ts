@@ -89,7 +89,8 @@ class SegmentedLog implements LineLog {
 
   async append(records: readonly object[]): Promise<string | undefined> {
     for (const record of records) this.#enqueue(Buffer.from(`${JSON.stringify(record)}\n`));
-    this.#running ??= this.#writeAll();
+    // Not in this turn: without lines it would end, and clear the field, before the field is set.
+    this.#running ??= Promise.resolve().then(() => this.#writeAll());
     const running = this.#running;
     if (await endsWithin(running, WRITE_TIMEOUT_MS, this.#options.clock)) return running;
     return `the disk has not answered for ${WRITE_TIMEOUT_MS / 1_000} s`;

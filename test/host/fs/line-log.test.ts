@@ -195,6 +195,14 @@ describe('createLineLog', () => {
     expect(log.dropped).toBe(2_000 - records.length + 1);
   });
 
+  it('writes after a call without records', async () => {
+    const log = logOf();
+    expect(await log.append([])).toBeUndefined();
+    expect(files()).toEqual([]);
+    expect(await log.append([{ a: 1 }])).toBeUndefined();
+    expect((await read(log)).records).toEqual([{ a: 1 }]);
+  });
+
   it('writes calls that overlap in their order', async () => {
     const log = logOf();
     await Promise.all(Array.from({ length: 100 }, (_, at) => log.append([{ at }])));
