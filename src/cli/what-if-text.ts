@@ -106,5 +106,5 @@ const podsOf = ({ holders }: Interval): readonly string[] =>
 const lengthOf = ({ fromMs, toMs }: Span): number => toMs - fromMs;
 const noun = (count: number, one: string): string => (count === 1 ? one : `${one}s`);
 const time = (ms: number): string => new Date(ms).toISOString();
-const duration = (ms: number): string => formatDuration(millis(Math.max(1, Math.round(ms / 1_000)) * 1_000));
+const duration = (ms: number): string => formatDuration(millis(Math.round(ms / 1_000) * 1_000));
 const hoursOf = (ms: number): string => String(Number((ms / 3_600_000).toFixed(3)));

@@ -47,6 +47,7 @@ export class FindingsJournal {
   /** Judgements without a record. */
   #ticks: Tick[] = [];
   #ticksAtMs = 0;
+  #sinceTickMs = 0;
   #recordedAtMs = 0;
   #clocksTold = 0;
   #policy = '';
@@ -67,15 +68,15 @@ export class FindingsJournal {
     this.#stepsMs += step;
     const time: ClockTime = { ...moment, stepsMs: this.#stepsMs };
     const moved = this.#clocks.advance(devices, time);
-    const sinceMs = this.#before === undefined ? 0 : nowMs - step - this.#before.nowMs;
+    this.#sinceTickMs += this.#before === undefined ? 0 : nowMs - step - this.#before.nowMs;
     this.#before = moment;
-    this.#ticks.push([sinceMs, ...moved]);
-    this.#ticksAtMs = nowMs;
     const now = new Map(devices.map((input): [string, WrittenDevice] => [input.key, { input, fixed: this.#clocks.fixed(input, time) }]));
     const isPicture = this.#isPictureDue(nowMs);
     const changes = isPicture ? {} : this.#changes(now);
     this.#written = now;
     const isNews = Object.keys(changes).length > 0 || events.length > 0 || policy !== this.#policy || step !== 0;
+    // A judgement without a new reading and without a change has no effect.
+    if (moved.length > 0 || isPicture || isNews) this.#tick(nowMs, moved);
     if (!isPicture && !isNews && nowMs - this.#recordedAtMs < HEARTBEAT_MS) return;
     const news = {
       ...(step === 0 ? {} : { step }),
@@ -91,6 +92,12 @@ export class FindingsJournal {
   async close(): Promise<void> {
     if (this.#before !== undefined) this.#write([{ ...this.#record(), end: true }]);
     await this.#writing;
+  }
+
+  #tick(nowMs: number, moved: readonly number[]): void {
+    this.#ticks.push([this.#sinceTickMs, ...moved]);
+    this.#sinceTickMs = 0;
+    this.#ticksAtMs = nowMs;
   }
 
   #stepBefore({ nowMs, monotonicMs }: JudgedMoment): number {

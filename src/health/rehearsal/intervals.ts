@@ -27,8 +27,11 @@ export function intervalsOf(states: readonly ReplayedState[], within: Span, gaps
   for (const [index, state] of states.entries()) {
     if (state.state === undefined) continue;
     const toMs = Math.min(states[index + 1]?.fromMs ?? within.toMs, within.toMs);
-    for (const span of without({ fromMs: Math.max(state.fromMs, within.fromMs), toMs }, gaps)) {
-      add(intervals, { ...span, state: state.state, isOut: state.isOut, conditions: namesOf(state), holders: state.holders });
+    const span = { fromMs: Math.max(state.fromMs, within.fromMs), toMs };
+    // What began with the last judgement has no length yet.
+    const isNew = span.fromMs === within.toMs;
+    for (const part of isNew ? [span] : without(span, gaps)) {
+      add(intervals, { ...part, state: state.state, isOut: state.isOut, conditions: namesOf(state), holders: state.holders });
     }
   }
   return intervals.map((interval) => (interval.toMs === within.toMs ? { ...interval, isOpen: true as const } : interval));

@@ -95,7 +95,7 @@ function span({ ticks, offsets }: Recording, sinceMs: number): Span | undefined 
   const [first, last] = [ticks[0], ticks.at(-1)];
   if (first === undefined || last === undefined) return undefined;
   const fromMs = Math.max(first, sinceMs - (offsets.at(-1)?.ms ?? 0));
-  return fromMs < last ? { fromMs, toMs: last } : undefined;
+  return fromMs <= last ? { fromMs, toMs: last } : undefined;
 }
 
 /** Index of the last judgement that is not later. */

@@ -20,7 +20,7 @@ export const WEEK = Date.parse('2024-01-01T00:00:00Z');
 export const DAY = 86_400_000;
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
-const REFRESH_MS = 20_000;
+const REFRESH_MS = 30_000;
 
 /** Wall clock of the week: day 0 is Monday. */
 export const at = (day: number, hour: number, minute = 0, second = 0): number =>
