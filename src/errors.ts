@@ -59,6 +59,16 @@ export const errors = {
     remedy: 'Correct the value where it was given; "device-agent --help" shows the type and default of each option.',
     exit: 2,
   },
+  'incident-unknown': {
+    message: 'there is no incident {id}{nearest}',
+    remedy: 'Run "device-agent incidents" for the list.',
+    exit: 1,
+  },
+  'incident-unreadable': {
+    message: 'the incident {id} cannot be read: {problem}',
+    remedy: 'Check its file in the directory incidents beside --state.file.',
+    exit: 1,
+  },
   'descriptors-exhausted': {
     message: 'no file descriptors are left: {problem}',
     remedy: 'Raise the open file limit of this process to at least 256 (ulimit -n, LimitNOFILE=), or raise fs.file-max of the node.',

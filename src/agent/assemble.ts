@@ -1,22 +1,28 @@
 import type { JudgedDevice } from '../health/engine/judge-device.ts';
+import { useLimits } from '../health/use/explained.ts';
+import { useFindings } from '../health/use/findings.ts';
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
 import { findOwners } from '../join/owners.ts';
 import { podUids } from '../join/pod-uids.ts';
+import type { PodSources } from '../join/processes.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Device } from '../model/device.ts';
+import type { DeviceUse, DeviceUser, UseLimits } from '../model/device-use.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
-import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 import type { Accounts } from '../usage/accounts.ts';
+import type { UsageOptions } from '../usage/options.ts';
 import type { UsedDevice } from '../usage/used-device.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
+import { type UseInput, UseKeeper, type UseSettings, type Uses } from './use.ts';
 
 export interface AssembleSettings {
   readonly rules: ResolveRules;
@@ -26,6 +32,8 @@ export interface AssembleSettings {
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
   readonly missingRetentionMs: number;
+  /** Without them, the use of devices is not compared with their holders. */
+  readonly use?: UseSettings & { readonly limits: Pick<UsageOptions, 'allowed-processes' | 'dirty-mib'> };
 }
 
 /** Latest input of each source, whatever its age. */
@@ -68,6 +76,9 @@ export class Assembler {
   readonly #counters: ContainerCounters;
   readonly #accounts: Accounts | undefined;
   #known: ReadonlyMap<string, KnownDevice>;
+  readonly #useKeeper: UseKeeper;
+  #uses: ReadonlyMap<string, DeviceUse> = new Map();
+  #verdicts: ReadonlyMap<string, Verdict> = new Map();
   #begunAt: Moment | undefined;
   #sequence = 0;
 
@@ -78,6 +89,7 @@ export class Assembler {
     this.#known = restored(before);
     this.#counters = usage?.counters ?? new ContainerCounters();
     this.#accounts = usage?.accounts;
+    this.#useKeeper = new UseKeeper(before);
   }
 
   /** Replaces settings from the next snapshot on. */
@@ -88,6 +100,16 @@ export class Assembler {
   /** Families with a container whose counters have no base yet. The value is the monotonic time from which a read gives the base. */
   get awaited(): ReadonlyMap<string, number> {
     return this.#counters.awaited;
+  }
+
+  /** What the device did at its last read, compared with its holders; undefined when the latest reading did not read it. */
+  useOf(key: string): DeviceUse | undefined {
+    return this.#uses.get(key);
+  }
+
+  /** What counts as allowed and as left behind. */
+  get limits(): UseLimits {
+    return useLimits(this.#settings.use?.limits ?? { 'allowed-processes': [], 'dirty-mib': 0 });
   }
 
   /** Known devices of a family, including missing ones. */
@@ -115,11 +137,23 @@ export class Assembler {
     const { answeredAtMs } = podResources;
     const usage = this.#accounts?.step({ ...now, devices: looked.map(asUsed), containerReadings: ownReadings, answeredAtMs, uidOf });
     if (this.#accounts?.isAnswered === true) this.#counters.settle((key) => this.#known.has(key));
+    const { uses, users } = this.#look(
+      { holdersOf, unresolved: unresolvedIn(allocations) },
+      { checkpoint, ...(pods === undefined ? {} : { pods }) },
+      podResources,
+      now,
+    );
+    const { limits } = this;
     const verdicts = this.#judge(
-      known.map(([key, device]) => this.#judged(key, device, holdersOf(key))),
+      known.map(([key, device]) => ({
+        ...this.#judged(key, device, holdersOf(key)),
+        ...judgedUse(device, uses.get(key), limits, users.get(key)),
+      })),
       now,
     );
     this.#accounts?.judged(verdicts);
+    this.#uses = uses;
+    this.#verdicts = verdicts;
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,
@@ -141,6 +175,22 @@ export class Assembler {
     const readAtMs = wallClockOf(device.read ?? readBefore(device, begun), now);
     const age = { isStale: isStale(device.read), isAsideStale: isStale(device.aside) };
     return toState(key, device, holders, age, readAtMs);
+  }
+
+  #look(
+    owned: Pick<UseInput, 'holdersOf' | 'unresolved'>,
+    sources: PodSources,
+    { answeredAtMs, problem }: PodResources,
+    now: Moment,
+  ): Uses {
+    const { use, staleAfterMs } = this.#settings;
+    if (use === undefined) return NO_USES;
+    const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
+    return this.#useKeeper.look(
+      use,
+      { known: this.#known, ...owned, sources, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts },
+      now,
+    );
   }
 
   #resolver(claims: ClaimHardwareIndex): Resolver {
@@ -169,6 +219,22 @@ export class Assembler {
       holders,
     };
   }
+}
+
+const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
+  allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));
+
+const NO_USES: Uses = { uses: new Map(), users: new Map() };
+
+function judgedUse(
+  { read }: KnownDevice,
+  use: DeviceUse | undefined,
+  limits: UseLimits,
+  user: DeviceUser | undefined,
+): Pick<JudgedDevice, 'use' | 'user'> {
+  const remembered = user === undefined ? {} : { user };
+  if (use === undefined || read === undefined) return remembered;
+  return { ...remembered, use: { findings: useFindings(use, limits), atMs: read.readAtMs, monotonicMs: read.monotonicMs } };
 }
 
 /** Only pods that hold devices: the others are no business of the agent. */

@@ -1,3 +1,4 @@
+import { whyDirty } from '../health/use/clean.ts';
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
@@ -9,6 +10,7 @@ import { PodsReader, type PodsReaderSettings } from '../kubelet/pods/reader.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
@@ -158,6 +160,18 @@ export class AgentCore {
     if (this.#isBehind) this.assemble();
   }
 
+  /** As {@link refreshFamilies}, with the holders: the kubelet and its checkpoint are asked too. */
+  async refreshWithHolders(isWanted: (family: string) => boolean): Promise<void> {
+    await Promise.all([this.#ask(), this.refreshFamilies(isWanted)]);
+    if (this.#isBehind) this.assemble();
+  }
+
+  /** Why no container must start on a device; undefined when the device is clean. A read before `sinceMs` (monotonic clock) does not count. */
+  whyDirty(key: string, sinceMs: number): string | undefined {
+    const use = this.#assembler.useOf(key);
+    return whyDirty(use !== undefined && use.monotonicMs >= sinceMs ? use : undefined, this.#assembler.limits);
+  }
+
   /** Makes a snapshot of the latest inputs. */
   assemble(): void {
     this.#cancelAssembly?.();
@@ -281,14 +295,19 @@ function withHung(
 
 /** The settings of a snapshot that a new configuration can change. */
 function joined(
-  { pools, plugin, refresh }: AgentSettings,
+  { pools, plugin, refresh, usage, idle }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use'> {
   return {
     rules: { pools, families: resolvers(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
+    use: { activities: activitiesOf(families), idle, limits: usage },
   };
+}
+
+function activitiesOf(families: readonly DeviceFamily[]): ReadonlyMap<string, ActivitySpec> {
+  return new Map(families.flatMap(({ name, activity }): [string, ActivitySpec][] => (activity === undefined ? [] : [[name, activity]])));
 }
 
 function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {

@@ -16,7 +16,7 @@ const HOUR_MS = 3_600_000;
 const CHUNK = 250;
 const CACHE_MS = 5_000;
 const MAX_CACHED = 16;
-type Told = Pick<AgentSettings, 'usage' | 'state'>;
+type Told = Pick<AgentSettings, 'usage'> & { readonly state: Pick<AgentSettings['state'], 'file'> };
 
 /**
  * Writes the accounts of containers and devices to the ledger: each running one once an hour, and each at its end. A snapshot never waits

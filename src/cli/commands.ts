@@ -7,6 +7,8 @@ export interface CommandSpec {
   readonly summary: string;
   /** Allowed values of `-o`; the first one is the default. */
   readonly formats?: readonly string[];
+  /** A word that may follow the command. It is in the options under its name. */
+  readonly argument?: { readonly name: string; readonly help: string };
   /** Options of this command only. They have no environment variable and no key in the file. */
   readonly options?: readonly { readonly flags: string; readonly help: string }[];
   /** Further notes for the help text. */
@@ -48,6 +50,16 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
       'device-agent health -o taint-rule | kubectl apply -f -',
     ],
     load: async () => (await import('./health.ts')).runHealth,
+  },
+  {
+    name: 'incidents',
+    summary: 'List the incidents of the devices, or print one: what happened, who was hit, what to do, and the evidence.',
+    formats: ['text', 'json'],
+    argument: { name: 'id', help: 'Incident to print, as the list names it.' },
+    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the directory incidents beside
+--state.file. docs/incidents.md says what a record has and how long it is kept.`,
+    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvidia-GPU-5e1f0000-0000-4000-8 -o json > incident.json'],
+    load: async () => (await import('./incidents.ts')).runIncidents,
   },
   {
     name: 'usage',

@@ -56,7 +56,7 @@ function workOf(
   const counts = (engine: string): boolean => counted === undefined || counted.includes(engine);
   const shares = new Map<string, number>();
   for (const { metric, labels, value } of readings) {
-    const engine = labels?.['engine'];
+    const engine = labels?.engine;
     if (metric === shared.utilization.name && engine !== undefined && counts(engine)) shares.set(engine, Number(value));
   }
   const isRead = counted === undefined ? shares.size > 0 : counted.every((engine) => shares.has(engine));

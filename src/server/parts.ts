@@ -1,4 +1,6 @@
 import type { Clock } from '../host/clock.ts';
+import type { RecordRead } from '../incidents/record-file.ts';
+import type { ListedIncident } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
@@ -16,6 +18,14 @@ export interface ScrapedPage {
   readonly contentTypes: Readonly<Record<ScrapeFormat, string>>;
 }
 
+/** Records of incidents. */
+export interface IncidentSource {
+  /** The newest first. */
+  list(): readonly ListedIncident[];
+  /** Resolves to undefined for an unknown id. Never rejects. */
+  read(id: string): Promise<RecordRead | undefined>;
+}
+
 /** Data sources of the server. It reads the latest snapshot, and never the hardware or the kubelet. */
 export interface ServerParts {
   readonly exposition: ScrapedPage;
@@ -26,6 +36,8 @@ export interface ServerParts {
   status(): object;
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
   readonly events?: (since: number) => readonly HealthEvent[];
+  /** When absent, there are no incidents. */
+  readonly incidents?: IncidentSource;
   /** Reports what containers used. When absent, `/api/usage` is not there. */
   readonly usage?: ReportUsage;
   /** Verdicts for clients that follow them. When absent, `/api/health/watch` is not there. */

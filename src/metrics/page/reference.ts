@@ -6,6 +6,7 @@ import { shared } from '../../model/shared-metrics.ts';
 import { agentMetrics } from '../series/agent-metrics.ts';
 import { containerMetrics } from '../series/container-metrics.ts';
 import { deviceMetrics } from '../series/device-metrics.ts';
+import { incidentMetrics } from '../series/incident-metrics.ts';
 import { kubeletMetrics } from '../series/kubelet-metrics.ts';
 import { pluginMetrics } from '../series/plugin-metrics.ts';
 import { probeMetrics } from '../series/probe-metrics.ts';
@@ -55,7 +56,7 @@ A sum over \`device\` must not count a whole and its parts together. \`device_in
 
 ## Every device
 
-${table(Object.values(deviceMetrics))}
+${table([...Object.values(deviceMetrics), ...Object.values(incidentMetrics)])}
 ## Measured by several families
 
 All vendors use one name and one unit. The tables show the source of the value for each family.

@@ -3,6 +3,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { known, labelText } from '../page/labels.ts';
 import { DROP_REASONS, type FinishedPage, type Page } from '../page/page.ts';
+import { addIncidents } from './incident-metrics.ts';
 import { addKubelet, addRequests } from './kubelet-metrics.ts';
 import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
@@ -83,6 +84,7 @@ export function addAgent(
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
   addWebConfig(page, stats.webConfig);
+  addIncidents(page, stats.incidents);
   if (shown === undefined) return;
   const { snapshot, page: hardware } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);

@@ -97,7 +97,7 @@ export class KernelLogProbe implements Probe {
     if (!isLogClosed) return;
     for (const xid of xids) {
       this.#libraryXids += 1;
-      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#libraryXids, this.#logMs()));
+      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#libraryXids, this.#logMs(), this.#host.clock.monotonic()));
     }
   }
 
@@ -129,12 +129,17 @@ function withXids(report: DeviceReport, own: XidReport | undefined): DeviceRepor
   return { ...report, aside: { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] } };
 }
 
-/** Builds the log record that the driver would have written. */
-function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: LibraryXid, seq: number, timeMs: number): KmsgMessage {
+/** Builds the log record that the driver would have written. The kernel's clock is close to the monotonic one. */
+function recordOf(
+  { pciAddress, xid, gpuInstance, computeInstance }: LibraryXid,
+  seq: number,
+  timeMs: number,
+  monotonicMs: number,
+): KmsgMessage {
   const instance =
     gpuInstance === undefined ? '' : ` GPU-I:${gpuInstance}${computeInstance === undefined ? '' : ` GPU-CI:${computeInstance}`}`;
   const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, ${LIBRARY_TEXT}`;
-  return { level: 3, facility: 0, seq, timeUsec: 0, text, timeMs, live: true };
+  return { level: 3, facility: 0, seq, timeUsec: Math.round(monotonicMs * 1_000), text, timeMs, live: true };
 }
 
 /** Returns the GPUs for which the driver reports the recovery action "none". This action has priority over the Xid table. */
