@@ -76,6 +76,7 @@ export class AgentCore {
     this.#isolated = isolated;
     this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
     const families = settings.families.map(({ family }) => family);
+    warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
     this.#claims = new ClaimReader({
@@ -278,6 +279,13 @@ function createPodsReader(
   return new PodsReader({ options, ...parts, onProblem });
 }
 
+function warnOfExpected({ expect }: AgentSettings, families: readonly DeviceFamily[], logger: Logger): void {
+  for (const family of Object.keys(expect)) {
+    if (families.some(({ name }) => name === family)) continue;
+    logger.warn('an expected number of devices cannot be compared', { problem: `expect: "${family}" is not an enabled device family` });
+  }
+}
+
 /** Marks the remembered devices that hung when the earlier run of the agent ended. */
 function withHung(
   known: readonly RestoredDevice[],
@@ -295,13 +303,14 @@ function withHung(
 
 /** The settings of a snapshot that a new configuration can change. */
 function joined(
-  { pools, plugin, refresh, usage, idle }: AgentSettings,
+  { pools, plugin, refresh, usage, idle, expect }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect'> {
   return {
     rules: { pools, families: resolvers(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
+    expect,
     use: { activities: activitiesOf(families), idle, limits: usage },
   };
 }
