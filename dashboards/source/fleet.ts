@@ -146,7 +146,7 @@ export const fleet: Board = {
       height: 8,
       panels: [
         {
-          ...{ kind: 'series', title: 'Device time', unit: 'none', width: 8 },
+          ...{ kind: 'series', title: 'Device time', unit: 'none', width: 12 },
           description:
             'How many devices were held, stood idle while held, and were held by nobody. A GPU in MIG mode counts as its instances, a physical function as its virtual functions.',
           queries: [
@@ -157,17 +157,9 @@ export const fleet: Board = {
           ],
         },
         {
-          ...{ kind: 'series', title: 'Waste by model', unit: 'none', width: 8 },
+          ...{ kind: 'series', title: 'Waste by model', unit: 'none', width: 12 },
           description: 'How many devices of each model were held and did nothing.',
           queries: [query(`sum by (family, model) (namespace:device_idle_share_seconds:rate5m{${C}})`, '{{family}} {{model}}')],
-        },
-        {
-          ...{ kind: 'series', title: 'Energy by namespace', unit: 'watt', width: 8 },
-          description: 'Power of the devices that a namespace holds. The part of a device that several containers hold is an estimate.',
-          queries: [
-            query(`sum by (holder_namespace) (namespace:device_energy_joules:rate5m{${C}})`, '{{holder_namespace}}'),
-            query(`sum by (holder_namespace) (namespace:device_energy_estimated_joules:rate5m{${C}})`, '{{holder_namespace}} estimated'),
-          ],
         },
       ],
     },

@@ -10,7 +10,9 @@ const paths = overview.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll
 const examples = [...text.matchAll(/^## GET (\S+)\n.*?```json\n(.*?)```/gms)].map(
   ([, path, example]) => [path as string, JSON.parse(example as string) as unknown] as const,
 );
-const sources = ['src/server/api/api.ts', 'src/server/pages/pages.ts'].map((path) => readFileSync(path, 'utf8')).join('\n');
+const sources = ['src/server/api/api.ts', 'src/server/api/usage.ts', 'src/server/pages/pages.ts']
+  .map((path) => readFileSync(path, 'utf8'))
+  .join('\n');
 
 let demo: ServedAgent;
 let directory: string;
@@ -92,6 +94,7 @@ describe('docs/api.md', () => {
   it('has the errors that the server gives', async () => {
     const asked: [string, RequestInit, number][] = [
       ['/api/v1/events?since=x', {}, 400],
+      ['/api/usage?since=x', {}, 400],
       ['/api/v1/devices/none/none', {}, 404],
       ['/api/v1/incidents/none', {}, 404],
       ['/api/v1/none', {}, 404],

@@ -129,7 +129,7 @@ const FIELDS = ['allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSe
 function fallen(before: ContainerUsage | undefined, now: ContainerUsage | undefined): string[] {
   const totals = (one: ContainerUsage | undefined): [string, number][] => [
     ...FIELDS.map((field): [string, number] => [field, one?.isNew === true ? 0 : (one?.[field] ?? 0)]),
-    ['busy', one?.isNew === true ? 0 : (one?.busySeconds['gpu'] ?? 0)],
+    ['busy', one?.isNew === true ? 0 : (one?.busySeconds.gpu ?? 0)],
   ];
   const [old, latest] = [new Map(totals(before)), new Map(totals(now))];
   return [...old].filter(([field, value]) => (latest.get(field) ?? 0) < value - 1e-9).map(([field]) => field);
@@ -181,7 +181,7 @@ describe('the accounts of an agent', () => {
       lastShown = agent.shown();
     }
     expect(kills).toBe(50);
-    expect(lastShown?.busySeconds['gpu']).toBeGreaterThan(900);
+    expect(lastShown?.busySeconds.gpu).toBeGreaterThan(900);
   });
 
   it('go on after a reboot, with the time of the wall clock as not observed', async () => {

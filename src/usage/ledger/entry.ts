@@ -58,9 +58,13 @@ export const accountKey = (entry: LedgerEntry): string =>
 export const containerKey = (account: ContainerUsage): string =>
   [account.namespace, account.pod, account.container, account.resource, account.device, account.sinceMs].join('\u0000');
 
-/** Plain JSON: an integer that JSON would round becomes its digits. */
-export const toRecord = (entry: LedgerEntry): object =>
-  JSON.parse(JSON.stringify(entry, (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))) as object;
+/** Plain JSON. An integer that JSON would round becomes its digits; other numbers keep three of their decimals, so that lines are short. */
+export const toRecord = (entry: LedgerEntry): object => JSON.parse(JSON.stringify(entry, short)) as object;
+
+function short(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  return typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
+}
 
 const CONTAINER_TEXTS = ['namespace', 'pod', 'container', 'resource', 'device', 'family'];
 const CONTAINER_NUMBERS = ['atMs', 'sinceMs', 'allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSeconds'];
