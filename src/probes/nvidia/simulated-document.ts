@@ -1,5 +1,7 @@
 import type { Scenario, SimulatedHolder } from '../../model/simulated.ts';
-import type { SimulatedPids } from './simulated-processes.ts';
+
+/** PID of the process of each pod, keyed by the UID of the pod. */
+export type SimulatedPids = ReadonlyMap<string, number>;
 
 /** One simulated GPU at one moment. */
 export interface SimulatedGpu {

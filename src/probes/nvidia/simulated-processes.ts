@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { SimulatedHolder } from '../../model/simulated.ts';
-import type { SimulatedGpu } from './simulated-document.ts';
-
-/** PID of the process of each pod, keyed by the UID of the pod. */
-export type SimulatedPids = ReadonlyMap<string, number>;
+import type { SimulatedGpu, SimulatedPids } from './simulated-document.ts';
 
 const FIRST_PID = 20_000;
 /** PIDs that are reserved for the pods of one GPU: one for the GPU, one for each instance. */
