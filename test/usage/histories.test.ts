@@ -316,5 +316,5 @@ describe('the accounts of a node', () => {
     for (let seed = 1; seed <= HISTORIES; seed += 1) expect(live(seed, seen)).toEqual([]);
     expect(seen.steps).toBe(HISTORIES * STEPS);
     expect(Math.min(seen.kills, seen.reboots, seen.ends, seen.shared, seen.busy, seen.idle)).toBeGreaterThan(500);
-  });
+  }, 120_000);
 });
