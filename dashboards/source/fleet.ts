@@ -176,12 +176,10 @@ export const fleet: Board = {
       panels: [
         {
           ...{ kind: 'table', title: 'Device hours by namespace', unit: 'none', width: 8, value: 'device hours' },
-          description: 'Device hours of each namespace and model in the time of the board.',
+          description: 'Device hours of each namespace and model in the time of the board. The rule must run once a minute.',
           columns: ['holder_namespace', 'family', 'model'],
           queries: [
-            query(
-              `sum by (holder_namespace, family, model) (avg_over_time(namespace:device_share_seconds:rate5m{${C}}[$__range])) * $__range_s / 3600`,
-            ),
+            query(`sum by (holder_namespace, family, model) (sum_over_time(namespace:device_share_seconds:rate5m{${C}}[$__range])) / 60`),
           ],
         },
         {

@@ -20,6 +20,7 @@ import type { Look } from '../supervisor/family-runner.ts';
 import type { Accounts } from '../usage/accounts.ts';
 import type { UsageOptions } from '../usage/options.ts';
 import type { UsedDevice } from '../usage/used-device.ts';
+import { ExpectedKeeper, withExpected } from './expected.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
 import { type UseInput, UseKeeper, type UseSettings, type Uses } from './use.ts';
@@ -32,6 +33,8 @@ export interface AssembleSettings {
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
   readonly missingRetentionMs: number;
+  /** Number of devices that each family must have at least. */
+  readonly expect?: Readonly<Record<string, number>>;
   /** Without them, the use of devices is not compared with their holders. */
   readonly use?: UseSettings & { readonly limits: Pick<UsageOptions, 'allowed-processes' | 'dirty-mib'> };
 }
@@ -77,6 +80,7 @@ export class Assembler {
   readonly #accounts: Accounts | undefined;
   #known: ReadonlyMap<string, KnownDevice>;
   readonly #useKeeper: UseKeeper;
+  readonly #expectedKeeper = new ExpectedKeeper();
   #uses: ReadonlyMap<string, DeviceUse> = new Map();
   #verdicts: ReadonlyMap<string, Verdict> = new Map();
   #begunAt: Moment | undefined;
@@ -119,7 +123,7 @@ export class Assembler {
 
   assemble({ families, podResources, pods, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
-    const { specs, missingRetentionMs } = this.#settings;
+    const { specs, missingRetentionMs, expect = {} } = this.#settings;
     this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
     const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
     const { allocations, holders } = findOwners(
@@ -154,13 +158,15 @@ export class Assembler {
     this.#accounts?.judged(verdicts);
     this.#uses = uses;
     this.#verdicts = verdicts;
+    const expected = this.#expectedKeeper.look(expect, families, this.#known.values());
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,
       devices: unjudged.map((state): DeviceState => ({ ...state, verdict: verdicts.get(state.key) ?? UNJUDGED })),
       allocations,
       containerReadings: ownReadings,
-      families: families.map(({ state }) => state),
+      families: families.map(({ state }) => withExpected(state, expected)),
+      ...(expected.length === 0 ? {} : { expected }),
       podResources,
       ...(usage === undefined ? {} : { usage }),
       ...told,

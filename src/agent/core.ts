@@ -76,6 +76,7 @@ export class AgentCore {
     this.#isolated = isolated;
     this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
     const families = settings.families.map(({ family }) => family);
+    warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
     this.#claims = new ClaimReader({
@@ -85,7 +86,7 @@ export class AgentCore {
       clock,
     });
     const host = createHost(settings.roots, clock);
-    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed }, logger);
+    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed, labels: settings.usage.labels }, logger);
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
@@ -268,14 +269,21 @@ export class AgentCore {
 /** The API is an extra, so what is wrong with it is no warning. */
 function createPodsReader(
   options: PodsApiOptions,
-  { clock, onChange }: Pick<PodsReaderSettings, 'clock' | 'onChange'>,
+  parts: Required<Pick<PodsReaderSettings, 'clock' | 'onChange' | 'labels'>>,
   logger: Logger,
 ): PodsReader {
   const onProblem = (detail: string | undefined): void =>
     detail === undefined
       ? logger.info("the kubelet's Pods API answers")
       : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
-  return new PodsReader({ options, clock, onChange, onProblem });
+  return new PodsReader({ options, ...parts, onProblem });
+}
+
+function warnOfExpected({ expect }: AgentSettings, families: readonly DeviceFamily[], logger: Logger): void {
+  for (const family of Object.keys(expect)) {
+    if (families.some(({ name }) => name === family)) continue;
+    logger.warn('an expected number of devices cannot be compared', { problem: `expect: "${family}" is not an enabled device family` });
+  }
 }
 
 /** Marks the remembered devices that hung when the earlier run of the agent ended. */
@@ -295,13 +303,14 @@ function withHung(
 
 /** The settings of a snapshot that a new configuration can change. */
 function joined(
-  { pools, plugin, refresh, usage, idle }: AgentSettings,
+  { pools, plugin, refresh, usage, idle, expect }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect'> {
   return {
     rules: { pools, families: resolvers(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
+    expect,
     use: { activities: activitiesOf(families), idle, limits: usage },
   };
 }

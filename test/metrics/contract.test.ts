@@ -4,6 +4,7 @@ import { loadFamilies } from '../../src/config/sections.ts';
 import { agentMetrics } from '../../src/metrics/series/agent-metrics.ts';
 import { containerMetrics } from '../../src/metrics/series/container-metrics.ts';
 import { deviceMetrics } from '../../src/metrics/series/device-metrics.ts';
+import { expectedMetrics } from '../../src/metrics/series/expected-metrics.ts';
 import { incidentMetrics } from '../../src/metrics/series/incident-metrics.ts';
 import { kubeletMetrics } from '../../src/metrics/series/kubelet-metrics.ts';
 import { pluginMetrics } from '../../src/metrics/series/plugin-metrics.ts';
@@ -21,7 +22,9 @@ async function declared(): Promise<readonly string[]> {
   const own = [...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetrics)];
   const ofDevices = [...own, ...readings].map((spec) => ({ ...spec, labels: ['device', ...spec.labels] }));
   const twins = readings.filter(({ container }) => container === true).map(containerTwin);
-  const agent = [agentMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] => Object.values(group));
+  const agent = [agentMetrics, expectedMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] =>
+    Object.values(group),
+  );
   return [...ofDevices, ...twins, ...Object.values(containerMetrics), ...Object.values(containerUsageMetrics), ...agent]
     .map(({ name, type, labels }) => `${name} ${type} ${labels.toSorted().join(',')}`.trim())
     .toSorted();

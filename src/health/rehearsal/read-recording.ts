@@ -208,13 +208,19 @@ export class RecordingReader {
 }
 
 function isRecord(value: Readonly<Record<string, unknown>>): value is Readonly<Record<string, unknown>> & FindingsRecord {
-  const { run, seq, at, ticks } = value;
+  const { run, seq, at, ticks, picture, devices } = value;
   return (
     typeof run === 'string' &&
     run !== '' &&
     Number.isSafeInteger(seq) &&
     Number.isFinite(at) &&
     Array.isArray(ticks) &&
-    ticks.every((tick) => Array.isArray(tick) && tick.length > 0 && tick.every(Number.isFinite))
+    ticks.every((tick) => Array.isArray(tick) && tick.length > 0 && tick.every(Number.isFinite)) &&
+    (picture === undefined || Object.values(devices ?? {}).every(hasIdentity))
   );
+}
+
+function hasIdentity(change: unknown): boolean {
+  const { family, id, aliases } = (change as DeviceChange | null)?.device ?? {};
+  return typeof family === 'string' && typeof id === 'string' && Array.isArray(aliases);
 }

@@ -6,6 +6,7 @@ import { shared } from '../../model/shared-metrics.ts';
 import { agentMetrics } from '../series/agent-metrics.ts';
 import { containerMetrics } from '../series/container-metrics.ts';
 import { deviceMetrics } from '../series/device-metrics.ts';
+import { expectedMetrics } from '../series/expected-metrics.ts';
 import { incidentMetrics } from '../series/incident-metrics.ts';
 import { kubeletMetrics } from '../series/kubelet-metrics.ts';
 import { pluginMetrics } from '../series/plugin-metrics.ts';
@@ -80,7 +81,7 @@ ${twins([...catalogue.values()])}
 ${table(Object.values(agentMetrics))}
 ### Probes
 
-${table(Object.values(probeMetrics))}
+${table([...Object.values(probeMetrics), ...Object.values(expectedMetrics)])}
 ### Kubelet
 
 ${table(Object.values(kubeletMetrics))}
