@@ -85,6 +85,7 @@ function trafficOf({ metrics }: NonNullable<ActivitySpec['traffic']>, above: num
 function sumOf(metrics: readonly string[], { readings, monotonicMs }: ActivityInput): TrafficSum | undefined {
   const counters = readings.filter(({ metric }) => metrics.includes(metric));
   if (!metrics.every((name) => counters.some(({ metric }) => metric === name))) return undefined;
+  if (!counters.every(({ value }) => typeof value === 'bigint' || Number.isFinite(value))) return undefined;
   const sum = counters.reduce((total, { value }) => total + BigInt(typeof value === 'bigint' ? value : Math.trunc(value)), 0n);
   const bytes = sum <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(sum) : sum;
   return { bytes, series: counters.length, monotonicMs };
