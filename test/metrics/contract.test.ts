@@ -22,15 +22,10 @@ async function declared(): Promise<readonly string[]> {
   const own = [...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetrics)];
   const ofDevices = [...own, ...readings].map((spec) => ({ ...spec, labels: ['device', ...spec.labels] }));
   const twins = readings.filter(({ container }) => container === true).map(containerTwin);
-<<<<<<< HEAD
   const agent = [agentMetrics, expectedMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] =>
     Object.values(group),
   );
-  return [...ofDevices, ...twins, ...Object.values(containerMetrics), ...agent]
-=======
-  const agent = [agentMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] => Object.values(group));
   return [...ofDevices, ...twins, ...Object.values(containerMetrics), ...Object.values(containerUsageMetrics), ...agent]
->>>>>>> h-accounts
     .map(({ name, type, labels }) => `${name} ${type} ${labels.toSorted().join(',')}`.trim())
     .toSorted();
 }

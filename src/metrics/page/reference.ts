@@ -58,7 +58,7 @@ A sum over \`device\` must not count a whole and its parts together. \`device_in
 
 ## Every device
 
-${table([...Object.values(deviceMetrics), ...Object.values(incidentMetrics)])}
+${table([...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetrics)])}
 ## Measured by several families
 
 All vendors use one name and one unit. The tables show the source of the value for each family.
