@@ -35,7 +35,7 @@ export function panelsOf(dashboard) {
       .map(({ expr: template }) => {
         const expr = template
           .replaceAll('cluster=~"$cluster"', 'cluster=~".*"')
-          .replaceAll('$__range_s', '7200')
+
           .replaceAll('$__range', '2h');
         return { title, kind: type === 'timeseries' ? 'graph' : 'table', expr, raw: rawOf(expr) };
       }),

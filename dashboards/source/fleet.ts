@@ -146,7 +146,7 @@ export const fleet: Board = {
       height: 8,
       panels: [
         {
-          ...{ kind: 'series', title: 'Device time', unit: 'none', width: 8 },
+          ...{ kind: 'series', title: 'Device time', unit: 'none', width: 12 },
           description:
             'How many devices were held, stood idle while held, and were held by nobody. A GPU in MIG mode counts as its instances, a physical function as its virtual functions.',
           queries: [
@@ -157,17 +157,9 @@ export const fleet: Board = {
           ],
         },
         {
-          ...{ kind: 'series', title: 'Waste by model', unit: 'none', width: 8 },
+          ...{ kind: 'series', title: 'Waste by model', unit: 'none', width: 12 },
           description: 'How many devices of each model were held and did nothing.',
           queries: [query(`sum by (family, model) (namespace:device_idle_share_seconds:rate5m{${C}})`, '{{family}} {{model}}')],
-        },
-        {
-          ...{ kind: 'series', title: 'Energy by namespace', unit: 'watt', width: 8 },
-          description: 'Power of the devices that a namespace holds. The part of a device that several containers hold is an estimate.',
-          queries: [
-            query(`sum by (holder_namespace) (namespace:device_energy_joules:rate5m{${C}})`, '{{holder_namespace}}'),
-            query(`sum by (holder_namespace) (namespace:device_energy_estimated_joules:rate5m{${C}})`, '{{holder_namespace}} estimated'),
-          ],
         },
       ],
     },
@@ -176,12 +168,10 @@ export const fleet: Board = {
       panels: [
         {
           ...{ kind: 'table', title: 'Device hours by namespace', unit: 'none', width: 8, value: 'device hours' },
-          description: 'Device hours of each namespace and model in the time of the board.',
+          description: 'Device hours of each namespace and model in the time of the board. The rule must run once a minute.',
           columns: ['holder_namespace', 'family', 'model'],
           queries: [
-            query(
-              `sum by (holder_namespace, family, model) (avg_over_time(namespace:device_share_seconds:rate5m{${C}}[$__range])) * $__range_s / 3600`,
-            ),
+            query(`sum by (holder_namespace, family, model) (sum_over_time(namespace:device_share_seconds:rate5m{${C}}[$__range])) / 60`),
           ],
         },
         {

@@ -106,7 +106,6 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       usage?.configure(next);
       core.configure(next);
       incidents?.configure(next);
-      ledger.configure(next);
       liveness.configure(next.refresh.interval);
       warnOfResources(next, logger);
       // Verdicts follow the new rules at once; readings follow with the refresh that begins here.

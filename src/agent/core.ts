@@ -86,7 +86,7 @@ export class AgentCore {
       clock,
     });
     const host = createHost(settings.roots, clock);
-    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed }, logger);
+    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed, labels: settings.usage.labels }, logger);
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
@@ -269,14 +269,14 @@ export class AgentCore {
 /** The API is an extra, so what is wrong with it is no warning. */
 function createPodsReader(
   options: PodsApiOptions,
-  { clock, onChange }: Pick<PodsReaderSettings, 'clock' | 'onChange'>,
+  parts: Required<Pick<PodsReaderSettings, 'clock' | 'onChange' | 'labels'>>,
   logger: Logger,
 ): PodsReader {
   const onProblem = (detail: string | undefined): void =>
     detail === undefined
       ? logger.info("the kubelet's Pods API answers")
       : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
-  return new PodsReader({ options, clock, onChange, onProblem });
+  return new PodsReader({ options, ...parts, onProblem });
 }
 
 function warnOfExpected({ expect }: AgentSettings, families: readonly DeviceFamily[], logger: Logger): void {

@@ -1,10 +1,13 @@
 import { createHealthEngine, type HealthEngine } from '../health/engine/engine.ts';
 import type { HealthMemory } from '../health/engine/memory.ts';
+import { FindingsJournal } from '../health/journal/findings-journal.ts';
+import { createFindingsLog, findingsDirectory } from '../health/journal/findings-log.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
+import { policyDigest } from '../health/policy/policy-digest.ts';
 import type { Clock } from '../host/clock.ts';
-import { createChangeLog } from '../log/changes.ts';
+import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
@@ -20,7 +23,9 @@ export class HealthKeeper {
   readonly #journal: Journal;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #findings: FindingsJournal | undefined;
   #policy: HealthPolicy;
+  #digest: string;
   #onDue = (): void => {};
   #onEvents = (_events: readonly HealthEvent[]): void => {};
   #beforeSave = (): Promise<void> => Promise.resolve();
@@ -38,13 +43,16 @@ export class HealthKeeper {
     clock: Clock,
     logger: Logger,
     path: string,
+    openFindings: OpenFindings | undefined,
   ) {
     this.#policy = policy;
+    this.#digest = policyDigest(policy);
     this.#logger = logger;
     this.engine = engine;
     this.#hung = hung;
     this.#clock = clock;
     const changes = createChangeLog(logger);
+    this.#findings = openFindings?.(engine, changes);
     this.#journal = createJournal({
       engine: {
         hasNews: () => engine.hasNews(),
@@ -80,7 +88,7 @@ export class HealthKeeper {
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const state = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
-    return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path);
+    return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path, findingsOf(settings, path, state, clock));
   }
 
   get policy(): HealthPolicy {
@@ -90,6 +98,7 @@ export class HealthKeeper {
   /** Judges by these settings from the next snapshot on. */
   configure(settings: AgentSettings): void {
     this.#policy = policyOf(settings, this.#logger);
+    this.#digest = policyDigest(this.#policy);
     this.engine.setPolicy(this.#policy);
   }
 
@@ -133,6 +142,7 @@ export class HealthKeeper {
     const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
     this.#onEvents(judgement.events);
     this.#written = this.#journal.record(judgement, nowMs);
+    this.#findings?.judged(devices, { nowMs, monotonicMs }, judgement.events, this.#digest);
     this.#cancelCheck();
     if (judgement.nextCheckMs !== undefined && !this.#isClosed) {
       this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#onDue());
@@ -148,8 +158,33 @@ export class HealthKeeper {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelCheck();
-    await this.#journal.close();
+    await Promise.all([this.#journal.close(), this.#findings?.close()]);
   }
+}
+
+type OpenFindings = (engine: HealthEngine, changes: ChangeLog) => FindingsJournal;
+
+/** The journal of findings; undefined when nothing is written to disk. */
+function findingsOf({ state }: AgentSettings, path: string, remembered: HealthMemory | undefined, clock: Clock): OpenFindings | undefined {
+  if (path === '' || state['journal-days'] === 0) return undefined;
+  const log = createFindingsLog({ stateFile: path, keepDays: state['journal-days'], keepMib: state['journal-mib'], clock });
+  const directory = findingsDirectory(path);
+  const trouble = (detail: string): Trouble => ({
+    key: directory,
+    message: 'the findings cannot be kept; a rehearsal of a health policy would lack them',
+    ended: 'the findings could not be kept; they are kept again',
+    fields: { directory },
+    detail,
+  });
+  return (engine, changes) =>
+    new FindingsJournal({
+      log,
+      isFresh: remembered === undefined,
+      // Half of one of the log's files.
+      pictureEvery: (state['journal-mib'] * 1024 * 1024) / 16,
+      memory: () => engine.memory(),
+      written: (error) => changes.update('findings', error === undefined ? [] : [trouble(error)]),
+    });
 }
 
 type Hangs = Readonly<Record<string, readonly HungStep[]>>;

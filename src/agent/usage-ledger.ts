@@ -6,6 +6,7 @@ import type { Logger } from '../log/logger.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { accountKey, entriesOf, type LedgerEntry, toRecord } from '../usage/ledger/entry.ts';
 import { type LedgerReport, ledgerDirectory, openLedger, reportOf } from '../usage/ledger/ledger.ts';
+import { PodLabels } from '../usage/ledger/pod-labels.ts';
 import type { UsageQuery } from '../usage/ledger/query.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Store } from './store.ts';
@@ -15,7 +16,7 @@ const HOUR_MS = 3_600_000;
 const CHUNK = 250;
 const CACHE_MS = 5_000;
 const MAX_CACHED = 16;
-type Told = Pick<AgentSettings, 'usage' | 'state'>;
+type Told = Pick<AgentSettings, 'usage'> & { readonly state: Pick<AgentSettings['state'], 'file'> };
 
 /**
  * Writes the accounts of containers and devices to the ledger: each running one once an hour, and each at its end. A snapshot never waits
@@ -27,7 +28,7 @@ export class UsageLedger {
   readonly #log: LineLog;
   readonly #directory: string | undefined;
   readonly #tell: (error: string | undefined) => void;
-  #labels: readonly string[];
+  readonly #labels = new PodLabels();
   #hour: number;
   /** Ended accounts of the latest snapshot that have their last entry. */
   #ended: ReadonlySet<string> = new Set();
@@ -38,7 +39,6 @@ export class UsageLedger {
   constructor({ usage, state }: Told, store: Pick<Store, 'snapshot'>, logger: Logger, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
-    this.#labels = usage.labels;
     this.#directory = ledgerDirectory(state.file);
     this.#log = openLedger(this.#directory, usage, clock);
     this.#hour = hourOf(clock.now());
@@ -46,14 +46,11 @@ export class UsageLedger {
     this.#tell = (error) => changes.update('usage ledger', error === undefined ? [] : [this.#trouble(error)]);
   }
 
-  configure({ usage }: Pick<Told, 'usage'>): void {
-    this.#labels = usage.labels;
-  }
-
   /** Must be called after each snapshot. Never throws and never waits. */
   update(snapshot: Snapshot): void {
     const { usage, takenAtMs } = snapshot;
     if (usage === undefined) return;
+    this.#labels.update(snapshot);
     const hour = hourOf(takenAtMs);
     const isDue = hour !== this.#hour;
     this.#hour = hour;
@@ -62,7 +59,7 @@ export class UsageLedger {
       this.#ended = new Set();
       return;
     }
-    const entries = entriesOf(snapshot, this.#labels);
+    const entries = this.#entries(snapshot);
     const ended = new Set(entries.filter(isEnded).map(accountKey));
     const known = this.#ended;
     this.#ended = ended;
@@ -78,7 +75,7 @@ export class UsageLedger {
     if (cached !== undefined) return cached.report;
     const make = (): Promise<LedgerReport> => {
       const snapshot = this.#store.snapshot();
-      return reportOf(this.#log, snapshot === undefined ? [] : entriesOf(snapshot, this.#labels), query, this.#clock.now());
+      return reportOf(this.#log, snapshot === undefined ? [] : this.#entries(snapshot), query, this.#clock.now());
     };
     const report = this.#reporting.then(make, make);
     this.#reporting = report;
@@ -89,8 +86,12 @@ export class UsageLedger {
   /** Writes all accounts as they are now. Resolves when they are on disk, or when the disk does not answer. */
   async close(): Promise<void> {
     const snapshot = this.#store.snapshot();
-    if (snapshot !== undefined) this.#write(entriesOf(snapshot, this.#labels).filter((entry) => !this.#ended.has(accountKey(entry))));
+    if (snapshot !== undefined) this.#write(this.#entries(snapshot).filter((entry) => !this.#ended.has(accountKey(entry))));
     await this.#writing;
+  }
+
+  #entries(snapshot: Snapshot): readonly LedgerEntry[] {
+    return entriesOf(snapshot, (account) => this.#labels.of(account));
   }
 
   #write(entries: readonly LedgerEntry[]): void {

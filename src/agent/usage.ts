@@ -106,9 +106,8 @@ export class UsageKeeper {
   async save(): Promise<void> {
     const [file, usage] = [this.#file, this.#latest];
     if (file === undefined || usage === undefined) return;
-    const isStuck = this.#writing !== undefined;
     this.#writing ??= this.#write(file, usage);
-    if (isStuck || !(await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock))) this.#written(undefined, 'the disk has not answered');
+    if (!(await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock))) this.#written(undefined, 'the disk has not answered for 5 s');
   }
 
   /** Saves a last time. */

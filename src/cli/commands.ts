@@ -37,17 +37,27 @@ export const commands: readonly CommandSpec[] = [
     name: 'health',
     summary: 'Report whether devices are healthy, like a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown.',
     formats: ['line', 'text', 'json', 'taint-rule'],
-    options: [{ flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' }],
+    options: [
+      { flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' },
+      {
+        flags: '--what-if <file>',
+        help: 'Judge the recorded past by this policy: a configuration file, or only its part "health"; - is the standard input.',
+      },
+      { flags: '--since <duration>', help: 'How far --what-if goes back (default: 7d).' },
+    ],
     notes: `The command asks the running agent at --web.listen-address, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything.
 -o taint-rule prints a DeviceTaintRule for each unhealthy device: kubectl apply -f - keeps new claims away from it.
+--what-if compares the past under the present policy with the past under another one: 0 no device differs, 1 a device differs, 2 unknown.
+It reads the findings that the agent keeps beside --state.file, and asks no agent; docs/rehearsal.md.
 Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
     examples: [
       'device-agent health',
       'device-agent health --device=mlx5_0',
       'device-agent health -o text',
       'device-agent health -o taint-rule | kubectl apply -f -',
+      'device-agent health --what-if=policy.yaml --since=3d',
     ],
     load: async () => (await import('./health.ts')).runHealth,
   },
@@ -58,7 +68,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
     argument: { name: 'id', help: 'Incident to print, as the list names it.' },
     notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the directory incidents beside
 --state.file. docs/incidents.md says what a record has and how long it is kept.`,
-    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvidia-GPU-5e1f0000-0000-4000-8 -o json > incident.json'],
+    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvidia-GPU-5e1f0000 -o json > incident.json'],
     load: async () => (await import('./incidents.ts')).runIncidents,
   },
   {

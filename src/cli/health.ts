@@ -61,6 +61,8 @@ interface Answer {
 
 /** In this protocol the status 1 means unhealthy hardware. Every other failure is 2, "unknown". */
 export async function runHealth(context: CommandContext): Promise<Ending> {
+  if (context.options.whatIf !== undefined) return await (await import('./what-if.ts')).runWhatIf(context);
+  if (context.options.since !== undefined) throw new UserError('flag-invalid', { flag: '--since', problem: 'needs --what-if' });
   try {
     const judged = await judge(context);
     const wanted = context.options.device;

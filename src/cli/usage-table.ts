@@ -14,7 +14,7 @@ const KWH_JOULES = 3_600_000;
 /** One line per group, most idle device hours first, and the total. Hours and kWh have two digits. */
 export function usageTable({ by, rows, total }: Printed): string {
   const isByDevice = by === 'device';
-  const head = ['CONTAINERS', 'DEVICE HOURS', 'IDLE HOURS', 'IDLE', 'BUSY HOURS', 'UNOBSERVED HOURS', 'ENERGY KWH'];
+  const head = ['CONTAINERS', 'DEVICE HOURS', 'IDLE HOURS', 'IDLE', 'BUSIEST ENGINE', 'UNOBSERVED HOURS', 'ENERGY KWH'];
   const tail = isByDevice ? ['FREE HOURS', 'UNHEALTHY HOURS'] : [];
   const line = (row: UsageRow, name: string): string[] => [
     name,
@@ -22,9 +22,7 @@ export function usageTable({ by, rows, total }: Printed): string {
     hours(row.shareSeconds),
     hours(row.idleShareSeconds),
     row.idleRatio === undefined ? '' : `${Math.round(row.idleRatio * 100)}%`,
-    Object.entries(row.busySeconds)
-      .map(([engine, seconds]) => `${engine} ${hours(seconds)}`)
-      .join(', '),
+    busiest(row),
     hours(row.unobservedSeconds),
     energy(row),
     ...(isByDevice ? [hours(row.unallocatedSeconds), hours(row.unhealthySeconds)] : []),
@@ -34,6 +32,12 @@ export function usageTable({ by, rows, total }: Printed): string {
     ...rows.map((row) => line(row, row.name)),
     line(total, 'TOTAL'),
   ]);
+}
+
+/** The engine that worked most, with its hours. The other engines worked at the same time or less. */
+function busiest({ busySeconds }: UsageRow): string {
+  const [first] = Object.entries(busySeconds).sort(([, a], [, b]) => b - a);
+  return first === undefined ? '' : `${first[0]} ${hours(first[1])}`;
 }
 
 /** A part that was estimated makes the whole sum an estimate. */

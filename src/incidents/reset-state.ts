@@ -11,20 +11,28 @@ const VOLATILE =
 /** Nominal values of the link say nothing about its state. */
 const NOMINAL = /_max_/;
 
+/** Labels of metrics that have one series, for the value that holds. Another value replaces it. */
+const HELD = ['state', 'action'];
+
 /** The last value of each such series. A device that is gone has no readings, so its history fills the gaps. */
 export function resetState(readings: readonly Reading[], readAtMs: number, history: DeviceHistory | undefined): readonly StateValue[] {
-  const values = new Map<string, StateValue>();
-  for (const { metric, labels = {}, values: past } of history?.series ?? []) {
-    const at = past.findLastIndex((value) => value !== null);
-    const value = past[at];
-    if (!isState(metric) || value === undefined || value === null) continue;
-    values.set(nameOf(metric, labels), { metric, labels, value, time: timeText(history?.times[at] as number) });
+  const past = (history?.series ?? []).flatMap(({ metric, labels, values }): Dated[] => {
+    const at = values.findLastIndex((value) => value !== null);
+    return at < 0 ? [] : [{ metric, labels, value: values[at] as number, atMs: history?.times[at] as number }];
+  });
+  const now = readings.map(({ metric, labels = {}, value }): Dated => ({ metric, labels, value, atMs: readAtMs }));
+  const values = new Map<string, Dated>();
+  for (const one of [...past.sort((a, b) => a.atMs - b.atMs), ...now]) {
+    if (isState(one.metric) && (typeof one.value === 'bigint' || Number.isFinite(one.value))) values.set(nameOf(one), one);
   }
-  for (const { metric, labels = {}, value } of readings) {
-    if (!isState(metric) || (typeof value === 'number' && !Number.isFinite(value))) continue;
-    values.set(nameOf(metric, labels), { metric, labels, value: exact(value), time: timeText(readAtMs) });
-  }
-  return [...values.values()];
+  return [...values.values()].map(({ metric, labels, value, atMs }) => ({ metric, labels, value: exact(value), time: timeText(atMs) }));
+}
+
+interface Dated {
+  readonly metric: string;
+  readonly labels: Labels;
+  readonly value: number | bigint;
+  readonly atMs: number;
 }
 
 const isState = (metric: string): boolean => VOLATILE.test(metric) && !NOMINAL.test(metric);
@@ -37,5 +45,7 @@ function exact(value: number | bigint): number | string {
 
 export const timeText = (ms: number): string => new Date(ms).toISOString();
 
-const nameOf = (metric: string, labels: Labels): string =>
-  JSON.stringify([metric, ...Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))]);
+function nameOf({ metric, labels }: Dated): string {
+  const kept = Object.entries(labels).filter(([name]) => !HELD.includes(name));
+  return JSON.stringify([metric, ...kept.sort(([a], [b]) => (a < b ? -1 : 1))]);
+}

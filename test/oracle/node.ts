@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AgentCore } from '../../src/agent/core.ts';
 import { HealthKeeper } from '../../src/agent/health.ts';
-import { deviceOptions, refreshOptions } from '../../src/agent/options.ts';
+import { deviceOptions, refreshOptions, stateOptions } from '../../src/agent/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
@@ -233,7 +233,7 @@ export class OracleNode {
       pools: [],
       health: { flapping: { count: 100 } },
       plugin: { options: defaultValues(pluginOptions), resources: [] },
-      state: { file: this.#statePath },
+      state: { ...defaultValues(stateOptions), file: this.#statePath },
       // Simulated GPUs work without a process, held or not. The times of the conditions of use are longer than any history.
       usage: { ...defaultValues(usageOptions), 'busy-after': NEVER, 'dirty-after': NEVER, 'idle-after': NEVER },
       incidents: defaultValues(incidentOptions),

@@ -43,6 +43,8 @@ export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
   /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
   state(): HealthMemory;
+  /** What it remembers of the devices now, keyed by device key. Plain data that no later call changes. */
+  memory(): HealthMemory['devices'];
   /** Whether anything except the times of readings changed since the last call of {@link state}. */
   hasNews(): boolean;
   /** Makes events up to that id visible (default: all). Returns the events that became visible. */
@@ -97,6 +99,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       policy = next;
     },
     judge,
+    memory: () => memory.devices,
     hasNews: () => hasNews,
     state: () => {
       hasNews = false;

@@ -91,8 +91,7 @@ function addDevice(page: Page, { device, ...one }: DeviceUsage): void {
 }
 
 function total(name: string, help: string, source: string, labels: readonly string[] = []): MetricSpec {
-  const zero = `${help} 0 until the container has held the device for \`usage.zero-for\`, so that each scraper sees the 0.`;
-  return { name, type: 'counter', help: zero, labels: [...CONTAINER_LABELS, ...labels], source };
+  return { name, type: 'counter', help: `${help} 0 during the first usage.zero-for.`, labels: [...CONTAINER_LABELS, ...labels], source };
 }
 
 function gauge(name: string, help: string, source: string): MetricSpec {

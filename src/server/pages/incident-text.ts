@@ -42,11 +42,11 @@ function happened({ device, changes, furtherChanges, suppressed, after, before, 
     ...(after.conditions?.length === 0 && first !== undefined ? [`${first.reason}: ${first.message}`] : []),
     ...conditionLines('before: ', unchanged(before.conditions ?? [], after.conditions ?? [])),
     ...later.map((change) => `${clock(change.time)}: ${changeWords(change)}`),
-    ...(furtherChanges === undefined ? [] : [`${furtherChanges} more changes followed at once.`]),
+    ...(furtherChanges === undefined ? [] : [`Further changes at once: ${furtherChanges}.`]),
     ...(suppressed === undefined
       ? []
       : [
-          `${suppressed.count} later changes have no record, because there were too many within one hour. The last was ${clock(suppressed.last)}.`,
+          `Later changes without a record, because there were too many within one hour: ${suppressed.count}. The last was ${clock(suppressed.last)}.`,
         ]),
     ...others.map(
       (other) =>
@@ -64,7 +64,7 @@ function unchanged(before: readonly IncidentCondition[], after: readonly Inciden
 function conditionLines(mark: string, conditions: readonly IncidentCondition[]): string[] {
   return conditions.map((condition) => {
     const since = condition.since === undefined ? '' : `, since ${clock(condition.since)}`;
-    return `${mark}${condition.severity} ${conditionName(condition)} (${condition.reason}): ${condition.message}${since}`;
+    return `${mark}${condition.severity} ${conditionName(condition)} (${condition.reason})${since}: ${condition.message}`;
   });
 }
 
@@ -107,18 +107,24 @@ function advice({ after, changes }: IncidentRecord): string[] {
 
 function identity({ device, host, agentVersion, readAt }: IncidentRecord): string[] {
   const rows: readonly (readonly [string, string | undefined])[] = [
-    ['Model', [device.vendor, device.model].filter((text) => text !== undefined).join(' ')],
+    ['Model', words(device.vendor, device.model)],
     ['Serial number', device.serial],
     ['UUID', device.uuid],
     ['PCI address', device.pciAddress],
     ['Driver', device.driver],
     ['Firmware', device.firmware],
-    ['Machine', [host.manufacturer, host.model].filter((text) => text !== undefined).join(' ')],
+    ['Machine', words(host.manufacturer, host.model)],
     ['Kernel', host.kernel],
     ['Agent', agentVersion],
     ['Last read', readAt === undefined ? undefined : clock(readAt)],
   ];
   return aligned(rows.flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])));
+}
+
+/** Maker and model. Some models begin with the name of the maker. */
+function words(maker: string | undefined, model: string | undefined): string {
+  const isNamed = maker !== undefined && model?.toLowerCase().startsWith(maker.toLowerCase()) === true;
+  return [isNamed ? undefined : maker, model].filter((text) => text !== undefined).join(' ');
 }
 
 /** Values that are not 0 come first. Those that are 0 are only counted, because a board has hundreds of counters. */
@@ -131,8 +137,8 @@ function stateLines(state: readonly StateValue[]): string[] {
   const zeros = state.length - telling.length;
   return [
     ...aligned(rows),
-    ...(hidden > 0 ? [`${hidden} more values are in the record.`] : []),
-    ...(zeros > 0 ? [`${zeros} ${telling.length > 0 ? 'more ' : ''}values are 0.`] : []),
+    ...(hidden > 0 ? [`Further values in the record: ${hidden}.`] : []),
+    ...(zeros > 0 ? [`Values that are 0: ${zeros}.`] : []),
   ];
 }
 
@@ -158,7 +164,7 @@ function readingLines({ readings }: IncidentRecord): string[] {
   const rest = changed.length - rows.length;
   return [
     ...aligned([['', '', 'FIRST', 'MIN', 'MAX', 'LAST'], ...rows]),
-    ...(rest > 0 ? [`${rest} more readings changed; they are in the record.`] : []),
+    ...(rest > 0 ? [`Further changed readings in the record: ${rest}.`] : []),
   ];
 }
 
@@ -166,7 +172,7 @@ function kernelLines({ kernel }: IncidentRecord): string[] {
   const { lines, earlier, problem } = kernel;
   return [
     ...(problem === undefined ? [] : [`The log was not read completely: ${problem}.`]),
-    ...(earlier === undefined ? [] : [`${earlier} earlier lines name the device.`]),
+    ...(earlier === undefined ? [] : [`Earlier lines that name the device: ${earlier}.`]),
     ...lines.map(({ time, text }) => `${time === undefined ? '' : `${clock(time)}  `}${text}`),
     ...(lines.length === 0 && problem === undefined ? ['No line names the device.'] : []),
   ];

@@ -1,6 +1,4 @@
 import type { Value } from '../../model/metric.ts';
-import type { PodFactsByName } from '../../model/pod-facts.ts';
-import { podName } from '../../model/pod-facts.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage, DeviceUsage } from '../../model/usage.ts';
 
@@ -23,12 +21,15 @@ export type LedgerEntry =
 export type ContainerEntry = Extract<LedgerEntry, { kind: 'container' }>;
 export type DeviceEntry = Extract<LedgerEntry, { kind: 'device' }>;
 
-/** Longest label value of Kubernetes. */
-const MAX_LABEL_LENGTH = 63;
+/** Labels of the pod of an account. */
+export type LabelsOf = (account: ContainerUsage) => Readonly<Record<string, string>> | undefined;
+
+const withLabels = (account: ContainerUsage, labels: ReturnType<LabelsOf>): ContainerUsage =>
+  labels === undefined ? account : { ...account, labels };
 
 /** Entries of all accounts of a snapshot. The last entry of an ended account has the time of its end. */
-export function entriesOf(snapshot: Snapshot, labels: readonly string[]): readonly LedgerEntry[] {
-  const { usage, takenAtMs, pods } = snapshot;
+export function entriesOf(snapshot: Snapshot, labels: LabelsOf = () => undefined): readonly LedgerEntry[] {
+  const { usage, takenAtMs } = snapshot;
   if (usage === undefined) return [];
   const facts = new Map(
     snapshot.devices.map(({ key, device: { family, model, parent } }): [string, DeviceFacts] => [
@@ -43,43 +44,27 @@ export function entriesOf(snapshot: Snapshot, labels: readonly string[]): readon
         kind: 'container',
         atMs: account.endedAtMs ?? takenAtMs,
         ...factsOf(account.device),
-        ...withLabels(account, pods, labels),
+        ...withLabels(account, labels(account)),
       }),
     ),
     ...usage.devices.map((account): DeviceEntry => ({ kind: 'device', atMs: takenAtMs, ...factsOf(account.device), ...account })),
   ];
 }
 
-/** The labels of the Pods API replace those of the account, because they are newer. A successor of the same name has another UID. */
-function withLabels(account: ContainerUsage, pods: PodFactsByName | undefined, names: readonly string[]): ContainerUsage {
-  if (names.length === 0) return account;
-  const pod = pods?.get(podName(account));
-  const isSame = account.uid === undefined || account.uid === pod?.uid;
-  const labels = limitedLabels((isSame ? pod?.labels : undefined) ?? account.labels, names);
-  return labels === undefined ? account : { ...account, labels };
-}
-
-/** Only the labels that the configuration names. A longer value is cut. Undefined when none is there. */
-export function limitedLabels(
-  labels: Readonly<Record<string, string>> | undefined,
-  names: readonly string[],
-): Readonly<Record<string, string>> | undefined {
-  const kept = names.flatMap((name): [string, string][] => {
-    const value = labels !== undefined && Object.hasOwn(labels, name) ? labels[name] : undefined;
-    return value === undefined ? [] : [[name, value.slice(0, MAX_LABEL_LENGTH)]];
-  });
-  return kept.length === 0 ? undefined : Object.fromEntries(kept);
-}
-
 /** What identifies the account of an entry. The UID is no part of it: it can become known later, and would make a second account. */
 export const accountKey = (entry: LedgerEntry): string =>
-  entry.kind === 'device'
-    ? `${entry.device}\u0000${entry.sinceMs}`
-    : [entry.namespace, entry.pod, entry.container, entry.resource, entry.device, entry.sinceMs].join('\u0000');
+  entry.kind === 'device' ? `${entry.device}\u0000${entry.sinceMs}` : containerKey(entry);
 
-/** Plain JSON: an integer that JSON would round becomes its digits. */
-export const toRecord = (entry: LedgerEntry): object =>
-  JSON.parse(JSON.stringify(entry, (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))) as object;
+export const containerKey = (account: ContainerUsage): string =>
+  [account.namespace, account.pod, account.container, account.resource, account.device, account.sinceMs].join('\u0000');
+
+/** Plain JSON. An integer that JSON would round becomes its digits; other numbers keep three of their decimals, so that lines are short. */
+export const toRecord = (entry: LedgerEntry): object => JSON.parse(JSON.stringify(entry, short)) as object;
+
+function short(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  return typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
+}
 
 const CONTAINER_TEXTS = ['namespace', 'pod', 'container', 'resource', 'device', 'family'];
 const CONTAINER_NUMBERS = ['atMs', 'sinceMs', 'allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSeconds'];

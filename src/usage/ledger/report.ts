@@ -12,7 +12,7 @@ export interface UsageRow {
   /** The part of the group, when several containers hold a device. The sum over all groups is the time in which devices were held. */
   readonly shareSeconds: number;
   readonly idleSeconds: number;
-  /** Idle part of the time in which the use was observed. */
+  /** Idle part of the time in which the use was observed. Absent when that is less than a twentieth of the allocated time. */
   readonly idleRatio?: number;
   /** The part of the group in the idle time of shared devices. */
   readonly idleShareSeconds: number;
@@ -48,6 +48,8 @@ interface Account {
 /** Limits of one report. The memory of the agent is bounded, and so is its answer. */
 const MAX_ACCOUNTS = 200_000;
 const MAX_ROWS = 10_000;
+/** The time since the latest reading is not yet observed: the ratio over it alone would say 0. */
+const LEAST_OBSERVED = 0.05;
 
 /** Takes entries one after the other, in any order, and keeps of each account only what the span needs. */
 export class UsageReporter {
@@ -187,7 +189,7 @@ class Group {
       shareSeconds: sum('shareSeconds'),
       idleSeconds: sum('idleSeconds'),
       // What nobody observed is neither idle nor busy.
-      ...(observed > 0 ? { idleRatio: Math.min(1, sum('idleSeconds') / observed) } : {}),
+      ...(observed > sum('allocatedSeconds') * LEAST_OBSERVED ? { idleRatio: Math.min(1, sum('idleSeconds') / observed) } : {}),
       idleShareSeconds: this.#idleShareSeconds,
       unobservedSeconds: sum('unobservedSeconds'),
       busySeconds: Object.fromEntries(busy.map(([name, value]) => [name.slice(BUSY.length), value])),

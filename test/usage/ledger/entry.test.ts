@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Snapshot } from '../../../src/model/snapshot.ts';
 import { entriesOf, entryOf, toRecord } from '../../../src/usage/ledger/entry.ts';
+import { PodLabels } from '../../../src/usage/ledger/pod-labels.ts';
 import { parseQuery } from '../../../src/usage/ledger/query.ts';
 import { containerEntry, deviceEntry, START_MS } from './sample.ts';
 
@@ -35,23 +36,27 @@ describe('entries', () => {
     expect(entryOf(record as Record<string, unknown>)).toBeUndefined();
   });
 
-  it('have the labels of the pod that the configuration names, cut to the length of Kubernetes', () => {
+  it('have facts of the device, and the labels of the pod as long as a snapshot has the account', () => {
     const { kind: _, atMs: __, family: ___, ...account } = containerEntry(1, { uid: 'u-1' });
-    const labels = { team: 'x'.repeat(100), other: 'y' };
-    const snapshotOf = (uid: string) =>
+    const snapshotOf = (uid: string | undefined, one: object = account) =>
       ({
         takenAtMs: START_MS,
         devices: [{ key: 'toy/toy-0', device: { family: 'toy', id: 'toy-0', model: 'T1', parent: 'toy-w' } }],
-        usage: { containers: [account], devices: [] },
-        pods: new Map([['ml\u0000train-0', { namespace: 'ml', pod: 'train-0', uid, phase: 'Running', containers: [], labels }]]),
+        usage: { containers: [one], devices: [] },
+        pods: new Map(uid === undefined ? [] : [['ml\u0000train-0', { uid, labels: { team: `of ${uid}` } }]]),
       }) as unknown as Snapshot;
-    expect(entriesOf(snapshotOf('u-1'), ['team', 'none'])[0]).toMatchObject({
-      labels: { team: 'x'.repeat(63) },
-      model: 'T1',
-      parent: 'toy/toy-w',
-    });
-    expect(entriesOf(snapshotOf('u-1'), [])[0]).not.toHaveProperty('labels');
-    expect(entriesOf(snapshotOf('u-2'), ['team'])[0]).not.toHaveProperty('labels');
+    const labels = new PodLabels();
+    const entryAt = (snapshot: Snapshot) => {
+      labels.update(snapshot);
+      return entriesOf(snapshot, (one) => labels.of(one))[0];
+    };
+    expect(entryAt(snapshotOf('u-2'))).not.toHaveProperty('labels');
+    expect(entryAt(snapshotOf('u-1'))).toMatchObject({ labels: { team: 'of u-1' }, model: 'T1', parent: 'toy/toy-w' });
+    const ended = { ...account, endedAtMs: START_MS };
+    expect(entryAt(snapshotOf(undefined, ended))).toMatchObject({ labels: { team: 'of u-1' } });
+    expect(entryAt(snapshotOf('u-2', ended))).toMatchObject({ labels: { team: 'of u-1' } });
+    labels.update({ ...snapshotOf('u-2'), usage: { containers: [], devices: [] } });
+    expect(labels.of(account)).toBeUndefined();
   });
 });
 
