@@ -36,13 +36,13 @@ export async function runIncidents(context: CommandContext): Promise<Ending> {
 }
 
 async function sourceOf({ configuration, logger }: CommandContext): Promise<Source> {
-  const { answer, refusal } = await askAgent(configuration, '/api/v1/incidents');
+  const { answer, refusal } = await askAgent(configuration, '/api/incidents');
   const listed = listIn(answer?.body);
   if (listed !== undefined) {
     return {
       list: listed,
       async read(id) {
-        const asked = await askAgent(configuration, `/api/v1/incidents/${encodeURIComponent(id)}`);
+        const asked = await askAgent(configuration, `/api/incidents/${encodeURIComponent(id)}`);
         if (asked.answer?.status === 404) return undefined;
         const body = asked.answer?.body;
         return isRecord(body, id) ? { record: body } : { problem: 'the agent gave no record; its log says more' };

@@ -37,11 +37,11 @@ beforeAll(async () => {
     },
     60_000,
   );
-  const { incidents } = await json<{ incidents: { id: string; states: string[]; device: string }[] }>('/api/v1/incidents');
+  const { incidents } = await json<{ incidents: { id: string; states: string[]; device: string }[] }>('/api/incidents');
   incident = incidents.find(({ states, device }) => states.includes('unhealthy') && device.startsWith('nvidia'))?.id ?? 'none';
   // The thread that reads the kernel log answers a little later.
   await vi.waitFor(
-    async () => expect((await json<{ kernel?: { lines: object[] } }>(`/api/v1/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
+    async () => expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
     { timeout: 10_000 },
   );
 }, 120_000);
@@ -96,7 +96,7 @@ describe('docs/api.md', () => {
       ['/api/v1/events?since=x', {}, 400],
       ['/api/usage?since=x', {}, 400],
       ['/api/v1/devices/none/none', {}, 404],
-      ['/api/v1/incidents/none', {}, 404],
+      ['/api/incidents/none', {}, 404],
       ['/api/v1/none', {}, 404],
       ['/api/v1/status', { method: 'POST' }, 405],
     ];

@@ -23,10 +23,10 @@ let agent: ServedAgent;
 let flags: string[];
 const get = (path: string): Promise<Response> => fetch(agent.url + path);
 const list = async (): Promise<readonly IncidentSummary[]> =>
-  ((await (await get('/api/v1/incidents')).json()) as { incidents: IncidentSummary[] }).incidents;
+  ((await (await get('/api/incidents')).json()) as { incidents: IncidentSummary[] }).incidents;
 const idOf = async (device: RegExp): Promise<string | undefined> => (await list()).find((one) => device.test(one.device))?.id;
 const recordOf = async (device: RegExp): Promise<IncidentRecord> =>
-  (await (await get(`/api/v1/incidents/${await idOf(device)}`)).json()) as IncidentRecord;
+  (await (await get(`/api/incidents/${await idOf(device)}`)).json()) as IncidentRecord;
 
 beforeAll(async () => {
   const size = { ...defaultValues(simulationOptions), gpus: 3, hcas: 2, vfs: 0, fpgas: 1, pods: 8, 'pod-change': millis(0) };

@@ -44,10 +44,8 @@ export function createApi(sources: ApiSources): Router {
     }
     return sendJson(request, response, eventsView(sources.events?.(Number(since)) ?? []));
   });
-  router.get('/api/v1/incidents', takes(), (request, response) =>
-    sendJson(request, response, { incidents: sources.incidents?.list() ?? [] }),
-  );
-  router.get('/api/v1/incidents/:incident', takes(), async (request, response) => {
+  router.get('/api/incidents', takes(), (request, response) => sendJson(request, response, { incidents: sources.incidents?.list() ?? [] }));
+  router.get('/api/incidents/:incident', takes(), async (request, response) => {
     const read = await sources.incidents?.read(String(request.params.incident));
     if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');
     if (read.problem !== undefined) return sendError(request, response, 500, 'incident-unreadable', 'The record cannot be read.');
