@@ -12,7 +12,7 @@ const MOST_HOLDERS = 4;
 export function rowHtml({ row, depth, distance }: ViewRow, trend: Trend | undefined, nowMs: number): Html {
   const { key, family, kind, model, pciAddress, id, name, state } = row;
   const facts = [`${family} ${kind}`, model, pciAddress === name ? undefined : pciAddress, distance].filter((fact) => fact !== undefined);
-  return html`<tr data-key="${key}" class="${state} depth-${Math.min(depth, 3)}"><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${name}</a><br><small>${facts.join(' · ')}</small></th><td>${stateCell(row, nowMs)}</td><td>${useCell(row, MOST_HOLDERS)}</td><td>${readingList(row.readings)}</td><td class="trend">${sparkline(row, trend)}</td></tr>`;
+  return html`<tr data-key="${key}" class="is-${state} depth-${Math.min(depth, 3)}"><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${name}</a><br><small>${facts.join(' · ')}</small></th><td>${stateCell(row, nowMs, true)}</td><td>${useCell(row, MOST_HOLDERS)}</td><td>${readingList(row.readings)}</td><td class="trend">${sparkline(row, trend)}</td></tr>`;
 }
 
 const USE_TEXTS: Readonly<Record<RowUse, Html | undefined>> = {

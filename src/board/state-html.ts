@@ -5,13 +5,16 @@ import type { BoardRow, RowCondition } from './row.ts';
 import { durationText } from './units.ts';
 import { STATE_NAMES } from './words.ts';
 
-/** The state of a device with its age, and each condition with what to do. */
-export function stateCell(row: BoardRow, nowMs: number): Html {
+/**
+ * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record have a name only, because no
+ * row of a long table should be tall for them.
+ */
+export function stateCell(row: BoardRow, nowMs: number, isBrief = false): Html {
   const { state, sinceMs, isStale, readAtMs, conditions, ignored } = row;
   return html`<span class="state ${state}">${STATE_NAMES[state]}</span>${
     sinceMs === undefined ? undefined : html` <small>for ${age(sinceMs, nowMs)}</small>`
   }${standingText(row)}${isStale === true ? html`<p class="condition">Not read for ${age(readAtMs, nowMs)}.</p>` : undefined}${conditions.map(
-    (condition) => conditionLine(row.family, condition, nowMs),
+    (condition) => conditionLine(row.family, condition, nowMs, isBrief && condition.severity === 'info'),
   )}${ignored?.map(
     ({ name, untilMs, why }) =>
       html`<p class="condition soft">${name} is ignored until ${new Date(Math.min(untilMs, LATEST_MS)).toISOString().slice(0, 10)}: ${why}</p>`,
@@ -38,11 +41,10 @@ function standingText({ state, conditions }: BoardRow): Html | undefined {
   return html`<b>, ${texts.join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
 }
 
-function conditionLine(family: string, condition: RowCondition, nowMs: number): Html {
+function conditionLine(family: string, condition: RowCondition, nowMs: number, isNameOnly: boolean): Html {
   const { name, type, severity, reason, standing, advice } = condition;
   const labels = [severity, reason, ...standing].join(', ');
-  return html`<p class="condition"><b><a href="${conditionPath(family, type)}">${name}</a></b> <small>${labels}</small>${conditionSentences(
-    condition,
-    nowMs,
-  ).map((text) => html`<br>${text}`)}${advice === undefined ? undefined : html`<br><b>${advice}</b>`}</p>`;
+  const sentences = isNameOnly ? [] : conditionSentences(condition, nowMs);
+  const remedy = isNameOnly || advice === undefined ? undefined : html`<br><b>${advice}</b>`;
+  return html`<p class="condition"><b><a href="${conditionPath(family, type)}">${name}</a></b> <small>${labels}</small>${sentences.map((text) => html`<br>${text}`)}${remedy}</p>`;
 }

@@ -60,6 +60,7 @@ function optionsFor(metric: string, lines: HistoryAnswer['series'], width: numbe
   const isRate = lines.some((line) => line.isRate);
   const text = (value: number | null): string =>
     value === null ? 'unknown' : isRate ? rateText(metric, value) : readingText(metric, value);
+  const clock = (seconds: number): string => new Date(seconds * 1_000).toISOString().slice(11, 19);
   const axis = { stroke: color('--soft'), grid: { stroke: color('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
   return {
     width,
@@ -68,19 +69,29 @@ function optionsFor(metric: string, lines: HistoryAnswer['series'], width: numbe
       x: { range: () => [(Date.now() - TREND_MS) / 1_000, Date.now() / 1_000] },
       y: { range: (_plot, _low, high) => [0, metric.endsWith('_ratio') ? 1 : high > 0 ? high * 1.05 : 1] },
     },
-    axes: [axis, { ...axis, size: 64, values: (_plot, splits) => splits.map((value) => text(value)) }],
+    axes: [
+      { ...axis, values: (_plot, splits) => splits.map((seconds) => clock(seconds).slice(0, 5)) },
+      { ...axis, size: 78, values: (_plot, splits) => splits.map((value) => text(value)) },
+    ],
     series: [
-      { value: (_plot, seconds) => (seconds === null ? '' : new Date(seconds * 1_000).toISOString().slice(11, 19)) },
+      { label: 'UTC', value: (plot, seconds) => clock(seconds ?? plot.data[0].at(-1) ?? 0) },
       ...lines.map((line, at) => ({
-        label: Object.values(line.labels).join(' ') || 'value',
+        label: labelText(line.labels),
         stroke: color(`--line-${at}`),
         width: 1.5,
         spanGaps: false,
-        value: (_plot: uPlot, value: number | null) => text(value),
+        // Without a pointer on the chart, the legend has the latest values.
+        value: (plot: uPlot, value: number | null, series: number, index: number | null) =>
+          text(index === null ? (plot.data[series]?.at(-1) ?? null) : value),
       })),
     ],
   };
 }
+
+const labelText = (labels: Readonly<Record<string, string>>): string =>
+  Object.entries(labels)
+    .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value))
+    .join(', ') || 'now';
 
 const widthOf = (element: Element): number => Math.max(200, Math.floor((element.closest('figure') ?? element).clientWidth - 16));
 

@@ -58,5 +58,10 @@ export function followBoard(address: string, listener: StreamListener): void {
     if (document.hidden) close();
     else if (source === undefined) open();
   });
+  // A page that the browser keeps for its back button must not hold a connection.
+  window.addEventListener('pagehide', close);
+  window.addEventListener('pageshow', ({ persisted }) => {
+    if (persisted && source === undefined) open();
+  });
   if (!document.hidden) open();
 }

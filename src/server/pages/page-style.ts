@@ -47,13 +47,15 @@ code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 tr:focus-within { background: color-mix(in srgb, var(--link) 9%, transparent); }
 .group th { background: var(--back); font-weight: 600; }
-.depth-1 th[scope=row] { padding-left: 2.2rem; } .depth-2 th[scope=row] { padding-left: 3.6rem; } .depth-3 th[scope=row] { padding-left: 5rem; }
+#devices .depth-1 th[scope=row] { padding-left: 2.2rem; } #devices .depth-2 th[scope=row] { padding-left: 3.6rem; } #devices .depth-3 th[scope=row] { padding-left: 5rem; }
 .filter { display: flex; flex-wrap: wrap; gap: .5rem .9rem; align-items: end; margin: 0 0 .5rem; }
 .filter label { display: grid; gap: .15rem; font-size: .8rem; color: var(--soft); }
 .filter input, .filter select, .filter button { font: inherit; font-size: .95rem; color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: .35rem; padding: .3rem .5rem; max-width: 14rem; }
 .bar { display: block; width: 100%; max-width: 11rem; height: 4px; margin: .1rem 0 .2rem; border-radius: 2px; }
 .bar .rail { fill: var(--line); } .bar .fill { fill: var(--link); } .bar.full .fill { fill: var(--bad); }
-.spark { width: 9rem; height: 24px; display: block; }
+.is-unhealthy > th, .is-missing > th { box-shadow: inset 3px 0 var(--bad); } .is-degraded > th { box-shadow: inset 3px 0 var(--warn); }
+#devices td:nth-child(4) { min-width: 17rem; } #devices dd { white-space: nowrap; } td.trend { width: 9.6rem; }
+.spark { width: 8rem; height: 24px; display: block; }
 .spark path, .plot path { fill: none; stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: .75rem; }
 figure { margin: 0; padding: .5rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; min-width: 0; overflow: hidden; }
@@ -75,7 +77,7 @@ article:target { background: var(--card); outline: 2px solid var(--link); }
 h4 { margin: 1rem 0 .2rem; } article p { margin: .2rem 0; max-width: 60rem; }
 @media (max-width: 40rem) {
   .charts { grid-template-columns: 1fr; }
-  .group { display: block; } .spark { width: 100%; }
+  .group { display: block; } .spark { width: 100%; } #devices td.trend, #devices td:nth-child(4) { width: 100%; min-width: 0; }
   table, tbody { display: block; }
   thead { display: none; }
   tr { display: flex; flex-wrap: wrap; gap: .25rem 1rem; padding: .6rem .8rem; border-top: 1px solid var(--line); }
