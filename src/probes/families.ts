@@ -6,4 +6,5 @@ export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>
   fpga: async () => (await import('./fpga/index.ts')).family,
   infiniband: async () => (await import('./infiniband/index.ts')).family,
   nvidia: async () => (await import('./nvidia/index.ts')).family,
+  nvme: async () => (await import('./nvme/index.ts')).family,
 };
