@@ -19,6 +19,8 @@ export class CardFiles {
   /** Reads of values of the driver that it answered, and that it refused with EPERM or EBUSY. */
   answered = 0;
   refused = 0;
+  /** True when a read of the card hangs, now or since an earlier collection. */
+  isHung = false;
   readonly #sys: Tree;
   readonly #device: string;
   readonly #failed = new Map<string, string[]>();
@@ -82,6 +84,7 @@ export class CardFiles {
 
   /** Returns whether the file exists. */
   #fail(file: string, error: string): boolean {
+    if (error === 'EHUNG') this.isHung = true;
     if (REFUSED.has(error)) this.refused += 1;
     else if (!ABSENT.has(error)) this.#note(error, file);
     return error !== 'ENOENT' && error !== 'ENOTDIR' && error !== 'ENODATA' && error !== 'EOPNOTSUPP';

@@ -38,6 +38,8 @@ export type CardSample =
   | { readonly state: 'asleep' }
   /** Every read of its configuration gives all ones. */
   | { readonly state: 'gone'; readonly pcie: PcieSample }
+  /** A read of its files hangs, so nothing can be said about it. */
+  | { readonly state: 'hung' }
   | AwakeSample;
 
 export interface AwakeSample {
@@ -90,6 +92,12 @@ export class Card {
     const sample = this.#readValues(files, nowMs);
     // The card may have begun to sleep after the first look.
     if (files.refused > 0 && this.#isAsleep()) return { state: 'asleep' };
+    if (files.isHung) {
+      this.problems = [
+        { code: 'card-hangs', message: `an earlier read of /sys/${this.place.directory} still hangs`, device: this.place.address },
+      ];
+      return { state: 'hung' };
+    }
     files.finish();
     this.problems = files.problems;
     return {
@@ -141,16 +149,19 @@ export class Card {
     const id = (file: string): string | undefined => files.text(file)?.toLowerCase();
     const word = (file: string): string | undefined => (this.#names.has(file) ? files.text(file) : undefined);
     const unique = id('unique_id');
+    const [, vendor, device] =
+      /^PCI_ID=([0-9A-F]{4}):([0-9A-F]{4})$/m.exec(plainText(sys.read(`${this.place.directory}/uevent`).text ?? '')) ?? [];
+    const memoryVendor = word('mem_info_vram_vendor');
     const mode = (file: string, pattern: RegExp): string | undefined => pattern.exec(word(file) ?? '')?.[0];
     const facts: { [K in keyof CardFacts]?: CardFacts[K] | undefined } = {
       numaNode: numaNodeOf(sys, address),
       model: word('product_name'),
-      pciVendor: id('vendor'),
-      pciDevice: id('device'),
+      pciVendor: id('vendor') ?? (vendor === undefined ? undefined : `0x${vendor.toLowerCase()}`),
+      pciDevice: id('device') ?? (device === undefined ? undefined : `0x${device.toLowerCase()}`),
       pciPath: pciPathOf(sys, address),
       serial: word('serial_number'),
       vbios: word('vbios_version'),
-      memoryVendor: word('mem_info_vram_vendor'),
+      memoryVendor: memoryVendor === 'unknown' ? undefined : memoryVendor,
       uniqueId: unique !== undefined && /^[0-9a-f]{16}$/.test(unique) && !/^0+$/.test(unique) ? unique : undefined,
       computePartition: mode('current_compute_partition', /^[A-Z]{1,4}PX$/),
       memoryPartition: mode('current_memory_partition', /^NPS\d{1,2}$/),

@@ -13,6 +13,8 @@ export function findingsOf(sample: CardSample): Finding[] {
       return [{ type: conditions.Resetting.type, status: false, reason: 'Asleep', message: 'the card sleeps' }];
     case 'gone':
       return pcieErrorFindings({ aer: { errors: [], totals: {} }, answers: false });
+    case 'hung':
+      return [];
     case 'awake':
       return awakeFindings(sample);
   }

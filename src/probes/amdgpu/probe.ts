@@ -151,6 +151,8 @@ export class AmdgpuProbe implements Probe {
     uses: ReadonlyMap<CardSeat | Partition, GpuUse>,
     all: { readonly reads: readonly CardRead[]; readonly topology: Topology },
   ): readonly DeviceReport[] {
+    if (sample.state === 'hung')
+      return [device, ...seat.partitions.map((each) => partitionDevice(device, seat, each))].map((each) => ({ device: each }));
     const findings = [...findingsOf(sample), ...topologyFindings({ card, seat, sample }, all)];
     const use = uses.get(seat);
     const gfxTarget = seat.node?.gfxTarget ?? seat.partitions[0]?.node.gfxTarget;

@@ -12,6 +12,11 @@ export const problems = [
     remedy: 'Check that the whole /sys of the host is visible to the agent.',
   },
   {
+    code: 'card-hangs',
+    meaning: 'A read of a file of the card does not return, so the card is not read.',
+    remedy: 'Look for amdgpu in the kernel log. The node usually needs a reboot.',
+  },
+  {
     code: 'metrics-version',
     meaning: 'The driver serves gpu_metrics in a version that the agent does not decode. Values of the hardware monitor remain.',
     remedy: 'Update the agent, or report the version with the kernel and the card.',

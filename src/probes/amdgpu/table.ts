@@ -113,8 +113,12 @@ function scaled(raw: number | bigint, scale: number): number | bigint {
   if (Number.isInteger(scale)) return plainValue(BigInt(raw) * BigInt(scale));
   // A division keeps 25.01 exact where a product by 0.01 does not.
   const divisor = 1 / scale;
-  return Number.isInteger(divisor) ? Number(raw) / divisor : Number(raw) * scale;
+  if (Number.isInteger(divisor)) return Number(raw) / divisor;
+  return Number(BigInt(raw) * BigInt(Math.round(scale * NANO))) / NANO;
 }
+
+/** Scales that are no fraction of one are whole billionths. */
+const NANO = 1e9;
 
 /** Zero of these fields means that the chip does not measure them: energy of RDNA 3 and 4, sensors that are not wired. */
 function isReal({ quantity, name, value }: Sample): boolean {

@@ -45,7 +45,7 @@ const MOST_NODES = 1_024;
 
 export function readTopology(sys: Tree): Topology {
   const { names, error } = sys.listing(`${TOPOLOGY}/nodes`);
-  if (names === undefined) return { error: error === 'ENOTDIR' ? 'ENOENT' : error };
+  if (names === undefined) return { error };
   const nodes = names
     .filter((name) => /^\d{1,4}$/.test(name))
     .slice(0, MOST_NODES)
