@@ -25,11 +25,12 @@ export interface CardSeat {
 export function seatsOf(cards: readonly CardPlace[], partitions: readonly PartitionPlace[], { nodes = [] }: Topology): readonly CardSeat[] {
   const owners = new Map(cards.map((card) => [renderMinorOf(card.nodes), card.address]));
   const places = new Map(partitions.map((place) => [renderMinorOf(place.nodes), place]));
+  // A copied tree has no render nodes, so the location identifies the card.
+  const isOnly = ({ pciAddress, partition, renderMinor }: KfdNode, address: string): boolean =>
+    pciAddress === address && partition === 0 && !owners.has(renderMinor) && !places.has(renderMinor);
   return cards.map((place): CardSeat => {
     const minor = renderMinorOf(place.nodes);
-    const own = nodes.find((node) =>
-      minor === undefined ? node.pciAddress === place.address && node.partition === 0 : node.renderMinor === minor,
-    );
+    const own = nodes.find(({ renderMinor }) => renderMinor === minor) ?? nodes.find((node) => isOnly(node, place.address));
     // A node with the render node of another card belongs to that card, whatever its location says.
     const parts = nodes.filter((node) => node !== own && node.pciAddress === place.address && !owners.has(node.renderMinor));
     if (parts.length === 0) return { place, ...(own !== undefined && { node: own }), partitions: [] };

@@ -55,6 +55,7 @@ export function decodeXcpMetrics(bytes: Buffer): TableResult {
 
 function decode(bytes: Buffer, layouts: Readonly<Record<string, Layout>>, selfDescribing: string): TableResult {
   if (bytes.length < HEADER) return garbage(`${bytes.length} bytes, a header has ${HEADER}`);
+  if (bytes.readUInt32LE(0) === 0xffff_ffff) return garbage('every bit of the header is one: the firmware does not answer');
   const size = bytes.readUInt16LE(0);
   const version = `${bytes.readUInt8(2)}.${bytes.readUInt8(3)}`;
   if (version === selfDescribing) {

@@ -101,7 +101,7 @@ const FIGURES: Readonly<Record<string, Figures>> = {
   phoenix: {
     pci: '1002:15bf',
     busy: 0,
-    watts: 3.142,
+    watts: 3_142 / 1_000,
     averageWatts: 3.103,
     edge: 25,
     volts: 0.814,
