@@ -6,57 +6,73 @@ export interface OpenNodes {
   readonly files: readonly { readonly fd: string; readonly renderMinor: number }[];
 }
 
+/** Time between two searches. */
+const SEARCH_MS = 30_000;
 /** Time after which the open files of a process that uses a GPU are listed again. */
-const AGAIN_MS = 30_000;
+const AGAIN_MS = 60_000;
+/** Most open files of one process that are read. */
+const MOST_FILES = 64;
 
 /**
- * Finds the processes that have a render node open. Listing the open files of all processes is expensive, so one refresh lists only some
- * of them: new processes first, then the others in turn. A process that was found is listed again every 30 seconds.
+ * Finds the processes that have a render node open. Listing the open files of all processes is expensive, so one search lists only some of
+ * them: new processes first, then the others in turn. A process that is known to use a GPU is listed at once, and again once a minute.
  */
 export class ClientSearch {
   readonly #proc: Tree;
+  readonly #most: number;
   readonly #found = new Map<number, { readonly nodes: OpenNodes; readonly atMs: number }>();
-  #seen = new Set<number>();
-  #rest: number[] = [];
-  /** True when the last search that listed a process was refused for all of them. */
+  /** Processes that were listed. */
+  readonly #seen = new Set<number>();
+  /** Processes that are due in the present turn. */
+  #turn: number[] = [];
+  #searchedAtMs: number | undefined;
+  /** True when the last listings were all refused. */
   isRefused = false;
 
-  constructor(proc: Tree) {
+  /** `most`: number of processes that one search lists; 0 turns the search off. */
+  constructor(proc: Tree, most: number) {
     this.#proc = proc;
+    this.#most = most;
   }
 
-  /** `first`: processes that are listed even when the search is off, because they are known to use a GPU. */
-  find(nowMs: number, most: number, first: readonly number[]): readonly OpenNodes[] {
-    const names = most === 0 ? first.map(String) : this.#proc.list('.');
-    const present = new Set(names.filter((name) => /^[1-9]\d{0,9}$/.test(name)).map(Number));
-    for (const pid of this.#found.keys()) if (!present.has(pid)) this.#found.delete(pid);
-    for (const pid of this.#seen) if (!present.has(pid)) this.#seen.delete(pid);
-    const outcomes = this.#due(present, nowMs, most, first).map((pid) => this.#list(pid, nowMs));
+  /** `users`: processes that are known to use a GPU. */
+  find(nowMs: number, users: readonly number[]): readonly OpenNodes[] {
+    const due = new Set(users.filter((pid) => !this.#seen.has(pid)));
+    for (const [pid, { atMs }] of this.#found) if (nowMs - atMs >= AGAIN_MS) due.add(pid);
+    if (this.#most > 0 && (this.#searchedAtMs === undefined || nowMs - this.#searchedAtMs >= SEARCH_MS)) {
+      this.#searchedAtMs = nowMs;
+      for (const pid of this.#next()) due.add(pid);
+    }
+    const outcomes = [...due].map((pid) => this.#list(pid, nowMs));
     if (outcomes.length > 0) this.isRefused = outcomes.includes('refused') && !outcomes.includes('listed');
     return [...this.#found.values()].map(({ nodes }) => nodes).sort((a, b) => a.pid - b.pid);
   }
 
-  /** Forgets the files of a process, because one of them could not be read. */
+  /** Forgets the files of a process, because one of them is gone. */
   forget(pid: number): void {
     this.#found.delete(pid);
     this.#seen.delete(pid);
   }
 
-  #due(present: ReadonlySet<number>, nowMs: number, most: number, first: readonly number[]): readonly number[] {
-    const old = [...this.#found].filter(([, { atMs }]) => nowMs - atMs >= AGAIN_MS).map(([pid]) => pid);
-    const wanted = first.filter((pid) => present.has(pid) && !this.#seen.has(pid));
-    const fresh = [...present].filter((pid) => !this.#seen.has(pid));
-    if (this.#rest.length === 0) this.#rest = [...present];
-    const chosen = new Set([...old, ...wanted, ...fresh.slice(0, most)]);
-    const left = most - Math.min(fresh.length, most);
-    for (const pid of this.#rest.splice(0, left)) if (present.has(pid)) chosen.add(pid);
-    return [...chosen];
+  /** Processes of one search. */
+  #next(): readonly number[] {
+    const present = new Set(
+      this.#proc
+        .list('.')
+        .filter((name) => /^[1-9]\d{0,9}$/.test(name))
+        .map(Number),
+    );
+    for (const pid of [...this.#found.keys(), ...this.#seen]) if (!present.has(pid)) this.forget(pid);
+    const fresh = [...present].filter((pid) => !this.#seen.has(pid)).slice(0, this.#most);
+    this.#turn = this.#turn.filter((pid) => present.has(pid));
+    if (this.#turn.length === 0) this.#turn = [...present];
+    return [...fresh, ...this.#turn.splice(0, this.#most - fresh.length)];
   }
 
   #list(pid: number, atMs: number): 'listed' | 'refused' | 'gone' {
     const { names, error } = this.#proc.listing(`${pid}/fd`);
     if (names === undefined) {
-      this.#found.delete(pid);
+      this.forget(pid);
       if (error !== 'EACCES' && error !== 'EPERM') return 'gone';
       this.#seen.add(pid);
       return 'refused';
@@ -71,6 +87,3 @@ export class ClientSearch {
     return 'listed';
   }
 }
-
-/** Most open files of one process that are read. */
-const MOST_FILES = 64;

@@ -45,7 +45,7 @@ export class ProcessReader {
   constructor(host: Host, mostListed: number) {
     this.#proc = host.proc;
     this.#kfd = new KfdProcesses(host.sys);
-    this.#search = new ClientSearch(host.proc);
+    this.#search = new ClientSearch(host.proc, mostListed);
     this.#facts = new ProcessFactsReader(host.proc);
     this.#mostListed = mostListed;
   }
@@ -59,7 +59,7 @@ export class ProcessReader {
   read(gpus: readonly UsedGpu[], nowMs: number): readonly (GpuUse | undefined)[] {
     const compute = this.#kfd.read();
     this.#facts.renew();
-    const open = this.#search.find(nowMs, this.#mostListed, [...new Set((compute ?? []).map(({ pid }) => pid))]);
+    const open = this.#search.find(nowMs, [...new Set((compute ?? []).map(({ pid }) => pid))]);
     const isSearched = this.#mostListed > 0 && !this.#search.isRefused;
     const clients = this.#clients(open, new Set(gpus.flatMap(({ renderMinor }) => renderMinor ?? [])));
     const meters = new Map<string, Meter>();
@@ -94,7 +94,7 @@ export class ProcessReader {
       for (const { fd, renderMinor } of files) {
         if (!minors.has(renderMinor)) continue;
         const { text, error } = this.#proc.read(`${pid}/fdinfo/${fd}`);
-        if (error === 'ENOENT' || error === 'ESRCH') this.#search.forget(pid);
+        if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);
         const client = parseDrmClient(text ?? '');
         if (client === undefined) continue;
         // Without an id, only one client of each process counts.
