@@ -116,10 +116,8 @@ export class Controller {
   /** All of these files tell what the kernel has in memory. */
   #readFacts(files: DeviceFiles, nowMs: number): void {
     if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
-    this.#factsAtMs = nowMs;
     const { sys } = this.#host;
     const { address, directory } = this.place;
-    this.#monitor = findMonitor(sys, directory);
     const queues = files.once('queue_count', parseCount);
     const facts: { [K in keyof ControllerFacts]: ControllerFacts[K] | undefined } = {
       model: files.text('model'),
@@ -135,6 +133,10 @@ export class Controller {
         pciPath: pciPathOf(sys, address),
       }),
     };
+    // The facts of an earlier read are better than a part of them.
+    if (files.isHung) return;
+    this.#factsAtMs = nowMs;
+    this.#monitor = findMonitor(sys, directory);
     this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as ControllerFacts;
   }
 

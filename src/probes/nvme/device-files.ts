@@ -12,7 +12,9 @@ export class DeviceFiles {
   /** True when a read hangs, now or since an earlier collection. */
   isHung = false;
   readonly #sys: Tree;
+  /** Files by error. */
   readonly #failed = new Map<string, string[]>();
+  readonly #hung = new Set<string>();
 
   constructor(sys: Tree, directory: string) {
     this.#sys = sys;
@@ -35,16 +37,27 @@ export class DeviceFiles {
   }
 
   note(file: string, error: string): void {
-    if (error === 'EHUNG') this.isHung = true;
-    else if (!ABSENT.has(error)) this.#failed.set(error, [...(this.#failed.get(error) ?? []), file]);
+    if (error === 'EHUNG') {
+      this.isHung = true;
+      this.#hung.add(file);
+    } else if (!ABSENT.has(error)) this.#failed.set(error, [...(this.#failed.get(error) ?? []), file]);
+  }
+
+  /** Whether a file exists, and could not be read. */
+  hasFailed(file: string): boolean {
+    return this.#hung.has(file) || [...this.#failed.values()].some((files) => files.includes(file));
   }
 
   /** One problem for each kind of failure. */
-  problems(device: string): readonly Problem[] {
+  problems(device?: string): readonly Problem[] {
     return [...this.#failed].map(([error, files]) => {
       const code: ProblemCode =
         error === 'EACCES' || error === 'EPERM' ? 'permission-denied' : error === 'unparsable' ? error : 'read-failed';
-      return { code, message: `/sys/${this.directory}: ${error} of ${[...new Set(files)].sort().join(', ')}`, device };
+      return {
+        code,
+        message: `/sys/${this.directory}: ${error} of ${[...new Set(files)].sort().join(', ')}`,
+        ...(device !== undefined && { device }),
+      };
     });
   }
 

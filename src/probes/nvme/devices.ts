@@ -49,6 +49,8 @@ export function namespaceDevice({ place, facts, controllers }: KnownNamespace, i
     characterDevices: nodesOf(place),
     ...(first !== undefined && { parent: first.place.id, ...identityOf(first.facts) }),
     ...(isUnique && uuid !== undefined && { uuid }),
+    // With several paths no function is the only one.
+    ...(controllers.length === 1 && first?.place.address !== undefined && { pciAddress: first.place.address }),
   };
 }
 

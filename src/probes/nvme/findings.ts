@@ -1,5 +1,5 @@
-import type { Finding, StatusFinding } from '../../model/health.ts';
-import { pcieFindings } from '../pcie-health.ts';
+import type { ConditionSpec, Finding, StatusFinding } from '../../model/health.ts';
+import { pcieConditions, pcieFindings } from '../pcie-health.ts';
 import { conditions } from './conditions.ts';
 import type { ControllerSample, ControllerState } from './controller.ts';
 import type { NamespaceSample } from './namespace.ts';
@@ -20,6 +20,28 @@ export function controllerFindings(sample: ControllerSample): readonly Finding[]
     ...(sample.pcie === undefined ? [] : pcieFindings(sample.pcie)),
   ];
 }
+
+const FATAL: ReadonlySet<string> = new Set(
+  ([...Object.values(conditions), ...pcieConditions] as readonly ConditionSpec[])
+    .filter(({ type, severity }) => severity === 'fatal' && !type.startsWith('Controller'))
+    .map(({ type }) => type),
+);
+const OF_FUNCTION: ReadonlySet<string> = new Set(pcieConditions.map(({ type }) => type));
+
+/**
+ * Findings of controllers that also hold for a namespace: those that take a drive out of service. Several controllers belong to one drive,
+ * so the worst log counts, and a PCI function that is lost costs only a path.
+ */
+export function inheritedFindings(controllers: readonly ControllerSample[]): readonly Finding[] {
+  const all = controllers.flatMap(controllerFindings).filter(({ type }) => FATAL.has(type));
+  if (controllers.length === 1) return all;
+  const worst = new Map<string, Finding>();
+  for (const each of all) if (!OF_FUNCTION.has(each.type) && rank(each) > rank(worst.get(each.type))) worst.set(each.type, each);
+  return [...worst.values()];
+}
+
+const rank = (finding: Finding | undefined): number =>
+  finding === undefined ? 0 : finding.status === true ? 3 : finding.status === 'unknown' ? 2 : 1;
 
 /** Findings of one sample of a namespace. `states`: of the controllers of its paths. `counts` is absent without multipath. */
 export function namespaceFindings(

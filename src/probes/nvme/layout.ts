@@ -79,7 +79,11 @@ function findController(sys: Tree, name: string): ControllerPlace | 'none' | 'un
   const place = { name, directory, identity, names: sys.list(directory) };
   const address = files.text('address')?.toLowerCase();
   // The address of a drive on another bus has another form.
-  if (address !== undefined && isPciAddress(address)) return { ...place, id: address, address };
+  if (address !== undefined && isPciAddress(address)) {
+    // The same directory by a path that names the PCI function, so that a hanging read concerns all devices of the function.
+    const byFunction = `bus/pci/devices/${address}/nvme/${name}`;
+    return { ...place, id: address, address, ...(sys.identity(byFunction) === identity && { directory: byFunction }) };
+  }
   const number = files.text('cntlid');
   return nqn === undefined || number === undefined ? 'unknown' : { ...place, id: `${nqn}:${number}` };
 }

@@ -37,7 +37,9 @@ export interface NamespaceSample {
 export class Namespace {
   readonly place: NamespacePlace;
   facts: NamespaceFacts = {};
-  problemsOf: (device: string) => readonly Problem[] = () => [];
+  /** False while the files that name it could not be read: nobody knows which namespace it is. */
+  isNamed = false;
+  problemsOf: (device?: string) => readonly Problem[] = () => [];
   readonly #sys: Tree;
   readonly #options: NvmeOptions;
   #factsAtMs: number | undefined;
@@ -78,7 +80,6 @@ export class Namespace {
 
   #readFacts(files: DeviceFiles, nowMs: number): void {
     if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
-    this.#factsAtMs = nowMs;
     const facts: { [K in keyof NamespaceFacts]: NamespaceFacts[K] | undefined } = {
       number: files.text('nsid'),
       wwid: files.text('wwid')?.toLowerCase(),
@@ -87,6 +88,9 @@ export class Namespace {
       eui: idOf(files.text('eui')?.replaceAll(' ', '')),
       sectors: files.once('size', parseCount),
     };
+    if (files.hasFailed('wwid') || files.hasFailed('nsid')) return;
+    this.isNamed = true;
+    this.#factsAtMs = nowMs;
     this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as NamespaceFacts;
   }
 }

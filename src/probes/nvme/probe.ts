@@ -4,7 +4,7 @@ import type { Device } from '../../model/device.ts';
 import type { Probe } from '../family.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
 import { controllerDevice, type KnownNamespace, namespaceDevice } from './devices.ts';
-import { controllerFindings, namespaceFindings } from './findings.ts';
+import { controllerFindings, inheritedFindings, namespaceFindings } from './findings.ts';
 import { CLASS, type ControllerPlace, findLayout, type Layout, layoutKey, type NamespacePlace } from './layout.ts';
 import { Namespace, type NamespaceSample } from './namespace.ts';
 import type { NvmeOptions } from './options.ts';
@@ -75,7 +75,7 @@ export class NvmeProbe implements Probe {
         ...passed,
       ],
       problems: [...layout.problems, ...[...controllers.keys()].flatMap(({ problems }) => problems), ...disks.problems],
-      listing: layout.isComplete ? 'complete' : 'partial',
+      listing: layout.isComplete && disks.areAllNamed ? 'complete' : 'partial',
     };
   }
 
@@ -105,23 +105,26 @@ export class NvmeProbe implements Probe {
   #namespaceReports(
     reads: readonly NamespaceRead[],
     controllers: ReadonlyMap<Controller, ControllerSample>,
-  ): { readonly reports: readonly DeviceReport[]; readonly problems: readonly Problem[] } {
+  ): { readonly reports: readonly DeviceReport[]; readonly problems: readonly Problem[]; readonly areAllNamed: boolean } {
     const byPlace = new Map([...controllers].map(([controller, sample]) => [keyOfController(controller.place), { controller, sample }]));
-    const known = reads.map(({ namespace: { place, facts }, sample }) => {
+    const known = reads.flatMap(({ namespace, sample }) => {
+      if (!namespace.isNamed) return [];
+      const { place, facts, problemsOf } = namespace;
       const ways = place.paths.flatMap(({ controller }) => byPlace.get(keyOfController(controller)) ?? []);
-      return { place, facts, sample, ways, controllers: ways.map(({ controller }) => controller) };
+      return [{ place, facts, sample, problemsOf, ways, controllers: ways.map(({ controller }) => controller) }];
     });
     const repeated = repeatedIds(known);
     const problems: Problem[] = [...repeated].map((wwid) => ({
       code: 'same-name-twice',
       message: `several namespaces have the id ${wwid}`,
     }));
-    const reports = known.map((each, n): DeviceReport => {
+    for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problemsOf());
+    const reports = known.map((each): DeviceReport => {
       const device = namespaceDevice(each, each.facts.wwid === undefined || !repeated.has(each.facts.wwid));
-      problems.push(...(reads[n]?.namespace.problemsOf(device.id) ?? []));
+      problems.push(...each.problemsOf(device.id));
       return namespaceReport(device, each);
     });
-    return { reports, problems };
+    return { reports, problems, areAllNamed: known.length === reads.length };
   }
 }
 
@@ -162,7 +165,8 @@ function namespaceReport(device: Device, { place, facts, sample, ways }: Namespa
   if (sample.isHung || areAllHung) return { device };
   const states = ways.map((way) => way.sample.state ?? 'unknown');
   const counts = place.paths.some(({ directory }) => directory !== undefined) ? pathCounts(states, sample.anaStates) : undefined;
-  return { device, read: { readings: namespaceReadings(sample, facts, counts), findings: namespaceFindings(sample, states, counts) } };
+  const findings = [...namespaceFindings(sample, states, counts), ...inheritedFindings(ways.map((way) => way.sample))];
+  return { device, read: { readings: namespaceReadings(sample, facts, counts), findings } };
 }
 
 /** A path can be used when its controller is live and the drive gives access through it. */

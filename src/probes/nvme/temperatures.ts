@@ -1,6 +1,7 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import { readHwmon, type Sensor, sensorSlug } from '../../host/hwmon.ts';
 import type { DeviceFiles } from './device-files.ts';
+import { parseFlag } from './text.ts';
 
 /** Temperatures of one drive by the kernel's monitor, in °C. */
 export interface TemperatureSample {
@@ -39,12 +40,13 @@ const isMonitor = (name: string): boolean => /^hwmon\d+$/.test(name);
  * opened, because each sends a Get Features command.
  */
 export function readTemperatures(sys: Tree, files: DeviceFiles, monitor: string): TemperatureSample {
-  const sensors = readHwmon(sys, `${files.directory}/${monitor}`, { kinds: ['temp'], attributes: ['crit', 'alarm'] });
+  const sensors = readHwmon(sys, `${files.directory}/${monitor}`, { kinds: ['temp'], attributes: ['crit'] });
   for (const { channel, error, attributeErrors } of sensors) {
     if (error !== undefined) files.note(`${monitor}/${channel}_input`, error);
     for (const [attribute, failure] of Object.entries(attributeErrors)) files.note(`${monitor}/${channel}_${attribute}`, failure);
   }
-  const alarms = sensors.flatMap(({ attributes: { alarm } }) => (alarm === 0 || alarm === 1 ? [alarm] : []));
+  // The drive has one warning for all its sensors.
+  const hasAlarm = files.once(`${monitor}/temp1_alarm`, parseFlag);
   return {
     sensors: sensors.flatMap((sensor) => {
       const { value, attributes } = sensor;
@@ -52,7 +54,7 @@ export function readTemperatures(sys: Tree, files: DeviceFiles, monitor: string)
       const { crit } = attributes;
       return [{ sensor: nameOf(sensor), celsius: value, ...(crit !== undefined && crit > ABSOLUTE_ZERO && { critical: crit }) }];
     }),
-    ...(alarms.length > 0 && { hasAlarm: alarms.includes(1) }),
+    ...(hasAlarm !== undefined && { hasAlarm }),
   };
 }
 
