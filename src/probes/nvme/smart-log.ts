@@ -80,7 +80,7 @@ export function decodeSmartLog(bytes: Buffer): SmartLog | undefined {
 export function parseSmartJson(text: string): SmartLog | undefined {
   let document: unknown;
   try {
-    document = JSON.parse(text);
+    document = JSON.parse(withExactNumbers(text));
   } catch {
     return undefined;
   }
@@ -99,9 +99,11 @@ function logOf(read: (field: LogField, name: LogFieldName) => bigint | undefined
   return log;
 }
 
-/** A number beyond 2^53 has lost digits in JSON, so it is no value. Newer versions write `critical_warning` as an object. */
+/** Puts quotes around the numbers, because JSON.parse rounds those beyond 2^53 and those with many decimals. */
+const withExactNumbers = (text: string): string => text.replace(/:\s*(-?\d[^\s,}\]]*)/g, ':"$1"');
+
+/** A whole number, perhaps with a fraction of zero. Newer versions write `critical_warning` as an object. */
 function integerOf(value: unknown): bigint | undefined {
-  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined;
   if (typeof value === 'string') {
     const digits = /^(\d{1,39})(?:\.0+)?$/.exec(value.trim())?.[1];
     return digits === undefined ? undefined : BigInt(digits);
