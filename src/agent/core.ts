@@ -97,6 +97,7 @@ export class AgentCore {
       const runner: FamilyRunner = new FamilyRunner(
         {
           family: family.name,
+          ...(family.declared === undefined ? {} : { declared: family.declared }),
           options,
           roots: settings.roots,
           timeoutMs: settings.refresh.timeout,
@@ -283,10 +284,18 @@ function joined(
   families: readonly DeviceFamily[],
 ): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs'> {
   return {
-    rules: { pools, families: resolvers(families) },
+    rules: { pools, families: resolvers(families), numbers: numberOwners(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
   };
+}
+
+function numberOwners(families: readonly DeviceFamily[]): ReadonlyMap<string, (resource: string) => boolean> {
+  return new Map(
+    families.flatMap(({ name, ownsNumbers }): [string, (resource: string) => boolean][] =>
+      ownsNumbers === undefined ? [] : [[name, ownsNumbers]],
+    ),
+  );
 }
 
 function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {

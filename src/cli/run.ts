@@ -1,11 +1,14 @@
 import { loadConfiguration } from '../config/configuration.ts';
 import type { Environment } from '../config/environment.ts';
+import { familyDirectory } from '../config/families/early-directory.ts';
+import { readFamilyDirectory, withDeclared } from '../config/families/family-directory.ts';
 import { createRegistry, type OptionSection, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
 import { adoptLibraryLines } from '../log/library-lines.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
+import type { DeviceFamily } from '../probes/family.ts';
 import { simulationOptions } from '../simulator/options.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
@@ -27,7 +30,7 @@ export async function runCommandLine(args: readonly string[], environment: Envir
 }
 
 async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
-  const families = await loadFamilies(familyLoaders);
+  const families = await everyFamily(args, environment);
   const sections = optionSections(families);
   const { invocation, help } = parse(createRegistry([...sections, ...commandSections], structuredParts), args);
   if (invocation === undefined) {
@@ -44,6 +47,13 @@ async function runChecked(args: readonly string[], environment: Environment, out
   warnOfVariables(logger, unknownVariables);
   const run = await spec.load();
   return await run({ configuration, registry, environment, flags, families, logger, output, options });
+}
+
+/** The families of the program and those of the directory of declarations. */
+async function everyFamily(args: readonly string[], environment: Environment): Promise<readonly DeviceFamily[]> {
+  const directory = await familyDirectory(args, environment);
+  const [own, declared] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
+  return declared.length === 0 ? own : withDeclared(own, declared, directory.path);
 }
 
 /** Options of single commands. They cannot be set in the file. */
