@@ -1,21 +1,25 @@
 import { parseDuration } from '../../model/duration.ts';
-import { isAllowed } from '../../probes/declared/allowed-path.ts';
-import { type Declaration, type DeclaredDevices, type DeclaredSource, type Fact, JUDGES } from '../../probes/declared/declaration.ts';
+import { type Declaration, type DeclaredDevices, FACT_NAMES, type Fact, JUDGES } from '../../probes/declared/declaration.ts';
 import { isWild } from '../../probes/declared/glob.ts';
-import { tokensOf } from '../../probes/declared/template.ts';
 import { nearestHint } from '../nearest.ts';
 import type { SchemaProblem } from '../schema-check.ts';
 import type { Path } from '../text-positions.ts';
 import { readingProblems } from './reading-meaning.ts';
+import {
+  checkCommandName,
+  checkGlob,
+  checkSource,
+  checkTokens,
+  MOST_WILDCARDS,
+  type Say,
+  wildcardsOf,
+  wordsOfSource,
+} from './source-meaning.ts';
 
 /** Longest time that a declaration may give. */
 const MOST_MS = 30 * 86_400_000;
-const MOST_SEGMENTS = 12;
-const MOST_WILDCARDS = 3;
 /** Words that every place gives, and those that only a command or a PCI address gives. */
 const DEVICE_WORDS = ['name', 'pci', 'pciAddress'] as const;
-
-export type Say = (path: Path, message: string) => void;
 
 /** What is wrong with a declaration that its schema accepts, each with its place. `taken`: names of metrics that the agent itself has. */
 export function meaningProblems(declaration: Declaration, taken: ReadonlySet<string>): readonly SchemaProblem[] {
@@ -38,8 +42,11 @@ export function meaningProblems(declaration: Declaration, taken: ReadonlySet<str
           say([part, n, 'kinds', at], `there is no kind "${kind}", only ${kinds.join(', ')}${nearestHint(kind, kinds)}`);
     });
   problems.push(...readingProblems(declaration, taken));
-  for (const [n, reading] of (declaration.readings ?? []).entries()) checkSource(declaration, reading, ['readings', n], say, reading);
-  checkConditions(declaration, say);
+  const words = wordsOfDevices(declaration);
+  for (const [n, source] of (declaration.readings ?? []).entries())
+    checkSource({ declaration, source, words, labels: source.labels ?? {} }, ['readings', n], say);
+  checkConditions(declaration, words, say);
+  checkResources(declaration, say);
   checkTimes(declaration, [], say);
   return problems;
 }
@@ -66,7 +73,7 @@ function checkDevices(declaration: Declaration, devices: DeclaredDevices, at: Pa
   const words = new Set([...own, ...captures.map((_, n) => String(n + 1))]);
   const check = (fact: Fact, path: Path, more: readonly string[] = []): void => {
     if (typeof fact === 'string') checkTokens(fact, new Set([...words, ...more]), path, say);
-    else checkSource(declaration, fact, path, say);
+    else checkSource({ declaration, source: fact, words: new Set([...words, ...more]) }, path, say);
   };
   for (const [name, fact] of Object.entries(facts)) if (fact !== undefined) check(fact, [...at, 'facts', name]);
   check(id, [...at, 'id']);
@@ -85,69 +92,7 @@ function checkDevices(declaration: Declaration, devices: DeclaredDevices, at: Pa
   }
 }
 
-function checkCommandName({ commands = {} }: Declaration, name: string, at: Path, say: Say) {
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined) say(at, `there is no command "${name}"${nearestHint(name, Object.keys(commands))}`);
-  return command;
-}
-
-function checkTokens(template: string, words: ReadonlySet<string>, at: Path, say: Say): void {
-  for (const token of tokensOf(template))
-    if (!words.has(token)) say(at, `{${token}} has no value here; known are ${[...words].map((word) => `{${word}}`).join(', ')}`);
-  if (/[{}]/.test(template.replace(/\{[A-Za-z0-9]+\}/g, ''))) say(at, 'a brace in a template belongs to a token such as {name}');
-}
-
-/** `labels`: the templates that use the wildcards of the file. */
-function checkSource(
-  declaration: Declaration,
-  source: DeclaredSource,
-  at: Path,
-  say: Say,
-  more: { readonly labels?: Readonly<Record<string, string>> } = {},
-): void {
-  const { file, link, command, pointer, column, each, line, field, without, unit, map } = source;
-  const places = [file, link, command].filter((place) => place !== undefined);
-  if (places.length !== 1) say(at, 'it needs exactly one of "file", "link" and "command"');
-  if (command !== undefined) {
-    checkCommandName(declaration, command, [...at, 'command'], say);
-    if ((pointer === undefined) === (column === undefined)) say(at, 'a command needs either "pointer" or "column"');
-    const format = declaration.commands?.[command]?.format;
-    if (format === 'csv' && pointer !== undefined) say([...at, 'pointer'], 'the output of this command is csv, which has columns');
-    const { columns } = declaration.commands?.[command] ?? {};
-    if (column !== undefined && columns !== undefined && !columns.includes(column))
-      say([...at, 'column'], `there is no column "${column}"${nearestHint(column, columns)}`);
-  } else if ((pointer ?? column) !== undefined) say(at, '"pointer" and "column" belong to a command');
-  if (each !== undefined && (line ?? field) !== undefined) say(at, '"each" takes all lines, so "line" and "field" have no meaning');
-  if (without !== undefined && each === undefined) say([...at, 'without'], '"without" belongs to "each"');
-  if (unit !== undefined && map !== undefined) say([...at, 'map'], 'a text has either a unit or a map');
-  if (file !== undefined) checkFile(file, [...at, 'file'], say);
-  if (link !== undefined) checkGlob(link, [...at, 'link'], say);
-  const wildcards = wildcardsOf(file ?? '');
-  const words = new Set([...wildcards.map((_, n) => String(n + 1)), ...(each === undefined ? [] : ['key'])]);
-  for (const [name, template] of Object.entries(more.labels ?? {})) checkTokens(template, words, [...at, 'labels', name], say);
-}
-
-function checkFile(file: string, at: Path, say: Say): void {
-  if (!file.startsWith('/')) checkGlob(file, at, say);
-  else if (file.startsWith('/sys/')) checkGlob(file.slice('/sys/'.length), at, say);
-  else if (file.startsWith('/proc/driver/')) checkGlob(file.slice('/proc/'.length), at, say);
-  else say(at, 'a file lies below the directory of the device, /sys/ or /proc/driver/');
-}
-
-function checkGlob(glob: string, at: Path, say: Say): void {
-  const segments = glob.split('/');
-  if (segments.some((segment) => segment === '' || segment === '.' || segment === '..'))
-    say(at, 'a path has no empty part, no "." and no ".."');
-  else if (!isAllowed(glob)) say(at, 'this file must not be read: a read can change something, wake the device, or block');
-  if (segments.length > MOST_SEGMENTS) say(at, `a path has ${MOST_SEGMENTS} parts at most`);
-  if (segments.some((segment) => wildcardsOf(segment).length > MOST_WILDCARDS))
-    say(at, `a part of a path has ${MOST_WILDCARDS} wildcards at most`);
-  if (/[*#][*#]/.test(glob)) say(at, 'two wildcards need a text between them');
-}
-
-const wildcardsOf = (glob: string): readonly string[] => glob.match(/[*#]/g) ?? [];
-
-function checkConditions(declaration: Declaration, say: Say): void {
+function checkConditions(declaration: Declaration, known: ReadonlySet<string>, say: Say): void {
   const { conditions = [], readings = [] } = declaration;
   const metrics = readings.map(({ metric }) => metric);
   conditions.forEach((condition, n) => {
@@ -158,9 +103,9 @@ function checkConditions(declaration: Declaration, say: Say): void {
     if (judges.length !== 1) say(at, `it needs exactly one of ${JUDGES.map((judge) => `"${judge}"`).join(', ')}`);
     if (reading !== undefined && !metrics.includes(reading))
       say([...at, 'reading'], `there is no reading of ${reading}${nearestHint(reading, metrics)}`);
-    const own = (condition.file ?? condition.link ?? condition.command) !== undefined;
+    const own = (condition.file ?? condition.entry ?? condition.link ?? condition.command) !== undefined;
     if (reading !== undefined && own) say(at, 'it has either "reading" or a source of its own');
-    if (reading === undefined) checkSource(declaration, condition, at, say);
+    if (reading === undefined) checkSource({ declaration, source: condition, words: known }, at, say);
     if (growth !== undefined && (latched === true || progress === true))
       say(at, '"growth" judges a rate, which is neither latched nor in progress');
     if (latched === true && progress === true) say(at, 'it is either "latched" or in "progress"');
@@ -169,10 +114,27 @@ function checkConditions(declaration: Declaration, say: Say): void {
     if (bits !== undefined && condition.scale !== undefined) say([...at, 'scale'], '"bits" judges the raw number');
     if (instance !== undefined) {
       const source = readings.find(({ metric }) => metric === reading) ?? condition;
-      const words = [...wildcardsOf(source.file ?? '').map((_, at) => String(at + 1)), ...(source.each === undefined ? [] : ['key'])];
-      checkTokens(instance, new Set(words), [...at, 'instance'], say);
+      checkTokens(instance, wordsOfSource(source), [...at, 'instance'], say);
     }
   });
+}
+
+function checkResources({ resources = [] }: Declaration, say: Say): void {
+  resources.forEach(({ resource, ids, alias }, n) => {
+    const at = ['resources', n] as const;
+    if (ids === undefined && alias === undefined) say(at, 'it needs "ids", "alias" or both');
+    if (alias !== undefined) checkTokens(alias, new Set(['id']), [...at, 'alias'], say);
+    if ((resource.match(/\*/g) ?? []).length > MOST_WILDCARDS || /\*\*|#/.test(resource))
+      say([...at, 'resource'], 'a resource has few stars, and no #');
+    const words = new Set(['id', 'kind', 'parent', 'pciVendor', 'pciDevice', 'dashedAddress', ...FACT_NAMES]);
+    for (const [m, template] of (ids ?? []).entries()) checkTokens(template, words, [...at, 'ids', m], say);
+  });
+}
+
+/** The words that a template of a reading may use: those of any kind of device. */
+function wordsOfDevices({ devices }: Declaration): ReadonlySet<string> {
+  const captures = devices.flatMap(({ find }) => wildcardsOf(find.sysfs ?? '').map((_, n) => String(n + 1)));
+  return new Set([...DEVICE_WORDS, 'id', ...devices.flatMap(({ facts = {} }) => Object.keys(facts)), ...captures]);
 }
 
 /** Checks the length of each duration. Their form is in the schema. */

@@ -90,7 +90,9 @@ export interface DeclaredSource {
   readonly file?: string;
   /** A symbolic link below the device's directory; the value is the last part of its target. */
   readonly link?: string;
-  /** A cell of the device's row: a command with a pointer or a column. */
+  /** Glob of names below the device's directory; the value is the text of its first wildcard. */
+  readonly entry?: string;
+  /** A cell of the device's row: a command with a pointer or a column. A pointer to a list gives each of its cells. */
   readonly command?: string;
   readonly pointer?: string;
   readonly column?: string;
@@ -112,6 +114,8 @@ export interface DeclaredSource {
   readonly absent?: readonly (string | number)[];
   /** With `each`: keys that are left out. */
   readonly without?: readonly string[];
+  /** For facts: a template of the value, `{value}`. */
+  readonly as?: string;
 }
 
 export interface DeclaredReading extends DeclaredSource {
@@ -161,7 +165,9 @@ export interface DeclaredResource {
   readonly resource: string;
   readonly kinds?: readonly string[];
   /** Templates of ids. */
-  readonly ids: readonly string[];
+  readonly ids?: readonly string[];
+  /** A template with `{id}`: the device has this alias. */
+  readonly alias?: string;
 }
 
 export interface DeclaredActivity {

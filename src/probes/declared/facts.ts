@@ -21,14 +21,14 @@ export function readDevice(family: string, declared: DeclaredDevices, entry: Ent
   if (id === undefined) return undefined;
   const known: Words = { ...words, id };
   const one = (fact: Fact | undefined): string | undefined => (fact === undefined ? undefined : textOf(fact, entry, known, reader));
-  const aliases = (declared.aliases ?? []).map(one).filter((alias) => alias !== undefined && alias !== id);
+  const aliases = (declared.aliases ?? []).flatMap((alias) => textsOf(alias, entry, known, reader)).filter((alias) => alias !== id);
   const nodes = (declared.nodes ?? []).map((node) => fill(node, known)).filter(isNode);
   const parent = one(declared.parent);
   const device: Device = {
     family,
     id,
     kind: declared.kind,
-    aliases: [...new Set(aliases)] as string[],
+    aliases: [...new Set(aliases)],
     ...(parent === undefined ? {} : { parent }),
     ...(address === undefined ? {} : ofFunction(sys, address)),
     ...typed(texts),
@@ -61,10 +61,16 @@ const typed = (texts: Partial<Record<FactName, string>>): Partial<Device> =>
     Object.entries(texts).map(([name, text]) => [name, (NUMBER_FACTS as readonly string[]).includes(name) ? Number(text) : text]),
   );
 
-function textOf(fact: Fact, entry: Entry, words: Words, reader: SourceReader): string | undefined {
-  if (typeof fact === 'string') return named(fill(fact, words));
-  const [first] = reader.read(fact, { ...entry, words }).values;
-  return named(first?.text);
+const textOf = (fact: Fact, entry: Entry, words: Words, reader: SourceReader): string | undefined => textsOf(fact, entry, words, reader)[0];
+
+function textsOf(fact: Fact, entry: Entry, words: Words, reader: SourceReader): readonly string[] {
+  const texts =
+    typeof fact === 'string'
+      ? [fill(fact, words)]
+      : reader
+          .read(fact, { ...entry, words })
+          .values.map(({ text }) => (fact.as === undefined ? text : fill(fact.as, { ...words, value: text })));
+  return texts.map(named).filter((text) => text !== undefined);
 }
 
 const named = (text: string | undefined): string | undefined => (text === undefined ? undefined : plain(text) || undefined);

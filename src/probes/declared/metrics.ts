@@ -30,9 +30,9 @@ export function metricsOf(declaration: Declaration): readonly MetricSpec[] {
 
 /** Tells where a value comes from: the file, or the cell of a program's output. */
 export function sourceText(source: DeclaredSource, { commands = {} }: Declaration): string {
-  const { file, link, command, pointer, column, line, field } = source;
+  const { file, entry, link, command, pointer, column, line, field } = source;
   const part = [line === undefined ? '' : `, line "${line}"`, field === undefined ? '' : `, field ${field}`].join('');
-  if (command === undefined) return `${file ?? link ?? ''}${part}`;
+  if (command === undefined) return `${file ?? entry ?? link ?? ''}${part}`;
   const { path = command, args = [] } = commands[command] ?? {};
   return `${[path, ...args].join(' ')}: ${pointer ?? column ?? ''}${part}`;
 }

@@ -10,8 +10,12 @@ export function resolver(resources: readonly DeclaredResource[]): Resolve {
     const [owner, id] = claim === undefined ? [resource, deviceId] : [claim.driver, claim.device];
     const fitting = resources.filter((declared) => capturesOf(declared.resource, owner) !== undefined);
     const isNamed = (device: Device): boolean =>
+      fitting.some(({ kinds, alias }) => {
+        const wanted = alias === undefined ? undefined : fill(alias, { id });
+        return wanted !== undefined && (kinds?.includes(device.kind) ?? true) && device.aliases.includes(wanted);
+      }) ||
       fitting.some(
-        ({ kinds, ids }) =>
+        ({ kinds, ids = [] }) =>
           (kinds?.includes(device.kind) ?? true) &&
           ids.some((template) => fill(template, wordsOf(device))?.toLowerCase() === id.toLowerCase()),
       );
@@ -21,7 +25,9 @@ export function resolver(resources: readonly DeclaredResource[]): Resolve {
 
 /** The names that a resource may end in a number for: ids of plugins of these resources may be bare numbers. */
 export const ownsNumbers = (resources: readonly DeclaredResource[]): ((resource: string) => boolean) => {
-  const numbered = resources.filter(({ ids }) => ids.some((template) => /^\{(?:index|minor|vfIndex)\}$/.test(template)));
+  const numbered = resources.filter(
+    ({ ids = [], alias }) => alias !== undefined || ids.some((template) => /^\{(?:index|minor|vfIndex)\}$/.test(template)),
+  );
   return (resource) => numbered.some((declared) => capturesOf(declared.resource, resource) !== undefined);
 };
 

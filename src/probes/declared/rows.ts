@@ -39,8 +39,16 @@ function csvRows(output: string, { columns, separator = ',' }: DeclaredCommand):
 
 /** The text of a cell: a JSON pointer, or a column. Undefined for an absent cell, null, an object or a list. */
 export function cellOf(row: Row, place: string): string | undefined {
+  return textOf(place.startsWith('/') ? at(row, place) : own(row, place));
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
+
+/** The texts of a cell; a list gives each of its cells. */
+export function cellsOf(row: Row, place: string): readonly string[] {
   const value = place.startsWith('/') ? at(row, place) : own(row, place);
-  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined;
+  return (Array.isArray(value) ? value : [value]).map(textOf).filter((text) => text !== undefined);
 }
 
 /** The row whose key cell has a text. PCI addresses are equal in every spelling. */

@@ -38,8 +38,9 @@ const source: Readonly<Record<string, Schema>> = {
     'File below the directory of the device, or below /sys/ or /proc/driver/. * stands for any characters of one name, # for a number.',
   ),
   link: text('Symbolic link below the directory of the device; the value is the last name of its target.'),
+  entry: text('Glob of names below the directory of the device; the value is the text of its first wildcard.'),
   command: { ...name, description: 'Name of a command; the value is a cell of the row of the device.' },
-  pointer: { type: 'string', pattern: '^(?:/[^/]{1,64}){1,8}$', description: 'JSON pointer in the row.' },
+  pointer: { type: 'string', pattern: '^(?:/[^/]{1,64}){1,8}$', description: 'JSON pointer in the row. A list gives each of its cells.' },
   column: text('Column of the row.', 64),
   line: text('The first line that begins with this text; the value is the rest of the line.', 128),
   each: { enum: ['line'], description: 'Each line that ends in a word after a space is a value; the text before it is {key}.' },
@@ -65,7 +66,7 @@ const fact = (description: string): Schema => ({
   minLength: 1,
   maxLength: 300,
   additionalProperties: false,
-  properties: source,
+  properties: { ...source, as: text('Template of the fact: core{value}.', 128) },
   description: `${description} A template such as '{name}', or a source.`,
 });
 
@@ -213,8 +214,9 @@ const resource = object(
     resource: text('Name of the resource, or of the DRA driver. * stands for any characters.', 200),
     kinds,
     ids: templates('Ids of the devices in this resource.', 8),
+    alias: text('Alias that the device of an id has: core{id}.', 128),
   },
-  ['resource', 'ids'],
+  ['resource'],
 );
 
 const activity = object(

@@ -4,12 +4,12 @@ import type { Host } from '../../host/host.ts';
 import type { CommandRows } from './command-rows.ts';
 import type { DeclaredSource } from './declaration.ts';
 import { findMatches, isWild, type Match } from './glob.ts';
-import { cellOf, type Row } from './rows.ts';
+import { cellsOf, type Row } from './rows.ts';
 import { captureWords, fillPath, plain, type Words } from './template.ts';
 import { textsOf } from './value.ts';
 
 /** Limit of values that one source has on one device. */
-export const MOST_VALUES = 64;
+export const MOST_VALUES = 256;
 /** Time after which the files of a glob are searched again. */
 const SEARCH_MS = 30_000;
 /** Errors of a value that does not exist at the moment: an absent file, or a file that the driver does not fill. */
@@ -72,6 +72,7 @@ export class SourceReader {
 
   read(source: DeclaredSource, entry: Entry): SourceResult {
     if (source.file !== undefined) return this.#files(source, source.file, entry);
+    if (source.entry !== undefined) return this.#entries(source, source.entry, entry);
     if (source.link !== undefined) return this.#link(source, source.link, entry);
     if (source.command !== undefined) return this.#cell(source, entry);
     return NOTHING;
@@ -114,6 +115,19 @@ export class SourceReader {
     return search;
   }
 
+  #entries(source: DeclaredSource, names: string, entry: Entry): SourceResult {
+    const filled = fillPath(names, entry.words);
+    if (filled === undefined || entry.directory === undefined) return NOTHING;
+    const { matches } = this.#search(this.host.sys, `${entry.directory}/${filled}`);
+    const values: SourceValue[] = [];
+    const faults: SourceFault[] = [];
+    for (const { path, captures } of matches) {
+      const words = captureWords(captures);
+      this.#take(captures[0] ?? basename(path), source, { place: `/sys/${path}`, words, values, faults });
+    }
+    return { values, faults };
+  }
+
   #link(source: DeclaredSource, link: string, entry: Entry): SourceResult {
     const filled = fillPath(link, entry.words);
     if (filled === undefined || entry.directory === undefined || isWild(filled)) return NOTHING;
@@ -131,9 +145,9 @@ export class SourceReader {
     const filled = pointer === undefined ? column : fillPath(pointer, entry.words);
     const values: SourceValue[] = [];
     const faults: SourceFault[] = [];
-    const cell = row === undefined || filled === undefined ? undefined : cellOf(row, filled);
-    if (cell !== undefined)
-      this.#take(cell, source, { place: `${filled} of ${this.#commands.nameOf(command)}`, words: {}, values, faults });
+    const place = `${filled} of ${this.#commands.nameOf(command)}`;
+    const cells = row === undefined || filled === undefined ? [] : cellsOf(row, filled).slice(0, MOST_VALUES);
+    for (const cell of cells) this.#take(cell, source, { place, words: {}, values, faults });
     return { values, faults };
   }
 
