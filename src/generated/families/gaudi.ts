@@ -162,9 +162,17 @@ export const declaration: object = {
       "remedy": "reboot",
       "source": "Linux Documentation/ABI/testing/sysfs-driver-habanalabs: status Disabled or Malfunction",
       "file": "status",
+      "map": {
+        "Operational": "operational",
+        "Disabled": "disabled",
+        "Malfunction": "disabled",
+        "Needs reset": "needs reset",
+        "In reset": "resetting",
+        "In device creation": "resetting",
+        "In reset after device release": "resetting"
+      },
       "equals": [
-        "Disabled",
-        "Malfunction"
+        "disabled"
       ]
     },
     {
@@ -175,8 +183,17 @@ export const declaration: object = {
       "remedy": "reset",
       "source": "Linux Documentation/ABI/testing/sysfs-driver-habanalabs: status Needs reset",
       "file": "status",
+      "map": {
+        "Operational": "operational",
+        "Disabled": "disabled",
+        "Malfunction": "disabled",
+        "Needs reset": "needs reset",
+        "In reset": "resetting",
+        "In device creation": "resetting",
+        "In reset after device release": "resetting"
+      },
       "equals": [
-        "Needs reset"
+        "needs reset"
       ]
     },
     {
@@ -188,10 +205,17 @@ export const declaration: object = {
       "remedy": "reboot",
       "source": "Linux Documentation/ABI/testing/sysfs-driver-habanalabs: status In reset, In device creation, In reset after device release",
       "file": "status",
+      "map": {
+        "Operational": "operational",
+        "Disabled": "disabled",
+        "Malfunction": "disabled",
+        "Needs reset": "needs reset",
+        "In reset": "resetting",
+        "In device creation": "resetting",
+        "In reset after device release": "resetting"
+      },
       "equals": [
-        "In reset",
-        "In device creation",
-        "In reset after device release"
+        "resetting"
       ]
     },
     {

@@ -114,6 +114,10 @@ export const declaration: object = {
         "pf"
       ],
       "file": "qat/state",
+      "map": {
+        "up": "up",
+        "down": "down"
+      },
       "equals": [
         "down"
       ]
@@ -128,6 +132,10 @@ export const declaration: object = {
         "vf"
       ],
       "file": "physfn/qat/state",
+      "map": {
+        "up": "up",
+        "down": "down"
+      },
       "equals": [
         "down"
       ],

@@ -49,20 +49,32 @@ function pciFunctions(sys: Tree, wanted: DeclaredPci): Discovery {
   const { names, error } = sys.listing(PCI);
   if (names === undefined)
     return error === 'ENOENT' ? ABSENT : { ...ABSENT, state: 'partial', error: `listing /sys/${PCI} fails with ${error}` };
-  const found = names.filter((name) => isPciAddress(name) && isWanted(sys, `${PCI}/${name}`, wanted));
+  const judged = names.filter(isPciAddress).map((name) => ({ name, fit: fitOf(sys, `${PCI}/${name}`, wanted) }));
+  const found = judged.filter(({ fit }) => fit === true).map(({ name }) => name);
+  const unclear = judged.find(({ fit }) => fit === undefined);
   const entries = found
     .slice(0, MOST_DEVICES)
     .map((name): Entry => ({ directory: `${PCI}/${name}`, words: { name, pci: name }, rows: {} }));
-  return { entries, state: 'complete', isCut: found.length > MOST_DEVICES };
+  const isCut = found.length > MOST_DEVICES;
+  if (unclear === undefined) return { entries, state: 'complete', isCut };
+  return { entries, state: 'partial', error: `the ids of the PCI function ${unclear.name} cannot be read`, isCut };
 }
 
-function isWanted(sys: Tree, directory: string, { vendor, devices, class: code, drivers, functions }: DeclaredPci): boolean {
-  const id = (file: string): string | undefined => sys.text(`${directory}/${file}`)?.toLowerCase();
+/** Undefined when an id cannot be read, so that the function may be a device of the family. */
+function fitOf(sys: Tree, directory: string, { vendor, devices, class: code, drivers, functions }: DeclaredPci): boolean | undefined {
+  let isUnclear = false;
+  const fits = (file: string, test: (id: string) => boolean): boolean => {
+    const { text, error } = sys.read(`${directory}/${file}`);
+    // A function that left the bus is no device.
+    if (text === undefined && error !== 'ENOENT') isUnclear = true;
+    return text === undefined ? isUnclear : test(text.trim().toLowerCase());
+  };
   if (drivers !== undefined && !drivers.includes(basename(sys.link(`${directory}/driver`) ?? ''))) return false;
-  if (vendor !== undefined && id('vendor') !== vendor) return false;
-  if (code !== undefined && id('class')?.startsWith(`0x${code}`) !== true) return false;
-  if (devices !== undefined && !devices.includes(id('device') ?? '')) return false;
-  return functions === undefined || (sys.link(`${directory}/physfn`) !== undefined) === (functions === 'virtual');
+  if (functions !== undefined && (sys.link(`${directory}/physfn`) !== undefined) !== (functions === 'virtual')) return false;
+  if (vendor !== undefined && !fits('vendor', (id) => id === vendor)) return false;
+  if (code !== undefined && !fits('class', (id) => id.startsWith(`0x${code}`))) return false;
+  if (devices !== undefined && !fits('device', (id) => devices.includes(id))) return false;
+  return isUnclear ? undefined : true;
 }
 
 function inRows(command: string, commands: CommandRows): Discovery {
@@ -96,7 +108,7 @@ export function presenceOf(declaration: Declaration, exists: (path: string) => b
     const isBound = (driver: string): boolean => sys.list(`bus/pci/drivers/${driver}`).some(isPciAddress);
     if (drivers !== undefined && !drivers.some(isBound)) return false;
     const key = JSON.stringify([sys.root, lasting, names]);
-    const known = judged.get(key) ?? names.some((name) => isPciAddress(name) && isWanted(sys, `${PCI}/${name}`, lasting));
+    const known = judged.get(key) ?? names.some((name) => isPciAddress(name) && fitOf(sys, `${PCI}/${name}`, lasting) !== false);
     if (judged.size > 16) judged.clear();
     judged.set(key, known);
     return known;

@@ -190,8 +190,9 @@ export class DeclaredProbe implements Probe {
   }
 
   #pcie(known: Kept): PcieSample | undefined {
-    const { pciAddress } = known.device;
-    if (this.#declaration.pcie !== true || pciAddress === undefined) return undefined;
+    const { pciAddress, physicalFunction } = known.device;
+    // A virtual function has no link of its own.
+    if (this.#declaration.pcie !== true || pciAddress === undefined || physicalFunction !== undefined) return undefined;
     const nowMs = this.#host.clock.monotonic();
     if (known.pcie === undefined || nowMs - known.pcieAtMs >= PCIE_EVERY_MS) {
       known.pcie = readPcie(this.#host.sys, pciAddress);
