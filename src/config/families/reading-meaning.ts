@@ -86,7 +86,7 @@ function checkShared({ pcie }: Declaration, { metric, type, help, container, lab
   for (const [key, value] of Object.entries({ type, help, container }))
     if (value !== undefined) say(['readings', n, key], `${metric} is a shared metric, which has its own ${key}`);
   for (const label of sharedMetric(metric)?.labels ?? [])
-    if (!Object.hasOwn(labels, label)) say(['readings', n, 'metric'], `${metric} needs the label "${label}"`);
+    if (!Object.hasOwn(labels, label)) say(['readings', n, 'labels'], `${metric} needs the label "${label}"`);
   if (pcie === true && pcieMetrics.some(({ name }) => name === metric))
     say(['readings', n, 'metric'], `"pcie: true" already reads ${metric}`);
 }
