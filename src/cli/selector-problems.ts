@@ -15,7 +15,8 @@ function problemsOf({ family, kind }: DeviceSelector, families: readonly Declare
   const names = families.map(({ name }) => name);
   if (family !== undefined && !names.includes(family))
     return [`there is no family "${family}", only ${names.join(', ')}${nearestHint(family, names)}`];
-  const kinds = families.filter(({ name }) => family === undefined || name === family).flatMap((one) => one.kinds ?? []);
+  const able = families.filter(({ name }) => family === undefined || name === family);
+  const kinds = [...new Set(able.flatMap((one) => one.kinds ?? []))];
   const place = family === undefined ? '' : ` in ${family}`;
   const wanted = kind === undefined ? [] : [kind].flat();
   return wanted
