@@ -1,8 +1,18 @@
+import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { Finding } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
-import type { FamilyCheck } from './family-check.ts';
+import type { DeviceFamily } from '../probes/family.ts';
 import { textTable } from './text-table.ts';
+
+/** What a declaration gives now. */
+export interface FamilyCheck {
+  readonly family: DeviceFamily;
+  readonly isPresent: boolean;
+  readonly collection: Collection;
+  /** Metrics of the devices, as the agent would export them. */
+  readonly page: string;
+}
 
 /** What a declaration finds, for a terminal. */
 export function checkText({ family, collection, page }: FamilyCheck): string {

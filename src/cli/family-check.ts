@@ -9,24 +9,14 @@ import type { Collection } from '../model/collection.ts';
 import { defaultValues } from '../model/options.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { type DeclaredFamily, familyOf } from '../probes/declared/family.ts';
-import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
 import { IsolatedReads } from '../supervisor/isolated-reads.ts';
 import { isPresent } from '../supervisor/probe-look.ts';
 import type { CommandContext, Ending } from './context.ts';
-import { checkJson, checkText } from './family-check-text.ts';
+import { checkJson, checkText, type FamilyCheck } from './family-check-text.ts';
 
 const TIMEOUT_MS = 10_000;
 const CLOSE_MS = 1_000;
-
-/** What a declaration gives now. */
-export interface FamilyCheck {
-  readonly family: DeviceFamily;
-  readonly isPresent: boolean;
-  readonly collection: Collection;
-  /** Metrics of the devices, as the agent would export them. */
-  readonly page: string;
-}
 
 /** Checks one declaration and reads its devices once, in a thread of its own with a deadline, like the agent. */
 export async function checkFamily({ configuration, output, options }: CommandContext): Promise<Ending> {

@@ -8,7 +8,6 @@ import { structuredParts } from '../config/structured.ts';
 import { adoptLibraryLines } from '../log/library-lines.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
-import type { DeviceFamily } from '../probes/family.ts';
 import { simulationOptions } from '../simulator/options.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
@@ -30,7 +29,9 @@ export async function runCommandLine(args: readonly string[], environment: Envir
 }
 
 async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
-  const families = await everyFamily(args, environment);
+  const directory = await familyDirectory(args, environment);
+  const [ofProgram, declared] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
+  const families = declared.length === 0 ? ofProgram : withDeclared(ofProgram, declared, directory.path);
   const sections = optionSections(families);
   const { invocation, help } = parse(createRegistry([...sections, ...commandSections], structuredParts), args);
   if (invocation === undefined) {
@@ -46,14 +47,17 @@ async function runChecked(args: readonly string[], environment: Environment, out
   checkMeaning(configuration, families);
   warnOfVariables(logger, unknownVariables);
   const run = await spec.load();
-  return await run({ configuration, registry, environment, flags, families, logger, output, options });
-}
-
-/** The families of the program and those of the directory of declarations. */
-async function everyFamily(args: readonly string[], environment: Environment): Promise<readonly DeviceFamily[]> {
-  const directory = await familyDirectory(args, environment);
-  const [own, declared] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
-  return declared.length === 0 ? own : withDeclared(own, declared, directory.path);
+  return await run({
+    configuration,
+    registry,
+    environment,
+    flags,
+    families,
+    declared: { directory, families: declared },
+    logger,
+    output,
+    options,
+  });
 }
 
 /** Options of single commands. They cannot be set in the file. */
