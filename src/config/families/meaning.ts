@@ -1,4 +1,5 @@
 import { parseDuration } from '../../model/duration.ts';
+import { TIMEOUT_MS } from '../../probes/declared/command-rows.ts';
 import { type Declaration, type DeclaredDevices, FACT_NAMES, type Fact, JUDGES } from '../../probes/declared/declaration.ts';
 import { isWild } from '../../probes/declared/glob.ts';
 import { nearestHint } from '../nearest.ts';
@@ -18,6 +19,7 @@ import {
 
 /** Longest time that a declaration may give. */
 const MOST_MS = 30 * 86_400_000;
+const MOST_COMMAND_MS = 8_000;
 /** Words that every place gives, and those that only a command or a PCI address gives. */
 const DEVICE_WORDS = ['name', 'pci', 'pciAddress'] as const;
 
@@ -26,6 +28,7 @@ export function meaningProblems(declaration: Declaration, taken: ReadonlySet<str
   const problems: SchemaProblem[] = [];
   const say: Say = (path, message) => void problems.push({ path, atKey: false, message });
   checkCommands(declaration, say);
+  checkDeadlines(declaration, say);
   declaration.devices.forEach((devices, n) => {
     checkDevices(declaration, devices, ['devices', n], say);
   });
@@ -52,12 +55,21 @@ export function meaningProblems(declaration: Declaration, taken: ReadonlySet<str
 }
 
 function checkCommands({ commands = {} }: Declaration, say: Say): void {
-  for (const [name, { format, rows, columns, separator, path, timeout }] of Object.entries(commands)) {
+  for (const [name, { format, rows, columns, separator, path }] of Object.entries(commands)) {
     if (path.split('/').includes('..')) say(['commands', name, 'path'], 'the path of a program has no ".."');
     if (format === 'json' && (columns ?? separator) !== undefined)
       say(['commands', name], 'columns and separator belong to the format csv');
     if (format === 'csv' && rows !== undefined) say(['commands', name, 'rows'], 'rows belongs to the format json');
-    if ((parseDuration(timeout ?? '0') ?? 0) > 8_000) say(['commands', name, 'timeout'], 'a run takes 8s at most');
+  }
+}
+
+/** The programs of a family run one after the other, within the deadline of a refresh. */
+function checkDeadlines({ commands = {} }: Declaration, say: Say): void {
+  let total = 0;
+  for (const [name, { timeout }] of Object.entries(commands)) {
+    total += timeout === undefined ? TIMEOUT_MS : (parseDuration(timeout) ?? 0);
+    const at = timeout === undefined ? ['commands', name] : ['commands', name, 'timeout'];
+    if (total > MOST_COMMAND_MS) say(at, `the deadlines of all programs add up to 8s at most; without "timeout" a program has 3s`);
   }
 }
 

@@ -9,7 +9,8 @@ import { type Row, rowsOf } from './rows.ts';
 
 /** Limit of the output of one run. A row has a hundred cells at most. */
 const MOST_BYTES = 1_048_576;
-const TIMEOUT_MS = 3_000;
+/** Deadline of a program that declares none. */
+export const TIMEOUT_MS = 3_000;
 
 /** What the thread may do with the programs of a declaration. */
 export interface CommandRights {

@@ -119,6 +119,8 @@ export class DeclaredProbe implements Probe {
     const before = this.#kept.get(place);
     const isSame = before !== undefined && before.identity === identity && entry.directory !== undefined;
     if (isSame && nowMs - before.readAtMs < FACTS_MS) return before;
+    // The facts of a device do not change because a program fails.
+    if (isSame && this.#commands.problems.length > 0) return before;
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);
     const known = readDevice(this.#declaration.family, declared, entry, this.#reader);
     if (known === undefined) return undefined;

@@ -84,7 +84,7 @@ const command = object(
     separator: { type: 'string', minLength: 1, maxLength: 8 },
     key: text('Cell that names the device of a row: a JSON pointer, or a column.', 128),
     every: { ...duration, description: 'Time between two runs. Default: each refresh.' },
-    timeout: { ...duration, description: 'Deadline of a run, 8s at most. Default: 3s.' },
+    timeout: { ...duration, description: 'Deadline of a run. Default: 3s. All programs together: 8s at most.' },
     optional: boolean('The program may be absent without a problem.'),
   },
   ['path', 'format'],

@@ -12,6 +12,8 @@ import { textsOf } from './value.ts';
 export const MOST_VALUES = 256;
 /** Time after which the files of a glob are searched again. */
 const SEARCH_MS = 30_000;
+/** Limit of remembered searches. */
+const MOST_SEARCHES = 65_536;
 /** Errors of a value that does not exist at the moment: an absent file, or a file that the driver does not fill. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENODATA', 'ENOTDIR']);
 
@@ -57,7 +59,7 @@ interface Search {
 export class SourceReader {
   readonly host: Host;
   readonly #commands: CommandRows;
-  #searches = new Map<string, Search>();
+  readonly #searches = new Map<string, Search>();
 
   constructor(host: Host, commands: CommandRows) {
     this.host = host;
@@ -111,6 +113,7 @@ export class SourceReader {
     if (known !== undefined && known.matches.length > 0 && nowMs - known.atMs < SEARCH_MS) return known;
     const { matches, isCut } = findMatches(tree, glob, MOST_VALUES);
     const search = { matches, isCut, atMs: nowMs };
+    if (this.#searches.size >= MOST_SEARCHES) this.#searches.clear();
     this.#searches.set(key, search);
     return search;
   }
