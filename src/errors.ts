@@ -44,6 +44,21 @@ export const errors = {
     remedy: 'Correct these lines; "device-agent config schema" prints a JSON Schema for validation in an editor.',
     exit: 2,
   },
+  'policy-file-unreadable': {
+    message: 'policy file {file} cannot be read: {problem}',
+    remedy: 'Check the path given by --what-if; - reads the standard input.',
+    exit: 2,
+  },
+  'policy-file-invalid': {
+    message: 'policy file {file} is not valid:\n{problems}',
+    remedy: 'Correct these lines; the file is a configuration file, or only its part "health".',
+    exit: 2,
+  },
+  'findings-absent': {
+    message: 'nothing was recorded since {since}: {problem}',
+    remedy: 'Run this command as the user of the agent and with its --state.file, or choose an earlier time with --since.',
+    exit: 2,
+  },
   'web-config-unreadable': {
     message: 'web configuration file {file} cannot be read: {problem}',
     remedy: 'Check the path given by --web.config.file, and check that the user of this process may read the file.',
@@ -73,6 +88,16 @@ export const errors = {
     message: '{option} {problem} ({origin})',
     remedy: 'Correct the value where it was given; "device-agent --help" shows the type and default of each option.',
     exit: 2,
+  },
+  'incident-unknown': {
+    message: 'there is no incident {id}{nearest}',
+    remedy: 'Run "device-agent incidents" for the list.',
+    exit: 1,
+  },
+  'incident-unreadable': {
+    message: 'the incident {id} cannot be read: {problem}',
+    remedy: 'Check its file in the directory incidents beside --state.file.',
+    exit: 1,
   },
   'descriptors-exhausted': {
     message: 'no file descriptors are left: {problem}',

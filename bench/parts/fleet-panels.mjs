@@ -12,8 +12,11 @@ const recordings = ruleGroups()
   .filter(({ record }) => record !== undefined);
 const byName = new Map(recordings.map(({ record, expr }) => [record, expr]));
 
+/** Rules that a fleet records only when it has prices. Their panels have no data here. */
+const COST = /:device_(?:idle_)?cost_per_hour:/;
+
 /** The recording rules in steps, each of which needs only what the steps before it record. */
-export const recordingSteps = [0, 1, 2].map((depth) => recordings.filter(({ expr }) => depthOf(expr) === depth));
+export const recordingSteps = [0, 1, 2, 3].map((depth) => recordings.filter(({ expr }) => depthOf(expr) === depth));
 
 function depthOf(expr) {
   const needed = [...byName].filter(([name]) => expr.includes(name));
@@ -27,16 +30,23 @@ function depthOf(expr) {
 export function panelsOf(dashboard) {
   const { panels } = JSON.parse(readFileSync(dashboard, 'utf8'));
   return panels.flatMap(({ type, title, targets = [] }) =>
-    targets.map(({ expr: template }) => {
-      const expr = template.replaceAll('cluster=~"$cluster"', 'cluster=~".*"');
-      return { title, kind: type === 'timeseries' ? 'graph' : 'table', expr, raw: rawOf(expr) };
-    }),
+    targets
+      .filter(({ expr }) => !COST.test(expr))
+      .map(({ expr: template }) => {
+        const expr = template
+          .replaceAll('cluster=~"$cluster"', 'cluster=~".*"')
+
+          .replaceAll('$__range', '2h');
+        return { title, kind: type === 'timeseries' ? 'graph' : 'table', expr, raw: rawOf(expr) };
+      }),
   );
 }
 
 /** Puts the expressions of the rules in the place of what they record. A matcher of the state goes to the metric that has the state. */
 function rawOf(expr) {
-  return expr.replaceAll(/((?:cluster|node|namespace|device):[a-z_]+:[a-z0-9_]+)(\{[^}]*\})?/g, (_, name, matchers = '') => {
+  // A range of an expression, other than that of a series, needs a step.
+  const stepped = expr.replaceAll(/(:[a-z0-9_]+\{[^}]*\}\[2h)\]/g, '$1:1m]');
+  return stepped.replaceAll(/((?:cluster|node|namespace|device):[a-z_]+:[a-z0-9_]+)(\{[^}]*\})?/g, (_, name, matchers = '') => {
     const rule = byName.get(name);
     if (rule === undefined) throw new Error(`${name}: no rule records it; adapt deploy/rules/recording.ts or the dashboard`);
     const [state = ''] = /state=~?"[^"]*"/.exec(matchers) ?? [];

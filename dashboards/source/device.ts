@@ -151,6 +151,29 @@ export const device: Board = {
       ],
     },
     {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Time of the device', unit: 'percentunit', width: 12, max: 1 },
+          description:
+            'Part of the time in which containers held the device, nobody held it, it was unhealthy, and nobody saw who held it.',
+          queries: ['allocated', 'unallocated', 'unhealthy', 'unobserved'].map((state) =>
+            query(by('device', rate(`device_${state}_seconds_total`)), state),
+          ),
+        },
+        {
+          ...{ kind: 'series', title: 'Idle while held', unit: 'percentunit', width: 12, max: 1 },
+          description: 'Part of the time in which each container held the device and the device did nothing.',
+          queries: [
+            query(
+              by(HOLDER, withHolder(rate('container_device_idle_seconds_total'))),
+              '{{holder_namespace}}/{{holder_pod}}/{{holder_container}}',
+            ),
+          ],
+        },
+      ],
+    },
+    {
       height: 7,
       panels: [
         {

@@ -142,5 +142,49 @@ export const fleet: Board = {
         },
       ],
     },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'series', title: 'Device time', unit: 'none', width: 12 },
+          description:
+            'How many devices were held, stood idle while held, and were held by nobody. A GPU in MIG mode counts as its instances, a physical function as its virtual functions.',
+          queries: [
+            query(`sum(cluster:device_allocated_seconds:rate5m{${C}})`, 'allocated'),
+            query(`sum(namespace:device_idle_share_seconds:rate5m{${C}})`, 'idle while allocated'),
+            query(`sum(cluster:device_unallocated_seconds:rate5m{${C}})`, 'unallocated'),
+            query(`sum(cluster:device_unhealthy_seconds:rate5m{${C}})`, 'unhealthy'),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Waste by model', unit: 'none', width: 12 },
+          description: 'How many devices of each model were held and did nothing.',
+          queries: [query(`sum by (family, model) (namespace:device_idle_share_seconds:rate5m{${C}})`, '{{family}} {{model}}')],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'table', title: 'Device hours by namespace', unit: 'none', width: 8, value: 'device hours' },
+          description: 'Device hours of each namespace and model in the time of the board. The rule must run once a minute.',
+          columns: ['holder_namespace', 'family', 'model'],
+          queries: [
+            query(`sum by (holder_namespace, family, model) (sum_over_time(namespace:device_share_seconds:rate5m{${C}}[$__range])) / 60`),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Cost per hour by namespace', unit: 'none', width: 8 },
+          description: 'Cost of the devices that a namespace holds. It needs prices: deploy/rules-cost.yaml, or rules.prices of the chart.',
+          queries: [query(`sum by (holder_namespace) (namespace:device_cost_per_hour:rate5m{${C}})`, '{{holder_namespace}}')],
+        },
+        {
+          ...{ kind: 'series', title: 'Cost of idle devices per hour', unit: 'none', width: 8 },
+          description: 'The part of the cost for time in which the devices did nothing. It needs prices, too.',
+          queries: [query(`sum by (holder_namespace) (namespace:device_idle_cost_per_hour:rate5m{${C}})`, '{{holder_namespace}}')],
+        },
+      ],
+    },
   ],
 };

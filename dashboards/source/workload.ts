@@ -15,6 +15,11 @@ const SELECTED = `${IN_POD}, \${prefix}container=~"$container"`;
 const series = (name: string, matchers = ''): string => `${name}{${SELECTED}${matchers === '' ? '' : `, ${matchers}`}}`;
 const rate = (name: string): string => `rate(${series(name)}[$__rate_interval])`;
 
+const increase = (name: string): string => `increase(${series(name)}[$__range])`;
+const ofNamespace = (expr: string): string => `sum by (holder_namespace) (${withHolder(expr, ['namespace'])})`;
+/** The part of a container in the idle time of a device that several containers hold. */
+const IDLE_SHARE = `${increase('container_device_idle_seconds_total')} * ${increase('container_device_share_seconds_total')} / (${increase('container_device_allocated_seconds_total')} > 0)`;
+
 /** Labels of one device of one container, as the scrape names them. */
 const ONE = 'cluster, node, device, ${prefix}namespace, ${prefix}pod, ${prefix}container';
 const LEGEND = '{{node}} {{device}}';
@@ -86,6 +91,35 @@ export const workload: Board = {
           ...{ kind: 'series', title: 'Memory used', unit: 'bytes', width: 12, opens: 'device' },
           description: 'Device memory in use by the container.',
           queries: [query(withPod(series('container_device_memory_used_bytes')), POD_LEGEND)],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
+          ...{ kind: 'table', title: 'Device hours by namespace', unit: 'none', width: 7, value: 'device hours' },
+          description: 'Device hours in the time of the board. A shared device counts for each container with its part.',
+          columns: ['holder_namespace'],
+          queries: [
+            query(`sum by (holder_namespace) (${withHolder(increase('container_device_share_seconds_total'), ['namespace'])}) / 3600`),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Idle share', unit: 'percentunit', width: 8, max: 1 },
+          description: 'Part of the observed time in which the devices of a namespace did nothing.',
+          queries: [
+            query(
+              `${ofNamespace(rate('container_device_idle_seconds_total'))} / (${ofNamespace(rate('container_device_allocated_seconds_total'))} - ${ofNamespace(rate('container_device_unobserved_seconds_total'))} > 0)`,
+              '{{holder_namespace}}',
+            ),
+          ],
+        },
+        {
+          ...{ kind: 'table', title: 'Most idle device hours', unit: 'none', width: 9, value: 'idle device hours' },
+          description: 'The twenty pods whose devices did nothing for the longest time in the time of the board.',
+          columns: ['holder_namespace', 'holder_pod'],
+          queries: [query(`topk(20, sum by (holder_namespace, holder_pod) (${withHolder(IDLE_SHARE, ['namespace', 'pod'])})) / 3600`)],
         },
       ],
     },

@@ -87,6 +87,20 @@ export const deviceAlerts: readonly Alert[] = [
       'Look for the device in the kernel log and in `lspci`. Drain the node, then reboot it or reseat the device. If you removed the device, ignore the condition for it with `health.ignore`, or wait until `device.missing-retention` is over.',
   },
   {
+    name: 'DeviceExpectedMissing',
+    severity: 'critical',
+    expr: `
+      ${by(`${NODE}, family`, series('device_agent_present_devices'))}
+      < ${by(`${NODE}, family`, series('device_agent_expected_devices'))}
+      unless on (${NODE}, family) ${by(`${NODE}, family`, `${series('device_agent_probe_success')} == 0`)}
+      unless on (${NODE}, family) ${by(`${NODE}, family`, `${series('device_agent_devices', 'state="missing"')} > 0`)}`,
+    for: '5m',
+    summary: `Node {{ $labels.node }} has {{ $value }} {{ $labels.family }} devices, fewer than expected.`,
+    description:
+      'device_agent_expected_devices has the number that the configuration expects. The agent may never have seen the missing device.',
+    remedy: 'Look for the device in `lspci` and in the kernel log. Correct `expect` in the configuration if the node has fewer devices.',
+  },
+  {
     name: 'DeviceDegraded',
     severity: 'warning',
     expr: `

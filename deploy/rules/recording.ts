@@ -1,4 +1,5 @@
 import { flat } from './alerts.ts';
+import { IDLE_BY_NAMESPACE, SHARE_BY_NAMESPACE } from './cost.ts';
 import { BOARD_POWER, BUSY, by, DEVICE, IDENTITY_OF_DEVICE, NODE, series, withHolderNamespace } from './promql.ts';
 
 interface Recording {
@@ -24,11 +25,51 @@ const PRESENT = 'device:device_info:max';
 const BUSIEST = 'device:device_utilization_ratio:max';
 const HELD = 'device:container_device_allocation:max';
 
+/** The devices that a sum over a fleet counts: a GPU in MIG mode and a physical function are the sum of their parts. */
+const COUNTED = 'device:device_info_without_parts:max';
+
 const withIdentity = (expr: string): string => `${expr} * on (${DEVICE}) group_left (${IDENTITY}) ${PRESENT}`;
+
+/** How fast a total of a container and a device grows: its device, the namespace of the holder, and the model. */
+const byNamespace = (expr: string): string =>
+  `sum by (cluster, holder_namespace, family, model) (sum by (${DEVICE}, holder_namespace) (${withHolderNamespace(expr)}) * on (${DEVICE}) group_left (family, model) ${PRESENT})`;
+
+const growth = (name: string): string => `rate(${series(name)}[5m])`;
+
+/** How devices spend their time: the number of devices that are in the state, as a mean of five minutes. */
+const timeOfDevices = (state: string): readonly Recording[] =>
+  summed(
+    `device_${state}_seconds`,
+    'rate5m',
+    `sum by (${NODE}, ${IDENTITY}) (${by(DEVICE, growth(`device_${state}_seconds_total`))} * on (${DEVICE}) group_left (${IDENTITY}) ${COUNTED})`,
+  );
+
+/** What containers use, by namespace. A second of a device within a second is one device: the sum over an hour is device hours. */
+const usage: readonly Recording[] = [
+  { record: SHARE_BY_NAMESPACE, expr: byNamespace(growth('container_device_share_seconds_total')) },
+  {
+    record: IDLE_BY_NAMESPACE,
+    expr: byNamespace(
+      `${growth('container_device_idle_seconds_total')} * ${growth('container_device_share_seconds_total')} / (${growth('container_device_allocated_seconds_total')} > 0)`,
+    ),
+  },
+  { record: 'namespace:device_energy_joules:rate5m', expr: byNamespace(growth('container_device_energy_joules_total')) },
+  {
+    record: 'namespace:device_energy_estimated_joules:rate5m',
+    expr: byNamespace(growth('container_device_energy_estimated_joules_total')),
+  },
+  ...['allocated', 'unallocated', 'unhealthy'].flatMap(timeOfDevices),
+];
 
 /** Rules that make the panels of a fleet as cheap as those of a node. Names are `level:metric:operation`. */
 export const recordings: readonly Recording[] = [
   { record: PRESENT, expr: IDENTITY_OF_DEVICE },
+  {
+    record: COUNTED,
+    expr: `
+      ${PRESENT}
+      unless on (${DEVICE}) label_replace(${by(`${NODE}, parent`, series('device_info', 'parent!=""'))}, "device", "$1", "parent", "(.+)")`,
+  },
   { record: BUSIEST, expr: BUSY },
   {
     record: HELD,
@@ -81,6 +122,7 @@ export const recordings: readonly Recording[] = [
     record: 'cluster:device_agents:count',
     expr: `count by (cluster, version) (${by(`${NODE}, instance, version`, series('device_agent_build_info'))})`,
   },
+  ...usage,
 ];
 
 export const recordingEntry = ({ record, expr }: Recording): object => ({ record, expr: flat(expr) });

@@ -1,5 +1,6 @@
 import { stringify } from 'yaml';
 import { agentAlerts, alertEntry, alertFacts, deviceAlerts } from './alerts.ts';
+import { costs, priceRule } from './cost.ts';
 import { RUNBOOKS, SELECTOR, THRESHOLD } from './promql.ts';
 import { recordingEntry, recordings } from './recording.ts';
 
@@ -8,6 +9,18 @@ const HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit t
 # while a probe can read nothing, DeviceProbeFails replaces the alerts of all its devices.
 # The label \`node\` must name the node: docs/prometheus.md has the scrape configuration.
 `;
+
+const COST_HEAD = `# Generated from deploy/rules/*.ts by \`npm run generate\`. Edit there.
+# Cost of devices by namespace. It needs the recording rules of deploy/rules.yaml. The price below is an example: replace it by your own.
+# A price is money for one device and one hour. \`priced\` is a model or a family of devices; docs/usage.md explains it.
+`;
+
+/** The prices come first, because a group evaluates its rules in order. */
+const costGroup = (prices: Readonly<Record<string, number>>): object => ({
+  name: 'device-cost',
+  interval: '1m',
+  rules: [...Object.entries(prices).map(([priced, price]) => priceRule(priced, price)), ...costs],
+});
 
 const groups = [
   { name: 'device-fleet', interval: '1m', rules: recordings.map(recordingEntry) },
@@ -46,6 +59,8 @@ export function ruleFiles(): Readonly<Record<string, string>> {
     .replaceAll(RUNBOOKS, 'docs/runbooks');
   return {
     'deploy/rules.yaml': HEAD + plain,
+    'deploy/rules-cost.yaml': COST_HEAD + stringify({ groups: [costGroup({ nvidia: 2.5 })] }, { lineWidth: 0 }),
+    'deploy/chart/files/rules-cost.yaml': stringify({ groups: [costGroup({})] }, { lineWidth: 0 }),
     'deploy/chart/files/rules.yaml': HEAD + withPlaceholders,
     'deploy/chart/files/alert-defaults.yaml': HEAD + stringify(alertDefaults),
   };

@@ -70,6 +70,7 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       service: closed({ enabled: flag, port: { type: 'integer', minimum: 1, maximum: 65_535 }, annotations: texts }),
       rules: closed({
         ...{ enabled: flag, labels: texts, recording: flag, selector: text, runbooks: text },
+        prices: { type: 'object', additionalProperties: { type: 'number', minimum: 0 } },
         alerts: closed(Object.fromEntries(alertNames.map((name) => [name, alert]))),
       }),
       dashboards: closed({ enabled: flag, labels: texts, annotations: texts, namespace: text }),

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { systemClock } from '../host/clock.ts';
+import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
 import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
@@ -13,11 +14,14 @@ import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
+import { IncidentKeeper } from './incidents.ts';
 import { InventoryLog } from './inventory-log.ts';
 import { Liveness } from './liveness.ts';
 import { createAgentPlugin, warnOfResources } from './plugin.ts';
 import { every } from './schedule.ts';
 import type { AgentSettings } from './settings.ts';
+import { UsageKeeper } from './usage.ts';
+import { UsageLedger } from './usage-ledger.ts';
 
 export interface AgentParts {
   readonly logger: Logger;
@@ -44,12 +48,16 @@ export interface RunningAgent {
 export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
   const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
-  const { core, health, exposition, facts, plugin } = await build(settings, parts, true, access);
+  const { core, health, usage, exposition, facts, plugin, incidents } = await build(settings, parts, true, access);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
+  const ledger = new UsageLedger(settings, core.store, logger, systemClock);
   core.store.subscribe(() => {
+    const snapshot = core.store.snapshot() as Snapshot;
     liveness.published();
-    inventory.update(core.store.snapshot() as Snapshot, plugin?.stats());
+    inventory.update(snapshot, plugin?.stats());
+    usage?.published(snapshot.usage);
+    ledger.update(snapshot);
   });
   const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
   const feed = new HealthFeed({
@@ -67,6 +75,8 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
     feed,
     events: (since) => health.engine.eventsSince(since),
+    ...(incidents === undefined ? {} : { incidents }),
+    usage: (query) => ledger.report(query),
     version,
     node: settings.node,
     hostNames: [settings.node, hostname()],
@@ -78,6 +88,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     await server.close();
     await core.close();
     facts?.stop();
+    await incidents?.close();
     throw error;
   };
   const address = await server.listen().catch(abort);
@@ -92,7 +103,9 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     address,
     async apply(next) {
       health.configure(next);
+      usage?.configure(next);
       core.configure(next);
+      incidents?.configure(next);
       liveness.configure(next.refresh.interval);
       warnOfResources(next, logger);
       // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
@@ -107,7 +120,8 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);
-      await health.close();
+      await Promise.all([health.close(), usage?.close(), ledger.close()]);
+      await incidents?.close();
       return ended;
     },
   };
@@ -135,9 +149,13 @@ export async function collectOnce(settings: AgentSettings, parts: AgentParts): P
 interface Built {
   readonly core: AgentCore;
   readonly health: HealthKeeper;
+  /** Absent in a single reading, which has no past. */
+  readonly usage: UsageKeeper | undefined;
   readonly exposition: Exposition;
   readonly facts: HostFactsKeeper | undefined;
   readonly plugin: DevicePlugin | undefined;
+  /** Absent in a single reading, and while no incident is kept. */
+  readonly incidents: IncidentKeeper | undefined;
 }
 
 async function build(
@@ -147,8 +165,12 @@ async function build(
   access?: AccessKeeper,
 ): Promise<Built> {
   const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
-  const core = new AgentCore(settings, health, logger, systemClock);
+  const usage = isLasting ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
+  const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
+  const incidents = isLasting ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
+  const core = new AgentCore(settings, health, logger, systemClock, undefined, usage);
+  incidents?.follow(core.store);
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
@@ -166,6 +188,7 @@ async function build(
       ...(host === undefined ? {} : { host }),
       ...(access === undefined ? {} : { webConfig: access.stats() }),
       ...(file === undefined ? {} : { config: file }),
+      ...(incidents === undefined ? {} : { incidents: incidents.counts() }),
       ...(offered === undefined || offered.resources.length === 0 ? {} : { plugin: offered }),
     };
   };
@@ -174,6 +197,7 @@ async function build(
     snapshot: () => core.store.snapshot(),
     agent: stats,
     attribution: settings.labels.attribution,
+    ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });
-  return { core, health, exposition, facts, plugin };
+  return { core, health, usage, exposition, facts, plugin, incidents };
 }

@@ -1,19 +1,29 @@
 import type { JudgedDevice } from '../health/engine/judge-device.ts';
+import { useLimits } from '../health/use/explained.ts';
+import { useFindings } from '../health/use/findings.ts';
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
 import { findOwners } from '../join/owners.ts';
+import { podUids } from '../join/pod-uids.ts';
+import type { PodSources } from '../join/processes.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
 import type { Device } from '../model/device.ts';
+import type { DeviceUse, DeviceUser, UseLimits } from '../model/device-use.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
-import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
+import type { Accounts } from '../usage/accounts.ts';
+import type { UsageOptions } from '../usage/options.ts';
+import type { UsedDevice } from '../usage/used-device.ts';
+import { ExpectedKeeper, withExpected } from './expected.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
+import { type UseInput, UseKeeper, type UseSettings, type Uses } from './use.ts';
 
 export interface AssembleSettings {
   readonly rules: ResolveRules;
@@ -23,6 +33,10 @@ export interface AssembleSettings {
   readonly specs: ReadonlyMap<string, MetricSpec>;
   readonly staleAfterMs: number;
   readonly missingRetentionMs: number;
+  /** Number of devices that each family must have at least. */
+  readonly expect?: Readonly<Record<string, number>>;
+  /** Without them, the use of devices is not compared with their holders. */
+  readonly use?: UseSettings & { readonly limits: Pick<UsageOptions, 'allowed-processes' | 'dirty-mib'> };
 }
 
 /** Latest input of each source, whatever its age. */
@@ -41,6 +55,20 @@ export type Judge = (devices: readonly JudgedDevice[], now: Moment) => ReadonlyM
 const UNJUDGED: Verdict = { state: 'unknown', sinceMs: 0, conditions: [] };
 const NOBODY: readonly Allocation[] = [];
 
+type Unjudged = Omit<DeviceState, 'verdict'>;
+
+interface LookedAt {
+  readonly state: Unjudged;
+  readonly read: KnownDevice['read'];
+}
+
+/** What remembers the use of devices, for an agent that goes on. */
+export interface UsageParts {
+  readonly accounts: Accounts;
+  /** Counters of containers, also those of an earlier run. */
+  readonly counters: ContainerCounters;
+}
+
 /**
  * Builds snapshots: joins the latest device readings with the latest allocations and judges each device. It keeps only the state that one
  * reading cannot give: the devices known so far, and the base values of the containers' counters.
@@ -48,16 +76,24 @@ const NOBODY: readonly Allocation[] = [];
 export class Assembler {
   #settings: AssembleSettings;
   readonly #judge: Judge;
-  readonly #counters = new ContainerCounters();
+  readonly #counters: ContainerCounters;
+  readonly #accounts: Accounts | undefined;
   #known: ReadonlyMap<string, KnownDevice>;
+  readonly #useKeeper: UseKeeper;
+  readonly #expectedKeeper = new ExpectedKeeper();
+  #uses: ReadonlyMap<string, DeviceUse> = new Map();
+  #verdicts: ReadonlyMap<string, Verdict> = new Map();
   #begunAt: Moment | undefined;
   #sequence = 0;
 
   /** `before`: devices that an earlier run of the agent knew. Those that the probes do not find again are missing. */
-  constructor(settings: AssembleSettings, judge: Judge, before: readonly RestoredDevice[] = []) {
+  constructor(settings: AssembleSettings, judge: Judge, before: readonly RestoredDevice[] = [], usage?: UsageParts) {
     this.#settings = settings;
     this.#judge = judge;
     this.#known = restored(before);
+    this.#counters = usage?.counters ?? new ContainerCounters();
+    this.#accounts = usage?.accounts;
+    this.#useKeeper = new UseKeeper(before);
   }
 
   /** Replaces settings from the next snapshot on. */
@@ -70,6 +106,16 @@ export class Assembler {
     return this.#counters.awaited;
   }
 
+  /** What the device did at its last read, compared with its holders; undefined when the latest reading did not read it. */
+  useOf(key: string): DeviceUse | undefined {
+    return this.#uses.get(key);
+  }
+
+  /** What counts as allowed and as left behind. */
+  get limits(): UseLimits {
+    return useLimits(this.#settings.use?.limits ?? { 'allowed-processes': [], 'dirty-mib': 0 });
+  }
+
   /** Known devices of a family, including missing ones. */
   known(family: string): readonly Device[] {
     return [...this.#known.values()].map(({ device }) => device).filter((device) => device.family === family);
@@ -77,7 +123,7 @@ export class Assembler {
 
   assemble({ families, podResources, pods, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
-    const { specs, staleAfterMs, missingRetentionMs } = this.#settings;
+    const { specs, missingRetentionMs, expect = {} } = this.#settings;
     this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
     const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
     const { allocations, holders } = findOwners(
@@ -86,31 +132,71 @@ export class Assembler {
       (key) => this.#known.get(key)?.missingSinceMs !== undefined,
     );
     const holdersOf = (key: string): readonly Allocation[] => holders.get(key) ?? NOBODY;
-    const verdicts = this.#judge(
-      known.map(([key, device]) => this.#judged(key, device, holdersOf(key))),
+    const unjudged = known.map(([key, device]) => this.#unjudged(key, device, holdersOf(key), now));
+    const told = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
+    const uidOf = podUids({ checkpoint, ...told });
+    const looked = unjudged.map((state): LookedAt => ({ state, read: this.#known.get(state.key)?.read }));
+    const seen = looked.map(({ state, read }): SeenDevice => ({ state, readFromMs: read?.startedMs }));
+    const ownReadings = containerReadings(seen, specs, { checkpoint, ...told, uidOf }, this.#counters, now.monotonicMs);
+    const { answeredAtMs } = podResources;
+    const usage = this.#accounts?.step({ ...now, devices: looked.map(asUsed), containerReadings: ownReadings, answeredAtMs, uidOf });
+    if (this.#accounts?.isAnswered === true) this.#counters.settle((key) => this.#known.has(key));
+    const { uses, users } = this.#look(
+      { holdersOf, unresolved: unresolvedIn(allocations) },
+      { checkpoint, ...(pods === undefined ? {} : { pods }) },
+      podResources,
       now,
     );
-    const devices = known.map(([key, device]): DeviceState => {
-      // A reading of an earlier run is old because no agent ran. The stale age counts from the start of this run instead.
-      const begun = this.#begunAt as Moment;
-      const isStale = (look: { readonly monotonicMs: number } | undefined): boolean =>
-        now.monotonicMs - (look ?? begun).monotonicMs >= staleAfterMs;
-      const readAtMs = wallClockOf(device.read ?? readBefore(device, begun), now);
-      const age = { isStale: isStale(device.read), isAsideStale: isStale(device.aside) };
-      return toState(key, device, verdicts.get(key) ?? UNJUDGED, holdersOf(key), age, readAtMs);
-    });
-    const seen = devices.map((state): SeenDevice => ({ state, readFromMs: this.#known.get(state.key)?.read?.startedMs }));
-    const told = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
+    const { limits } = this;
+    const verdicts = this.#judge(
+      known.map(([key, device]) => ({
+        ...this.#judged(key, device, holdersOf(key)),
+        ...judgedUse(device, uses.get(key), limits, users.get(key)),
+      })),
+      now,
+    );
+    this.#accounts?.judged(verdicts);
+    this.#uses = uses;
+    this.#verdicts = verdicts;
+    const expected = this.#expectedKeeper.look(expect, families, this.#known.values());
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,
-      devices,
+      devices: unjudged.map((state): DeviceState => ({ ...state, verdict: verdicts.get(state.key) ?? UNJUDGED })),
       allocations,
-      containerReadings: containerReadings(seen, specs, { checkpoint, ...told }, this.#counters, now.monotonicMs),
-      families: families.map(({ state }) => state),
+      containerReadings: ownReadings,
+      families: families.map(({ state }) => withExpected(state, expected)),
+      ...(expected.length === 0 ? {} : { expected }),
       podResources,
+      ...(usage === undefined ? {} : { usage }),
       ...told,
     };
+  }
+
+  #unjudged(key: string, device: KnownDevice, holders: readonly Allocation[], now: Moment): Unjudged {
+    const begun = this.#begunAt as Moment;
+    // A reading of an earlier run is old because no agent ran. The stale age counts from the start of this run instead.
+    const isStale = (look: { readonly monotonicMs: number } | undefined): boolean =>
+      now.monotonicMs - (look ?? begun).monotonicMs >= this.#settings.staleAfterMs;
+    const readAtMs = wallClockOf(device.read ?? readBefore(device, begun), now);
+    const age = { isStale: isStale(device.read), isAsideStale: isStale(device.aside) };
+    return toState(key, device, holders, age, readAtMs);
+  }
+
+  #look(
+    owned: Pick<UseInput, 'holdersOf' | 'unresolved'>,
+    sources: PodSources,
+    { answeredAtMs, problem }: PodResources,
+    now: Moment,
+  ): Uses {
+    const { use, staleAfterMs } = this.#settings;
+    if (use === undefined) return NO_USES;
+    const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
+    return this.#useKeeper.look(
+      use,
+      { known: this.#known, ...owned, sources, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts },
+      now,
+    );
   }
 
   #resolver(claims: ClaimHardwareIndex): Resolver {
@@ -141,10 +227,33 @@ export class Assembler {
   }
 }
 
+const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
+  allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));
+
+const NO_USES: Uses = { uses: new Map(), users: new Map() };
+
+function judgedUse(
+  { read }: KnownDevice,
+  use: DeviceUse | undefined,
+  limits: UseLimits,
+  user: DeviceUser | undefined,
+): Pick<JudgedDevice, 'use' | 'user'> {
+  const remembered = user === undefined ? {} : { user };
+  if (use === undefined || read === undefined) return remembered;
+  return { ...remembered, use: { findings: useFindings(use, limits), atMs: read.readAtMs, monotonicMs: read.monotonicMs } };
+}
+
 /** Only pods that hold devices: the others are no business of the agent. */
 function ofHolders(pods: PodFactsByName, { allocations }: PodResources): PodFactsByName {
   const holding = new Set(allocations.map(podName));
   return new Map([...pods].filter(([name]) => holding.has(name)));
+}
+
+function asUsed({ state, read }: LookedAt): UsedDevice {
+  const { key, device, holders, readings, processes, stale, missingSinceMs } = state;
+  const isCurrent = !stale && missingSinceMs === undefined && read !== undefined;
+  const times = isCurrent ? { read: { fromMs: read.startedMs, toMs: read.monotonicMs } } : {};
+  return { key, device, holders, readings, processes, ...times };
 }
 
 const asServed = ({ device, missingSinceMs }: KnownDevice): ServedDevice =>
@@ -171,11 +280,10 @@ function readBefore({ readBeforeMs: beforeMs = 0 }: KnownDevice, begun: Moment):
 function toState(
   key: string,
   { device, read, aside, missingSinceMs }: KnownDevice,
-  verdict: Verdict,
   holders: readonly Allocation[],
   { isStale, isAsideStale }: { readonly isStale: boolean; readonly isAsideStale: boolean },
   readAtMs: number,
-): DeviceState {
+): Unjudged {
   const isPresent = missingSinceMs === undefined;
   const isCurrent = !isStale && isPresent;
   const own = isCurrent && read !== undefined ? read.readings : [];
@@ -184,7 +292,6 @@ function toState(
     device,
     readings: aside === undefined || isAsideStale || !isPresent ? own : [...own, ...aside.readings],
     processes: isCurrent ? (read?.processes ?? []) : [],
-    verdict,
     holders,
     readAtMs,
     ...(isPresent ? {} : { missingSinceMs }),

@@ -1,3 +1,4 @@
+import { whyDirty } from '../health/use/clean.ts';
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/fs/read-guard.ts';
 import { Tree } from '../host/fs/tree.ts';
@@ -9,6 +10,7 @@ import { PodsReader, type PodsReaderSettings } from '../kubelet/pods/reader.ts';
 import { createPodResourcesPoller, type PodResourcesPoller } from '../kubelet/poller.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
@@ -26,6 +28,7 @@ import { ProblemLog } from './problem-log.ts';
 import { servedIds } from './served.ts';
 import type { AgentSettings } from './settings.ts';
 import { Store } from './store.ts';
+import type { UsageKeeper } from './usage.ts';
 
 /** While other reads run, inputs that arrive within this time share one snapshot. */
 const SETTLE_MS = 20;
@@ -66,13 +69,14 @@ export class AgentCore {
   /** Running requests to the kubelet that belong to a refresh. */
   #asking = 0;
 
-  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts) {
+  constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts, usage?: UsageKeeper) {
     this.#clock = clock;
     this.#health = health;
     const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
     this.#isolated = isolated;
     this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
     const families = settings.families.map(({ family }) => family);
+    warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
     const changed = (): void => this.#changed();
     this.#claims = new ClaimReader({
@@ -82,7 +86,7 @@ export class AgentCore {
       clock,
     });
     const host = createHost(settings.roots, clock);
-    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed }, logger);
+    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed, labels: settings.usage.labels }, logger);
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
@@ -127,6 +131,7 @@ export class AgentCore {
       },
       health.judge,
       withHung(known, families, health, new Tree(settings.roots.sysfs)),
+      usage,
     );
     health.onDue(() => this.assemble());
     // The state of an earlier run is valid until the next read, and is served at once.
@@ -155,6 +160,18 @@ export class AgentCore {
   async refreshFamilies(isWanted: (family: string) => boolean): Promise<void> {
     await Promise.all(this.runners.filter(({ family }) => isWanted(family)).map((runner) => runner.refresh()));
     if (this.#isBehind) this.assemble();
+  }
+
+  /** As {@link refreshFamilies}, with the holders: the kubelet and its checkpoint are asked too. */
+  async refreshWithHolders(isWanted: (family: string) => boolean): Promise<void> {
+    await Promise.all([this.#ask(), this.refreshFamilies(isWanted)]);
+    if (this.#isBehind) this.assemble();
+  }
+
+  /** Why no container must start on a device; undefined when the device is clean. A read before `sinceMs` (monotonic clock) does not count. */
+  whyDirty(key: string, sinceMs: number): string | undefined {
+    const use = this.#assembler.useOf(key);
+    return whyDirty(use !== undefined && use.monotonicMs >= sinceMs ? use : undefined, this.#assembler.limits);
   }
 
   /** Makes a snapshot of the latest inputs. */
@@ -253,14 +270,21 @@ export class AgentCore {
 /** The API is an extra, so what is wrong with it is no warning. */
 function createPodsReader(
   options: PodsApiOptions,
-  { clock, onChange }: Pick<PodsReaderSettings, 'clock' | 'onChange'>,
+  parts: Required<Pick<PodsReaderSettings, 'clock' | 'onChange' | 'labels'>>,
   logger: Logger,
 ): PodsReader {
   const onProblem = (detail: string | undefined): void =>
     detail === undefined
       ? logger.info("the kubelet's Pods API answers")
       : logger.info("the kubelet's Pods API does not answer; pods have no UID and no extended resources", { detail });
-  return new PodsReader({ options, clock, onChange, onProblem });
+  return new PodsReader({ options, ...parts, onProblem });
+}
+
+function warnOfExpected({ expect }: AgentSettings, families: readonly DeviceFamily[], logger: Logger): void {
+  for (const family of Object.keys(expect)) {
+    if (families.some(({ name }) => name === family)) continue;
+    logger.warn('an expected number of devices cannot be compared', { problem: `expect: "${family}" is not an enabled device family` });
+  }
 }
 
 /** Marks the remembered devices that hung when the earlier run of the agent ended. */
@@ -280,13 +304,15 @@ function withHung(
 
 /** The settings of a snapshot that a new configuration can change. */
 function joined(
-  { pools, plugin, refresh }: AgentSettings,
+  { pools, plugin, refresh, usage, idle, expect }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect'> {
   return {
     rules: { pools, families: resolvers(families), numbers: numberOwners(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
+    expect,
+    use: { activities: activitiesOf(families), idle, limits: usage },
   };
 }
 
@@ -296,6 +322,10 @@ function numberOwners(families: readonly DeviceFamily[]): ReadonlyMap<string, (r
       ownsNumbers === undefined ? [] : [[name, ownsNumbers]],
     ),
   );
+}
+
+function activitiesOf(families: readonly DeviceFamily[]): ReadonlyMap<string, ActivitySpec> {
+  return new Map(families.flatMap(({ name, activity }): [string, ActivitySpec][] => (activity === undefined ? [] : [[name, activity]])));
 }
 
 function resolvers(families: readonly DeviceFamily[]): ReadonlyMap<string, Resolve> {

@@ -9,5 +9,6 @@ export function healthPolicy(settings: AgentSettings): ReturnType<typeof createP
     config: { 'stale-after': formatDuration(settings.refresh['stale-after']), ...settings.health },
     missingRetentionMs: settings.device['missing-retention'],
     readEveryMs: settings.refresh.interval,
+    use: settings.usage,
   });
 }

@@ -1,15 +1,18 @@
 import { createHealthEngine, type HealthEngine } from '../health/engine/engine.ts';
 import type { HealthMemory } from '../health/engine/memory.ts';
+import { FindingsJournal } from '../health/journal/findings-journal.ts';
+import { createFindingsLog, findingsDirectory } from '../health/journal/findings-log.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
+import { policyDigest } from '../health/policy/policy-digest.ts';
 import type { Clock } from '../host/clock.ts';
-import { Tree } from '../host/fs/tree.ts';
-import { createChangeLog } from '../log/changes.ts';
+import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Judge } from './assemble.ts';
+import { bootIdOf } from './boot-id.ts';
 import { healthPolicy } from './health-policy.ts';
 import type { RestoredDevice } from './known-devices.ts';
 import type { AgentSettings } from './settings.ts';
@@ -20,8 +23,12 @@ export class HealthKeeper {
   readonly #journal: Journal;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #findings: FindingsJournal | undefined;
   #policy: HealthPolicy;
+  #digest: string;
   #onDue = (): void => {};
+  #onEvents = (_events: readonly HealthEvent[]): void => {};
+  #beforeSave = (): Promise<void> => Promise.resolve();
   #cancelCheck = (): void => {};
   #isClosed = false;
   #written: Promise<void> = Promise.resolve();
@@ -36,13 +43,16 @@ export class HealthKeeper {
     clock: Clock,
     logger: Logger,
     path: string,
+    openFindings: OpenFindings | undefined,
   ) {
     this.#policy = policy;
+    this.#digest = policyDigest(policy);
     this.#logger = logger;
     this.engine = engine;
     this.#hung = hung;
     this.#clock = clock;
     const changes = createChangeLog(logger);
+    this.#findings = openFindings?.(engine, changes);
     this.#journal = createJournal({
       engine: {
         hasNews: () => engine.hasNews(),
@@ -51,7 +61,7 @@ export class HealthKeeper {
       },
       clock,
       announced: (event) => log(logger, event),
-      ...(file === undefined ? {} : { file }),
+      ...(file === undefined ? {} : { file: { write: (state) => this.#beforeSave().then(() => file.write(state)) } }),
       written: (error) =>
         changes.update(
           'state',
@@ -74,10 +84,11 @@ export class HealthKeeper {
   static async open(settings: AgentSettings, logger: Logger, clock: Clock, isLasting: boolean): Promise<HealthKeeper> {
     const policy = policyOf(settings, logger);
     const path = isLasting ? settings.state.file : '';
-    const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings) });
+    // The state is valid for one boot, because a reboot is the remedy of many latched conditions.
+    const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const state = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
-    return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path);
+    return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path, findingsOf(settings, path, state, clock));
   }
 
   get policy(): HealthPolicy {
@@ -87,6 +98,7 @@ export class HealthKeeper {
   /** Judges by these settings from the next snapshot on. */
   configure(settings: AgentSettings): void {
     this.#policy = policyOf(settings, this.#logger);
+    this.#digest = policyDigest(this.#policy);
     this.engine.setPolicy(this.#policy);
   }
 
@@ -113,9 +125,24 @@ export class HealthKeeper {
     this.#onDue = callback;
   }
 
+  /** Registers the callback for the events of each judgement, before they are saved and announced. */
+  onEvents(callback: (events: readonly HealthEvent[]) => void): void {
+    this.#onEvents = callback;
+  }
+
+  /**
+   * Registers what must be on disk before the state that knows the latest events. After a kill in between, the events come again. The
+   * promise must not reject.
+   */
+  beforeSave(callback: () => Promise<void>): void {
+    this.#beforeSave = callback;
+  }
+
   readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
     const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
+    this.#onEvents(judgement.events);
     this.#written = this.#journal.record(judgement, nowMs);
+    this.#findings?.judged(devices, { nowMs, monotonicMs }, judgement.events, this.#digest);
     this.#cancelCheck();
     if (judgement.nextCheckMs !== undefined && !this.#isClosed) {
       this.#cancelCheck = this.#clock.after(judgement.nextCheckMs - nowMs, () => this.#onDue());
@@ -131,8 +158,33 @@ export class HealthKeeper {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelCheck();
-    await this.#journal.close();
+    await Promise.all([this.#journal.close(), this.#findings?.close()]);
   }
+}
+
+type OpenFindings = (engine: HealthEngine, changes: ChangeLog) => FindingsJournal;
+
+/** The journal of findings; undefined when nothing is written to disk. */
+function findingsOf({ state }: AgentSettings, path: string, remembered: HealthMemory | undefined, clock: Clock): OpenFindings | undefined {
+  if (path === '' || state['journal-days'] === 0) return undefined;
+  const log = createFindingsLog({ stateFile: path, keepDays: state['journal-days'], keepMib: state['journal-mib'], clock });
+  const directory = findingsDirectory(path);
+  const trouble = (detail: string): Trouble => ({
+    key: directory,
+    message: 'the findings cannot be kept; a rehearsal of a health policy would lack them',
+    ended: 'the findings could not be kept; they are kept again',
+    fields: { directory },
+    detail,
+  });
+  return (engine, changes) =>
+    new FindingsJournal({
+      log,
+      isFresh: remembered === undefined,
+      // Half of one of the log's files.
+      pictureEvery: (state['journal-mib'] * 1024 * 1024) / 16,
+      memory: () => engine.memory(),
+      written: (error) => changes.update('findings', error === undefined ? [] : [trouble(error)]),
+    });
 }
 
 type Hangs = Readonly<Record<string, readonly HungStep[]>>;
@@ -141,11 +193,6 @@ function policyOf(settings: AgentSettings, logger: Logger): HealthPolicy {
   const { policy, problems } = healthPolicy(settings);
   for (const problem of problems) logger.warn('the health configuration has a problem', { problem });
   return policy;
-}
-
-/** The state is valid for one boot, because a reboot is the remedy of many latched conditions. */
-function bootIdOf(settings: AgentSettings): string {
-  return new Tree(settings.roots.procfs).text('sys/kernel/random/boot_id') ?? 'unknown';
 }
 
 async function rememberedState(file: StateFile | undefined, path: string, logger: Logger): Promise<HealthMemory | undefined> {

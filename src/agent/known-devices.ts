@@ -1,5 +1,6 @@
 import type { DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
 import { type Device, deviceKey } from '../model/device.ts';
+import type { DeviceUser } from '../model/device-use.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 
@@ -41,6 +42,8 @@ export interface RestoredDevice {
   readonly missingSinceMs?: number;
   /** A read of the device hung at the end of that run. */
   readonly wasHung?: true;
+  /** Its holders at the end of that run, or the last ones. */
+  readonly user?: DeviceUser;
 }
 
 export interface Moment {

@@ -12,7 +12,7 @@ import type { AgentSettings } from './settings.ts';
 /** Creates the device plugin on the agent's snapshots and verdicts. Without resources it does nothing. */
 export function createAgentPlugin(
   settings: AgentSettings,
-  core: Pick<AgentCore, 'store' | 'refreshFamilies'>,
+  core: Pick<AgentCore, 'store' | 'refreshFamilies' | 'refreshWithHolders' | 'whyDirty'>,
   policy: () => Pick<HealthPolicy, 'unknown'>,
   logger: Logger,
   clock: Clock,
@@ -28,7 +28,11 @@ export function createAgentPlugin(
     dev: new Tree(settings.roots.dev),
     missingRetentionMs: settings.device['missing-retention'],
     // Only the families of the resource: a family that hangs must not delay the containers of another family.
-    refresh: (resource) => core.refreshFamilies((family) => isMadeOf(resource, family)),
+    refresh: (resource) => {
+      const isWanted = (family: string): boolean => isMadeOf(resource, family);
+      return resource.requireClean === true ? core.refreshWithHolders(isWanted) : core.refreshFamilies(isWanted);
+    },
+    whyDirty: (key, sinceMs) => core.whyDirty(key, sinceMs),
     clock,
     changes: createChangeLog(logger),
   });
@@ -40,13 +44,15 @@ export function warnOfResources(settings: AgentSettings, logger: Logger): void {
 
 /** Reports configured resources that will have no devices, because their families are disabled or cannot be served; one sentence each. */
 export function resourcesWithoutEffect({ plugin, families }: Pick<AgentSettings, 'plugin' | 'families'>): string[] {
-  return plugin.resources.flatMap(({ resource, select }) =>
+  return plugin.resources.flatMap(({ resource, select, requireClean }) =>
     selectorsOf(select).flatMap(({ family }) => {
       if (family === undefined) return [];
       const found = families.find((enabled) => enabled.family.name === family);
       if (found === undefined)
         return [`plugin.resources: resource "${resource}" selects from "${family}", which is not an enabled device family`];
       if (found.family.access === undefined) return [`plugin.resources: devices of "${family}" cannot be served as "${resource}"`];
+      if (requireClean === true && found.family.activity?.isForHoldersOnly !== true)
+        return [`plugin.resources: no container of "${resource}" can start, because the processes of "${family}" devices are not known`];
       return [];
     }),
   );

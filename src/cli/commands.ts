@@ -7,10 +7,10 @@ export interface CommandSpec {
   readonly summary: string;
   /** Allowed values of `-o`; the first one is the default. */
   readonly formats?: readonly string[];
+  /** A word that may follow the command. It is in the options under its name. */
+  readonly argument?: { readonly name: string; readonly help: string; readonly isRequired?: true };
   /** Options of this command only. They have no environment variable and no key in the file. */
   readonly options?: readonly { readonly flags: string; readonly help: string }[];
-  /** The one word after the command. It is an option with this name for the command. */
-  readonly argument?: { readonly name: string; readonly help: string };
   /** Further notes for the help text. */
   readonly notes?: string;
   /** Path of an option section of this command only. */
@@ -37,19 +37,55 @@ export const commands: readonly CommandSpec[] = [
     name: 'health',
     summary: 'Report whether devices are healthy, like a node-problem-detector plugin: 0 no problem, 1 problem, 2 unknown.',
     formats: ['line', 'text', 'json', 'taint-rule'],
-    options: [{ flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' }],
+    options: [
+      { flags: '--device <id>', help: 'Only this device, by id, alias, UUID or family/id.' },
+      {
+        flags: '--what-if <file>',
+        help: 'Judge the recorded past by this policy: a configuration file, or only its part "health"; - is the standard input.',
+      },
+      { flags: '--since <duration>', help: 'How far --what-if goes back (default: 7d).' },
+    ],
     notes: `The command asks the running agent at --web.listen-address, because its verdicts have a history. Without an agent it reads
 everything once. One reading shows less: the growth of a counter needs two readings, and a condition with a waiting time does not count yet.
 The line has 80 bytes at most, because node-problem-detector cuts it there; -o text prints everything.
 -o taint-rule prints a DeviceTaintRule for each unhealthy device: kubectl apply -f - keeps new claims away from it.
+--what-if compares the past under the present policy with the past under another one: 0 no device differs, 1 a device differs, 2 unknown.
+It reads the findings that the agent keeps beside --state.file, and asks no agent; docs/rehearsal.md.
 Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
     examples: [
       'device-agent health',
       'device-agent health --device=mlx5_0',
       'device-agent health -o text',
       'device-agent health -o taint-rule | kubectl apply -f -',
+      'device-agent health --what-if=policy.yaml --since=3d',
     ],
     load: async () => (await import('./health.ts')).runHealth,
+  },
+  {
+    name: 'incidents',
+    summary: 'List the incidents of the devices, or print one: what happened, who was hit, what to do, and the evidence.',
+    formats: ['text', 'json'],
+    argument: { name: 'id', help: 'Incident to print, as the list names it.' },
+    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the directory incidents beside
+--state.file. docs/incidents.md says what a record has and how long it is kept.`,
+    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvidia-GPU-5e1f0000 -o json > incident.json'],
+    load: async () => (await import('./incidents.ts')).runIncidents,
+  },
+  {
+    name: 'usage',
+    summary: 'Report who used which devices for how long, and how long they stood idle. Most idle hours first.',
+    formats: ['table', 'json', 'csv'],
+    options: [
+      { flags: '--since <duration>', help: 'Time up to now that the report covers, such as 24h or 7d. (default: 24h)' },
+      {
+        flags: '--by <group>',
+        help: 'One of namespace, pod, device, resource, or label:NAME for a label of --usage.labels. (default: namespace)',
+      },
+    ],
+    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the ledger beside --state.file.
+Device hours count a device that several containers hold once: each container has its share. -o json and -o csv have seconds, joules and bytes.`,
+    examples: ['device-agent usage', 'device-agent usage --since=7d --by=pod', 'device-agent usage --by=label:team -o csv'],
+    load: async () => (await import('./usage.ts')).runUsage,
   },
   {
     name: 'doctor',
@@ -87,7 +123,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
   {
     name: 'family check',
     summary: 'Check a declaration of a device family, and show what it finds on this node or in a captured tree.',
-    argument: { name: 'file', help: 'YAML file with the declaration.' },
+    argument: { name: 'file', help: 'YAML file with the declaration.', isRequired: true },
     formats: ['text', 'json'],
     options: [{ flags: '--root <directory>', help: 'Look at this tree instead of the node: sys/, proc/, dev/, commands/<name>.txt.' }],
     notes: `The status is 0 when the declaration is valid and finds a device without problems, 1 when it finds none or has problems, and 2

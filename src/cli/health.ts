@@ -4,6 +4,7 @@ import { UserError } from '../errors.ts';
 import { nodeProblem } from '../health/journal/node-problem.ts';
 import type { Claim } from '../model/allocation.ts';
 import type { Device } from '../model/device.ts';
+import type { ExpectedDevices } from '../model/expected.ts';
 import { HEALTH_STATES, type HealthState, type Remedy, type Severity } from '../model/health.ts';
 import { oneLine, shortened } from '../model/one-line.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -47,6 +48,7 @@ interface ApiDevice extends Device {
 interface Judged {
   /** Undefined when the running agent has not read anything yet. */
   readonly devices: readonly ApiDevice[] | undefined;
+  readonly expected: readonly ExpectedDevices[];
   readonly source: 'agent' | 'one reading';
   readonly isStuck: boolean;
 }
@@ -59,6 +61,8 @@ interface Answer {
 
 /** In this protocol the status 1 means unhealthy hardware. Every other failure is 2, "unknown". */
 export async function runHealth(context: CommandContext): Promise<Ending> {
+  if (context.options.whatIf !== undefined) return await (await import('./what-if.ts')).runWhatIf(context);
+  if (context.options.since !== undefined) throw new UserError('flag-invalid', { flag: '--since', problem: 'needs --what-if' });
   try {
     const judged = await judge(context);
     const wanted = context.options.device;
@@ -79,17 +83,28 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
 async function judge({ configuration, families, logger }: CommandContext): Promise<Judged> {
   const { answer, refusal } = await askAgent(configuration, '/api/v1/devices');
   const reported = devicesIn(answer?.body);
-  if (reported !== undefined) return { devices: reported, source: 'agent', isStuck: false };
-  if (answer?.status === 503) return { devices: undefined, source: 'agent', isStuck: false };
+  if (reported !== undefined) return { devices: reported, expected: expectedIn(answer?.body) ?? [], source: 'agent', isStuck: false };
+  if (answer?.status === 503) return { devices: undefined, expected: [], source: 'agent', isStuck: false };
   if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is one reading', REFUSAL_TEXTS[refusal]);
   const { snapshot, ended } = await collectOnce(agentSettings(configuration, families), { logger, version: readVersion().version });
-  return { devices: devicesIn(devicesView(snapshot)) ?? [], source: 'one reading', isStuck: !ended };
+  return { devices: devicesIn(devicesView(snapshot)) ?? [], expected: snapshot.expected ?? [], source: 'one reading', isStuck: !ended };
 }
 
 /** Returns the devices of an API answer; undefined when another program answered. */
 export function devicesIn(body: unknown): readonly ApiDevice[] | undefined {
   const devices = (body as { readonly devices?: unknown } | undefined | null)?.devices;
   return Array.isArray(devices) && devices.every(isApiDevice) ? devices : undefined;
+}
+
+/** Returns the expected devices of an API answer; undefined when the answer has none. */
+export function expectedIn(body: unknown): readonly ExpectedDevices[] | undefined {
+  const expected = (body as { readonly expected?: unknown } | undefined | null)?.expected;
+  return Array.isArray(expected) && expected.every(isExpected) ? expected : undefined;
+}
+
+function isExpected(value: unknown): value is ExpectedDevices {
+  const { family, expected, present } = (value ?? {}) as Partial<ExpectedDevices>;
+  return typeof family === 'string' && typeof expected === 'number' && ['number', 'undefined'].includes(typeof present);
 }
 
 function isApiDevice(value: unknown): value is ApiDevice {
@@ -103,13 +118,16 @@ function isApiDevice(value: unknown): value is ApiDevice {
   );
 }
 
-function answerFor({ devices, source }: Pick<Judged, 'devices' | 'source'>, wanted: string | undefined): Answer {
+function answerFor({ devices, expected, source }: Pick<Judged, 'devices' | 'expected' | 'source'>, wanted: string | undefined): Answer {
   if (devices === undefined) return { status: 2, message: 'the agent has not read the hardware yet', devices: [] };
   const chosen = wanted === undefined ? devices : devices.filter((device) => isCalled(device, wanted));
   if (wanted !== undefined && chosen.length === 0) {
     return { status: 2, message: `no device ${wanted}${nearestHint(wanted, devices.flatMap(namesOf))}`, devices: [] };
   }
-  const { exitCode, message } = nodeProblem(chosen.map((device) => ({ key: keyOf(device), verdict: device.health })));
+  const { exitCode, message } = nodeProblem(
+    chosen.map((device) => ({ key: keyOf(device), verdict: device.health })),
+    wanted === undefined ? expected : [],
+  );
   const isShort = exitCode === 0 && source !== 'agent';
   return { status: exitCode, message: isShort ? `${message} (one reading)` : message, devices: chosen };
 }

@@ -40,9 +40,8 @@ export function createProgram(registry: Registry, specs: readonly CommandSpec[],
     for (const entry of own) addOption(command, entry);
     command.action(() => {
       const flags = new Map([...givenFlags(program, global), ...givenFlags(command, own)]);
-      const { argument } = spec;
-      const words = argument === undefined ? {} : { [argument.name]: command.args[0] };
-      calls.invoke({ spec, flags, options: { ...command.opts(), ...words } });
+      const given = spec.argument === undefined ? {} : { [spec.argument.name]: command.args[0] };
+      calls.invoke({ spec, flags, options: { ...command.opts(), ...given } });
     });
   }
   redirectOutput(program, calls.print);
@@ -70,7 +69,8 @@ function addCommand(program: Command, spec: CommandSpec): Command {
     const [usual] = spec.formats;
     command.addOption(new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats).default(usual));
   }
-  if (spec.argument !== undefined) command.argument(`<${spec.argument.name}>`, spec.argument.help);
+  const { argument } = spec;
+  if (argument !== undefined) command.argument(argument.isRequired === true ? `<${argument.name}>` : `[${argument.name}]`, argument.help);
   for (const { flags, help } of spec.options ?? []) command.addOption(new Option(flags, help));
   const notes = spec.notes === undefined ? '' : `\n${spec.notes}\n`;
   return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${notes}${NOTES}`);

@@ -5,6 +5,7 @@ import { optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
 import { createPolicy, type HealthPolicy } from '../health/policy/policy.ts';
+import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
 import { type FamilyReference, renderConditions, renderMetrics, renderProblems } from '../metrics/page/reference.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
@@ -17,7 +18,7 @@ export async function referencePages(families: readonly DeviceFamily[]): Promise
     name: 'Every family',
     summary: 'These apply to the devices of all families.',
     metrics: [],
-    conditions: OWN_CONDITIONS,
+    conditions: [...OWN_CONDITIONS, ...USE_CONDITIONS],
     problems: supervisorProblems,
   };
   return {

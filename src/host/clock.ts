@@ -8,6 +8,12 @@ export interface Clock {
   after(delayMs: number, run: () => void): () => void;
 }
 
+/** A clock that a later process of the same boot can continue. */
+export interface UptimeClock extends Clock {
+  /** Milliseconds on CLOCK_MONOTONIC, which begins at the boot of the machine. */
+  sinceBoot(): number;
+}
+
 /** Longest delay of a Node timer, about 25 days. A timer with a longer delay fires at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -36,7 +42,8 @@ export function untilNext(clock: Pick<Clock, 'monotonic'>, periodMs: number): nu
   return restMs < periodMs / 10 ? restMs + periodMs : restMs;
 }
 
-export const systemClock: Clock = {
+export const systemClock: UptimeClock = {
+  sinceBoot: () => Number(process.hrtime.bigint()) / 1e6,
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, run) {

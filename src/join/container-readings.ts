@@ -3,11 +3,12 @@ import type { MetricSpec, Reading, Value } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { ContainerReadings, DeviceState } from '../model/snapshot.ts';
 import type { ContainerCounters, HolderCounters } from './container-counters.ts';
+import type { UidOf } from './pod-uids.ts';
 import { type PodSources, useByHolder } from './processes.ts';
 
 /** A device, with the begin of the read that gave its readings. */
 export interface SeenDevice {
-  readonly state: DeviceState;
+  readonly state: Omit<DeviceState, 'verdict'>;
   /** Monotonic clock; absent before the first read. */
   readonly readFromMs: number | undefined;
 }
@@ -20,7 +21,7 @@ export interface SeenDevice {
 export function containerReadings(
   devices: readonly SeenDevice[],
   specs: ReadonlyMap<string, MetricSpec>,
-  sources: PodSources,
+  sources: PodSources & { readonly uidOf?: UidOf },
   counters: ContainerCounters,
   nowMs: number,
 ): readonly ContainerReadings[] {
@@ -33,7 +34,7 @@ export function containerReadings(
       result.push(...sharedReadings(state, sources));
       continue;
     }
-    const own = counters.of(holder, state.key, nowMs);
+    const own = counters.of(holder, state.key, nowMs, sources.uidOf?.(holder));
     own.look(state.device, readFromMs);
     const { family } = state.device;
     if (!own.isCounting) awaited.set(family, Math.max(own.seenFromMs, awaited.get(family) ?? 0));
@@ -76,7 +77,7 @@ function seriesText({ metric, labels }: Reading, spec: MetricSpec): string {
   return labels === undefined ? metric : `${metric}\u0000${spec.labels.map((name) => labels[name]).join('\u0000')}`;
 }
 
-function sharedReadings(state: DeviceState, sources: PodSources): readonly ContainerReadings[] {
+function sharedReadings(state: SeenDevice['state'], sources: PodSources): readonly ContainerReadings[] {
   return [...useByHolder(state.holders, state.processes, sources)].map(([holder, { memoryUsedBytes, utilization }]) =>
     owned(holder, state, [
       ...(memoryUsedBytes === undefined ? [] : [{ metric: shared.memoryUsed.name, value: memoryUsedBytes }]),
@@ -85,7 +86,7 @@ function sharedReadings(state: DeviceState, sources: PodSources): readonly Conta
   );
 }
 
-function owned(holder: Allocation, state: DeviceState, readings: readonly Reading[]): ContainerReadings {
+function owned(holder: Allocation, state: SeenDevice['state'], readings: readonly Reading[]): ContainerReadings {
   const { namespace, pod, container, resource } = holder;
   return { namespace, pod, container, resource, device: state.device.id, readings };
 }

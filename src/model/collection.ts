@@ -6,9 +6,9 @@ import type { Reading } from './metric.ts';
 export interface DeviceProcess {
   /** In the host's PID namespace. */
   readonly pid: number;
-  /** From `/proc/<pid>/comm`: 15 characters at most; absent when the file is not visible. */
+  /** Name that the kernel has for it: 15 characters at most, one line; absent when `/proc` does not show the process. */
   readonly name?: string;
-  /** The process waits in the kernel and cannot be killed (state D). */
+  /** Its main thread waits in the kernel and cannot be killed (state D). A healthy process does so for moments. */
   readonly isStuck?: true;
   readonly memoryUsedBytes?: number;
   /** Share of the device's recent time spent on the process, 0 to 1, keyed by engine as in `device_utilization_ratio`. */
@@ -23,6 +23,8 @@ export interface DeviceRead {
   readonly readings: readonly Reading[];
   readonly findings: readonly Finding[];
   readonly processes?: readonly DeviceProcess[];
+  /** No other process uses the device. Absent when the driver may have left some out. */
+  readonly hasAllProcesses?: true;
 }
 
 /** Report of other sources on a device: kernel log, state of the driver. Its findings are of conditions declared with `aside`. */

@@ -77,6 +77,11 @@ export interface PluginResource {
   readonly preferred?: Preference;
   /** Whether to check the verdict again before each start of a container. Default false. */
   readonly preStart?: boolean;
+  /**
+   * Whether to refuse the start of a container while a process or memory that belongs to no holder is on one of its devices, or while that
+   * cannot be read. Only for families whose processes are known. Default false.
+   */
+  readonly requireClean?: boolean;
 }
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -101,13 +106,15 @@ export function resourceNameProblem(name: string): string | undefined {
 export function pluginResourceProblems(resources: readonly PluginResource[]): string[] {
   const problems: string[] = [];
   const seen = new Set<string>();
-  for (const { resource, select, paths, pool, replicas } of resources) {
+  for (const { resource, select, paths, pool, replicas, requireClean } of resources) {
     const nameProblem = resourceNameProblem(resource);
     if (nameProblem !== undefined) problems.push(`resource "${resource}": ${nameProblem}`);
     if (seen.has(resource)) problems.push(`resource "${resource}" is configured twice`);
     seen.add(resource);
     if ((select === undefined) === (paths === undefined)) problems.push(`resource "${resource}" needs either "select" or "paths"`);
     if (pool !== undefined && replicas !== undefined) problems.push(`resource "${resource}" cannot have both "pool" and "replicas"`);
+    if (paths !== undefined && requireClean === true)
+      problems.push(`resource "${resource}" cannot have both "paths" and "requireClean": nobody knows the processes of a device node`);
     for (const pattern of selectorsOf(select).flatMap(patternsOf)) {
       if (!isExpression(pattern)) problems.push(`resource "${resource}": "${pattern}" is not a regular expression`);
     }

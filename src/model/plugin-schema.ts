@@ -74,6 +74,7 @@ export const pluginSchema = {
       allocation,
       preferred: { enum: PREFERENCES },
       preStart: { type: 'boolean' },
+      requireClean: { type: 'boolean' },
     },
   },
 } as const;

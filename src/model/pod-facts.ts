@@ -5,6 +5,8 @@ export interface PodFacts {
   readonly uid: string;
   /** `Pending`, `Running`, …; empty when the kubelet tells none. */
   readonly phase: string;
+  /** Labels that the configuration asks for; absent when the pod has none of them. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** Containers that were created, with init containers and sidecars. */
   readonly containers: readonly { readonly name: string /** Without the name of the runtime. */; readonly id: string }[];
   /** The claim that the scheduler made for extended resources of the pod. */

@@ -7,6 +7,24 @@ export interface Scenario {
   readonly fpgas: number;
   /** Time since the node's start; counters and scripted faults depend on it. */
   readonly elapsedMs: number;
+  /** Use of each device that was held at least once, keyed by the id of its resource. Absent: each device works all the time. */
+  readonly use?: Readonly<Record<string, SimulatedUse>>;
+}
+
+/** How pods use one simulated device. */
+export interface SimulatedUse {
+  /** Total time for which it worked for pods, now and before. */
+  readonly activeMs: number;
+  /** Absent while no pod holds it. */
+  readonly holder?: SimulatedHolder;
+}
+
+export interface SimulatedHolder {
+  readonly podUid: string;
+  /** Name of its process: 15 characters at most. */
+  readonly program: string;
+  /** True when it holds the device and does nothing on it. */
+  readonly isIdle: boolean;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Allocation } from './allocation.ts';
 import type { DeviceProcess, Problem } from './collection.ts';
 import type { Device } from './device.ts';
 import type { DurationCounts } from './duration-counts.ts';
+import type { ExpectedDevices } from './expected.ts';
 import type { Verdict } from './health.ts';
 import type { Reading } from './metric.ts';
 import type { PodFactsByName } from './pod-facts.ts';
@@ -96,6 +97,8 @@ export interface Snapshot {
   readonly containerReadings: readonly ContainerReadings[];
   readonly families: readonly FamilyState[];
   readonly podResources: PodResources;
+  /** Families for which the configuration expects a number of devices; absent when it expects none. */
+  readonly expected?: readonly ExpectedDevices[];
   /** What containers and devices used; absent in a single reading, which has no past. */
   readonly usage?: Usage;
   /** Pods that hold devices; absent while the kubelet's Pods API is not asked. */

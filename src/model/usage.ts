@@ -1,4 +1,4 @@
-import type { Value } from './metric.ts';
+import type { Reading, Value } from './metric.ts';
 
 /** What one container used of one device since it got the device. All values only grow. Seconds are fractional. */
 export interface ContainerUsage {
@@ -37,6 +37,10 @@ export interface ContainerUsage {
   readonly transmittedBytes?: Value;
   /** Wall clock of the last reading that showed work; absent before the first. */
   readonly lastActiveMs?: number;
+  /** The container is younger than `usage.zero-for`: the metrics page exports its totals as 0. */
+  readonly isNew?: true;
+  /** Last values of the container's counters; only for a container that ended and alone held the device. */
+  readonly counters?: readonly Reading[];
 }
 
 /** How one device spent its time since the agent first saw it. The first, second and fourth values add up to that time. */
@@ -58,5 +62,7 @@ export interface DeviceUsage {
 export interface Usage {
   /** Containers that hold a device now, and those that ended a short time ago. */
   readonly containers: readonly ContainerUsage[];
+  /** Containers that ended with this snapshot, while another pod of the same name took the device. They are in one snapshot only. */
+  readonly replaced?: readonly ContainerUsage[];
   readonly devices: readonly DeviceUsage[];
 }

@@ -19,7 +19,7 @@ export type Method = 'GetDevicePluginOptions' | 'ListAndWatch' | 'GetPreferredAl
 export interface ResourceCounts {
   /** Registrations by result; `ok` means that the kubelet asked for the list. */
   readonly registrations: Counts;
-  /** Answers to `Allocate` by result. */
+  /** Answers to `Allocate` by result, and refusals of `PreStartContainer`. */
   readonly allocations: Counts;
   readonly calls: DurationTally<Method>;
 }

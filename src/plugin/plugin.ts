@@ -11,7 +11,7 @@ import { type HealthRule, healthByState } from './offers/inventory.ts';
 import { ResourceOffers, type SnapshotSource } from './offers/resource-offers.ts';
 import type { PluginOptions } from './options.ts';
 import { Registration, TIMINGS, type Timings } from './registration/registration.ts';
-import { PluginService } from './service.ts';
+import { PluginService, type WhyDirty } from './service.ts';
 
 export interface DevicePluginParts {
   readonly resources: readonly PluginResource[];
@@ -29,6 +29,8 @@ export interface DevicePluginParts {
   readonly missingRetentionMs: number;
   /** Reads the hardware again, for resources that are checked before a container starts. */
   readonly refresh?: (resource: PluginResource) => Promise<unknown>;
+  /** Why a container must not start on a device, for resources that must be clean. Without it, no container of these starts. */
+  readonly whyDirty?: WhyDirty;
   readonly random?: () => number;
   readonly timings?: Partial<Timings>;
 }
@@ -110,6 +112,7 @@ function createPart(resource: PluginResource, counts: ResourceCounts, parts: Dev
     clock,
     healthOf,
     access: (device) => parts.access[device.family]?.(device),
+    ...(parts.whyDirty === undefined ? {} : { whyDirty: parts.whyDirty }),
     ...(refresh === undefined ? {} : { refresh: () => refresh(resource) }),
   });
   const timings = { ...TIMINGS, ...parts.timings };

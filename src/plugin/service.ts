@@ -7,18 +7,20 @@ import type {
 } from '../generated/deviceplugin/v1beta1/api.ts';
 import type { Clock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
+import type { PluginResource } from '../model/plugin-resource.ts';
 import { type Access, allocateContainer, grantedOffers } from './allocation/allocate.ts';
 import { placementsOf } from './allocation/placement.ts';
 import { preferenceOf, preferredIds } from './allocation/preferred.ts';
-import { Refusal, type RefusalReason } from './allocation/refusal.ts';
+import { listed, Refusal, type RefusalReason } from './allocation/refusal.ts';
 import { type Method, type ResourceCounts, resourceCounts } from './counts.ts';
-import type { HealthRule } from './offers/inventory.ts';
+import type { HealthRule, Offer } from './offers/inventory.ts';
 import { type ListCall, ListStream } from './offers/list-stream.ts';
 import type { ResourceOffers } from './offers/resource-offers.ts';
 
 const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
   'unknown-device': status.NOT_FOUND,
   'unhealthy-device': status.FAILED_PRECONDITION,
+  'dirty-device': status.FAILED_PRECONDITION,
   'unsupported-strategy': status.FAILED_PRECONDITION,
   'invalid-request': status.INVALID_ARGUMENT,
 };
@@ -31,7 +33,15 @@ export interface ServiceParts {
   readonly counts?: ResourceCounts;
   /** Reads the hardware again before a container starts. The verdict then comes from the newest snapshot. */
   readonly refresh?: () => Promise<unknown>;
+  /**
+   * Returns why a container must not start on the device, undefined when it may. `sinceMs`: monotonic clock; an older read says nothing
+   * about the present.
+   */
+  readonly whyDirty?: WhyDirty;
 }
+
+/** `key` is the key of a device. */
+export type WhyDirty = (key: string, sinceMs: number) => string | undefined;
 
 export interface StreamListener {
   opened(): void;
@@ -77,7 +87,7 @@ export class PluginService {
 
   options(): { preStartRequired: boolean; getPreferredAllocationAvailable: boolean } {
     const { resource } = this.#parts.offers;
-    return { preStartRequired: resource.preStart === true, getPreferredAllocationAvailable: preferenceOf(resource) !== 'none' };
+    return { preStartRequired: isCheckedBeforeStart(resource), getPreferredAllocationAvailable: preferenceOf(resource) !== 'none' };
   }
 
   /** Number of open `ListAndWatch` streams. */
@@ -137,10 +147,29 @@ export class PluginService {
 
   async #checkBeforeStart(ids: readonly string[]): Promise<object> {
     const { offers, refresh, clock } = this.#parts;
-    if (offers.resource.preStart !== true) return {};
+    if (!isCheckedBeforeStart(offers.resource)) return {};
+    const askedMs = clock.monotonic();
     if (refresh !== undefined) await endsWithin(refresh(), REFRESH_LIMIT_MS, clock);
-    grantedOffers(ids, offers.current(), offers.resource.resource);
-    return {};
+    try {
+      const granted = grantedOffers(ids, offers.current(), offers.resource.resource);
+      if (offers.resource.requireClean === true) this.#refuseDirty(granted, askedMs);
+      return {};
+    } catch (error) {
+      this.#counts.allocations.add(error instanceof Refusal ? error.reason : 'internal');
+      throw error;
+    }
+  }
+
+  /** Of a pool, the container gets each device, so one dirty device is enough. */
+  #refuseDirty(granted: readonly Offer[], askedMs: number): void {
+    const { offers, whyDirty = () => 'nothing is known of its processes' } = this.#parts;
+    const keys = new Map(granted.flatMap(({ id, devices }) => devices.map((state) => [state.key, id] as const)));
+    for (const [key, id] of keys) {
+      const why = whyDirty(key, askedMs);
+      if (why === undefined) continue;
+      const { resource } = offers.resource;
+      throw new Refusal('dirty-device', `device ${listed([id])} of ${resource} is not clean, so no container starts on it: ${why}`);
+    }
   }
 
   /** Starts a timer. The caller calls the returned function when the method has ended. */
@@ -167,6 +196,8 @@ export class PluginService {
     };
   }
 }
+
+const isCheckedBeforeStart = ({ preStart, requireClean }: PluginResource): boolean => preStart === true || requireClean === true;
 
 function serviceError(error: unknown): { code: number; details: string } {
   if (error instanceof Refusal) return { code: STATUS_OF[error.reason], details: error.message };

@@ -1,10 +1,13 @@
 import type { Clock } from '../host/clock.ts';
+import type { RecordRead } from '../incidents/record-file.ts';
+import type { ListedIncident } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Access } from './access/access.ts';
 import type { ComparePassword } from './access/passwords.ts';
+import type { ReportUsage } from './api/usage.ts';
 import type { HealthFeed } from './feed/health-feed.ts';
 import type { ScrapeFormat } from './http/negotiation.ts';
 import type { WebOptions } from './options.ts';
@@ -13,6 +16,14 @@ import type { WebOptions } from './options.ts';
 export interface ScrapedPage {
   page(format: ScrapeFormat): Promise<{ readonly plain: Buffer; gzipped(): Promise<Buffer> }>;
   readonly contentTypes: Readonly<Record<ScrapeFormat, string>>;
+}
+
+/** Records of incidents. */
+export interface IncidentSource {
+  /** The newest first. */
+  list(): readonly ListedIncident[];
+  /** Resolves to undefined for an unknown id. Never rejects. */
+  read(id: string): Promise<RecordRead | undefined>;
 }
 
 /** Data sources of the server. It reads the latest snapshot, and never the hardware or the kubelet. */
@@ -25,6 +36,10 @@ export interface ServerParts {
   status(): object;
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
   readonly events?: (since: number) => readonly HealthEvent[];
+  /** When absent, there are no incidents. */
+  readonly incidents?: IncidentSource;
+  /** Reports what containers used. When absent, `/api/usage` is not there. */
+  readonly usage?: ReportUsage;
   /** Verdicts for clients that follow them. When absent, `/api/health/watch` is not there. */
   readonly feed?: HealthFeed;
   /** Reads the configuration file again. Resolves to what is wrong with it. Absent when there is no file. */

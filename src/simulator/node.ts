@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type Clock, systemClock } from '../host/clock.ts';
 import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import { DeviceUse } from './device-use.ts';
 import { SimulatedDeviceManager } from './kubelet/device-manager.ts';
 import { SimulatedKubelet } from './kubelet/kubelet.ts';
 import type { SimulatedDevice } from './kubelet/pods.ts';
@@ -31,6 +32,8 @@ export class SimulatedNode {
   readonly #startedMs: number;
   readonly #familyOptions = new Map<string, Readonly<Record<string, string>>>();
   readonly #pods: NodePods;
+  readonly #use = new DeviceUse();
+  #idleIds: ReadonlySet<string> = new Set();
   #hasStock = false;
   #break = (_error: unknown): void => {};
   /** Resolves with the error when the simulation cannot continue, for example because its directory was removed. */
@@ -117,7 +120,8 @@ export class SimulatedNode {
 
   #hardware(elapsedMs: number): readonly SimulatedHardware[] {
     const { gpus, hcas, vfs, fpgas } = this.#options;
-    const scenario: Scenario = { gpus, hcas, vfs, fpgas, elapsedMs };
+    const use = this.#use.at(elapsedMs, this.kubelet.pods(), this.#idleIds);
+    const scenario: Scenario = { gpus, hcas, vfs, fpgas, elapsedMs, use };
     return this.#families.flatMap((family) => {
       const hardware = family.simulate?.(scenario);
       if (hardware === undefined) return [];
@@ -142,7 +146,9 @@ export class SimulatedNode {
       this.#pods.setStock(others.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id))));
       this.#hasStock = true;
     }
-    this.#pods.place(planPods(stock, this.#options.pods, changes), deviceOf);
+    const plan = planPods(stock, this.#options.pods, changes);
+    this.#idleIds = new Set(plan.flatMap(({ idleIds = [] }) => idleIds));
+    this.#pods.place(plan, deviceOf);
   }
 
   #writeConfiguration(): void {

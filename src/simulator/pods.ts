@@ -10,6 +10,8 @@ export interface PlannedPod {
   readonly name: string;
   readonly container: string;
   readonly devices: readonly { readonly resource: string; readonly deviceIds: readonly string[] }[];
+  /** Ids of devices that it holds and does not use; absent when it uses all of them. */
+  readonly idleIds?: readonly string[];
 }
 
 interface Kind {
@@ -18,6 +20,8 @@ interface Kind {
   readonly container: string;
   /** Resource (by prefix of its name) and amount. */
   readonly wants: readonly (readonly [prefix: string, amount: number])[];
+  /** Number of devices that it holds and does not use. */
+  readonly unused?: number;
 }
 
 /** Typical workloads. Pods take their kind from this list in turn. */
@@ -36,7 +40,7 @@ const KINDS: readonly Kind[] = [
   { namespace: 'inference', name: 'chat', container: 'server', wants: [['nvidia.com/mig', 1]] },
   { namespace: 'video', name: 'transcode', container: 'encoder', wants: [['amd.com/', 1]] },
   { namespace: 'storage', name: 'nvmf', container: 'target', wants: [['rdma/', 1]] },
-  { namespace: 'training', name: 'finetune', container: 'trainer', wants: [['nvidia.com/gpu', 2]] },
+  { namespace: 'training', name: 'finetune', container: 'trainer', wants: [['nvidia.com/gpu', 2]], unused: 1 },
   { namespace: 'web', name: 'front', container: 'nginx', wants: [] },
 ];
 
@@ -51,11 +55,13 @@ export function planPods(supplies: readonly Supply[], count: number, changes: nu
     const generation = count === 0 ? 0 : Math.floor((changes + count - 1 - slot) / count);
     const kind = KINDS[slot % KINDS.length] as Kind;
     const devices = kind.wants.flatMap(([prefix, amount]) => take(free, prefix, amount));
+    const idleIds = kind.unused === undefined ? [] : devices.flatMap(({ deviceIds }) => deviceIds).slice(-kind.unused);
     return {
       namespace: kind.namespace,
       name: `${kind.name}-${Math.floor(slot / KINDS.length)}-${generation}`,
       container: kind.container,
       devices,
+      ...(idleIds.length === 0 ? {} : { idleIds }),
     };
   });
 }

@@ -29,7 +29,7 @@ export function limitCollection(collection: Collection, limits: CollectionLimits
     left -= entries;
     if ((report.read?.processes?.length ?? 0) <= limits.processes) return report;
     withoutProcesses += 1;
-    const { processes: _, ...read } = report.read as DeviceRead;
+    const { processes: _, hasAllProcesses: __, ...read } = report.read as DeviceRead;
     return { ...report, read };
   });
   const keptProblems = problems.slice(0, left);

@@ -24,6 +24,12 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     remedy: 'Load the driver of the devices. If the devices were removed, the agent forgets them at the next boot of the machine.',
   },
   {
+    code: 'expected-missing',
+    meaning:
+      'The family has fewer devices than `expect` of the configuration says. Parts such as MIG instances and virtual functions do not count.',
+    remedy: 'Look for the device in `lspci` and in the kernel log. Correct `expect` if the node has fewer devices.',
+  },
+  {
     code: 'sysfs-unusable',
     meaning: 'There is no sysfs at --path.sysfs, so the agent finds no device.',
     remedy: "Mount the host's /sys read-only into the agent, and set --path.sysfs to that mount.",

@@ -6,6 +6,8 @@ import type { HealthKeeper } from '../../src/agent/health.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
+import { defaultValues } from '../../src/model/options.ts';
+import { usageOptions } from '../../src/usage/options.ts';
 import { buildWithFamilies, type OtherBuild } from '../support/other-families.ts';
 import { family } from './forgetful-family.ts';
 
@@ -31,6 +33,9 @@ it('keeps an error that only the replaced thread knew, until the new thread repo
     families: [{ family, options: {} }],
     pools: [],
     health: {},
+    expect: {},
+    idle: {},
+    usage: defaultValues(usageOptions),
     plugin: { options: {}, resources: [] },
     state: { file: '' },
   } as unknown as AgentSettings;

@@ -5,7 +5,9 @@ import { dashboardFiles } from '../../dashboards/source/dashboard-files.ts';
 import { type Dashboard, dashboards, targetsOf } from './read.ts';
 
 const listed = readFileSync('docs/metrics.md', 'utf8').match(/(?<=`)\w+(?=`)/g);
-const recorded = readFileSync('deploy/rules.yaml', 'utf8').match(/(?<=record: )\S+/g);
+const recorded = ['deploy/rules.yaml', 'deploy/rules-cost.yaml'].flatMap(
+  (path) => readFileSync(path, 'utf8').match(/(?<=record: )\S+/g) ?? [],
+);
 
 /** Names of metrics and recorded series in an expression. */
 const namesIn = (expr: string): readonly string[] => expr.match(/\b(?:(?:container_)?device_\w+|\w+:\w+:\w+)(?=[{[\s)])/g) ?? [];

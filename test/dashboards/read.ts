@@ -31,6 +31,7 @@ export const targetsOf = (dashboard: Dashboard): readonly Target[] => dashboard.
 export function filledIn(expr: string, values: Readonly<Record<string, string>> = {}): string {
   return expr
     .replaceAll('$__rate_interval', '10s')
+    .replaceAll('$__range', '10s')
     .replaceAll(/\$\{?([a-z]\w*)\}?/g, (_all, name: string) => values[name] ?? (name === 'prefix' ? '' : '.*'));
 }
 

@@ -56,8 +56,8 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
       ...WAYS.map((way) => scrapeJob(way, nodes)),
       scrapeJob('annotations', [{ address: host(third), node: 'node-3' }], RENAMED),
     ];
-    const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml'], scrape_configs: jobs };
-    prometheus = await startPrometheus(config, { 'rules.yaml': quickRules() });
+    const config = { global: { evaluation_interval: '1s' }, rule_files: ['rules.yaml', 'rules-cost.yaml'], scrape_configs: jobs };
+    prometheus = await startPrometheus(config, { 'rules.yaml': quickRules(), 'rules-cost.yaml': quickRules('deploy/rules-cost.yaml') });
   }, 60_000);
 
   afterAll(async () => {

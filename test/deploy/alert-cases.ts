@@ -98,6 +98,23 @@ export const cases: readonly AlertCase[] = [
     annotations: { holder: 'No container is known to hold it.' },
   },
   {
+    alert: 'DeviceExpectedMissing',
+    series: {
+      [told('device_agent_expected_devices', { family: 'nvidia' })]: '8x80',
+      [told('device_agent_present_devices', { family: 'nvidia' })]: '8x10 7x20 8x40',
+      [told('device_agent_probe_success', { family: 'nvidia' })]: '1x80',
+      [told('device_agent_devices', { family: 'nvidia', state: 'missing' })]: '0x80',
+      // A family with enough devices, and one of which the alert DeviceMissing tells the device.
+      [told('device_agent_expected_devices', { family: 'fpga' })]: '1x80',
+      [told('device_agent_present_devices', { family: 'fpga' })]: '2x80',
+      [told('device_agent_expected_devices', { family: 'infiniband' })]: '2x80',
+      [told('device_agent_present_devices', { family: 'infiniband' })]: '1x80',
+      [told('device_agent_devices', { family: 'infiniband', state: 'missing' })]: '1x80',
+    },
+    ...{ quietAt: 14, firesAt: 20, endedAt: 40 },
+    labels: { node: 'n1', family: 'nvidia', severity: 'critical' },
+  },
+  {
     alert: 'DeviceDegraded',
     series: {
       [condition('GPU-1', 'ThermalSlowdown', HOT)]: '_x10 1x30 stale _x60',

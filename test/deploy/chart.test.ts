@@ -89,8 +89,16 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
       for: '2h',
       annotations: { runbook_url: 'runbooks.example/DeviceIdle.md' },
     });
+    const priced = rulesOf({ prices: { nvidia: 2.5, 'NVIDIA H100': 4 } });
+    const cost = parse(readFileSync('deploy/rules-cost.yaml', 'utf8')) as Groups;
+    const byName = (name: string) => priced.filter(({ record }) => record === name);
+    expect(byName('priced:device_hour_price:max')).toEqual([
+      { record: 'priced:device_hour_price:max', labels: { priced: 'NVIDIA H100' }, expr: 'vector(4)' },
+      { record: 'priced:device_hour_price:max', labels: { priced: 'nvidia' }, expr: 'vector(2.5)' },
+    ]);
+    expect(priced.slice(-2)).toEqual(cost.groups[0]?.rules.slice(-2));
     if (!isInstalled('promtool')) return;
-    for (const rules of [rulesOf({}), chosen])
+    for (const rules of [rulesOf({}), chosen, priced])
       withValues({ groups: [{ name: 'all', rules }] }, (_flag, file = '') =>
         expect(execFileSync('promtool', ['check', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS'),
       );

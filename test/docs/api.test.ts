@@ -1,7 +1,7 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type ServedAgent, serve } from '../support/serve.ts';
 
 const text = readFileSync('docs/api.md', 'utf8');
@@ -10,10 +10,14 @@ const paths = overview.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll
 const examples = [...text.matchAll(/^## GET (\S+)\n.*?```json\n(.*?)```/gms)].map(
   ([, path, example]) => [path as string, JSON.parse(example as string) as unknown] as const,
 );
-const sources = ['src/server/api/api.ts', 'src/server/pages/pages.ts'].map((path) => readFileSync(path, 'utf8')).join('\n');
+const sources = ['src/server/api/api.ts', 'src/server/api/usage.ts', 'src/server/pages/pages.ts']
+  .map((path) => readFileSync(path, 'utf8'))
+  .join('\n');
 
 let demo: ServedAgent;
 let directory: string;
+/** Id of the incident of the event. */
+let incident = '';
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'device-agent-api-'));
@@ -33,13 +37,20 @@ beforeAll(async () => {
     },
     60_000,
   );
+  const { incidents } = await json<{ incidents: { id: string; states: string[]; device: string }[] }>('/api/incidents');
+  incident = incidents.find(({ states, device }) => states.includes('unhealthy') && device.startsWith('nvidia'))?.id ?? 'none';
+  // The thread that reads the kernel log answers a little later.
+  await vi.waitFor(
+    async () => expect((await json<{ kernel?: { lines: object[] } }>(`/api/incidents/${incident}`)).kernel?.lines).not.toEqual([]),
+    { timeout: 10_000 },
+  );
 }, 120_000);
 afterAll(async () => {
   await demo?.stop();
   rmSync(directory, { recursive: true });
 });
 
-const real = (path: string): string => path.replace('{family}', 'infiniband').replace('{id}', 'mlx5_4');
+const real = (path: string): string => path.replace('{family}', 'infiniband').replace('{id}', 'mlx5_4').replace('{incident}', incident);
 const get = (path: string, settings: RequestInit = {}): Promise<Response> => fetch(demo.url + real(path), settings);
 const json = async <T>(path: string): Promise<T> => (await get(path)).json() as Promise<T>;
 
@@ -61,7 +72,7 @@ describe('docs/api.md', () => {
     const answer = await get(path);
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toMatch(
-      path.startsWith('/api/') ? 'application/json' : /^\/(?:devices|$)/.test(path) ? 'text/html' : 'text/plain',
+      path.startsWith('/api/') ? 'application/json' : /^\/(?:devices|incidents|$)/.test(path) ? 'text/html' : 'text/plain',
     );
   });
 
@@ -83,7 +94,9 @@ describe('docs/api.md', () => {
   it('has the errors that the server gives', async () => {
     const asked: [string, RequestInit, number][] = [
       ['/api/v1/events?since=x', {}, 400],
+      ['/api/usage?since=x', {}, 400],
       ['/api/v1/devices/none/none', {}, 404],
+      ['/api/incidents/none', {}, 404],
       ['/api/v1/none', {}, 404],
       ['/api/v1/status', { method: 'POST' }, 405],
     ];

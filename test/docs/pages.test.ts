@@ -9,7 +9,7 @@ const flags = new Set(readFileSync('docs/configuration.md', 'utf8').match(/--[a-
 /** Flags of other programs. */
 const COMMANDS = /^--(?:namespace|field|ignore|delete|image|profile|device|clear|since|previous|show|gpu|max|heap|help|sim|no-collector)/;
 const OURS =
-  /--(?:no-)?(?:config|path|podresources|podsapi|dra|cdi|refresh|device|plugin|state|labels|web|log|probe|health-feed)\.[a-z.-]*[a-z]/g;
+  /--(?:no-)?(?:config|path|podresources|podsapi|dra|cdi|refresh|device|plugin|state|labels|web|log|probe|health-feed|incidents)\.[a-z.-]*[a-z]/g;
 
 describe('pages', () => {
   it.each(PAGES)('%s names options that exist', (_path, page) => {

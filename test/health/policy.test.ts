@@ -5,6 +5,7 @@ import { ignoreRule, matchesPattern } from '../../src/health/policy/ignore.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
 import { conditionPolicy, createPolicy } from '../../src/health/policy/policy.ts';
 import { type HealthConfig, healthSchema } from '../../src/health/policy/policy-config.ts';
+import { USE_CONDITIONS } from '../../src/health/policy/use-conditions.ts';
 import { HEALTH_STATES } from '../../src/model/health.ts';
 import { found, OneDevice, policyFor, spec } from './one-device.ts';
 
@@ -27,6 +28,7 @@ describe('the policy', () => {
       enabled: true,
       remedy: 'reset',
       isAside: false,
+      isUse: false,
     });
     expect(conditionPolicy(policyFor([spec('Xid', { aside: true })]), 'test', 'Xid').isAside).toBe(true);
   });
@@ -120,13 +122,14 @@ describe('the policy', () => {
       '*.DeviceMissing',
       '*.DeviceNotRead',
       '*.Flapping',
+      ...USE_CONDITIONS.map(({ type }) => `*.${type}`),
       'test.PortDown',
       'test.PortDown/2',
       'test.SymbolErrors',
     ]);
-    expect(rows[3]).toMatchObject({ severity: 'fatal', for: '30s', recovery: '1m', configured: [] });
-    expect(rows[4]).toMatchObject({ severity: 'info', configured: ['severity'] });
-    expect(rows[5]).toMatchObject({ threshold: '> 5 per 10m', configured: ['threshold'] });
+    expect(rows[3 + USE_CONDITIONS.length]).toMatchObject({ severity: 'fatal', for: '30s', recovery: '1m', configured: [] });
+    expect(rows[4 + USE_CONDITIONS.length]).toMatchObject({ severity: 'info', configured: ['severity'] });
+    expect(rows[5 + USE_CONDITIONS.length]).toMatchObject({ threshold: '> 5 per 10m', configured: ['threshold'] });
   });
 
   it.each(HEALTH_STATES)('maps the state %s to a health value for the kubelet', (state) => {

@@ -1,6 +1,7 @@
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ListPodsResponse } from '../../src/generated/pods/v1alpha1/api.ts';
-import { ENTRY_LIMITS, LIST_PODS_SHAPE, limitEntries } from '../../src/kubelet/client/entry-limits.ts';
+import { LabeledMeta, ListPodsResponse, ObjectMeta } from '../../src/generated/pods/v1alpha1/api.ts';
+import { ENTRY_LIMITS, LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../../src/kubelet/client/entry-limits.ts';
 import { podFactsFrom } from '../../src/kubelet/pods/facts.ts';
 import { podsApiOptions } from '../../src/kubelet/pods/options.ts';
 import { PodsReader } from '../../src/kubelet/pods/reader.ts';
@@ -15,12 +16,13 @@ afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
 
-function setUp(options: { readonly 'max-message-bytes'?: number } = {}) {
+function setUp(options: { readonly 'max-message-bytes'?: number } = {}, labels: readonly string[] = []) {
   const api = new TestPodsApi(temporaryDirectory());
   const clock = new ManualClock();
   const seen = { changes: 0, problems: [] as (string | undefined)[] };
   const reader = new PodsReader({
     options: { ...defaultValues(podsApiOptions), socket: api.socket, ...options },
+    labels,
     clock,
     onChange: () => {
       seen.changes += 1;
@@ -87,6 +89,39 @@ describe('facts of pods in an answer of the Pods API', () => {
     const { bytes, dropped } = limitEntries(listOf(flood, encodedPod('train', 'uid-1')), LIST_PODS_SHAPE);
     expect(dropped).toBe(1);
     expect(ListPodsResponse.decode(bytes).pods.map(({ metadata }) => metadata?.name)).toEqual(['train']);
+  });
+});
+
+describe('labels of pods', () => {
+  const pod = (name: string, uid: string, labels: Readonly<Record<string, string>>): Uint8Array => {
+    const known = ObjectMeta.encode({ name, namespace: 'ml', uid }).finish();
+    const metadata = Buffer.concat([known, LabeledMeta.encode(LabeledMeta.fromPartial({ labels })).finish()]);
+    return new BinaryWriter().uint32(10).bytes(metadata).finish();
+  };
+  const ALL = { team: 'vision', secret: 'label-that-nobody-asked-for', long: 'x'.repeat(100) };
+
+  it('are read only where the configuration names them, and are cut', async () => {
+    const { api, reader } = setUp({}, ['team', 'long', 'toString']);
+    api.says(pod('train', 'uid-1', ALL), pod('other', 'uid-2', { secret: 'x' }));
+    await api.start();
+    await reader.refresh();
+    expect([...reader.current().values()].map(({ uid, labels }) => [uid, labels])).toEqual([
+      ['uid-1', { team: 'vision', long: 'x'.repeat(63) }],
+      ['uid-2', undefined],
+    ]);
+  });
+
+  it('are not read by default', async () => {
+    const { api, reader } = setUp();
+    api.says(pod('train', 'uid-1', ALL));
+    await api.start();
+    await reader.refresh();
+    expect([...reader.current().values()]).toEqual([{ namespace: 'ml', pod: 'train', uid: 'uid-1', phase: '', containers: [] }]);
+  });
+
+  it('count as entries', () => {
+    const flood = pod('flood', 'u', Object.fromEntries(Array.from({ length: ENTRY_LIMITS.fields }, (_, at) => [`l${at}`, ''])));
+    expect(limitEntries(listOf(flood, encodedPod('train', 'uid-1')), LIST_LABELED_PODS_SHAPE).dropped).toBe(1);
   });
 });
 

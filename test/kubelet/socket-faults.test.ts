@@ -76,7 +76,7 @@ describe.each(faults)('$name', ({ reason, inject, end = ({ kubelet }) => kubelet
     const node = makeNode();
     await node.kubelet.start();
     node.kubelet.admitPod(gpuPod('train', 'gpu-0'));
-    const poller = node.poller({ options: { timeout: millis(500) } });
+    const poller = node.poller({ options: { timeout: millis(2_000) } });
     await poller.refresh();
     expect(poller.current().problem).toBeUndefined();
     const { answeredAtMs } = poller.current();
@@ -103,7 +103,7 @@ describe.each(faults)('$name', ({ reason, inject, end = ({ kubelet }) => kubelet
     await node.kubelet.start();
     node.kubelet.admitPod(gpuPod('train', 'gpu-0'));
     await inject(node);
-    const poller = node.poller({ options: { timeout: millis(500) } });
+    const poller = node.poller({ options: { timeout: millis(2_000) } });
     await poller.refresh();
     expect(poller.current()).toMatchObject({ problem: { reason }, allocations: [] });
     expect(poller.current().answeredAtMs).toBeUndefined();

@@ -4,10 +4,13 @@ import { loadFamilies } from '../../src/config/sections.ts';
 import { agentMetrics } from '../../src/metrics/series/agent-metrics.ts';
 import { containerMetrics } from '../../src/metrics/series/container-metrics.ts';
 import { deviceMetrics } from '../../src/metrics/series/device-metrics.ts';
+import { expectedMetrics } from '../../src/metrics/series/expected-metrics.ts';
+import { incidentMetrics } from '../../src/metrics/series/incident-metrics.ts';
 import { kubeletMetrics } from '../../src/metrics/series/kubelet-metrics.ts';
 import { pluginMetrics } from '../../src/metrics/series/plugin-metrics.ts';
 import { probeMetrics } from '../../src/metrics/series/probe-metrics.ts';
 import { containerTwin, createCatalogue } from '../../src/metrics/series/reading-metrics.ts';
+import { containerUsageMetrics, deviceUsageMetrics } from '../../src/metrics/series/usage-metrics.ts';
 import type { AgentMetricSpec } from '../../src/model/metric.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 
@@ -16,10 +19,13 @@ const CONTRACT = new URL('contract.txt', import.meta.url);
 /** `name type label,label` of each metric that the agent can export. */
 async function declared(): Promise<readonly string[]> {
   const readings = [...createCatalogue(await loadFamilies(familyLoaders)).values()];
-  const ofDevices = [...Object.values(deviceMetrics), ...readings].map((spec) => ({ ...spec, labels: ['device', ...spec.labels] }));
+  const own = [...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetrics)];
+  const ofDevices = [...own, ...readings].map((spec) => ({ ...spec, labels: ['device', ...spec.labels] }));
   const twins = readings.filter(({ container }) => container === true).map(containerTwin);
-  const agent = [agentMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] => Object.values(group));
-  return [...ofDevices, ...twins, ...Object.values(containerMetrics), ...agent]
+  const agent = [agentMetrics, expectedMetrics, probeMetrics, kubeletMetrics, pluginMetrics].flatMap((group): AgentMetricSpec[] =>
+    Object.values(group),
+  );
+  return [...ofDevices, ...twins, ...Object.values(containerMetrics), ...Object.values(containerUsageMetrics), ...agent]
     .map(({ name, type, labels }) => `${name} ${type} ${labels.toSorted().join(',')}`.trim())
     .toSorted();
 }

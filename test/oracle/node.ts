@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AgentCore } from '../../src/agent/core.ts';
 import { HealthKeeper } from '../../src/agent/health.ts';
-import { deviceOptions, refreshOptions } from '../../src/agent/options.ts';
+import { deviceOptions, refreshOptions, stateOptions } from '../../src/agent/options.ts';
 import type { AgentSettings } from '../../src/agent/settings.ts';
 import type { Device as KubeletDevice } from '../../src/generated/deviceplugin/v1beta1/api.ts';
 import { kubeletHealth } from '../../src/health/policy/kubelet-health.ts';
@@ -11,7 +11,7 @@ import { incidentOptions } from '../../src/incidents/options.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import { labelOptions } from '../../src/metrics/options.ts';
-import { millis } from '../../src/model/duration.ts';
+import { hours, millis } from '../../src/model/duration.ts';
 import { defaultValues } from '../../src/model/options.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { type ListCall, ListStream } from '../../src/plugin/offers/list-stream.ts';
@@ -25,6 +25,8 @@ import type { OracleFamily } from './family.ts';
 import { InlineThreads } from './inline-threads.ts';
 import { OverlaidTree } from './overlaid-tree.ts';
 import { VirtualClock } from './virtual-clock.ts';
+
+const NEVER = hours(24_000);
 
 /** Default interval of refreshes, and default age at which a device is unknown. */
 export const INTERVAL_MS = 10_000;
@@ -231,8 +233,9 @@ export class OracleNode {
       pools: [],
       health: { flapping: { count: 100 } },
       plugin: { options: defaultValues(pluginOptions), resources: [] },
-      state: { file: this.#statePath },
-      usage: defaultValues(usageOptions),
+      state: { ...defaultValues(stateOptions), file: this.#statePath },
+      // Simulated GPUs work without a process, held or not. The times of the conditions of use are longer than any history.
+      usage: { ...defaultValues(usageOptions), 'busy-after': NEVER, 'dirty-after': NEVER, 'idle-after': NEVER },
       incidents: defaultValues(incidentOptions),
       expect: {},
       idle: {},

@@ -49,6 +49,13 @@ describe('a posted collection', () => {
     expect(posted.map(({ series }) => series !== undefined)).toEqual([true, false, true, true, false]);
   });
 
+  it('keeps the names and states of processes', () => {
+    const { read, ...rest } = hca('a', 1);
+    const processes = [{ pid: 7, name: 'python', isStuck: true as const, memoryUsedBytes: 5, podUid: 'u', containerId: 'c' }, { pid: 8 }];
+    const sent = listed([{ ...rest, read: { readings: [], findings: [], ...read, processes } }]);
+    expect(link().post(sent)).toStrictEqual(sent);
+  });
+
   it('is refused by a receiver that never had its series', () => {
     const sender = new CollectionSender();
     sender.encode(listed([hca('a', 1)]));

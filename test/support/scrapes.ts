@@ -107,8 +107,8 @@ export function scrapeJob(way: Way, targets: readonly Target[], cluster: string 
 }
 
 /** The shipped rules with short times, so that a test need not wait for minutes. */
-export function quickRules(): string {
-  return readFileSync('deploy/rules.yaml', 'utf8')
+export function quickRules(path = 'deploy/rules.yaml'): string {
+  return readFileSync(path, 'utf8')
     .replaceAll(/interval: 1m$/gm, 'interval: 1s')
     .replaceAll(/^(\s+for: ).*$/gm, '$11s')
     .replaceAll(/^(\s+keep_firing_for: ).*$/gm, '$11s');

@@ -5,6 +5,7 @@ import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
 import type { Check, CheckResult } from './check.ts';
 import { checkClaims } from './claim-checks.ts';
+import { checkExpected } from './expected-check.ts';
 import { checkFamilies } from './family-checks.ts';
 import { checkHost } from './host-check.ts';
 import { checkCheckpoint, checkPodResources } from './kubelet-checks.ts';
@@ -30,6 +31,7 @@ export const checks: readonly Check[] = [
   checkPlugin,
   checkState,
   checkFamilies,
+  checkExpected,
   checkWebConfig,
   checkDevices,
   checkClaims,

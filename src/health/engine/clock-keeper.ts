@@ -36,11 +36,12 @@ export function createClockKeeper(): ClockKeeper {
     },
     withTimes(device) {
       if (!hasStepped) return device;
-      const { read, aside, awaitedSinceMs } = device;
+      const { read, aside, use, awaitedSinceMs } = device;
       return {
         ...device,
         ...(read === undefined ? {} : { read: withTime(read) }),
         ...(aside === undefined ? {} : { aside: withTime(aside) }),
+        ...(use === undefined ? {} : { use: withTime(use) }),
         ...(awaitedSinceMs === undefined ? {} : { awaitedSinceMs: awaitedSinceMs + stepsMs }),
       };
     },

@@ -34,7 +34,7 @@ export interface Judgement {
 }
 
 /** A remembered device. All times are wall clock. */
-export type RememberedDevice = Pick<DeviceMemory, 'device' | 'readAtMs' | 'missingSinceMs'>;
+export type RememberedDevice = Pick<DeviceMemory, 'device' | 'readAtMs' | 'missingSinceMs' | 'user'>;
 
 /** Judges the health of all devices. Only the engine keeps state; all functions that it calls are pure. */
 export interface HealthEngine {
@@ -43,6 +43,8 @@ export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
   /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
   state(): HealthMemory;
+  /** What it remembers of the devices now, keyed by device key. Plain data that no later call changes. */
+  memory(): HealthMemory['devices'];
   /** Whether anything except the times of readings changed since the last call of {@link state}. */
   hasNews(): boolean;
   /** Makes events up to that id visible (default: all). Returns the events that became visible. */
@@ -97,6 +99,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       policy = next;
     },
     judge,
+    memory: () => memory.devices,
     hasNews: () => hasNews,
     state: () => {
       hasNews = false;
@@ -119,7 +122,7 @@ function isOther(a: HealthMemory['devices'], b: HealthMemory['devices']): boolea
 function isNews(before: DeviceMemory | undefined, now: DeviceMemory): boolean {
   if (before === undefined || before.missingSinceMs !== now.missingSinceMs) return true;
   if (Object.keys(now.conditions).length + Object.keys(before.conditions).length > 0) return true;
-  if (JSON.stringify(before.levels) !== JSON.stringify(now.levels)) return true;
+  if (JSON.stringify([before.levels, before.user]) !== JSON.stringify([now.levels, now.user])) return true;
   return Object.entries(now.rates).some(([key, { value }]) => before.rates[key]?.value !== value);
 }
 
@@ -128,8 +131,13 @@ function nextCheck(dues: readonly number[], nowMs: number): { readonly nextCheck
   return { nextCheckMs: Math.min(Math.max(nowMs + 1, Math.ceil(Math.min(...dues))), nowMs + LONGEST_WAIT_MS) };
 }
 
-function known({ device, readAtMs, missingSinceMs }: DeviceMemory): RememberedDevice {
-  return { device, ...(readAtMs === undefined ? {} : { readAtMs }), ...(missingSinceMs === undefined ? {} : { missingSinceMs }) };
+function known({ device, readAtMs, missingSinceMs, user }: DeviceMemory): RememberedDevice {
+  return {
+    device,
+    ...(readAtMs === undefined ? {} : { readAtMs }),
+    ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
+    ...(user === undefined ? {} : { user }),
+  };
 }
 
 /** Adjusts the memory to `nowMs`. `elapsedMs`: observed time since the last judgement; unobserved time counts as neither hold nor quiet. */

@@ -1,5 +1,6 @@
 import type { Allocation } from '../../model/allocation.ts';
 import { type Device, isOtherDevice } from '../../model/device.ts';
+import type { DeviceUser } from '../../model/device-use.ts';
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Finding, HealthState, Verdict } from '../../model/health.ts';
@@ -31,6 +32,10 @@ export interface JudgedDevice {
   readonly read?: SourceFindings;
   /** Last findings of other sources. */
   readonly aside?: SourceFindings;
+  /** What the agent found when it compared a current read with who holds the device. */
+  readonly use?: SourceFindings;
+  /** Its present or last holders, which are remembered over a restart. */
+  readonly user?: DeviceUser;
   /** The latest collection did not read the device, so `read` says nothing about the present. */
   readonly isUnread?: boolean;
   /** Wall clock of the start of this run. The stale age of a device that an earlier run read counts from here. */
@@ -51,6 +56,7 @@ export interface DeviceJudgement {
 
 type ConditionName = Pick<Evidence, 'type' | 'instance'>;
 type States = Readonly<Record<string, ConditionState>>;
+type Source = 'read' | 'aside' | 'use';
 
 /** Judges one device from its memory, its input and the policy. Pure function. */
 export function judgeDevice(
@@ -92,6 +98,7 @@ export function judgeDevice(
   const events = [...ended, ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.atMs ?? previous?.readAtMs;
+  const user = input.user ?? previous?.user;
   const memory: DeviceMemory = {
     device,
     listedAtMs: time.nowMs,
@@ -102,6 +109,7 @@ export function judgeDevice(
     conditions,
     rates: facts.rates,
     ...asKept(facts.levels),
+    ...(user === undefined ? {} : { user }),
     activations: flaps.activations,
   };
   return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, sight.dueMs) };
@@ -179,14 +187,18 @@ function factsOf(
     rates: previous?.rates ?? {},
     levels: levelsOf(previous?.levels, input.device),
   };
-  const take = ({ findings, atMs }: SourceFindings, isAside: boolean): void => {
-    const isOfSource = ({ type }: ConditionName): boolean => policyOf({ type }).isAside === isAside;
+  const sourceOf = ({ isAside, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isAside ? 'aside' : 'read');
+  const take = (source: Source, { findings, atMs }: SourceFindings): void => {
+    const isOfSource = ({ type }: ConditionName): boolean => sourceOf(policyOf({ type })) === source;
     const conditions = filterStates(remembered, isOfSource);
     const next = evidenceOf({ ...facts, findings: findings.filter(isOfSource), conditions, atMs, policyOf });
     facts = { ...next, evidence: [...facts.evidence, ...next.evidence] };
   };
-  if (isRead && input.read !== undefined) take(input.read, false);
-  if (input.aside !== undefined && nowMs < input.aside.atMs + policy.staleAfterMs) take(input.aside, true);
+  if (isRead && input.read !== undefined) take('read', input.read);
+  for (const source of ['aside', 'use'] as const) {
+    const told = input[source];
+    if (told !== undefined && nowMs < told.atMs + policy.staleAfterMs) take(source, told);
+  }
   return facts;
 }
 

@@ -1,5 +1,6 @@
 import type { HungStep } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import type { DeviceUser } from '../../model/device-use.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { HealthState, Remedy, Severity } from '../../model/health.ts';
 import type { Levels } from '../policy/levels.ts';
@@ -42,6 +43,8 @@ export interface DeviceMemory {
   readonly rates: Readonly<Record<string, RateSeries>>;
   /** Absent when there are no levels. */
   readonly levels?: Levels;
+  /** Its present or last holders; absent while none was ever known. */
+  readonly user?: DeviceUser;
   /** Times at which each condition became active, oldest first; at most as many as the flapping policy needs. */
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }
@@ -119,6 +122,7 @@ function mapDevice(memory: DeviceMemory, shift: Shift): DeviceMemory {
       points: series.points.map(([at, growth]) => [shift(at), growth] as const),
     })),
     activations: mapValues(memory.activations, (times) => times.map(shift)),
+    ...(memory.user?.endedAtMs === undefined ? {} : { user: { ...memory.user, endedAtMs: shift(memory.user.endedAtMs) } }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { areTooFew, type ExpectedDevices, expectedText } from '../../model/expected.ts';
 import type { ActiveCondition, HealthState, Verdict } from '../../model/health.ts';
 import { pendingTrouble } from '../../model/standing.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ } from '../policy/own-conditions.ts';
@@ -24,19 +25,25 @@ export interface JudgedState {
 
 /**
  * Summarizes the devices for node-problem-detector. Only an unhealthy device is a problem, and a known problem outranks an unknown
- * state. The worst comes first, because the detector truncates the line.
+ * state. The worst comes first, because the detector truncates the line. A family with fewer devices than expected is a problem too.
  */
-export function nodeProblem(devices: readonly JudgedState[]): NodeProblem {
-  if (devices.length === 0) return { exitCode: 2, message: 'no device is known' };
+export function nodeProblem(devices: readonly JudgedState[], expected: readonly ExpectedDevices[] = []): NodeProblem {
+  const tooFew = expected.find(areTooFew);
+  if (devices.length === 0) return tooFew === undefined ? { exitCode: 2, message: 'no device is known' } : missing(tooFew);
   const inState = (state: HealthState): readonly JudgedState[] => devices.filter((device) => device.verdict.state === state);
   const unhealthy = inState('unhealthy');
   if (unhealthy.length > 0) return { exitCode: 1, message: summary(unhealthy, 'unhealthy') };
+  if (tooFew !== undefined) return missing(tooFew);
   const unknown = inState('unknown');
   if (unknown.length > 0) return { exitCode: 2, message: summary(unknown, 'unknown') };
+  const unread = expected.find(({ present }) => present === undefined);
+  if (unread !== undefined) return { exitCode: 2, message: expectedText(unread) };
   const degraded = inState('degraded');
   if (degraded.length > 0) return { exitCode: 0, message: summary(degraded, 'degraded') };
   return { exitCode: 0, message: `${devices.length} of ${devices.length} devices healthy${waiting(devices)}` };
 }
+
+const missing = (tooFew: ExpectedDevices): NodeProblem => ({ exitCode: 1, message: expectedText(tooFew) });
 
 function summary(devices: readonly JudgedState[], state: HealthState): string {
   const [first] = devices as readonly [JudgedState];

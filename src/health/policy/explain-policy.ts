@@ -1,7 +1,6 @@
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { ConditionClass, ConditionSpec, Remedy, Severity } from '../../model/health.ts';
 import { overrideFor } from './overrides.ts';
-import { OWN_CONDITIONS } from './own-conditions.ts';
 import { conditionPolicy, type HealthPolicy } from './policy.ts';
 
 /** One condition as the reference page and `config print` show it. Durations are text. */
@@ -29,11 +28,11 @@ export interface PolicyRow {
  * of declaration. Configured instances follow their type.
  */
 export function explainPolicy(policy: HealthPolicy): readonly PolicyRow[] {
-  const rows = OWN_CONDITIONS.flatMap((spec) => rowsOf(policy, '*', spec));
+  const rows = policy.common.flatMap((spec) => rowsOf(policy, '*', spec));
   for (const [family, specs] of policy.specs) {
     for (const spec of specs.values()) {
       const isShared =
-        OWN_CONDITIONS.includes(spec) && ![...policy.overrides.keys()].some((key) => key.startsWith(`${family}.${spec.type}`));
+        policy.common.includes(spec) && ![...policy.overrides.keys()].some((key) => key.startsWith(`${family}.${spec.type}`));
       if (!isShared) rows.push(...rowsOf(policy, family, spec));
     }
   }

@@ -1,6 +1,5 @@
 import { parseDuration } from '../../model/duration.ts';
 import type { ConditionSpec, Severity } from '../../model/health.ts';
-import { OWN_CONDITIONS } from './own-conditions.ts';
 import type { ConditionOverride, HealthConfig } from './policy-config.ts';
 
 /** Condition declarations, keyed by family and then by type. */
@@ -21,13 +20,13 @@ export interface Override {
 
 const KEY = /^(\*|[^.]+)\.([^/]+)(?:\/.+)?$/;
 
-/** Parses the overrides of the configuration. An unknown condition or a bad duration is reported in `problems` and left out. */
-export function overridesOf(config: HealthConfig, specs: SpecMaps, problems: string[]): Overrides {
+/** Parses the overrides of the configuration. `common`: the conditions that every device can have. An unknown condition or a bad duration is reported in `problems` and left out. */
+export function overridesOf(config: HealthConfig, specs: SpecMaps, common: readonly ConditionSpec[], problems: string[]): Overrides {
   const overrides = new Map<string, Override>();
   for (const [key, entry] of Object.entries(config.conditions ?? {})) {
     const [, family = '', type = ''] = KEY.exec(key) ?? [];
     const families = family === '*' ? [...specs.values()] : [specs.get(family)];
-    const own = family === '*' ? OWN_CONDITIONS.filter((spec) => spec.type === type) : [];
+    const own = family === '*' ? common.filter((spec) => spec.type === type) : [];
     const known = [...families.map((types) => types?.get(type)), ...own].filter((spec) => spec !== undefined);
     if (known.length === 0) problems.push(`health.conditions: no enabled family has a condition '${key}'`);
     else overrides.set(key, parseOverride(key, entry, problems));

@@ -4,6 +4,7 @@ import { type IgnoreRule, ignoreRule } from './ignore.ts';
 import { type Overrides, overrideFor, overridesOf, type SpecMaps } from './overrides.ts';
 import { OWN_CONDITIONS } from './own-conditions.ts';
 import type { HealthConfig } from './policy-config.ts';
+import { USE_CONDITIONS, type UseDurations, useConditions } from './use-conditions.ts';
 
 /** Declared conditions, keyed by family. */
 export type SpecsByFamily = Readonly<Record<string, readonly ConditionSpec[]>>;
@@ -26,6 +27,8 @@ export interface ConditionPolicy {
   readonly remedy: Remedy;
   /** Findings on the condition come from another source than the device. */
   readonly isAside: boolean;
+  /** Findings on the condition come from the comparison of use and holders. */
+  readonly isUse: boolean;
 }
 
 export interface FlappingPolicy {
@@ -46,6 +49,8 @@ export interface HealthPolicy {
   readonly ignore: readonly IgnoreRule[];
   /** Declarations, keyed by family and then by type. Each family also has the conditions that every device can have. */
   readonly specs: SpecMaps;
+  /** Declarations of the conditions that every device can have. */
+  readonly common: readonly ConditionSpec[];
   /** Policies of the declarations, before any override. */
   readonly declared: ReadonlyMap<string, ReadonlyMap<string, ConditionPolicy>>;
   /** Keyed as in the configuration. */
@@ -68,6 +73,8 @@ export interface PolicyInput {
   readonly specs: SpecsByFamily;
   readonly config?: HealthConfig;
   readonly missingRetentionMs?: number;
+  /** Times of the conditions of use. Default: those of the options. */
+  readonly use?: UseDurations;
   /** Time between two readings. */
   readonly readEveryMs?: number;
 }
@@ -81,7 +88,8 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
     if (parsed === undefined) problems.push(`health.${where}: '${text}' is not a duration such as 30s or 1m30s`);
     return parsed ?? fallback;
   };
-  const specs = specMaps(input.specs);
+  const common = [...OWN_CONDITIONS, ...useConditions(input.use)];
+  const specs = specMaps(input.specs, common);
   const flapping = {
     count: config.flapping?.count ?? POLICY_DEFAULTS.flapping.count,
     windowMs: length(config.flapping?.window, POLICY_DEFAULTS.flapping.windowMs, 'flapping.window'),
@@ -94,12 +102,13 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
     staleAfterMs: staleAfterMs === 0 ? POLICY_DEFAULTS.staleAfterMs : staleAfterMs,
     missingRetentionMs: input.missingRetentionMs ?? POLICY_DEFAULTS.missingRetentionMs,
     flapping,
-    ignore: ignoreRules(config, specs, problems),
+    ignore: ignoreRules(config, specs, common, problems),
     specs,
+    common,
     declared: new Map(
       [...specs].map(([family, types]) => [family, new Map([...types].map(([type, spec]) => [type, declaredPolicy(spec)]))]),
     ),
-    overrides: overridesOf(config, specs, problems),
+    overrides: overridesOf(config, specs, common, problems),
   };
   const { readEveryMs = 0 } = input;
   if (policy.staleAfterMs <= readEveryMs) {
@@ -111,21 +120,21 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
   return { policy, problems };
 }
 
-function specMaps(specs: SpecsByFamily): SpecMaps {
+function specMaps(specs: SpecsByFamily, common: readonly ConditionSpec[]): SpecMaps {
   const byType = (list: readonly ConditionSpec[]): ReadonlyMap<string, ConditionSpec> =>
-    new Map([...OWN_CONDITIONS, ...list].map((spec) => [spec.type, spec]));
+    new Map([...common, ...list].map((spec) => [spec.type, spec]));
   return new Map(Object.entries(specs).map(([family, list]) => [family, byType(list)]));
 }
 
-function ignoreRules(config: HealthConfig, specs: SpecMaps, problems: string[]): readonly IgnoreRule[] {
+function ignoreRules(config: HealthConfig, specs: SpecMaps, common: readonly ConditionSpec[], problems: string[]): readonly IgnoreRule[] {
   const rules: IgnoreRule[] = [];
   for (const [index, entry] of (config.ignore ?? []).entries()) {
     const rule = ignoreRule(entry);
     if (rule === undefined) problems.push(`health.ignore[${index}].until: '${entry.until}' is not a date such as 2030-01-31`);
     else rules.push(rule);
-    if (rule !== undefined && !isConditionOf(specs, entry.condition)) {
+    if (rule !== undefined && !isConditionOf(specs, common, entry.condition)) {
       const bare = entry.condition.slice(entry.condition.indexOf('.') + 1);
-      const hint = isConditionOf(specs, bare) ? `; write '${bare}'` : '';
+      const hint = isConditionOf(specs, common, bare) ? `; write '${bare}'` : '';
       problems.push(`health.ignore[${index}].condition: no enabled family has a condition '${entry.condition}'${hint}`);
     }
   }
@@ -133,9 +142,9 @@ function ignoreRules(config: HealthConfig, specs: SpecMaps, problems: string[]):
 }
 
 /** Whether an ignore rule names a known condition: `*`, `Type` or `Type/instance`. Does not check the instance. */
-function isConditionOf(specs: SpecMaps, condition: string): boolean {
+function isConditionOf(specs: SpecMaps, common: readonly ConditionSpec[], condition: string): boolean {
   const [type = ''] = condition.split('/');
-  return condition === '*' || [new Map(OWN_CONDITIONS.map((own) => [own.type, own])), ...specs.values()].some((types) => types.has(type));
+  return condition === '*' || [new Map(common.map((own) => [own.type, own])), ...specs.values()].some((types) => types.has(type));
 }
 
 /** The effective policy of one condition. */
@@ -165,6 +174,7 @@ function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
     enabled: true,
     remedy: spec.remedy,
     isAside: spec.aside ?? false,
+    isUse: spec.use ?? false,
   };
 }
 
@@ -180,5 +190,5 @@ const UNDECLARED: ConditionSpec = {
 };
 
 function fallbackPolicy(type: string): ConditionPolicy {
-  return declaredPolicy(OWN_CONDITIONS.find((own) => own.type === type) ?? UNDECLARED);
+  return declaredPolicy([...OWN_CONDITIONS, ...USE_CONDITIONS].find((own) => own.type === type) ?? UNDECLARED);
 }

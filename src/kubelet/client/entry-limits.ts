@@ -31,7 +31,10 @@ export const ALLOCATABLE_SHAPE: Shape = { 1: DEVICES, 2: 'packed', 3: MEMORY };
 
 // Field numbers of pods/v1alpha1/api.proto. Status of a pod: each container and each mapping of a request counts. What the agent does not
 // read counts once, however much is in it.
-export const LIST_PODS_SHAPE: Shape = { 1: { 3: { 18: {} } } };
+const POD_STATUS: Shape = { 18: {} };
+export const LIST_PODS_SHAPE: Shape = { 1: { 3: POD_STATUS } };
+/** For an agent that reads labels, too: each label counts. */
+export const LIST_LABELED_PODS_SHAPE: Shape = { 1: { 1: { 11: {} }, 3: POD_STATUS } };
 
 export interface LimitedAnswer {
   /** A valid message with the entries that fit. */

@@ -1,16 +1,18 @@
 import { status } from '@grpc/grpc-js';
-import { ListPodsRequest, ListPodsResponse, PodsService } from '../../generated/pods/v1alpha1/api.ts';
+import { ListPodLabelsResponse, ListPodsRequest, ListPodsResponse, PodsService } from '../../generated/pods/v1alpha1/api.ts';
 import type { Clock } from '../../host/clock.ts';
 import { socketAt } from '../../host/fs/socket-file.ts';
 import { type CallError, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
 import type { PodFactsByName } from '../../model/pod-facts.ts';
-import { LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
+import { LIST_LABELED_PODS_SHAPE, LIST_PODS_SHAPE, limitEntries } from '../client/entry-limits.ts';
 import { callFailure, pathFailure } from '../client/failure.ts';
-import { podFactsFrom } from './facts.ts';
+import { podFactsFrom, podLabelsFrom } from './facts.ts';
 import type { PodsApiOptions } from './options.ts';
 
 export interface PodsReaderSettings {
   readonly options: PodsApiOptions;
+  /** Names of the labels to read; by default none is decoded. */
+  readonly labels?: readonly string[];
   readonly clock: Clock;
   /** Called when the facts differ from the last ones. */
   readonly onChange: () => void;
@@ -33,6 +35,7 @@ const HOLD_MS = 30_000;
 export class PodsReader {
   readonly #settings: PodsReaderSettings;
   readonly #connection: GrpcConnection;
+  readonly #listPods: Method<ListPodsRequest, Answer>;
   #facts: PodFactsByName = new Map();
   /** The facts as text, to find out whether an answer differs. */
   #text = '[]';
@@ -49,6 +52,7 @@ export class PodsReader {
   constructor(settings: PodsReaderSettings) {
     this.#settings = settings;
     this.#connection = new GrpcConnection(settings.options.socket, settings.options['max-message-bytes']);
+    this.#listPods = listPods(settings.labels ?? []);
   }
 
   /** Empty while nothing is known. */
@@ -94,7 +98,7 @@ export class PodsReader {
       this.#failed(pathFailure(options.socket, state).message);
       return;
     }
-    const { answer, error } = await this.#connection.call(LIST_PODS, ListPodsRequest.create(), TIMEOUT_MS);
+    const { answer, error } = await this.#connection.call(this.#listPods, ListPodsRequest.create(), TIMEOUT_MS);
     if (this.#closed) return;
     if (error !== undefined) {
       this.#failed(await messageOf(options.socket, error));
@@ -137,14 +141,15 @@ interface Answer {
   readonly dropped: number;
 }
 
-const LIST_PODS: Method<ListPodsRequest, Answer> = {
+const listPods = (labels: readonly string[]): Method<ListPodsRequest, Answer> => ({
   path: PodsService.listPods.path,
   requestSerialize: PodsService.listPods.requestSerialize,
   responseDeserialize(bytes) {
-    const { bytes: kept, dropped } = limitEntries(bytes, LIST_PODS_SHAPE);
-    return { facts: podFactsFrom(ListPodsResponse.decode(kept)), dropped };
+    const { bytes: kept, dropped } = limitEntries(bytes, labels.length === 0 ? LIST_PODS_SHAPE : LIST_LABELED_PODS_SHAPE);
+    const byUid = labels.length === 0 ? undefined : podLabelsFrom(ListPodLabelsResponse.decode(kept), labels);
+    return { facts: podFactsFrom(ListPodsResponse.decode(kept), byUid), dropped };
   },
-};
+});
 
 /** The same text for each failure of one cause. */
 async function messageOf(socket: string, error: CallError): Promise<string> {

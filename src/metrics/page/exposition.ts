@@ -3,11 +3,13 @@ import { gzip } from 'node:zlib';
 import { type Clock, systemClock } from '../../host/clock.ts';
 import type { AgentStats } from '../../model/agent-stats.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
+import type { Usage } from '../../model/usage.ts';
 import { addAgent } from '../series/agent-metrics.ts';
 import { addContainers, holderLabels } from '../series/container-metrics.ts';
 import { addDevice } from '../series/device-metrics.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { addReadings, createCatalogue, type FamilyMetrics, metricsOfContainers, metricsOfDevices } from '../series/reading-metrics.ts';
+import { addEndedCounters, addUsage } from '../series/usage-metrics.ts';
 import { joinLabels, labelText } from './labels.ts';
 import { CONTENT_TYPES, END, type FinishedPage, type Format, Page } from './page.ts';
 
@@ -22,6 +24,8 @@ export interface ExpositionSources {
   agent(): AgentStats;
   /** Prefix of the labels that name a holder; empty by default. */
   readonly attribution?: string;
+  /** Chooses the totals that the page shows; by default those of the snapshot. */
+  usage?(latest: Usage | undefined): Usage | undefined;
   readonly clock?: Clock;
 }
 
@@ -47,6 +51,7 @@ export interface Exposition {
 /** Devices and containers of one snapshot, rendered at most once per format. */
 interface Hardware {
   readonly snapshot: Snapshot;
+  readonly usage: Usage | undefined;
   readonly page: FinishedPage;
   text(format: Format): string;
 }
@@ -67,7 +72,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const latest = new Map<Format, Latest>();
   let written: Hardware | undefined;
 
-  const write = (snapshot: Snapshot): Hardware => {
+  const write = (snapshot: Snapshot, usage: Usage | undefined): Hardware => {
     const page = new Page();
     for (const state of snapshot.devices) {
       addDevice(page, state);
@@ -78,6 +83,8 @@ export function createExposition(sources: ExpositionSources): Exposition {
       const labels = joinLabels(holderText(one), labelText({ resource: one.resource, device: one.device }));
       addReadings(page, ofContainers, labels, one.readings);
     }
+    addEndedCounters(page, ofContainers, snapshot.usage, holderText);
+    if (usage !== undefined) addUsage(page, usage, holderText);
     const finished = page.finish();
     const texts = new Map<Format, string>();
     const text = (format: Format): string => {
@@ -85,13 +92,15 @@ export function createExposition(sources: ExpositionSources): Exposition {
       texts.set(format, known);
       return known;
     };
-    return { snapshot, page: finished, text };
+    return { snapshot, usage, page: finished, text };
   };
 
   const hardware = (): Hardware | undefined => {
     const snapshot = sources.snapshot();
-    if (snapshot !== undefined && written?.snapshot !== snapshot) written = write(snapshot);
-    return snapshot && written;
+    if (snapshot === undefined) return undefined;
+    const usage = sources.usage === undefined ? snapshot.usage : sources.usage(snapshot.usage);
+    if (written?.snapshot !== snapshot || written.usage !== usage) written = write(snapshot, usage);
+    return written;
   };
 
   const whole = async (format: Format): Promise<string> => {

@@ -6,11 +6,14 @@ import { shared } from '../../model/shared-metrics.ts';
 import { agentMetrics } from '../series/agent-metrics.ts';
 import { containerMetrics } from '../series/container-metrics.ts';
 import { deviceMetrics } from '../series/device-metrics.ts';
+import { expectedMetrics } from '../series/expected-metrics.ts';
+import { incidentMetrics } from '../series/incident-metrics.ts';
 import { kubeletMetrics } from '../series/kubelet-metrics.ts';
 import { pluginMetrics } from '../series/plugin-metrics.ts';
 import { probeMetrics } from '../series/probe-metrics.ts';
 import { ProcessMetrics } from '../series/process-metrics.ts';
 import { CONTAINER_LABELS, containerTwin, createCatalogue, type FamilyMetrics } from '../series/reading-metrics.ts';
+import { containerUsageMetrics, deviceUsageMetrics } from '../series/usage-metrics.ts';
 import { unitOf } from './units.ts';
 
 /** Data of the reference pages about one family, or about what all families have in common. */
@@ -39,7 +42,7 @@ major version. A release can add metrics, labels of \`_info\` metrics, and value
 - **Containers.** Each metric marked *twin* also exists as \`container_<name>\`, with the additional labels
   ${CONTAINER_LABELS.map(code).join(', ')}. If one container holds a device, the twins show all of the device's readings. If several
   containers share it, they show only readings that belong to one container. The counters of a twin start at 0 when the agent first sees
-  the container with the device. \`labels.attribution\` puts a prefix before \`namespace\`, \`pod\` and \`container\`.
+  the container with the device. They go on over a restart of the agent. \`labels.attribution\` puts a prefix before \`namespace\`, \`pod\` and \`container\`.
 - **States.** A metric with the label \`state\` or \`action\` has one series, for the value that holds. \`device_health\` alone has one
   series for each of its four states, because alerts look back at it.
 - **Times.** A moment is a \`_timestamp_seconds\`. Its age is \`time()\` minus the metric.
@@ -57,7 +60,7 @@ A sum over \`device\` must not count a whole and its parts together. \`device_in
 
 ## Every device
 
-${table(Object.values(deviceMetrics))}
+${table([...Object.values(deviceMetrics), ...Object.values(deviceUsageMetrics), ...Object.values(incidentMetrics)])}
 ## Measured by several families
 
 All vendors use one name and one unit. The tables show the source of the value for each family.
@@ -68,6 +71,10 @@ ${own.map(familySection).join('')}## Containers
 These labels are complete: no \`device\` is added.
 
 ${table(Object.values(containerMetrics))}
+Totals of what a container used, also after its end: [usage.md](usage.md). They are 0 until the container has held the device for
+\`usage.zero-for\`. A single reading, as of \`device-agent list\`, has none.
+
+${table(Object.values(containerUsageMetrics))}
 Twins, with their help texts:
 
 ${twins([...catalogue.values()])}
@@ -76,7 +83,7 @@ ${twins([...catalogue.values()])}
 ${table(Object.values(agentMetrics))}
 ### Probes
 
-${table(Object.values(probeMetrics))}
+${table([...Object.values(probeMetrics), ...Object.values(expectedMetrics)])}
 ### Kubelet
 
 ${table(Object.values(kubeletMetrics))}

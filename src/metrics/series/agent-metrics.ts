@@ -3,6 +3,8 @@ import type { MetricSpec } from '../../model/metric.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { known, labelText } from '../page/labels.ts';
 import { DROP_REASONS, type FinishedPage, type Page } from '../page/page.ts';
+import { addExpected } from './expected-metrics.ts';
+import { addIncidents } from './incident-metrics.ts';
 import { addKubelet, addRequests } from './kubelet-metrics.ts';
 import { addPlugin } from './plugin-metrics.ts';
 import { addProbes } from './probe-metrics.ts';
@@ -83,6 +85,7 @@ export function addAgent(
   addRequests(page, stats);
   addPlugin(page, stats.plugin);
   addWebConfig(page, stats.webConfig);
+  addIncidents(page, stats.incidents);
   if (shown === undefined) return;
   const { snapshot, page: hardware } = shown;
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
@@ -90,6 +93,7 @@ export function addAgent(
   page.add(agentMetrics.series, labelText({ group: 'container' }), hardware.count('container_') + hardware.count('pod_'));
   for (const reason of DROP_REASONS) page.add(agentMetrics.dropped, labelText({ reason }), hardware.dropped.get(reason) ?? 0);
   addProbes(page, snapshot);
+  addExpected(page, snapshot.expected);
   addKubelet(page, snapshot.podResources);
 }
 

@@ -18,7 +18,7 @@ export const pluginMetrics = {
   allocations: metric(
     'counter',
     'device_agent_plugin_allocations_total',
-    'Containers for which the kubelet asked for devices: ok, or the reason of the refusal.',
+    'Containers for which the kubelet asked for devices, or which a check refused to start: ok, or the reason of the refusal.',
     ['result'],
   ),
   callDuration: metric(

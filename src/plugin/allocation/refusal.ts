@@ -1,5 +1,5 @@
 /** Why a kubelet call is refused. Closed set, used as values of the label `result`. */
-export type RefusalReason = 'unknown-device' | 'unhealthy-device' | 'unsupported-strategy' | 'invalid-request';
+export type RefusalReason = 'unknown-device' | 'unhealthy-device' | 'dirty-device' | 'unsupported-strategy' | 'invalid-request';
 
 /** gRPC sends the message in a trailer, and clients refuse trailers of more than 8 to 64 KiB. */
 const MOST_BYTES = 1_024;

@@ -5,6 +5,15 @@ import { growthCondition } from '../growth-condition.ts';
 const ABI = 'Linux Documentation/ABI/stable/sysfs-class-infiniband';
 const NVSENTINEL = 'NVSentinel nic-health-monitor defaults';
 
+const EFA = 'efa: hw_counters/';
+/**
+ * The EKS node monitoring agent takes one token per count from a bucket, and emits an event when the bucket is empty. Each burst that
+ * empties it at once also exceeds the growth here. A slow growth of more than 100 a minute empties it after two and a half minutes; a
+ * growth of 60 to 100 a minute empties it later and is not judged here. The events change no condition of its node, so they are `info`.
+ */
+const EKS_BUCKET = 'more than 100 in a minute empty the bucket of the EKS node monitoring agent, which holds 100 and gains one a second';
+const perMinute = { severity: 'info', growth: 100, windowMs: minutes(1) } as const;
+
 export const conditions = {
   PortDown: {
     type: 'PortDown',
@@ -117,6 +126,52 @@ export const conditions = {
       'mlx5 counters.c: hw_counters/req_transport_retries_exceeded; bnxt_re: max_retry_exceeded; rxe: retry_exceeded_err; mana: requester_retries_exceeded',
     growth: 0,
     windowMs: hours(1),
+  }),
+  ReceiveDrops: growthCondition({
+    type: 'ReceiveDrops',
+    meaning: 'The adapter dropped many packets that arrived.',
+    remedy: 'inspect',
+    source: `${EFA}rx_drops; ${EKS_BUCKET}`,
+    ...perMinute,
+  }),
+  WorkRequestErrors: growthCondition({
+    type: 'WorkRequestErrors',
+    meaning: 'Many RDMA reads or writes of programs failed.',
+    remedy: 'restart-workload',
+    source: `${EFA}rdma_read_wr_err, rdma_write_wr_err; ${EKS_BUCKET}`,
+    ...perMinute,
+  }),
+  RemoteUnresponsive: growthCondition({
+    type: 'RemoteUnresponsive',
+    meaning: 'Connections to remote nodes often got no answer, or were impaired. The fault may be remote, in the network or local.',
+    remedy: 'inspect',
+    source: `${EFA}unresponsive_remote_events, impaired_remote_conn_events; ${EKS_BUCKET}`,
+    ...perMinute,
+  }),
+  RetransmissionTimeouts: growthCondition({
+    type: 'RetransmissionTimeouts',
+    meaning: 'Packets often stayed without acknowledgement until a timeout.',
+    remedy: 'inspect',
+    source: `${EFA}retrans_timeout_events; ${EKS_BUCKET}`,
+    ...perMinute,
+  }),
+  Retransmissions: growthCondition({
+    type: 'Retransmissions',
+    severity: 'info',
+    meaning: 'The adapter sent many packets again.',
+    remedy: 'inspect',
+    source: `${EFA}retrans_pkts; more than 1,000 in ten minutes empty the bucket of the EKS node monitoring agent, which holds 1,000 and gains one a second`,
+    growth: 1_000,
+    windowMs: minutes(10),
+  }),
+  RetransmittedBytes: growthCondition({
+    type: 'RetransmittedBytes',
+    severity: 'info',
+    meaning: 'The adapter sent much data again.',
+    remedy: 'inspect',
+    source: `${EFA}retrans_bytes; the bucket of the EKS node monitoring agent holds 1,000,000 and gains one byte a second, which is next to nothing. It has no window, so the window is that of Retransmissions`,
+    growth: 1_000_000,
+    windowMs: minutes(10),
   }),
   CountersUnreadable: {
     type: 'CountersUnreadable',

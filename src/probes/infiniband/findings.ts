@@ -127,8 +127,17 @@ function rateDegraded({ port, level, memory }: PortSample): Finding[] {
   return [{ type: conditions.RateDegraded.type, instance: port, reason: 'BelowHighestSeen', message, level: gigabits, tellsHighest: true }];
 }
 
+interface JudgedCounter {
+  readonly file: string;
+  readonly type: string;
+  readonly reason: string;
+  readonly ceiling?: number;
+  /** Distinguishes the counters of a port that are judged by the same condition. */
+  readonly part?: string;
+}
+
 /** Counters whose growth the policy judges. At its ceiling a counter stops, so its growth is then unknown. */
-const JUDGED_COUNTERS: readonly { readonly file: string; readonly type: string; readonly reason: string; readonly ceiling?: number }[] = [
+const JUDGED_COUNTERS: readonly JudgedCounter[] = [
   { file: 'link_downed', type: conditions.LinkFlapping.type, reason: 'LinkDownedGrows', ceiling: 255 },
   { file: 'symbol_error', type: conditions.SymbolErrors.type, reason: 'CounterGrows', ceiling: 65_535 },
   { file: 'link_error_recovery', type: conditions.LinkErrorRecovery.type, reason: 'CounterGrows', ceiling: 255 },
@@ -139,13 +148,22 @@ const JUDGED_COUNTERS: readonly { readonly file: string; readonly type: string; 
   { file: 'max_retry_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
   { file: 'retry_exceeded_err', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
   { file: 'requester_retries_exceeded', type: conditions.TransportRetriesExceeded.type, reason: 'CounterGrows' },
+  { file: 'rx_drops', type: conditions.ReceiveDrops.type, reason: 'CounterGrows' },
+  { file: 'rdma_read_wr_err', type: conditions.WorkRequestErrors.type, reason: 'CounterGrows', part: 'read' },
+  { file: 'rdma_write_wr_err', type: conditions.WorkRequestErrors.type, reason: 'CounterGrows', part: 'write' },
+  { file: 'unresponsive_remote_events', type: conditions.RemoteUnresponsive.type, reason: 'CounterGrows', part: 'unresponsive' },
+  { file: 'impaired_remote_conn_events', type: conditions.RemoteUnresponsive.type, reason: 'CounterGrows', part: 'impaired' },
+  { file: 'retrans_timeout_events', type: conditions.RetransmissionTimeouts.type, reason: 'CounterGrows' },
+  { file: 'retrans_pkts', type: conditions.Retransmissions.type, reason: 'CounterGrows' },
+  { file: 'retrans_bytes', type: conditions.RetransmittedBytes.type, reason: 'CounterGrows' },
 ];
 
 function counters({ port, counters: { raw, saturated }, memory }: PortSample): Finding[] {
-  const findings = JUDGED_COUNTERS.flatMap(({ file, type, reason, ceiling }): Finding[] => {
+  const findings = JUDGED_COUNTERS.flatMap(({ file, type, reason, ceiling, part }): Finding[] => {
     const count = raw.get(file);
     if (count === undefined) return [];
-    const base = { type, instance: port, reason, message: `port ${port}: ${file} is ${count}`, count: Number(count) };
+    const instance = part === undefined ? port : `${port}/${part}`;
+    const base = { type, instance, reason, message: `port ${port}: ${file} is ${count}`, count: Number(count) };
     // Soft RoCE also counts lost links, and its counter goes beyond the ceiling of the classic counter.
     return [ceiling === undefined || count > ceiling ? base : { ...base, ceiling }];
   });

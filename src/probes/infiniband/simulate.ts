@@ -1,4 +1,4 @@
-import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import type { Scenario, SimulatedHardware, SimulatedUse } from '../../model/simulated.ts';
 
 /** Kubelet resources of the simulated devices. */
 const VF_RESOURCE = 'openshift.io/ib_vf';
@@ -27,7 +27,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   const links: Record<string, string> = {};
   for (const fn of functions) {
     addPciFunction(fn, functions, files, links);
-    addRdmaDevice(fn, scenario.elapsedMs, files, links);
+    addRdmaDevice(fn, scenario, files, links);
   }
   if (functions.length > 0) files['dev/infiniband/rdma_cm'] = '';
   return { files, links, resources: resourcesOf(functions) };
@@ -111,7 +111,12 @@ function addLink(
   for (const [file, text] of Object.entries(AER_FILES)) files[`${fn.directory}/${file}`] = text;
 }
 
-function addRdmaDevice(fn: SimulatedFunction, elapsedMs: number, files: Record<string, string>, links: Record<string, string>): void {
+function addRdmaDevice(
+  fn: SimulatedFunction,
+  { elapsedMs, use }: Scenario,
+  files: Record<string, string>,
+  links: Record<string, string>,
+): void {
   const name = `mlx5_${fn.index}`;
   const device = `${fn.directory}/infiniband/${name}`;
   links[`sys/class/infiniband/${name}`] = `../../${device.slice('sys/'.length)}`;
@@ -124,8 +129,10 @@ function addRdmaDevice(fn: SimulatedFunction, elapsedMs: number, files: Record<s
   files[`${device}/node_guid`] = `${guid(fn.card, fn.vf === undefined ? 0 : fn.vf + 1)}\n`;
   files[`${device}/sys_image_guid`] = `${guid(fn.card, 0)}\n`;
   addCharDevices(fn, name, files, links);
-  const upMs = fn.isFlapping ? upTimeMs(elapsedMs) : { upMs: elapsedMs, isUp: true, losses: 0 };
-  for (const [file, text] of simulatedPort(fn.index, fn.card, upMs)) files[`${device}/ports/1/${file}`] = text;
+  // The pool of the last card is always in use, so its traffic depends only on its link.
+  const upTime = fn.isFlapping ? upTimeMs(elapsedMs) : { upMs: elapsedMs, isUp: true, losses: 0 };
+  const trafficMs = use === undefined || fn.isFlapping ? upTime.upMs : trafficTimeMs(elapsedMs, use[fn.address]);
+  for (const [file, text] of simulatedPort(fn.index, fn.card, { ...upTime, trafficMs })) files[`${device}/ports/1/${file}`] = text;
 }
 
 function guid(card: number, fn: number): string {
@@ -171,6 +178,9 @@ interface UpTime {
   readonly isUp: boolean;
   readonly losses: number;
 }
+
+/** `trafficMs`: time of full traffic that gives the counters. */
+type PortTime = Omit<UpTime, 'upMs'> & { readonly trafficMs: number };
 
 const CYCLE_MS = 180_000;
 const DOWN_FROM_MS = 90_000;
@@ -250,14 +260,22 @@ const CONSTANT: readonly string[] = [
   ].map((file) => `hw_counters/${file}`),
 ];
 
+/** The node itself causes this share of the traffic of a working card, for example for subnet management. */
+const BACKGROUND = 1e-7;
+
+/** Time of full traffic that moves as much data as a card without use until now, and with its use. */
+function trafficTimeMs(elapsedMs: number, { activeMs }: SimulatedUse = { activeMs: 0 }): number {
+  return elapsedMs * BACKGROUND + activeMs;
+}
+
 /** 32-bit firmware counters restart at 0 after their largest value. */
 const WRAP = 2n ** 32n;
 
 /** Returns path (below the port's directory) and content of the files of one port. `fn` sets the LID, `card` the share of traffic. */
-function simulatedPort(fn: number, card: number, { upMs, isUp, losses }: UpTime): [string, string][] {
+function simulatedPort(fn: number, card: number, { trafficMs, isUp, losses }: PortTime): [string, string][] {
   const share = 1000 - 7 * (card % 100) - 3 * (fn % 30);
   const counters = Object.entries(TRAFFIC).map(([file, perSecond]): [string, string] => {
-    const value = (BigInt(perSecond) * BigInt(share) * BigInt(Math.floor(upMs))) / 1_000_000n;
+    const value = (BigInt(perSecond) * BigInt(share) * BigInt(Math.floor(1_000 * trafficMs))) / 1_000_000_000n;
     return [file, `${file.startsWith('hw_counters/rx_') ? value % WRAP : value}\n`];
   });
   return [

@@ -4,6 +4,7 @@ import { growthCondition } from '../growth-condition.ts';
 import { pcieErrorConditions } from '../pcie-health.ts';
 
 const SMI = 'nvidia-smi';
+export const STUCK_PROCESS = 'StuckProcess';
 
 /** Conditions that a read of the driver can show. Those of the kernel log are in `xid-conditions.ts`. */
 export const conditions: readonly ConditionSpec[] = [
@@ -190,6 +191,19 @@ export const conditions: readonly ConditionSpec[] = [
     remedy: 'reseat',
     source: `${SMI}: pci/pci_gpu_link_info/link_widths/current_link_width, compared with the widest link of this GPU since boot; a restart of the agent does not reset it`,
     forMs: seconds(30),
+    recoveryMs: minutes(1),
+  },
+  {
+    type: STUCK_PROCESS,
+    class: 'self-clearing',
+    severity: 'degraded',
+    reasons: ['WaitsInKernel', 'NoneStuck'],
+    meaning:
+      'A process that uses the GPU waits in the kernel at every read. It cannot be killed, so its GPU is not free when its pod ends. It waits for the GPU, or for other hardware such as network storage. The name of the function in /proc/<pid>/stack tells for what.',
+    remedy: 'inspect',
+    source:
+      '/proc/<pid>/stat: state D of the main thread, for processes that the driver lists. GPUd calls such a process degraded, and asks for a reboot when it is a program of NVIDIA; the five minutes are of this agent',
+    forMs: minutes(5),
     recoveryMs: minutes(1),
   },
   ...pcieErrorConditions,

@@ -6,6 +6,7 @@ import { conditions } from './conditions.ts';
 import { mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
 import { metrics } from './metrics.ts';
+import { ncclConditions } from './nccl-crashes.ts';
 import { options } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
@@ -18,7 +19,7 @@ export const family = defineFamily({
   summary: 'NVIDIA GPUs and MIG instances, by NVML or nvidia-smi, and the kernel log.',
   kinds: ['gpu', 'mig'],
   metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
-  conditions: [...conditions, ...xidConditions],
+  conditions: [...conditions, ...xidConditions, ...ncclConditions],
   problems: [...problems, ...kmsgProblems],
   isPresent: mayHaveGpus,
   signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],

@@ -3,7 +3,9 @@ import { type KmsgMessage, type KmsgReader, openKmsg } from '../../host/kernel-l
 import { parseBootTimeMs } from '../../host/kernel-log/record.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
+import { NcclCrashes } from './nccl-crashes.ts';
 import type { LibraryXid } from './nvml/source.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
 import { parseNvidiaLines } from './xid-line.ts';
@@ -16,7 +18,7 @@ const ACTION_AGE_MS = 10_000;
 type GpuProbe = Probe & { takeXids?(): readonly LibraryXid[] };
 
 /**
- * Adds the Xids of the kernel log to a probe of GPUs. It reads the log from boot on, so it knows faults from before the agent's start.
+ * Adds the Xids and the crashes of the kernel log to a probe of GPUs. It reads the log from boot on, so it knows faults from before the agent's start.
  * Each new Xid wakes the probe. The log is also used while the driver does not answer.
  */
 export class KernelLogProbe implements Probe {
@@ -28,6 +30,7 @@ export class KernelLogProbe implements Probe {
   #wake: (() => void) | undefined;
   #stopFollowing: (() => void) | undefined;
   #devices: readonly Device[];
+  readonly #crashes: NcclCrashes;
   /** True when the log has new lines about GPUs since the last read or wake. */
   #hasNewLines = false;
   /** Number of Xids that came from the library instead of the log. */
@@ -42,6 +45,7 @@ export class KernelLogProbe implements Probe {
     this.#host = host;
     this.#path = path;
     this.#devices = host.known;
+    this.#crashes = new NcclCrashes((pid) => threadGroupOf(host, pid));
     this.#originMs = host.clock.now() - host.clock.monotonic();
   }
 
@@ -51,17 +55,21 @@ export class KernelLogProbe implements Probe {
     this.#remember(collection);
     // A machine without GPUs does not need the log, nor permission to read it.
     if (this.#devices.length === 0) return collection;
+    this.#crashes.see(this.#devices, collection.reports);
     this.#readLog();
     for (const pciAddress of gpusWithoutAction(collection))
       this.#memory = endFaults(this.#memory, pciAddress, 'driver-asks-nothing', startedAtMs - ACTION_AGE_MS);
     const problem = this.#reader?.status().problem;
     this.#addLibraryXids(this.#gpus.takeXids?.() ?? [], problem !== undefined);
-    const xids = xidReports(this.#memory, this.#devices, this.#logMs(), problem === undefined);
+    const [nowMs, isReadable] = [this.#logMs(), problem === undefined];
+    const xids = xidReports(this.#memory, this.#devices, nowMs, isReadable);
     const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
     return {
       ...collection,
       // A device that was not read also has a report, because the findings of the log need no answer of the driver.
-      reports: this.#devices.map((device) => withXids(reported.get(device.id) ?? { device }, xids.get(device.id))),
+      reports: this.#devices.map((device) =>
+        withLog(reported.get(device.id) ?? { device }, xids.get(device.id), this.#crashes.findings(device.id, nowMs, isReadable)),
+      ),
       problems: problem === undefined ? collection.problems : [...collection.problems, problem],
     };
   }
@@ -97,7 +105,7 @@ export class KernelLogProbe implements Probe {
     if (!isLogClosed) return;
     for (const xid of xids) {
       this.#libraryXids += 1;
-      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#libraryXids, this.#logMs()));
+      this.#memory = rememberRecord(this.#memory, recordOf(xid, -this.#libraryXids, this.#logMs(), this.#host.clock.monotonic()));
     }
   }
 
@@ -109,6 +117,7 @@ export class KernelLogProbe implements Probe {
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onRecord: (message) => {
           this.#memory = rememberRecord(this.#memory, message);
+          if (this.#crashes.add(message, this.#logMs())) this.#hasNewLines = true;
           this.#hasNewLines ||= parseNvidiaLines(message.text).some(({ kind }) => kind !== 'other');
         },
       });
@@ -123,18 +132,29 @@ export class KernelLogProbe implements Probe {
 }
 
 /** Adds the findings of the log. The log is a separate source with its own conditions; it does not refresh readings of the device. */
-function withXids(report: DeviceReport, own: XidReport | undefined): DeviceReport {
-  if (own === undefined) return report;
+function withLog(report: DeviceReport, xids: XidReport = { readings: [], findings: [] }, crashes: readonly Finding[]): DeviceReport {
+  if (xids.readings.length + xids.findings.length + crashes.length === 0) return report;
   const { readings, findings } = report.aside ?? { readings: [], findings: [] };
-  return { ...report, aside: { readings: [...readings, ...own.readings], findings: [...findings, ...own.findings] } };
+  return { ...report, aside: { readings: [...readings, ...xids.readings], findings: [...findings, ...xids.findings, ...crashes] } };
 }
 
-/** Builds the log record that the driver would have written. */
-function recordOf({ pciAddress, xid, gpuInstance, computeInstance }: LibraryXid, seq: number, timeMs: number): KmsgMessage {
+/** Returns the process of a thread; undefined when the thread has ended. */
+function threadGroupOf({ proc }: Host, thread: number): number | undefined {
+  const pid = /^Tgid:\s*(\d+)$/m.exec(proc.text(`${thread}/status`) ?? '')?.[1];
+  return pid === undefined ? undefined : Number(pid);
+}
+
+/** Builds the log record that the driver would have written. The kernel's clock is close to the monotonic one. */
+function recordOf(
+  { pciAddress, xid, gpuInstance, computeInstance }: LibraryXid,
+  seq: number,
+  timeMs: number,
+  monotonicMs: number,
+): KmsgMessage {
   const instance =
     gpuInstance === undefined ? '' : ` GPU-I:${gpuInstance}${computeInstance === undefined ? '' : ` GPU-CI:${computeInstance}`}`;
   const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, ${LIBRARY_TEXT}`;
-  return { level: 3, facility: 0, seq, timeUsec: 0, text, timeMs, live: true };
+  return { level: 3, facility: 0, seq, timeUsec: Math.round(monotonicMs * 1_000), text, timeMs, live: true };
 }
 
 /** Returns the GPUs for which the driver reports the recovery action "none". This action has priority over the Xid table. */

@@ -7,10 +7,12 @@ import { deviceFromProc, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { type LibraryXid, NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
+import { ProcessFactsReader } from './process-facts.ts';
 import { lostWith, PcieErrors, reportsOf } from './reports.ts';
 import type { GpuSample, NodeSample } from './sample.ts';
 import { type SmiFailure, type SurplusFault, surplusFaults } from './smi.ts';
 import { SmiSource } from './smi-source.ts';
+import { StuckProcesses, type UsersOfDevice } from './stuck-processes.ts';
 
 /** Reads GPUs from NVML or `nvidia-smi`. It remembers earlier reads, to report GPUs that the driver no longer shows. */
 export class NvidiaProbe implements Probe {
@@ -19,6 +21,8 @@ export class NvidiaProbe implements Probe {
   readonly #nvml: NvmlSource;
   readonly #smi: SmiSource;
   readonly #pcie: PcieErrors;
+  readonly #processes: ProcessFactsReader;
+  readonly #stuck = new StuckProcesses();
   #known: readonly DeviceReport[];
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -27,6 +31,7 @@ export class NvidiaProbe implements Probe {
     this.#nvml = new NvmlSource(host, options);
     this.#smi = new SmiSource(host, options);
     this.#pcie = new PcieErrors(host.sys);
+    this.#processes = new ProcessFactsReader(host.proc);
     this.#known = host.known.map((device) => ({ device }));
   }
 
@@ -70,10 +75,15 @@ export class NvidiaProbe implements Probe {
     if (unshown > 0) problems.push({ code: 'gpus-unshown', message: `${source}: ${announced} GPUs are announced, ${gpus.length} shown` });
     const nowMs = this.#host.clock.monotonic();
     const hasInstances = gpus.some(({ instances = [] }) => instances.length > 0);
+    this.#processes.renew();
+    this.#stuck.renew();
+    const processOf = (pid: number) => this.#processes.of(pid);
     const facts = {
       ...nodeFactsOf(this.#host, driver, hasInstances),
       cudaVersion,
       pcieOf: (address: string) => this.#pcie.of(address, nowMs),
+      processOf,
+      stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),
     };
     const shown = gpus.map((gpu, index) => reportsOf(gpu, index, facts));
     problems.push(...shown.flatMap((gpu) => gpu.problems));

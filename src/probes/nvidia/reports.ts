@@ -9,9 +9,11 @@ import { pcieErrorFindings } from '../pcie-health.ts';
 import { gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
 import { concerningInstances, gpuFindings } from './findings.ts';
 import { instanceFindings } from './memory-findings.ts';
-import { processesOf } from './processes.ts';
+import type { ProcessFacts } from './process-facts.ts';
+import { processesIn, processesOf } from './processes.ts';
 import { gpuReadings, instanceReadings } from './readings.ts';
-import type { GpuSample, MigSample, Unread } from './sample.ts';
+import type { GpuSample, MigSample, ProcessSample, Unread } from './sample.ts';
+import type { UsersOfDevice } from './stuck-processes.ts';
 
 /** Readings and findings of the PCI function of a GPU. */
 interface PcieReport {
@@ -50,6 +52,8 @@ export interface GpuReports {
 export interface ReadFacts extends NodeFacts {
   readonly cudaVersion: string | undefined;
   pcieOf(address: string): PcieReport;
+  processOf(pid: number): ProcessFacts;
+  stuckProcesses(device: string, users: UsersOfDevice): readonly Finding[];
 }
 
 /** Converts the sample of a GPU to reports. `index` is the position of the GPU in the driver's order. */
@@ -58,21 +62,33 @@ export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuR
   const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
   const findings = gpuFindings(gpu);
   const processes = gpu.processes?.list ?? [];
+  const isListed = gpu.processes?.count !== undefined;
+  // An entry without a PID may be any process.
+  const isComplete = gpu.processes?.count === new Set(processes.map(({ pid }) => pid)).size;
+  const usersAmong = (list: readonly ProcessSample[]): UsersOfDevice => ({ pids: list.map(({ pid }) => pid), isComplete });
   const whole = reportOf(
     device,
     [...gpuReadings(gpu, { index, cudaVersion: facts.cudaVersion }), ...pcie.readings],
-    [...findings, ...pcie.findings],
-    processesOf(processes, facts.trees.proc),
+    [...findings, ...facts.stuckProcesses(device.id, usersAmong(processes)), ...pcie.findings],
+    processesOf(processes, facts.processOf),
+    isListed,
   );
   const instances = gpu.instances ?? [];
   const parts = instances.map((instance) => {
     const inside = instanceDevice(instance, device, facts);
+    const own = processesIn(processes, instance);
     const report = reportOf(
       inside,
       instanceReadings(instance, sharesMemory(instance, instances)),
       // A GPU and its instances are one function on the bus, so they share its findings.
-      [...concerningInstances(findings), ...instanceFindings(instance), ...concerningInstances(pcie.findings)],
-      processesOf(processes, facts.trees.proc, instance),
+      [
+        ...concerningInstances(findings),
+        ...instanceFindings(instance),
+        ...facts.stuckProcesses(inside.id, usersAmong(own)),
+        ...concerningInstances(pcie.findings),
+      ],
+      processesOf(own, facts.processOf),
+      isListed,
     );
     return { report, problems: problemsOf(inside, instance.unread) };
   });
@@ -87,8 +103,10 @@ function reportOf(
   readings: readonly Reading[],
   findings: readonly Finding[],
   processes: ReturnType<typeof processesOf>,
+  isListed: boolean,
 ): DeviceReport {
-  return { device, read: { readings: readings, findings, ...(processes.length === 0 ? {} : { processes }) } };
+  const users = { ...(processes.length === 0 ? {} : { processes }), ...(isListed ? { hasAllProcesses: true as const } : {}) };
+  return { device, read: { readings, findings, ...users } };
 }
 
 /** Compute instances of one GPU instance share its memory. */

@@ -1,5 +1,6 @@
 import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
 import { type SimulatedGpu, simulatedDocument, simulatedListing, simulatedTopology, simulateGpu } from './simulated-document.ts';
+import { pidsOf, processFiles } from './simulated-processes.ts';
 
 /** Program that prints the files in its own directory. */
 const PROGRAM = `#!/bin/sh
@@ -11,7 +12,10 @@ case "$1" in
 esac
 `;
 
-/** Simulates H100 boards on two NUMA nodes. With four or more, the last has MIG. The second is hot, with a reset pending, one minute of three. */
+/**
+ * Simulates H100 boards on two NUMA nodes. With four or more, the last has MIG. A board that no pod holds is idle. The second is hot, with a
+ * reset pending, one minute of three.
+ */
 export function simulate(scenario: Scenario): SimulatedHardware {
   const gpus = Array.from({ length: scenario.gpus }, (_, index) => simulateGpu(index, scenario));
   const files: Record<string, string> = {};
@@ -22,7 +26,9 @@ export function simulate(scenario: Scenario): SimulatedHardware {
     files['proc/driver/nvidia-caps/mig-minors'] = simulatedMinors(gpus);
     files['dev/kmsg'] = kernelLog((gpus[0] as SimulatedGpu).address, scenario.elapsedMs);
     files['bin/nvidia-smi'] = PROGRAM;
-    files['bin/nvidia-smi.xml'] = simulatedDocument(gpus);
+    const pids = pidsOf(gpus);
+    Object.assign(files, processFiles(gpus, pids));
+    files['bin/nvidia-smi.xml'] = simulatedDocument(gpus, pids);
     files['bin/nvidia-smi.list'] = simulatedListing(gpus);
     files['bin/nvidia-smi.topology'] = simulatedTopology(gpus);
   }

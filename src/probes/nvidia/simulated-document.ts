@@ -1,4 +1,7 @@
-import type { Scenario } from '../../model/simulated.ts';
+import type { Scenario, SimulatedHolder } from '../../model/simulated.ts';
+
+/** PID of the process of each pod, keyed by the UID of the pod. */
+export type SimulatedPids = ReadonlyMap<string, number>;
 
 /** One simulated GPU at one moment. */
 export interface SimulatedGpu {
@@ -13,7 +16,18 @@ export interface SimulatedGpu {
   readonly hotMs: number;
   /** Load from 0 to 1. */
   readonly load: number;
-  readonly instances: readonly { readonly index: number; readonly uuid: string; readonly gpuInstance: number }[];
+  /** Memory in use. */
+  readonly usedMib: number;
+  readonly holder?: SimulatedHolder;
+  readonly instances: readonly SimulatedInstance[];
+}
+
+export interface SimulatedInstance {
+  readonly index: number;
+  readonly uuid: string;
+  readonly gpuInstance: number;
+  readonly usedMib: number;
+  readonly holder?: SimulatedHolder;
 }
 
 const TROUBLE_EVERY_MS = 180_000;
@@ -21,25 +35,43 @@ const TROUBLE_FROM_MS = 60_000;
 const TROUBLE_TO_MS = 120_000;
 const MIB_TOTAL = 81_559;
 
-export function simulateGpu(index: number, { gpus, elapsedMs }: Scenario): SimulatedGpu {
+export function simulateGpu(index: number, { gpus, elapsedMs, use }: Scenario): SimulatedGpu {
   const rounds = Math.floor(elapsedMs / TROUBLE_EVERY_MS);
   const phase = elapsedMs % TROUBLE_EVERY_MS;
   const hotMs = Math.min(Math.max(phase - TROUBLE_FROM_MS, 0), TROUBLE_TO_MS - TROUBLE_FROM_MS);
   const isSplit = gpus >= 4 && index === gpus - 1;
   const digits = (index + 1).toString(16).padStart(12, '0');
+  const uuid = `GPU-5e1f0000-0000-4000-8000-${digits}`;
+  const work = 0.55 + 0.4 * Math.sin(elapsedMs / 20_000 + index);
+  const instances = (isSplit ? [7, 8, 9] : []).map((gpuInstance, n): SimulatedInstance => {
+    const own = `MIG-5e1f0000-0000-4000-8000-${digits.slice(0, 11)}${n}`;
+    const { holder, load } = loadOf(own, work, use);
+    return { index: n, uuid: own, gpuInstance, usedMib: Math.round(9_000 * load * (1 - n / 10)), ...(holder && { holder }) };
+  });
+  const { holder, load } = isSplit ? { load: instances.some(({ usedMib }) => usedMib > 0) ? work : 0 } : loadOf(uuid, work, use);
   return {
     index,
-    uuid: `GPU-5e1f0000-0000-4000-8000-${digits}`,
+    uuid,
     address: `0008:${(index + 1).toString(16).padStart(2, '0')}:00.0`,
     numaNode: index < gpus / 2 ? 0 : 1,
     isHot: index === 1 && phase >= TROUBLE_FROM_MS && phase < TROUBLE_TO_MS,
     timesHot: index === 1 ? rounds + (phase >= TROUBLE_FROM_MS ? 1 : 0) : 0,
     hotMs: index === 1 ? rounds * (TROUBLE_TO_MS - TROUBLE_FROM_MS) + hotMs : 0,
-    load: 0.55 + 0.4 * Math.sin(elapsedMs / 20_000 + index),
-    instances: isSplit
-      ? [7, 8, 9].map((gpuInstance, n) => ({ index: n, uuid: `MIG-5e1f0000-0000-4000-8000-${digits.slice(0, 11)}${n}`, gpuInstance }))
-      : [],
+    load,
+    usedMib: holder?.isIdle === true ? IDLE_MIB : Math.round(MIB_TOTAL * 0.9 * load),
+    ...(holder && { holder }),
+    instances,
   };
+}
+
+/** Memory that an idle program keeps. */
+const IDLE_MIB = 40_000;
+
+/** Load from 0 to 1. A device without a program that works has none. */
+function loadOf(id: string, work: number, use: Scenario['use']): { readonly load: number; readonly holder?: SimulatedHolder | undefined } {
+  if (use === undefined) return { load: work };
+  const holder = use[id]?.holder;
+  return { load: holder?.isIdle === false ? work : 0, holder };
 }
 
 export function simulatedListing(gpus: readonly SimulatedGpu[]): string {
@@ -65,7 +97,7 @@ export function simulatedTopology(gpus: readonly SimulatedGpu[]): string {
 }
 
 /** Prints the document in the format of the 580 driver branch. */
-export function simulatedDocument(gpus: readonly SimulatedGpu[]): string {
+export function simulatedDocument(gpus: readonly SimulatedGpu[], pids: SimulatedPids): string {
   return `<?xml version="1.0" ?>
 <!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">
 <nvidia_smi_log>
@@ -73,15 +105,14 @@ export function simulatedDocument(gpus: readonly SimulatedGpu[]): string {
 \t<driver_version>580.105.08</driver_version>
 \t<cuda_version>13.0</cuda_version>
 \t<attached_gpus>${gpus.length}</attached_gpus>
-${gpus.map(gpuElement).join('')}</nvidia_smi_log>
+${gpus.map((gpu) => gpuElement(gpu, pids)).join('')}</nvidia_smi_log>
 `;
 }
 
-function gpuElement(gpu: SimulatedGpu): string {
+function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
   const isSplit = gpu.instances.length > 0;
   const temperature = Math.round(gpu.isHot ? 88 : 34 + 30 * gpu.load);
   const share = (text: number | string, unit: string): string => (isSplit ? 'N/A' : `${text} ${unit}`);
-  const used = Math.round(MIB_TOTAL * 0.9 * gpu.load);
   return element('gpu', `id="0000${gpu.address.toUpperCase()}"`, {
     product_name: 'NVIDIA H100 80GB HBM3',
     product_brand: 'NVIDIA',
@@ -89,7 +120,7 @@ function gpuElement(gpu: SimulatedGpu): string {
     persistence_mode: 'Enabled',
     addressing_mode: 'HMM',
     mig_mode: { current_mig: isSplit ? 'Enabled' : 'Disabled', pending_mig: isSplit ? 'Enabled' : 'Disabled' },
-    mig_devices: isSplit ? { mig_device: gpu.instances.map((instance) => instanceElement(instance, gpu)) } : 'None',
+    mig_devices: isSplit ? { mig_device: gpu.instances.map(instanceElement) } : 'None',
     serial: `165${String(gpu.index).padStart(10, '0')}`,
     uuid: gpu.uuid,
     minor_number: String(gpu.index),
@@ -118,7 +149,12 @@ function gpuElement(gpu: SimulatedGpu): string {
       clocks_event_reason_hw_power_brake_slowdown: 'Not Active',
     },
     clocks_event_reasons_counters: { clocks_event_reasons_counters_hw_therm_slowdown: `${gpu.hotMs * 1000} us` },
-    fb_memory_usage: { total: `${MIB_TOTAL} MiB`, reserved: '551 MiB', used: `${used} MiB`, free: `${MIB_TOTAL - 551 - used} MiB` },
+    fb_memory_usage: {
+      total: `${MIB_TOTAL} MiB`,
+      reserved: '551 MiB',
+      used: `${gpu.usedMib} MiB`,
+      free: `${MIB_TOTAL - 551 - gpu.usedMib} MiB`,
+    },
     bar1_memory_usage: { total: '131072 MiB', used: '2 MiB', free: '131070 MiB' },
     compute_mode: 'Default',
     utilization: {
@@ -176,12 +212,12 @@ function gpuElement(gpu: SimulatedGpu): string {
     clocks: { graphics_clock: '1980 MHz', sm_clock: '1980 MHz', mem_clock: '2619 MHz', video_clock: '1545 MHz' },
     max_clocks: { graphics_clock: '1980 MHz', sm_clock: '1980 MHz', mem_clock: '2619 MHz', video_clock: '1545 MHz' },
     fabric: { state: 'Completed', status: 'Success', health: { summary: 'Healthy' } },
-    processes: '',
+    processes: processesOf(gpu, pids),
   });
 }
 
-function instanceElement(instance: SimulatedGpu['instances'][number], gpu: SimulatedGpu): Tree {
-  const used = Math.round(9_000 * gpu.load * (1 - instance.index / 10));
+function instanceElement(instance: SimulatedInstance): Tree {
+  const used = instance.usedMib;
   return {
     index: String(instance.index),
     gpu_instance_id: String(instance.gpuInstance),
@@ -191,6 +227,19 @@ function instanceElement(instance: SimulatedGpu['instances'][number], gpu: Simul
     fb_memory_usage: { total: '9984 MiB', reserved: '0 MiB', used: `${used} MiB`, free: `${9_984 - used} MiB` },
     bar1_memory_usage: { total: '16383 MiB', used: '0 MiB', free: '16383 MiB' },
   };
+}
+
+/** Lists the process of each holder. */
+function processesOf(gpu: SimulatedGpu, pids: SimulatedPids): string | Tree {
+  const entry = (instance: string, { holder, usedMib }: Pick<SimulatedInstance, 'holder' | 'usedMib'>): readonly Tree[] => {
+    const pid = pids.get(holder?.podUid ?? '');
+    if (holder === undefined || pid === undefined) return [];
+    const compute = instance === 'N/A' ? 'N/A' : '0';
+    const [process_name, used_memory] = [holder.program, `${usedMib} MiB`];
+    return [{ gpu_instance_id: instance, compute_instance_id: compute, pid: String(pid), type: 'C', process_name, used_memory }];
+  };
+  const process_info = [...entry('N/A', gpu), ...gpu.instances.flatMap((instance) => entry(String(instance.gpuInstance), instance))];
+  return process_info.length === 0 ? '' : { process_info };
 }
 
 interface Tree {

@@ -23,9 +23,9 @@ export const xidConditions = [
     severity: 'info',
     reasons: REASONS,
     meaning:
-      'The driver reported an error that ends with a program or by itself. Errors of applications are for information and never make a device unhealthy.',
+      'The driver reported an error that ends with a program or by itself. Errors of applications are for information and never make a device unhealthy. Removed channels (45) count only when no other error explains them.',
     remedy: 'restart-workload',
-    source: `${LOG}: NVRM: Xid; it ends after ten minutes without a new line`,
+    source: `${LOG}: NVRM: Xid; it ends after ten minutes without a new line. Another error of the GPU, or of the same program, explains a later Xid 45 for 60 s, and an earlier one for 5 s`,
     recoveryMs: minutes(10),
     aside: true,
   },

@@ -2,7 +2,8 @@ import type { Device } from '../../model/device.ts';
 import type { Finding, Remedy } from '../../model/health.ts';
 import type { Reading } from '../../model/metric.ts';
 import { XID_ERRORS, XID_LAST_TIME } from './xid-conditions.ts';
-import { type GpuMemory, gpuKey, type XidMemory, type XidTally } from './xid-memory.ts';
+import { type GpuMemory, gpuKey, isSamePart, type XidMemory, type XidTally } from './xid-memory.ts';
+import { CHANNELS_REMOVED, removalToReport } from './xid-removals.ts';
 
 export interface XidReport {
   readonly findings: readonly Finding[];
@@ -76,8 +77,15 @@ function gpuFindings(gpu: GpuMemory, tallies: readonly XidTally[], nowMs: number
     ...(recovery === undefined ? [] : [finding('Xid', recovery)]),
     ...open.map((tally) => finding('Xid', tally, recovery?.judgement.remedy)),
     ...(gpu.lost === undefined || open.some(({ xid }) => xid === FALLEN_OFF) ? [] : [lostFinding(recovery?.judgement.remedy)]),
-    ...tallies.filter((tally) => isPassing(tally, nowMs)).map((tally) => finding('XidPassing', tally)),
+    ...tallies.flatMap((tally) => passingLine(gpu, tally, nowMs) ?? []).map((tally) => finding('XidPassing', tally)),
   ];
+}
+
+/** Returns the tally with the line to report; undefined when it has none. */
+function passingLine(gpu: GpuMemory, tally: XidTally, nowMs: number): XidTally | undefined {
+  if (tally.xid !== CHANNELS_REMOVED) return isPassing(tally, nowMs) ? tally : undefined;
+  const removal = removalToReport(gpu.removals, ({ line }) => isSamePart(line, tally), nowMs);
+  return removal === undefined ? undefined : { ...tally, line: removal.line };
 }
 
 const FALLEN_OFF = 79;

@@ -1,6 +1,7 @@
 import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
 import type { Severity } from '../../model/health.ts';
 import { type NvidiaLine, parseNvidiaLines, type SwitchLine, type XidLine } from './xid-line.ts';
+import { NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './xid-removals.ts';
 import { judgeXid, type XidJudgement } from './xid-table.ts';
 
 /**
@@ -32,6 +33,8 @@ export interface GpuMemory {
   readonly recovery?: XidTally;
   /** True when faults of this boot have ended at least once. Faults from before a restart of the agent have then also ended. */
   readonly hasRecovered: boolean;
+  /** Removals of channels (Xid 45) that no other error explains. */
+  readonly removals: Removals;
   /** Latest records. They make a second read of the same log harmless. */
   readonly recent: readonly string[];
 }
@@ -54,7 +57,7 @@ export interface XidTally {
 }
 
 export const EMPTY_MEMORY: XidMemory = { gpus: new Map(), switches: new Map() };
-const EMPTY_GPU: GpuMemory = { tallies: [], hasRecovered: false, recent: [] };
+const EMPTY_GPU: GpuMemory = { tallies: [], hasRecovered: false, removals: NO_REMOVALS, recent: [] };
 
 /** Text of an Xid that came from the library, which reports only the number and no log line. */
 export const LIBRARY_TEXT = "reported by the driver's library";
@@ -116,13 +119,15 @@ function once(gpu: GpuMemory, { seq, timeUsec, text }: KmsgMessage, change: () =
 
 function lose(memory: XidMemory, pciAddress: string, message: KmsgMessage): XidMemory {
   const lost = message.timeMs === undefined ? {} : { lastMs: message.timeMs };
-  return changeGpu(memory, pciAddress, (gpu) => once(gpu, message, () => ({ ...gpu, lost })));
+  const cause = { atMs: message.timeUsec / 1_000, isOfProgram: false };
+  return changeGpu(memory, pciAddress, (gpu) => once(gpu, message, () => ({ ...gpu, lost, removals: rememberCause(gpu.removals, cause) })));
 }
 
-function rememberXid(gpu: GpuMemory, line: XidLine, message: KmsgMessage, severityOfUnknown: Severity): GpuMemory {
-  const before = gpu.tallies.find((tally) => isSamePart(tally, line) && tally.xid === line.xid);
-  const tally = addLine(before, line, message, severityOfUnknown);
-  const tallies = [...gpu.tallies.filter((other) => other !== before), tally];
+function rememberXid(before: GpuMemory, line: XidLine, message: KmsgMessage, severityOfUnknown: Severity): GpuMemory {
+  const gpu = { ...before, removals: rememberRemoval(before.removals, line, message.timeUsec / 1_000, message.timeMs) };
+  const known = gpu.tallies.find((tally) => isSamePart(tally, line) && tally.xid === line.xid);
+  const tally = addLine(known, line, message, severityOfUnknown);
+  const tallies = [...gpu.tallies.filter((other) => other !== known), tally];
   // An Xid 154 of the library has no action. The values of the GPU contain the action.
   if (line.xid !== 154 || line.text === LIBRARY_TEXT) return { ...gpu, tallies };
   if (line.recoveryAction?.action !== 0) return { ...gpu, tallies, recovery: tally };
@@ -131,7 +136,7 @@ function rememberXid(gpu: GpuMemory, line: XidLine, message: KmsgMessage, severi
 
 type Part = Pick<XidTally, 'gpuInstance' | 'computeInstance'>;
 
-function isSamePart(a: Part, b: Part): boolean {
+export function isSamePart(a: Part, b: Part): boolean {
   return a.gpuInstance === b.gpuInstance && a.computeInstance === b.computeInstance;
 }
 

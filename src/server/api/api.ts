@@ -2,6 +2,8 @@ import { type Request, type RequestHandler, Router } from 'express';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { sendError, sendJson } from '../http/answer.ts';
+import type { IncidentSource } from '../parts.ts';
+import { takes } from './parameters.ts';
 import { allocationsView, devicesView, deviceView, eventsView, type RemedyOf, statusView } from './views.ts';
 
 export interface ApiSources {
@@ -10,6 +12,7 @@ export interface ApiSources {
   status(): object;
   /** Returns events newer than the event with id `since`; absent when no events are kept. */
   readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
+  readonly incidents?: IncidentSource | undefined;
   remedyOf: RemedyOf;
   now(): number;
 }
@@ -41,21 +44,17 @@ export function createApi(sources: ApiSources): Router {
     }
     return sendJson(request, response, eventsView(sources.events?.(Number(since)) ?? []));
   });
+  router.get('/api/incidents', takes(), (request, response) => sendJson(request, response, { incidents: sources.incidents?.list() ?? [] }));
+  router.get('/api/incidents/:incident', takes(), async (request, response) => {
+    const read = await sources.incidents?.read(String(request.params.incident));
+    if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');
+    if (read.problem !== undefined) return sendError(request, response, 500, 'incident-unreadable', 'The record cannot be read.');
+    return sendJson(request, response, read.record);
+  });
   router.get('/api/v1/status', takes(), (request, response) =>
     sendJson(request, response, { ...sources.status(), ...statusView(sources.snapshot(), sources.now(), sources.remedyOf) }),
   );
   return router;
-}
-
-/** Refuses other query parameters: one that is ignored looks like a filter that found everything. */
-function takes(...known: readonly string[]): RequestHandler {
-  return (request, response, next) => {
-    const unknown = Object.keys(request.query).find((name) => !known.includes(name));
-    if (unknown === undefined) return next();
-    const names = known.length === 0 ? 'This path has no parameters.' : `Known here: ${known.join(', ')}.`;
-    const message = `There is no parameter ${JSON.stringify(unknown.slice(0, 80))}. ${names}`;
-    return sendError(request, response, 400, 'parameter-unknown', message);
-  };
 }
 
 function findDevice(snapshot: Snapshot, family: unknown, id: unknown): object | undefined {

@@ -40,7 +40,12 @@ export function allocationsView(snapshot: Snapshot): object {
 }
 
 export function devicesView(snapshot: Snapshot): object {
-  return { takenAt: timeText(snapshot.takenAtMs), sequence: snapshot.sequence, devices: snapshot.devices.map(deviceView) };
+  return {
+    takenAt: timeText(snapshot.takenAtMs),
+    sequence: snapshot.sequence,
+    expected: snapshot.expected,
+    devices: snapshot.devices.map(deviceView),
+  };
 }
 
 export function statusView(snapshot: Snapshot | undefined, nowMs: number, remedyOf: RemedyOf): object {

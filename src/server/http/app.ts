@@ -4,6 +4,7 @@ import type { Logger } from '../../log/logger.ts';
 import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { createApi } from '../api/api.ts';
+import { createUsageApi } from '../api/usage.ts';
 import type { HealthWatch } from '../feed/health-watch.ts';
 import { createPages } from '../pages/pages.ts';
 import type { ServerParts } from '../parts.ts';
@@ -45,10 +46,12 @@ export function createApp(parts: ServerParts, passwords: Passwords, answerMs: nu
   const remedyOf = (family: string, code: string): string | undefined =>
     families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
   const sources = { snapshot: () => store.snapshot(), remedyOf, now: () => clock.now(), version, node };
-  if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events }));
+  if (options.api && parts.usage !== undefined) app.use(createUsageApi(parts.usage));
+  if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events, incidents: parts.incidents }));
   else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
-  if (options.page) app.use(createPages({ ...sources, telemetryPath: options['telemetry-path'], hasApi: options.api }));
-  else app.get(['/', '/devices/:family/:id'], off('page-off', 'The HTML pages are off: --web.page is false.'));
+  if (options.page)
+    app.use(createPages({ ...sources, incidents: parts.incidents, telemetryPath: options['telemetry-path'], hasApi: options.api }));
+  else app.get(['/', '/devices/:family/:id', '/incidents/:incident'], off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));
   return app;

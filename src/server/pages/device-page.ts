@@ -1,3 +1,4 @@
+import type { ListedIncident } from '../../incidents/store.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import { type Html, html } from './html.ts';
@@ -5,8 +6,10 @@ import { document, healthCell, holderList, type PageFrame } from './page-parts.t
 import { isNumber, labelList } from './page-readings.ts';
 import { durationText, metricTitle, readingText } from './units.ts';
 
-/** Renders all data of one device. */
-export function devicePage(state: DeviceState, frame: PageFrame): string {
+const MOST_INCIDENTS = 20;
+
+/** Renders all data of one device. `incidents`: those of the device, the newest first. */
+export function devicePage(state: DeviceState, frame: PageFrame, incidents: readonly ListedIncident[] = []): string {
   const { device } = state;
   const body = html`<h2>${device.id}</h2>
 <div class="scroll"><table><tbody>
@@ -14,7 +17,7 @@ export function devicePage(state: DeviceState, frame: PageFrame): string {
 <tr><th scope="row">Held by</th><td>${holderList(state.holders, state.holders.length)}</td></tr>
 ${identity(state).map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>\n`)}
 </tbody></table></div>
-${readings(state.readings)}`;
+${incidentLinks(incidents)}${readings(state.readings)}`;
   const footer = html`Read ${durationText(frame.nowMs - state.readAtMs)} ago. Reload for the latest.`;
   return document(frame, `${device.id}: device-agent`, body, footer);
 }
@@ -36,6 +39,18 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
     ['Processes', processes.map(({ pid }) => pid).join(', ')],
   ];
   return rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
+}
+
+function incidentLinks(incidents: readonly ListedIncident[]): Html | undefined {
+  if (incidents.length === 0) return undefined;
+  return html`<h2>Incidents</h2>
+<ul class="plain">${incidents
+    .slice(0, MOST_INCIDENTS)
+    .map(
+      ({ id, time, states, conditions }) =>
+        html`<li><a href="/incidents/${encodeURIComponent(id)}">${time}</a> ${states.join(' → ')} <small>${conditions.join(', ')}</small></li>`,
+    )}</ul>
+`;
 }
 
 function readings(given: Iterable<Reading>): Html {

@@ -3,13 +3,16 @@ import { type Response, Router } from 'express';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { RemedyOf } from '../api/views.ts';
 import { HTML_TYPE, sendError, sendText } from '../http/answer.ts';
+import type { IncidentSource } from '../parts.ts';
 import { devicePage } from './device-page.ts';
+import { incidentPage } from './incident-page.ts';
 import { overviewPage } from './overview-page.ts';
 import type { PageFrame } from './page-parts.ts';
 import { PAGE_STYLE } from './page-style.ts';
 
 export interface PageSources extends Omit<PageFrame, 'nowMs'> {
   snapshot(): Snapshot | undefined;
+  readonly incidents?: IncidentSource | undefined;
   remedyOf: RemedyOf;
   now(): number;
 }
@@ -29,7 +32,15 @@ export function createPages(sources: PageSources): Router {
     const state = sources.snapshot()?.devices.find(({ device }) => device.family === family && device.id === id);
     if (state === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
     protect(response, policy);
-    return sendText(request, response, HTML_TYPE, devicePage(state, frame()));
+    const incidents = (sources.incidents?.list() ?? []).filter(({ device }) => device === state.key);
+    return sendText(request, response, HTML_TYPE, devicePage(state, frame(), incidents));
+  });
+  router.get('/incidents/:incident', async (request, response) => {
+    const read = await sources.incidents?.read(String(request.params.incident));
+    if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');
+    if (read.problem !== undefined) return sendError(request, response, 500, 'incident-unreadable', 'The record cannot be read.');
+    protect(response, policy);
+    return sendText(request, response, HTML_TYPE, incidentPage(read.record, frame()));
   });
   return router;
 }

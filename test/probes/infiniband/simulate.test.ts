@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
+import type { Scenario } from '../../../src/model/simulated.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
 import { simulate, upTimeMs } from '../../../src/probes/infiniband/simulate.ts';
@@ -8,7 +9,7 @@ import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './machin
 const scenario = { gpus: 0, hcas: 2, vfs: 5, fpgas: 0, elapsedMs: 10_000 };
 const cleanups: (() => void)[] = [];
 
-function collectSimulated(part: Partial<typeof scenario> = {}): Collection {
+function collectSimulated(part: Partial<Scenario> = {}): Collection {
   const placed = placeHardware(simulate({ ...scenario, ...part }));
   cleanups.push(placed.remove);
   return probeRoot(placed.root).collect();
@@ -105,5 +106,29 @@ describe('the simulated node', () => {
     expect(simulate({ ...scenario, hcas: 0 })).toEqual({ files: {}, links: {}, resources: [] });
     expect(simulate(scenario)).toEqual(simulate(scenario));
     expect(family.simulate).toBe(simulate);
+  });
+});
+
+describe('the simulated use', () => {
+  const bytesOf = (id: string, elapsedMs: number, activeMs?: number): number => {
+    const use = activeMs === undefined ? {} : { '0000:10:00.0': { activeMs } };
+    return Number(valueIn(reportOf(collectSimulated({ elapsedMs, use }), id), 'device_received_bytes_total'));
+  };
+
+  it('gives traffic while a pod works on the device, and keeps the counter afterwards', () => {
+    const working = bytesOf('mlx5_0', 20_000, 10_000);
+    expect(working).toBeGreaterThan(10 * 1e9);
+    expect(bytesOf('mlx5_0', 60_000, 10_000) - working).toBeLessThan(40 * 10_000);
+  });
+
+  it('is less than the threshold of use on a device that no pod held', () => {
+    const { traffic } = family.activity ?? {};
+    const perSecond = (bytesOf('mlx5_0', 600_000) - bytesOf('mlx5_0', 0)) / 600;
+    expect(perSecond).toBeGreaterThan(0);
+    expect(2 * perSecond).toBeLessThan(traffic?.above ?? 0);
+  });
+
+  it('does not concern the card of the pool, which is always in use', () => {
+    expect(bytesOf('mlx5_1', 10_000)).toBeGreaterThan(1e9);
   });
 });

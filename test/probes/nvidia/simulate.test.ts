@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Reading } from '../../../src/model/metric.ts';
+import type { Scenario, SimulatedUse } from '../../../src/model/simulated.ts';
 import { family } from '../../../src/probes/nvidia/index.ts';
 import { resolve } from '../../../src/probes/nvidia/resolve.ts';
 import { simulate } from '../../../src/probes/nvidia/simulate.ts';
-import { toldOf } from '../../support/told.ts';
+import { type Told, toldOf } from '../../support/told.ts';
 import { findingIn, type Machine, placeHardware, reportOf, valueIn } from './machines.ts';
 
 const scenario = { gpus: 4, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 10_000 };
@@ -13,7 +14,7 @@ afterEach(() => {
   for (const machine of machines.splice(0)) machine.remove();
 });
 
-async function collectSimulated(part: Partial<typeof scenario> = {}): Promise<Collection> {
+async function collectSimulated(part: Partial<Scenario> = {}): Promise<Collection> {
   const machine = placeHardware(simulate({ ...scenario, ...part }));
   machines.push(machine);
   return await machine.collect();
@@ -95,5 +96,49 @@ describe('the simulated node', () => {
     expect(simulate({ ...scenario, gpus: 0 })).toMatchObject({ files: {}, links: {}, resources: [] });
     expect(simulate(scenario)).toEqual(simulate(scenario));
     expect(family.simulate).toBe(simulate);
+  });
+});
+
+describe('the simulated use', () => {
+  const uuid = (number: number): string => `GPU-5e1f0000-0000-4000-8000-00000000000${number}`;
+  const instance = (number: number): string => `MIG-5e1f0000-0000-4000-8000-00000000000${number}`;
+  const POD = '5b3c8f0e-1d2a-4c6b-9e7f-0123456789ab';
+  const heldBy = (podUid: string, isIdle = false): SimulatedUse => ({ activeMs: 0, holder: { podUid, program: 'worker', isIdle } });
+  const utilization = (report: Told): unknown => valueIn(report, 'device_utilization_ratio', { engine: 'gpu' });
+
+  it('is none on a GPU that no pod holds, and memory alone under an idle program', async () => {
+    const collection = await collectSimulated({
+      use: { [uuid(1)]: heldBy(POD), [uuid(2)]: heldBy(POD, true), [uuid(3)]: { activeMs: 9 } },
+    });
+    const [busy, idle, free] = [1, 2, 3].map((number) => reportOf(collection, uuid(number))) as [Told, Told, Told];
+    expect(utilization(busy)).toBeGreaterThan(0.05);
+    expect([utilization(idle), utilization(free)]).toEqual([0, 0]);
+    const used = (report: Told): number => Number(valueIn(report, 'device_memory_used_bytes'));
+    expect(used(idle)).toBeGreaterThan(1e10);
+    expect(used(free)).toBe(0);
+    expect(valueIn(free, 'device_nvidia_processes')).toBe(0);
+  });
+
+  it('belongs to one process of the pod on all its GPUs and instances', async () => {
+    const OTHER = '6b3c8f0e-1d2a-4c6b-9e7f-0123456789ab';
+    const use = { [uuid(1)]: heldBy(POD), [uuid(2)]: heldBy(POD, true), [instance(1)]: heldBy(OTHER) };
+    const { reports } = await collectSimulated({ use });
+    const owners = reports.map(({ device, read }) => [device.id, read?.processes?.map(({ pid, name, podUid }) => [pid, name, podUid])]);
+    expect(owners).toEqual([
+      [uuid(1), [[20_000, 'worker', POD]]],
+      [uuid(2), [[20_000, 'worker', POD]]],
+      [uuid(3), undefined],
+      [uuid(4), [[20_026, 'worker', OTHER]]],
+      [instance(0), undefined],
+      [instance(1), [[20_026, 'worker', OTHER]]],
+      [instance(2), undefined],
+    ]);
+  });
+
+  it('of another pod on the same GPU is another process', () => {
+    const startOf = (podUid: string): string | undefined =>
+      simulate({ ...scenario, use: { [uuid(1)]: heldBy(podUid) } }).files['proc/20000/stat'];
+    expect(startOf(POD)).toBe(startOf(POD));
+    expect(startOf(POD)).not.toBe(startOf('6b3c8f0e-1d2a-4c6b-9e7f-0123456789ab'));
   });
 });

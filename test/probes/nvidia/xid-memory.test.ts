@@ -5,6 +5,7 @@ import type { Finding, Severity } from '../../../src/model/health.ts';
 import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
 import { type XidReport, xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
 import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-removals.ts';
 
 const T0 = Date.parse('2026-01-01T00:00:00Z');
 const GPU = 'GPU-00000000-0000-0000-0000-00000000000';
@@ -174,7 +175,8 @@ describe('an error that passes', () => {
 
   it.each(application)('of an application (%i) is reported and makes no device unhealthy', (number) => {
     const log = new Log().add(xid(1, `${number}, pid=5, name=python, Ch 00000008`));
-    expect(log.holding()).toEqual([`1: XidPassing/${number} info restart-workload`]);
+    const atMs = log.nowMs + (number === CHANNELS_REMOVED ? BEFORE_CAUSE_MS : 0);
+    expect(log.holding(eight, atMs)).toEqual([`1: XidPassing/${number} info restart-workload`]);
   });
 
   it('is no longer reported after a minute, so that the quiet time of the policy begins', () => {

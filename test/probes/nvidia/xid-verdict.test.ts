@@ -11,6 +11,7 @@ import { minutes, seconds } from '../../../src/model/duration.ts';
 import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
 import { xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
 import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
+import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-removals.ts';
 import { XID_TABLE } from '../../../src/probes/nvidia/xid-table.ts';
 import { readAt } from '../../health/one-device.ts';
 
@@ -88,6 +89,12 @@ const watch = (agent: Agent, ms: number): readonly string[] => {
   }
   return states;
 };
+/** Reads a line at its arrival, and again when no later line can explain it. */
+const settled = (agent: Agent): readonly string[] => {
+  agent.states();
+  pass(BEFORE_CAUSE_MS);
+  return agent.states();
+};
 const logged = (text: string): string => `3,${seq++},${(time.nowMs - BOOT_MS) * 1_000},-;NVRM: Xid (PCI:0000:01:00): ${text}\n`;
 const log = (text: string): void => appendFileSync(path, logged(text));
 
@@ -117,7 +124,8 @@ describe('the verdict on a GPU', () => {
     const agent = start();
     expect(agent.states()).toEqual(['healthy', 'healthy']);
     log(text);
-    expect(agent.states()).toEqual(held);
+    // Removed channels are reported when no other error can explain them any more.
+    expect(xid === CHANNELS_REMOVED ? settled(agent) : agent.states()).toEqual(held);
     expect(watch(agent, minutes(5))).toEqual(held);
     if (row.lasts === 'quiet') {
       expect(watch(agent, minutes(7))).toEqual(['healthy', 'healthy']);
@@ -194,5 +202,119 @@ describe('the verdict on a GPU', () => {
     expect(watch(agent, minutes(12))).toEqual(['healthy', 'healthy']);
     log('74, NVLink: fatal error');
     expect(agent.states()).toEqual(['healthy', 'healthy Xid/74']);
+  });
+});
+
+describe('Xid 45, the removal of channels', () => {
+  const removed = (pid: number, channel = 1): string => `45, pid=${pid}, name=train, Ch ${channel.toString(16).padStart(8, '0')}`;
+  const EXPLAINED = {
+    'after an error of the same program': ['31, pid=7, name=train, MMU Fault', removed(7)],
+    'before an error of the same program': [removed(7), '31, pid=7, name=train, MMU Fault'],
+    'after an error of an unknown program': ["31, pid='<unknown>', name=<unknown>, MMU Fault", removed(7)],
+    'after an error of the GPU, of any program': ['48, pid=7, name=train, DBE', removed(8), removed(9)],
+    'before an error of the GPU': [removed(7), removed(8), '79, GPU has fallen off the bus.'],
+    'between two errors': ['13, pid=7, name=train, Graphics Exception', removed(7), '43, pid=7, name=train, Ch 00000001'],
+    'that names its cause': [`${removed(7)} caused by previous Xid 13`],
+  };
+  const others = (states: readonly string[]): readonly string[] => states.filter((state) => state.includes('/45'));
+
+  it.each(Object.entries(EXPLAINED))('%s is not reported', (_, texts) => {
+    const agent = start();
+    agent.states();
+    for (const text of texts) {
+      log(text);
+      agent.states();
+      pass(seconds(2));
+    }
+    for (let turn = 0; turn < 20; turn += 1) {
+      pass(seconds(5));
+      expect(others(agent.states())).toEqual([]);
+    }
+    // The metric still counts it.
+    const readings = xidReports(agent.memory, devices, time.nowMs, true).get('GPU-1')?.readings ?? [];
+    expect(readings.some(({ labels }) => labels?.xid === '45')).toBe(true);
+  });
+
+  it.each<[string, readonly string[]]>([
+    ['with an error of another program', ['31, pid=6, name=other, MMU Fault', removed(7)]],
+    ['with a message that is no error', ['14, test', removed(7)]],
+    ['again and again', [removed(7), removed(8), removed(7)]],
+  ])('%s is reported', (_, texts) => {
+    const agent = start();
+    for (const text of texts) log(text);
+    expect(others(settled(agent))).toHaveLength(1);
+  });
+
+  it.each([
+    ['a minute after an error', '48, DBE', seconds(61), removed(7)],
+    ['more than seconds before an error', removed(7), seconds(6), '48, DBE'],
+  ])('%s is reported', (_, first, gapMs, second) => {
+    const agent = start();
+    log(first);
+    agent.states();
+    pass(gapMs);
+    log(second);
+    expect(others(settled(agent))).toHaveLength(1);
+  });
+
+  it('is reported while an error of another GPU is not its cause', () => {
+    const agent = start();
+    appendFileSync(path, logged('48, DBE').replace('0000:01:00', '0000:00:00'));
+    log(removed(7));
+    expect(settled(agent)).toEqual(['unhealthy Xid/48', 'healthy XidPassing/45']);
+  });
+
+  it.each([
+    ['with a cause', ['119, Timeout waiting for RPC from GSP'], 'unhealthy Xid/119'],
+    ['without a cause', [], 'healthy XidPassing/45'],
+  ])('in 672 lines %s gives one verdict', (_, causes, verdict) => {
+    const agent = start();
+    agent.states();
+    for (const cause of causes) log(cause);
+    for (let line = 0; line < 672; line += 1) {
+      log(removed(line % 90, line));
+      pass(50);
+    }
+    expect(settled(agent)).toEqual(['healthy', verdict]);
+    expect(agent.engine.eventsSince(0).filter(({ transition }) => transition === 'raised')).toHaveLength(1);
+    expect(agent.memory.gpus.get('0000:01:00')?.removals.alone.length).toBeLessThanOrEqual(64);
+  });
+
+  it('is reported while a storm of it goes on', () => {
+    const agent = start();
+    agent.states();
+    for (let second = 0; second < 180; second += 1) {
+      for (let line = 0; line < 20; line += 1) log(removed(line, second));
+      pass(seconds(1));
+      const states = agent.states();
+      if (second > 6) expect(states).toEqual(['healthy', 'healthy XidPassing/45']);
+    }
+  });
+
+  it.each([
+    ['error first', '48, DBE', removed(7)],
+    ['removal first', removed(7), '48, DBE'],
+  ])('is explained although the agent restarts between the lines: %s', (_, first, second) => {
+    const before = start();
+    log(first);
+    before.states();
+    pass(seconds(2));
+    const after = start({}, before.engine.state());
+    after.states();
+    log(second);
+    expect(settled(after)).toEqual(['healthy', 'unhealthy Xid/48']);
+    expect(others(watch(after, minutes(2)))).toEqual([]);
+  });
+
+  it('is explained although the wall clock is set between the lines and the agent restarts', () => {
+    const before = start();
+    log('48, DBE');
+    before.states();
+    const second = logged(removed(7));
+    time.nowMs += minutes(30);
+    const after = start({}, before.engine.state());
+    after.states();
+    appendFileSync(path, second);
+    expect(settled(after)).toEqual(['healthy', 'unhealthy Xid/48']);
   });
 });

@@ -49,6 +49,25 @@ export interface ObjectMeta {
   uid: string;
 }
 
+/** The same answer, read only for the labels of the pods. The agent reads it a second time in this way when it is configured to keep labels. */
+export interface ListPodLabelsResponse {
+  pods: LabeledPod[];
+}
+
+export interface LabeledPod {
+  metadata: LabeledMeta | undefined;
+}
+
+export interface LabeledMeta {
+  uid: string;
+  labels: { [key: string]: string };
+}
+
+export interface LabeledMeta_LabelsEntry {
+  key: string;
+  value: string;
+}
+
 export interface PodStatus {
   phase: string;
   containerStatuses: ContainerStatus[];
@@ -318,6 +337,263 @@ export const ObjectMeta: MessageFns<ObjectMeta> = {
     message.name = object.name ?? "";
     message.namespace = object.namespace ?? "";
     message.uid = object.uid ?? "";
+    return message;
+  },
+};
+
+function createBaseListPodLabelsResponse(): ListPodLabelsResponse {
+  return { pods: [] };
+}
+
+export const ListPodLabelsResponse: MessageFns<ListPodLabelsResponse> = {
+  encode(message: ListPodLabelsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.pods) {
+      LabeledPod.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListPodLabelsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListPodLabelsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.pods.push(LabeledPod.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ListPodLabelsResponse>): ListPodLabelsResponse {
+    return ListPodLabelsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListPodLabelsResponse>): ListPodLabelsResponse {
+    const message = createBaseListPodLabelsResponse();
+    message.pods = object.pods?.map((e) => LabeledPod.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseLabeledPod(): LabeledPod {
+  return { metadata: undefined };
+}
+
+export const LabeledPod: MessageFns<LabeledPod> = {
+  encode(message: LabeledPod, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.metadata !== undefined) {
+      LabeledMeta.encode(message.metadata, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LabeledPod {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLabeledPod();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.metadata = LabeledMeta.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LabeledPod>): LabeledPod {
+    return LabeledPod.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LabeledPod>): LabeledPod {
+    const message = createBaseLabeledPod();
+    message.metadata = (object.metadata !== undefined && object.metadata !== null)
+      ? LabeledMeta.fromPartial(object.metadata)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLabeledMeta(): LabeledMeta {
+  return { uid: "", labels: {} };
+}
+
+export const LabeledMeta: MessageFns<LabeledMeta> = {
+  encode(message: LabeledMeta, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.uid !== "") {
+      writer.uint32(42).string(message.uid);
+    }
+    globalThis.Object.entries(message.labels).forEach(([key, value]: [string, string]) => {
+      LabeledMeta_LabelsEntry.encode({ key: key as any, value }, writer.uint32(90).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LabeledMeta {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLabeledMeta();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.uid = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            const entry11 = LabeledMeta_LabelsEntry.decode(reader, reader.uint32());
+            if (entry11.value !== undefined) {
+              message.labels[entry11.key] = entry11.value;
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LabeledMeta>): LabeledMeta {
+    return LabeledMeta.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LabeledMeta>): LabeledMeta {
+    const message = createBaseLabeledMeta();
+    message.uid = object.uid ?? "";
+    message.labels = (globalThis.Object.entries(object.labels ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseLabeledMeta_LabelsEntry(): LabeledMeta_LabelsEntry {
+  return { key: "", value: "" };
+}
+
+export const LabeledMeta_LabelsEntry: MessageFns<LabeledMeta_LabelsEntry> = {
+  encode(message: LabeledMeta_LabelsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LabeledMeta_LabelsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLabeledMeta_LabelsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LabeledMeta_LabelsEntry>): LabeledMeta_LabelsEntry {
+    return LabeledMeta_LabelsEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LabeledMeta_LabelsEntry>): LabeledMeta_LabelsEntry {
+    const message = createBaseLabeledMeta_LabelsEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
     return message;
   },
 };

@@ -1,0 +1,124 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Clock } from '../host/clock.ts';
+import type { LineLog } from '../host/fs/line-log.ts';
+import { createChangeLog } from '../log/changes.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { accountKey, entriesOf, type LedgerEntry, toRecord } from '../usage/ledger/entry.ts';
+import { type LedgerReport, ledgerDirectory, openLedger, reportOf } from '../usage/ledger/ledger.ts';
+import { PodLabels } from '../usage/ledger/pod-labels.ts';
+import type { UsageQuery } from '../usage/ledger/query.ts';
+import type { AgentSettings } from './settings.ts';
+import type { Store } from './store.ts';
+
+const HOUR_MS = 3_600_000;
+/** So many entries are written as text before other work goes on. */
+const CHUNK = 250;
+const CACHE_MS = 5_000;
+const MAX_CACHED = 16;
+type Told = Pick<AgentSettings, 'usage'> & { readonly state: Pick<AgentSettings['state'], 'file'> };
+
+/**
+ * Writes the accounts of containers and devices to the ledger: each running one once an hour, and each at its end. A snapshot never waits
+ * for the disk.
+ */
+export class UsageLedger {
+  readonly #store: Pick<Store, 'snapshot'>;
+  readonly #clock: Clock;
+  readonly #log: LineLog;
+  readonly #directory: string | undefined;
+  readonly #tell: (error: string | undefined) => void;
+  readonly #labels = new PodLabels();
+  #hour: number;
+  /** Ended accounts of the latest snapshot that have their last entry. */
+  #ended: ReadonlySet<string> = new Set();
+  #writing: Promise<void> = Promise.resolve();
+  #reporting: Promise<unknown> = Promise.resolve();
+  readonly #cache = new Map<string, { readonly untilMs: number; readonly report: Promise<LedgerReport> }>();
+
+  constructor({ usage, state }: Told, store: Pick<Store, 'snapshot'>, logger: Logger, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#directory = ledgerDirectory(state.file);
+    this.#log = openLedger(this.#directory, usage, clock);
+    this.#hour = hourOf(clock.now());
+    const changes = createChangeLog(logger);
+    this.#tell = (error) => changes.update('usage ledger', error === undefined ? [] : [this.#trouble(error)]);
+  }
+
+  /** Must be called after each snapshot. Never throws and never waits. */
+  update(snapshot: Snapshot): void {
+    const { usage, takenAtMs } = snapshot;
+    if (usage === undefined) return;
+    this.#labels.update(snapshot);
+    const hour = hourOf(takenAtMs);
+    const isDue = hour !== this.#hour;
+    this.#hour = hour;
+    const hasEnded = usage.containers.some(({ endedAtMs }) => endedAtMs !== undefined);
+    if (!isDue && !hasEnded) {
+      this.#ended = new Set();
+      return;
+    }
+    const entries = this.#entries(snapshot);
+    const ended = new Set(entries.filter(isEnded).map(accountKey));
+    const known = this.#ended;
+    this.#ended = ended;
+    this.#write(entries.filter((entry) => (isEnded(entry) ? !known.has(accountKey(entry)) : isDue)));
+  }
+
+  /** Makes a report, one at a time. Equal questions within some seconds get the same answer. */
+  report(query: UsageQuery): Promise<LedgerReport> {
+    const key = `${query.since} ${query.by}`;
+    const nowMs = this.#clock.monotonic();
+    for (const [known, { untilMs }] of this.#cache) if (untilMs <= nowMs) this.#cache.delete(known);
+    const cached = this.#cache.get(key);
+    if (cached !== undefined) return cached.report;
+    const make = (): Promise<LedgerReport> => {
+      const snapshot = this.#store.snapshot();
+      return reportOf(this.#log, snapshot === undefined ? [] : this.#entries(snapshot), query, this.#clock.now());
+    };
+    const report = this.#reporting.then(make, make);
+    this.#reporting = report;
+    if (this.#cache.size < MAX_CACHED) this.#cache.set(key, { untilMs: nowMs + CACHE_MS, report });
+    return report;
+  }
+
+  /** Writes all accounts as they are now. Resolves when they are on disk, or when the disk does not answer. */
+  async close(): Promise<void> {
+    const snapshot = this.#store.snapshot();
+    if (snapshot !== undefined) this.#write(this.#entries(snapshot).filter((entry) => !this.#ended.has(accountKey(entry))));
+    await this.#writing;
+  }
+
+  #entries(snapshot: Snapshot): readonly LedgerEntry[] {
+    return entriesOf(snapshot, (account) => this.#labels.of(account));
+  }
+
+  #write(entries: readonly LedgerEntry[]): void {
+    if (entries.length === 0) return;
+    this.#writing = this.#writing.then(() => this.#append(entries));
+  }
+
+  async #append(entries: readonly LedgerEntry[]): Promise<void> {
+    const records: object[] = [];
+    for (let from = 0; from < entries.length; from += CHUNK) {
+      records.push(...entries.slice(from, from + CHUNK).map(toRecord));
+      await setImmediate();
+    }
+    this.#tell(await this.#log.append(records));
+  }
+
+  #trouble(detail: string): Parameters<ReturnType<typeof createChangeLog>['begin']>[0] {
+    return {
+      key: 'write',
+      message: 'the ledger of usage cannot be written; what containers used would be lost at a restart',
+      ended: 'the ledger of usage could not be written; it is written again',
+      fields: { path: this.#directory ?? '' },
+      detail,
+      remedy: 'Make room on the file system of --state.file, and check that the agent may write there.',
+    };
+  }
+}
+
+const hourOf = (timeMs: number): number => Math.floor(timeMs / HOUR_MS);
+const isEnded = (entry: LedgerEntry): boolean => entry.kind === 'container' && entry.endedAtMs !== undefined;

@@ -1,0 +1,178 @@
+import { dirname, join } from 'node:path';
+import type { UptimeClock } from '../host/clock.ts';
+import { endsWithin } from '../host/ends-within.ts';
+import { ContainerCounters, type SavedHolder } from '../join/container-counters.ts';
+import { createChangeLog } from '../log/changes.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Usage } from '../model/usage.ts';
+import { Accounts, type AccountsSettings } from '../usage/accounts.ts';
+import { createUsageFile, type SavedUsage, type UsageFile, type UsageRead, unusedPath } from '../usage/usage-file.ts';
+import { bootIdOf } from './boot-id.ts';
+import type { AgentSettings } from './settings.ts';
+
+/** Snapshots of one refresh that come within this time are saved together. */
+const SETTLE_MS = 100;
+/** A write that takes longer counts as failed until it ends. */
+const WRITE_TIMEOUT_MS = 5_000;
+
+/** Keeps the accounts over restarts of the agent: connects them with their file, their timer and the log. */
+export class UsageKeeper {
+  readonly accounts: Accounts;
+  readonly counters: ContainerCounters;
+  readonly #clock: UptimeClock;
+  readonly #file: UsageFile | undefined;
+  readonly #report: (error: string | undefined) => void;
+  #intervalMs: number;
+  /** The accounts that are on the disk. Absent while the disk has none or does not take them. */
+  #onDisk: Usage | undefined;
+  /** The accounts of the latest snapshot. */
+  #latest: Usage | undefined;
+  #steppedMs = 0;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
+  #writing: Promise<void> | undefined;
+  #cancel: (() => void) | undefined;
+  #isClosed = false;
+
+  private constructor(
+    settings: AgentSettings,
+    clock: UptimeClock,
+    logger: Logger,
+    file: UsageFile | undefined,
+    read: UsageRead | undefined,
+  ) {
+    this.#clock = clock;
+    this.#file = file;
+    this.#intervalMs = settings.refresh.interval;
+    const changes = createChangeLog(logger, () => clock.monotonic());
+    this.#report = (error) => changes.update('usage', error === undefined ? [] : [unsaved(file?.path ?? '', error)]);
+    const saved = read?.saved;
+    const isSameBoot = saved !== undefined && isOfThisBoot(saved, read?.ignored === undefined ? read?.bootId : '', settings, clock);
+    this.accounts = new Accounts(
+      accountsSettings(settings),
+      saved === undefined
+        ? undefined
+        : { state: saved.accounts, gapMs: gapOf(saved, isSameBoot, clock), monotonicMs: clock.monotonic(), isSameBoot },
+    );
+    this.counters = new ContainerCounters((saved?.counters ?? []) as readonly SavedHolder[], isSameBoot);
+    // The page never shows more than what a later run will know.
+    if (file !== undefined) this.#onDisk = this.accounts.usage();
+  }
+
+  /** Reads what an earlier run saved beside the health state. Without a state file, everything is in memory only. */
+  static async open(settings: AgentSettings, logger: Logger, clock: UptimeClock): Promise<UsageKeeper> {
+    const { file: stateFile } = settings.state;
+    const file = stateFile === '' ? undefined : createUsageFile(join(dirname(stateFile), 'usage.json'), bootIdOf(settings.roots.procfs));
+    const read = await file?.read();
+    if (file !== undefined && read?.ignored !== undefined && read.ignored !== 'absent') {
+      const { ignored: reason, message: detail } = read;
+      tellUnused(logger, file.path, reason, detail);
+    }
+    try {
+      return new UsageKeeper(settings, clock, logger, file, read);
+    } catch (error) {
+      // Only a file of another make has the checksum and not the fields.
+      tellUnused(logger, file?.path ?? '', 'damaged', error instanceof Error ? error.message : String(error));
+      return new UsageKeeper(settings, clock, logger, file, undefined);
+    }
+  }
+
+  /** Takes other settings from the next snapshot on. */
+  configure(settings: AgentSettings): void {
+    this.#intervalMs = settings.refresh.interval;
+    this.accounts.configure(accountsSettings(settings));
+  }
+
+  /**
+   * The totals for the metrics page. They are those on the disk: a counter that shows more would fall when the agent is killed. While the
+   * disk does not take them, they are those of the latest snapshot.
+   */
+  shown(latest: Usage | undefined): Usage | undefined {
+    return this.#onDisk ?? latest;
+  }
+
+  /** Must be called after each snapshot. Saves it soon, once in an interval. */
+  published(usage: Usage | undefined): void {
+    this.#latest = usage;
+    this.#steppedMs = this.#clock.monotonic();
+    if (this.#file === undefined || this.#isClosed) return;
+    const dueInMs = this.#writtenAtMs + this.#intervalMs - this.#steppedMs;
+    this.#cancel ??= this.#clock.after(Math.max(SETTLE_MS, dueInMs), () => {
+      this.#cancel = undefined;
+      void this.save();
+    });
+  }
+
+  /** Saves the latest accounts. While a write is under way, it starts no other. Resolves when the write ended or takes too long. */
+  async save(): Promise<void> {
+    const [file, usage] = [this.#file, this.#latest];
+    if (file === undefined || usage === undefined) return;
+    this.#writing ??= this.#write(file, usage);
+    if (!(await endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock))) this.#written(undefined, 'the disk has not answered for 5 s');
+  }
+
+  /** Saves a last time. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel?.();
+    await (this.#writing === undefined ? undefined : endsWithin(this.#writing, WRITE_TIMEOUT_MS, this.#clock));
+    await this.save();
+  }
+
+  async #write(file: UsageFile, usage: Usage): Promise<void> {
+    this.#writtenAtMs = this.#clock.monotonic();
+    const agoMs = this.#writtenAtMs - this.#steppedMs;
+    const saved: SavedUsage<readonly SavedHolder[]> = {
+      savedAtMs: this.#clock.now() - agoMs,
+      sinceBootMs: this.#clock.sinceBoot() - agoMs,
+      accounts: this.accounts.state(),
+      counters: this.counters.saved(),
+    };
+    const error = await file.write(saved);
+    this.#writing = undefined;
+    this.#written(usage, error);
+  }
+
+  #written(usage: Usage | undefined, error: string | undefined): void {
+    this.#onDisk = error === undefined ? usage : undefined;
+    this.#report(error);
+  }
+}
+
+function tellUnused(logger: Logger, path: string, reason: string, detail: string): void {
+  logger.warn('the saved usage is not used; all totals start at 0', { path, reason, detail, kept: unusedPath(path) });
+}
+
+const unsaved = (path: string, detail: string) => ({
+  key: path,
+  message: 'the usage of devices cannot be saved; it would be lost at a restart',
+  ended: 'the usage of devices could not be saved; it is saved again',
+  fields: { path },
+  detail,
+});
+
+/** A monotonic clock that is behind the saved one proves a reboot, also where the boot has no identity. */
+function isOfThisBoot(saved: SavedUsage<unknown>, bootId: string | undefined, settings: AgentSettings, clock: UptimeClock): boolean {
+  return bootId === bootIdOf(settings.roots.procfs) && saved.sinceBootMs <= clock.sinceBoot();
+}
+
+/** Time since the last step of the earlier run. Over a reboot only the wall clock tells it. */
+function gapOf(saved: SavedUsage<unknown>, isSameBoot: boolean, clock: UptimeClock): number {
+  return Math.max(0, isSameBoot ? clock.sinceBoot() - saved.sinceBootMs : clock.now() - saved.savedAtMs);
+}
+
+function accountsSettings(settings: AgentSettings): AccountsSettings {
+  const families = settings.families.map(({ family }) => family);
+  const types = new Map(families.flatMap(({ metrics }) => metrics).map(({ name, type }) => [name, type]));
+  return {
+    staleAfterMs: settings.refresh['stale-after'],
+    missingRetentionMs: settings.device['missing-retention'],
+    zeroForMs: settings.usage['zero-for'],
+    lingerMs: settings.usage.linger,
+    activity: new Map(
+      families.flatMap(({ name, activity }) =>
+        activity === undefined ? [] : [[name, { spec: activity, thresholds: settings.idle[name] }]],
+      ),
+    ),
+    isCounter: (metric) => types.get(metric) === 'counter',
+  };
+}

@@ -1,0 +1,170 @@
+import { holdingPods, processOwners } from '../join/process-owners.ts';
+import type { PodSources } from '../join/processes.ts';
+import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
+import type { Allocation } from '../model/allocation.ts';
+import { type Device, deviceKey, isOtherDevice } from '../model/device.ts';
+import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
+import type { DeviceUse, DeviceUser, HoldingPod } from '../model/device-use.ts';
+import type { Verdict } from '../model/health.ts';
+import type { Reading } from '../model/metric.ts';
+import { shared } from '../model/shared-metrics.ts';
+import type { KnownDevice, Moment, RestoredDevice } from './known-devices.ts';
+
+export interface UseSettings {
+  /** How each family shows that its devices work, keyed by family. */
+  readonly activities: ReadonlyMap<string, ActivitySpec>;
+  readonly idle: IdleThresholds;
+}
+
+/** What one snapshot joins. */
+export interface UseInput {
+  /** Keyed by device key. */
+  readonly known: ReadonlyMap<string, KnownDevice>;
+  readonly holdersOf: (key: string) => readonly Allocation[];
+  /** Allocations that lead to no known device. */
+  readonly unresolved: readonly Allocation[];
+  readonly sources: PodSources;
+  readonly areHoldersKnown: boolean;
+  readonly staleAfterMs: number;
+  /** Verdicts of the snapshot before. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+}
+
+/** Use of the devices that were read, and the present or last holders of all devices. Both keyed by device key. */
+export interface Uses {
+  readonly uses: ReadonlyMap<string, DeviceUse>;
+  readonly users: ReadonlyMap<string, DeviceUser>;
+}
+
+interface Kept {
+  readonly device: Device;
+  readonly user?: DeviceUser;
+  /** Activity of the latest read, and the counters that the next read is compared with. */
+  readonly activity?: DeviceActivity;
+  readonly readMs?: number;
+  readonly trafficSum?: TrafficSum;
+}
+
+/** Conditions of families that tell of a port that is down or waits. */
+const PORT_CONDITIONS: ReadonlySet<string> = new Set(['PortDown', 'PortInitializing', 'PortNotActivated']);
+
+/** Compares what devices do with who holds them. It keeps what one snapshot cannot give: earlier counters and earlier holders. */
+export class UseKeeper {
+  #kept: ReadonlyMap<string, Kept>;
+
+  /** `before`: devices that an earlier run of the agent knew, with their holders. */
+  constructor(before: readonly RestoredDevice[] = []) {
+    this.#kept = new Map(before.map(({ device, user }) => [deviceKey(device), user === undefined ? { device } : { device, user }]));
+  }
+
+  look({ activities, idle }: UseSettings, input: UseInput, now: Moment): Uses {
+    const kin = kinOf(input.known);
+    const possible = holdingPods(input.unresolved, input.sources);
+    const kept = new Map<string, Kept>();
+    const uses = new Map<string, DeviceUse>();
+    for (const [key, known] of input.known) {
+      const { device, read } = known;
+      const spec = activities.get(device.family);
+      const before = this.#before(key, device);
+      const held = holdingPods([key, ...kin.of(key)].flatMap(input.holdersOf), input.sources);
+      const user = input.areHoldersKnown ? userAfter(before.user, held, now) : before.user;
+      const seen = {
+        ...before,
+        device,
+        ...(user === undefined ? {} : { user }),
+        ...activityAfter(before, known, spec, idle[device.family]),
+      };
+      kept.set(key, seen);
+      const isCurrent = isRead(known, input.staleAfterMs, now);
+      if (!isCurrent || read === undefined) continue;
+      uses.set(key, {
+        monotonicMs: read.monotonicMs,
+        ...(seen.activity === undefined ? {} : { activity: seen.activity }),
+        ...idleShareOf(spec, idle[device.family]),
+        isForHoldersOnly: spec?.isForHoldersOnly ?? false,
+        hasParts: kin.parts(key).length > 0,
+        isPart: device.parent !== undefined,
+        areHoldersKnown: input.areHoldersKnown,
+        holders: [...new Set(input.holdersOf(key).map(({ namespace, pod }) => `${namespace}/${pod}`))].sort(),
+        isHeld: held.length > 0,
+        ...(user === undefined ? {} : { user }),
+        processes: processOwners(read.processes ?? [], { held, possible, user, pods: input.sources.pods }),
+        hasAllProcesses: read.hasAllProcesses ?? false,
+        ...memoryOf(read.readings),
+        ports: read.readings.flatMap(({ metric, value }) => (metric === shared.linkUp.name ? [Number(value) === 1] : [])),
+        isPortFaultTold: isPortFaultTold(input.verdicts.get(key)),
+      });
+    }
+    this.#kept = kept;
+    return {
+      uses,
+      users: new Map([...kept].flatMap(([key, { user }]): [string, DeviceUser][] => (user === undefined ? [] : [[key, user]]))),
+    };
+  }
+
+  /** A name that now belongs to another device has no past. */
+  #before(key: string, device: Device): Kept {
+    const before = this.#kept.get(key);
+    return before === undefined || isOtherDevice(before.device, device) ? { device } : before;
+  }
+}
+
+/** While the holders are not known, the earlier ones stay. The first look without a holder is their end. */
+function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], { nowMs }: Moment): DeviceUser | undefined {
+  if (held.length > 0) return { pods: held };
+  return before === undefined || before.endedAtMs !== undefined ? before : { ...before, endedAtMs: nowMs };
+}
+
+function activityAfter(
+  before: Kept,
+  { read }: KnownDevice,
+  spec: ActivitySpec | undefined,
+  thresholds: IdleThresholds[string] | undefined,
+): Pick<Kept, 'activity' | 'readMs' | 'trafficSum'> {
+  if (spec === undefined || read === undefined || read.monotonicMs === before.readMs) return {};
+  const activity = activityOf(spec, thresholds, {
+    readings: read.readings,
+    processes: read.processes ?? [],
+    monotonicMs: read.monotonicMs,
+    previous: before.trafficSum,
+  });
+  return { activity, readMs: read.monotonicMs, ...(activity.trafficSum === undefined ? {} : { trafficSum: activity.trafficSum }) };
+}
+
+function idleShareOf(spec: ActivitySpec | undefined, thresholds: IdleThresholds[string] | undefined): Pick<DeviceUse, 'idleShare'> {
+  return spec?.utilization === undefined ? {} : { idleShare: thresholds?.utilization ?? spec.utilization.above };
+}
+
+/** The latest reading of the family read the device, not longer ago than the stale age. */
+function isRead({ read, isUnread, missingSinceMs }: KnownDevice, staleAfterMs: number, { monotonicMs }: Moment): boolean {
+  return read !== undefined && !isUnread && missingSinceMs === undefined && monotonicMs - read.monotonicMs < staleAfterMs;
+}
+
+function memoryOf(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes'> {
+  const used = readings.find(({ metric }) => metric === shared.memoryUsed.name);
+  return used === undefined ? {} : { memoryUsedBytes: Number(used.value) };
+}
+
+function isPortFaultTold(verdict: Verdict | undefined): boolean {
+  return [...(verdict?.conditions ?? []), ...(verdict?.ignored ?? [])].some(({ type }) => PORT_CONDITIONS.has(type));
+}
+
+interface Kin {
+  /** Keys of the parts of a device and of the whole that it is a part of. */
+  of(key: string): readonly string[];
+  parts(key: string): readonly string[];
+}
+
+/** Relations between the present devices. A missing part does not make its GPU a whole with parts. */
+function kinOf(known: ReadonlyMap<string, KnownDevice>): Kin {
+  const parts = new Map<string, string[]>();
+  const wholes = new Map<string, string>();
+  for (const [key, { device, missingSinceMs }] of known) {
+    if (device.parent === undefined || missingSinceMs !== undefined) continue;
+    const whole = deviceKey({ family: device.family, id: device.parent });
+    wholes.set(key, whole);
+    parts.set(whole, [...(parts.get(whole) ?? []), key]);
+  }
+  const partsOf = (key: string): readonly string[] => parts.get(key) ?? [];
+  return { parts: partsOf, of: (key) => [...partsOf(key), ...(wholes.has(key) ? [wholes.get(key) as string] : [])] };
+}

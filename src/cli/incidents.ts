@@ -1,0 +1,96 @@
+import { incidentDirectory } from '../agent/incidents.ts';
+import { stateOptions } from '../agent/options.ts';
+import { nearest } from '../config/nearest.ts';
+import { UserError } from '../errors.ts';
+import { cleanText } from '../incidents/clean-text.ts';
+import type { IncidentRecord } from '../incidents/record.ts';
+import { isRecord, type RecordRead } from '../incidents/record-file.ts';
+import { IncidentStore, type ListedIncident } from '../incidents/store.ts';
+import { createChangeLog } from '../log/changes.ts';
+import { incidentText } from '../server/pages/incident-text.ts';
+import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { textTable } from './text-table.ts';
+
+/** Where a command finds incidents: the running agent, or the disk. */
+interface Source {
+  readonly list: readonly ListedIncident[];
+  read(id: string): Promise<RecordRead | undefined>;
+}
+
+const MOST_HINTS = 3;
+
+/** Prints the list of incidents, or one of them. */
+export async function runIncidents(context: CommandContext): Promise<Ending> {
+  const { options, output } = context;
+  const { id, output: format } = options;
+  const source = await sourceOf(context);
+  const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+  if (typeof id !== 'string') {
+    await output.write(format === 'json' ? json({ incidents: source.list }) : incidentTable(source.list));
+    return { status: 0 };
+  }
+  const record = await recordOf(source, id);
+  await output.write(format === 'json' ? json(record) : incidentText(record));
+  return { status: 0 };
+}
+
+async function sourceOf({ configuration, logger }: CommandContext): Promise<Source> {
+  const { answer, refusal } = await askAgent(configuration, '/api/incidents');
+  const listed = listIn(answer?.body);
+  if (listed !== undefined) {
+    return {
+      list: listed,
+      async read(id) {
+        const asked = await askAgent(configuration, `/api/incidents/${encodeURIComponent(id)}`);
+        if (asked.answer?.status === 404) return undefined;
+        const body = asked.answer?.body;
+        return isRecord(body, id) ? { record: body } : { problem: 'the agent gave no record; its log says more' };
+      },
+    };
+  }
+  if (refusal !== undefined) logger.warn('the running agent cannot be asked; the list is from the disk', REFUSAL_TEXTS[refusal]);
+  const directory = incidentDirectory(configuration.section('state', stateOptions).file);
+  const limits = { keep: Number.POSITIVE_INFINITY, keepBytes: Number.POSITIVE_INFINITY };
+  const store = await IncidentStore.open({ directory, ...limits }, createChangeLog(logger), 'only-read');
+  return { list: store.list(), read: (id) => store.read(id) };
+}
+
+async function recordOf(source: Source, id: string): Promise<IncidentRecord> {
+  const read = source.list.some((one) => one.id === id) ? await source.read(id) : undefined;
+  const shown = cleanText(id.slice(0, 100));
+  if (read === undefined) throw new UserError('incident-unknown', { id: shown, nearest: hint(id, source.list) });
+  if (read.problem !== undefined) throw new UserError('incident-unreadable', { id: shown, problem: read.problem });
+  return read.record;
+}
+
+/** Names ids with the text in them, or else the most similar one. */
+function hint(id: string, list: readonly ListedIncident[]): string {
+  const ids = list.map((one) => one.id);
+  const similar = nearest(id, ids);
+  const found = ids.filter((one) => one.toLowerCase().includes(id.toLowerCase()));
+  const named = found.length > 0 ? found.slice(0, MOST_HINTS) : similar === undefined ? ids.slice(0, MOST_HINTS) : [similar];
+  return named.length === 0 ? '; there are no incidents' : `; did you mean ${named.join(' or ')}?`;
+}
+
+export function incidentTable(list: readonly ListedIncident[]): string {
+  if (list.length === 0) return 'There are no incidents.\n';
+  const rows = list.map(({ id, time, device, states, conditions, holders, newerVersion }) => [
+    id,
+    time,
+    device,
+    newerVersion === undefined ? states.join(' > ') : `written by a newer agent (version ${newerVersion})`,
+    conditions.join(', '),
+    holders.join(', '),
+  ]);
+  return textTable([['ID', 'TIME', 'DEVICE', 'CHANGE', 'CONDITIONS', 'HOLDERS'], ...rows]);
+}
+
+/** Returns the list in an answer of the API; undefined when another program, or an older agent, answered. */
+function listIn(body: unknown): readonly ListedIncident[] | undefined {
+  const list = (body as { readonly incidents?: unknown } | undefined | null)?.incidents;
+  const isListed = (one: Partial<ListedIncident>): boolean =>
+    [one.id, one.time, one.device].every((text) => typeof text === 'string') &&
+    [one.states, one.conditions, one.holders].every(Array.isArray);
+  return Array.isArray(list) && list.every(isListed) ? list : undefined;
+}

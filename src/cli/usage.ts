@@ -1,0 +1,80 @@
+import { existsSync } from 'node:fs';
+import { UserError } from '../errors.ts';
+import { systemClock } from '../host/clock.ts';
+import { usageView } from '../server/api/usage.ts';
+import { ledgerDirectory, openLedger, reportOf } from '../usage/ledger/ledger.ts';
+import { parseQuery, type UsageQuery } from '../usage/ledger/query.ts';
+import type { UsageRow } from '../usage/ledger/report.ts';
+import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { agentSettings } from './settings.ts';
+import { usageCsv, usageTable } from './usage-table.ts';
+
+/** The report in the format of the API. */
+export interface ApiReport {
+  readonly since: string;
+  readonly until: string;
+  readonly by: string;
+  readonly rows: readonly UsageRow[];
+  readonly total: UsageRow;
+  readonly leftOut: number;
+  readonly ledger?: { readonly damagedLines?: number; readonly newerFiles?: number; readonly error?: string };
+}
+
+/** Prints what containers used: asks the running agent, and reads the ledger when none runs. */
+export async function runUsage(context: CommandContext): Promise<Ending> {
+  const { options, output, logger } = context;
+  const { query, problem } = parseQuery(options);
+  if (query === undefined) throw new UserError('usage-invalid', { problem: `--${problem}`, command: 'device-agent usage' });
+  const { report, source } = await reportFor(context, query);
+  if (report === undefined) {
+    logger.error('no agent answers, and there is no ledger to read', {
+      remedy: 'Start the agent, or give the --state.file of the agent of this node.',
+    });
+    return { status: 1 };
+  }
+  warn(context, report);
+  const format = options.output;
+  if (format === 'json') await output.write(`${JSON.stringify({ source, ...report }, null, 2)}\n`);
+  else await output.write(format === 'csv' ? usageCsv(report) : usageTable(report));
+  return { status: 0 };
+}
+
+interface Found {
+  readonly report: ApiReport | undefined;
+  readonly source: 'agent' | 'ledger';
+}
+
+async function reportFor({ configuration, families, logger }: CommandContext, query: UsageQuery): Promise<Found> {
+  const path = `/api/usage?since=${query.since}ms&by=${encodeURIComponent(query.by)}`;
+  const { answer, refusal } = await askAgent(configuration, path);
+  if (answer?.status === 200 && isReport(answer.body)) return { report: answer.body, source: 'agent' };
+  if (refusal !== undefined) logger.warn('the running agent cannot be asked; this is its ledger', REFUSAL_TEXTS[refusal]);
+  const { state, usage } = agentSettings(configuration, families);
+  const directory = ledgerDirectory(state.file);
+  if (directory === undefined || !existsSync(directory)) return { report: undefined, source: 'ledger' };
+  if (refusal === undefined) logger.warn('no agent answers; this is its ledger, and what runs since its latest entry is not in it');
+  const report = await reportOf(openLedger(directory, usage, systemClock), [], query, systemClock.now());
+  return { report: usageView(report) as ApiReport, source: 'ledger' };
+}
+
+/** Tells what the report lacks. */
+function warn({ logger }: CommandContext, { ledger = {}, leftOut }: ApiReport): void {
+  const { damagedLines = 0, newerFiles = 0, error } = ledger;
+  if (error !== undefined) logger.warn('the ledger cannot be read in full', { detail: error });
+  if (damagedLines > 0) logger.warn('the ledger has damaged lines; they were skipped', { lines: damagedLines });
+  if (newerFiles > 0) logger.warn('a newer version of the agent wrote a part of the ledger; it was not read', { files: newerFiles });
+  if (leftOut > 0) logger.warn('the report is too large; a part is left out', { leftOut });
+}
+
+/** False when another program answered. */
+export function isReport(body: unknown): body is ApiReport {
+  const { since, until, rows, total } = (body ?? {}) as Partial<ApiReport>;
+  return typeof since === 'string' && typeof until === 'string' && Array.isArray(rows) && rows.every(isRow) && isRow(total);
+}
+
+function isRow(value: unknown): value is UsageRow {
+  const row = (value ?? {}) as Partial<UsageRow>;
+  const amounts = [row.containers, row.allocatedSeconds, row.shareSeconds, row.idleSeconds, row.idleShareSeconds, row.unobservedSeconds];
+  return typeof row.name === 'string' && amounts.every(Number.isFinite) && typeof row.busySeconds === 'object' && row.busySeconds !== null;
+}

@@ -1,0 +1,14 @@
+import type { DeviceUse, UseLimits } from '../../model/device-use.ts';
+import type { Finding } from '../../model/health.ts';
+import { heldFindings } from './held.ts';
+import { leftoverFindings } from './leftovers.ts';
+import { strangerFindings } from './strangers.ts';
+
+/**
+ * Returns all findings of the conditions of use. What is not known gives no finding: a raised condition then stays and none is raised.
+ * While the kubelet does not answer, nothing is known. Pure.
+ */
+export function useFindings(use: DeviceUse, limits: UseLimits): readonly Finding[] {
+  if (!use.areHoldersKnown) return [];
+  return [...strangerFindings(use, limits), ...leftoverFindings(use, limits), ...heldFindings(use)];
+}

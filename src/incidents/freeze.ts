@@ -1,0 +1,134 @@
+import type { DeviceProcess } from '../model/collection.ts';
+import type { HealthEvent } from '../model/events.ts';
+import type { ActiveCondition } from '../model/health.ts';
+import type { HostFacts } from '../model/host-facts.ts';
+import type { DeviceState } from '../model/snapshot.ts';
+import { remedyNow } from '../model/standing.ts';
+import { cleaned } from './clean-text.ts';
+import type { DeviceHistory } from './history.ts';
+import type {
+  IncidentChange,
+  IncidentCondition,
+  IncidentEvent,
+  IncidentHolder,
+  IncidentProcess,
+  IncidentReadings,
+  IncidentRecord,
+} from './record.ts';
+import { resetState, timeText } from './reset-state.ts';
+import type { HolderSpan } from './timeline.ts';
+
+/** What a record says about the node and the agent. */
+export interface IncidentPlace {
+  readonly node: string;
+  readonly agentVersion: string;
+  readonly host: HostFacts;
+}
+
+export interface Scene {
+  readonly id: string;
+  readonly place: IncidentPlace;
+  readonly event: HealthEvent;
+  readonly state: DeviceState;
+  /** State in the snapshot before; absent when this run of the agent did not see the device before. */
+  readonly before?: DeviceState | undefined;
+  /** The latest state with processes. */
+  readonly withProcesses?: DeviceState | undefined;
+  readonly holders: readonly HolderSpan[];
+  readonly history?: DeviceHistory | undefined;
+  /** Events of the device before this one. */
+  readonly events: readonly HealthEvent[];
+}
+
+/** A column of more values makes a record large and shows nothing more. */
+const MOST_SAMPLES = 300;
+const MOST_PROCESSES = 256;
+const MOST_HOLDERS = 128;
+const MOST_CONDITIONS = 64;
+const MOST_EVENTS = 50;
+
+/** Makes the record of a moment, without the lines of the kernel log and the changes of other devices. */
+export function freeze(scene: Scene): IncidentRecord {
+  const { id, place, event, state, before, holders, history, events } = scene;
+  const { device, key, verdict, missingSinceMs, readAtMs, readings } = state;
+  const processes = state.processes.length > 0 ? state : scene.withProcesses;
+  const conditions = verdict.conditions.slice(0, MOST_CONDITIONS).map(conditionFact);
+  const pending = (verdict.pending ?? []).slice(0, MOST_CONDITIONS).map(conditionFact);
+  return cleaned({
+    id,
+    time: timeText(event.timeMs),
+    ...place,
+    device: { ...device, key },
+    ...(missingSinceMs === undefined ? {} : { missingSince: timeText(missingSinceMs) }),
+    ...(readAtMs > 0 ? { readAt: timeText(readAtMs) } : {}),
+    before: verdictBefore(event, before),
+    after: { state: verdict.state, ...sinceOf(verdict.sinceMs), conditions, ...(pending.length === 0 ? {} : { pending }) },
+    changes: [changeOf(event)],
+    holders: holders.slice(0, MOST_HOLDERS).map(holderFact),
+    processes: (processes?.processes ?? []).slice(0, MOST_PROCESSES).map(processFact),
+    ...(processes === undefined || processes.readAtMs <= 0 ? {} : { processesReadAt: timeText(processes.readAtMs) }),
+    state: resetState(readings, readAtMs, history),
+    readings: columns(history),
+    kernel: { lines: [], problem: 'the agent ended before it read the kernel log' },
+    events: events.slice(-MOST_EVENTS).map((one): IncidentEvent => ({ transition: one.transition, ...changeOf(one) })),
+    others: [],
+  });
+}
+
+export function changeOf({ timeMs, from, to, condition, instance, reason, message, remedy }: HealthEvent): IncidentChange {
+  return cleaned({
+    time: timeText(timeMs),
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
+    ...(condition === undefined ? {} : { condition }),
+    ...(instance === undefined ? {} : { instance }),
+    reason,
+    message,
+    remedy,
+  });
+}
+
+function verdictBefore({ from }: HealthEvent, before: DeviceState | undefined): IncidentRecord['before'] {
+  const state = from ?? before?.verdict.state ?? 'unknown';
+  if (before?.verdict.state !== state) return { state };
+  const { sinceMs, conditions } = before.verdict;
+  return { state, ...sinceOf(sinceMs), conditions: conditions.slice(0, MOST_CONDITIONS).map(conditionFact) };
+}
+
+const sinceOf = (ms: number): { readonly since?: string } => (ms > 0 ? { since: timeText(ms) } : {});
+
+function conditionFact(condition: ActiveCondition | Omit<ActiveCondition, 'recovering'>): IncidentCondition {
+  const { type, instance, severity, reason, message, sinceMs } = condition;
+  const base = { type, ...(instance === undefined ? {} : { instance }), severity, reason, message };
+  return { ...base, remedy: remedyNow(condition), ...sinceOf(sinceMs) };
+}
+
+function holderFact({ allocation, uid, sinceMs, untilMs }: HolderSpan): IncidentHolder {
+  const { namespace, pod, container, resource, deviceId } = allocation;
+  const base = { namespace, pod, container, resource, deviceId, ...(uid === undefined ? {} : { uid }), since: timeText(sinceMs) };
+  return untilMs === undefined ? base : { ...base, until: timeText(untilMs) };
+}
+
+function processFact({ pid, name, isStuck, memoryUsedBytes, podUid, containerId }: DeviceProcess): IncidentProcess {
+  return {
+    pid,
+    ...(name === undefined ? {} : { name }),
+    ...(isStuck === undefined ? {} : { isStuck }),
+    ...(memoryUsedBytes === undefined ? {} : { memoryUsedBytes }),
+    ...(podUid === undefined ? {} : { podUid }),
+    ...(containerId === undefined ? {} : { containerId }),
+  };
+}
+
+/** Takes every n-th sample when there are too many; the last one always stays. */
+function columns(history: DeviceHistory | undefined): IncidentReadings {
+  if (history === undefined) return { times: [], series: [] };
+  const last = history.times.length - 1;
+  const step = Math.max(1, Math.ceil(history.times.length / MOST_SAMPLES));
+  const isKept = (_: unknown, at: number): boolean => (last - at) % step === 0;
+  const series = history.series.map((one) => ({ ...one, values: one.values.filter(isKept) }));
+  return {
+    times: history.times.filter(isKept).map(timeText),
+    series: series.filter(({ values }) => values.some((value) => value !== null)),
+  };
+}

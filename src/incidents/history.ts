@@ -1,0 +1,152 @@
+import type { Labels, MetricSpec, MetricType, Reading } from '../model/metric.ts';
+import type { DeviceState } from '../model/snapshot.ts';
+import { SeriesRing } from './series-ring.ts';
+
+/** Samples of one device, oldest first. Each list of values is as long as `times`. */
+export interface DeviceHistory {
+  /** Wall clock of each read, in milliseconds. */
+  readonly times: readonly number[];
+  readonly series: readonly SeriesHistory[];
+}
+
+export interface SeriesHistory {
+  readonly metric: string;
+  readonly labels: Labels;
+  readonly type: MetricType;
+  /** null where the read had no value for the series. */
+  readonly values: readonly (number | null)[];
+}
+
+export interface HistorySettings {
+  /** Time that the history reaches back. 0 keeps nothing. */
+  readonly periodMs: number;
+  /** Interval of refreshes. */
+  readonly intervalMs: number;
+  /** Declared metrics of all families, keyed by name. */
+  readonly specs: ReadonlyMap<string, Pick<MetricSpec, 'type'>>;
+}
+
+export const MOST_SAMPLES = 1_000;
+export const MOST_SERIES = 512;
+/** Snapshots whose read times differ by less show the same read: the time is computed anew after a step of the wall clock. */
+const SAME_READ_MS = 20;
+/** Timers fire a little early or late. */
+const JITTER = 0.9;
+
+interface Track {
+  readonly times: Float64Array;
+  /** In the order of the last reading, so that the next one is found without a search. */
+  order: SeriesRing[];
+  readonly series: Map<string, SeriesRing>;
+  /** Number of samples so far. The sample `n` is at `n % length`. */
+  count: number;
+}
+
+/** The latest readings of each device as numbers, in memory that does not grow. */
+export class ReadingHistory {
+  readonly #settings: HistorySettings;
+  readonly #length: number;
+  readonly #spacingMs: number;
+  readonly #tracks = new Map<string, Track>();
+
+  constructor(settings: HistorySettings) {
+    const { periodMs, intervalMs } = settings;
+    this.#settings = settings;
+    this.#spacingMs = Math.max(1, intervalMs, periodMs / MOST_SAMPLES);
+    this.#length = periodMs <= 0 ? 0 : Math.min(MOST_SAMPLES, Math.ceil(periodMs / this.#spacingMs) + 1);
+  }
+
+  /** Takes the devices of a snapshot. Several snapshots of one read give one sample. Forgets devices that are no longer listed. */
+  take(devices: readonly DeviceState[]): void {
+    if (this.#length === 0) return;
+    for (const state of devices) if (state.readings.length > 0) this.#sample(state);
+    if (this.#tracks.size <= devices.length) return;
+    const listed = new Set(devices.map(({ key }) => key));
+    for (const key of this.#tracks.keys()) if (!listed.has(key)) this.#tracks.delete(key);
+  }
+
+  /** Samples of one device since a time; undefined for a device without samples. */
+  seriesOf(key: string, sinceMs = Number.NEGATIVE_INFINITY): DeviceHistory | undefined {
+    const track = this.#tracks.get(key);
+    if (track === undefined) return undefined;
+    const kept: number[] = [];
+    for (let n = Math.max(0, track.count - this.#length); n < track.count; n += 1) if (this.#timeOf(track, n) >= sinceMs) kept.push(n);
+    return {
+      times: kept.map((n) => this.#timeOf(track, n)),
+      series: [...track.series.values()].map((ring) => ({
+        metric: ring.metric,
+        labels: ring.labels,
+        type: this.#settings.specs.get(ring.metric)?.type ?? 'gauge',
+        values: kept.map((n) => ring.at(n) ?? null),
+      })),
+    };
+  }
+
+  /** Bytes of all rings, for measurements. */
+  get bytes(): number {
+    return [...this.#tracks.values()].reduce(
+      (sum, { times, series }) => sum + times.byteLength + [...series.values()].reduce((all, ring) => all + ring.bytes, 0),
+      0,
+    );
+  }
+
+  #sample({ key, readAtMs, readings }: DeviceState): void {
+    const track = this.#tracks.get(key) ?? this.#newTrack(key);
+    const n = this.#slotFor(track, readAtMs);
+    track.count = n + 1;
+    track.times[n % this.#length] = readAtMs;
+    const order: SeriesRing[] = [];
+    for (const [at, reading] of readings.entries()) {
+      const ring = this.#ringOf(track, reading, at);
+      if (ring === undefined) continue;
+      ring.set(n, Number(reading.value));
+      order.push(ring);
+    }
+    track.order = order;
+    // A repeated sample also loses the values that the newer read lacks.
+    const given = new Set(order);
+    for (const [name, ring] of track.series) {
+      if (!given.has(ring)) ring.skip(n);
+      if (n - ring.lastValue >= this.#length) track.series.delete(name);
+    }
+  }
+
+  /** Index of the sample: that of the last one for the same read, and for a read that follows sooner than the interval. */
+  #slotFor(track: Track, readAtMs: number): number {
+    const last = track.count - 1;
+    if (last < 0) return 0;
+    if (Math.abs(readAtMs - this.#timeOf(track, last)) < SAME_READ_MS) return last;
+    const isEarly = last > 0 && Math.abs(this.#timeOf(track, last) - this.#timeOf(track, last - 1)) < this.#spacingMs * JITTER;
+    return isEarly ? last : track.count;
+  }
+
+  #ringOf(track: Track, { metric, labels }: Reading, at: number): SeriesRing | undefined {
+    const guess = track.order[at];
+    if (guess?.metric === metric && areSame(guess.labels, labels)) return guess;
+    const name = nameOf(metric, labels);
+    const known = track.series.get(name);
+    if (known !== undefined || track.series.size >= MOST_SERIES) return known;
+    const ring = new SeriesRing(metric, labels ?? {}, this.#length);
+    track.series.set(name, ring);
+    return ring;
+  }
+
+  #newTrack(key: string): Track {
+    const track: Track = { times: new Float64Array(this.#length), order: [], series: new Map(), count: 0 };
+    this.#tracks.set(key, track);
+    return track;
+  }
+
+  #timeOf({ times }: Track, n: number): number {
+    return times[n % this.#length] as number;
+  }
+}
+
+function areSame(a: Labels, b: Labels = {}): boolean {
+  if (a === b) return true;
+  const names = Object.keys(b);
+  return names.length === Object.keys(a).length && names.every((name) => a[name] === b[name]);
+}
+
+const nameOf = (metric: string, labels: Labels = {}): string =>
+  JSON.stringify([metric, ...Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1))]);

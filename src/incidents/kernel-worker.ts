@@ -1,0 +1,30 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../host/clock.ts';
+import { Tree } from '../host/fs/tree.ts';
+import { openKmsg } from '../host/kernel-log/reader.ts';
+import { parseBootTimeMs } from '../host/kernel-log/record.ts';
+import { type DeviceMarks, LineCollector } from './kernel-lines.ts';
+import type { KernelPart } from './record.ts';
+
+/** What the thread gets. It answers with one {@link KernelPart} for each device and ends. */
+export interface KernelSearch {
+  readonly path: string;
+  readonly procfs: string;
+  readonly devices: readonly DeviceMarks[];
+}
+
+function search({ path, procfs, devices }: KernelSearch): readonly KernelPart[] {
+  const collector = new LineCollector(devices);
+  const reader = openKmsg({
+    path,
+    clock: systemClock,
+    bootTimeMs: parseBootTimeMs(new Tree(procfs).text('stat') ?? ''),
+    onRecord: (message) => collector.take(message),
+  });
+  reader.poll();
+  const { problem } = reader.status();
+  reader.close();
+  return collector.parts(problem?.message);
+}
+
+parentPort?.postMessage(search(workerData as KernelSearch));

@@ -1,0 +1,176 @@
+import type { Device } from '../model/device.ts';
+import type { HealthState, Remedy, Severity } from '../model/health.ts';
+import type { HostFacts } from '../model/host-facts.ts';
+import type { Labels, MetricType } from '../model/metric.ts';
+
+/**
+ * What was going on when a device failed. It is stored, sent and printed in this form: plain data without control characters, times in
+ * RFC 3339, unknown values left out.
+ */
+export interface IncidentRecord {
+  readonly id: string;
+  /** When the verdict changed. */
+  readonly time: string;
+  readonly node: string;
+  readonly agentVersion: string;
+  readonly host: HostFacts;
+  /** All facts of the device. `key` is `family/id`. */
+  readonly device: Device & { readonly key: string };
+  readonly missingSince?: string;
+  /** When the readings were taken. */
+  readonly readAt?: string;
+  readonly before: IncidentVerdict;
+  readonly after: IncidentVerdict & { readonly pending?: readonly IncidentCondition[] };
+  /** The change of the verdict, and those that followed at once. */
+  readonly changes: readonly IncidentChange[];
+  /** Number of changes that followed at once and are not in the list. */
+  readonly furtherChanges?: number;
+  /** Later changes of this device that have no record, because it had too many within one hour. */
+  readonly suppressed?: { readonly count: number; readonly last: string };
+  /** Containers that hold the device, and those that held it a short time before. */
+  readonly holders: readonly IncidentHolder[];
+  readonly processes: readonly IncidentProcess[];
+  /** When the processes were read; absent when there are none. */
+  readonly processesReadAt?: string;
+  /** Last values that a reset of the device or a reboot can wipe. */
+  readonly state: readonly StateValue[];
+  readonly readings: IncidentReadings;
+  readonly kernel: KernelPart;
+  /** Events of the device before the incident, oldest first. */
+  readonly events: readonly IncidentEvent[];
+  /** Other devices of the node that changed their verdict at about the same time. */
+  readonly others: readonly OtherChange[];
+}
+
+export interface IncidentVerdict {
+  readonly state: HealthState;
+  readonly since?: string;
+  /** Absent when the agent did not see the device before. */
+  readonly conditions?: readonly IncidentCondition[];
+}
+
+export interface IncidentCondition {
+  readonly type: string;
+  readonly instance?: string;
+  readonly severity: Severity;
+  readonly reason: string;
+  readonly message: string;
+  readonly remedy: Remedy;
+  readonly since?: string;
+}
+
+export interface IncidentChange {
+  readonly time: string;
+  readonly from?: HealthState;
+  readonly to?: HealthState;
+  readonly condition?: string;
+  readonly instance?: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly remedy: Remedy;
+}
+
+export interface IncidentHolder {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+  readonly resource: string;
+  readonly deviceId: string;
+  /** UID of the pod; absent while nobody tells it. */
+  readonly uid?: string;
+  /** When this run of the agent first saw it with the device. */
+  readonly since: string;
+  /** When the agent no longer saw it with the device; absent while it holds the device. */
+  readonly until?: string;
+}
+
+export interface IncidentProcess {
+  readonly pid: number;
+  readonly name?: string;
+  readonly isStuck?: true;
+  readonly memoryUsedBytes?: number;
+  readonly podUid?: string;
+  readonly containerId?: string;
+}
+
+export interface StateValue {
+  readonly metric: string;
+  readonly labels: Labels;
+  /** An integer that a JSON parser would round is a string of digits. */
+  readonly value: number | string;
+  /** When the value was read. */
+  readonly time: string;
+}
+
+/** Columns: each list of values is as long as `times`. null: the read had no value. */
+export interface IncidentReadings {
+  readonly times: readonly string[];
+  readonly series: readonly {
+    readonly metric: string;
+    readonly labels: Labels;
+    readonly type: MetricType;
+    readonly values: readonly (number | null)[];
+  }[];
+}
+
+export interface KernelPart {
+  /** The last lines that name the device, oldest first. */
+  readonly lines: readonly KernelLine[];
+  /** Number of earlier lines that name the device and are not in the list. */
+  readonly earlier?: number;
+  /** Why there are no lines, or why some can be missing. */
+  readonly problem?: string;
+}
+
+export interface KernelLine {
+  /** Absent when the boot time of the machine is unknown. */
+  readonly time?: string;
+  readonly text: string;
+}
+
+export interface IncidentEvent extends IncidentChange {
+  readonly transition: 'raised' | 'cleared' | 'state';
+}
+
+export interface OtherChange {
+  readonly device: string;
+  readonly time: string;
+  readonly from?: HealthState;
+  readonly to: HealthState;
+  readonly condition?: string;
+}
+
+/** The line of one incident in a list. */
+export interface IncidentSummary {
+  readonly id: string;
+  readonly time: string;
+  /** Key of the device, `family/id`. */
+  readonly device: string;
+  /** States in their order, the state before the incident first. */
+  readonly states: readonly HealthState[];
+  readonly conditions: readonly string[];
+  /** `namespace/pod/container`, without the ended ones when there are present ones. */
+  readonly holders: readonly string[];
+}
+
+const MOST_NAMES = 8;
+
+export function summaryOf({ id, time, device, before, changes, after, holders }: IncidentRecord): IncidentSummary {
+  const present = holders.filter(({ until }) => until === undefined);
+  const named = (present.length > 0 ? present : holders).map(({ namespace, pod, container }) => `${namespace}/${pod}/${container}`);
+  const states = changes.flatMap(({ to }) => (to === undefined ? [] : [to]));
+  const led = changes.flatMap(({ to, condition: type, instance }) =>
+    type === undefined || to === 'healthy' ? [] : [conditionName({ type, ...(instance === undefined ? {} : { instance }) })],
+  );
+  return {
+    id,
+    time,
+    device: device.key,
+    states: [before.state, ...states],
+    conditions: [...new Set([...(after.conditions ?? []).map(conditionName), ...led])].slice(0, MOST_NAMES),
+    holders: [...new Set(named)].slice(0, MOST_NAMES),
+  };
+}
+
+export const conditionName = ({ type, instance }: Pick<IncidentCondition, 'type' | 'instance'>): string =>
+  instance === undefined ? type : `${type}/${instance}`;

@@ -1,0 +1,174 @@
+import { hours, seconds } from '../model/duration.ts';
+import type { HealthEvent } from '../model/events.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { cleaned } from './clean-text.ts';
+import { changeOf, freeze, type IncidentPlace } from './freeze.ts';
+import { type HistorySettings, ReadingHistory } from './history.ts';
+import { incidentId } from './incident-id.ts';
+import { type DeviceMarks, marksOf } from './kernel-lines.ts';
+import type { IncidentRecord, IncidentSummary, KernelPart, OtherChange } from './record.ts';
+import { timeText } from './reset-state.ts';
+import { Timeline } from './timeline.ts';
+
+/** Changes of one device within this time are one incident. */
+const JOIN_MS = seconds(10);
+const MOST_JOINED = 20;
+/** A device that flaps gets no more records than this within one hour. */
+export const MOST_PER_HOUR = 12;
+
+export interface RecorderParts {
+  place(): IncidentPlace;
+  /** Announced events of the device in the last hour, oldest first. */
+  eventsOf(device: string, sinceMs: number): readonly HealthEvent[];
+  /** Searches the kernel log. Never rejects. */
+  kernelLines(marks: DeviceMarks): Promise<KernelPart>;
+  /** Stores a record, or a later version of it. */
+  save(record: IncidentRecord): void;
+  isTaken(id: string): boolean;
+}
+
+/** The latest record of one device, which later changes can extend. */
+interface Open {
+  readonly atMs: number;
+  record: IncidentRecord;
+}
+
+interface Counted {
+  readonly device: string;
+  readonly condition: string | undefined;
+  count: number;
+}
+
+/** Makes one record for each time at which the verdict on a device gets worse or unknown. */
+export class IncidentRecorder {
+  readonly #parts: RecorderParts;
+  readonly #timeline = new Timeline();
+  #history: ReadingHistory;
+  #events: readonly HealthEvent[] = [];
+  readonly #open = new Map<string, Open>();
+  /** Times of the records of each device within the last hour. */
+  readonly #times = new Map<string, number[]>();
+  readonly #counts = new Map<string, Counted>();
+
+  /** `stored`: incidents that an earlier run recorded. They count for the limit of the last hour. */
+  constructor(parts: RecorderParts, history: HistorySettings, stored: readonly IncidentSummary[]) {
+    this.#parts = parts;
+    this.#history = new ReadingHistory(history);
+    for (const { device, time } of stored) this.#times.set(device, [...(this.#times.get(device) ?? []), Date.parse(time)]);
+  }
+
+  get history(): Pick<ReadingHistory, 'seriesOf' | 'bytes'> {
+    return this.#history;
+  }
+
+  /** Starts the history anew with other settings. */
+  configure(history: HistorySettings): void {
+    this.#history = new ReadingHistory(history);
+  }
+
+  /** Number of incidents of each listed device since the start, by the condition that led the verdict. */
+  counts(): readonly Readonly<Counted>[] {
+    return [...this.#counts.values()];
+  }
+
+  /** Takes the events of a judgement. The snapshot of the same judgement must follow. */
+  judged(events: readonly HealthEvent[]): void {
+    if (events.length > 0) this.#events = [...this.#events, ...events];
+  }
+
+  take(snapshot: Snapshot): void {
+    const events = this.#events;
+    this.#events = [];
+    const before = new Map(events.map(({ device }) => [device, this.#timeline.lastOf(device)]));
+    this.#history.take(snapshot.devices);
+    this.#timeline.take(snapshot);
+    const changes = events.filter(({ transition, to }) => transition === 'state' && to !== undefined);
+    for (const change of changes) this.#timeline.changed(change);
+    for (const change of changes) this.#change(change, before.get(change.device), snapshot, events);
+    if (changes.length > 0) this.#nameOthers(changes, snapshot.takenAtMs);
+    this.#forget(snapshot);
+  }
+
+  #change(event: HealthEvent, before: ReturnType<Timeline['lastOf']>, snapshot: Snapshot, events: readonly HealthEvent[]): void {
+    const { device: key, timeMs } = event;
+    const open = this.#open.get(key);
+    if (open !== undefined && Math.abs(timeMs - open.atMs) <= JOIN_MS) {
+      this.#join(open, event);
+      return;
+    }
+    if (event.to === 'healthy') return;
+    const state = snapshot.devices.find((one) => one.key === key);
+    if (state === undefined) return;
+    this.#count(event, state.device.id);
+    const times = (this.#times.get(key) ?? []).filter((at) => Math.abs(timeMs - at) < hours(1));
+    if (times.length >= MOST_PER_HOUR) {
+      this.#suppress(open, timeMs);
+      return;
+    }
+    this.#times.set(key, [...times, timeMs]);
+    const earlier = [...this.#parts.eventsOf(key, timeMs - hours(1)), ...events.filter((one) => one.device === key && one !== event)];
+    const record = freeze({
+      id: incidentId(timeMs, state.device, (id) => this.#parts.isTaken(id)),
+      place: this.#parts.place(),
+      event,
+      state,
+      before,
+      withProcesses: this.#timeline.processesOf(key),
+      holders: this.#timeline.holdersOf(key, timeMs),
+      history: this.#history.seriesOf(key),
+      events: [...new Map(earlier.map((one) => [one.id, one])).values()],
+    });
+    const opened: Open = { atMs: timeMs, record };
+    this.#open.set(key, opened);
+    this.#update(opened, { others: this.#others(opened) });
+    void this.#parts.kernelLines(marksOf(state.device)).then((kernel) => this.#update(opened, { kernel: cleaned(kernel) }));
+  }
+
+  #join(open: Open, event: HealthEvent): void {
+    const { changes, furtherChanges = 0 } = open.record;
+    if (changes.length < MOST_JOINED) this.#update(open, { changes: [...changes, changeOf(event)] });
+    else this.#update(open, { furtherChanges: furtherChanges + 1 });
+  }
+
+  /** After a restart the last record is on disk only; then the suppressed changes are told by the log and the counter. */
+  #suppress(open: Open | undefined, timeMs: number): void {
+    if (open === undefined) return;
+    this.#update(open, { suppressed: { count: (open.record.suppressed?.count ?? 0) + 1, last: timeText(timeMs) } });
+  }
+
+  /** Another device that fails a moment later may have the same cause, so it is added to the records of this moment. */
+  #nameOthers(changes: readonly HealthEvent[], nowMs: number): void {
+    for (const [key, open] of this.#open) {
+      if (Math.abs(nowMs - open.atMs) > JOIN_MS || changes.every(({ device }) => device === key)) continue;
+      const others = this.#others(open);
+      if (JSON.stringify(others) !== JSON.stringify(open.record.others)) this.#update(open, { others });
+    }
+  }
+
+  #others({ atMs, record }: Open): readonly OtherChange[] {
+    const found = this.#timeline.others(record.device.key, atMs, atMs + JOIN_MS);
+    return found.map(({ atMs: at, ...change }) => ({ ...change, time: timeText(at) }));
+  }
+
+  #update(open: Open, part: Partial<IncidentRecord>): void {
+    open.record = { ...open.record, ...part };
+    this.#parts.save(open.record);
+  }
+
+  #count({ device, condition }: HealthEvent, id: string): void {
+    const name = `${device}\u0000${condition ?? ''}`;
+    const known = this.#counts.get(name) ?? { device: id, condition, count: 0 };
+    known.count += 1;
+    this.#counts.set(name, known);
+  }
+
+  /** A device that is no longer listed leaves the metrics, so its counts leave too. */
+  #forget({ devices, takenAtMs }: Snapshot): void {
+    const isListed = (key: string): boolean => devices.some((one) => one.key === key);
+    for (const name of this.#counts.keys()) if (!isListed(name.split('\u0000')[0] as string)) this.#counts.delete(name);
+    for (const key of this.#open.keys()) if (!isListed(key)) this.#open.delete(key);
+    for (const [key, times] of this.#times) {
+      if (!isListed(key) && times.every((at) => Math.abs(takenAtMs - at) > hours(1))) this.#times.delete(key);
+    }
+  }
+}

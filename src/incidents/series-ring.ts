@@ -1,0 +1,67 @@
+import type { Labels } from '../model/metric.ts';
+
+/**
+ * The latest values of one series. Most series never change, so a ring has memory of its own only after the first change. An absent value
+ * is NaN in the ring.
+ */
+export class SeriesRing {
+  readonly metric: string;
+  readonly labels: Labels;
+  readonly #length: number;
+  #values: Float64Array | undefined;
+  #constant = Number.NaN;
+  /** Index of the first sample with a value. */
+  #from = 0;
+  /** Index of the last sample, with or without a value; -1 before the first. */
+  lastSet = -1;
+  /** Index of the last sample with a value. */
+  lastValue = -1;
+
+  constructor(metric: string, labels: Labels, length: number) {
+    this.metric = metric;
+    this.labels = labels;
+    this.#length = length;
+  }
+
+  get bytes(): number {
+    return this.#values?.byteLength ?? 0;
+  }
+
+  /** Sets the sample `n`, which is the last one or the one after it. */
+  set(n: number, value: number): void {
+    if (!Number.isFinite(value)) {
+      this.skip(n);
+      return;
+    }
+    if (this.lastSet < 0) {
+      this.#constant = value;
+      this.#from = n;
+    } else if (this.#values === undefined && value !== this.#constant) {
+      this.#unfold(n);
+    }
+    if (this.#values !== undefined) this.#values[n % this.#length] = value;
+    this.lastSet = n;
+    this.lastValue = n;
+  }
+
+  /** Says that the sample `n` has no value. */
+  skip(n: number): void {
+    if (this.lastSet < 0) return;
+    if (this.#values === undefined) this.#unfold(n);
+    (this.#values as Float64Array)[n % this.#length] = Number.NaN;
+    this.lastSet = n;
+  }
+
+  /** Value of one of the last `length` samples; undefined when it is absent. */
+  at(n: number): number | undefined {
+    if (n < this.#from || n > this.lastSet) return undefined;
+    const value = this.#values === undefined ? this.#constant : (this.#values[n % this.#length] as number);
+    return Number.isNaN(value) ? undefined : value;
+  }
+
+  #unfold(before: number): void {
+    const values = new Float64Array(this.#length).fill(Number.NaN);
+    for (let n = Math.max(this.#from, before - this.#length); n < before; n += 1) values[n % this.#length] = this.#constant;
+    this.#values = values;
+  }
+}

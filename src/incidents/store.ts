@@ -1,0 +1,209 @@
+import { readdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemWords } from '../errors.ts';
+import { removeLeftovers, replaceFile } from '../host/fs/replace-file.ts';
+import type { ChangeLog } from '../log/changes.ts';
+import { isIncidentId } from './incident-id.ts';
+import { type IncidentRecord, type IncidentSummary, summaryOf } from './record.ts';
+import { encodeRecord, type RecordRead, readRecord, readSummary } from './record-file.ts';
+
+export interface StoreSettings {
+  /** undefined: nothing is on disk. */
+  readonly directory: string | undefined;
+  readonly keep: number;
+  readonly keepBytes: number;
+}
+
+/** A line of the list. `newerVersion`: a later agent wrote the file, and this one cannot read it. */
+export type ListedIncident = IncidentSummary & { readonly newerVersion?: number };
+
+/** While the disk takes nothing, so many records stay in memory. */
+const MOST_IN_MEMORY = 20;
+const ENDING = '.json';
+
+interface Entry {
+  readonly summary: ListedIncident;
+  /** 0 while it is not on disk. */
+  readonly bytes: number;
+}
+
+/** Records of incidents, one file each. Memory has a list of them, and those that are not on disk. A path is only made of a listed id. */
+export class IncidentStore {
+  readonly #settings: StoreSettings;
+  readonly #changes: ChangeLog;
+  readonly #entries = new Map<string, Entry>();
+  /** Records that are not on disk, or whose last version is not. */
+  readonly #unsaved = new Map<string, IncidentRecord>();
+  #writing: Promise<void> = Promise.resolve();
+  #isWriting = false;
+  /** Something was saved since the last write began. */
+  #isDirty = false;
+
+  private constructor(settings: StoreSettings, changes: ChangeLog) {
+    this.#settings = settings;
+    this.#changes = changes;
+  }
+
+  /**
+   * Lists the files of an earlier run. Removes files of interrupted writes, unless another process may be writing. Other files in the
+   * directory stay and are told once. Never rejects.
+   */
+  static async open(settings: StoreSettings, changes: ChangeLog, use: 'write' | 'only-read' = 'write'): Promise<IncidentStore> {
+    const store = new IncidentStore(settings, changes);
+    if (settings.directory !== undefined) await store.#list(settings.directory, use);
+    return store;
+  }
+
+  /** The newest first. */
+  list(): readonly ListedIncident[] {
+    return this.#sorted().map(([, { summary }]) => summary);
+  }
+
+  isTaken(id: string): boolean {
+    return this.#entries.has(id);
+  }
+
+  /** Reads one record; undefined for an unknown id. */
+  async read(id: string): Promise<RecordRead | undefined> {
+    const inMemory = this.#unsaved.get(id);
+    if (inMemory !== undefined) return { record: inMemory };
+    const { directory } = this.#settings;
+    return this.#entries.has(id) && directory !== undefined ? await readRecord(join(directory, id + ENDING), id) : undefined;
+  }
+
+  /** Stores a record or its later version. The write begins at once; versions that come meanwhile are written together. */
+  save(record: IncidentRecord): void {
+    const bytes = this.#entries.get(record.id)?.bytes ?? 0;
+    this.#entries.set(record.id, { summary: summaryOf(record), bytes });
+    // The record moves to the end, because the oldest ones leave the memory first.
+    this.#unsaved.delete(record.id);
+    this.#unsaved.set(record.id, record);
+    this.#write();
+  }
+
+  /** Resolves when all that was saved before is on disk, or when the disk refused it. Never rejects. */
+  async saved(): Promise<void> {
+    await this.#writing;
+  }
+
+  /** Tries once more what the disk refused before. */
+  async close(): Promise<void> {
+    if (this.#unsaved.size > 0) this.#write();
+    await this.saved();
+  }
+
+  #write(): void {
+    this.#isDirty = true;
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    this.#writing = this.#writeWhileDirty();
+  }
+
+  async #writeWhileDirty(): Promise<void> {
+    while (this.#isDirty) {
+      this.#isDirty = false;
+      await this.#writeAll();
+    }
+    this.#isWriting = false;
+  }
+
+  async #writeAll(): Promise<void> {
+    const { directory } = this.#settings;
+    let problem: string | undefined;
+    const tried = new Map<string, IncidentRecord>();
+    // A version that comes during a write of the same record is written after it.
+    const next = (): [string, IncidentRecord] | undefined => [...this.#unsaved].find(([id, record]) => tried.get(id) !== record);
+    for (let due = next(); directory !== undefined && due !== undefined && problem === undefined; due = next()) {
+      const [id, record] = due;
+      tried.set(id, record);
+      const text = encodeRecord(record);
+      problem = await failureOf(replaceFile(join(directory, id + ENDING), text));
+      if (problem !== undefined) continue;
+      this.#entries.set(id, { summary: summaryOf(this.#unsaved.get(id) ?? record), bytes: Buffer.byteLength(text) });
+      if (this.#unsaved.get(id) === record) this.#unsaved.delete(id);
+    }
+    if (directory !== undefined && tried.size > 0) this.#tell(directory, problem);
+    await this.#limit();
+  }
+
+  /** Removes the oldest incidents above the limits. The newest one stays, whatever its size. */
+  async #limit(): Promise<void> {
+    const { directory, keep, keepBytes } = this.#settings;
+    for (const id of [...this.#unsaved.keys()].slice(0, -MOST_IN_MEMORY)) {
+      this.#unsaved.delete(id);
+      if (this.#entries.get(id)?.bytes === 0) this.#entries.delete(id);
+    }
+    let total = 0;
+    for (const [at, [id, { bytes }]] of this.#sorted().entries()) {
+      total += bytes;
+      if (at === 0 || (at < keep && total <= keepBytes)) continue;
+      this.#entries.delete(id);
+      this.#unsaved.delete(id);
+      if (directory !== undefined && bytes > 0) await unlink(join(directory, id + ENDING)).catch(() => undefined);
+    }
+  }
+
+  #sorted(): [string, Entry][] {
+    return [...this.#entries].sort(([a], [b]) => (a < b ? 1 : -1));
+  }
+
+  #tell(directory: string, detail: string | undefined): void {
+    const trouble = {
+      key: directory,
+      message: 'incidents cannot be saved; the newest ones are in memory only',
+      ended: 'incidents could not be saved; they are saved again',
+      fields: { directory },
+      detail,
+      remedy: 'Check that the directory of --state.file is writable and has free space.',
+    };
+    this.#changes.update('incidents', detail === undefined ? [] : [trouble]);
+  }
+
+  async #list(directory: string, use: 'write' | 'only-read'): Promise<void> {
+    const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') this.#tellUnlisted(directory, systemWords(error));
+      return [];
+    });
+    const foreign: string[] = [];
+    for (const name of names) {
+      const id = name.endsWith(ENDING) ? name.slice(0, -ENDING.length) : '';
+      const left = /^(.+\.json)\.\d+\.tmp$/.exec(name)?.[1];
+      if (left !== undefined && use === 'write') await removeLeftovers(join(directory, left));
+      const listed = isIncidentId(id) ? await readSummary(join(directory, name), id).catch(() => undefined) : undefined;
+      if (listed !== undefined) {
+        const { summary, newerVersion, bytes } = listed;
+        this.#entries.set(id, { summary: newerVersion === undefined ? summary : { ...summary, newerVersion }, bytes });
+      } else if (left === undefined) foreign.push(name);
+    }
+    if (foreign.length > 0) this.#tellForeign(directory, foreign);
+  }
+
+  #tellUnlisted(directory: string, detail: string): void {
+    this.#changes.begin({
+      key: `incidents ${directory}`,
+      message: 'the incidents of earlier runs cannot be listed',
+      ended: 'the incidents of earlier runs could not be listed',
+      fields: { directory },
+      detail,
+    });
+  }
+
+  #tellForeign(directory: string, names: readonly string[]): void {
+    this.#changes.begin({
+      key: `foreign ${directory}`,
+      message: 'the directory of incidents has files that are no whole records; they are left alone',
+      ended: 'the directory of incidents had files that are no whole records',
+      fields: { directory, files: names.length, first: names[0] as string },
+      remedy: 'Remove these files, if nobody needs them.',
+    });
+  }
+}
+
+async function failureOf(write: Promise<void>): Promise<string | undefined> {
+  try {
+    await write;
+    return undefined;
+  } catch (error) {
+    return systemWords(error);
+  }
+}

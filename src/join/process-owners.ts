@@ -1,0 +1,74 @@
+import type { Allocation } from '../model/allocation.ts';
+import type { DeviceProcess } from '../model/collection.ts';
+import type { DeviceUser, HoldingPod, OwnedProcess } from '../model/device-use.ts';
+import { type PodFacts, type PodFactsByName, podName } from '../model/pod-facts.ts';
+import type { PodSources } from './processes.ts';
+
+/** The pods of allocations, each once, sorted by name, with the UID where exactly one is known. */
+export function holdingPods(holders: readonly Allocation[], { checkpoint, pods }: PodSources): readonly HoldingPod[] {
+  const byName = new Map(holders.map((holder) => [podName(holder), holder]));
+  return [...byName]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, { namespace, pod }]): HoldingPod => {
+      const told = pods?.get(name)?.uid;
+      const own = holders.filter((holder) => podName(holder) === name);
+      const uids = told === undefined ? uidsInCheckpoint(own, checkpoint) : [told];
+      return uids.length === 1 ? { namespace, pod, uid: uids[0] as string } : { namespace, pod };
+    });
+}
+
+/** An ended pod with the same devices may still be in the checkpoint. Two UIDs for one holder are therefore none. */
+function uidsInCheckpoint(own: readonly Allocation[], checkpoint: PodSources['checkpoint']): readonly string[] {
+  const entries = checkpoint.filter(({ container, resource, deviceIds }) =>
+    own.some((holder) => holder.container === container && holder.resource === resource && deviceIds.includes(holder.deviceId)),
+  );
+  return [...new Set(entries.map(({ podUid }) => podUid))];
+}
+
+/** The pods that a process may belong to, and that matter for its device. */
+export interface DevicePods {
+  /** They hold the device, its parts or its whole. */
+  readonly held: readonly HoldingPod[];
+  /** They hold something that leads to no known device, so they may hold this one. */
+  readonly possible: readonly HoldingPod[];
+  readonly user?: DeviceUser | undefined;
+  /** All pods of the node that the kubelet's Pods API tells. */
+  readonly pods?: PodFactsByName | undefined;
+}
+
+/**
+ * Compares the pod of each process with the holders of its device. A process without a name was not visible below `/proc`, so nothing is
+ * known of it.
+ */
+export function processOwners(processes: readonly DeviceProcess[], related: DevicePods): readonly OwnedProcess[] {
+  return processes.map((process) => ({ ...process, ...ownerOf(process, related) }));
+}
+
+type Owner = Pick<OwnedProcess, 'owner' | 'podName'>;
+
+function ownerOf({ name, podUid, containerId }: DeviceProcess, { held, possible, user, pods = new Map() }: DevicePods): Owner {
+  if (podUid === undefined && containerId === undefined) return { owner: name === undefined ? 'unknown' : 'outside' };
+  const facts = [...pods.values()].find((pod) => (podUid === undefined ? hasContainer(pod, containerId) : pod.uid === podUid));
+  const uid = podUid ?? facts?.uid;
+  if (uid === undefined) return { owner: areContainersKnown([...held, ...possible], pods) ? 'outside' : 'unknown' };
+  const holder = held.find((pod) => pod.uid === uid);
+  if (holder !== undefined) return { owner: 'holder', podName: nameOf(holder) };
+  const podText = facts === undefined ? `with UID ${uid}` : nameOf(facts);
+  const mayBe = (pod: HoldingPod): boolean => pod.uid === undefined && (facts === undefined || podName(pod) === podName(facts));
+  if (held.some(mayBe) || possible.some((pod) => pod.uid === uid || mayBe(pod))) return { owner: 'unknown', podName: podText };
+  const former = user?.endedAtMs === undefined ? undefined : user.pods.find((pod) => pod.uid === uid);
+  return former === undefined ? { owner: 'pod', podName: podText } : { owner: 'former', podName: nameOf(former) };
+}
+
+/**
+ * An agent in a cgroup namespace of its own may see a container of a pod without the pod. A container without a pod is therefore outside
+ * of these pods only when the containers of each of them are known.
+ */
+function areContainersKnown(related: readonly HoldingPod[], pods: PodFactsByName): boolean {
+  return related.every((pod) => (pods.get(podName(pod))?.containers.length ?? 0) > 0);
+}
+
+const hasContainer = ({ containers }: PodFacts, containerId: string | undefined): boolean =>
+  containers.some(({ id }) => id === containerId);
+
+const nameOf = ({ namespace, pod }: Pick<HoldingPod, 'namespace' | 'pod'>): string => `${namespace}/${pod}`;

@@ -1,0 +1,20 @@
+import type { IncidentCount } from '../../model/agent-stats.ts';
+import type { MetricSpec } from '../../model/metric.ts';
+import { known, labelText } from '../page/labels.ts';
+import type { Page } from '../page/page.ts';
+
+export const incidentMetrics = {
+  total: {
+    name: 'device_incidents_total',
+    type: 'counter',
+    help: 'How often the verdict got worse or unknown since the agent started, by the condition that led it. A series begins with its first incident, at 1.',
+    labels: ['condition'],
+    source: 'Agent. Changes of one device within ten seconds are one incident: docs/incidents.md.',
+  },
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+export function addIncidents(page: Page, incidents: readonly IncidentCount[] | undefined): void {
+  for (const { device, condition, count } of incidents ?? []) {
+    page.add(incidentMetrics.total, labelText({ device, condition: known(condition) }), count);
+  }
+}

@@ -1,0 +1,71 @@
+import type { DeviceProcess } from './collection.ts';
+import type { DeviceActivity } from './device-activity.ts';
+
+/** A pod that holds or held a device. */
+export interface HoldingPod {
+  readonly namespace: string;
+  readonly pod: string;
+  /** Absent while neither the kubelet's checkpoint nor its Pods API tells it. */
+  readonly uid?: string;
+}
+
+/** The pods that hold a device, or that held it last. Plain data, saved over restarts. */
+export interface DeviceUser {
+  readonly pods: readonly HoldingPod[];
+  /** Wall clock at which the device was first seen without a holder; absent while it is held. */
+  readonly endedAtMs?: number;
+}
+
+/**
+ * Whom a process belongs to, compared with who holds the device.
+ *
+ * `holder`: its pod holds the device, a part of it or the whole. `former`: its pod held the device last, and nobody holds it now.
+ * `pod`: another pod. `outside`: no pod. `unknown`: its cgroup or the UID of a holder could not be read.
+ */
+export type ProcessOwner = 'holder' | 'former' | 'pod' | 'outside' | 'unknown';
+
+export interface OwnedProcess extends DeviceProcess {
+  readonly owner: ProcessOwner;
+  /** `namespace/pod`, or the UID where nothing names the pod; absent for a process outside pods. */
+  readonly podName?: string;
+}
+
+/** What one device does and who holds it, from one current read. Plain data. */
+export interface DeviceUse {
+  /** Monotonic clock of the read. */
+  readonly monotonicMs: number;
+  /** Absent when the family declares no activity. */
+  readonly activity?: DeviceActivity;
+  /** Share of time of an engine up to which the device counts as idle; absent when the family has no engines. */
+  readonly idleShare?: number;
+  /** Only processes of holders have business on the device. */
+  readonly isForHoldersOnly: boolean;
+  /** The device contains other devices: a GPU with MIG instances. */
+  readonly hasParts: boolean;
+  /** The device is a part of another device. */
+  readonly isPart: boolean;
+  /** The kubelet answers, so holders are those of the present. */
+  readonly areHoldersKnown: boolean;
+  /** Pods that hold the device itself, as `namespace/pod`, each once. */
+  readonly holders: readonly string[];
+  /** A pod holds the device, a part of it or the whole. */
+  readonly isHeld: boolean;
+  /** Absent while no holder was ever known. */
+  readonly user?: DeviceUser;
+  readonly processes: readonly OwnedProcess[];
+  /** Nothing else uses the device. */
+  readonly hasAllProcesses: boolean;
+  /** Absent when it was not read. */
+  readonly memoryUsedBytes?: number;
+  /** State of each port that the device reports: true for up. */
+  readonly ports: readonly boolean[];
+  /** The family's own conditions already say that the ports are down. */
+  readonly isPortFaultTold: boolean;
+}
+
+/** What counts as allowed and as left behind. */
+export interface UseLimits {
+  /** Names of processes, cut as the kernel cuts them. */
+  readonly allowed: ReadonlySet<string>;
+  readonly dirtyBytes: number;
+}

@@ -1,0 +1,24 @@
+import type { Device } from './device.ts';
+
+/** How many devices of one family the configuration expects on this node, and how many there are. */
+export interface ExpectedDevices {
+  readonly family: string;
+  readonly expected: number;
+  /** Absent while the family was never read completely, so that nothing is known. */
+  readonly present?: number;
+}
+
+const PARTS: ReadonlySet<string> = new Set(['vf', 'sf', 'mig']);
+
+/** Whether a device counts: parts of devices depend on how the node is set up, not on its hardware. */
+export function countsAsDevice({ parent, kind }: Pick<Device, 'parent' | 'kind'>): boolean {
+  return parent === undefined && !PARTS.has(kind);
+}
+
+export const areTooFew = ({ expected, present }: ExpectedDevices): boolean => present !== undefined && present < expected;
+
+/** The same text for the same numbers. */
+export function expectedText({ family, expected, present }: ExpectedDevices): string {
+  if (present === undefined) return `${expected} ${family} devices are expected, and it is not known how many are present`;
+  return `${present} of ${expected} expected ${family} devices ${present === 1 ? 'is' : 'are'} present`;
+}

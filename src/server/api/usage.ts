@@ -1,0 +1,26 @@
+import { type RequestHandler, Router } from 'express';
+import type { LedgerReport } from '../../usage/ledger/ledger.ts';
+import { parseQuery, type UsageQuery } from '../../usage/ledger/query.ts';
+import { sendError, sendJson } from '../http/answer.ts';
+import { timeText } from './names.ts';
+import { takes } from './parameters.ts';
+
+/** Makes a report of what containers used. Never rejects. */
+export type ReportUsage = (query: UsageQuery) => Promise<LedgerReport>;
+
+/** Creates the route of the usage report. */
+export function createUsageApi(report: ReportUsage): Router {
+  const router = Router();
+  const answer: RequestHandler = async (request, response) => {
+    const { query, problem } = parseQuery(request.query);
+    if (query === undefined) return sendError(request, response, 400, 'usage-query-invalid', `The query is not valid: ${problem}.`);
+    return sendJson(request, response, usageView(await report(query)));
+  };
+  router.get('/api/usage', takes('since', 'by'), answer);
+  return router;
+}
+
+/** The report with times as text. Amounts are in base units. */
+export function usageView({ sinceMs, untilMs, ...report }: LedgerReport): object {
+  return { since: timeText(sinceMs), until: timeText(untilMs), ...report };
+}

@@ -1,0 +1,201 @@
+import { cleanText } from '../../incidents/clean-text.ts';
+import {
+  conditionName,
+  type IncidentChange,
+  type IncidentCondition,
+  type IncidentHolder,
+  type IncidentRecord,
+  type StateValue,
+} from '../../incidents/record.ts';
+import type { Remedy } from '../../model/health.ts';
+import type { Labels } from '../../model/metric.ts';
+import { changedMost } from './incident-changes.ts';
+import { REMEDY_TEXTS } from './page-text.ts';
+import { metricTitle, readingText } from './units.ts';
+
+const MOST_ROWS = 15;
+const MOST_STATE_ROWS = 40;
+
+/** Writes a record for the person on call: what happened, who was hit, what to do; then the evidence. */
+export function incidentText(record: IncidentRecord): string {
+  const sections: readonly (readonly [title: string, lines: readonly string[]])[] = [
+    ['WHAT HAPPENED', happened(record)],
+    ['WHO WAS HIT', hit(record)],
+    ['WHAT TO DO', advice(record)],
+    ['THE DEVICE', identity(record)],
+    ['STATE THAT A RESET WIPES', stateLines(record.state)],
+    [`READINGS THAT CHANGED MOST${span(record)}`, readingLines(record)],
+    ['KERNEL LOG', kernelLines(record)],
+    ['EVENTS OF THE DEVICE BEFORE', record.events.map(eventLine)],
+  ];
+  const text = sections.map(([title, lines]) => [title, ...(lines.length === 0 ? ['none'] : lines).map((line) => `  ${line}`), '']);
+  return [`Incident ${record.id} on node ${record.node}`, '', ...text.flat()].map((line) => `${cleanText(line).trimEnd()}\n`).join('');
+}
+
+function happened({ device, changes, furtherChanges, suppressed, after, before, others, time, missingSince }: IncidentRecord): string[] {
+  const [first, ...later] = changes;
+  return [
+    `${clock(time)}: ${device.key} was ${before.state} and became ${first?.to ?? after.state}.`,
+    ...(missingSince === undefined ? [] : [`The device is missing since ${clock(missingSince)}.`]),
+    ...conditionLines('', after.conditions ?? []),
+    ...conditionLines('not yet counted: ', after.pending ?? []),
+    ...(after.conditions?.length === 0 && first !== undefined ? [`${first.reason}: ${first.message}`] : []),
+    ...conditionLines('before: ', unchanged(before.conditions ?? [], after.conditions ?? [])),
+    ...later.map((change) => `${clock(change.time)}: ${changeWords(change)}`),
+    ...(furtherChanges === undefined ? [] : [`Further changes at once: ${furtherChanges}.`]),
+    ...(suppressed === undefined
+      ? []
+      : [
+          `Later changes without a record, because there were too many within one hour: ${suppressed.count}. The last was ${clock(suppressed.last)}.`,
+        ]),
+    ...others.map(
+      (other) =>
+        `Also ${clock(other.time)}: ${other.device} became ${other.to}${other.condition === undefined ? '' : ` by ${other.condition}`}.`,
+    ),
+  ];
+}
+
+/** Conditions of the time before that the later list lacks. */
+function unchanged(before: readonly IncidentCondition[], after: readonly IncidentCondition[]): readonly IncidentCondition[] {
+  const names = new Set(after.map(conditionName));
+  return before.filter((condition) => !names.has(conditionName(condition)));
+}
+
+function conditionLines(mark: string, conditions: readonly IncidentCondition[]): string[] {
+  return conditions.map((condition) => {
+    const since = condition.since === undefined ? '' : `, since ${clock(condition.since)}`;
+    return `${mark}${condition.severity} ${conditionName(condition)} (${condition.reason})${since}: ${condition.message}`;
+  });
+}
+
+const changeWords = ({ from, to, condition, message }: IncidentChange): string =>
+  `${from === undefined ? '' : `${from} to `}${to ?? ''}${condition === undefined ? '' : ` by ${condition}`}: ${message}`;
+
+function hit({ holders, processes, processesReadAt }: IncidentRecord): string[] {
+  if (holders.length === 0 && processes.length === 0) return ['No container held the device in the ten minutes before.'];
+  const at = processesReadAt === undefined ? '' : `, read ${clock(processesReadAt)}`;
+  return [
+    ...holders.map(holderLine),
+    ...(processes.length === 0 ? [] : [`Processes on the device${at}:`]),
+    ...processes.map(({ pid, name = 'unknown name', isStuck, memoryUsedBytes, podUid }) => {
+      const memory = memoryUsedBytes === undefined ? '' : `, ${readingText('memory_bytes', memoryUsedBytes)}`;
+      return `  ${pid} ${name}${memory}${podUid === undefined ? '' : `, pod ${podUid}`}${isStuck === true ? ', stuck in the kernel' : ''}`;
+    }),
+  ];
+}
+
+function holderLine({ namespace, pod, container, resource, deviceId, uid, since, until }: IncidentHolder): string {
+  const time = until === undefined ? `holds it, seen since ${clock(since)}` : `held it, seen from ${clock(since)} to ${clock(until)}`;
+  return `${namespace}/${pod}/${container} ${time}; ${resource} ${deviceId}${uid === undefined ? '' : `; pod UID ${uid}`}`;
+}
+
+function advice({ after, changes }: IncidentRecord): string[] {
+  const remedies = new Map<Remedy, string>();
+  for (const condition of after.conditions ?? [])
+    if (!remedies.has(condition.remedy)) remedies.set(condition.remedy, conditionName(condition));
+  for (const { remedy, condition, reason } of changes) if (!remedies.has(remedy)) remedies.set(remedy, condition ?? reason);
+  const lines = [...remedies].flatMap(([remedy, name]) => {
+    const text = REMEDY_TEXTS[remedy];
+    return text === undefined ? [] : [`${text} (${name})`];
+  });
+  const wipes = remedies.has('reset') || remedies.has('reboot') || remedies.has('replace');
+  return [
+    ...(lines.length === 0 ? ['No action is known.'] : lines),
+    ...(wipes ? ['Keep this record first: a reset wipes the state below.'] : []),
+  ];
+}
+
+function identity({ device, host, agentVersion, readAt }: IncidentRecord): string[] {
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ['Model', words(device.vendor, device.model)],
+    ['Serial number', device.serial],
+    ['UUID', device.uuid],
+    ['PCI address', device.pciAddress],
+    ['Driver', device.driver],
+    ['Firmware', device.firmware],
+    ['Machine', words(host.manufacturer, host.model)],
+    ['Kernel', host.kernel],
+    ['Agent', agentVersion],
+    ['Last read', readAt === undefined ? undefined : clock(readAt)],
+  ];
+  return aligned(rows.flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])));
+}
+
+/** Maker and model. Some models begin with the name of the maker. */
+function words(maker: string | undefined, model: string | undefined): string {
+  const isNamed = maker !== undefined && model?.toLowerCase().startsWith(maker.toLowerCase()) === true;
+  return [isNamed ? undefined : maker, model].filter((text) => text !== undefined).join(' ');
+}
+
+/** Values that are not 0 come first. Those that are 0 are only counted, because a board has hundreds of counters. */
+function stateLines(state: readonly StateValue[]): string[] {
+  const telling = state.filter(({ metric, value }) => Number(value) !== 0 || /_up$/.test(metric));
+  const rows = telling
+    .slice(0, MOST_STATE_ROWS)
+    .map(({ metric, labels, value, time }) => [metricTitle(metric), labelWords(labels), readingText(metric, numberOf(value)), clock(time)]);
+  const hidden = telling.length - rows.length;
+  const zeros = state.length - telling.length;
+  return [
+    ...aligned(rows),
+    ...(hidden > 0 ? [`Further values in the record: ${hidden}.`] : []),
+    ...(zeros > 0 ? [`Values that are 0: ${zeros}.`] : []),
+  ];
+}
+
+const numberOf = (value: number | string): number | bigint =>
+  typeof value === 'string' && /^-?\d{1,40}$/.test(value) ? BigInt(value) : Number(value);
+
+function span({ readings: { times } }: IncidentRecord): string {
+  const [first] = times;
+  return first === undefined ? '' : ` (${times.length} reads, ${clock(first)} to ${clock(times.at(-1) as string)})`;
+}
+
+function readingLines({ readings }: IncidentRecord): string[] {
+  const changed = changedMost(readings);
+  if (readings.times.length === 0) return ['There are no readings.'];
+  if (changed.length === 0) return ['No reading changed.'];
+  const rows = changed
+    .slice(0, MOST_ROWS)
+    .map(({ metric, labels, first, min, max, last }) => [
+      metricTitle(metric),
+      labelWords(labels),
+      ...[first, min, max, last].map((value) => readingText(metric, value)),
+    ]);
+  const rest = changed.length - rows.length;
+  return [
+    ...aligned([['', '', 'FIRST', 'MIN', 'MAX', 'LAST'], ...rows]),
+    ...(rest > 0 ? [`Further changed readings in the record: ${rest}.`] : []),
+  ];
+}
+
+function kernelLines({ kernel }: IncidentRecord): string[] {
+  const { lines, earlier, problem } = kernel;
+  return [
+    ...(problem === undefined ? [] : [`The log was not read completely: ${problem}.`]),
+    ...(earlier === undefined ? [] : [`Earlier lines that name the device: ${earlier}.`]),
+    ...lines.map(({ time, text }) => `${time === undefined ? '' : `${clock(time)}  `}${text}`),
+    ...(lines.length === 0 && problem === undefined ? ['No line names the device.'] : []),
+  ];
+}
+
+function eventLine({ time, transition, condition, instance, reason, message, from, to }: IncidentRecord['events'][number]): string {
+  const name = condition === undefined ? reason : conditionName({ type: condition, ...(instance === undefined ? {} : { instance }) });
+  const what = transition === 'state' ? `${from ?? ''} to ${to ?? ''}` : transition;
+  return `${clock(time)}  ${what} ${name}: ${message}`;
+}
+
+const labelWords = (labels: Labels): string =>
+  Object.entries(labels)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ');
+
+/** `2026-11-23 20:30:15 UTC` */
+function clock(time: string): string {
+  return `${time.slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+function aligned(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, [...cell].length);
+  return rows.map((row) => row.map((cell, at) => cell + ' '.repeat((widths[at] as number) - [...cell].length)).join('  '));
+}

@@ -1,0 +1,151 @@
+import type { Reading, Value } from '../model/metric.ts';
+import type { ContainerUsage } from '../model/usage.ts';
+import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.ts';
+import type { ContainerAccount } from './container-account.ts';
+import type { DeviceAccount } from './device-account.ts';
+import type { EndedAccount } from './ended-accounts.ts';
+
+/** All accounts as plain data for JSON. */
+export interface AccountsState {
+  readonly devices: readonly SavedDevice[];
+  readonly active: readonly SavedContainer[];
+  readonly ended: readonly SavedEnded[];
+}
+
+type SavedDevice = Pick<
+  DeviceAccount,
+  'key' | 'identity' | 'startedAtMs' | 'allocatedMs' | 'unallocatedMs' | 'unhealthyMs' | 'unobservedMs'
+>;
+
+type Kept = 'name' | 'namespace' | 'pod' | 'container' | 'resource' | 'device' | 'startedAtMs' | 'allocatedMs' | 'shareMs' | 'busyMs';
+type KeptToo = 'idleMs' | 'energyJoules' | 'energyEstimatedJoules' | 'memoryByteSeconds' | 'lastActiveMs' | 'ageMs' | 'isShown';
+
+interface SavedContainer extends Pick<ContainerAccount, Kept | KeptToo> {
+  readonly uid?: string;
+  /** With the time that was pending. */
+  readonly unobservedMs: number;
+  readonly receivedBytes?: SavedValue;
+  readonly transmittedBytes?: SavedValue;
+  /** Time from the last allocated moment to the save. */
+  readonly seenAgoMs: number;
+  readonly counted: readonly (readonly [string, SavedValue])[];
+  readonly own?: readonly SavedReading[];
+}
+
+type SavedReading = Omit<Reading, 'value'> & { readonly value: SavedValue };
+type SavedUsage = Omit<ContainerUsage, 'receivedBytes' | 'transmittedBytes' | 'counters'> & {
+  readonly receivedBytes?: SavedValue;
+  readonly transmittedBytes?: SavedValue;
+  readonly counters?: readonly SavedReading[];
+};
+
+interface SavedEnded extends Omit<EndedAccount, 'usage'> {
+  readonly usage: SavedUsage;
+}
+
+export function savedAccounts(
+  devices: ReadonlyMap<string, DeviceAccount>,
+  active: ReadonlyMap<string, ContainerAccount>,
+  ended: readonly EndedAccount[],
+  steppedMs: number,
+): AccountsState {
+  return {
+    devices: [...devices.values()].map(
+      ({ isUnhealthy: _, awaitedMs: __, readFromMs: ___, trafficSum: ____, joules: _____, ...kept }) => kept,
+    ),
+    active: [...active.values()].map((account) => savedContainer(account, steppedMs)),
+    ended: ended.map(({ usage, ...times }) => ({ usage: savedUsage(usage), ...times })),
+  };
+}
+
+function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
+  const { uid, countedFromAtMs: _, observedAtMs: __, seenAtMs, pendingMs, isAwaited: ___, counted, own, ...rest } = account;
+  const { receivedBytes, transmittedBytes, unobservedMs, ...kept } = rest;
+  return {
+    ...kept,
+    ...(uid === undefined ? {} : { uid }),
+    busyMs: { ...kept.busyMs },
+    unobservedMs: unobservedMs + pendingMs,
+    ...savedBytes({ receivedBytes, transmittedBytes }),
+    seenAgoMs: Math.max(0, steppedMs - seenAtMs),
+    counted: [...counted].map(([series, value]) => [series, savedValue(value)] as const),
+    ...(own === undefined ? {} : { own: own.map(savedReading) }),
+  };
+}
+
+function savedUsage({ receivedBytes, transmittedBytes, counters, ...usage }: ContainerUsage): SavedUsage {
+  return {
+    ...usage,
+    ...savedBytes({ receivedBytes, transmittedBytes }),
+    ...(counters === undefined ? {} : { counters: counters.map(savedReading) }),
+  };
+}
+
+interface Bytes<T> {
+  readonly receivedBytes?: T;
+  readonly transmittedBytes?: T;
+}
+
+function savedBytes({ receivedBytes: received, transmittedBytes: sent }: Bytes<Value | undefined>): Bytes<SavedValue> {
+  return {
+    ...(received === undefined ? {} : { receivedBytes: savedValue(received) }),
+    ...(sent === undefined ? {} : { transmittedBytes: savedValue(sent) }),
+  };
+}
+
+function restoredBytes({ receivedBytes, transmittedBytes }: Bytes<SavedValue>): Bytes<Value> {
+  const [received, sent] = [restoredValue(receivedBytes), restoredValue(transmittedBytes)];
+  return { ...(received === undefined ? {} : { receivedBytes: received }), ...(sent === undefined ? {} : { transmittedBytes: sent }) };
+}
+
+const savedReading = ({ value, ...series }: Reading): SavedReading => ({ ...series, value: savedValue(value) });
+
+function restoredReadings(saved: readonly SavedReading[]): readonly Reading[] {
+  return saved.flatMap(({ value: told, ...series }) => {
+    const value = restoredValue(told);
+    return value === undefined ? [] : [{ ...series, value }];
+  });
+}
+
+interface Restored {
+  readonly devices: Map<string, DeviceAccount>;
+  readonly active: Map<string, ContainerAccount>;
+  readonly ended: readonly EndedAccount[];
+}
+
+/** The accounts of an earlier run, whose last step was at `steppedMs` on the monotonic clock of this run. */
+export function restoredAccounts(state: AccountsState | undefined, steppedMs: number): Restored {
+  const { devices = [], active = [], ended = [] } = state ?? {};
+  return {
+    devices: new Map(devices.map((saved) => [saved.key, restoredDevice(saved)])),
+    active: new Map(active.map((saved) => [`${saved.device} ${saved.name}`, restoredContainer(saved, steppedMs)])),
+    ended: ended.map(({ usage, ...times }) => {
+      const { receivedBytes, transmittedBytes, counters, ...kept } = usage;
+      const values = { ...restoredBytes(usage), ...(counters === undefined ? {} : { counters: restoredReadings(counters) }) };
+      return { usage: { ...kept, ...values }, ...times };
+    }),
+  };
+}
+
+function restoredDevice(saved: SavedDevice): DeviceAccount {
+  return { ...saved, isUnhealthy: false, awaitedMs: 0, readFromMs: undefined, trafficSum: undefined, joules: undefined };
+}
+
+function restoredContainer(saved: SavedContainer, steppedMs: number): ContainerAccount {
+  const { uid, seenAgoMs, counted, own, receivedBytes: _, transmittedBytes: __, ...kept } = saved;
+  const seenAtMs = steppedMs - seenAgoMs;
+  return {
+    ...kept,
+    ...restoredBytes(saved),
+    uid,
+    busyMs: { ...kept.busyMs },
+    ...{ countedFromAtMs: steppedMs, observedAtMs: steppedMs, seenAtMs, pendingMs: 0, isAwaited: true },
+    counted: new Map(
+      counted.flatMap(([series, told]) => {
+        const value = restoredValue(told);
+        return value === undefined ? [] : [[series, value] as const];
+      }),
+    ),
+    own: own === undefined ? undefined : restoredReadings(own),
+  };
+}

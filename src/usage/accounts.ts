@@ -1,0 +1,250 @@
+import { isOtherDevice } from '../model/device.ts';
+import type { Verdict } from '../model/health.ts';
+import type { Usage } from '../model/usage.ts';
+import { type AccountsState, restoredAccounts, savedAccounts } from './accounts-state.ts';
+import { type ContainerAccount, charge, giveUpWaiting, type Moment, openAccount, usageOf } from './container-account.ts';
+import { type DeviceAccount, deviceUsageOf, identityOf, openDeviceAccount } from './device-account.ts';
+import type { FamilyActivity } from './device-work.ts';
+import { type EndedAccount, seriesName, stepEnded } from './ended-accounts.ts';
+import { type Holder, holdersOf } from './holders.ts';
+import { OwnReadings } from './own-readings.ts';
+import { type HeldPart, takeRead } from './take-read.ts';
+import type { UsageInput } from './used-device.ts';
+
+export interface AccountsSettings {
+  /** A time without a look that is longer than this is not observed. */
+  readonly staleAfterMs: number;
+  /** How long a device of an earlier run is awaited. */
+  readonly missingRetentionMs: number;
+  readonly zeroForMs: number;
+  readonly lingerMs: number;
+  /** How each family shows work, keyed by family. */
+  readonly activity: ReadonlyMap<string, FamilyActivity>;
+  isCounter(metric: string): boolean;
+}
+
+/** What an earlier run of the agent saved. */
+export interface EarlierAccounts {
+  readonly state: AccountsState;
+  /** Time since the last step of that run. */
+  readonly gapMs: number;
+  /** Monotonic clock of this run to which `gapMs` leads. */
+  readonly monotonicMs: number;
+  readonly isSameBoot: boolean;
+}
+
+const NOBODY: readonly HeldPart[] = [];
+
+/**
+ * Accounts of all devices and of the containers that hold them. Each snapshot is one step. The time between two steps belongs to those who
+ * held a device at the first of them. The use in that time is what the next read of the device shows.
+ */
+export class Accounts {
+  #settings: AccountsSettings;
+  readonly #isSameBoot: boolean;
+  readonly #devices: Map<string, DeviceAccount>;
+  /** Accounts that have not ended, keyed by device and container. */
+  readonly #active: Map<string, ContainerAccount>;
+  #ended: readonly EndedAccount[];
+  /** Containers that held each device at the last step, keyed by device. */
+  #held: ReadonlyMap<string, readonly HeldPart[]> = new Map();
+  /** At the last step the kubelet's answer was current. */
+  #isAnswered = false;
+  #answer: { readonly atMs: number; readonly monotonicMs: number } | undefined;
+  #steppedMs: number | undefined;
+  /** This run has made no step yet. */
+  #isFirst = true;
+
+  constructor(settings: AccountsSettings, earlier?: EarlierAccounts) {
+    this.#settings = settings;
+    this.#isSameBoot = earlier?.isSameBoot ?? true;
+    this.#steppedMs = earlier === undefined ? undefined : earlier.monotonicMs - earlier.gapMs;
+    const { devices, active, ended } = restoredAccounts(earlier?.state, this.#steppedMs ?? 0);
+    this.#devices = devices;
+    this.#active = active;
+    this.#ended = ended;
+  }
+
+  /** The last step knew who holds which device. */
+  get isAnswered(): boolean {
+    return this.#isAnswered;
+  }
+
+  /** Takes other settings from the next step on. */
+  configure(settings: AccountsSettings): void {
+    this.#settings = settings;
+  }
+
+  /** Takes one snapshot. */
+  step(input: UsageInput): Usage {
+    const { monotonicMs } = input;
+    const ms = Math.max(0, monotonicMs - (this.#steppedMs ?? monotonicMs));
+    this.#steppedMs = monotonicMs;
+    this.#charge(ms, monotonicMs);
+    this.#isAnswered = this.#answeredLately(input);
+    const replaced = new Set<string>();
+    const before = this.#held;
+    this.#meet(input, ms);
+    if (this.#isAnswered) this.#reconcile(input, replaced);
+    else this.#keepHolders();
+    this.#read(input, before);
+    for (const account of this.#active.values()) {
+      if (monotonicMs - account.observedAtMs > this.#settings.staleAfterMs) giveUpWaiting(account);
+    }
+    this.#isFirst = false;
+    return this.#usage(input, replaced);
+  }
+
+  /** Tells the verdicts of the devices as they are after the step. */
+  judged(verdicts: ReadonlyMap<string, Verdict>): void {
+    for (const account of this.#devices.values()) account.isUnhealthy = verdicts.get(account.key)?.state === 'unhealthy';
+  }
+
+  /** What a later run of the agent needs. Plain data. */
+  state(): AccountsState {
+    return savedAccounts(this.#devices, this.#active, this.#ended, this.#steppedMs ?? 0);
+  }
+
+  /** All accounts as the last step left them, also those that an earlier run saved. */
+  usage(): Usage {
+    const containers = [...this.#active.values()].map(usageOf);
+    return {
+      containers: [...containers, ...this.#ended.map(({ usage }) => usage)],
+      devices: [...this.#devices.values()].map(deviceUsageOf),
+    };
+  }
+
+  #charge(ms: number, monotonicMs: number): void {
+    const { zeroForMs, lingerMs, staleAfterMs } = this.#settings;
+    const isLooking = !this.#isFirst && ms <= staleAfterMs;
+    for (const account of this.#devices.values()) {
+      const held = this.#held.get(account.key) ?? NOBODY;
+      if (!isLooking || !this.#isAnswered || account.awaitedMs !== undefined) account.unobservedMs += ms;
+      else if (held.length > 0) account.allocatedMs += ms;
+      else account.unallocatedMs += ms;
+      if (isLooking && account.isUnhealthy) account.unhealthyMs += ms;
+      if (isLooking && this.#isAnswered) for (const { account: holder, share } of held) charge(holder, ms, share, monotonicMs);
+    }
+    for (const account of this.#active.values()) {
+      account.ageMs += ms;
+      if (account.ageMs >= zeroForMs) account.isShown = true;
+    }
+    this.#ended = stepEnded(this.#ended, ms, { zeroForMs, lingerMs });
+  }
+
+  /** The wall clock may be set, so the monotonic clock of the step that first has an answer gives the answer's age. */
+  #answeredLately({ answeredAtMs, monotonicMs }: UsageInput): boolean {
+    if (answeredAtMs !== undefined && answeredAtMs !== this.#answer?.atMs) this.#answer = { atMs: answeredAtMs, monotonicMs };
+    return this.#answer !== undefined && monotonicMs - this.#answer.monotonicMs <= this.#settings.staleAfterMs;
+  }
+
+  /** Opens the accounts of new devices, and drops those of devices that are forgotten or replaced. */
+  #meet({ devices, nowMs, monotonicMs }: UsageInput, ms: number): void {
+    const known = new Set<string>();
+    for (const { key, device } of devices) {
+      known.add(key);
+      let account = this.#devices.get(key);
+      if (account !== undefined && isOtherDevice(account.identity, device)) {
+        for (const [name, { device: of }] of this.#active) if (of === key) this.#end(name, { nowMs, monotonicMs });
+        account = undefined;
+      }
+      if (account === undefined) this.#devices.set(key, openDeviceAccount(key, device, nowMs));
+      else {
+        account.awaitedMs = undefined;
+        account.identity = { ...account.identity, ...identityOf(device) };
+      }
+    }
+    for (const [key, account] of this.#devices) {
+      if (known.has(key)) continue;
+      account.awaitedMs = account.awaitedMs === undefined ? Number.POSITIVE_INFINITY : account.awaitedMs + ms;
+      if (account.awaitedMs >= this.#settings.missingRetentionMs) this.#devices.delete(key);
+    }
+  }
+
+  /** Makes the accounts follow the kubelet's answer. */
+  #reconcile({ devices, nowMs, monotonicMs, uidOf }: UsageInput, replaced: Set<string>): void {
+    const now = { nowMs, monotonicMs };
+    const held = new Map<string, readonly HeldPart[]>();
+    const seen = new Set<string>();
+    for (const { key, holders } of devices) {
+      if (holders.length === 0) continue;
+      const parts = holdersOf(holders, uidOf).map((holder): HeldPart => {
+        const name = `${key} ${holder.name}`;
+        seen.add(name);
+        return { account: this.#accountOf(name, holder, key, now, replaced), share: holder.share };
+      });
+      held.set(key, parts);
+    }
+    for (const [name, account] of this.#active) {
+      // Before the probe's first look, nobody can tell who holds a device of the earlier run.
+      const isDecided = !account.isAwaited || this.#devices.get(account.device)?.awaitedMs === undefined;
+      if (!seen.has(name) && isDecided) this.#end(name, now);
+    }
+    this.#held = held;
+  }
+
+  /** A pod whose UID becomes known later has the account of its names. Another UID is another pod. */
+  #accountOf(name: string, holder: Holder, key: string, now: Moment, replaced: Set<string>): ContainerAccount {
+    const known = this.#active.get(name);
+    if (known !== undefined) {
+      const isNamed = known.uid === undefined || holder.uid === undefined;
+      const isSame = isNamed ? !known.isAwaited || this.#isSameBoot || known.uid !== undefined : known.uid === holder.uid;
+      if (isSame) {
+        known.uid ??= holder.uid;
+        if (known.isAwaited) goOn(known, now.monotonicMs);
+        return known;
+      }
+      this.#end(name, now);
+    }
+    const account = openAccount(holder, key, now);
+    const series = seriesName(account);
+    if (this.#ended.some(({ usage }) => seriesName(usage) === series)) replaced.add(series);
+    this.#active.set(name, account);
+    return account;
+  }
+
+  /** While the kubelet does not answer, nobody knows more. */
+  #keepHolders(): void {
+    const isActive = ({ account }: HeldPart): boolean => this.#active.get(`${account.device} ${account.name}`) === account;
+    this.#held = new Map([...this.#held].map(([key, parts]) => [key, parts.filter(isActive)]));
+  }
+
+  #end(name: string, { nowMs, monotonicMs }: Moment): void {
+    const account = this.#active.get(name) as ContainerAccount;
+    this.#active.delete(name);
+    giveUpWaiting(account);
+    const counters = account.own?.filter(({ metric }) => this.#settings.isCounter(metric)) ?? [];
+    const endedAgoMs = Math.max(0, monotonicMs - account.seenAtMs);
+    const usage = { ...usageOf(account), endedAtMs: nowMs - endedAgoMs, ...(counters.length === 0 ? {} : { counters }) };
+    this.#ended = [...this.#ended, { usage, ageMs: account.ageMs, endedForMs: 0 }];
+  }
+
+  #read(input: UsageInput, before: ReadonlyMap<string, readonly HeldPart[]>): void {
+    const own = new OwnReadings(input.containerReadings);
+    for (const device of input.devices) {
+      const holders = this.#held.get(device.key) ?? NOBODY;
+      const wasShared = (before.get(device.key)?.length ?? 0) > 1;
+      takeRead(this.#devices.get(device.key) as DeviceAccount, { device, holders, wasShared, own }, input, this.#settings);
+    }
+  }
+
+  #usage({ devices }: UsageInput, replaced: ReadonlySet<string>): Usage {
+    const gone = replaced.size === 0 ? [] : this.#ended.filter(({ usage }) => replaced.has(seriesName(usage)));
+    if (gone.length > 0) this.#ended = this.#ended.filter((one) => !gone.includes(one));
+    const containers = [...this.#active.values()].map(usageOf);
+    for (const { usage } of this.#ended) containers.push(usage);
+    return {
+      containers,
+      ...(gone.length === 0 ? {} : { replaced: gone.map(({ usage }) => usage) }),
+      devices: devices.map(({ key }) => deviceUsageOf(this.#devices.get(key) as DeviceAccount)),
+    };
+  }
+}
+/** The account of the earlier run goes on from now. */
+function goOn(account: ContainerAccount, monotonicMs: number): void {
+  account.isAwaited = false;
+  account.countedFromAtMs = monotonicMs;
+  account.observedAtMs = monotonicMs;
+  account.seenAtMs = monotonicMs;
+  giveUpWaiting(account);
+}

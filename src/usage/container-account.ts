@@ -1,0 +1,159 @@
+import type { Reading, Value } from '../model/metric.ts';
+import { shared } from '../model/shared-metrics.ts';
+import type { ContainerUsage } from '../model/usage.ts';
+import { addValues, subtractValues } from '../model/value-sum.ts';
+import type { Work } from './device-work.ts';
+import type { Holder } from './holders.ts';
+
+/**
+ * Account of one container on one device. It is changed in place at each snapshot. Times whose name ends in `AtMs` are monotonic, except
+ * `startedAtMs`, `endedAtMs` and `lastActiveMs`. The allocated time is always the sum of idle, unobserved, pending and busy time, where
+ * each engine alone is busy for at most the busy time.
+ */
+export interface ContainerAccount {
+  /** Namespace, pod and container as one text. */
+  readonly name: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+  readonly resource: string;
+  readonly device: string;
+  uid: string | undefined;
+  /** Wall clock. */
+  readonly startedAtMs: number;
+  /** Reads that began earlier show what others did. */
+  countedFromAtMs: number;
+  /** End of the last read that was taken. */
+  observedAtMs: number;
+  /** End of the last time that counts as allocated. */
+  seenAtMs: number;
+  allocatedMs: number;
+  shareMs: number;
+  readonly busyMs: Record<string, number>;
+  idleMs: number;
+  unobservedMs: number;
+  /** Allocated time that no read has classified yet. */
+  pendingMs: number;
+  energyJoules?: number;
+  energyEstimatedJoules?: number;
+  memoryByteSeconds?: number;
+  receivedBytes?: Value;
+  transmittedBytes?: Value;
+  lastActiveMs?: number;
+  /** Time since the start, on the monotonic clock and over restarts of the agent. */
+  ageMs: number;
+  /** The age passed `usage.zero-for`. It never becomes false again. */
+  isShown: boolean;
+  /** Last values of the container's own counters that the totals grow by, keyed by metric and port. */
+  readonly counted: Map<string, Value>;
+  /** Last own readings, while the container alone holds the device. */
+  own: readonly Reading[] | undefined;
+  /** Saved by an earlier run of the agent, and not yet seen by this one. */
+  isAwaited: boolean;
+}
+
+export function openAccount(holder: Holder, device: string, { nowMs, monotonicMs }: Moment): ContainerAccount {
+  const { name, namespace, pod, container, resource, uid } = holder;
+  return {
+    ...{ name, namespace, pod, container, resource, uid, device },
+    startedAtMs: nowMs,
+    ...{ countedFromAtMs: monotonicMs, observedAtMs: monotonicMs, seenAtMs: monotonicMs },
+    ...{ allocatedMs: 0, shareMs: 0, busyMs: {}, idleMs: 0, unobservedMs: 0, pendingMs: 0 },
+    ...{ ageMs: 0, isShown: false, counted: new Map(), own: undefined, isAwaited: false },
+  };
+}
+
+export interface Moment {
+  readonly nowMs: number;
+  readonly monotonicMs: number;
+}
+
+/** Adds time up to now, in which the container held its share of the device. */
+export function charge(account: ContainerAccount, ms: number, share: number, monotonicMs: number): void {
+  account.allocatedMs += ms;
+  account.shareMs += ms * share;
+  account.pendingMs += ms;
+  account.seenAtMs = monotonicMs;
+}
+
+/** One read, as it concerns one container. */
+export interface AccountRead {
+  readonly toMs: number;
+  /** Wall clock of the end. */
+  readonly atMs: number;
+  readonly work: Work;
+  readonly memoryBytes: number | undefined;
+  /** A longer time since the last read is not observed. */
+  readonly longestMs: number;
+}
+
+/** Classifies the time before a read by that read. Returns the time in milliseconds. */
+export function observe(account: ContainerAccount, { toMs, atMs, work, memoryBytes, longestMs }: AccountRead): number {
+  const spanMs = Math.max(0, account.pendingMs - Math.max(0, account.seenAtMs - toMs));
+  const isLong = toMs - account.observedAtMs > longestMs;
+  account.pendingMs -= spanMs;
+  account.observedAtMs = toMs;
+  if (work.isIdle === false) account.lastActiveMs = atMs;
+  if (isLong) {
+    account.unobservedMs += spanMs;
+    return spanMs;
+  }
+  if (memoryBytes !== undefined) account.memoryByteSeconds = (account.memoryByteSeconds ?? 0) + (memoryBytes * spanMs) / 1_000;
+  for (const [engine, share] of Object.entries(work.engines)) {
+    // An engine that never worked has 0, so that the growth of its counter is seen from the start.
+    account.busyMs[engine] = (account.busyMs[engine] ?? 0) + (work.isIdle === false ? share * spanMs : 0);
+  }
+  if (work.isIdle === true) account.idleMs += spanMs;
+  else if (work.isIdle === 'unknown') account.unobservedMs += spanMs;
+  return spanMs;
+}
+
+/** Gives up the time for which no read came. */
+export function giveUpWaiting(account: ContainerAccount): void {
+  account.unobservedMs += account.pendingMs;
+  account.pendingMs = 0;
+}
+
+/** Adds the growth of the container's own counters of energy and bytes. They start at 0, also after others shared the device. */
+export function countOwn(account: ContainerAccount, readings: readonly Reading[]): void {
+  account.own = readings;
+  for (const { metric, labels, value } of readings) {
+    const field = COUNTED[metric];
+    if (field === undefined) continue;
+    const series = labels === undefined ? metric : `${metric} ${Object.values(labels).join(' ')}`;
+    const before = account.counted.get(series) ?? 0;
+    account.counted.set(series, value);
+    const growth = value < before ? value : subtractValues(value, before);
+    if (field === 'energyJoules') account.energyJoules = (account.energyJoules ?? 0) + Number(growth);
+    else account[field] = addValues(account[field] ?? 0, growth);
+  }
+}
+
+const COUNTED: Readonly<Record<string, 'energyJoules' | 'receivedBytes' | 'transmittedBytes'>> = {
+  [shared.energy.name]: 'energyJoules',
+  [shared.receivedBytes.name]: 'receivedBytes',
+  [shared.transmittedBytes.name]: 'transmittedBytes',
+};
+
+/** The account as all outputs see it. */
+export function usageOf(account: ContainerAccount): ContainerUsage {
+  const { namespace, pod, container, resource, device, uid, startedAtMs, allocatedMs, shareMs, busyMs, idleMs, unobservedMs } = account;
+  const { energyJoules, energyEstimatedJoules, memoryByteSeconds, receivedBytes, transmittedBytes, lastActiveMs, isShown } = account;
+  const busySeconds: Record<string, number> = {};
+  for (const engine in busyMs) busySeconds[engine] = (busyMs[engine] as number) / 1_000;
+  return {
+    ...{ namespace, pod, container, resource },
+    ...(uid === undefined ? {} : { uid }),
+    device,
+    sinceMs: startedAtMs,
+    ...{ allocatedSeconds: allocatedMs / 1_000, shareSeconds: shareMs / 1_000, busySeconds },
+    ...{ idleSeconds: idleMs / 1_000, unobservedSeconds: unobservedMs / 1_000 },
+    ...(energyJoules === undefined ? {} : { energyJoules }),
+    ...(energyEstimatedJoules === undefined ? {} : { energyEstimatedJoules }),
+    ...(memoryByteSeconds === undefined ? {} : { memoryByteSeconds }),
+    ...(receivedBytes === undefined ? {} : { receivedBytes }),
+    ...(transmittedBytes === undefined ? {} : { transmittedBytes }),
+    ...(lastActiveMs === undefined ? {} : { lastActiveMs }),
+    ...(isShown ? {} : { isNew: true as const }),
+  };
+}

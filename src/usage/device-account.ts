@@ -1,0 +1,50 @@
+import type { Device } from '../model/device.ts';
+import type { TrafficSum } from '../model/device-activity.ts';
+import type { DeviceUsage } from '../model/usage.ts';
+
+/** Account of one device. It is changed in place at each snapshot. */
+export interface DeviceAccount {
+  readonly key: string;
+  /** What tells the device from another one of the same name. */
+  identity: Pick<Device, 'pciAddress' | 'uuid'>;
+  /** Wall clock. */
+  readonly startedAtMs: number;
+  allocatedMs: number;
+  unallocatedMs: number;
+  unhealthyMs: number;
+  unobservedMs: number;
+  /** The last verdict was unhealthy. */
+  isUnhealthy: boolean;
+  /** Time for which an earlier run's device has not been seen. Undefined once this run knows the device. */
+  awaitedMs: number | undefined;
+  /** Monotonic clock at which the last read began. */
+  readFromMs: number | undefined;
+  trafficSum: TrafficSum | undefined;
+  /** Energy counter at the last read. */
+  joules: number | undefined;
+}
+
+export function openDeviceAccount(key: string, device: Device, nowMs: number): DeviceAccount {
+  return {
+    key,
+    identity: identityOf(device),
+    startedAtMs: nowMs,
+    ...{ allocatedMs: 0, unallocatedMs: 0, unhealthyMs: 0, unobservedMs: 0 },
+    ...{ isUnhealthy: false, awaitedMs: undefined, readFromMs: undefined, trafficSum: undefined, joules: undefined },
+  };
+}
+
+export function identityOf({ pciAddress, uuid }: Pick<Device, 'pciAddress' | 'uuid'>): DeviceAccount['identity'] {
+  return { ...(pciAddress === undefined ? {} : { pciAddress }), ...(uuid === undefined ? {} : { uuid }) };
+}
+
+export function deviceUsageOf({ key, startedAtMs, allocatedMs, unallocatedMs, unhealthyMs, unobservedMs }: DeviceAccount): DeviceUsage {
+  return {
+    device: key,
+    sinceMs: startedAtMs,
+    allocatedSeconds: allocatedMs / 1_000,
+    unallocatedSeconds: unallocatedMs / 1_000,
+    unhealthySeconds: unhealthyMs / 1_000,
+    unobservedSeconds: unobservedMs / 1_000,
+  };
+}

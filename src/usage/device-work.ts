@@ -1,0 +1,80 @@
+import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
+import { activityOf, type TrafficSum } from '../model/device-activity.ts';
+import type { Reading } from '../model/metric.ts';
+import { shared } from '../model/shared-metrics.ts';
+import type { UsedDevice } from './used-device.ts';
+
+/** How a family shows work, with the thresholds of the configuration. */
+export interface FamilyActivity {
+  readonly spec: ActivitySpec;
+  readonly thresholds?: IdleThresholds[string] | undefined;
+}
+
+/** What one read says about the time before it. */
+export interface Work {
+  readonly isIdle: boolean | 'unknown';
+  /** Share of time of each engine that was read, 0 to 1; `traffic` is 1 while the device moves data, else 0. */
+  readonly engines: Readonly<Record<string, number>>;
+}
+
+/** Engine name under which the time counts in which a device moved data. */
+const TRAFFIC = 'traffic';
+const NO_ENGINES: Readonly<Record<string, number>> = {};
+
+/** Work of a whole device. Without an activity of its family nothing is known. */
+export function workOfDevice(
+  family: FamilyActivity | undefined,
+  { readings, processes }: UsedDevice,
+  monotonicMs: number,
+  previous: TrafficSum | undefined,
+): { readonly work: Work; readonly trafficSum?: TrafficSum } {
+  if (family === undefined) return { work: { isIdle: 'unknown', engines: NO_ENGINES } };
+  const { spec, thresholds } = family;
+  const { isIdle, engines, bytesPerSecond, trafficSum } = activityOf(spec, thresholds, { readings, processes, monotonicMs, previous });
+  const shares = { ...enginesIn(readings), ...capped(engines) };
+  if (spec.traffic !== undefined && bytesPerSecond !== undefined) {
+    shares[TRAFFIC] = bytesPerSecond > (thresholds?.['bytes-per-second'] ?? spec.traffic.above) ? 1 : 0;
+  }
+  return { work: { isIdle, engines: shares }, ...(trafficSum === undefined ? {} : { trafficSum }) };
+}
+
+/**
+ * Work of one of several containers on a device. `own` are the readings of its processes. Nobody knows whose data a shared device moves.
+ */
+export function workOfSharer(family: FamilyActivity | undefined, whole: Work, own: readonly Reading[]): Work {
+  if (whole.isIdle !== false) return { isIdle: whole.isIdle, engines: zeros(whole.engines) };
+  const engines = enginesIn(own);
+  const declared = family?.spec.utilization;
+  if (declared === undefined || Object.keys(engines).length === 0) return { isIdle: 'unknown', engines: NO_ENGINES };
+  const { above, engines: counted } = declared;
+  const isWork = ([engine, share]: [string, number]): boolean =>
+    share > (family?.thresholds?.utilization ?? above) && (counted === undefined || counted.includes(engine));
+  const isIdle = !Object.entries(engines).some(isWork);
+  return { isIdle: isIdle && whole.engines[TRAFFIC] === 1 ? 'unknown' : isIdle, engines };
+}
+
+/** Sum of the shares of time of all engines: the weight of a container among those that share a device. */
+export function loadOf(readings: readonly Reading[]): number {
+  return Object.values(enginesIn(readings)).reduce((sum, share) => sum + share, 0);
+}
+
+/** Sum of all series of a metric. Undefined when none was read. */
+export function sumOf(readings: readonly Reading[], metric: string): number | undefined {
+  const values = readings.filter((reading) => reading.metric === metric).map(({ value }) => Number(value));
+  return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0);
+}
+
+function enginesIn(readings: readonly Reading[]): Record<string, number> {
+  const engines: Record<string, number> = {};
+  for (const { metric, labels, value } of readings) {
+    const engine = labels?.['engine'];
+    if (metric === shared.utilization.name && engine !== undefined) engines[engine] = within(Number(value));
+  }
+  return engines;
+}
+
+const within = (share: number): number => Math.min(1, Math.max(0, share));
+const capped = (engines: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.entries(engines).map(([engine, share]) => [engine, within(share)]));
+const zeros = (engines: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.keys(engines).map((engine) => [engine, 0]));

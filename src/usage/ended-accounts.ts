@@ -1,0 +1,40 @@
+import type { ContainerUsage } from '../model/usage.ts';
+
+/** Most accounts that are kept after their end. */
+export const MOST_ENDED = 2_000;
+
+/** A container that ended a short time ago. */
+export interface EndedAccount {
+  readonly usage: ContainerUsage;
+  /** Time since the start and since the end, on the monotonic clock and over restarts of the agent. */
+  readonly ageMs: number;
+  readonly endedForMs: number;
+}
+
+export interface EndedTimes {
+  readonly zeroForMs: number;
+  readonly lingerMs: number;
+}
+
+/** The accounts after more time. One leaves when its final values could be seen for `lingerMs`; the oldest leave first beyond the limit. */
+export function stepEnded(ended: readonly EndedAccount[], ms: number, { zeroForMs, lingerMs }: EndedTimes): readonly EndedAccount[] {
+  if (ended.length === 0) return ended;
+  return ended.slice(-MOST_ENDED).flatMap(({ usage, ...times }) => {
+    const [ageMs, endedForMs] = [times.ageMs + ms, times.endedForMs + ms];
+    if (endedForMs >= lingerMs && ageMs >= zeroForMs + lingerMs) return [];
+    return [{ usage: ageMs >= zeroForMs ? shown(usage) : usage, ageMs, endedForMs }];
+  });
+}
+
+function shown(usage: ContainerUsage): ContainerUsage {
+  if (usage.isNew === undefined) return usage;
+  const { isNew: _, ...rest } = usage;
+  return rest;
+}
+
+/** The labels of the account's series as one text. */
+export function seriesName({ namespace, pod, container, resource, device }: SeriesLabels): string {
+  return `${namespace}/${pod}/${container}/${resource}/${device}`;
+}
+
+type SeriesLabels = Pick<ContainerUsage, 'namespace' | 'pod' | 'container' | 'resource' | 'device'>;

@@ -1,0 +1,44 @@
+import { dirname, join } from 'node:path';
+import type { Clock } from '../../host/clock.ts';
+import { createLineLog, type LineLog, type LineLogRead } from '../../host/fs/line-log.ts';
+import type { UsageOptions } from '../options.ts';
+import { entryOf, type LedgerEntry } from './entry.ts';
+import { createMemoryLog } from './memory-log.ts';
+import type { UsageQuery } from './query.ts';
+import { type UsageReport, UsageReporter } from './report.ts';
+
+/** Version of the entries. An agent of an older version neither reads nor deletes files of a newer one. */
+const VERSION = 1;
+const DAY_MS = 86_400_000;
+const MIB = 1_048_576;
+/** Each running account has a line in each hour, and each segment ends after a day: so the line before the span is read too. */
+const BEFORE_MS = DAY_MS + 7_200_000;
+
+/** Directory of the ledger beside the state file; undefined when the agent keeps nothing on disk. */
+export const ledgerDirectory = (stateFile: string): string | undefined =>
+  stateFile === '' ? undefined : join(dirname(stateFile), 'usage');
+
+/** Nothing is on disk before the first append, so that a command can read the ledger of an agent. */
+export function openLedger(directory: string | undefined, options: Pick<UsageOptions, 'keep-days' | 'keep-mib'>, clock: Clock): LineLog {
+  if (directory === undefined) return createMemoryLog();
+  const { 'keep-days': days, 'keep-mib': mib } = options;
+  return createLineLog({ directory, name: 'usage', version: VERSION, keepMs: days * DAY_MS, maxBytes: mib * MIB, clock });
+}
+
+export interface LedgerReport extends UsageReport {
+  readonly ledger: LineLogRead;
+}
+
+/** Makes a report of the ledger, and of accounts that run now. Never rejects. */
+export async function reportOf(ledger: LineLog, live: Iterable<LedgerEntry>, query: UsageQuery, nowMs: number): Promise<LedgerReport> {
+  const sinceMs = nowMs - query.since;
+  const reporter = new UsageReporter({ sinceMs, untilMs: nowMs, by: query.by });
+  let foreign = 0;
+  const read = await ledger.read(sinceMs - BEFORE_MS, (record) => {
+    const entry = entryOf(record);
+    if (entry === undefined) foreign += 1;
+    else reporter.add(entry);
+  });
+  for (const entry of live) reporter.add(entry);
+  return { ...reporter.report(), ledger: { ...read, damagedLines: read.damagedLines + foreign } };
+}

@@ -1,0 +1,203 @@
+import { accountKey, type ContainerEntry, type DeviceEntry, type LedgerEntry } from './entry.ts';
+import type { Grouping } from './query.ts';
+import { type Amounts, Timeline } from './timeline.ts';
+
+/** What one group used. Seconds are those of devices: two devices for one hour are 7,200 s. An amount that nobody told is absent. */
+export interface UsageRow {
+  /** The namespace, `namespace/pod`, key of the device, resource or value of the label. Empty: the pod has no such label. */
+  readonly name: string;
+  /** Number of containers. */
+  readonly containers: number;
+  readonly allocatedSeconds: number;
+  /** The part of the group, when several containers hold a device. The sum over all groups is the time in which devices were held. */
+  readonly shareSeconds: number;
+  readonly idleSeconds: number;
+  /** Idle part of the time in which the use was observed. Absent when that is less than a twentieth of the allocated time. */
+  readonly idleRatio?: number;
+  /** The part of the group in the idle time of shared devices. */
+  readonly idleShareSeconds: number;
+  readonly unobservedSeconds: number;
+  readonly busySeconds: Readonly<Record<string, number>>;
+  readonly energyJoules?: number;
+  readonly energyEstimatedJoules?: number;
+  readonly memoryByteSeconds?: number;
+  readonly receivedBytes?: number;
+  readonly transmittedBytes?: number;
+  /** Only in a report by device, and in the total: time in which nobody held the device. */
+  readonly unallocatedSeconds?: number;
+  readonly unhealthySeconds?: number;
+}
+
+export interface UsageReport {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  readonly by: Grouping;
+  /** Most idle share first. */
+  readonly rows: readonly UsageRow[];
+  /** Without devices that consist of other devices, such as a GPU in MIG mode. */
+  readonly total: UsageRow;
+  /** Number of rows, or of accounts, that exceed the limits of a report. */
+  readonly leftOut: number;
+}
+
+interface Account {
+  readonly entry: LedgerEntry;
+  readonly timeline: Timeline;
+}
+
+/** Limits of one report. The memory of the agent is bounded, and so is its answer. */
+const MAX_ACCOUNTS = 200_000;
+const MAX_ROWS = 10_000;
+/** The time since the latest reading is not yet observed: the ratio over it alone would say 0. */
+const LEAST_OBSERVED = 0.05;
+
+/** Takes entries one after the other, in any order, and keeps of each account only what the span needs. */
+export class UsageReporter {
+  readonly #sinceMs: number;
+  readonly #untilMs: number;
+  readonly #by: Grouping;
+  readonly #accounts = new Map<string, Account>();
+  #leftOut = 0;
+
+  constructor(span: { readonly sinceMs: number; readonly untilMs: number; readonly by: Grouping }) {
+    this.#sinceMs = span.sinceMs;
+    this.#untilMs = span.untilMs;
+    this.#by = span.by;
+  }
+
+  add(entry: LedgerEntry): void {
+    if (entry.sinceMs >= this.#untilMs || (entry.kind === 'container' && (entry.endedAtMs ?? this.#untilMs) < this.#sinceMs)) return;
+    const key = accountKey(entry);
+    const known = this.#accounts.get(key);
+    if (known === undefined && this.#accounts.size >= MAX_ACCOUNTS) {
+      this.#leftOut += 1;
+      return;
+    }
+    const timeline = known?.timeline ?? new Timeline(entry.sinceMs, this.#sinceMs, this.#untilMs);
+    timeline.add(entry.atMs, amountsOf(entry));
+    this.#accounts.set(key, { entry: newest(known?.entry, entry), timeline });
+  }
+
+  report(): UsageReport {
+    const accounts = [...this.#accounts.values()];
+    const wholes = new Set(accounts.flatMap(({ entry }) => entry.parent ?? []));
+    const total = new Group('total');
+    const groups = new Map<string, Group>();
+    for (const { entry, timeline } of accounts) {
+      const growth = timeline.growth();
+      if (entry.kind === 'device' && !wholes.has(entry.device)) total.addDevice(growth);
+      if (entry.kind === 'device' ? this.#by !== 'device' : (growth.get('allocatedSeconds') ?? 0) === 0) continue;
+      const name = nameOf(entry, this.#by);
+      const group = groups.get(name) ?? new Group(name);
+      groups.set(name, group);
+      if (entry.kind === 'device') group.addDevice(growth);
+      else for (const one of [group, total]) one.addContainer(entry, growth);
+    }
+    const rows = [...groups.values()].map((group) => group.row()).sort(mostWasteFirst);
+    return {
+      sinceMs: this.#sinceMs,
+      untilMs: this.#untilMs,
+      by: this.#by,
+      rows: rows.slice(0, MAX_ROWS),
+      total: total.row(),
+      leftOut: this.#leftOut + Math.max(0, rows.length - MAX_ROWS),
+    };
+  }
+}
+
+/** The report of entries that are all at hand. */
+export function usageReport(
+  entries: Iterable<LedgerEntry>,
+  span: { readonly sinceMs: number; readonly untilMs: number; readonly by: Grouping },
+): UsageReport {
+  const reporter = new UsageReporter(span);
+  for (const entry of entries) reporter.add(entry);
+  return reporter.report();
+}
+
+const newest = (known: LedgerEntry | undefined, entry: LedgerEntry): LedgerEntry =>
+  known === undefined || entry.atMs >= known.atMs ? entry : known;
+
+function mostWasteFirst(a: UsageRow, b: UsageRow): number {
+  return b.idleShareSeconds - a.idleShareSeconds || b.shareSeconds - a.shareSeconds || (a.name < b.name ? -1 : 1);
+}
+
+function nameOf(entry: LedgerEntry, by: Grouping): string {
+  if (entry.kind === 'device' || by === 'device') return entry.device;
+  if (by === 'namespace') return entry.namespace;
+  if (by === 'pod') return `${entry.namespace}/${entry.pod}`;
+  if (by === 'resource') return entry.resource;
+  const name = by.slice('label:'.length);
+  return entry.labels !== undefined && Object.hasOwn(entry.labels, name) ? (entry.labels[name] as string) : '';
+}
+
+const CONTAINER_AMOUNTS = [
+  ...(['allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSeconds'] as const),
+  ...(['energyJoules', 'energyEstimatedJoules', 'memoryByteSeconds', 'receivedBytes', 'transmittedBytes'] as const),
+] satisfies readonly (keyof ContainerEntry)[];
+const DEVICE_AMOUNTS = ['unallocatedSeconds', 'unhealthySeconds'] as const satisfies readonly (keyof DeviceEntry)[];
+const BUSY = 'busySeconds.';
+
+function amountsOf(entry: LedgerEntry): Amounts {
+  const amounts = new Map<string, number>();
+  const put = (name: string, value: number | bigint | undefined): void => {
+    if (value !== undefined) amounts.set(name, Number(value));
+  };
+  if (entry.kind === 'device') for (const name of DEVICE_AMOUNTS) put(name, entry[name]);
+  else {
+    for (const name of CONTAINER_AMOUNTS) put(name, entry[name]);
+    for (const [engine, value] of Object.entries(entry.busySeconds)) put(BUSY + engine, value);
+  }
+  return amounts;
+}
+
+/** The sums of one row. */
+class Group {
+  readonly #name: string;
+  readonly #sums = new Map<string, number>();
+  readonly #containers = new Set<string>();
+  #idleShareSeconds = 0;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  addContainer(entry: ContainerEntry, growth: Amounts): void {
+    this.#add(growth);
+    this.#containers.add([entry.namespace, entry.pod, entry.container, entry.uid ?? ''].join('\u0000'));
+    const allocated = growth.get('allocatedSeconds') ?? 0;
+    const part = allocated === 0 ? 0 : (growth.get('shareSeconds') ?? 0) / allocated;
+    this.#idleShareSeconds += (growth.get('idleSeconds') ?? 0) * part;
+  }
+
+  addDevice(growth: Amounts): void {
+    this.#add(growth);
+  }
+
+  row(): UsageRow {
+    const sum = (name: string): number => this.#sums.get(name) ?? 0;
+    const observed = sum('allocatedSeconds') - sum('unobservedSeconds');
+    const optional = [...CONTAINER_AMOUNTS.slice(4), ...DEVICE_AMOUNTS].flatMap((name) => {
+      const value = this.#sums.get(name);
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    const busy = [...this.#sums].filter(([name]) => name.startsWith(BUSY)).sort(([a], [b]) => (a < b ? -1 : 1));
+    return {
+      name: this.#name,
+      containers: this.#containers.size,
+      allocatedSeconds: sum('allocatedSeconds'),
+      shareSeconds: sum('shareSeconds'),
+      idleSeconds: sum('idleSeconds'),
+      // What nobody observed is neither idle nor busy.
+      ...(observed > sum('allocatedSeconds') * LEAST_OBSERVED ? { idleRatio: Math.min(1, sum('idleSeconds') / observed) } : {}),
+      idleShareSeconds: this.#idleShareSeconds,
+      unobservedSeconds: sum('unobservedSeconds'),
+      busySeconds: Object.fromEntries(busy.map(([name, value]) => [name.slice(BUSY.length), value])),
+      ...Object.fromEntries(optional),
+    };
+  }
+
+  #add(growth: Amounts): void {
+    for (const [name, amount] of growth) this.#sums.set(name, (this.#sums.get(name) ?? 0) + amount);
+  }
+}

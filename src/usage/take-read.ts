@@ -1,0 +1,89 @@
+import type { Reading } from '../model/metric.ts';
+import { shared } from '../model/shared-metrics.ts';
+import { type ContainerAccount, countOwn, observe } from './container-account.ts';
+import type { DeviceAccount } from './device-account.ts';
+import { type FamilyActivity, loadOf, sumOf, workOfDevice, workOfSharer } from './device-work.ts';
+import type { OwnReadings } from './own-readings.ts';
+import type { UsageInput, UsedDevice } from './used-device.ts';
+
+/** One container that holds a device, with its share. */
+export interface HeldPart {
+  readonly account: ContainerAccount;
+  readonly share: number;
+}
+
+interface Read {
+  readonly device: UsedDevice;
+  /** All containers that hold the device now. */
+  readonly holders: readonly HeldPart[];
+  /** Several containers held it before. */
+  readonly wasShared: boolean;
+  readonly own: OwnReadings;
+}
+
+interface Rules {
+  readonly staleAfterMs: number;
+  readonly activity: ReadonlyMap<string, FamilyActivity>;
+}
+
+/** Gives each holder what a new read of the device shows. Does nothing without a new read. */
+export function takeRead(account: DeviceAccount, read: Read, now: Pick<UsageInput, 'nowMs' | 'monotonicMs'>, rules: Rules): void {
+  const { device, holders, wasShared, own } = read;
+  const times = device.read;
+  if (times === undefined || (account.readFromMs !== undefined && times.fromMs <= account.readFromMs)) return;
+  account.readFromMs = times.fromMs;
+  const family = rules.activity.get(device.device.family);
+  const { work, trafficSum } = workOfDevice(family, device, times.toMs, account.trafficSum);
+  account.trafficSum = trafficSum;
+  const joules = growthOfEnergy(account, device.readings);
+  if (holders.length === 0) return;
+
+  const ownOf = ({ account: { name } }: HeldPart): readonly Reading[] => own.of(name, device.device.id);
+  const isAlone = holders.length === 1;
+  for (const holder of holders) {
+    if (isAlone) countOwn(holder.account, ownOf(holder));
+    else holder.account.own = undefined;
+  }
+  const isExclusive = isAlone && !wasShared;
+  const taking = holders.filter(({ account: one }) => times.fromMs >= one.countedFromAtMs && times.toMs > one.observedAtMs);
+  const observed = taking.map((holder): Sharer => {
+    // Readings of a container that is alone now are those of the whole device.
+    const readings = isAlone ? [] : ownOf(holder);
+    const spanMs = observe(holder.account, {
+      toMs: times.toMs,
+      atMs: now.nowMs - (now.monotonicMs - times.toMs),
+      work: isExclusive ? work : workOfSharer(family, work, readings),
+      memoryBytes: sumOf(isExclusive ? device.readings : readings, shared.memoryUsed.name),
+      longestMs: rules.staleAfterMs,
+    });
+    return { ...holder, spanMs, load: loadOf(readings) };
+  });
+  if (!isExclusive && joules !== undefined) divide(joules, observed);
+}
+
+interface Sharer extends HeldPart {
+  readonly spanMs: number;
+  /** Sum of the shares of time of the container's engines. */
+  readonly load: number;
+}
+
+/** Divides energy among those who held the device: by their load, or by their share when none worked. The parts add up to the whole. */
+function divide(joules: number, observed: readonly Sharer[]): void {
+  const sharers = observed.filter(({ spanMs }) => spanMs > 0);
+  const isBusy = sharers.some(({ load }) => load > 0);
+  const weights = sharers.map(({ load, share }) => (isBusy ? load : share));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  for (const [index, { account }] of sharers.entries()) {
+    account.energyEstimatedJoules = (account.energyEstimatedJoules ?? 0) + (joules * (weights[index] as number)) / total;
+  }
+}
+
+/** Energy since the last read. A smaller value means a reset, after which the counter grew from 0. Undefined at the first read. */
+function growthOfEnergy(account: DeviceAccount, readings: readonly Reading[]): number | undefined {
+  const now = sumOf(readings, shared.energy.name);
+  const before = account.joules;
+  if (now === undefined) return undefined;
+  account.joules = now;
+  if (before === undefined) return undefined;
+  return now < before ? now : now - before;
+}

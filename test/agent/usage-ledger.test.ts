@@ -1,0 +1,146 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { UsageLedger } from '../../src/agent/usage-ledger.ts';
+import { systemClock } from '../../src/host/clock.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import { hours, millis } from '../../src/model/duration.ts';
+import { defaultValues } from '../../src/model/options.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { ContainerUsage } from '../../src/model/usage.ts';
+import { usageOptions } from '../../src/usage/options.ts';
+import { containerEntry, deviceEntry, HOUR, HOUR_MS, START_MS } from '../usage/ledger/sample.ts';
+
+let directory: string;
+let nowMs: number;
+let current: Snapshot | undefined;
+let lines: string[];
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'usage-ledger-'));
+  nowMs = START_MS + 60_000;
+  current = undefined;
+  lines = [];
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const ledgerAt = (file: string): UsageLedger =>
+  new UsageLedger(
+    { usage: defaultValues(usageOptions), state: { file } },
+    { snapshot: () => current },
+    createLogger({ level: 'info', format: 'json' }, { write: (line) => lines.push(line) }),
+    { ...systemClock, now: () => nowMs },
+  );
+
+/** The account after so many hours, and the snapshot of that time. */
+function account(atHours: number, part: Partial<ContainerUsage> = {}): ContainerUsage {
+  const { kind: _, atMs: __, family: ___, ...values } = containerEntry(atHours, part);
+  return values;
+}
+function take(ledger: UsageLedger, atHours: number, containers: readonly ContainerUsage[]): void {
+  nowMs = START_MS + atHours * HOUR_MS;
+  const { kind: _, atMs: __, family: ___, ...device } = deviceEntry(atHours);
+  current = { takenAtMs: nowMs, devices: [], usage: { containers, devices: [device] } } as unknown as Snapshot;
+  ledger.update(current);
+}
+const written = (): readonly Record<string, unknown>[] =>
+  readdirSync(join(directory, 'usage'))
+    .flatMap((file) =>
+      readFileSync(join(directory, 'usage', file), 'utf8')
+        .split('\n')
+        .slice(1),
+    )
+    .flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+const state = (): string => join(directory, 'health.json');
+const day = { since: hours(24), by: 'namespace' } as const;
+
+describe('UsageLedger', () => {
+  it('writes each running account once an hour, and at the end of the agent', async () => {
+    const ledger = ledgerAt(state());
+    for (const at of [0.2, 0.6, 1.01, 1.5, 2.1]) take(ledger, at, [account(at)]);
+    take(ledger, 2.5, [account(2.5)]);
+    await ledger.close();
+    expect(written().map(({ kind, atMs }) => [kind, (Number(atMs) - START_MS) / HOUR_MS])).toEqual(
+      [1.01, 2.1, 2.5].flatMap((at) => [
+        ['container', at],
+        ['device', at],
+      ]),
+    );
+  });
+
+  it('writes the end of an account once, with the time of the end', async () => {
+    const ledger = ledgerAt(state());
+    const ended = account(0.3, { endedAtMs: START_MS + 0.3 * HOUR_MS });
+    take(ledger, 0.2, [account(0.2)]);
+    take(ledger, 0.31, [ended]);
+    take(ledger, 0.32, [ended]);
+    take(ledger, 0.4, []);
+    await ledger.close();
+    const containers = written().filter(({ kind }) => kind === 'container');
+    expect(containers).toMatchObject([{ atMs: START_MS + 0.3 * HOUR_MS, endedAtMs: START_MS + 0.3 * HOUR_MS }]);
+  });
+
+  it('reports what an earlier agent wrote together with what runs now', async () => {
+    const first = ledgerAt(state());
+    take(first, 2, [account(2, { namespace: 'earlier', idleSeconds: HOUR })]);
+    await first.close();
+    const ledger = ledgerAt(state());
+    take(ledger, 3.5, [account(3.5)]);
+    const { rows, ledger: read } = await ledger.report(day);
+    expect(rows.map(({ name, shareSeconds, idleShareSeconds }) => [name, shareSeconds / HOUR, idleShareSeconds / HOUR])).toEqual([
+      ['earlier', 2, 1],
+      ['ml', 3.5, 0],
+    ]);
+    expect(read).toEqual({ damagedLines: 0, newerFiles: 0 });
+    await ledger.close();
+  });
+
+  it('gives equal questions one answer, and others their own', async () => {
+    const ledger = ledgerAt(state());
+    take(ledger, 3, [account(3)]);
+    const [one, same, other] = await Promise.all([
+      ledger.report(day),
+      ledger.report(day),
+      ledger.report({ since: millis(HOUR_MS), by: 'pod' }),
+    ]);
+    expect(same).toBe(one);
+    expect(other.rows).toMatchObject([{ name: 'ml/train-0', shareSeconds: HOUR }]);
+    await ledger.close();
+  });
+
+  it('tells of a disk that fails once, and writes what waited when it works again', async () => {
+    const blocked = join(directory, 'usage');
+    writeFileSync(blocked, '');
+    const ledger = ledgerAt(state());
+    for (const at of [0.5, 1.1, 2.1, 3.1]) take(ledger, at, [account(at)]);
+    expect((await ledger.report(day)).total.shareSeconds / HOUR).toBeCloseTo(3.1);
+    await ledger.close();
+    expect(lines.filter((line) => line.includes('the ledger of usage cannot be written'))).toHaveLength(1);
+    rmSync(blocked);
+    await ledger.close();
+    expect(lines.some((line) => line.includes('it is written again'))).toBe(true);
+    expect(written().filter(({ kind }) => kind === 'container')).toHaveLength(5);
+  });
+
+  it('keeps the ledger in memory without a state file', async () => {
+    const ledger = ledgerAt('');
+    take(ledger, 0.4, [account(0.4, { endedAtMs: START_MS + 0.4 * HOUR_MS })]);
+    take(ledger, 1.2, []);
+    await ledger.close();
+    expect((await ledger.report(day)).total.shareSeconds / HOUR).toBeCloseTo(0.4);
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('takes 10,000 containers in an hour, and reports them', async () => {
+    const ledger = ledgerAt(state());
+    const many = (atHours: number): ContainerUsage[] =>
+      Array.from({ length: 10_000 }, (_, at) => account(atHours, { pod: `pod-${at}`, idleSeconds: atHours * at * 0.1 }));
+    take(ledger, 0.5, many(0.5));
+    take(ledger, 1.1, many(1.1));
+    await ledger.close();
+    const { rows, total, leftOut } = await ledger.report({ since: hours(24), by: 'pod' });
+    expect([rows.length, rows[0]?.name, total.containers, leftOut]).toEqual([10_000, 'ml/pod-9999', 10_000, 0]);
+    expect(lines).toEqual([]);
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { MOST_SAMPLES, MOST_SERIES, ReadingHistory } from '../../src/incidents/history.ts';
+import type { Reading } from '../../src/model/metric.ts';
+import { state, T0 } from './scene.ts';
+
+const specs = new Map([['device_errors_total', { type: 'counter' as const }]]);
+const history = (samples: number): ReadingHistory => new ReadingHistory({ periodMs: (samples - 1) * 10_000, intervalMs: 10_000, specs });
+const heat = (value: number, sensor = 'core'): Reading => ({ metric: 'device_temperature_celsius', labels: { sensor }, value });
+const at = (n: number, readings: readonly Reading[]) => state({ readings, readAtMs: T0 + n * 10_000 });
+
+describe('the history of readings', () => {
+  it('gives columns with the type of each metric, also for a series that never changes', () => {
+    const kept = history(5);
+    for (const n of [0, 1, 2]) kept.take([at(n, [heat(40 + n), { metric: 'device_errors_total', value: 7n }])]);
+    expect(kept.seriesOf('toy/a')).toEqual({
+      times: [T0, T0 + 10_000, T0 + 20_000],
+      series: [
+        { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, type: 'gauge', values: [40, 41, 42] },
+        { metric: 'device_errors_total', labels: {}, type: 'counter', values: [7, 7, 7] },
+      ],
+    });
+    expect(kept.seriesOf('toy/b')).toBeUndefined();
+    expect(kept.seriesOf('toy/a', T0 + 15_000)?.times).toEqual([T0 + 20_000]);
+  });
+
+  it('says null where a read had no value, and never 0', () => {
+    const kept = history(6);
+    kept.take([at(0, [heat(40)])]);
+    kept.take([at(1, [heat(40), heat(90, 'memory')])]);
+    kept.take([at(2, [heat(90, 'memory')])]);
+    kept.take([at(3, [heat(40), heat(Number.NaN, 'memory')])]);
+    expect(kept.seriesOf('toy/a')?.series.map(({ values }) => values)).toEqual([
+      [40, 40, null, 40],
+      [null, 90, 90, null],
+    ]);
+  });
+
+  it('takes one sample for several snapshots of one read, and the newest values of a read that came early', () => {
+    const kept = history(6);
+    kept.take([at(0, [heat(40)])]);
+    kept.take([at(0, [heat(40)])]);
+    kept.take([at(1, [heat(41)])]);
+    kept.take([at(1.3, [heat(99)])]);
+    kept.take([at(2, [])]);
+    kept.take([at(2, [heat(42)])]);
+    expect(kept.seriesOf('toy/a')).toMatchObject({
+      times: [T0, T0 + 10_000, T0 + 20_000],
+      series: [{ values: [40, 41, 42] }],
+    });
+  });
+
+  it('forgets the oldest samples, series without a value, and devices that are no longer listed', () => {
+    const kept = history(4);
+    kept.take([at(0, [heat(1), heat(1, 'gone')])]);
+    for (let n = 1; n <= 9; n += 1) kept.take([at(n, [heat(n)])]);
+    expect(kept.seriesOf('toy/a')).toMatchObject({ series: [{ labels: { sensor: 'core' }, values: [6, 7, 8, 9] }] });
+    expect(kept.seriesOf('toy/a')?.series).toHaveLength(1);
+    kept.take([]);
+    expect(kept.seriesOf('toy/a')).toBeUndefined();
+    expect(kept.bytes).toBe(0);
+  });
+
+  it('has bounds for series and samples', () => {
+    const wide = history(3);
+    wide.take([
+      at(
+        0,
+        Array.from({ length: MOST_SERIES + 100 }, (_, n) => heat(n, String(n))),
+      ),
+    ]);
+    expect(wide.seriesOf('toy/a')?.series).toHaveLength(MOST_SERIES);
+    const long = new ReadingHistory({ periodMs: 86_400_000, intervalMs: 100, specs });
+    for (let n = 0; n < 1_500; n += 1) long.take([state({ readings: [heat(n)], readAtMs: T0 + n * 86_400 })]);
+    expect(long.seriesOf('toy/a')?.times).toHaveLength(MOST_SAMPLES);
+    expect(long.bytes).toBe(2 * MOST_SAMPLES * 8);
+  });
+
+  it('keeps nothing when it is off', () => {
+    const off = new ReadingHistory({ periodMs: 0, intervalMs: 10_000, specs });
+    off.take([at(0, [heat(1)])]);
+    expect(off.seriesOf('toy/a')).toBeUndefined();
+  });
+});

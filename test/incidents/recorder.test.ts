@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import type { IncidentRecord } from '../../src/incidents/record.ts';
+import { IncidentRecorder, MOST_PER_HOUR } from '../../src/incidents/recorder.ts';
+import type { HealthEvent } from '../../src/model/events.ts';
+import type { DeviceState } from '../../src/model/snapshot.ts';
+import { incidentText } from '../../src/server/pages/incident-text.ts';
+import { changed, held, snapshot, state, T0, verdict } from './scene.ts';
+
+function begin(kernel = { lines: [{ text: 'toy a failed' }] }) {
+  const saved = new Map<string, IncidentRecord>();
+  let saves = 0;
+  const recorder = new IncidentRecorder(
+    {
+      place: () => ({ node: 'node-1', agentVersion: '1.2.3', host: { kernel: '6.1', model: 'Box' } }),
+      eventsOf: () => [],
+      kernelLines: () => Promise.resolve(kernel),
+      save: (record) => {
+        saves += 1;
+        saved.set(record.id, record);
+      },
+      isTaken: (id) => saved.has(id),
+    },
+    { periodMs: 600_000, intervalMs: 10_000, specs: new Map() },
+    [],
+  );
+  const step = (atMs: number, devices: readonly DeviceState[], events: readonly HealthEvent[] = []): void => {
+    recorder.judged(events);
+    recorder.take(snapshot(devices, atMs));
+  };
+  return { recorder, saved, step, records: () => [...saved.values()], saves: () => saves };
+}
+
+const bad = (part: Partial<DeviceState> = {}, id = 'a'): DeviceState => state({ id, verdict: verdict('unhealthy'), ...part });
+
+describe('a record of an incident', () => {
+  it('has the verdicts, the holders now and before, the readings and the state that a reset wipes', async () => {
+    const { step, records } = begin();
+    const readings = (value: number) => [
+      { metric: 'device_temperature_celsius', labels: { sensor: 'core' }, value },
+      { metric: 'device_nvidia_ecc_errors_total', value: 2n ** 60n },
+    ];
+    step(T0, [state({ holders: [held('first')], readings: readings(40) })]);
+    step(T0 + 10_000, [
+      state({ holders: [held('second')], readings: readings(41), readAtMs: T0 + 10_000, processes: [{ pid: 7, name: 'train' }] }),
+    ]);
+    const at = T0 + 20_000;
+    step(at, [bad({ readings: readings(99), readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
+    await Promise.resolve();
+    expect(records()).toHaveLength(1);
+    expect(records()[0]).toMatchObject({
+      id: '20261123-200020-toy-a',
+      time: '2026-11-23T20:00:20.000Z',
+      node: 'node-1',
+      agentVersion: '1.2.3',
+      device: { key: 'toy/a', id: 'a' },
+      before: { state: 'healthy', conditions: [] },
+      after: { state: 'unhealthy', conditions: [{ type: 'TooHot', remedy: 'reset' }] },
+      holders: [
+        { pod: 'second', since: '2026-11-23T20:00:10.000Z', until: '2026-11-23T20:00:20.000Z' },
+        { pod: 'first', since: '2026-11-23T20:00:00.000Z', until: '2026-11-23T20:00:10.000Z' },
+      ],
+      processes: [{ pid: 7, name: 'train' }],
+      processesReadAt: '2026-11-23T20:00:10.000Z',
+      state: [{ metric: 'device_nvidia_ecc_errors_total', value: (2n ** 60n).toString() }],
+      kernel: { lines: [{ text: 'toy a failed' }] },
+    });
+    expect(records()[0]?.readings.series[0]?.values).toEqual([40, 41, 99]);
+  });
+
+  it('of a device that is gone has its last readings and processes with their times', () => {
+    const { step, records } = begin();
+    step(T0, [state({ readings: [{ metric: 'device_link_up', labels: { port: '1' }, value: 1 }] })]);
+    const at = T0 + 60_000;
+    step(at, [state({ verdict: verdict('unknown'), missingSinceMs: at })], [changed('healthy', 'unknown', at)]);
+    expect(records()[0]).toMatchObject({
+      missingSince: '2026-11-23T20:01:00.000Z',
+      state: [{ metric: 'device_link_up', value: 1, time: '2026-11-23T20:00:00.000Z' }],
+      readings: { times: ['2026-11-23T20:00:00.000Z'] },
+    });
+  });
+
+  it('shows one value for a metric whose label is a state', () => {
+    const { step, records } = begin();
+    const port = (name: string) => [{ metric: 'device_infiniband_port_state', labels: { port: '1', state: name }, value: 1 }];
+    step(T0, [state({ readings: port('active') })]);
+    const at = T0 + 10_000;
+    step(at, [bad({ readings: port('down'), readAtMs: at })], [changed('healthy', 'unhealthy', at)]);
+    expect(records()[0]?.state.map(({ labels }) => labels.state)).toEqual(['down']);
+  });
+
+  it('takes further changes within ten seconds, and other devices that fail at about that time', () => {
+    const { step, records } = begin();
+    step(T0, [state(), state({ id: 'b' }), state({ id: 'c' })]);
+    const all = (): DeviceState[] => [bad(), bad({}, 'b'), bad({}, 'c')];
+    step(T0 + 1_000, all(), [changed('healthy', 'degraded', T0 + 1_000), changed('healthy', 'unknown', T0 + 1_000, 'b')]);
+    step(T0 + 4_000, all(), [changed('degraded', 'unhealthy', T0 + 4_000), changed('healthy', 'unhealthy', T0 + 4_000, 'c')]);
+    expect(records()).toHaveLength(3);
+    expect(records()[0]).toMatchObject({
+      changes: [{ to: 'degraded' }, { from: 'degraded', to: 'unhealthy', time: '2026-11-23T20:00:04.000Z' }],
+      others: [
+        { device: 'toy/b', to: 'unknown' },
+        { device: 'toy/c', to: 'unhealthy' },
+      ],
+    });
+    expect(records()[2]?.others.map(({ device }) => device)).toEqual(['toy/a', 'toy/b']);
+    step(T0 + 90_000, all(), [changed('healthy', 'unhealthy', T0 + 90_000)]);
+    expect(records()[3]).toMatchObject({ others: [] });
+  });
+
+  it('is not made when a device becomes healthy', () => {
+    const { step, records, recorder } = begin();
+    step(T0, [state()], [changed('degraded', 'healthy')]);
+    expect(records()).toEqual([]);
+    expect(recorder.counts()).toEqual([]);
+  });
+
+  it('stays bounded over 10,000 changes, and says how many are missing', () => {
+    const { step, records, recorder } = begin();
+    const every = 3_600_000 / 10_000;
+    for (let n = 0; n < 10_000; n += 1) {
+      const at = T0 + n * every;
+      step(at, [n % 2 === 0 ? bad() : state()], [n % 2 === 0 ? changed('healthy', 'unhealthy', at) : changed('unhealthy', 'healthy', at)]);
+    }
+    expect(records()).toHaveLength(MOST_PER_HOUR);
+    const joined = records().reduce((sum, { changes, furtherChanges = 0 }) => sum + changes.length + furtherChanges, 0);
+    const suppressed = records().at(-1)?.suppressed?.count ?? 0;
+    const told = recorder.counts()[0]?.count ?? 0;
+    expect(told, 'each incident is counted').toBe(MOST_PER_HOUR + suppressed);
+    expect(suppressed).toBeGreaterThan(4_000);
+    expect(joined).toBeLessThan(MOST_PER_HOUR * 40);
+    expect(Math.max(...records().map((record) => JSON.stringify(record).length))).toBeLessThan(20_000);
+  });
+
+  it('counts by device and condition, until the device is no longer listed', () => {
+    const { step, recorder } = begin();
+    step(T0, [bad()], [changed('healthy', 'unhealthy')]);
+    step(T0 + 60_000, [bad()], [changed('degraded', 'unhealthy', T0 + 60_000)]);
+    expect(recorder.counts()).toEqual([{ device: 'a', condition: 'TooHot', count: 2 }]);
+    step(T0 + 70_000, []);
+    expect(recorder.counts()).toEqual([]);
+  });
+
+  it('has no control characters and no hidden ones, whoever wrote the text', async () => {
+    const evil = '\u001b]0;x\u0007\n<script>alert(1)</script>\u202e\u009b31m';
+    const { step, records } = begin({ lines: [{ text: evil }] });
+    const event = { ...changed('healthy', 'unhealthy'), message: evil };
+    step(T0, [bad({ holders: [held(evil)], processes: [{ pid: 1, name: evil }] })], [event]);
+    await Promise.resolve();
+    const [record] = records() as [IncidentRecord];
+    expect(JSON.stringify(record)).not.toMatch(/[\p{Cc}\p{Cf}]|\\u00|\\n/u);
+    const text = incidentText(record);
+    expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    expect(text.match(/<script>/g)?.length).toBe(3);
+  });
+});

@@ -1,0 +1,73 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { UsageQuery } from '../../src/usage/ledger/query.ts';
+import { usageReport } from '../../src/usage/ledger/report.ts';
+import { containerEntry, HOUR_MS, START_MS } from '../usage/ledger/sample.ts';
+import { type Started, start } from './start.ts';
+
+let started: Started;
+let asked: UsageQuery[];
+afterEach(() => started.server.close());
+
+const entries = [containerEntry(4, { receivedBytes: 2n ** 70n, idleSeconds: 60 })];
+
+async function serve(): Promise<void> {
+  asked = [];
+  started = await start({
+    parts: {
+      usage: async (query) => {
+        asked.push(query);
+        const untilMs = START_MS + 4 * HOUR_MS;
+        return {
+          ...usageReport(entries, { sinceMs: untilMs - query.since, untilMs, by: query.by }),
+          ledger: { damagedLines: 0, newerFiles: 0 },
+        };
+      },
+    },
+  });
+}
+
+async function get(path: string): Promise<{ status: number; body: unknown }> {
+  const answer = await fetch(started.url + path);
+  return { status: answer.status, body: await answer.json() };
+}
+
+describe('/api/usage', () => {
+  it('gives the report in base units, with times as text', async () => {
+    await serve();
+    expect(await get('/api/usage?since=2h&by=pod')).toMatchObject({
+      status: 200,
+      body: {
+        since: '2026-11-23T14:00:00.000Z',
+        until: '2026-11-23T16:00:00.000Z',
+        by: 'pod',
+        rows: [{ name: 'ml/train-0', containers: 1, allocatedSeconds: 7_200, idleSeconds: 30, busySeconds: {}, receivedBytes: 2 ** 69 }],
+        total: { name: 'total', allocatedSeconds: 7_200 },
+        leftOut: 0,
+        ledger: { damagedLines: 0, newerFiles: 0 },
+      },
+    });
+    await get('/api/usage?by=label:app.kubernetes.io%2Fname');
+    expect(asked).toEqual([
+      { since: 7_200_000, by: 'pod' },
+      { since: 86_400_000, by: 'label:app.kubernetes.io/name' },
+    ]);
+  });
+
+  it.each([
+    ['since=x', 'usage-query-invalid'],
+    ['since=0', 'usage-query-invalid'],
+    ['since=1h&since=2h', 'usage-query-invalid'],
+    ['by=node', 'usage-query-invalid'],
+    ['by=label:', 'usage-query-invalid'],
+    ['until=1h', 'parameter-unknown'],
+  ])('refuses %s', async (query, code) => {
+    await serve();
+    expect(await get(`/api/usage?${query}`)).toMatchObject({ status: 400, body: { error: { code } } });
+    expect(asked).toEqual([]);
+  });
+
+  it('is not there without accounts', async () => {
+    started = await start();
+    expect((await get('/api/usage')).status).toBe(404);
+  });
+});

@@ -1,0 +1,274 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Assembler } from '../../src/agent/assemble.ts';
+import type { AgentSettings } from '../../src/agent/settings.ts';
+import { UsageKeeper } from '../../src/agent/usage.ts';
+import type { UptimeClock } from '../../src/host/clock.ts';
+import type { Logger } from '../../src/log/logger.ts';
+import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { ContainerUsage, Usage } from '../../src/model/usage.ts';
+import { seeded } from '../support/seeded.ts';
+import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
+import { assembler, DAY, gpu, gpuReadings, HOUR, holds, MINUTE, metrics, report, settings as rules } from './small-node.ts';
+
+const INTERVAL = 10_000;
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'device-agent-usage-'));
+  boot('first');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function boot(id: string): void {
+  const directory = join(folder, 'proc/sys/kernel/random');
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, 'boot_id'), `${id}\n`);
+}
+
+const path = (): string => join(folder, 'state/usage.json');
+
+const settings = (): AgentSettings =>
+  ({
+    roots: { procfs: join(folder, 'proc') },
+    refresh: { interval: INTERVAL, timeout: 15_000, 'stale-after': MINUTE },
+    device: { 'missing-retention': DAY },
+    usage: { 'zero-for': MINUTE, linger: 3 * MINUTE },
+    state: { file: join(folder, 'state/health.json') },
+    idle: {},
+    families: ['gpu', 'hca'].map((name) => ({ family: { name, metrics, activity: rules.activity.get(name)?.spec }, options: {} })),
+  }) as unknown as AgentSettings;
+
+/** A clock that only the test moves. Timers of the keeper run when their time has come; those of writes never do. */
+class HandClock implements UptimeClock {
+  atMs = 5 * MINUTE;
+  /** When the process began. */
+  begunMs = 0;
+  wallMs = Date.parse('2030-01-01T00:00:00Z');
+  #timers: { readonly atMs: number; readonly run: () => void }[] = [];
+
+  now = (): number => this.wallMs + this.atMs;
+  sinceBoot = (): number => this.atMs;
+  monotonic = (): number => this.atMs - this.begunMs;
+  after(delayMs: number, run: () => void): () => void {
+    const timer = { atMs: this.atMs + delayMs, run };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((one) => one !== timer);
+    };
+  }
+  pass(ms: number): void {
+    this.atMs += ms;
+    const due = this.#timers.filter(({ atMs }) => atMs <= this.atMs);
+    this.#timers = this.#timers.filter(({ atMs }) => atMs > this.atMs);
+    for (const { run } of due) run();
+  }
+  /** A killed process has no timers. */
+  restart(): void {
+    this.#timers = [];
+    this.begunMs = this.atMs;
+  }
+}
+
+class Log implements Logger {
+  readonly lines: string[] = [];
+  debug(): void {}
+  info = (text: string): void => void this.lines.push(`info ${text}`);
+  warn = (text: string, fields?: object): void => void this.lines.push(`warn ${text} ${JSON.stringify(fields)}`);
+  error = (text: string): void => void this.lines.push(`error ${text}`);
+}
+
+/** One agent on a GPU that one pod holds. */
+class Agent {
+  readonly keeper: UsageKeeper;
+  readonly #assembler: Assembler;
+  readonly #clock: HandClock;
+
+  constructor(keeper: UsageKeeper, clock: HandClock) {
+    this.keeper = keeper;
+    this.#clock = clock;
+    this.#assembler = assembler(keeper, [{ device: gpu('g0'), readAtMs: clock.now() }]);
+  }
+
+  static async start(clock: HandClock, log: Logger = new Log()): Promise<Agent> {
+    clock.restart();
+    return new Agent(await UsageKeeper.open(settings(), log, clock), clock);
+  }
+
+  refresh(joules: number, uid = 'uid-1'): Snapshot {
+    const clock = this.#clock;
+    const nowMs = clock.monotonic();
+    const one = holds('g0', 'train');
+    const snapshot = this.#assembler.assemble(
+      {
+        families: [
+          { state: familyState('gpu'), latest: lookAt(listed([report(gpu('g0'), gpuReadings(0.5, joules, 1e9))]), clock.now(), nowMs) },
+        ],
+        podResources: podResources([one], { answeredAtMs: clock.now() }),
+        checkpoint: [{ podUid: uid, container: one.container, resource: one.resource, deviceIds: [one.deviceId] }],
+      },
+      { nowMs: clock.now(), monotonicMs: nowMs },
+    );
+    this.keeper.published(snapshot.usage);
+    return snapshot;
+  }
+
+  /** The account as the metrics page shows it. */
+  shown(snapshot?: Snapshot): ContainerUsage | undefined {
+    return this.keeper.shown(snapshot?.usage)?.containers[0];
+  }
+}
+
+const counterOf = ({ containerReadings }: Snapshot): number =>
+  Number(containerReadings[0]?.readings.find(({ metric }) => metric === 'device_energy_joules_total')?.value ?? 0);
+
+const FIELDS = ['allocatedSeconds', 'shareSeconds', 'idleSeconds', 'unobservedSeconds', 'energyJoules', 'memoryByteSeconds'] as const;
+
+function fallen(before: ContainerUsage | undefined, now: ContainerUsage | undefined): string[] {
+  const totals = (one: ContainerUsage | undefined): [string, number][] => [
+    ...FIELDS.map((field): [string, number] => [field, one?.isNew === true ? 0 : (one?.[field] ?? 0)]),
+    ['busy', one?.isNew === true ? 0 : (one?.busySeconds.gpu ?? 0)],
+  ];
+  const [old, latest] = [new Map(totals(before)), new Map(totals(now))];
+  return [...old].filter(([field, value]) => (latest.get(field) ?? 0) < value - 1e-9).map(([field]) => field);
+}
+
+describe('the accounts of an agent', () => {
+  it('lose at most one interval by each of 50 kills in a busy hour, and no counter on the page falls', async () => {
+    const pick = seeded(7);
+    const clock = new HandClock();
+    let agent = await Agent.start(clock);
+    let [joules, turns, kills] = [1_000, 0, 0];
+    let lastShown: ContainerUsage | undefined;
+    let lastCounter = 0;
+    const beginMs = clock.atMs;
+    while (clock.atMs - beginMs < HOUR) {
+      clock.pass(INTERVAL);
+      joules += 4_000;
+      const snapshot = agent.refresh(joules);
+      const live = snapshot.usage?.containers[0];
+      const counter = counterOf(snapshot);
+      expect(counter, 'the counter of the twin').toBeGreaterThanOrEqual(lastCounter);
+      lastCounter = counter;
+      // What a scraper sees before and after the write.
+      const see = (): void => {
+        const now = agent.shown(snapshot);
+        expect(fallen(lastShown, now), `after ${kills} kills`).toEqual([]);
+        lastShown = now;
+      };
+      see();
+      turns += 1;
+      const mayDie = kills < 50 && turns % 6 === 0;
+      // Killed before the write, or after it.
+      if (!mayDie || pick(2) === 0) {
+        clock.pass(200);
+        await agent.keeper.save();
+        see();
+      }
+      if (!mayDie) continue;
+      kills += 1;
+      const gapMs = 500 + pick(2_000);
+      clock.pass(gapMs);
+      joules += 400;
+      const log = new Log();
+      agent = await Agent.start(clock, log);
+      expect(log.lines).toEqual([]);
+      const restored = agent.keeper.accounts.usage().containers[0];
+      const lost = (live?.allocatedSeconds ?? 0) - (restored?.allocatedSeconds ?? 0);
+      expect(lost).toBeLessThan((INTERVAL + 201) / 1_000);
+      lastShown = agent.shown();
+    }
+    expect(kills).toBe(50);
+    expect(lastShown?.busySeconds.gpu).toBeGreaterThan(900);
+  });
+
+  it('go on after a reboot, with the time of the wall clock as not observed', async () => {
+    const clock = new HandClock();
+    const agent = await Agent.start(clock);
+    for (let turn = 0; turn < 60; turn += 1) {
+      agent.refresh(1_000 * turn);
+      clock.pass(INTERVAL);
+    }
+    await agent.keeper.close();
+    const before = agent.keeper.accounts.usage();
+    // Off for an hour. The monotonic clock and the driver's counter begin again.
+    clock.wallMs += clock.atMs + HOUR - 20_000;
+    clock.atMs = 20_000;
+    boot('second');
+    const next = await Agent.start(clock);
+    next.refresh(7);
+    clock.pass(INTERVAL);
+    const { containers, devices } = next.refresh(1_007).usage as Usage;
+    expect(containers).toHaveLength(1);
+    expect(containers[0]).toMatchObject({ uid: 'uid-1', sinceMs: before.containers[0]?.sinceMs });
+    expect(containers[0]?.allocatedSeconds).toBeCloseTo((before.containers[0]?.allocatedSeconds ?? 0) + 10, 6);
+    expect(containers[0]?.energyJoules).toBeGreaterThanOrEqual(before.containers[0]?.energyJoules ?? 0);
+    // The gap begins at the last snapshot, one interval before the power went.
+    expect(devices[0]?.unobservedSeconds).toBeCloseTo((before.devices[0]?.unobservedSeconds ?? 0) + HOUR / 1_000 + 10, 6);
+  });
+
+  it('end at the save when another pod of the name holds the device after the restart', async () => {
+    const clock = new HandClock();
+    const agent = await Agent.start(clock);
+    for (let turn = 0; turn < 30; turn += 1) {
+      clock.pass(INTERVAL);
+      agent.refresh(1_000 * turn);
+    }
+    const endedAtMs = clock.now();
+    await agent.keeper.close();
+    clock.pass(30_000);
+    const next = await Agent.start(clock);
+    const { containers, replaced } = next.refresh(99_000, 'uid-2').usage as Usage;
+    expect(containers).toMatchObject([{ uid: 'uid-2', allocatedSeconds: 0, isNew: true }]);
+    expect(replaced).toMatchObject([{ uid: 'uid-1', endedAtMs, energyJoules: 29_000 }]);
+  });
+
+  it('tell a disk that takes nothing once, go on in memory, and tell once that it takes them again', async () => {
+    const clock = new HandClock();
+    const log = new Log();
+    writeFileSync(join(folder, 'state'), 'a file where the directory should be');
+    const agent = await Agent.start(clock, log);
+    let snapshot = agent.refresh(0);
+    for (let turn = 1; turn <= 12; turn += 1) {
+      clock.pass(INTERVAL);
+      snapshot = agent.refresh(1_000 * turn);
+      await agent.keeper.save();
+    }
+    expect(log.lines).toHaveLength(1);
+    expect(log.lines[0]).toMatch(/^warn the usage of devices cannot be saved.*ENOTDIR/);
+    expect(agent.shown(snapshot)?.allocatedSeconds).toBe(120);
+    unlinkSync(join(folder, 'state'));
+    for (let turn = 0; turn < 3; turn += 1) await agent.keeper.save();
+    expect(agent.shown(snapshot)).toEqual(snapshot.usage?.containers[0]);
+    expect(log.lines.slice(1)).toEqual(['info the usage of devices could not be saved; it is saved again']);
+    expect(existsSync(path())).toBe(true);
+  });
+
+  it.each([
+    ['damaged', (text: string) => text.replace('allocatedMs', 'allocatedMx')],
+    ['other-version', (text: string) => text.replace('"version":1', '"version":2')],
+    ['damaged', () => 'no state'],
+    ['too-large', (text: string) => text + 'x'.repeat(16 * 1024 * 1024)],
+  ])('start at 0 with a %s file, which is told and kept', async (reason, spoil) => {
+    const clock = new HandClock();
+    const agent = await Agent.start(clock);
+    for (let turn = 0; turn < 3; turn += 1) {
+      clock.pass(INTERVAL);
+      agent.refresh(0);
+    }
+    await agent.keeper.close();
+    const spoilt = spoil(readFileSync(path(), 'utf8'));
+    writeFileSync(path(), spoilt);
+    const log = new Log();
+    const next = await Agent.start(clock, log);
+    expect(next.keeper.accounts.usage()).toEqual({ containers: [], devices: [] });
+    expect(log.lines).toHaveLength(1);
+    expect(log.lines[0]).toContain(`"reason":"${reason}"`);
+    expect(readFileSync(`${path()}.unused`, 'utf8')).toBe(spoilt);
+    next.refresh(0);
+    await next.keeper.close();
+    expect(existsSync(path())).toBe(true);
+  });
+});

@@ -1,0 +1,42 @@
+import type { ContainerEntry, DeviceEntry } from '../../../src/usage/ledger/entry.ts';
+
+export const HOUR_MS = 3_600_000;
+export const HOUR = 3_600;
+/** 12:00 UTC. */
+export const START_MS = Date.parse('2026-11-23T12:00:00Z');
+
+/** An account that held one device from `sinceHours` on, of which the given hours passed at `atHours`. */
+export function containerEntry(atHours: number, part: Partial<ContainerEntry> = {}): ContainerEntry {
+  return {
+    kind: 'container',
+    atMs: START_MS + atHours * HOUR_MS,
+    namespace: 'ml',
+    pod: 'train-0',
+    container: 'main',
+    resource: 'example.com/toy',
+    device: 'toy/toy-0',
+    family: 'toy',
+    sinceMs: START_MS,
+    allocatedSeconds: atHours * HOUR,
+    shareSeconds: atHours * HOUR,
+    idleSeconds: 0,
+    unobservedSeconds: 0,
+    busySeconds: {},
+    ...part,
+  };
+}
+
+export function deviceEntry(atHours: number, part: Partial<DeviceEntry> = {}): DeviceEntry {
+  return {
+    kind: 'device',
+    atMs: START_MS + atHours * HOUR_MS,
+    device: 'toy/toy-0',
+    family: 'toy',
+    sinceMs: START_MS,
+    allocatedSeconds: 0,
+    unallocatedSeconds: atHours * HOUR,
+    unhealthySeconds: 0,
+    unobservedSeconds: 0,
+    ...part,
+  };
+}
