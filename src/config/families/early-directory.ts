@@ -12,7 +12,9 @@ const [DIRECTORY, FILE] = ['family.dir', 'config.file'];
  */
 export async function familyDirectory(args: readonly string[], environment: Environment): Promise<FamilyDirectory> {
   const given = early(DIRECTORY, args, environment) ?? (await fromFile(early(FILE, args, environment) ?? ''));
-  return given === undefined ? { path: familyOptions.dir.default as string, isGiven: false } : { path: given, isGiven: true };
+  const usual = String(familyOptions.dir.default);
+  // A printed configuration names the default too, and it still may be absent.
+  return given === undefined || given === usual ? { path: usual, isGiven: false } : { path: given, isGiven: true };
 }
 
 function early(key: string, args: readonly string[], environment: Environment): string | undefined {

@@ -10,7 +10,7 @@ const MOST_FILES = 64;
 /** The directory of declarations, and how its name was given. */
 export interface FamilyDirectory {
   readonly path: string;
-  /** A given directory must exist; the default one may be absent. */
+  /** A directory other than the default one must exist. */
   readonly isGiven: boolean;
 }
 

@@ -102,6 +102,7 @@ describe('the name of the directory', () => {
       isGiven: true,
     });
     expect(await of(['--family.dir=/from/flag', inFile], { DEVICE_AGENT_FAMILY_DIR: '/x' })).toEqual({ path: '/from/flag', isGiven: true });
+    expect(await of(['--family.dir=/etc/device-agent/families.d'])).toMatchObject({ isGiven: false });
     expect(await of(['--family.dir='])).toEqual({ path: '', isGiven: true });
   });
 });
