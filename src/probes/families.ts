@@ -10,6 +10,7 @@ export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>
   infiniband: async () => (await import('./infiniband/index.ts')).family,
   neuron: async () => shipped((await import('../generated/families/neuron.ts')).declaration),
   nvidia: async () => (await import('./nvidia/index.ts')).family,
+  nvme: async () => (await import('./nvme/index.ts')).family,
   pci: async () => shipped((await import('../generated/families/pci.ts')).declaration),
   qat: async () => shipped((await import('../generated/families/qat.ts')).declaration),
   tpu: async () => shipped((await import('../generated/families/tpu.ts')).declaration),
