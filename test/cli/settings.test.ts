@@ -95,8 +95,8 @@ describe('resources of the device plugin', () => {
 
   it.each([
     [{ family: 'infiniband', kind: 'pff' }, 'there is no kind "pff" in infiniband, only pf, vf, sf, function; did you mean pf?'],
-    [{ kind: ['gpu', 'migg'] }, 'there is no kind "migg", only fpga, port, pf, vf, sf, function, gpu, mig; did you mean mig?'],
-    [{ family: 'infinband' }, 'there is no family "infinband", only fpga, infiniband, nvidia; did you mean infiniband?'],
+    [{ kind: ['gpu', 'migg'] }, 'there is no kind "migg", only gpu, partition, fpga, port, pf, vf, sf, function, mig; did you mean mig?'],
+    [{ family: 'infinband' }, 'there is no family "infinband", only amdgpu, fpga, infiniband, nvidia; did you mean infiniband?'],
   ])('are refused when no device can match %j', async (select, problem) => {
     const wrong = await served({ resource: 'a.b/c', select });
     expect(() => check(wrong)).toThrow(`plugin.resources cannot be served: resource "a.b/c": ${problem} (file x.yaml:7)`);

@@ -54,6 +54,7 @@ A sum over \`device\` must not count a whole and its parts together. \`device_in
 |---|---|---|
 | Physical function of an InfiniBand or RoCE adapter (mlx5) | Virtual functions | Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function. |
 | NVIDIA GPU | MIG instances | Memory, power, energy, temperature and errors: yes. Add up GPUs, or instances, never both. |
+| AMD GPU | Partitions | Memory and use: yes. Power, energy, temperature, errors and links are measured for the GPU only, and a partition has none of its own. |
 | FPGA card of several devices | Devices of the card | No: each device has its own sensors and memory. |
 
 ## Every device
