@@ -62,7 +62,7 @@ describe('a collection of a probe', () => {
 });
 
 describe('a family', () => {
-  const sees = (family: Pick<DeviceFamily, 'isPresent'>): boolean => isPresent(family, host, {});
+  const sees = (family: Pick<DeviceFamily, 'isPresent'>): boolean => isPresent(family, host);
 
   it('may be on the machine when its check is absent or returns true', () => {
     mkdirSync(join(root, 'sys/class/net'), { recursive: true });

@@ -17,9 +17,15 @@ export function portFindings(ports: readonly PortSample[]): Finding[] {
 function portDown({ port, interfaceName, isUp, isEnabled }: PortSample): Finding {
   const base = { type: conditions.PortDown.type, instance: port };
   if (isUp === undefined)
-    return { ...base, status: 'unknown', reason: 'LinkUnreadable', message: `port ${port}: the carrier of ${interfaceName} cannot be read` };
+    return {
+      ...base,
+      status: 'unknown',
+      reason: 'LinkUnreadable',
+      message: `port ${port}: the carrier of ${interfaceName} cannot be read`,
+    };
   if (isUp) return { ...base, reason: 'LinkUp', message: `port ${port}: ${interfaceName} has a link`, level: true };
-  if (isEnabled !== false) return { ...base, reason: 'LinkDown', message: `port ${port}: ${interfaceName} is up and has no link`, level: false };
+  if (isEnabled !== false)
+    return { ...base, reason: 'LinkDown', message: `port ${port}: ${interfaceName} is up and has no link`, level: false };
   const message = `port ${port}: an administrator took ${interfaceName} down`;
   return { ...base, reason: 'PortDisabled', message, level: false, severity: 'info', remedy: 'enable-port' };
 }

@@ -82,8 +82,10 @@ function linkAnswer(body: Buffer): LinkAnswer {
   for (const { type, value } of attributes(body.subarray(LINK_HEADER))) {
     if (type === IFLA.ifname) name = textOf(value);
     else if (type === IFLA.address && value.length > 0) found.hardwareAddress = hexOf(value);
-    else if (type === IFLA.parentDevName) found.parentDevice = textOf(value);
-    else if (type === IFLA.vfinfoList) {
+    else if (type === IFLA.parentDevName) {
+      const parent = textOf(value);
+      if (parent !== undefined) found.parentDevice = parent;
+    } else if (type === IFLA.vfinfoList) {
       for (const entry of attributes(value)) {
         const one = entry.type === IFLA_VF_INFO ? virtualFunction(entry.value) : undefined;
         if (one !== undefined && functions.size < MOST_FUNCTIONS) functions.set(one.number, one);

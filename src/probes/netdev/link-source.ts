@@ -65,7 +65,9 @@ export class LinkSource {
     guard?.leave();
     if (link !== undefined) return replyOf([link], one);
     if (socket.nameOf(error) === 'EMSGSIZE')
-      return { problem: { code: 'answer-too-large', message: `the virtual functions of ${one.name} do not fit into one answer of the kernel` } };
+      return {
+        problem: { code: 'answer-too-large', message: `the virtual functions of ${one.name} do not fit into one answer of the kernel` },
+      };
     if (socket.nameOf(error) === 'ENODEV') return { problem: otherNamespace(one.name) };
     return { problem: { code: 'netlink-unusable', message: `the kernel answers ${socket.nameOf(error)} for ${one.name}` } };
   }
@@ -89,7 +91,9 @@ export class LinkSource {
     const links = parseIpText(stdout);
     if (links.length > 0) return replyOf(links, one);
     if (/does not exist/.test(stderr)) return { problem: otherNamespace(one.name) };
-    return { problem: { code: 'ip-unusable', message: `ip -s -d link show dev ${one.name} ends with ${exitCode ?? 'a signal'} and no link` } };
+    return {
+      problem: { code: 'ip-unusable', message: `ip -s -d link show dev ${one.name} ends with ${exitCode ?? 'a signal'} and no link` },
+    };
   }
 }
 

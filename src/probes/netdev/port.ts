@@ -56,7 +56,8 @@ export class Port {
     this.#mtu = numberOf(this.#sys.text(`${directory}/mtu`));
     const queues = this.#sys.list(`${directory}/queues`).filter((name) => /^tx-\d+$/.test(name));
     const counts = queues.slice(0, MOST_QUEUES).map((name) => parseCount(this.#sys.text(`${directory}/queues/${name}/tx_timeout`)));
-    this.#transmitTimeouts = counts.length === 0 || counts.includes(undefined) ? undefined : counts.reduce((a, b) => (a ?? 0n) + (b ?? 0n), 0n);
+    this.#transmitTimeouts =
+      counts.length === 0 || counts.includes(undefined) ? undefined : counts.reduce((a, b) => (a ?? 0n) + (b ?? 0n), 0n);
   }
 
   read(): PortSample {
@@ -111,7 +112,8 @@ function speedOf(text: string | undefined): number | undefined {
   return speed === 0 || speed === 0xffff_ffff ? undefined : speed;
 }
 
-const numberOf = (text: string | undefined): number | undefined => (text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined);
+const numberOf = (text: string | undefined): number | undefined =>
+  text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
 
 type Optional<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;

@@ -13,11 +13,11 @@ class Readings {
 
   add({ name: metric }: MetricSpec, value: Value | boolean | undefined, labels?: Readonly<Record<string, string>>): void {
     if (value === undefined) return;
-    this.list.push({ metric, ...(labels !== undefined && { labels }), value: valueOf(value) });
+    this.list.push({ metric, ...(labels !== undefined && { labels }), value: asValue(value) });
   }
 }
 
-function valueOf(value: Value | boolean): Value {
+function asValue(value: Value | boolean): Value {
   if (typeof value === 'boolean') return value ? 1 : 0;
   return typeof value === 'bigint' && value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }
