@@ -75,7 +75,8 @@ export class NetdevProbe implements Probe {
       return { reports: [], problems: [problem('class-unreadable', `listing /sys/${PCI} fails with ${error}`)], listing: 'partial' };
     }
     const nowMs = clock.monotonic();
-    const { functions, unreadable } = this.#surveyed(names, nowMs);
+    const found = this.#surveyed(names, nowMs);
+    const { functions, unreadable } = found;
     const reported = [...functions.values()].filter((fn) => isReported(fn, this.#options));
     const physical = new Set(reported.map(({ kind, address, physicalFunction }) => (kind === 'vf' ? physicalFunction : address)));
     const problems: Problem[] = unreadable.map((address) => problem('class-unreadable', `/sys/${PCI}/${address}/class cannot be read`));
@@ -96,7 +97,7 @@ export class NetdevProbe implements Probe {
       }
     }
     const reports = reported.map((fn) =>
-      fn.kind === 'vf' ? this.#virtualReport(fn, functions, reads, isKnown) : physicalReport(fn, reads.get(fn.address)),
+      fn.kind === 'vf' ? this.#virtualReport(fn, found, reads, isKnown) : physicalReport(fn, reads.get(fn.address)),
     );
     return { reports, problems, listing: unreadable.length === 0 ? 'complete' : 'partial' };
   }
@@ -157,14 +158,15 @@ export class NetdevProbe implements Probe {
 
   #virtualReport(
     fn: NetworkFunction,
-    functions: ReadonlyMap<string, NetworkFunction>,
+    { functions, unreadable }: Survey,
     reads: ReadonlyMap<string, CardRead>,
     isKnown: ReadonlySet<string>,
   ): DeviceReport {
     const parent = fn.physicalFunction ?? '';
     const device = deviceOf(fn, isKnown.has(parent));
     const above = reads.get(parent);
-    if (above?.ports.some(({ hangs }) => hangs)) return { device };
+    // What the physical function would tell is unknown, and without it a virtual function would look sound.
+    if (unreadable.includes(parent) || above?.ports.some(({ hangs }) => hangs)) return { device };
     const told = fn.number === undefined ? undefined : above?.card.functions.get(fn.number);
     const traffic = this.#trafficOf(fn, told?.traffic);
     const port = above?.ports[0];
