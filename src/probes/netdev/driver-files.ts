@@ -56,9 +56,12 @@ export function readCounterFiles(sys: Tree, directory: string): Traffic {
 
 const present = (traffic: Traffic): Traffic | undefined => (Object.keys(traffic).length === 0 ? undefined : traffic);
 
-/** Counters in the directory of an interface, where `multicast` has another name and `broadcast` has none. */
-export function readInterfaceCounters(sys: Tree, directory: string): Traffic {
-  const read = (name: string): bigint | undefined => parseCount(sys.reread(`${directory}/statistics/${name}`).text);
+/**
+ * Counters in the directory of an interface, where `multicast` has another name and `broadcast` has none. `how`: `read` for an interface
+ * that a container may get, because an open file follows it there.
+ */
+export function readInterfaceCounters(sys: Tree, directory: string, how: 'read' | 'reread'): Traffic {
+  const read = (name: string): bigint | undefined => parseCount(sys[how](`${directory}/statistics/${name}`).text);
   const found: Readonly<Record<TrafficCounter, bigint | undefined>> = {
     receivedBytes: read('rx_bytes'),
     receivedPackets: read('rx_packets'),

@@ -82,7 +82,7 @@ export class Port {
       mtu: this.#mtu,
       carrierLosses: count('carrier_down_count'),
       transmitTimeouts: this.#transmitTimeouts,
-      traffic: readInterfaceCounters(this.#sys, directory),
+      traffic: readInterfaceCounters(this.#sys, directory, 'reread'),
       crcErrors: count('statistics/rx_crc_errors'),
       missedErrors: count('statistics/rx_missed_errors'),
     });
@@ -94,10 +94,6 @@ export class Port {
     const hardwareAddress = this.#sys.reread(`${this.directory}/address`).text?.trim();
     if (index === undefined) return undefined;
     return { name: this.interfaceName, index, ...(hardwareAddress !== undefined && hardwareAddress !== '' && { hardwareAddress }) };
-  }
-
-  close(): void {
-    this.#sys.forget(this.directory);
   }
 }
 

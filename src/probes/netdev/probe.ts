@@ -57,7 +57,7 @@ export class NetdevProbe implements Probe {
   }
 
   close(): void {
-    for (const ports of this.#ports.values()) for (const port of ports) port.close();
+    for (const address of this.#ports.keys()) this.#host.sys.forget(`${PCI}/${address}`);
     this.#ports.clear();
     this.#pcie.clear();
     this.#classes.clear();
@@ -123,7 +123,7 @@ export class NetdevProbe implements Probe {
   #portsOf(fn: NetworkFunction): readonly Port[] {
     const before = this.#ports.get(fn.address) ?? [];
     if (before.map(({ interfaceName }) => interfaceName).join(' ') === fn.interfaces.join(' ')) return before;
-    for (const port of before) port.close();
+    this.#host.sys.forget(`${PCI}/${fn.address}`);
     const ports = fn.interfaces.map((name) => new Port(this.#host.sys, `${PCI}/${fn.address}`, name));
     for (const port of ports) port.readFacts();
     this.#ports.set(fn.address, ports);
@@ -193,7 +193,7 @@ export class NetdevProbe implements Probe {
   #trafficOf({ address, interfaces: [name] }: NetworkFunction, told: Traffic | undefined): Traffic | undefined {
     const isOwn = this.#withOwnCounters.has(address);
     if (told !== undefined && !isOwn) return told;
-    const own = name === undefined ? {} : readInterfaceCounters(this.#host.sys, `${PCI}/${address}/net/${name}`);
+    const own = name === undefined ? {} : readInterfaceCounters(this.#host.sys, `${PCI}/${address}/net/${name}`, 'read');
     if (!isEmpty(own)) {
       this.#withOwnCounters.add(address);
       return own;
@@ -204,12 +204,8 @@ export class NetdevProbe implements Probe {
 
   /** Removes what belongs to functions that are no longer read. */
   #forget(reads: ReadonlyMap<string, unknown>): void {
-    for (const [address, ports] of this.#ports) {
-      if (reads.has(address)) continue;
-      for (const port of ports) port.close();
-      this.#ports.delete(address);
-    }
-    for (const kept of [this.#cards, this.#cardSamples, this.#pcie]) {
+    for (const address of this.#ports.keys()) if (!reads.has(address)) this.#host.sys.forget(`${PCI}/${address}`);
+    for (const kept of [this.#ports, this.#cards, this.#cardSamples, this.#pcie]) {
       for (const address of kept.keys()) if (!reads.has(address)) kept.delete(address);
     }
   }
