@@ -120,7 +120,7 @@ export class Resolver {
 
   #claimedBy(family: string, devices: readonly Device[], allocation: Allocation): readonly string[] {
     const named = (this.#byName.get(allocation.deviceId.toLowerCase()) ?? []).filter((device) => device.family === family);
-    if (named.length > 0) return named.map(deviceKey);
+    if (named.length > 0) return withoutWholes(named).map(deviceKey);
     const ids = this.#rules.families.get(family)?.(allocation, devices) ?? [];
     return ids.map((id) => deviceKey({ family, id }));
   }
@@ -135,6 +135,9 @@ export class Resolver {
     return this.#devices.filter(matches).map(deviceKey);
   }
 }
+
+/** A plugin may give a part of a device the name of the whole, as for the first partition of a GPU. The part is meant. */
+const withoutWholes = (named: readonly Device[]): readonly Device[] => named.filter(({ id }) => !named.some(({ parent }) => parent === id));
 
 interface Answer {
   readonly by: JoinWay;

@@ -119,9 +119,9 @@ export class SimulatedNode {
   }
 
   #hardware(elapsedMs: number): readonly SimulatedHardware[] {
-    const { gpus, hcas, vfs, fpgas } = this.#options;
+    const { gpus, hcas, vfs, fpgas, devices } = this.#options;
     const use = this.#use.at(elapsedMs, this.kubelet.pods(), this.#idleIds);
-    const scenario: Scenario = { gpus, hcas, vfs, fpgas, elapsedMs, use };
+    const scenario: Scenario = { gpus, hcas, vfs, fpgas, counts: deviceCounts(devices), elapsedMs, use };
     return this.#families.flatMap((family) => {
       const hardware = family.simulate?.(scenario);
       if (hardware === undefined) return [];
@@ -169,6 +169,22 @@ plugin:
 `,
     );
   }
+}
+
+/** Largest number of simulated devices of one family. */
+const MOST_DEVICES = 200;
+
+/** Parses `family=count`. An entry of another form is an error of the configuration. */
+export function deviceCounts(entries: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const match = /^([a-z][a-z0-9-]*)=(\d{1,4})$/.exec(entry.trim());
+      const count = Number(match?.[2]);
+      if (match === null || count > MOST_DEVICES)
+        throw new Error(`--sim.devices: ${entry} is not family=count, count at most ${MOST_DEVICES}`);
+      return [match[1], count];
+    }),
+  );
 }
 
 function served<T extends { readonly resource: string }>(supply: T): T {
