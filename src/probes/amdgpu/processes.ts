@@ -1,10 +1,10 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
-import { ClientSearch, type OpenNodes } from './client-search.ts';
+import { ClientSearch, type OpenNodes } from '../drm-client-search.ts';
+import { ProcessFactsReader } from '../drm-process-facts.ts';
 import { type DrmClient, engineOf, parseDrmClient } from './fdinfo.ts';
 import { KfdProcesses } from './kfd-processes.ts';
-import { ProcessFactsReader } from './process-facts.ts';
 
 /** Use of one GPU or partition by processes. */
 export interface GpuUse {
@@ -91,7 +91,8 @@ export class ProcessReader {
     const clients = new Map<number, { readonly pid: number; readonly client: DrmClient; readonly key: string }[]>();
     const seen = new Set<string>();
     for (const { pid, files } of open) {
-      for (const { fd, renderMinor } of files) {
+      for (const { fd, node } of files) {
+        const renderMinor = Number(/^renderD(\d+)$/.exec(node)?.[1] ?? Number.NaN);
         if (!minors.has(renderMinor)) continue;
         const { text, error } = this.#proc.read(`${pid}/fdinfo/${fd}`);
         if (error === 'ENOENT' || error === 'ESRCH') this.#search.forget(pid);

@@ -104,7 +104,10 @@ describe('a client of a render node', () => {
     open(5_000, 3, 129, { id: '9' });
     expect(processesOf(SECOND)).toEqual([{ pid: 5_000 }]);
     open(1_050, 3, 129, { id: '10' });
-    for (let refresh = 0; refresh < 5; refresh += 1) machine.collect();
+    for (let refresh = 0; refresh < 5; refresh += 1) {
+      machine.forward(10_000);
+      machine.collect();
+    }
     expect(processesOf(SECOND)?.map(({ pid }) => pid)).toEqual([1_050, 5_000]);
   });
 });
