@@ -43,11 +43,7 @@ function note(family: string, { type, status }: Finding): void {
   }
 }
 
-async function collect(
-  family: DeviceFamily,
-  { root, options, change }: Machine,
-  reads: number = 1,
-): Promise<Collection> {
+async function collect(family: DeviceFamily, { root, options, change }: Machine, reads: number = 1): Promise<Collection> {
   let elapsedMs = 0;
   const clock: Clock = { ...frozenClock, monotonic: () => elapsedMs };
   const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);

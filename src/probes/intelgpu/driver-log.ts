@@ -40,6 +40,14 @@ export function afterGap({ isWedged, hasFatal, recoveries, errors }: CardLog): C
   return { recoveries, errors, ...(isWedged === true && { isWedged }), ...(hasFatal === true && { hasFatal }) };
 }
 
+/**
+ * What the log tells about a virtual function: a fault of its card is also a fault of the function, and the counts belong to the card. Pure.
+ */
+export function functionLog(own: CardLog, { isWedged, hasFatal }: CardLog): Pick<CardLog, 'isWedged' | 'hasFatal'> {
+  const [wedged, fatal] = [isWedged === true || own.isWedged, hasFatal === true || own.hasFatal];
+  return { ...(wedged !== undefined && { isWedged: wedged }), ...(fatal !== undefined && { hasFatal: fatal }) };
+}
+
 /** Cards that the log is remembered for. */
 const MOST_CARDS = 256;
 
@@ -91,10 +99,17 @@ export class DriverLog {
     return this.#reader?.status().problem;
   }
 
-  /** What the log tells about a card. While it cannot be read, only what is wrong. */
-  of(address: string): CardLog {
-    const log = this.#cards.get(address) ?? EMPTY_LOG;
-    return this.problem === undefined ? log : afterGap(log);
+  /** What the log tells about a card, or about a function of the card `parent`. While it cannot be read, only what is wrong. */
+  of(address: string, parent: string | undefined): LogFacts {
+    const isReadable = this.problem === undefined;
+    const told = (name: string): CardLog => {
+      const log = this.#cards.get(name) ?? EMPTY_LOG;
+      return isReadable ? log : afterGap(log);
+    };
+    const own = told(address);
+    if (parent !== undefined) return functionLog(own, told(parent));
+    const { recoveries, errors, ...faults } = own;
+    return isReadable ? { ...faults, counts: { recoveries, errors } } : faults;
   }
 
   #add({ facility, seq, text }: KmsgRecord): void {
@@ -109,35 +124,40 @@ export class DriverLog {
   }
 }
 
-/** Report of the log on one card; undefined when the log cannot be read and told nothing. Pure. */
-export function logReport(log: CardLog, isReadable: boolean): SideReport | undefined {
-  const { isWedged, hasFatal, recoveries, errors } = log;
-  const findings: Finding[] = [];
-  if (isWedged !== undefined) {
-    findings.push({
-      type: conditions.Wedged.type,
-      status: isWedged,
-      reason: isWedged ? 'DeclaredWedged' : 'DriverLoaded',
-      message: isWedged ? 'the driver declared the card as wedged' : 'the driver was loaded and did not give the card up since',
-    });
-  }
-  if (hasFatal !== undefined) {
-    findings.push({
-      type: conditions.HardwareFatal.type,
-      status: hasFatal,
-      reason: hasFatal ? 'FatalError' : 'DriverLoaded',
-      message: hasFatal ? 'the card reported a fatal hardware error' : 'the driver was loaded and logged no fatal error since',
-    });
-  }
-  if (isReadable) {
-    const count = errors.nonfatal;
-    const message = `${count} errors that could not be corrected`;
-    findings.push({ type: conditions.HardwareNonfatal.type, reason: 'CounterGrows', message, count });
-  }
+/** Report of the log on one card or function; undefined when the log tells nothing. Without counts it has only faults. Pure. */
+export function logReport({ isWedged, hasFatal, counts }: LogFacts): SideReport | undefined {
+  const findings: Finding[] = [
+    ...(isWedged === undefined ? [] : [wedged(isWedged)]),
+    ...(hasFatal === undefined ? [] : [fatal(hasFatal)]),
+    ...(counts === undefined ? [] : [nonfatal(counts.errors.nonfatal)]),
+  ];
   if (findings.length === 0) return undefined;
-  const counted: Reading[] = [
+  return { findings, readings: counts === undefined ? [] : countReadings(counts) };
+}
+
+export interface LogFacts extends Pick<CardLog, 'isWedged' | 'hasFatal'> {
+  /** Absent while the log cannot be read. */
+  readonly counts?: Pick<CardLog, 'recoveries' | 'errors'>;
+}
+
+function wedged(status: boolean): Finding {
+  const message = status ? 'the driver declared the card as wedged' : 'the driver was loaded and did not give the card up since';
+  return { type: conditions.Wedged.type, status, reason: status ? 'DeclaredWedged' : 'DriverLoaded', message };
+}
+
+function fatal(status: boolean): Finding {
+  const message = status ? 'the card reported a fatal hardware error' : 'the driver was loaded and logged no fatal error since';
+  return { type: conditions.HardwareFatal.type, status, reason: status ? 'FatalError' : 'DriverLoaded', message };
+}
+
+function nonfatal(count: number): Finding {
+  const message = `hardware errors that were not corrected: ${count}`;
+  return { type: conditions.HardwareNonfatal.type, reason: 'CounterGrows', message, count };
+}
+
+function countReadings({ recoveries, errors }: Pick<CardLog, 'recoveries' | 'errors'>): Reading[] {
+  return [
     { metric: metrics.recoveries.name, value: recoveries },
     ...HARDWARE_SEVERITIES.map((severity) => ({ metric: metrics.hardwareErrors.name, labels: { severity }, value: errors[severity] })),
   ];
-  return { findings, readings: isReadable ? counted : [] };
 }

@@ -189,10 +189,8 @@ export function readThrottle(files: CardFiles, gts: readonly Gt[]): ThrottleSamp
 }
 
 function heldReasons(files: CardFiles, { all, status, reasons }: ThrottleFiles): readonly string[] | undefined {
-  if (all !== undefined) {
-    const listed = files.live(all, parseReasons).value;
-    if (listed !== undefined) return listed;
-  }
+  // One line is one moment. When it cannot be read, the other files of another moment must not deny a reason.
+  if (all !== undefined) return files.live(all, parseReasons).value;
   if (status !== undefined) {
     const isHeld = files.live(status, parseMask).value;
     if (isHeld === undefined) return undefined;

@@ -127,7 +127,7 @@ export class IntelgpuProbe implements Probe {
     const { place, facts } = card;
     const parent = reads.find((other) => other.card.place.address === place.parent);
     const device = deviceOf(place, facts, parent?.card.facts);
-    const aside = logReport(this.#log.of(place.parent ?? place.address), this.#log.problem === undefined);
+    const aside = logReport(this.#log.of(place.address, place.parent));
     const read = this.#read({ card, ...(sample !== undefined && { sample }) }, parent, use);
     return { device, ...(read !== undefined && { read }), ...(aside !== undefined && { aside }) };
   }
