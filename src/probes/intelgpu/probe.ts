@@ -1,5 +1,6 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceRead, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
 import { Card, type CardSample } from './card.ts';
@@ -25,16 +26,34 @@ export class IntelgpuProbe implements Probe {
   readonly #processes: ProcessReader;
   readonly #log: DriverLog;
   readonly #cards = new Map<string, Card>();
+  #devices: readonly Device[];
   #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
 
   constructor(host: Host, options: IntelgpuOptions) {
     this.#host = host;
     this.#options = options;
     this.#processes = new ProcessReader(host, options['processes-per-refresh']);
+    this.#devices = host.known;
     this.#log = new DriverLog(host, options.kmsg === '' ? host.dev.path('kmsg') : options.kmsg);
   }
 
   collect(): Collection {
+    const collection = this.#collectWithDescriptors();
+    const devices = this.#remember(collection);
+    // A machine without GPUs does not need the log, nor permission to read it.
+    if (devices.length === 0) return collection;
+    this.#log.poll();
+    const { problem } = this.#log;
+    const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
+    return {
+      ...collection,
+      // A device that was not read has a report, too, because the log needs no answer of the card.
+      reports: devices.map((device) => this.#withLog(reported.get(device.id) ?? { device })),
+      problems: problem === undefined ? collection.problems : [...collection.problems, problem],
+    };
+  }
+
+  #collectWithDescriptors(): Collection {
     const { sys, proc } = this.#host;
     const shortages = sys.shortages + proc.shortages;
     const collection = this.#collect();
@@ -43,6 +62,19 @@ export class IntelgpuProbe implements Probe {
     this.#forgetCards();
     const reports = collection.reports.map(({ device }) => ({ device }));
     return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  }
+
+  /** Returns the devices of this collection, and those of earlier ones that may still be there. */
+  #remember({ reports, listing }: Collection): readonly Device[] {
+    const devices = reports.map(({ device }) => device);
+    const ids = new Set(devices.map(({ id }) => id));
+    this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !ids.has(id))];
+    return this.#devices;
+  }
+
+  #withLog(report: DeviceReport): DeviceReport {
+    const aside = logReport(this.#log.of(report.device.id, report.device.parent));
+    return aside === undefined ? report : { ...report, aside };
   }
 
   watch(wake: () => void): () => void {
@@ -75,11 +107,7 @@ export class IntelgpuProbe implements Probe {
       const isOthers = card.place.parent !== undefined && !hasDriver(card.place);
       return isOthers ? { card } : { card, sample: card.read(nowMs) };
     });
-    // A machine without GPUs does not need the log, nor permission to read it.
-    if (reads.length === 0) return { reports: [], problems, listing };
-    this.#log.poll();
     const uses = this.#useOf(reads, nowMs);
-    const logProblem = this.#log.problem;
     const reports = reads.map((read) => this.#report(read, reads, uses.get(read.card.place.address)));
     return {
       reports,
@@ -88,7 +116,6 @@ export class IntelgpuProbe implements Probe {
         ...reads.flatMap(({ card }) => card.problems),
         ...clientProblems(uses),
         ...(this.#processes.isRefused && uses.size > 0 ? [HIDDEN] : []),
-        ...(logProblem === undefined ? [] : [logProblem]),
       ],
       listing,
     };
@@ -127,9 +154,8 @@ export class IntelgpuProbe implements Probe {
     const { place, facts } = card;
     const parent = reads.find((other) => other.card.place.address === place.parent);
     const device = deviceOf(place, facts, parent?.card.facts);
-    const aside = logReport(this.#log.of(place.address, place.parent));
     const read = this.#read({ card, ...(sample !== undefined && { sample }) }, parent, use);
-    return { device, ...(read !== undefined && { read }), ...(aside !== undefined && { aside }) };
+    return { device, ...(read !== undefined && { read }) };
   }
 
   #read({ card, sample }: CardRead, parent: CardRead | undefined, use: GpuUse | undefined): DeviceRead | undefined {

@@ -1,6 +1,6 @@
 import { family } from '../../../src/probes/intelgpu/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
-import type { Overlay } from '../../oracle/overlaid-tree.ts';
+import type { OverlaidTree, Overlay } from '../../oracle/overlaid-tree.ts';
 
 const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { intelgpu: 2 }, elapsedMs: 0 });
 const { files: simulated, links } = hardware ?? { files: {}, links: {} };
@@ -29,7 +29,36 @@ function inFile(name: string, condition: string, path: (device: string) => strin
   };
 }
 
+const LOG = 'dev/kmsg-xe';
+
+/** Adds a record with the next sequence number to the kernel log. */
+function log(tree: OverlaidTree, text: string): void {
+  tree.write(LOG, (before) => {
+    const last = Number(/(\d+),\d+,-;[^\n]*\n$/.exec(before)?.[1] ?? 0);
+    return `${before}3,${last + 1},${1_000_000 + last},-;${text}\n`;
+  });
+}
+
+/** A fault that the driver logs, and that ends when the driver starts again. */
+function inLog(name: string, condition: string, line: (device: string) => string): Fault {
+  return {
+    name,
+    condition,
+    // The start of the driver ends all of them.
+    group: 'log',
+    shownBy: () => [LOG],
+    begin: (tree, device) => log(tree, line(device)),
+    end: (tree, device) => log(tree, `[drm] Initialized xe 1.1.0 for ${device} on minor 200`),
+  };
+}
+
 const faults: readonly Fault[] = [
+  inLog('wedged', 'Wedged', (device) => `xe ${device}: [drm] *ERROR* CRITICAL: Xe has declared device ${device} as wedged.`),
+  inLog(
+    'fatal hardware error',
+    'HardwareFatal',
+    (device) => `xe ${device}: [drm] *ERROR* [Hardware Error]: Tile0 reported FATAL error 0x1`,
+  ),
   inFile('package too hot', 'OverTemperature', PACKAGE, '101000', { group: 'package' }),
   inFile('package at its emergency', 'OverTemperature', PACKAGE, '106000', { group: 'package' }),
   inFile('memory too hot', 'OverTemperature', MEMORY, '106000'),
@@ -74,7 +103,22 @@ const blindings: readonly Blinding[] = [
     leaves: 'unread',
     hangs: true,
     hides: everything,
-    covers: (_tree, device) => ({ [PACKAGE(device)]: { kind: 'hang' } }),
+    // A sleeping card is not read, so its files cannot hang: the two blindings do not meet.
+    covers: (_tree, device) => ({ [STATUS(device)]: { kind: 'hang' }, [PACKAGE(device)]: { kind: 'hang' } }),
+  },
+  {
+    name: 'the kernel log is a directory',
+    scope: 'family',
+    leaves: 'read',
+    hides: () => [LOG],
+    covers: () => ({ [LOG]: { kind: 'directory' } }),
+  },
+  {
+    name: 'the kernel log is gone',
+    scope: 'family',
+    leaves: 'read',
+    hides: () => [LOG],
+    covers: () => ({ [LOG]: { kind: 'absent' } }),
   },
   { name: 'sysfs is not mounted', scope: 'family', leaves: 'unread', hides: everything, covers: () => ({ sys: { kind: 'directory' } }) },
   {
