@@ -30,6 +30,11 @@ export class CardFiles {
     this.#device = device;
   }
 
+  /** Reads the same files, and collects problems and counts of its own: for reads whose results are kept. */
+  apart(): CardFiles {
+    return new CardFiles(this.#sys, this.directory, this.#device);
+  }
+
   get sys(): Tree {
     return this.#sys;
   }

@@ -9,7 +9,7 @@ export interface OpenNodes {
 }
 
 /** Time after which the open files of a process that uses a card are listed again. */
-const AGAIN_MS = seconds(30);
+const AGAIN_MS = seconds(60);
 /** A process without a card is listed again when its known age has doubled, but not before and not after these times. */
 const SOONEST_MS = seconds(10);
 const LATEST_MS = seconds(300);
@@ -21,37 +21,53 @@ interface Seen {
   readonly isRefused: boolean;
 }
 
+/** Cost of the search. */
+export interface SearchPace {
+  /** Number of processes that one search lists; 0 turns the search off. */
+  readonly most: number;
+  /** Time between two searches; 0 searches at every call. */
+  readonly everyMs: number;
+}
+
 /**
- * Finds the processes that have a node of a graphics card open. Listing the open files of all processes is expensive, so one refresh lists
+ * Finds the processes that have a node of a graphics card open. Listing the open files of all processes is expensive, so one search lists
  * only some of them: new processes first, then those that wait longest. A program opens a card soon after its start, so a young process is
- * listed more often than an old one. A process that was found is listed again every 30 seconds.
+ * listed more often than an old one. A process that is known to use a card is listed at once, and again once a minute.
  */
 export class ClientSearch {
   readonly #proc: Tree;
+  readonly #pace: SearchPace;
   readonly #found = new Map<number, { readonly nodes: OpenNodes; readonly atMs: number }>();
   readonly #seen = new Map<number, Seen>();
-  /** True when the last search that listed a process was refused for all of them. */
+  #searchedAtMs: number | undefined;
+  /** True when the last listings were all refused. */
   isRefused = false;
-  /** True when the files of every process were listed at least once, and none was refused. */
+  /** True when the last search knew the files of every process, and none was refused. */
   isComplete = false;
 
-  constructor(proc: Tree) {
+  constructor(proc: Tree, pace: SearchPace) {
     this.#proc = proc;
+    this.#pace = pace;
   }
 
-  /** `first`: processes that are listed even when the search is off, because they are known to use a card. */
-  find(nowMs: number, most: number, first: readonly number[]): readonly OpenNodes[] {
-    const names = most === 0 ? first.map(String) : this.#proc.list('.');
-    const present = new Set(names.filter((name) => /^[1-9]\d{0,9}$/.test(name)).map(Number));
-    for (const pid of this.#found.keys()) if (!present.has(pid)) this.#found.delete(pid);
-    for (const pid of this.#seen.keys()) if (!present.has(pid)) this.#seen.delete(pid);
-    const outcomes = this.#due(present, nowMs, most, first).map((pid) => this.#list(pid, nowMs));
+  /** `users`: processes that are known to use a card. */
+  find(nowMs: number, users: readonly number[] = []): readonly OpenNodes[] {
+    const { most, everyMs } = this.#pace;
+    const due = new Set(users.filter((pid) => !this.#seen.has(pid)));
+    for (const [pid, { atMs }] of this.#found) if (nowMs - atMs >= AGAIN_MS) due.add(pid);
+    const isSearch = most > 0 && (this.#searchedAtMs === undefined || nowMs - this.#searchedAtMs >= everyMs);
+    const present = isSearch ? this.#present() : new Set<number>();
+    if (isSearch) {
+      this.#searchedAtMs = nowMs;
+      for (const pid of this.#next(present, nowMs)) due.add(pid);
+    }
+    const outcomes = [...due].map((pid) => this.#list(pid, nowMs));
     if (outcomes.length > 0) this.isRefused = outcomes.includes('refused') && !outcomes.includes('listed');
-    this.isComplete = most > 0 && present.size > 0 && this.#isComplete(present, outcomes.includes('gone'));
+    if (isSearch) this.isComplete = present.size > 0 && this.#isComplete(present, outcomes.includes('gone'));
     return [...this.#found.values()].map(({ nodes }) => nodes).sort((a, b) => a.pid - b.pid);
   }
 
-  /** Forgets the files of a process, because one of them could not be read. */
+  /** Forgets the files of a process, because one of them is gone. */
   forget(pid: number): void {
     this.#found.delete(pid);
     this.#seen.delete(pid);
@@ -66,20 +82,29 @@ export class ClientSearch {
     return true;
   }
 
-  #due(present: ReadonlySet<number>, nowMs: number, most: number, first: readonly number[]): readonly number[] {
-    const old = [...this.#found].filter(([, { atMs }]) => nowMs - atMs >= AGAIN_MS).map(([pid]) => pid);
-    const wanted = first.filter((pid) => present.has(pid) && !this.#seen.has(pid));
-    const fresh = [...present].filter((pid) => !this.#seen.has(pid)).slice(0, most);
+  #present(): ReadonlySet<number> {
+    const names = this.#proc.list('.').filter((name) => /^[1-9]\d{0,9}$/.test(name));
+    const present = new Set(names.map(Number));
+    for (const pid of [...this.#found.keys(), ...this.#seen.keys()]) if (!present.has(pid)) this.forget(pid);
+    return present;
+  }
+
+  /** Processes of one search. */
+  #next(present: ReadonlySet<number>, nowMs: number): readonly number[] {
+    const fresh = [...present].filter((pid) => !this.#seen.has(pid)).slice(0, this.#pace.most);
     const waiting = [...this.#seen].filter(([pid, seen]) => !this.#found.has(pid) && waitOf(seen, nowMs) >= 1);
-    const longest = waiting.sort(([, a], [, b]) => waitOf(b, nowMs) - waitOf(a, nowMs)).slice(0, most - fresh.length);
-    return [...new Set([...old, ...wanted, ...fresh, ...longest.map(([pid]) => pid)])];
+    const longest = waiting.sort(([, a], [, b]) => waitOf(b, nowMs) - waitOf(a, nowMs)).slice(0, this.#pace.most - fresh.length);
+    return [...fresh, ...longest.map(([pid]) => pid)];
   }
 
   #list(pid: number, atMs: number): 'listed' | 'refused' | 'gone' {
     const { names, error } = this.#proc.listing(`${pid}/fd`);
     const isRefused = error === 'EACCES' || error === 'EPERM';
     if (names === undefined) this.#found.delete(pid);
-    if (names === undefined && !isRefused) return 'gone';
+    if (names === undefined && !isRefused) {
+      this.forget(pid);
+      return 'gone';
+    }
     this.#seen.set(pid, { firstMs: this.#seen.get(pid)?.firstMs ?? atMs, lastMs: atMs, isRefused });
     if (names === undefined) return 'refused';
     const files = names.flatMap((fd) => {

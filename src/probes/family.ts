@@ -20,6 +20,12 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly name: string;
   /** Names the hardware in one line, for `--help` and the reference. */
   readonly summary: string;
+  /** What the family was checked against, when that is less than hardware. */
+  readonly proven?: string;
+  /** The data that a declared family is made of. Its thread builds the family from it; the thread of a family in code loads its folder. */
+  readonly declared?: object;
+  /** The family is read only when the configuration enables it. */
+  readonly isOffByDefault?: boolean;
   /** All values of `Device.kind`. */
   readonly kinds?: readonly string[];
   readonly metrics: readonly MetricSpec[];
@@ -37,6 +43,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   createProbe(host: Host, options: OptionValues<S>): Probe;
   /** Needed only when an allocated id can be something else than the id or an alias of a device. */
   readonly resolve?: Resolve;
+  /** Whether ids of a resource may be bare numbers that {@link resolve} knows. Without it, a bare number names no device. */
+  ownsNumbers?(resource: string): boolean;
   /** Returns the names that known DRA drivers use for a device, the most likely name first. It is the inverse of `resolve`. */
   claimNames?(device: Device): readonly ClaimName[];
   /** What shows that a device works. Without it, the use of the family's devices is never observed. */

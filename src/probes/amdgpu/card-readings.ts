@@ -43,7 +43,7 @@ export function cardReadings(sample: AwakeSample, facts: CardFacts, context: Car
     });
   }
   addRas(readings, ras);
-  if (pcie !== undefined) readings.addAll(pcieReadings(pcie));
+  if (pcie !== undefined) readings.append(pcieReadings(pcie));
   return readings.list();
 }
 

@@ -1,3 +1,4 @@
+import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { doesPciFunctionAnswer, readAer, readPcieLink } from '../../host/pci/pcie.ts';
@@ -75,6 +76,9 @@ export class Card {
   #monitor: Monitor | undefined;
   #factsAtMs: number | undefined;
   #pcie: { readonly sample: PcieSample; readonly replays: number | bigint | undefined; readonly atMs: number } | undefined;
+  /** Problems of reads whose results are kept. */
+  #keptProblems: { readonly facts: readonly Problem[]; readonly pcie: readonly Problem[] } = { facts: [], pcie: [] };
+  #slot: string | undefined;
   /** Names of the files below the directory. Absent files are not opened. */
   #names: ReadonlySet<string> = new Set();
 
@@ -102,7 +106,7 @@ export class Card {
       return { state: 'hung' };
     }
     files.finish();
-    this.problems = files.problems;
+    this.problems = [...files.problems, ...this.#keptProblems.facts, ...this.#keptProblems.pcie, ...sample.ras.problems];
     return {
       ...sample,
       ...(pcie === undefined ? {} : { pcie: pcie.sample }),
@@ -133,49 +137,65 @@ export class Card {
     const before = this.#pcie;
     if (before !== undefined && before.sample.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before;
     const answers = doesPciFunctionAnswer(sys, address);
+    this.#slot ??= slotFunctionOf(sys, address, ({ vendor }) => vendor === ATI);
     const sample = {
-      link: readPcieLink(
-        sys,
-        slotFunctionOf(sys, address, ({ vendor }) => vendor === ATI),
-      ),
+      link: readPcieLink(sys, this.#slot),
       aer: readAer(sys, address),
       ...(answers !== undefined && { answers }),
     };
-    this.#pcie = { sample, replays: files.once('pcie_replay_count', parseCount).value, atMs: nowMs };
+    const apart = files.apart();
+    this.#pcie = { sample, replays: apart.once('pcie_replay_count', parseCount).value, atMs: nowMs };
+    this.#keep('pcie', apart, files);
     return this.#pcie;
   }
 
-  #readFacts(files: CardFiles, nowMs: number): void {
+  #keep(what: 'facts' | 'pcie', apart: CardFiles, files: CardFiles): void {
+    apart.finish();
+    if (apart.isHung) files.isHung = true;
+    this.#keptProblems = { ...this.#keptProblems, [what]: apart.problems };
+  }
+
+  #readFacts(all: CardFiles, nowMs: number): void {
     if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
     this.#factsAtMs = nowMs;
+    const files = all.apart();
     this.#names = new Set(files.names('.'));
     this.#monitor = findMonitor(files);
-    const { sys } = this.#host;
-    const { address } = this.place;
-    const id = (file: string): string | undefined => files.text(file)?.toLowerCase();
     const word = (file: string): string | undefined => (this.#names.has(file) ? files.text(file) : undefined);
-    const unique = id('unique_id');
-    const [, vendor, device] =
-      /^PCI_ID=([0-9A-F]{4}):([0-9A-F]{4})$/m.exec(plainText(sys.read(`${this.place.directory}/uevent`).text ?? '')) ?? [];
-    const memoryVendor = word('mem_info_vram_vendor');
     const mode = (file: string, pattern: RegExp): string | undefined => pattern.exec(word(file) ?? '')?.[0];
-    const facts: { [K in keyof CardFacts]?: CardFacts[K] | undefined } = {
-      numaNode: numaNodeOf(sys, address),
-      model: word('product_name'),
-      pciVendor: id('vendor') ?? (vendor === undefined ? undefined : `0x${vendor.toLowerCase()}`),
-      pciDevice: id('device') ?? (device === undefined ? undefined : `0x${device.toLowerCase()}`),
-      pciPath: pciPathOf(sys, address),
-      serial: word('serial_number'),
-      vbios: word('vbios_version'),
+    // A fact that cannot be read now is kept: the driver refuses some of them during a reset.
+    this.facts = {
+      ...this.facts,
+      ...known({
+        ...this.#identity(word),
+        computePartition: mode('current_compute_partition', /^[A-Z]{1,4}PX$/),
+        memoryPartition: mode('current_memory_partition', /^NPS\d{1,2}$/),
+        vramTotal: this.#count(files, 'mem_info_vram_total'),
+        gttTotal: this.#count(files, 'mem_info_gtt_total'),
+      }),
+    };
+    this.#keep('facts', files, all);
+  }
+
+  /** Facts that do not change while the card stays at its address. A fact that was read once is not read again. */
+  #identity(word: (file: string) => string | undefined): { [K in keyof CardFacts]?: CardFacts[K] | undefined } {
+    const { sys } = this.#host;
+    const { address, directory } = this.place;
+    const { facts } = this;
+    const ids = facts.pciDevice === undefined ? pciIdsOf(sys, directory) : undefined;
+    const memoryVendor = facts.memoryVendor ?? word('mem_info_vram_vendor');
+    const unique = facts.uniqueId ?? word('unique_id')?.toLowerCase();
+    return {
+      numaNode: facts.numaNode ?? numaNodeOf(sys, address),
+      model: facts.model ?? word('product_name'),
+      pciVendor: facts.pciVendor ?? word('vendor')?.toLowerCase() ?? ids?.vendor,
+      pciDevice: facts.pciDevice ?? word('device')?.toLowerCase() ?? ids?.device,
+      pciPath: facts.pciPath ?? pciPathOf(sys, address),
+      serial: facts.serial ?? word('serial_number'),
+      vbios: facts.vbios ?? word('vbios_version'),
       memoryVendor: memoryVendor === 'unknown' ? undefined : memoryVendor,
       uniqueId: unique !== undefined && /^[0-9a-f]{16}$/.test(unique) && !/^0+$/.test(unique) ? unique : undefined,
-      computePartition: mode('current_compute_partition', /^[A-Z]{1,4}PX$/),
-      memoryPartition: mode('current_memory_partition', /^NPS\d{1,2}$/),
-      vramTotal: this.#count(files, 'mem_info_vram_total'),
-      gttTotal: this.#count(files, 'mem_info_gtt_total'),
     };
-    // A fact that cannot be read now is kept: the driver refuses some of them during a reset.
-    this.facts = { ...this.facts, ...(Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as CardFacts) };
   }
 
   #count(files: CardFiles, file: string): number | bigint | undefined {
@@ -198,7 +218,7 @@ export class Card {
     const isAnswered = files.answered > before.answered;
     const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
     const [vramUsed, gttUsed] = [live('mem_info_vram_used', parseCount).value, live('mem_info_gtt_used', parseCount).value];
-    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { blocks: [] };
+    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { problems: [], blocks: [] };
     return {
       state: 'awake',
       busy,
@@ -221,4 +241,16 @@ export class Card {
     if (problem !== undefined) files.problem(problem.code, `/sys/${path}: ${problem.message}`);
     return table;
   }
+}
+
+const known = (facts: { readonly [K in keyof CardFacts]?: CardFacts[K] | undefined }): CardFacts =>
+  Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as CardFacts;
+
+/** Vendor and device from `uevent`, for trees without the files of the PCI core. */
+function pciIdsOf(sys: Tree, directory: string): { readonly vendor: string; readonly device: string } | undefined {
+  const text = plainText(sys.read(`${directory}/uevent`).text ?? '');
+  const [, vendor, device] = /^PCI_ID=([0-9A-F]{4}):([0-9A-F]{4})$/m.exec(text) ?? [];
+  return vendor === undefined || device === undefined
+    ? undefined
+    : { vendor: `0x${vendor.toLowerCase()}`, device: `0x${device.toLowerCase()}` };
 }

@@ -3,7 +3,7 @@ import { durationOption, integerOption, type OptionSpecs, type OptionValues } fr
 
 export const options = {
   'facts-interval': durationOption(
-    seconds(60),
+    minutes(2),
     'Time between two reads of facts that rarely change: names, limits, partitions, the topology',
     seconds(1),
   ),
@@ -12,9 +12,9 @@ export const options = {
     'Time between two reads of the error counts. Each read makes the driver query the hardware; 0 turns these reads off, and only event_state and the bad pages remain',
   ),
   'bad-pages-interval': durationOption(minutes(10), 'Time between two reads of the list of bad memory pages; 0 turns them off'),
-  'processes-per-refresh': integerOption(
-    24,
-    'Number of processes whose open files are listed in one refresh, to find those that use a GPU without KFD. New processes come first; 0 turns the search off',
+  'processes-per-search': integerOption(
+    16,
+    'Number of processes whose open files are listed in one search for processes that use a GPU without KFD. New processes come first. There is one search in 30 seconds; 0 turns it off',
     0,
     10_000,
   ),

@@ -36,7 +36,7 @@ export class AmdgpuProbe implements Probe {
   constructor(host: Host, options: AmdgpuOptions) {
     this.#host = host;
     this.#options = options;
-    this.#processes = new ProcessReader(host, options['processes-per-refresh']);
+    this.#processes = new ProcessReader(host, options['processes-per-search']);
   }
 
   collect(): Collection {

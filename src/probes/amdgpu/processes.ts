@@ -6,6 +6,9 @@ import { ProcessFactsReader } from '../drm-process-facts.ts';
 import { type DrmClient, engineOf, parseDrmClient } from './fdinfo.ts';
 import { KfdProcesses } from './kfd-processes.ts';
 
+/** Time between two searches. Compute processes are known at once, from KFD. */
+const SEARCH_MS = 30_000;
+
 /** Use of one GPU or partition by processes. */
 export interface GpuUse {
   readonly processes: readonly DeviceProcess[];
@@ -45,7 +48,7 @@ export class ProcessReader {
   constructor(host: Host, mostListed: number) {
     this.#proc = host.proc;
     this.#kfd = new KfdProcesses(host.sys);
-    this.#search = new ClientSearch(host.proc);
+    this.#search = new ClientSearch(host.proc, { most: mostListed, everyMs: SEARCH_MS });
     this.#facts = new ProcessFactsReader(host.proc);
     this.#mostListed = mostListed;
   }
@@ -59,7 +62,7 @@ export class ProcessReader {
   read(gpus: readonly UsedGpu[], nowMs: number): readonly (GpuUse | undefined)[] {
     const compute = this.#kfd.read();
     this.#facts.renew();
-    const open = this.#search.find(nowMs, this.#mostListed, [...new Set((compute ?? []).map(({ pid }) => pid))]);
+    const open = this.#search.find(nowMs, [...new Set((compute ?? []).map(({ pid }) => pid))]);
     const isSearched = this.#mostListed > 0 && !this.#search.isRefused;
     const clients = this.#clients(open, new Set(gpus.flatMap(({ renderMinor }) => renderMinor ?? [])));
     const meters = new Map<string, Meter>();
@@ -95,7 +98,7 @@ export class ProcessReader {
         const renderMinor = Number(/^renderD(\d+)$/.exec(node)?.[1] ?? Number.NaN);
         if (!minors.has(renderMinor)) continue;
         const { text, error } = this.#proc.read(`${pid}/fdinfo/${fd}`);
-        if (error === 'ENOENT' || error === 'ESRCH') this.#search.forget(pid);
+        if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);
         const client = parseDrmClient(text ?? '');
         if (client === undefined) continue;
         // Without an id, only one client of each process counts.

@@ -1,3 +1,4 @@
+import type { Problem } from '../../model/collection.ts';
 import type { CardFiles } from '../drm-card-files.ts';
 import { plainText } from '../drm-text.ts';
 import type { AmdgpuOptions } from './options.ts';
@@ -22,6 +23,8 @@ export interface BlockState {
 
 /** Error handling of one card. A part is absent when the card does not have it, and `'unknown'` when it could not be read. */
 export interface RasSample {
+  /** Problems of reads whose results are kept. */
+  readonly problems: readonly Problem[];
   readonly events?: RasEvents | 'unknown';
   readonly blocks: readonly BlockState[];
   readonly badPages?: BadPages | 'unknown';
@@ -39,7 +42,7 @@ interface Kept<T> {
 export class RasReader {
   readonly #options: AmdgpuOptions;
   #eventsText: string | undefined;
-  #blocks: Kept<readonly BlockState[]> | undefined;
+  #blocks: (Kept<readonly BlockState[]> & { readonly problems: readonly Problem[] }) | undefined;
   /** Blocks that told a count before. When such a block tells none, its errors are unknown. */
   readonly #counted = new Set<string>();
   #badPages: Kept<BadPages | 'unknown' | undefined> | undefined;
@@ -56,28 +59,36 @@ export class RasReader {
     const events = state.value ?? (state.isUnknown ? 'unknown' : undefined);
     const blocks = this.#readBlocks(files, nowMs, isNew);
     const badPages = this.#readBadPages(files, nowMs, isNew);
-    return { ...(events !== undefined && { events }), blocks, ...(badPages !== undefined && { badPages }) };
+    return {
+      problems: this.#blocks?.problems ?? [],
+      ...(events !== undefined && { events }),
+      blocks,
+      ...(badPages !== undefined && { badPages }),
+    };
   }
 
   #readBlocks(files: CardFiles, nowMs: number, isNew: boolean): readonly BlockState[] {
     const everyMs = this.#options['ras-interval'];
     if (everyMs === 0) return [];
     if (this.#blocks === undefined || isNew || nowMs - this.#blocks.atMs >= everyMs) {
-      const value = files
+      const apart = files.apart();
+      const value = apart
         .names('ras')
         .flatMap((name) => {
           const known = blockOf(name);
           return known === undefined ? [] : [{ name, ...known }];
         })
         .map(({ name, block, isAca }): BlockState => {
-          const { value, isUnknown } = files.once(`ras/${name}`, (content) => countOf(content, isAca));
+          const { value, isUnknown } = apart.once(`ras/${name}`, (content) => countOf(content, isAca));
           if (value === undefined || value === 'not ready') return { block, isUnknown: isUnknown || this.#counted.has(block) };
           this.#counted.add(block);
           return { block, isUnknown: false, errors: value };
         });
       const listed = new Set(value.map(({ block }) => block));
       const vanished = [...this.#counted].filter((block) => !listed.has(block)).map((block): BlockState => ({ block, isUnknown: true }));
-      this.#blocks = { value: [...value, ...vanished], atMs: nowMs };
+      apart.finish();
+      if (apart.isHung) files.isHung = true;
+      this.#blocks = { value: [...value, ...vanished], problems: apart.problems, atMs: nowMs };
     }
     return this.#blocks.value;
   }

@@ -1,4 +1,5 @@
-import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import { createHash } from 'node:crypto';
+import type { Scenario, SimulatedHardware, SimulatedHolder } from '../../model/simulated.ts';
 
 const GIB = 1_073_741_824;
 /** The second card is too hot in this part of every three minutes. */
@@ -7,12 +8,17 @@ const HOT_FROM_MS = 60_000;
 const HOT_UNTIL_MS = 150_000;
 
 /** Simulates MI210 cards on two NUMA nodes, joined in pairs. The second is hot for half of every three minutes. */
-export function simulate({ counts = {}, elapsedMs }: Scenario): SimulatedHardware {
+export function simulate({ counts = {}, elapsedMs, use }: Scenario): SimulatedHardware {
   const count = counts.amdgpu ?? 0;
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
   const cards = Array.from({ length: count }, (_, index) => index);
-  for (const index of cards) addCard(index, count, elapsedMs, files, links);
+  for (const index of cards) {
+    const holder = use?.[addressOf(index)]?.holder;
+    const isWorking = use === undefined || holder?.isIdle === false;
+    addCard(index, isWorking ? loadOf(index, elapsedMs) : 0, elapsedMs, files, links);
+    if (holder !== undefined) addProcess(index, holder, files);
+  }
   if (count > 0) addTopology(cards, files);
   const resources = count === 0 ? [] : [{ resource: 'amd.com/gpu', deviceIds: cards.map(addressOf), numaNodes: cards.map(numaNodeOf) }];
   return { files, links, resources };
@@ -22,16 +28,16 @@ const hex = (value: number): string => value.toString(16).padStart(2, '0');
 const busOf = (index: number): number => 0x10 + index;
 const addressOf = (index: number): string => `0020:${hex(busOf(index))}:00.0`;
 const numaNodeOf = (index: number): number => index % 2;
+const gpuIdOf = (index: number): number => 10_000 + index;
 const renderOf = (index: number): number => 128 + index;
 
 /** Share of the time that the card works, 0 to 1: a slow wave, different for each card. */
 const loadOf = (index: number, elapsedMs: number): number => 0.5 + 0.4 * Math.sin(elapsedMs / 30_000 + index);
 
-function addCard(index: number, count: number, elapsedMs: number, files: Record<string, string>, links: Record<string, string>): void {
+function addCard(index: number, load: number, elapsedMs: number, files: Record<string, string>, links: Record<string, string>): void {
   const address = addressOf(index);
   const root = `sys/devices/pci0020:00/0020:00:${hex((index % 31) + 1)}.0`;
   const directory = `${root}/${address}`;
-  const load = loadOf(index, elapsedMs);
   const within = elapsedMs % CYCLE_MS;
   const isHot = index === 1 && within >= HOT_FROM_MS && within < HOT_UNTIL_MS;
   const junction = isHot ? 101_000 : Math.round(40_000 + 40_000 * load);
@@ -95,7 +101,20 @@ function addCard(index: number, count: number, elapsedMs: number, files: Record<
     files[`${directory}/drm/${node}/dev`] = `226:${node.startsWith('card') ? index : renderOf(index)}\n`;
     files[`dev/dri/${node}`] = '';
   }
-  if (index === 0 && count > 0) files['dev/kfd'] = '';
+  if (index === 0) files['dev/kfd'] = '';
+}
+
+/** Memory of a process that does nothing. */
+const IDLE_BYTES = 536_870_912;
+
+/** The process of a holder, as KFD and the kernel show it. */
+function addProcess(index: number, { podUid, program, isIdle }: SimulatedHolder, files: Record<string, string>): void {
+  const pid = 60_000 + index;
+  const id = createHash('sha256').update(podUid).digest('hex');
+  files[`sys/class/kfd/kfd/proc/${pid}/vram_${gpuIdOf(index)}`] = `${isIdle ? IDLE_BYTES : 16 * GIB}\n`;
+  files[`proc/${pid}/stat`] =
+    `${pid} (${program}) S 1 ${pid} ${pid} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 ${Number.parseInt(id.slice(0, 8), 16)} 0 0\n`;
+  files[`proc/${pid}/cgroup`] = `0::/kubepods.slice/kubepods-pod${podUid.replaceAll('-', '_')}.slice/cri-containerd-${id}.scope\n`;
 }
 
 /** Text of `event_state` with this number of fatal errors. */
@@ -117,7 +136,7 @@ function addTopology(cards: readonly number[], files: Record<string, string>): v
   for (const index of cards) {
     const node = `${topology}/nodes/${index + 1}`;
     const pair = index % 2 === 0 ? index + 1 : index - 1;
-    files[`${node}/gpu_id`] = `${10_000 + index}\n`;
+    files[`${node}/gpu_id`] = `${gpuIdOf(index)}\n`;
     files[`${node}/properties`] = [
       'cpu_cores_count 0',
       'simd_count 416',

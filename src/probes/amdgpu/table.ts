@@ -84,16 +84,17 @@ function partitionsOf(bytes: Buffer, version: string, { partitions }: Layout): r
 }
 
 function fieldsAt(bytes: Buffer, start: number, fields: readonly Field[]): Sample[] {
-  return fields.flatMap(({ quantity, name, type, offset, scale, count }) => {
+  const samples: Sample[] = [];
+  for (const { quantity, name, type, offset, scale, count } of fields) {
     const width = WIDTHS[type];
-    const samples: Sample[] = [];
     for (let index = 0; index < (count ?? 1); index += 1) {
       const raw = unsigned(bytes, start + offset + index * width, type);
       if (raw === undefined) continue;
-      samples.push({ quantity, name, ...(count === undefined ? {} : { index }), value: scaled(raw, scale) });
+      const value = scaled(raw, scale);
+      samples.push(count === undefined ? { quantity, name, value } : { quantity, name, index, value });
     }
-    return samples;
-  });
+  }
+  return samples;
 }
 
 const WIDTHS: Readonly<Record<IntegerType, number>> = { u16: 2, u32: 4, u64: 8 };

@@ -54,7 +54,7 @@ export class ProcessReader {
 
   constructor({ proc }: Host, mostListed: number) {
     this.#proc = proc;
-    this.#search = new ClientSearch(proc);
+    this.#search = new ClientSearch(proc, { most: mostListed, everyMs: 0 });
     this.#facts = new ProcessFactsReader(proc);
     this.#mostListed = mostListed;
   }
@@ -70,7 +70,7 @@ export class ProcessReader {
     // The second process of a machine is a thread of its kernel. Another PID namespace does not have it.
     this.#seesHost ||= this.#proc.text('2/comm') === 'kthreadd';
     this.#facts.renew();
-    const open = this.#search.find(nowMs, this.#mostListed, []);
+    const open = this.#search.find(nowMs);
     if (this.isRefused) {
       this.#meters = new Map();
       this.#readBefore = new Set();
@@ -124,7 +124,7 @@ export class ProcessReader {
         const path = `${pid}/fdinfo/${fd}`;
         const { text, error } = this.#proc.read(path);
         if (error === 'EHUNG') return { hung: path };
-        if (error === 'ENOENT' || error === 'ESRCH') this.#search.forget(pid);
+        if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);
         else if (error !== undefined) isPartial = true;
         const client = parseDrmClient(text ?? '');
         // The number of the node may belong to another card by now.

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
+import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
 import { decodeGpuMetrics } from '../../../src/probes/amdgpu/table.ts';
 import { CAPTURES, capturedCard, emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './machines.ts';
 
@@ -239,6 +240,20 @@ describe.skipIf(!isThere)(`values that only some captures have${skipped}`, () =>
     } finally {
       machine.end();
     }
+  });
+});
+
+describe.skipIf(!isThere)(`captured clients of graphics drivers${skipped}`, () => {
+  const clientOf = (file: string) => parseDrmClient(readFileSync(join(CAPTURES, '../fdinfo', file), 'utf8'));
+
+  it('tell the memory and the time of an amdgpu client, and nothing of the client of another driver', () => {
+    expect(clientOf('amdgpu-vram-gtt-cpu.txt')).toEqual({
+      pdev: '0000:08:00.0',
+      id: '217',
+      vramBytes: 2_068 * 1_024,
+      engineNs: new Map([['gfx', 107_322_799n]]),
+    });
+    expect(clientOf('amdxdna-idle.txt')).toBeUndefined();
   });
 });
 

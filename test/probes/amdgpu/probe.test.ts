@@ -219,6 +219,21 @@ describe('the simulated node', () => {
     expect(none).toEqual({ files: {}, links: {}, resources: [] });
   });
 
+  it('has a process and work only on the cards that a pod holds', () => {
+    machine = emptyMachine();
+    const holder = { podUid: '1f0c2a4e-7b3d-4c59-9a86-0d5e7f1b2c3d', program: 'train', isIdle: false };
+    const use = { [FIRST]: { activeMs: 1_000, holder } };
+    const node = simulate({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { amdgpu: 2 }, elapsedMs: 0, use });
+    for (const [path, text] of Object.entries(node.files)) machine.write(path, text);
+    for (const [path, target] of Object.entries(node.links)) machine.link(path, target);
+    const { reports } = machine.collect();
+    expect(reports.map(({ read }) => read?.processes?.map(({ name, podUid }) => [name, podUid]))).toEqual([[['train', holder.podUid]], []]);
+    const busy = reports.map(
+      (report) => seriesOf(reportOf({ reports } as never, report.device.id))['device_utilization_ratio{engine=gpu}'],
+    );
+    expect(busy).toEqual([0.5, 0]);
+  });
+
   it('has cards that are healthy but for the second, which is hot for a while', () => {
     machine = simulatedMachine(3);
     const { reports, problems } = machine.collect();
