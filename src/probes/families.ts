@@ -8,6 +8,7 @@ export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>
   fpga: async () => (await import('./fpga/index.ts')).family,
   gaudi: async () => shipped((await import('../generated/families/gaudi.ts')).declaration),
   infiniband: async () => (await import('./infiniband/index.ts')).family,
+  intelgpu: async () => (await import('./intelgpu/index.ts')).family,
   netdev: async () => (await import('./netdev/index.ts')).family,
   neuron: async () => shipped((await import('../generated/families/neuron.ts')).declaration),
   nvidia: async () => (await import('./nvidia/index.ts')).family,

@@ -1,7 +1,6 @@
-import type { Tree } from '../../host/fs/tree.ts';
-import type { Problem } from '../../model/collection.ts';
-import type { ProblemCode } from './problems.ts';
-import { plainText } from './text.ts';
+import type { Tree } from '../host/fs/tree.ts';
+import type { Problem } from '../model/collection.ts';
+import { plainText } from './drm-text.ts';
 
 /** Errors that mean "this card has no such value". */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ENODATA', 'EOPNOTSUPP', 'EINVAL', 'EHUNG']);
@@ -63,14 +62,14 @@ export class CardFiles {
     return this.#sys.list(`${this.directory}/${directory}`);
   }
 
-  problem(code: ProblemCode, message: string): void {
+  problem(code: string, message: string): void {
     this.problems.push({ code, message, device: this.#device });
   }
 
   /** Adds one problem for each kind of failure. Must be called after all reads. */
   finish(): void {
     for (const [error, files] of this.#failed) {
-      const code: ProblemCode = error === 'EACCES' ? 'permission-denied' : error === 'unparsable' ? 'unparsable' : 'read-failed';
+      const code = error === 'EACCES' ? 'permission-denied' : error === 'unparsable' ? 'unparsable' : 'read-failed';
       this.problem(code, `/sys/${this.directory}: ${error} of ${[...new Set(files)].sort().join(', ')}`);
     }
   }

@@ -1,8 +1,8 @@
-import type { Tree } from '../../host/fs/tree.ts';
-import { parseCgroup } from '../../host/process/cgroup.ts';
-import { parseProcessStat } from '../../host/process/stat.ts';
-import type { DeviceProcess } from '../../model/collection.ts';
-import { oneLine } from '../../model/one-line.ts';
+import type { Tree } from '../host/fs/tree.ts';
+import { parseCgroup } from '../host/process/cgroup.ts';
+import { parseProcessStat } from '../host/process/stat.ts';
+import type { DeviceProcess } from '../model/collection.ts';
+import { oneLine } from '../model/one-line.ts';
 
 type ProcessFacts = Pick<DeviceProcess, 'name' | 'isStuck' | 'podUid' | 'containerId'>;
 
