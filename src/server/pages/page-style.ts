@@ -73,7 +73,7 @@ details { margin-top: 1.25rem; } summary { cursor: pointer; font-weight: 600; ma
 #live::before { content: ""; display: inline-block; width: .6em; height: .6em; margin-right: .4em; border-radius: 50%; background: var(--none); }
 #live[data-state=live]::before { background: var(--good); }
 #live[data-state=lost] { color: var(--bad); } #live[data-state=lost]::before { background: var(--bad); }
-article:target { background: var(--card); outline: 2px solid var(--link); }
+article { overflow-wrap: anywhere; } article:target { background: var(--card); outline: 2px solid var(--link); }
 h4 { margin: 1rem 0 .2rem; } article p { margin: .2rem 0; max-width: 60rem; }
 @media (max-width: 40rem) {
   .charts { grid-template-columns: 1fr; }
