@@ -15,6 +15,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   health: 2,
   incidents: 2,
   usage: 2,
+  board: 2,
   metrics: 2,
   plugin: 2,
   server: 3,

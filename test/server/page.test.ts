@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
+import { durationText, metricTitle, readingText } from '../../src/board/units.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { html } from '../../src/server/pages/html.ts';
 import { mainReadings } from '../../src/server/pages/page-readings.ts';
-import { durationText, metricTitle, readingText } from '../../src/server/pages/units.ts';
 import { snapshot, state } from '../metrics/sample.ts';
 import { device, familyState } from '../support/snapshots.ts';
 import { type Started, start } from './start.ts';

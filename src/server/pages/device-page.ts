@@ -1,10 +1,10 @@
+import { durationText, metricTitle, readingText } from '../../board/units.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
 import { type Html, html } from './html.ts';
 import { document, healthCell, holderList, type PageFrame } from './page-parts.ts';
 import { isNumber, labelList } from './page-readings.ts';
-import { durationText, metricTitle, readingText } from './units.ts';
 
 const MOST_INCIDENTS = 20;
 

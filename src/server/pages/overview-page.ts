@@ -1,3 +1,5 @@
+import { durationText } from '../../board/units.ts';
+import { KUBELET_REMEDIES, STATE_NAMES, UNRESOLVED_TEXTS } from '../../board/words.ts';
 import { HEALTH_STATES } from '../../model/health.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 import { pendingTrouble } from '../../model/standing.ts';
@@ -5,8 +7,6 @@ import type { RemedyOf } from '../api/views.ts';
 import { type Html, html } from './html.ts';
 import { devicePath, document, healthCell, holderList, type PageFrame, shownState } from './page-parts.ts';
 import { mainReadings } from './page-readings.ts';
-import { KUBELET_REMEDIES, STATE_NAMES, UNRESOLVED_TEXTS } from './page-text.ts';
-import { durationText } from './units.ts';
 
 /** More devices would make a browser slow; the API lists the rest. */
 const MOST_DEVICES = 1_000;

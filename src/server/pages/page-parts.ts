@@ -1,3 +1,6 @@
+import { conditionSentences } from '../../board/condition-text.ts';
+import { durationText } from '../../board/units.ts';
+import { REMEDY_TEXTS, STATE_NAMES } from '../../board/words.ts';
 import type { Allocation } from '../../model/allocation.ts';
 import type { ActiveCondition, HealthState, IgnoredCondition, PendingCondition } from '../../model/health.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
@@ -5,8 +8,6 @@ import { pendingTrouble, remedyNow, standingOf } from '../../model/standing.ts';
 import { timeText } from '../api/names.ts';
 import { type Html, html } from './html.ts';
 import { PAGE_STYLE } from './page-style.ts';
-import { conditionSentences, REMEDY_TEXTS, STATE_NAMES } from './page-text.ts';
-import { durationText } from './units.ts';
 
 /** Data that all pages share. */
 export interface PageFrame {

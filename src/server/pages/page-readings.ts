@@ -1,6 +1,6 @@
+import { metricTitle, readingText } from '../../board/units.ts';
 import type { Reading } from '../../model/metric.ts';
 import { shared } from '../../model/shared-metrics.ts';
-import { metricTitle, readingText } from './units.ts';
 
 /** One line in the readings cell of a device. */
 export interface ReadingLine {
