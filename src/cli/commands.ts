@@ -1,3 +1,4 @@
+import { VIEW_SORTS } from '../board/view.ts';
 import type { RunCommand } from './context.ts';
 
 /** One command of the command line. Its code is loaded only when it runs. */
@@ -57,7 +58,7 @@ export const commands: readonly CommandSpec[] = [
         help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
         choices: ['device', 'pod', 'node'],
       },
-      { flags: '--sort <order>', help: 'Order of the rows.', choices: ['sick', 'name', 'busy', 'holder'] },
+      { flags: '--sort <order>', help: 'Order of the rows.', choices: VIEW_SORTS },
       { flags: '--filter <text>', help: 'Only rows that contain this text, or match family:, state:, namespace: or holder:.' },
       { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words alone tell the state.' },
     ],

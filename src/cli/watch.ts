@@ -9,7 +9,9 @@ const CLEAR_REST = '\u001b[K';
 /** Prints a text again whenever it changed, until a signal arrives or the reader closes the output. */
 export async function repeated(make: () => Promise<string>, intervalMs: number, output: Output): Promise<void> {
   const terminal = process.stdout.isTTY ? process.stdout : undefined;
-  const ended = Promise.race([stopSignal(), new Promise((resolve) => output.onClosed(() => resolve('closed')))]).then(() => ENDED);
+  const ended = Promise.race([stopSignal(), new Promise((resolve) => output.onClosed(() => resolve('closed')))]).then(
+    (): typeof ENDED => ENDED,
+  );
   let last: string | undefined;
   let paint = (): Promise<void> => Promise.resolve();
   terminal?.on('resize', () => void paint());
@@ -26,7 +28,7 @@ export async function repeated(make: () => Promise<string>, intervalMs: number, 
   }
 }
 
-const ENDED = Symbol('ended');
+const ENDED: unique symbol = Symbol('ended');
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -33,9 +33,10 @@ const CONTROLS: Readonly<Record<string, Key>> = {
   '\t': 'tab',
 };
 
-/** One whole escape sequence at the start of a text: CSI with parameters, or SS3. */
-const WHOLE = /^\u001b(\[[0-9;?<=>]*[ -/]*[@-~]|O[ -~])/;
-const BEGUN = /^\u001b(?:\[[0-9;?<=>]*[ -/]*|O)?$/;
+const ESCAPE = '\u001b';
+/** What follows the Escape sign of one whole sequence: CSI with parameters, or SS3. */
+const WHOLE = /^(?:\[[0-9;?<=>]*[ -/]*[@-~]|O[ -~])/;
+const BEGUN = /^(?:\[[0-9;?<=>]*[ -/]*|O)?$/;
 /** No key sends more. */
 const LONGEST = 32;
 
@@ -54,17 +55,18 @@ export class KeyReader {
     let rest = this.#rest + text;
     this.#rest = '';
     while (rest !== '') {
-      const whole = WHOLE.exec(rest);
-      if (whole !== null) {
-        const key = SEQUENCES[whole[1] as string];
+      const isEscape = rest.startsWith(ESCAPE);
+      const whole = isEscape ? WHOLE.exec(rest.slice(1))?.[0] : undefined;
+      if (whole !== undefined) {
+        const key = SEQUENCES[whole];
         if (key !== undefined) keys.push(key);
-        rest = rest.slice(whole[0].length);
-      } else if (rest.length < LONGEST && BEGUN.test(rest)) {
+        rest = rest.slice(1 + whole.length);
+      } else if (isEscape && rest.length < LONGEST && BEGUN.test(rest.slice(1))) {
         this.#rest = rest;
         rest = '';
       } else {
         const [sign = ''] = rest;
-        const key = sign === '\u001b' ? 'escape' : (CONTROLS[sign] ?? (/\p{C}/u.test(sign) ? undefined : sign));
+        const key = sign === ESCAPE ? 'escape' : (CONTROLS[sign] ?? (/\p{C}/u.test(sign) ? undefined : sign));
         if (key !== undefined) keys.push(key);
         rest = rest.slice(sign.length);
       }

@@ -25,12 +25,13 @@ export interface Screen {
  * Takes the terminal: its alternate screen, and each key at once. However the process ends, except by SIGKILL, the terminal is given
  * back: `exit` also comes after an error that nobody caught.
  */
-export function openScreen(input: ReadStream, output: WriteStream): Screen {
+export function openScreen(input: ReadStream, output: WriteStream & { readonly fd: number }): Screen {
   const keys = new KeyReader();
   let isOpen = true;
   let waiting: NodeJS.Timeout | undefined;
   let keyed: (key: Key) => void = () => {};
   let gone: () => void = () => {};
+  const said = holdErrors();
   const close = (): void => {
     if (!isOpen) return;
     isOpen = false;
@@ -43,6 +44,7 @@ export function openScreen(input: ReadStream, output: WriteStream): Screen {
       // The terminal is gone, so there is nothing to give back.
     }
     writeNow(output.fd, LEAVE);
+    said();
   };
   const lost = (): void => {
     gone();
@@ -79,10 +81,32 @@ export function openScreen(input: ReadStream, output: WriteStream): Screen {
   };
 }
 
+/** Log lines that are kept while the screen is in use. */
+const MOST_HELD = 100;
+
+/** Keeps what is written to a standard error on the same terminal, because it would break the screen. The returned function writes it. */
+function holdErrors(): () => void {
+  const { stderr } = process;
+  if (!stderr.isTTY) return () => {};
+  const held: string[] = [];
+  const write = stderr.write;
+  stderr.write = ((text: string | Uint8Array, ...rest: readonly unknown[]) => {
+    held.push(typeof text === 'string' ? text : Buffer.from(text).toString());
+    if (held.length > MOST_HELD) held.shift();
+    const done = rest.at(-1);
+    if (typeof done === 'function') done();
+    return true;
+  }) as typeof stderr.write;
+  return () => {
+    stderr.write = write;
+    if (held.length > 0) writeNow(stderr.fd, held.join(''));
+  };
+}
+
 /** In an exit handler only a synchronous write still reaches the terminal. */
-function writeNow(descriptor: number | undefined, text: string): void {
+function writeNow(descriptor: number, text: string): void {
   try {
-    writeSync(descriptor ?? 1, text);
+    writeSync(descriptor, text);
   } catch {
     // The terminal is gone.
   }
