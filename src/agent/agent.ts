@@ -14,6 +14,7 @@ import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore } from './core.ts';
 import { HealthKeeper } from './health.ts';
+import { HistoryKeeper } from './history.ts';
 import { HostFactsKeeper } from './host-facts.ts';
 import { IncidentKeeper } from './incidents.ts';
 import { InventoryLog } from './inventory-log.ts';
@@ -49,7 +50,7 @@ export interface RunningAgent {
 export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
   const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
-  const { core, health, usage, exposition, facts, plugin, incidents } = await build(settings, parts, true, access);
+  const { core, health, usage, exposition, facts, plugin, incidents, history } = await build(settings, parts, true, access);
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
   const ledger = new UsageLedger(settings, core.store, logger, systemClock);
@@ -70,6 +71,8 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
   const server = createServer({
     exposition,
     store: core.store,
+    ...(history === undefined ? {} : { history: () => history.current }),
+    plugin: () => plugin?.stats(),
     fault: () => liveness.fault(),
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
@@ -107,6 +110,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       usage?.configure(next);
       core.configure(next);
       incidents?.configure(next);
+      history?.configure(next);
       liveness.configure(next.refresh.interval);
       warnOfResources(next, logger);
       // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
@@ -183,6 +187,8 @@ interface Built {
   readonly plugin: DevicePlugin | undefined;
   /** Absent in a single reading, and while no incident is kept. */
   readonly incidents: IncidentKeeper | undefined;
+  /** Absent in a single reading. */
+  readonly history: HistoryKeeper | undefined;
 }
 
 async function build(
@@ -198,6 +204,7 @@ async function build(
   const incidents = isLasting ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
   const core = new AgentCore(settings, health, logger, systemClock, undefined, usage);
   incidents?.follow(core.store);
+  const history = isLasting ? new HistoryKeeper(settings, incidents, core.store) : undefined;
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
@@ -226,5 +233,5 @@ async function build(
     attribution: settings.labels.attribution,
     ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });
-  return { core, health, usage, exposition, facts, plugin, incidents };
+  return { core, health, usage, exposition, facts, plugin, incidents, history };
 }

@@ -86,8 +86,8 @@ function rateReading(label: string, key: string, series: readonly Reading[], mos
   const rates = series.map(({ metric, labels }) => rateOf?.(key, metric, labels)).filter((rate) => rate !== undefined);
   const source = { series, isRate: true };
   if (rates.length < series.length) return { label, text: 'no rate yet', ...source };
-  const value = rates.reduce((sum, rate) => sum + rate, 0);
-  return { label, text: readingText('bytes_per_second', value), value, ...share(most > 0 ? value / most : undefined), ...source };
+  const value = Number(rates.reduce((sum, rate) => sum + rate, 0).toPrecision(4));
+  return { label, text: readingText('_bytes_per_second', value), value, ...share(most > 0 ? value / most : undefined), ...source };
 }
 
 function link(links: readonly Reading[], bytesPerSecond: number): ChosenReading {

@@ -10,6 +10,8 @@ export interface TerminalEnd {
   readonly areModesRestored: boolean;
 }
 
+const LIMIT_MS = 15_000;
+
 /** A command on a real pseudo-terminal, with what its user sees: the bytes rendered by xterm.js. */
 export class PseudoTerminal {
   readonly ended: Promise<TerminalEnd>;
@@ -28,7 +30,11 @@ export class PseudoTerminal {
     });
     (this.#child.stdout as Readable).setEncoding('utf8').on('data', (text: string) => {
       this.bytes += text;
-      this.#terminal.write(text, () => this.#look());
+      // Within a synchronized update the screen is no frame.
+      const isWhole = this.bytes.lastIndexOf('\u001b[?2026h') <= this.bytes.lastIndexOf('\u001b[?2026l');
+      this.#terminal.write(text, () => {
+        if (isWhole) this.#look();
+      });
     });
     let end = '';
     (this.#child.stdio[3] as Readable).setEncoding('utf8').on('data', (text: string) => {
@@ -64,10 +70,13 @@ export class PseudoTerminal {
   /** Resolves with the screen once it matches. */
   until(pattern: RegExp): Promise<string> {
     return new Promise((resolve, reject) => {
+      // Ends a test that would fail anyway, so that it shows the screen.
+      const limit = setTimeout(() => reject(new Error(`no ${pattern} within ${LIMIT_MS} ms:\n${this.screen()}`)), LIMIT_MS);
       this.#look = () => {
         const screen = this.screen();
         if (!pattern.test(screen)) return;
         this.#look = () => {};
+        clearTimeout(limit);
         resolve(screen);
       };
       void this.ended.then(

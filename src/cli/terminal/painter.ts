@@ -3,7 +3,9 @@ import { clean } from './clean.ts';
 import { fitLine, type Line, type Size } from './frame.ts';
 import { styleCode } from './style.ts';
 
-const HIDE_CURSOR = '\u001b[?25l';
+/** Terminals that know synchronized updates show the frame when it is complete. Others ignore these. */
+const BEGIN = '\u001b[?2026h';
+const END = '\u001b[?2026l';
 const RESET = '\u001b[0m';
 const CLEAR = '\u001b[2J';
 
@@ -32,7 +34,7 @@ export class Painter {
     this.#size = size;
     if (changed === '') return '';
     // Each line has the full width, so nothing needs to be erased within it.
-    return `${HIDE_CURSOR}${isFirst ? this.#reset() + CLEAR : ''}${changed}`;
+    return `${BEGIN}${isFirst ? this.#reset() + CLEAR : ''}${changed}${END}`;
   }
 
   #written(line: Line, columns: number): string {

@@ -5,7 +5,7 @@ import { type Key, KeyReader } from './keys.ts';
 
 /** The alternate screen, no cursor, no wrapping of long lines. The saved cursor belongs to `?1049`. */
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
-const LEAVE = '\u001b[?7h\u001b[?25h\u001b[0m\u001b[?1049l';
+const LEAVE = '\u001b[?2026l\u001b[?7h\u001b[?25h\u001b[0m\u001b[?1049l';
 
 /** A lone Escape is a key after this time; the rest of a sequence comes sooner. */
 const ESCAPE_MS = 50;

@@ -27,7 +27,7 @@ export function listLines(state: TopState, items: readonly Item[], size: Size, r
   return [titled, ...lines];
 
   function itemLine({ row, title, note }: Item): Line {
-    if (row !== undefined) return rowLine(places, gap, (column) => column.cell(row));
+    if (row !== undefined) return rowLine(places, gap, (column, width) => column.cell(row, width));
     return title === undefined ? [span(note ?? '', 'mild')] : [span(title, 'strong')];
   }
 }

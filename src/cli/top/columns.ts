@@ -17,11 +17,13 @@ export interface Column {
   readonly head: string;
   /** Cells below which the column is left out. */
   readonly least: number;
+  /** Cells that show what matters. They are given before any column shows more. */
+  readonly good: number;
   /** Cells that show everything. */
   readonly most: number;
   /** Columns with a small rank are kept in a narrow terminal. */
   readonly rank: number;
-  cell(row: ViewRow): Line;
+  cell(row: ViewRow, width: number): Line;
 }
 
 export const STATE_STYLES: Readonly<Record<BoardRow['state'], Style>> = {
@@ -33,6 +35,10 @@ export const STATE_STYLES: Readonly<Record<BoardRow['state'], Style>> = {
 };
 
 const BAR_CELLS = 5;
+/** Shows a name in full, mostly. */
+const GOOD_CELLS = 28;
+/** A bar, a short label and a number. */
+const FIRST_READING_CELLS = 19;
 const LONGEST_NAME = 32;
 const LONGEST_MODEL = 26;
 const LONGEST_HOLDER = 60;
@@ -44,11 +50,12 @@ export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly 
     const longest = Math.max(0, ...rows.map((row) => widthOf(text(row))));
     if (longest === 0) return [];
     const most = Math.max(widthOf(head), Math.min(limit, longest));
-    return [{ head, rank, least: Math.min(least, most), most, cell: (row) => [span(text(row), style)] }];
+    const good = Math.min(most, GOOD_CELLS);
+    return [{ head, rank, least: Math.min(least, most), good, most, cell: (row) => [span(text(row), style)] }];
   };
   const readings = [0, 1, 2].flatMap((slot) => readingColumn(rows, slot, drawing));
   return [
-    { head: 'STATE', rank: 0, least: 9, most: 9, cell: ({ row }) => [span(STATE_NAMES[row.state], STATE_STYLES[row.state])] },
+    { head: 'STATE', rank: 0, least: 9, good: 9, most: 9, cell: ({ row }) => [span(STATE_NAMES[row.state], STATE_STYLES[row.state])] },
     ...texts('FOR', 5, 6, 6, ({ row }) => ageText(row.sinceMs, drawing.nowMs), 'faint'),
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
     ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row), 'text'),
@@ -96,16 +103,18 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8 }: Drawi
   const text = ({ label, text: value }: RowReading): string => `${label} ${value}`;
   const longest = Math.max(...present.map((reading) => widthOf(text(reading))));
   const most = longest + (hasBars ? BAR_CELLS + 1 : 0);
-  const cell = ({ row }: ViewRow): Line => {
+  const cell = ({ row }: ViewRow, width: number): Line => {
     const reading = row.readings[slot];
     if (reading === undefined) return [];
     const { ratio } = reading;
+    // The number says more than the bar.
+    if (!hasBars || widthOf(text(reading)) + BAR_CELLS + 1 > width) return [span(text(reading))];
     const bar = ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8);
-    return [...(hasBars ? [span(`${bar} `, 'bar')] : []), span(text(reading))];
+    return [span(`${bar} `, 'bar'), span(text(reading))];
   };
-  return [
-    { head: slot === 0 ? 'READINGS' : '', rank: slot === 0 ? 4 : 5 + slot, least: Math.min(most, slot === 0 ? 16 : most), most, cell },
-  ];
+  const isFirst = slot === 0;
+  const least = isFirst ? Math.min(most, FIRST_READING_CELLS) : most;
+  return [{ head: isFirst ? 'READINGS' : '', rank: isFirst ? 4 : 5 + slot, least, good: most, most, cell }];
 }
 
 /** A column with the cells that it gets. */
@@ -114,32 +123,44 @@ export interface Placed {
   readonly width: number;
 }
 
-/** Chooses the columns that fit side by side, and shares the room among them by rank. */
+/** Columns of a higher rank are there only when these show what matters. */
+const LAST_ESSENTIAL = 4;
+
+/** Chooses the columns that fit side by side, and shares the room among them. */
 export function placed(columns: readonly Column[], room: number, gap: number): readonly Placed[] {
   const ranked = columns.toSorted((a, b) => a.rank - b.rank);
   const chosen: { column: Column; width: number }[] = [];
   let left = room + gap;
-  for (const column of ranked) {
+  const choose = (column: Column): void => {
+    // Without state and name, a row says nothing: they are there even when they are cut.
     const isNeeded = column.rank <= 1 && left - gap > 0;
-    if (column.least + gap > left && !isNeeded) continue;
+    if (column.least + gap > left && !isNeeded) return;
     const width = Math.min(column.least, left - gap);
     chosen.push({ column, width });
     left -= width + gap;
-  }
-  // What is left goes first to what identifies a row, and then to what is wrong with it.
-  for (const one of chosen) {
-    const more = Math.max(0, Math.min(one.column.most - one.width, left));
-    one.width += more;
-    left -= more;
-  }
+  };
+  /** All columns grow alike until they have what they need, or no cell is left. */
+  const grow = (need: 'good' | 'most'): void => {
+    for (let lacking = chosen; left > 0 && lacking.length > 0; lacking = lacking.filter((one) => one.width < one.column[need])) {
+      for (const one of lacking) {
+        if (left <= 0 || one.width >= one.column[need]) continue;
+        one.width += 1;
+        left -= 1;
+      }
+    }
+  };
+  ranked.filter(({ rank }) => rank <= LAST_ESSENTIAL).forEach(choose);
+  grow('good');
+  ranked.filter(({ rank }) => rank > LAST_ESSENTIAL).forEach(choose);
+  grow('good');
+  grow('most');
   return columns.flatMap((column) => chosen.filter((one) => one.column === column));
 }
 
 /** The line of one row, or of the heads. */
-export function rowLine(places: readonly Placed[], gap: number, cellOf: (column: Column) => Line): Line {
+export function rowLine(places: readonly Placed[], gap: number, cellOf: (column: Column, width: number) => Line): Line {
   return places.flatMap(({ column, width }, at) => {
-    const cell = cellOf(column);
-    const cut = fitLine(cell, width);
+    const cut = fitLine(cellOf(column, width), width);
     return at === 0 ? cut : [span(' '.repeat(gap)), ...cut];
   });
 }

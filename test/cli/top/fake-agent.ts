@@ -13,7 +13,9 @@ export class FakeAgent {
     this.#server = createServer(({ url = '' }, response) => {
       const body = this.#answer(url);
       response.writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify(body ?? { error: { code: 'unknown' } }, (_key, value) => (typeof value === 'bigint' ? Number(value) : value)));
+      response.end(
+        JSON.stringify(body ?? { error: { code: 'unknown' } }, (_key, value) => (typeof value === 'bigint' ? Number(value) : value)),
+      );
     });
   }
 
