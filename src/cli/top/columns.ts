@@ -39,6 +39,8 @@ const BAR_CELLS = 5;
 const GOOD_CELLS = 28;
 /** A bar, a short label and a number. */
 const FIRST_READING_CELLS = 19;
+/** `Memory 48.1 GiB of 80 GiB`, without its bar. */
+const OTHER_READING_CELLS = 26;
 const LONGEST_NAME = 32;
 const LONGEST_MODEL = 26;
 const LONGEST_HOLDER = 60;
@@ -113,7 +115,7 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8 }: Drawi
     return [span(`${bar} `, 'bar'), span(text(reading))];
   };
   const isFirst = slot === 0;
-  const least = isFirst ? Math.min(most, FIRST_READING_CELLS) : most;
+  const least = Math.min(most, isFirst ? FIRST_READING_CELLS : OTHER_READING_CELLS);
   return [{ head: isFirst ? 'READINGS' : '', rank: isFirst ? 4 : 5 + slot, least, good: most, most, cell }];
 }
 

@@ -50,8 +50,10 @@ export function detailOf(device: unknown, events: unknown, key: string): DeviceD
 /** One reading, or one for each set of labels. */
 function readingFacts(name: string, value: unknown): Fact[] {
   const metric = metricOf(name);
+  // A counter grows since the driver was loaded, or longer.
+  const inAll = metric.endsWith('_total') ? ', in all' : '';
   const fact = (reading: unknown, labels: string): Fact[] =>
-    typeof reading === 'number' ? [{ name: `${metricTitle(metric)}${labels}`, text: readingText(metric, reading) }] : [];
+    typeof reading === 'number' ? [{ name: `${metricTitle(metric)}${labels}${inAll}`, text: readingText(metric, reading) }] : [];
   if (!Array.isArray(value)) return fact(value, '');
   return value.filter(isObject).flatMap((one) => fact(one.value, isObject(one.labels) ? ` ${Object.values(one.labels).join(' ')}` : ''));
 }
