@@ -1,4 +1,3 @@
-import { stringify } from 'yaml';
 import { collectOnce, openReader } from '../agent/agent.ts';
 import { refreshOptions } from '../agent/options.ts';
 import { UserError } from '../errors.ts';
@@ -27,7 +26,7 @@ export async function runList(context: CommandContext): Promise<Ending> {
     return { status: 0, isStuck: !(await reader.close()) };
   }
   const { snapshot, page, ended } = await withProgress('reading the devices', collectOnce(settings, parts));
-  await output.write(written(snapshot, page, options.output, form));
+  await output.write(await written(snapshot, page, options.output, form));
   return { status: 0, isStuck: !ended };
 }
 
@@ -39,14 +38,14 @@ function formOf({ output, by = 'device', watch }: CommandContext['options']): Ta
   return { isWide: output === 'wide', by: by === 'pod' ? 'pod' : 'device' };
 }
 
-function written(snapshot: Snapshot, page: string, format: unknown, form: TableForm): string {
+async function written(snapshot: Snapshot, page: string, format: unknown, form: TableForm): Promise<string> {
   switch (format) {
     case 'prom':
       return page;
     case 'json':
       return snapshotJson(snapshot);
     case 'yaml':
-      return stringify(JSON.parse(snapshotJson(snapshot)), { aliasDuplicateObjects: false });
+      return (await import('yaml')).stringify(JSON.parse(snapshotJson(snapshot)), { aliasDuplicateObjects: false });
     default:
       return snapshotTable(snapshot, form);
   }

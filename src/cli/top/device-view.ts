@@ -79,7 +79,7 @@ function placeFacts({ pciAddress, numaNode }: BoardRow): readonly Fact[] {
 }
 
 function eventLines(detail: DeviceDetail | undefined, columns: number): readonly Line[] {
-  if (detail === undefined) return [[span('  not known', 'faint')]];
+  if (detail === undefined) return [[span('  not read yet', 'faint')]];
   if (detail.events.length === 0) return [[span('  none', 'faint')]];
   return detail.events.flatMap(({ time, what, message, holders }) => [
     ...wrapped(`${time}  ${what}`, columns, 'text'),

@@ -54,7 +54,7 @@ describe('top on the demo', () => {
     for (const name of DEVICES) expect(screen).toMatch(name);
     expect(screen).toMatch(/GPU 0 +\S+\/\S+\/\S+ +\S+ Busy [\d.]+ %/);
     terminal.type('/GPU\r\r');
-    expect(await terminal.until(/PCI address/)).toMatch(/^ {2}UUID +GPU-/m);
+    await terminal.until(/^ {2}UUID +GPU-/m);
     demo.kill('SIGINT');
     await terminal.until(/! The agent does not answer since/);
     terminal.type('q');
