@@ -20,6 +20,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   plugin: 2,
   server: 3,
   supervisor: 3,
+  web: 3,
   agent: 4,
   config: 5,
   simulator: 5,

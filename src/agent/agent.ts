@@ -1,4 +1,6 @@
 import { hostname } from 'node:os';
+import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
+import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
 import { systemClock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
@@ -76,7 +78,11 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     fault: () => liveness.fault(),
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
-    families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
+    families: settings.families.map(({ family }) => ({
+      name: family.name,
+      problems: [...supervisorProblems, ...family.problems],
+      conditions: [...family.conditions, ...OWN_CONDITIONS, ...USE_CONDITIONS],
+    })),
     feed,
     events: (since) => health.engine.eventsSince(since),
     ...(incidents === undefined ? {} : { incidents }),

@@ -5,6 +5,7 @@ import type { ListedIncident } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
+import type { ConditionSpec } from '../model/health.ts';
 import type { PluginStats } from '../model/plugin-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Access } from './access/access.ts';
@@ -51,7 +52,11 @@ export interface ServerParts {
   readonly feed?: HealthFeed;
   /** Reads the configuration file again. Resolves to what is wrong with it. Absent when there is no file. */
   readonly reload?: () => Promise<string | undefined>;
-  readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
+  readonly families: readonly {
+    readonly name: string;
+    readonly problems: readonly ProblemSpec[];
+    readonly conditions?: readonly ConditionSpec[];
+  }[];
   readonly version: string;
   readonly node?: string;
   /** Names of this machine by which clients may address the agent. */

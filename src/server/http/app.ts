@@ -7,7 +7,7 @@ import { createApi } from '../api/api.ts';
 import { createBoardApi } from '../api/board.ts';
 import { createUsageApi } from '../api/usage.ts';
 import type { BoardSource } from '../feed/board-source.ts';
-import { createPages } from '../pages/pages.ts';
+import { createPages, PAGE_PATHS } from '../pages/pages.ts';
 import type { ServerParts } from '../parts.ts';
 import { allowHosts } from './allow-hosts.ts';
 import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
@@ -59,9 +59,12 @@ export function createApp(parts: ServerParts, { passwords, answerMs, streams, bo
   if (options.api && parts.usage !== undefined) app.use(createUsageApi(parts.usage));
   if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events, incidents: parts.incidents }));
   else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
-  if (options.page)
-    app.use(createPages({ ...sources, incidents: parts.incidents, telemetryPath: options['telemetry-path'], hasApi: options.api }));
-  else app.get(['/', '/devices/:family/:id', '/incidents/:incident'], off('page-off', 'The HTML pages are off: --web.page is false.'));
+  if (options.page) {
+    const isLive = options.api && store.subscribe !== undefined;
+    const { history, events, incidents, plugin, fault } = parts;
+    const frame = { version, node, telemetryPath: options['telemetry-path'], hasApi: options.api, isLive };
+    app.use(createPages({ ...frame, ...sources, board, history, events, incidents, plugin, fault, families }));
+  } else app.get(PAGE_PATHS, off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));
   return app;
