@@ -1,33 +1,5 @@
 import { VIEW_SORTS } from '../board/view.ts';
-import type { RunCommand } from './context.ts';
-
-/** One command of the command line. Its code is loaded only when it runs. */
-export interface CommandSpec {
-  /** Words after `device-agent`. */
-  readonly name: string;
-  readonly summary: string;
-  /** Allowed values of `-o`; the first one is the default. */
-  readonly formats?: readonly string[];
-  /** A word that may follow the command. It is in the options under its name. */
-  readonly argument?: { readonly name: string; readonly help: string; readonly choices?: readonly string[] };
-  /** Options of this command only. They have no environment variable and no key in the file. */
-  readonly options?: readonly OwnOption[];
-  /** Further notes for the help text. */
-  readonly notes?: string;
-  /** Path of an option section of this command only. */
-  readonly ownSection?: string;
-  readonly examples: readonly string[];
-  load(): Promise<RunCommand>;
-}
-
-export interface OwnOption {
-  readonly flags: string;
-  readonly help: string;
-  /** Allowed values. */
-  readonly choices?: readonly string[];
-  /** Values that the shell offers; others are allowed too. */
-  readonly usual?: readonly string[];
-}
+import type { CommandSpec } from './command-spec.ts';
 
 export const commands: readonly CommandSpec[] = [
   {
@@ -161,7 +133,7 @@ Device hours count a device that several containers hold once: each container ha
     argument: { name: 'shell', help: 'Shell that reads the text.', choices: ['bash', 'zsh', 'fish'] },
     notes: 'docs/install.md says where each shell looks for it.',
     examples: ['source <(device-agent completion bash)', 'device-agent completion fish > ~/.config/fish/completions/device-agent.fish'],
-    load: async () => (await import('./completion/completion.ts')).runCompletion,
+    load: async () => (await import('./completion/completion.ts')).completionOf(commands),
   },
   {
     name: 'version',

@@ -1,7 +1,8 @@
 import { Command, type CommanderError, Help, Option } from 'commander';
 import type { OptionEntry, Registry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
-import { type CommandSpec, commandGroups, type OwnOption } from './commands.ts';
+import type { CommandSpec, OwnOption } from './command-spec.ts';
+import { commandGroups } from './commands.ts';
 
 /** A called command with its options. */
 export interface Invocation {

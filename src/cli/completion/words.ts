@@ -1,6 +1,6 @@
 import { createRegistry, type OptionEntry, type Registry } from '../../config/registry.ts';
 import { commandSections } from '../command-sections.ts';
-import type { CommandSpec, OwnOption } from '../commands.ts';
+import type { CommandSpec, OwnOption } from '../command-spec.ts';
 
 /** A flag as a shell completes it. */
 export interface FlagWord {

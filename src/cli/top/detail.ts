@@ -41,11 +41,16 @@ export function detailOf(device: unknown, events: unknown, key: string): DeviceD
     const value = device[field];
     return typeof value === 'string' && value !== '' ? [{ name, text: value }] : [];
   });
-  const readings = isObject(device.readings) ? Object.entries(device.readings).flatMap(([name, value]) => readingFacts(name, value)) : [];
+  const readings = isObject(device.readings)
+    ? Object.entries(device.readings).flatMap(([name, value]) => (isInfo(name) ? [] : readingFacts(name, value)))
+    : [];
   const listed = isObject(events) && Array.isArray(events.events) ? events.events : [];
   const own = listed.filter(isObject).filter((event) => event.device === key);
   return { facts, readings, events: own.slice(-MOST_EVENTS).toReversed().map(eventOf) };
 }
+
+/** The labels of such a series are facts of the device; its value says nothing. */
+const isInfo = (name: string): boolean => /Info$|^info$/.test(name);
 
 /** One reading, or one for each set of labels. */
 function readingFacts(name: string, value: unknown): Fact[] {

@@ -9,6 +9,7 @@ import { type Drawing, STATE_STYLES, useText } from './columns.ts';
 import type { DeviceDetail, Fact } from './detail.ts';
 
 const BAR_CELLS = 20;
+const LONGEST_FACT = 48;
 
 /** The text of one device: what is wrong, what to do, who holds it, what it reads, what happened. */
 export function deviceLines(row: BoardRow, detail: DeviceDetail | undefined, columns: number, drawing: Drawing): readonly Line[] {
@@ -24,9 +25,10 @@ export function deviceLines(row: BoardRow, detail: DeviceDetail | undefined, col
     ...row.conditions.flatMap((condition) => conditionLines(condition, columns, nowMs)),
     ...(row.ignored ?? []).flatMap(({ name, why }) => wrapped(`Ignored: ${name}, because ${why}`, columns, 'faint')),
     ...section('Held by', holderLines(row, columns)),
-    ...section('Readings', [...barLines(row, drawing), ...factLines(detail?.readings ?? [], columns)]),
+    ...section('Readings', barLines(row, drawing)),
     ...section('Events', eventLines(detail, columns)),
     ...section('Device', factLines([...placeFacts(row), ...(detail?.facts ?? [])], columns)),
+    ...section('All readings', factLines(detail?.readings ?? [], columns)),
   ];
 }
 
@@ -63,7 +65,10 @@ function barLines({ readings }: BoardRow, { isUtf8 }: Drawing): readonly Line[] 
 }
 
 function factLines(facts: readonly Fact[], columns: number): readonly Line[] {
-  const width = Math.min(Math.max(0, ...facts.map(({ name }) => widthOf(name))), Math.max(8, Math.floor(columns / 2)));
+  const width = Math.min(
+    Math.max(0, ...facts.map(({ name }) => widthOf(name))),
+    Math.max(8, Math.min(LONGEST_FACT, Math.floor(columns / 2))),
+  );
   return facts.flatMap(({ name, text }) => {
     const [first = '', ...rest] = wrapText(text, columns - width - 4);
     const label = widthOf(name) > width ? `${[...name].slice(0, width - 1).join('')}…` : name + ' '.repeat(width - widthOf(name));
