@@ -18,7 +18,7 @@ export function fishCompletion({ commands, flags }: Words): string {
     ]),
     ...flags.map((flag) => flagLine(undefined, flag)),
   ];
-  return `# Completion of device-agent for fish.\n${lines.join('')}`;
+  return `# Completion of device-agent for fish.\ncomplete -c device-agent -f\n${lines.join('')}`;
 }
 
 const seen = (name: string): string =>
@@ -29,7 +29,7 @@ const seen = (name: string): string =>
 
 function flagLine(condition: string | undefined, { names, help, takesValue, values }: FlagWord): string {
   const named = names.map((name) => (name.startsWith('--') ? `-l ${quoted(name.slice(2))}` : `-s ${name.slice(1)}`)).join(' ');
-  const value = values === undefined ? (takesValue ? ' -r' : '') : ` -x -a ${quoted(values.join(' '))}`;
+  const value = values === undefined ? (takesValue ? ' -r -F' : '') : ` -x -a ${quoted(values.join(' '))}`;
   return line(condition, named + value, help);
 }
 
