@@ -74,6 +74,21 @@ export const errors = {
     remedy: 'Correct these lines. The format is that of --web.config.file of Prometheus exporters; docs/access.md has examples.',
     exit: 2,
   },
+  'family-file-unreadable': {
+    message: 'family declaration {file} cannot be used: {problem}',
+    remedy: 'Correct the file or remove it from the directory of --family.dir. It must be a regular file of 256 KiB at most.',
+    exit: 2,
+  },
+  'family-file-invalid': {
+    message: 'family declaration {file} is not valid:\n{problems}',
+    remedy: 'Correct these lines; "device-agent family schema" prints a JSON Schema for validation in an editor.',
+    exit: 2,
+  },
+  'family-dir-invalid': {
+    message: 'directory of family declarations {directory} {problem}',
+    remedy: 'Correct the directory or the value of --family.dir; an empty value reads no declarations.',
+    exit: 2,
+  },
   'setting-invalid': {
     message: '{option} {problem} ({origin})',
     remedy: 'Correct the value where it was given; "device-agent --help" shows the type and default of each option.',

@@ -136,6 +136,30 @@ Device hours count a device that several containers hold once: each container ha
     load: async () => (await import('./completion/completion.ts')).completionOf(commands),
   },
   {
+    name: 'family check',
+    summary: 'Check a declaration of a device family, and show what it finds on this node or in a captured tree.',
+    argument: { name: 'file', help: 'YAML file with the declaration.', isRequired: true, isFile: true },
+    formats: ['text', 'json'],
+    options: [{ flags: '--root <directory>', help: 'Look at this tree instead of the node: sys/, proc/, dev/, commands/<name>.txt.' }],
+    notes: `The status is 0 when the declaration is valid and finds a device without problems, 1 when it finds none or has problems, and 2
+when the declaration is not valid. With --root no program runs: the output of a command is read from commands/<name>.txt in the tree.`,
+    examples: ['device-agent family check acme.yaml', 'device-agent family check acme.yaml --root=captured/node-1'],
+    load: async () => (await import('./family-check.ts')).checkFamily,
+  },
+  {
+    name: 'family list',
+    summary: 'Print all device families: in code, shipped as declarations, and read from --family.dir.',
+    formats: ['table', 'json'],
+    examples: ['device-agent family list', 'device-agent family list --family.dir=./families'],
+    load: async () => (await import('./family.ts')).listFamilies,
+  },
+  {
+    name: 'family schema',
+    summary: 'Print the JSON Schema of a declaration.',
+    examples: ['device-agent family schema > family.schema.json'],
+    load: async () => (await import('./family.ts')).printFamilySchema,
+  },
+  {
     name: 'version',
     summary: 'Print version and platform.',
     formats: ['text', 'json'],
@@ -145,4 +169,7 @@ Device hours count a device that several containers hold once: each container ha
 ];
 
 /** Descriptions of commands that only group other commands. */
-export const commandGroups: Readonly<Record<string, string>> = { config: 'Check and show the configuration.' };
+export const commandGroups: Readonly<Record<string, string>> = {
+  config: 'Check and show the configuration.',
+  family: 'Check and show device families.',
+};

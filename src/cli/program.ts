@@ -70,7 +70,8 @@ function addCommand(program: Command, spec: CommandSpec): Command {
     const [usual] = spec.formats;
     command.addOption(new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats).default(usual));
   }
-  if (spec.argument !== undefined) command.argument(`[${spec.argument.name}]`, spec.argument.help);
+  const { argument } = spec;
+  if (argument !== undefined) command.argument(argument.isRequired === true ? `<${argument.name}>` : `[${argument.name}]`, argument.help);
   for (const option of spec.options ?? []) command.addOption(ownOption(option));
   const notes = spec.notes === undefined ? '' : `\n${spec.notes}\n`;
   return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${notes}${NOTES}`);

@@ -5,6 +5,8 @@ export interface Scenario {
   /** Total number of virtual functions, spread over the HCAs. */
   readonly vfs: number;
   readonly fpgas: number;
+  /** Number of devices of the families that have no size of their own, keyed by family. A family that is absent has none. */
+  readonly counts?: Readonly<Record<string, number>>;
   /** Time since the node's start; counters and scripted faults depend on it. */
   readonly elapsedMs: number;
   /** Use of each device that was held at least once, keyed by the id of its resource. Absent: each device works all the time. */

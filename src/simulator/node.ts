@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { UserError } from '../errors.ts';
 import { type Clock, systemClock } from '../host/clock.ts';
 import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -119,9 +120,13 @@ export class SimulatedNode {
   }
 
   #hardware(elapsedMs: number): readonly SimulatedHardware[] {
-    const { gpus, hcas, vfs, fpgas } = this.#options;
+    const { gpus, hcas, vfs, fpgas, devices } = this.#options;
+    const counts = deviceCounts(
+      devices,
+      this.#families.map(({ name }) => name),
+    );
     const use = this.#use.at(elapsedMs, this.kubelet.pods(), this.#idleIds);
-    const scenario: Scenario = { gpus, hcas, vfs, fpgas, elapsedMs, use };
+    const scenario: Scenario = { gpus, hcas, vfs, fpgas, counts, elapsedMs, use };
     return this.#families.flatMap((family) => {
       const hardware = family.simulate?.(scenario);
       if (hardware === undefined) return [];
@@ -169,6 +174,26 @@ plugin:
 `,
     );
   }
+}
+
+/** Largest number of simulated devices of one family. */
+const MOST_DEVICES = 200;
+
+/** Parses entries `family=count`. Throws `flag-invalid` for an entry of another form and for an unknown family. */
+export function deviceCounts(entries: readonly string[], families: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const match = /^([a-z][a-z0-9-]*)=(\d{1,4})$/.exec(entry.trim());
+      const count = Number(match?.[2]);
+      if (match === null || count > MOST_DEVICES || !families.includes(match[1] as string)) {
+        throw new UserError('flag-invalid', {
+          flag: '--sim.devices',
+          problem: `${entry} is not family=count with at most ${MOST_DEVICES}; families are ${families.join(', ')}`,
+        });
+      }
+      return [match[1], count];
+    }),
+  );
 }
 
 function served<T extends { readonly resource: string }>(supply: T): T {

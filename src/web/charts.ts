@@ -22,7 +22,7 @@ class Charts {
   readonly #plots = new Map<string, { readonly plot: uPlot; readonly lines: number }>();
 
   constructor(device: string) {
-    this.#address = `/api/board/history?device=${encodeURIComponent(device)}`;
+    this.#address = `/api/board/history${devicePart(device)}`;
     window.addEventListener('resize', () => {
       for (const { plot } of this.#plots.values()) plot.setSize({ width: widthOf(plot.root), height: HEIGHT });
     });
@@ -86,6 +86,12 @@ function optionsFor(metric: string, lines: HistoryAnswer['series'], width: numbe
       })),
     ],
   };
+}
+
+/** The key has the family before the first slash. */
+function devicePart(key: string): string {
+  const at = key.indexOf('/');
+  return `/${encodeURIComponent(key.slice(0, at))}/${encodeURIComponent(key.slice(at + 1))}`;
 }
 
 const labelText = (labels: Readonly<Record<string, string>>): string =>

@@ -9,6 +9,7 @@ export function bashCompletion({ commands, flags }: Words): string {
     `    '') words='${firstWords(commands).join(' ')}' ;;`,
     ...groups.map(([group, inner]) => `    '${group}') words='${inner.join(' ')}' ;;`),
     ...commands.filter(({ values }) => values.length > 0).map(({ name, values }) => `    '${name}') words='${values.join(' ')}' ;;`),
+    ...commands.filter(({ isFile }) => isFile).map(({ name }) => `    '${name}') COMPREPLY=($(compgen -f -- "$cur")) && return ;;`),
   ];
   const values = [
     ...flags.flatMap((flag) => valueCases('*', flag)),

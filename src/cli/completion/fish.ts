@@ -12,7 +12,8 @@ export function fishCompletion({ commands, flags }: Words): string {
         return line(condition, `-f -a ${quoted(word)}`, summaries.get(`${group} ${word}`) ?? '');
       }),
     ),
-    ...commands.flatMap(({ name, flags: own, values }) => [
+    ...commands.flatMap(({ name, flags: own, values, isFile }) => [
+      ...(isFile ? [line(seen(name), '-F', '')] : []),
       ...(values.length === 0 ? [] : [line(seen(name), `-f -a ${quoted(values.join(' '))}`, '')]),
       ...own.map((flag) => flagLine(seen(name), flag)),
     ]),

@@ -20,6 +20,8 @@ export interface CommandWords {
   readonly flags: readonly FlagWord[];
   /** Values of the word that may follow the command. */
   readonly values: readonly string[];
+  /** That word is a file. */
+  readonly isFile: boolean;
 }
 
 /** All that a shell completes. */
@@ -42,7 +44,7 @@ function commandWords({ name, summary, formats, options = [], argument, ownSecti
   const format: FlagWord[] =
     formats === undefined ? [] : [{ names: ['-o', '--output'], help: 'Form of the output.', takesValue: true, values: formats }];
   const flags = [...format, ...options.map(ownWords), ...createRegistry(section).entries.flatMap(entryWords)];
-  return { name, summary, flags, values: argument?.choices ?? [] };
+  return { name, summary, flags, values: argument?.choices ?? [], isFile: argument?.isFile === true };
 }
 
 /** `-w, --watch` is a switch; `--by <group>` takes a value. */

@@ -54,6 +54,10 @@ ${commands
   .filter(({ values }) => values.length > 0)
   .map(({ name, values }) => `    ${quoted(name)}) offered=(${values.map(quoted).join(' ')}) ;;`)
   .join('\n')}
+${commands
+  .filter(({ isFile }) => isFile)
+  .map(({ name }) => `    ${quoted(name)}) _files; return ;;`)
+  .join('\n')}
     esac
     _describe word offered
   fi

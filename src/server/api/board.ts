@@ -3,6 +3,7 @@ import { ratesOf, TREND_MS } from '../../board/trend.ts';
 import { metricTitle } from '../../board/units.ts';
 import { parseView, VIEW_PARAMETERS, viewOf } from '../../board/view.ts';
 import type { DeviceHistory, ReadingHistory } from '../../incidents/history.ts';
+import { deviceKey } from '../../model/device.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { sendError, sendJson } from '../http/answer.ts';
 import { takes } from './parameters.ts';
@@ -28,12 +29,10 @@ export function createBoardApi({ source, history, now }: BoardApiParts): Router 
   };
   router.get('/api/board', takes(...FILTERS), board);
   router.get('/api/board/trends', takes(), (request, response) => sendJson(request, response, { trends: source.trends() }));
-  router.get('/api/board/history', takes('device'), (request, response) => {
-    const { device } = request.query;
-    if (typeof device !== 'string')
-      return sendError(request, response, 400, 'parameter-invalid', 'The parameter "device" must be the key of a device, "family/id".');
-    const found = history?.().seriesOf(device, now() - TREND_MS);
-    if (found === undefined) return sendError(request, response, 404, 'device-unknown', 'There are no readings of such a device.');
+  router.get('/api/board/history/:family/:id', takes(), (request, response) => {
+    const { family, id } = request.params;
+    const found = history?.().seriesOf(deviceKey({ family: String(family), id: String(id) }), now() - TREND_MS);
+    if (found === undefined) return sendError(request, response, 404, 'history-unknown', 'There are no readings of such a device.');
     return sendJson(request, response, historyView(found));
   });
   return router;

@@ -5,7 +5,7 @@ import { age } from '../../board/state-html.ts';
 import { durationText, readingText } from '../../board/units.ts';
 import type { PluginStats } from '../../model/plugin-stats.ts';
 import type { FamilyState, Snapshot } from '../../model/snapshot.ts';
-import { document, factTable, type PageFrame, part } from './page-parts.ts';
+import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
 
 export interface AgentPageParts {
   readonly board: Board | undefined;
@@ -61,7 +61,7 @@ function families(list: readonly FamilyState[], board: Board | undefined, nowMs:
 ${list.map(({ family, lastSuccessMs, durationMs, runs, failures, abandoned }) => {
   const state = rows.get(family)?.state ?? 'starts';
   const mood = state === 'works' ? 'healthy' : state === 'starts' ? 'unknown' : 'unhealthy';
-  return html`<tr><th scope="row"><a href="/?family=${encodeURIComponent(family)}">${family}</a></th><td><span class="state ${mood}">${state}</span></td><td class="number">${rows.get(family)?.devices}</td><td>${lastSuccessMs === undefined ? 'never' : html`${age(lastSuccessMs, nowMs)} ago`}</td><td class="number">${durationMs === undefined ? 'none' : durationText(durationMs)}</td><td class="number">${runs}</td><td class="number">${failures}</td><td class="number">${abandoned}</td></tr>\n`;
+  return html`<tr><th scope="row"><a href="/?family=${encodeURIComponent(family)}">${family}</a></th><td><span class="state ${mood}">${state}</span></td>${numberCell('Devices', rows.get(family)?.devices)}<td>${lastSuccessMs === undefined ? 'never' : html`${age(lastSuccessMs, nowMs)} ago`}</td>${numberCell('Last run', durationMs === undefined ? 'none' : durationText(durationMs))}${numberCell('Runs', runs)}${numberCell('Failed', failures)}${numberCell('Given up', abandoned)}</tr>\n`;
 })}</tbody></table></div>`;
 }
 
@@ -70,7 +70,7 @@ function resources(plugin: PluginStats | undefined, nowMs: number): Html {
   return html`<div class="scroll"><table><thead><tr><th scope="col">Resource</th><th scope="col">Kubelet</th><th scope="col" class="number">Healthy</th><th scope="col" class="number">Unhealthy</th><th scope="col">Last list</th><th scope="col">Allocations</th></tr></thead><tbody>
 ${plugin.resources.map(
   ({ resource, registered, healthy, unhealthy, lastUpdateMs, allocations }) =>
-    html`<tr><th scope="row">${resource}</th><td><span class="state ${registered ? 'healthy' : 'unhealthy'}">${registered ? 'registered' : 'not registered'}</span></td><td class="number">${healthy}</td><td class="number">${unhealthy}</td><td>${lastUpdateMs === undefined ? 'never' : html`${age(lastUpdateMs, nowMs)} ago`}</td><td>${Object.entries(
+    html`<tr><th scope="row">${resource}</th><td><span class="state ${registered ? 'healthy' : 'unhealthy'}">${registered ? 'registered' : 'not registered'}</span></td>${numberCell('Healthy', healthy)}${numberCell('Unhealthy', unhealthy)}<td>${lastUpdateMs === undefined ? 'never' : html`${age(lastUpdateMs, nowMs)} ago`}</td><td>${Object.entries(
       allocations,
     )
       .map(([result, count]) => `${result} ${count}`)

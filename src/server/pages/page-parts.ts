@@ -77,3 +77,8 @@ export function factTable(rows: readonly (readonly [name: string, value: Html | 
   return html`<div class="scroll"><table class="facts"><tbody>
 ${known.map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>\n`)}</tbody></table></div>`;
 }
+
+/** A number in a table. A phone has no room for the head of the table, so that each number names itself there. */
+export function numberCell(label: string, value: string | number | undefined): Html {
+  return html`<td class="number" data-label="${label}">${value ?? 'unknown'}</td>`;
+}

@@ -15,7 +15,7 @@ header { display: flex; flex-wrap: wrap; gap: .25rem 1.5rem; align-items: baseli
 h1 { font-size: 1.35rem; margin: 0; }
 h2 { font-size: 1.05rem; margin: 1.75rem 0 .5rem; }
 a { color: var(--link); text-decoration: none; }
-a:hover, a:focus { text-decoration: underline; }
+main a:not(.id), footer a, a:hover, a:focus { text-decoration: underline; text-underline-offset: .15em; }
 nav { display: flex; flex-wrap: wrap; gap: 1rem; margin-left: auto; }
 .soft, small, footer { color: var(--soft); }
 small { font-size: .85rem; }
@@ -83,5 +83,7 @@ h4 { margin: 1rem 0 .2rem; } article p { margin: .2rem 0; max-width: 60rem; }
   tr { display: flex; flex-wrap: wrap; gap: .25rem 1rem; padding: .6rem .8rem; border-top: 1px solid var(--line); }
   tr:first-child { border-top: 0; }
   th, td { min-width: 0; padding: 0; border: 0; overflow-wrap: anywhere; }
+  td.number { text-align: left; white-space: normal; }
+  td[data-label]::before { content: attr(data-label) " "; color: var(--soft); font-size: .85rem; }
 }
 `;

@@ -7,7 +7,7 @@ import { durationText, readingText } from '../../board/units.ts';
 import { podName } from '../../model/pod-facts.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { ContainerUsage } from '../../model/usage.ts';
-import { document, factTable, type PageFrame, part } from './page-parts.ts';
+import { document, factTable, numberCell, type PageFrame, part } from './page-parts.ts';
 
 /** Everything that a pod holds, and what it used. undefined when this node knows no such pod. */
 export function podPage(namespace: string, pod: string, board: Board, snapshot: Snapshot, frame: PageFrame): string | undefined {
@@ -77,7 +77,7 @@ function usageTable(usage: readonly ContainerUsage[], board: Board): Html {
 ${usage.map((one) => {
   const busy = Object.entries(one.busySeconds).map(([engine, seconds]) => `${engine} ${hoursText(seconds)}`);
   const energy = one.energyJoules ?? one.energyEstimatedJoules;
-  return html`<tr><th scope="row">${names.get(one.device) ?? one.device}</th><td>${one.container}</td><td class="number">${hoursText(one.allocatedSeconds)}</td><td class="number">${busy.length === 0 ? 'unknown' : busy.join(', ')}</td><td class="number">${hoursText(one.idleSeconds)}</td><td class="number">${hoursText(one.unobservedSeconds)}</td><td class="number">${energy === undefined ? 'unknown' : readingText('_joules', energy)}</td></tr>\n`;
+  return html`<tr><th scope="row">${names.get(one.device) ?? one.device}</th><td>${one.container}</td>${numberCell('Allocated', hoursText(one.allocatedSeconds))}${numberCell('Busy', busy.length === 0 ? undefined : busy.join(', '))}${numberCell('Idle', hoursText(one.idleSeconds))}${numberCell('Not observed', hoursText(one.unobservedSeconds))}${numberCell('Energy', energy === undefined ? undefined : readingText('_joules', energy))}</tr>\n`;
 })}</tbody></table></div>`;
 }
 

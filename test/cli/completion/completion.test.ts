@@ -79,6 +79,7 @@ describe('completion of bash', () => {
       ['bash', 'zsh', 'fish'],
     ],
     [['list', '--config.file', '=', 'a-'], ['a-file.yaml']],
+    [['family', 'check', 'a-'], ['a-file.yaml']],
     [['usage', '--by', '=', 'label'], ['label:']],
     [['list', ''], []],
     [['completion', 'bash', ''], []],

@@ -1,5 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Board } from '../../../src/board/row.ts';
+import { familyLoaders } from '../../../src/probes/families.ts';
 import { PseudoTerminal } from '../../support/pseudo-terminal.ts';
 import { MAIN, run } from '../command-line.ts';
 import { FakeAgent } from './fake-agent.ts';
@@ -205,5 +210,22 @@ describe('top without what it needs', () => {
     expect(screen).toContain('kubelet socket-missing');
     terminal.type('q');
     expect(await terminal.ended).toEqual({ how: 'exit', number: 0, areModesRestored: true });
+  });
+
+  it('reads by itself without an agent, shows what hangs, and ends although a read hangs in the kernel', async () => {
+    await agent.die();
+    const folder = mkdtempSync(join(tmpdir(), 'device-agent-top-'));
+    const hca = join(folder, 'sys/class/infiniband/mlx5_0');
+    mkdirSync(join(hca, 'ports/1'), { recursive: true });
+    writeFileSync(join(hca, 'node_type'), '1: CA\n');
+    execFileSync('mkfifo', [join(hca, 'ports/1/state')]);
+    const others = Object.keys(familyLoaders).filter((family) => family !== 'infiniband');
+    const flags = [`--path.sysfs=${folder}/sys`, '--refresh.timeout=300ms', ...others.map((family) => `--no-probe.${family}`)];
+    const terminal = top(120, 24, PLAIN, ...flags, '--podresources.socket=/nowhere/kubelet.sock');
+    const screen = await terminal.until(/infiniband (?:hangs|fails)/);
+    expect(screen).toContain('no agent, read by this command');
+    terminal.type('q');
+    expect(await terminal.ended).toEqual({ how: 'exit', number: 0, areModesRestored: true });
+    rmSync(folder, { recursive: true });
   });
 });

@@ -116,8 +116,7 @@ describe('GET /api/board', () => {
     expect((await board('?sort=name&state=healthy')).rows.map(({ id }: { id: string }) => id)).toEqual(['GPU-aa']);
     expect((await board('?group=pod')).error.code).toBe('parameter-unknown');
     expect((await board('?state=sick')).error.code).toBe('parameter-invalid');
-    expect((await ask(`${url}/api/board/history`)).status).toBe(400);
-    expect((await ask(`${url}/api/board/history?device=nvidia/none`)).status).toBe(404);
+    expect((await ask(`${url}/api/board/history/nvidia/none`)).status).toBe(404);
   });
 });
 
