@@ -10,6 +10,7 @@ import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 export const family = defineFamily({
   name: 'infiniband',
@@ -31,4 +32,5 @@ export const family = defineFamily({
   claimNames,
   access,
   simulate,
+  faults,
 });
