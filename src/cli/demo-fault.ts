@@ -30,7 +30,7 @@ export async function runDemoFaultClear({ options, output }: CommandContext): Pr
   const { demo, answer } = await askDemo({ do: 'clear', ...(typeof what === 'string' && { what }) }, pidOf(options));
   if (!('ended' in answer)) throw unexpected(demo);
   const lines = answer.ended.map((fault) => `${fault.name} on ${placeOf(fault)} ended.\n`);
-  await output.write(lines.length === 0 ? 'No such fault was running.\n' : lines.join(''));
+  await output.write(lines.length === 0 ? `No ${what === undefined ? '' : 'such '}fault was running.\n` : lines.join(''));
   return { status: 0 };
 }
 

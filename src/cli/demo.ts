@@ -93,7 +93,7 @@ The other commands also work on this node:
 
   ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
 
-Faults begin and end by themselves; in another terminal you can begin your own:
+${size.story === 'on' ? 'Faults begin and end by themselves; in another terminal you begin your own:' : 'In another terminal you begin and end faults:'}
 
   ${ownCommand()} demo fault
 
