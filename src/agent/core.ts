@@ -117,7 +117,7 @@ export class AgentCore {
             wake: () => this.#refreshSoon(runner),
             crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
           },
-          isPresent: () => isPresent(family, host),
+          isPresent: () => isPresent(family, host, options),
           known: () => this.#assembler.known(family.name),
         },
       );

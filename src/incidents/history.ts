@@ -96,13 +96,17 @@ export class ReadingHistory {
     track.count = n + 1;
     track.times[n % this.#length] = readAtMs;
     const order: SeriesRing[] = [];
-    for (const [at, reading] of readings.entries()) {
+    let isSameOrder = readings.length === track.order.length && track.series.size === track.order.length;
+    for (let at = 0; at < readings.length; at += 1) {
+      const reading = readings[at] as Reading;
       const ring = this.#ringOf(track, reading, at);
       if (ring === undefined) continue;
+      isSameOrder &&= ring === track.order[at];
       ring.set(n, Number(reading.value));
       order.push(ring);
     }
     track.order = order;
+    if (isSameOrder) return;
     // A repeated sample also loses the values that the newer read lacks.
     const given = new Set(order);
     for (const [name, ring] of track.series) {

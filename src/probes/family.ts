@@ -35,7 +35,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
    * Returns false when a probe would find no device of the family. The caller calls it at each refresh until the family has a device.
    * It therefore lists only a few directories, and opens no file of a device. Without this function the caller assumes true.
    */
-  isPresent?(host: Host): boolean;
+  isPresent?(host: Host, options?: OptionValues<S>): boolean;
   /** PCI ids with which `doctor` finds hardware of this family that has no driver. */
   readonly signs?: readonly PciSign[];
   /** Each option is available as `--probe.<name>.<option>`. */

@@ -11,7 +11,7 @@ import type { Snapshot } from '../../src/model/snapshot.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import type { OracleFamily } from '../oracle/family.ts';
-import { buildMachine, readMachine } from '../support/machine.ts';
+import { buildMachine, type Machine, readMachine } from '../support/machine.ts';
 import { probeOptions } from '../support/probe-options.ts';
 import { familyState, lookAt, podResources } from '../support/snapshots.ts';
 
@@ -52,12 +52,7 @@ function note(family: string, { type, status }: Finding): void {
   }
 }
 
-async function collect(
-  family: DeviceFamily,
-  root: string,
-  options: Readonly<Record<string, string>>,
-  reads: number = 1,
-): Promise<Collection> {
+async function collect(family: DeviceFamily, { root, options, change }: Machine, reads: number = 1): Promise<Collection> {
   let elapsedMs = 0;
   const clock: Clock = { ...frozenClock, monotonic: () => elapsedMs };
   const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
@@ -66,6 +61,7 @@ async function collect(
     for (let read = 1; read < reads; read += 1) {
       await probe.collect();
       elapsedMs += 60_000;
+      if (read === reads - 1) change();
     }
     return await probe.collect();
   } finally {
@@ -97,7 +93,7 @@ describe.each(cases)('$family on the machine $name', ({ family: familyName, fold
     const file = readMachine(join(folder, 'machine.yaml'));
     const machine = buildMachine(file);
     try {
-      const collection = await collect(family, machine.root, machine.options, file.reads);
+      const collection = await collect(family, machine, file.reads);
       const snapshot = snapshotOf(family, collection);
       const page = await createExposition({ families: [family], snapshot: () => snapshot, agent: () => NO_STATS }).devices();
       const facts = {

@@ -28,6 +28,8 @@ export interface MachineFile {
   readonly options?: Readonly<Record<string, string>>;
   /** How often it is read, a minute apart, before it is looked at: for what only a series of reads tells. Default 1. */
   readonly reads?: number;
+  /** Files with another content before the last read, for what only a change tells. Needs `reads`. */
+  readonly later?: Readonly<Record<string, string>>;
 }
 
 /** `fill` is the byte, in hexadecimal, of every place that `at` does not set. `at` maps an offset to bytes in hexadecimal. */
@@ -46,6 +48,8 @@ export function binaryContent({ size, fill = '00', at = {} }: BinaryFile): Buffe
 export interface Machine {
   readonly root: string;
   readonly options: Readonly<Record<string, string>>;
+  /** Rewrites the files of `later`. */
+  change(): void;
   remove(): void;
 }
 
@@ -74,5 +78,8 @@ export function buildMachine(machine: MachineFile): Machine {
   const options = Object.fromEntries(
     Object.entries(machine.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),
   );
-  return { root, options, remove: () => rmSync(root, { recursive: true, force: true }) };
+  const change = (): void => {
+    for (const [path, text] of Object.entries(machine.later ?? {})) writeFileSync(place(path), String(text));
+  };
+  return { root, options, change, remove: () => rmSync(root, { recursive: true, force: true }) };
 }

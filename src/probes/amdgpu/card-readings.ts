@@ -1,9 +1,9 @@
 import type { Reading } from '../../model/metric.ts';
 import { pcieReadings } from '../pcie.ts';
+import { ReadingSet } from '../reading-set.ts';
 import type { AwakeSample, CardFacts } from './card.ts';
 import { metrics } from './metrics.ts';
 import type { RasSample } from './ras-reader.ts';
-import { ReadingSet } from './reading-set.ts';
 import { addTableReadings } from './table-readings.ts';
 
 /** Facts of other sources about a card. */

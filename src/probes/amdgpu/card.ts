@@ -3,15 +3,15 @@ import type { Host } from '../../host/host.ts';
 import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import { doesPciFunctionAnswer, readAer, readPcieLink } from '../../host/pci/pcie.ts';
 import type { Problem } from '../../model/collection.ts';
+import { CardFiles, type FileFact } from '../drm-card-files.ts';
+import { parseCount, parsePercent, plainText } from '../drm-text.ts';
 import { PCIE_EVERY_MS, type PcieSample } from '../pcie.ts';
-import { CardFiles, type FileFact } from './card-files.ts';
+import { slotFunctionOf } from '../slot-link.ts';
 import type { CardPlace } from './discover.ts';
 import { findMonitor, type Monitor, type MonitorSample, readMonitor } from './hwmon.ts';
 import type { AmdgpuOptions } from './options.ts';
 import { RasReader, type RasSample } from './ras-reader.ts';
-import { slotFunctionOf } from './slot-link.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample, TABLE_LIMIT, type Table } from './table.ts';
-import { parseCount, parsePercent, plainText } from './text.ts';
 
 /** Facts of a card that rarely change. */
 export interface CardFacts {
@@ -57,6 +57,9 @@ export interface AwakeSample {
   readonly pcie?: PcieSample;
   readonly ras: RasSample;
 }
+
+/** Vendor of graphics cards and of the switches on them. Bridges of AMD's processors have another vendor, 0x1022. */
+const ATI = '0x1002';
 
 const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video: 'vcn_busy_percent' } as const;
 
@@ -134,7 +137,7 @@ export class Card {
     const before = this.#pcie;
     if (before !== undefined && before.sample.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before;
     const answers = doesPciFunctionAnswer(sys, address);
-    this.#slot ??= slotFunctionOf(sys, address);
+    this.#slot ??= slotFunctionOf(sys, address, ({ vendor }) => vendor === ATI);
     const sample = {
       link: readPcieLink(sys, this.#slot),
       aer: readAer(sys, address),

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress, normalizePciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { plainText } from './text.ts';
+import { plainText } from '../drm-text.ts';
 
 export const CLASS = 'class/drm';
 

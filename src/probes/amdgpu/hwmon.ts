@@ -1,8 +1,8 @@
 import { parseInteger, sensorSlug } from '../../host/hwmon.ts';
 import type { Reading } from '../../model/metric.ts';
-import type { CardFiles } from './card-files.ts';
+import type { CardFiles } from '../drm-card-files.ts';
+import { plainText } from '../drm-text.ts';
 import { metrics } from './metrics.ts';
-import { plainText } from './text.ts';
 
 /** A file of the monitor that is read at each refresh. */
 interface Channel {

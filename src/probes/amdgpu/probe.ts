@@ -2,8 +2,10 @@ import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
+import { parseCount } from '../drm-text.ts';
 import type { Probe } from '../family.ts';
 import { pcieConditions } from '../pcie-health.ts';
+import { ReadingSet } from '../reading-set.ts';
 import { Card, type CardSample } from './card.ts';
 import { ASLEEP, cardReadings } from './card-readings.ts';
 import { conditions } from './conditions.ts';
@@ -12,10 +14,8 @@ import { findingsOf } from './findings.ts';
 import { metrics } from './metrics.ts';
 import type { AmdgpuOptions } from './options.ts';
 import { type GpuUse, ProcessReader } from './processes.ts';
-import { ReadingSet } from './reading-set.ts';
 import { type CardSeat, cardDevice, expectedPartitions, type Partition, partitionDevice, seatsOf } from './roster.ts';
 import { addPartitionReadings } from './table-readings.ts';
-import { parseCount } from './text.ts';
 import { readTopology, type Topology, topologyGeneration } from './topology.ts';
 
 /** One card in one collection. */

@@ -1,10 +1,13 @@
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
-import { ClientSearch, type OpenNodes } from './client-search.ts';
+import { ClientSearch, type OpenNodes } from '../drm-client-search.ts';
+import { ProcessFactsReader } from '../drm-process-facts.ts';
 import { type DrmClient, engineOf, parseDrmClient } from './fdinfo.ts';
 import { KfdProcesses } from './kfd-processes.ts';
-import { ProcessFactsReader } from './process-facts.ts';
+
+/** Time between two searches. Compute processes are known at once, from KFD. */
+const SEARCH_MS = 30_000;
 
 /** Use of one GPU or partition by processes. */
 export interface GpuUse {
@@ -45,7 +48,7 @@ export class ProcessReader {
   constructor(host: Host, mostListed: number) {
     this.#proc = host.proc;
     this.#kfd = new KfdProcesses(host.sys);
-    this.#search = new ClientSearch(host.proc, mostListed);
+    this.#search = new ClientSearch(host.proc, { most: mostListed, everyMs: SEARCH_MS });
     this.#facts = new ProcessFactsReader(host.proc);
     this.#mostListed = mostListed;
   }
@@ -91,7 +94,8 @@ export class ProcessReader {
     const clients = new Map<number, { readonly pid: number; readonly client: DrmClient; readonly key: string }[]>();
     const seen = new Set<string>();
     for (const { pid, files } of open) {
-      for (const { fd, renderMinor } of files) {
+      for (const { fd, node } of files) {
+        const renderMinor = Number(/^renderD(\d+)$/.exec(node)?.[1] ?? Number.NaN);
         if (!minors.has(renderMinor)) continue;
         const { text, error } = this.#proc.read(`${pid}/fdinfo/${fd}`);
         if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);

@@ -1,5 +1,6 @@
 import type { Problem } from '../../model/collection.ts';
-import type { CardFiles } from './card-files.ts';
+import type { CardFiles } from '../drm-card-files.ts';
+import { plainText } from '../drm-text.ts';
 import type { AmdgpuOptions } from './options.ts';
 import {
   BAD_PAGES_LIMIT,
@@ -12,7 +13,6 @@ import {
   parseEventState,
   type RasEvents,
 } from './ras.ts';
-import { plainText } from './text.ts';
 
 /** Errors of one block. `isUnknown`: the file exists and could not be read. */
 export interface BlockState {

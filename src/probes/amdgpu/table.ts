@@ -1,3 +1,4 @@
+import { plainValue } from '../drm-text.ts';
 import {
   ATTRIBUTES,
   type Field,
@@ -8,7 +9,6 @@ import {
   type Quantity,
   XCP_METRICS,
 } from './table-layouts.ts';
-import { plainValue } from './text.ts';
 
 /** One value of a table, in base units. */
 export interface Sample {

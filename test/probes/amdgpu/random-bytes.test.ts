@@ -3,8 +3,8 @@ import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
 import { parseAcaCount, parseBadPages, parseErrorCount, parseEventState } from '../../../src/probes/amdgpu/ras.ts';
 import { decodeGpuMetrics, decodeXcpMetrics, type Sample } from '../../../src/probes/amdgpu/table.ts';
 import { ATTRIBUTES, GPU_METRICS, XCP_METRICS } from '../../../src/probes/amdgpu/table-layouts.ts';
-import { parseCount, parsePercent } from '../../../src/probes/amdgpu/text.ts';
 import { identityOf, parseProperties } from '../../../src/probes/amdgpu/topology.ts';
+import { parseCount, parsePercent } from '../../../src/probes/drm-text.ts';
 import { type Choose, seeded } from '../../support/seeded.ts';
 
 const MUTATIONS = 10_000;
