@@ -64,6 +64,18 @@ describe('demo fault', () => {
     expect(stdout).toMatch(/^No fault runs\.$/m);
   });
 
+  it('names the devices as the agent does', async () => {
+    type Named = { readonly family: string; readonly id?: string; readonly devices?: readonly string[] };
+    const { faults } = JSON.parse((await command('-o', 'json')).stdout) as { faults: readonly Named[] };
+    const targets = new Set(faults.flatMap(({ family, devices = [] }) => devices.map((id) => `${family}/${id}`)));
+    expect(targets.size).toBe(7);
+    const known = async (): Promise<readonly string[]> => {
+      const answer = await fetch(`${demo.url}/api/v1/devices`);
+      return ((await answer.json()) as { devices: readonly Named[] }).devices.map(({ family, id }) => `${family}/${id}`);
+    };
+    await expect.poll(known, { timeout: 15_000 }).toEqual(expect.arrayContaining([...targets]));
+  });
+
   it('lets the agent find a fault by itself, and find its end', async () => {
     const began = await command('nonfatal-error', 'fpga/0010:21:00.0');
     expect(began).toMatchObject({ status: 0, stderr: '' });
