@@ -119,6 +119,21 @@ export const errors = {
     remedy: 'Set TMPDIR to a writable directory that has a short path, some MiB of free space and support for sockets.',
     exit: 1,
   },
+  'demo-absent': {
+    message: 'no demo runs{which}',
+    remedy: 'Start "device-agent demo" in another terminal, as the same user and with the same TMPDIR.',
+    exit: 1,
+  },
+  'demo-silent': {
+    message: 'the demo {pid} does not answer: {problem}',
+    remedy: 'End it with Ctrl-C in its terminal, and start "device-agent demo" again.',
+    exit: 1,
+  },
+  'demo-fault-refused': {
+    message: '{problem}',
+    remedy: 'Run "device-agent demo fault" for the faults of the running demo and their devices.',
+    exit: 2,
+  },
   'feed-failed': {
     message: 'cannot serve the health feed on {address}: {problem}',
     remedy: 'Choose another path with --health-feed.socket. Its directory must exist and be writable.',

@@ -8,15 +8,8 @@ export interface CommandSpec {
   /** Allowed values of `-o`; the first one is the default. */
   readonly formats?: readonly string[];
   /** A word that may follow the command. It is in the options under its name. */
-  readonly argument?: {
-    readonly name: string;
-    readonly help: string;
-    readonly isRequired?: true;
-    /** Allowed values, which the shell offers. */
-    readonly choices?: readonly string[];
-    /** The shell offers files. */
-    readonly isFile?: true;
-  };
+  readonly argument?: ArgumentSpec;
+  readonly secondArgument?: ArgumentSpec;
   /** Options of this command only. They have no environment variable and no key in the file. */
   readonly options?: readonly OwnOption[];
   /** Further notes for the help text. */
@@ -34,4 +27,14 @@ export interface OwnOption {
   readonly choices?: readonly string[];
   /** Values that the shell offers; others are allowed too. */
   readonly usual?: readonly string[];
+}
+
+export interface ArgumentSpec {
+  readonly name: string;
+  readonly help: string;
+  readonly isRequired?: true;
+  /** Allowed values, which the shell offers. */
+  readonly choices?: readonly string[];
+  /** The shell offers files. */
+  readonly isFile?: true;
 }

@@ -1,6 +1,9 @@
 import { VIEW_SORTS } from '../board/view.ts';
 import type { CommandSpec } from './command-spec.ts';
 
+/** Chooses one of several demos. */
+const demoOption = { flags: '--demo <pid>', help: 'Process id of the demo. (default: the newest demo of this user)' };
+
 export const commands: readonly CommandSpec[] = [
   {
     name: 'serve',
@@ -107,6 +110,27 @@ Device hours count a device that several containers hold once: each container ha
     ownSection: 'sim',
     examples: ['device-agent demo', 'device-agent demo --sim.gpus=16 --sim.pods=100 --web.listen-address=:0'],
     load: async () => (await import('./demo.ts')).runDemo,
+  },
+  {
+    name: 'demo fault',
+    summary: 'Begin a fault on a device of a running demo; without a name, list the faults, their devices and what runs now.',
+    formats: ['text', 'json'],
+    argument: { name: 'name', help: 'Fault to begin, as the list names it.' },
+    secondArgument: { name: 'device', help: 'Device that gets it, by id, PCI address or family/id. A fault of a whole family needs none.' },
+    options: [demoOption],
+    notes: `Only files, programs and kernel log lines of the simulated node change, so the agent finds the fault as on real hardware.
+The demo must run as the same user and with the same TMPDIR. Faults that the demo begins by itself end by themselves; --sim.story=off keeps
+it from beginning any.`,
+    examples: ['device-agent demo fault', 'device-agent demo fault port-down mlx5_0', 'device-agent demo fault clear'],
+    load: async () => (await import('./demo-fault.ts')).runDemoFault,
+  },
+  {
+    name: 'demo fault clear',
+    summary: 'End the faults of a running demo: all of them, or those of one name or one device.',
+    argument: { name: 'what', help: 'Fault or device.' },
+    options: [demoOption],
+    examples: ['device-agent demo fault clear', 'device-agent demo fault clear port-down', 'device-agent demo fault clear mlx5_0'],
+    load: async () => (await import('./demo-fault.ts')).runDemoFaultClear,
   },
   {
     name: 'config check',
