@@ -44,6 +44,11 @@ export const errors = {
     remedy: 'Correct these lines; "device-agent config schema" prints a JSON Schema for validation in an editor.',
     exit: 2,
   },
+  'terminal-absent': {
+    message: 'top needs a terminal for its input and its output',
+    remedy: 'Add -it to "kubectl exec", or use "device-agent list -w", which needs no terminal.',
+    exit: 2,
+  },
   'policy-file-unreadable': {
     message: 'policy file {file} cannot be read: {problem}',
     remedy: 'Check the path given by --what-if; - reads the standard input.',
@@ -113,6 +118,21 @@ export const errors = {
     message: 'the simulated node cannot be created below {directory}: {problem}',
     remedy: 'Set TMPDIR to a writable directory that has a short path, some MiB of free space and support for sockets.',
     exit: 1,
+  },
+  'demo-absent': {
+    message: 'no demo runs{which}',
+    remedy: 'Start "device-agent demo" in another terminal, as the same user and with the same TMPDIR.',
+    exit: 1,
+  },
+  'demo-silent': {
+    message: 'the demo {pid} does not answer: {problem}',
+    remedy: 'End it with Ctrl-C in its terminal, and start "device-agent demo" again.',
+    exit: 1,
+  },
+  'demo-fault-refused': {
+    message: '{problem}',
+    remedy: 'Run "device-agent demo fault" for the faults of the running demo and their devices.',
+    exit: 2,
   },
   'feed-failed': {
     message: 'cannot serve the health feed on {address}: {problem}',

@@ -6,6 +6,7 @@ import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
 import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
+import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessKeeper } from '../server/access/keeper.ts';
@@ -146,14 +147,40 @@ export interface OneCollection {
 
 /** Refreshes everything once, for commands that print and exit. */
 export async function collectOnce(settings: AgentSettings, parts: AgentParts): Promise<OneCollection> {
+  const reader = await openReader(settings, parts);
+  const snapshot = await reader.read();
+  const page = reader.page();
+  return { snapshot, page, ended: await reader.close() };
+}
+
+/** What a command reads itself, again and again, while no agent runs. Nothing is written to the disk. */
+export interface OwnReader {
+  /** Refreshes everything. Threads and what is known of hung devices last from one read to the next. */
+  read(): Promise<Snapshot>;
+  /** Metrics of devices and containers at the latest read, without those of the agent. */
+  page(): string;
+  /** Events of the reads so far. */
+  events(): readonly HealthEvent[];
+  /** Resolves to false when a thread is stuck in the kernel. */
+  close(): Promise<boolean>;
+}
+
+export async function openReader(settings: AgentSettings, parts: AgentParts): Promise<OwnReader> {
   const { core, health, exposition } = await build(settings, parts, false);
-  await core.refresh();
-  core.assemble();
-  const snapshot = core.store.snapshot() as Snapshot;
-  const page = exposition.devices();
-  const ended = await core.close();
-  await health.close();
-  return { snapshot, page, ended };
+  return {
+    async read() {
+      await core.refresh();
+      core.assemble();
+      return core.store.snapshot() as Snapshot;
+    },
+    page: () => exposition.devices(),
+    events: () => health.engine.eventsSince(0),
+    async close() {
+      const ended = await core.close();
+      await health.close();
+      return ended;
+    },
+  };
 }
 
 interface Built {

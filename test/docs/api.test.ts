@@ -50,7 +50,8 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-const real = (path: string): string => path
+const real = (path: string): string =>
+  path
     .replace('{family}', 'infiniband')
     .replace('{id}', 'mlx5_4')
     .replace('{incident}', incident)
@@ -77,7 +78,11 @@ describe('docs/api.md', () => {
     const answer = await get(path);
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toMatch(
-      path.startsWith('/api/') ? 'application/json' : /^\/(?:devices|pods|incidents|agent|conditions|$)/.test(path) ? 'text/html' : 'text/plain',
+      path.startsWith('/api/')
+        ? 'application/json'
+        : /^\/(?:devices|pods|incidents|agent|conditions|$)/.test(path)
+          ? 'text/html'
+          : 'text/plain',
     );
   });
 

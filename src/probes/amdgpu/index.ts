@@ -10,6 +10,7 @@ import { AmdgpuProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 /** The family has two kinds of devices. `gpu` is a card. `partition` is a part of a card of the MI300 class: `<address>-xcp<number>`. */
 export const family = defineFamily({
@@ -28,4 +29,5 @@ export const family = defineFamily({
   claimNames,
   access,
   simulate,
+  faults,
 });

@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Scenario, SimulatedHardware, SimulatedHolder } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
 
 const GIB = 1_073_741_824;
-/** The second card is too hot in this part of every three minutes. */
-const CYCLE_MS = 180_000;
-const HOT_FROM_MS = 60_000;
-const HOT_UNTIL_MS = 150_000;
 
-/** Simulates MI210 cards on two NUMA nodes, joined in pairs. The second is hot for half of every three minutes. */
-export function simulate({ counts = {}, elapsedMs, use }: Scenario): SimulatedHardware {
+/** Simulates MI210 cards on two NUMA nodes, joined in pairs. */
+export function simulate(scenario: Scenario): SimulatedHardware {
+  const { counts = {}, elapsedMs, use } = scenario;
   const count = counts.amdgpu ?? 0;
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
@@ -16,12 +14,13 @@ export function simulate({ counts = {}, elapsedMs, use }: Scenario): SimulatedHa
   for (const index of cards) {
     const holder = use?.[addressOf(index)]?.holder;
     const isWorking = use === undefined || holder?.isIdle === false;
-    addCard(index, isWorking ? loadOf(index, elapsedMs) : 0, elapsedMs, files, links);
+    addCard(index, isWorking ? loadOf(index, elapsedMs) : 0, scenario, files, links);
     if (holder !== undefined) addProcess(index, holder, files);
   }
   if (count > 0) addTopology(cards, files);
   const resources = count === 0 ? [] : [{ resource: 'amd.com/gpu', deviceIds: cards.map(addressOf), numaNodes: cards.map(numaNodeOf) }];
-  return { files, links, resources };
+  const targets = cards.map((index) => ({ id: addressOf(index), kind: 'gpu' }));
+  return { files, links, resources, ...(count > 0 && { targets }) };
 }
 
 const hex = (value: number): string => value.toString(16).padStart(2, '0');
@@ -34,13 +33,12 @@ const renderOf = (index: number): number => 128 + index;
 /** Share of the time that the card works, 0 to 1: a slow wave, different for each card. */
 const loadOf = (index: number, elapsedMs: number): number => 0.5 + 0.4 * Math.sin(elapsedMs / 30_000 + index);
 
-function addCard(index: number, load: number, elapsedMs: number, files: Record<string, string>, links: Record<string, string>): void {
+function addCard(index: number, load: number, scenario: Scenario, files: Record<string, string>, links: Record<string, string>): void {
   const address = addressOf(index);
   const root = `sys/devices/pci0020:00/0020:00:${hex((index % 31) + 1)}.0`;
   const directory = `${root}/${address}`;
-  const within = elapsedMs % CYCLE_MS;
-  const isHot = index === 1 && within >= HOT_FROM_MS && within < HOT_UNTIL_MS;
-  const junction = isHot ? 101_000 : Math.round(40_000 + 40_000 * load);
+  const isFaulty = pastOf(scenario, 'ras', address).isOn;
+  const junction = pastOf(scenario, 'hot', address).isOn ? 101_000 : Math.round(40_000 + 40_000 * load);
   const monitor = `${directory}/hwmon/hwmon${40 + index}`;
   const texts: Readonly<Record<string, string | number>> = {
     [`${directory}/vendor`]: '0x1002',
@@ -60,7 +58,7 @@ function addCard(index: number, load: number, elapsedMs: number, files: Record<s
     [`${directory}/mem_info_vram_vendor`]: 'hynix',
     [`${directory}/pcie_replay_count`]: 0,
     [`${directory}/ras/event_state`]: eventState(0),
-    [`${directory}/ras/umc_err_count`]: 'ue: 0\nce: 0\nde: 0',
+    [`${directory}/ras/umc_err_count`]: `ue: ${isFaulty ? 1 : 0}\nce: 0\nde: 0`,
     [`${directory}/ras/gfx_err_count`]: 'ue: 0\nce: 0',
     [`${directory}/ras/gpu_vram_bad_pages`]: '',
     [`${directory}/aer_dev_correctable`]: 'RxErr 0\nBadTLP 0\nTOTAL_ERR_COR 0',

@@ -11,6 +11,7 @@ import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 export const family = defineFamily({
   name: 'infiniband',
@@ -32,4 +33,5 @@ export const family = defineFamily({
   claimNames: dranetNames,
   access,
   simulate,
+  faults,
 });

@@ -10,6 +10,7 @@ import { IntelgpuProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 /** The family has two kinds of devices. `gpu` is a card or an integrated GPU. `vf` is a virtual function of one. */
 export const family = defineFamily({
@@ -29,4 +30,5 @@ export const family = defineFamily({
   claimNames,
   access,
   simulate,
+  faults,
 });

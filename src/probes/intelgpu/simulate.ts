@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Scenario, SimulatedHardware, SimulatedUse } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
 
 const GIB = 1_073_741_824;
-/** The second card is too hot in this part of every three minutes. */
-const CYCLE_MS = 180_000;
-const HOT_FROM_MS = 60_000;
-const HOT_UNTIL_MS = 150_000;
 
 /** Numbers of the nodes begin high, because cards of other families have the low ones. */
 const FIRST_CARD = 200;
@@ -16,14 +13,15 @@ const CYCLES_PER_MS = 19_200;
 const RESOURCE = 'gpu.intel.com/xe';
 const LOG = 'dev/kmsg-xe';
 
-/** Simulates Flex 170 cards on two NUMA nodes. The second is hot for half of every three minutes. */
-export function simulate({ counts = {}, elapsedMs, use }: Scenario): SimulatedHardware {
+/** Simulates Flex 170 cards on two NUMA nodes. */
+export function simulate(scenario: Scenario): SimulatedHardware {
+  const { counts = {}, elapsedMs, use } = scenario;
   const cards = Array.from({ length: counts.intelgpu ?? 0 }, (_, index) => index);
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
   if (cards.length === 0) return { files, links, resources: [] };
   for (const index of cards) {
-    addCard(index, elapsedMs, use, files, links);
+    addCard(index, scenario, files, links);
     addProcess(index, elapsedMs, use?.[idOf(index)], files, links);
   }
   files['proc/2/comm'] = 'kthreadd\n';
@@ -32,6 +30,7 @@ export function simulate({ counts = {}, elapsedMs, use }: Scenario): SimulatedHa
     files,
     links,
     resources: [{ resource: RESOURCE, deviceIds: cards.map(idOf), numaNodes: cards.map(numaNodeOf) }],
+    targets: cards.map((index) => ({ id: addressOf(index), kind: 'gpu', names: [`card${FIRST_CARD + index}`] })),
     options: { kmsg: `{root}/${LOG}` },
   };
 }
@@ -47,20 +46,14 @@ const loadedLine = (index: number): string => `[drm] Initialized xe 1.1.0 for ${
 const activeMsOf = (index: number, elapsedMs: number, use: Scenario['use']): number =>
   use === undefined ? elapsedMs / 2 : (use[idOf(index)]?.activeMs ?? 0);
 
-function addCard(
-  index: number,
-  elapsedMs: number,
-  use: Scenario['use'],
-  files: Record<string, string>,
-  links: Record<string, string>,
-): void {
+function addCard(index: number, scenario: Scenario, files: Record<string, string>, links: Record<string, string>): void {
+  const { elapsedMs, use } = scenario;
   const address = addressOf(index);
   const root = `sys/devices/pci0030:00/0030:00:${((index % 31) + 1).toString(16).padStart(2, '0')}.0`;
   const directory = `${root}/${address}`;
   const activeMs = activeMsOf(index, elapsedMs, use);
   const isActive = use === undefined || use[idOf(index)]?.holder?.isIdle === false;
-  const within = elapsedMs % CYCLE_MS;
-  const isHot = index === 1 && within >= HOT_FROM_MS && within < HOT_UNTIL_MS;
+  const isHot = pastOf(scenario, 'hot', address).isOn;
   const monitor = `${directory}/hwmon/hwmon${60 + index}`;
   const gt = `${directory}/tile0/gt0`;
   const texts: Readonly<Record<string, string | number>> = {

@@ -10,6 +10,7 @@ import { NetdevProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 /**
  * Network functions that SR-IOV plugins hand out by PCI address. A function with an RDMA device belongs to the family `infiniband`, which
@@ -31,4 +32,5 @@ export const family = defineFamily({
   claimNames,
   access,
   simulate,
+  faults,
 });

@@ -1,11 +1,8 @@
 import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
 
 const RESOURCE = 'intel.com/sriov_net';
 const FUNCTIONS_PER_CARD = 4;
-/** The last card of several loses its link in this part of every three minutes. */
-const CYCLE_MS = 180_000;
-const DOWN_FROM_MS = 90_000;
-const DOWN_UNTIL_MS = 130_000;
 /** Growth per second of the counters of a function that works all the time. */
 const BYTES_PER_SECOND = 250_000_000n;
 const BYTES_PER_PACKET = 1_000n;
@@ -15,32 +12,31 @@ const BYTES_PER_BROADCAST = 60n;
 
 /**
  * Simulates 100 Gb/s adapters of Intel's 800 series with four virtual functions each, on two NUMA nodes. A program in user space has the
- * last function of each card. The last card of several loses its link for 40 s of every three minutes.
+ * last function of each card.
  */
 export function simulate(scenario: Scenario): SimulatedHardware {
   const cards = Array.from({ length: scenario.counts?.netdev ?? 0 }, (_, card) => card);
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
-  for (const card of cards) addCard(card, cards.length, scenario, files, links);
+  for (const card of cards) addCard(card, scenario, files, links);
   const ids = cards.flatMap((card) => numbers.map((number) => ({ id: addressOf(card, number + 1), numaNode: card % 2 })));
   if (ids.length === 0) return { files, links, resources: [] };
   const resources = [{ resource: RESOURCE, deviceIds: ids.map(({ id }) => id), numaNodes: ids.map(({ numaNode }) => numaNode) }];
-  return { files, links, resources, options: { source: 'sysfs' } };
+  const targets = cards.map((card) => ({ id: addressOf(card, 0), kind: 'pf', names: [interfaceOf(card)] }));
+  return { files, links, resources, targets, options: { source: 'sysfs' } };
 }
 
 const numbers = Array.from({ length: FUNCTIONS_PER_CARD }, (_, number) => number);
 const hex = (value: number): string => value.toString(16).padStart(2, '0');
 /** `fn` is 0 for the physical function. */
 const addressOf = (card: number, fn: number): string => `0030:${hex(0x20 + card)}:00.${fn}`;
+const interfaceOf = (card: number): string => `ens${card + 1}f0`;
 
-function addCard(card: number, count: number, scenario: Scenario, files: Record<string, string>, links: Record<string, string>): void {
+function addCard(card: number, scenario: Scenario, files: Record<string, string>, links: Record<string, string>): void {
   const { elapsedMs } = scenario;
   const port = `sys/devices/pci0030:00/0030:00:${hex((card % 31) + 1)}.0`;
   const directory = `${port}/${addressOf(card, 0)}`;
-  const within = elapsedMs % CYCLE_MS;
-  const isFlapping = count > 1 && card === count - 1;
-  const isDown = isFlapping && within >= DOWN_FROM_MS && within < DOWN_UNTIL_MS;
-  const losses = isFlapping ? Math.floor(elapsedMs / CYCLE_MS) + (within >= DOWN_FROM_MS ? 1 : 0) : 0;
+  const { isOn: isDown, times: losses } = pastOf(scenario, 'port-down', addressOf(card, 0));
   const write = (path: string, texts: Readonly<Record<string, string | number | bigint>>): void => {
     for (const [file, text] of Object.entries(texts)) files[`${path}/${file}`] = `${text}\n`;
   };
@@ -55,7 +51,7 @@ function addCard(card: number, count: number, scenario: Scenario, files: Record<
     aer_dev_nonfatal: 'UnsupReq 0\nTOTAL_ERR_NONFATAL 0',
     aer_dev_fatal: 'DLP 0\nTOTAL_ERR_FATAL 0',
   });
-  const name = `ens${card + 1}f0`;
+  const name = interfaceOf(card);
   const net = `${directory}/net/${name}`;
   const seconds = BigInt(Math.floor(elapsedMs / 1_000));
   write(net, {

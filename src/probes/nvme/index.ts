@@ -10,6 +10,7 @@ import { NvmeProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 /**
  * The family has two kinds of devices. `controller`: its id is the PCI address, or subsystem name and controller id on other transports.
@@ -30,4 +31,5 @@ export const family = defineFamily({
   resolve,
   access,
   simulate,
+  faults,
 });

@@ -1,25 +1,23 @@
 import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
-
-/** The second drive is too hot in this part of every three minutes. */
-const CYCLE_MS = 180_000;
-const HOT_FROM_MS = 60_000;
-const HOT_UNTIL_MS = 150_000;
+import { pastOf } from '../../model/simulated-faults.ts';
 
 const RESOURCE = 'device-agent.dev/nvme';
 const SECTORS = 7_501_476_528;
 /** Sectors that a busy drive reads and writes in a millisecond: 1 GB/s and 0.5 GB/s. */
 const [READ, WRITTEN] = [2_000, 1_000];
 
-/** Simulates drives of 3.84 TB with one namespace each on two NUMA nodes. The second is hot for half of every three minutes. */
-export function simulate({ counts = {}, elapsedMs, use }: Scenario): SimulatedHardware {
+/** Simulates drives of 3.84 TB with one namespace each on two NUMA nodes. */
+export function simulate(scenario: Scenario): SimulatedHardware {
+  const { counts = {}, elapsedMs, use } = scenario;
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
   const drives = Array.from({ length: counts.nvme ?? 0 }, (_, index) => index);
   const ids = drives.map(idOf);
-  for (const index of drives) addDrive(index, elapsedMs, use === undefined ? elapsedMs : (use[idOf(index)]?.activeMs ?? 0), files, links);
+  for (const index of drives) addDrive(index, scenario, use === undefined ? elapsedMs : (use[idOf(index)]?.activeMs ?? 0), files, links);
   if (drives.length === 0) return { files, links, resources: [] };
   const resources = [{ resource: RESOURCE, deviceIds: ids, numaNodes: drives.map((index) => index % 2) }];
-  return { files, links, resources, options: { 'smart-directory': '{root}/dev/nvme-smart' } };
+  const targets = drives.map((index) => ({ id: addressOf(index), kind: 'controller', names: [`nvme${index}`] }));
+  return { files, links, resources, targets, options: { 'smart-directory': '{root}/dev/nvme-smart' } };
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
@@ -27,14 +25,13 @@ const addressOf = (index: number): string => `0030:${hex(0x10 + index, 2)}:00.0`
 const idOf = (index: number): string => `eui.36524e5a${hex(index, 8)}0025384500000001`;
 const serialOf = (index: number): string => `S64FNE0R${String(100_000 + index)}`;
 
-function addDrive(index: number, elapsedMs: number, activeMs: number, files: Record<string, string>, links: Record<string, string>): void {
+function addDrive(index: number, scenario: Scenario, activeMs: number, files: Record<string, string>, links: Record<string, string>): void {
   const address = addressOf(index);
   const root = `sys/devices/pci0030:00/0030:00:${hex((index >> 3) % 32, 2)}.${index % 8}`;
   const directory = `${root}/${address}`;
   const controller = `${directory}/nvme/nvme${index}`;
   const disk = `${controller}/nvme${index}n1`;
-  const within = elapsedMs % CYCLE_MS;
-  const isHot = index === 1 && within >= HOT_FROM_MS && within < HOT_UNTIL_MS;
+  const isHot = pastOf(scenario, 'hot', address).isOn;
   const kelvin = isHot ? 356 : 310 + (index % 8);
   const active = Math.floor(activeMs);
   const texts: Readonly<Record<string, string | number>> = {

@@ -234,14 +234,20 @@ describe('the simulated node', () => {
     expect(busy).toEqual([0.5, 0]);
   });
 
-  it('has cards that are healthy but for the second, which is hot for a while', () => {
+  it('has cards that are healthy but for those with a fault', () => {
     machine = simulatedMachine(3);
     const { reports, problems } = machine.collect();
     expect(problems).toEqual([]);
     expect(reports.map((report) => holding(reportOf({ reports } as never, report.device.id)))).toEqual([{}, {}, {}]);
-    const hot = simulate({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { amdgpu: 3 }, elapsedMs: 90_000 });
-    for (const [path, text] of Object.entries(hot.files)) machine.write(path, text);
-    expect(holding(reportOf(machine.collect(), SECOND))).toEqual({ 'OverTemperature/junction': 'AtCritical' });
+    const faults = [
+      { name: 'hot', device: SECOND, fromMs: 0 },
+      { name: 'ras', device: FIRST, fromMs: 0 },
+    ];
+    const faulty = simulate({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { amdgpu: 3 }, elapsedMs: 0, faults });
+    for (const [path, text] of Object.entries(faulty.files)) machine.write(path, text);
+    const after = machine.collect();
+    expect(holding(reportOf(after, SECOND))).toEqual({ 'OverTemperature/junction': 'AtCritical' });
+    expect(faulty.files[`sys/devices/pci0020:00/0020:00:01.0/${FIRST}/ras/umc_err_count`]).toContain('ue: 1');
     expect(existsSync(`${machine.root}/dev/kfd`)).toBe(true);
   });
 });

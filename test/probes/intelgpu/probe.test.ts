@@ -213,6 +213,7 @@ describe('the simulated node', () => {
       const { files, links } = simulate({
         ...scenario,
         elapsedMs,
+        faults: [{ name: 'hot', device: SECOND, fromMs: 60_000 }],
         use: { 'card201-0': { activeMs: elapsedMs / 2, holder }, 'card200-0': { activeMs: 0 } },
       });
       for (const [path, text] of Object.entries(files)) machine.write(path, text);

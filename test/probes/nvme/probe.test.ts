@@ -211,15 +211,15 @@ describe('the simulated node', () => {
     expect(simulate(scenario)).toEqual({ files: {}, links: {}, resources: [] });
   });
 
-  it('has drives that are healthy but for the second, which is hot for a while', () => {
+  it('has drives that are healthy but for the one with a fault', () => {
     machine = simulatedMachine(3, { 'smart-directory': '{root}/dev/nvme-smart' });
     const collection = machine.collect();
     expect(collection.problems).toEqual([]);
     expect(devicesOf(collection).length).toBe(6);
     for (const { id } of devicesOf(collection)) expect(holding(reportOf(collection, id))).toEqual({});
     expect(seriesOf(reportOf(collection, SECOND))).toMatchObject({ device_nvme_used_life_ratio: 0.03 });
-    for (const [path, text] of Object.entries(simulate({ ...scenario, counts: { nvme: 3 }, elapsedMs: 90_000 }).files))
-      machine.write(path, text);
+    const faults = [{ name: 'hot', device: SECOND, fromMs: 0 }];
+    for (const [path, text] of Object.entries(simulate({ ...scenario, counts: { nvme: 3 }, faults }).files)) machine.write(path, text);
     machine.forward(60_000);
     expect(holding(reportOf(machine.collect(), SECOND))).toEqual({ OverTemperature: 'Warning' });
   });
