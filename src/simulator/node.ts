@@ -90,7 +90,7 @@ export class SimulatedNode {
     return this.#clock.monotonic() - this.#startedMs;
   }
 
-  /** Begins a fault at once. Throws a {@link UserError} for an unknown fault or device. */
+  /** Begins a fault at once. Throws a {@link FaultRefusal} for an unknown fault or device. */
   begin(name: string, device?: string): NodeFault {
     const fault = this.faults.begin(name, device, this.elapsedMs);
     this.step();
