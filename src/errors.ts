@@ -44,6 +44,11 @@ export const errors = {
     remedy: 'Correct these lines; "device-agent config schema" prints a JSON Schema for validation in an editor.',
     exit: 2,
   },
+  'terminal-absent': {
+    message: 'top needs a terminal for its input and its output',
+    remedy: 'Add -it to "kubectl exec", or use "device-agent list -w", which needs no terminal.',
+    exit: 2,
+  },
   'policy-file-unreadable': {
     message: 'policy file {file} cannot be read: {problem}',
     remedy: 'Check the path given by --what-if; - reads the standard input.',

@@ -16,7 +16,7 @@ import { readVersion } from './version.ts';
 
 /** The demo refreshes more often than the default, so that users soon see changes. */
 const REFRESH = 'refresh.interval';
-const DEMO_REFRESH = '2s';
+const DEMO_REFRESH = '1s';
 
 /** Creates a simulated node and runs the agent on it until a signal arrives or the reader closes the output. */
 export async function runDemo(context: CommandContext): Promise<Ending> {

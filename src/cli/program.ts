@@ -2,7 +2,8 @@ import { Command, type CommanderError, Help, Option } from 'commander';
 import type { OptionEntry, Registry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
 import { UserError } from '../errors.ts';
-import { type ArgumentSpec, type CommandSpec, commandGroups } from './commands.ts';
+import type { ArgumentSpec, CommandSpec, OwnOption } from './command-spec.ts';
+import { commandGroups } from './commands.ts';
 
 /** A called command with its options. */
 export interface Invocation {
@@ -71,9 +72,14 @@ function addCommand(program: Command, spec: CommandSpec): Command {
     command.addOption(new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats).default(usual));
   }
   for (const { name, help, isRequired } of argumentsOf(spec)) command.argument(isRequired === true ? `<${name}>` : `[${name}]`, help);
-  for (const { flags, help } of spec.options ?? []) command.addOption(new Option(flags, help));
+  for (const option of spec.options ?? []) command.addOption(ownOption(option));
   const notes = spec.notes === undefined ? '' : `\n${spec.notes}\n`;
   return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${notes}${NOTES}`);
+}
+
+function ownOption({ flags, help, choices }: OwnOption): Option {
+  const option = new Option(flags, help);
+  return choices === undefined ? option : option.choices(choices);
 }
 
 const argumentsOf = ({ argument, secondArgument }: CommandSpec): readonly ArgumentSpec[] =>

@@ -2,13 +2,13 @@ import { loadConfiguration } from '../config/configuration.ts';
 import type { Environment } from '../config/environment.ts';
 import { familyDirectory } from '../config/families/early-directory.ts';
 import { readFamilyDirectory, withDeclared } from '../config/families/family-directory.ts';
-import { createRegistry, type OptionSection, type Registry } from '../config/registry.ts';
+import { createRegistry, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
 import { adoptLibraryLines } from '../log/library-lines.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
-import { simulationOptions } from '../simulator/options.ts';
+import { commandSections } from './command-sections.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
 import { faultOf } from './fault.ts';
@@ -59,9 +59,6 @@ async function runChecked(args: readonly string[], environment: Environment, out
     options,
   });
 }
-
-/** Options of single commands. They cannot be set in the file. */
-const commandSections: readonly OptionSection[] = [{ path: 'sim', title: 'Simulated node', options: simulationOptions, inFile: false }];
 
 function parse(registry: Registry, args: readonly string[]): { readonly invocation?: Invocation; readonly help: string } {
   let invocation: Invocation | undefined;

@@ -69,7 +69,7 @@ export function readSmartLog(library: IoctlLibrary, path: string, deviceNumber: 
     const status = fstatSync(descriptor, { bigint: true });
     if (!status.isCharacterDevice()) return { error: `${path} is no character device`, isRefused: false };
     if (deviceNumber !== numberOf(status.rdev)) return { error: `${path} is the node of another device`, isRefused: false };
-    // Koffi's address is that of the memory itself, which must not move: memory of a pool would not either.
+    // Memory of its own, which does not move while the drive writes to it.
     const log = Buffer.from(new ArrayBuffer(SMART_LOG_BYTES));
     const result = library.ioctl(descriptor, NVME_IOCTL_ADMIN_CMD, encodeSmartCommand(library.addressOf(log)));
     if (result === 0) return { bytes: log };

@@ -4,7 +4,7 @@ import { booleanOption, durationOption, type OptionSpecs, type OptionValues, str
 export const options = {
   smart: booleanOption(
     false,
-    'Read the SMART log of each drive by one read-only admin command on /dev/nvme<N>; needs the device nodes and the capability SYS_ADMIN',
+    'Read the SMART log of each drive by one read-only admin command on /dev/nvme<N>. It is the only option that opens a device node; it needs the nodes and the capability SYS_ADMIN',
   ),
   'smart-directory': stringOption(
     '',

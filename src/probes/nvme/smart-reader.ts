@@ -26,14 +26,17 @@ export interface SmartDrive {
 /** An older file is not used: the drive may have changed since. */
 const MOST_AGE_MS = minutes(30);
 
-/** Reads SMART logs by an admin command, or from files that another program writes. Without either option it reads nothing. */
+/**
+ * Reads SMART logs by an admin command, or from files that another program writes. Without either option it reads nothing. The command is
+ * the only reason why a probe opens a device node: it opens the node read-only for one command, and only when the administrator asked for it.
+ */
 export class SmartReader {
   readonly #host: Host;
   readonly #useCommand: boolean;
   readonly #directory: string;
   readonly #files: Tree;
   readonly #load: () => IoctlLibrary;
-  #library: IoctlLibrary | { readonly error: string } | undefined;
+  #library: IoctlLibrary | { readonly failure: string } | undefined;
 
   /** `load` is the C library of the process, except in tests. */
   constructor(host: Host, options: NvmeOptions, load: () => IoctlLibrary = loadIoctl) {
@@ -55,21 +58,21 @@ export class SmartReader {
 
   #byCommand({ name, deviceNumber }: SmartDrive, guard: ReadGuard | undefined): SmartResult {
     this.#library ??= this.#loaded();
-    if ('error' in this.#library && typeof this.#library.error === 'string')
-      return failed('smart-failed', `the C library cannot be called: ${this.#library.error}`);
+    const library = this.#library;
+    if ('failure' in library) return failed('smart-failed', `the C library cannot be called: ${library.failure}`);
     if (guard?.enter(`nvme/${name}/ioctl`, 'call') === false) return failed('smart-failed', `an earlier command to ${name} still hangs`);
-    const answer = readSmartLog(this.#library as IoctlLibrary, this.#host.dev.path(name), deviceNumber);
+    const answer = readSmartLog(library, this.#host.dev.path(name), deviceNumber);
     guard?.leave();
     if (answer.bytes === undefined) return failed(answer.isRefused ? 'smart-refused' : 'smart-failed', answer.error);
     const log = decodeSmartLog(answer.bytes);
     return log === undefined ? failed('smart-failed', `the log of ${name} holds only zeros or only ones`) : { log };
   }
 
-  #loaded(): IoctlLibrary | { readonly error: string } {
+  #loaded(): IoctlLibrary | { readonly failure: string } {
     try {
       return this.#load();
-    } catch (failure) {
-      return { error: (failure instanceof Error ? failure.message : String(failure)).split('\n', 1)[0] ?? '' };
+    } catch (error) {
+      return { failure: (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? '' };
     }
   }
 

@@ -22,6 +22,12 @@ export function readingText(metric: string, value: number | bigint): string {
   return write === undefined ? grouped(value) : write(Number(value));
 }
 
+/** Bytes per second are shown as bits, as links are named; other counters by what they count. */
+export function rateText(metric: string, value: number): string {
+  if (metric.endsWith('_bytes_total')) return readingText('_bytes_per_second', value);
+  return metric.endsWith('_joules_total') ? readingText('_watts', value) : `${readingText('', Number(value.toPrecision(3)))}/s`;
+}
+
 /** Returns a title for a metric: `device_memory_used_bytes` becomes `Memory used`. */
 export function metricTitle(metric: string): string {
   const name = metric.replace(/^device_/, '').replace(/_total$/, '');

@@ -1,8 +1,6 @@
-import type { ActiveCondition, HealthState, PendingCondition, Remedy } from '../../model/health.ts';
-import type { PodResourcesReason } from '../../model/pod-resources.ts';
-import type { UnresolvedReason } from '../../model/snapshot.ts';
-import { timeText } from '../api/names.ts';
-import { durationText } from './units.ts';
+import type { HealthState, Remedy } from '../model/health.ts';
+import type { PodResourcesReason } from '../model/pod-resources.ts';
+import type { UnresolvedReason } from '../model/snapshot.ts';
 
 /** What the operator should do next. */
 export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
@@ -20,34 +18,6 @@ export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
   reseat: 'Reseat the device in its slot.',
   inspect: 'Inspect the node.',
 };
-
-/** Returns sentences with the message and the status of a condition. The message was written while the condition held. */
-export function conditionSentences(condition: ActiveCondition | PendingCondition, nowMs: number): readonly string[] {
-  const { message, unverifiedSinceMs } = condition;
-  const unverified = (question: string): string =>
-    `Since ${clockText(unverifiedSinceMs ?? nowMs, nowMs)} no reading shows whether it ${question}.`;
-  const isUnverified = unverifiedSinceMs !== undefined;
-  if ('countsAtMs' in condition) {
-    const countsFrom = `If it continues, it counts from ${clockText(condition.countsAtMs, nowMs)}.`;
-    const unknown = `${unverified('still holds')} Until a reading shows that it does, it does not count.`;
-    return [message, isUnverified ? unknown : `It does not count yet. ${countsFrom}`];
-  }
-  const { recovering } = condition;
-  if (recovering === undefined) return isUnverified ? [message, unverified('still holds')] : [message];
-  const withdrawn = `If it does not return, the first reading after ${clockText(recovering.untilMs, nowMs)} withdraws it.`;
-  return [
-    `It ended ${durationText(nowMs - recovering.sinceMs)} ago. Its last message was '${message}'.`,
-    isUnverified ? `${unverified('returned')} Until a reading shows that it did not, it counts.` : `${withdrawn} No action is needed.`,
-  ];
-}
-
-/** Formats a time as `12:03:20 UTC`, with the date if it is not today. */
-function clockText(ms: number, nowMs: number): string {
-  const [day, time] = (timeText(ms) ?? '').split('T');
-  const [today] = (timeText(nowMs) ?? '').split('T');
-  const clock = `${time?.slice(0, 8)} UTC`;
-  return day === today ? clock : `${day} ${clock}`;
-}
 
 export const STATE_NAMES: Readonly<Record<HealthState | 'missing', string>> = {
   healthy: 'Healthy',
