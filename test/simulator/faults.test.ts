@@ -1,9 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadFamilies } from '../../src/config/sections.ts';
+import { millis } from '../../src/model/duration.ts';
+import { defaultValues } from '../../src/model/options.ts';
 import type { FaultSpec, Scenario } from '../../src/model/simulated.ts';
 import { pastOf } from '../../src/model/simulated-faults.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { FaultRefusal, type FaultyFamily, NodeFaults } from '../../src/simulator/faults.ts';
+import { SimulatedNode } from '../../src/simulator/node.ts';
+import { simulationOptions } from '../../src/simulator/options.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
 
 const spec = (name: string, kinds: readonly string[]): FaultSpec => ({ name, kinds, about: `${name}.` });
 const families: readonly FaultyFamily[] = [
@@ -99,6 +106,43 @@ describe('the past of a fault', () => {
     expect(at(40)).toEqual({ isOn: false, times: 1, totalMs: 20 });
     expect(at(60)).toEqual({ isOn: true, times: 2, totalMs: 30 });
     expect(pastOf({ elapsedMs: 60 }, 'hot')).toEqual({ isOn: false, times: 0, totalMs: 0 });
+  });
+});
+
+describe('a program on a port that is down', () => {
+  it('moves no data until the port is up again', async () => {
+    const families = await loadFamilies(familyLoaders);
+    const size = {
+      ...defaultValues(simulationOptions),
+      gpus: 0,
+      fpgas: 0,
+      vfs: 0,
+      hcas: 2,
+      pods: 1,
+      story: 'off',
+      'pod-change': millis(0),
+    };
+    const node = new SimulatedNode(families, size, new ManualClock());
+    const received = (): bigint =>
+      BigInt(readFileSync(join(node.root, 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data'), 'utf8').trim());
+    const grownAt = (seconds: number): bigint => {
+      const before = received();
+      node.step(seconds * 1_000);
+      return received() - before;
+    };
+    try {
+      for (const at of [0, 1, 2]) node.step(at * 1_000);
+      expect(grownAt(3)).toBeGreaterThan(1_000_000_000n);
+      node.faults.begin('port-down', 'mlx5_0', 4_000);
+      // Programs notice it a step later.
+      for (const at of [4, 5]) node.step(at * 1_000);
+      expect([grownAt(6), grownAt(7)]).toEqual([0n, 0n]);
+      node.faults.clear(undefined, 8_000);
+      for (const at of [8, 9]) node.step(at * 1_000);
+      expect(grownAt(10)).toBeGreaterThan(1_000_000_000n);
+    } finally {
+      await node.stop();
+    }
   });
 });
 
