@@ -16,19 +16,21 @@ const MAIN = 'dist/cli/main.js';
 const TO = 'docs/pictures';
 const BROWSER = '/usr/bin/chromium';
 const LARGEST = 200 * 1024;
-const SIZE = { width: 1_280, height: 720 };
+/** Of the window; the picture is smaller by the scale. */
+const SIZE = { width: 1_600, height: 900 };
+const SCALE = 0.8;
 /** A picture that is too large loses rows at its end. */
 const SHORTER = 0.85;
 /** Without these the browser asks its maker's servers at start. */
 const QUIET = ['--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update'];
 const SICK = 'GPU-5e1f0000-0000-4000-8000-000000000001';
 const FAULTS = [
-  ['xid79', '0008:01:00.0'],
-  ['hot', '0008:03:00.0'],
-  ['errors', 'mlx5_2'],
+  ['hot', SICK],
+  ['port-down', 'mlx5_1'],
 ];
-/** The charts of the page need readings, and a hot GPU counts after half a minute. */
-const HISTORY_MS = 75_000;
+/** The charts of the page need readings from before the faults, and both faults count after half a minute. */
+const HEALTHY_MS = 150_000;
+const SICK_MS = 60_000;
 
 if (!existsSync(BROWSER)) throw new Error(`${BROWSER} is missing: install the package chromium`);
 const directory = mkdtempSync(join(tmpdir(), 'pictures-'));
@@ -44,10 +46,12 @@ demo.stdout.setEncoding('utf8').on('data', (text) => {
 const browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
 try {
   await until('a page with holders', async () => (await (await fetch(`${url}/metrics`)).text()).includes('container_device_allocation{'));
-  await sleep(HISTORY_MS / 2);
+  await sleep(HEALTHY_MS);
   for (const words of FAULTS) spawnSync(process.execPath, [MAIN, 'demo', 'fault', ...words], { env, stdio: 'inherit' });
-  await until('a sick GPU', async () => (await (await fetch(`${url}/metrics`)).text()).includes(`device_healthy{device="${SICK}"} 0`));
-  await sleep(HISTORY_MS / 2);
+  await sleep(SICK_MS);
+  await until('a sick GPU', async () =>
+    (await (await fetch(`${url}/metrics`)).text()).includes(`device_health{device="${SICK}",state="degraded"} 1`),
+  );
   mkdirSync(TO, { recursive: true });
   for (const colorScheme of ['light', 'dark']) {
     await picture(`overview-${colorScheme}`, colorScheme, '/');
@@ -63,7 +67,7 @@ try {
 }
 
 async function picture(name, colorScheme, path) {
-  const context = await browser.newContext({ viewport: SIZE, colorScheme, reducedMotion: 'reduce' });
+  const context = await browser.newContext({ viewport: SIZE, deviceScaleFactor: SCALE, colorScheme, reducedMotion: 'reduce' });
   const page = await context.newPage();
   // A live page never stops loading.
   await page.goto(url + path, { waitUntil: 'load' });

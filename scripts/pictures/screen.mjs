@@ -6,24 +6,29 @@ const COLUMNS = 120;
 const ROWS = 32;
 /** Time after which `top` has drawn its screen and has readings to compare. */
 const DRAWN_MS = 8_000;
+/** Time in which `q` ends it. */
+const ENDED_MS = 5_000;
 const MOST_LINES = 26;
 
 /** The screen of `top` in a real pseudo-terminal; undefined while the command or the emulator of a terminal is absent. */
 export async function topScreen(main, env) {
   const emulator = await import('@xterm/headless').catch(() => undefined);
-  const isThere = spawnSync(process.execPath, [main, 'top', '--help'], { env }).status === 0;
+  // Help for an unknown command is the help of the program.
+  const isThere = spawnSync(process.execPath, [main, 'top', '--help'], { env, encoding: 'utf8' }).stdout.includes('device-agent top');
   if (emulator === undefined || !isThere) return undefined;
   const { Terminal } = emulator.default ?? emulator;
   const terminal = new Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true });
   const command = `stty cols ${COLUMNS} rows ${ROWS}; exec '${process.execPath}' '${main}' top`;
   const settings = { env: { ...env, TERM: 'xterm-256color', COLORTERM: '' }, stdio: ['pipe', 'pipe', 'ignore'] };
   const child = spawn('script', ['-qfc', command, '/dev/null'], settings);
+  const ended = new Promise((resolve) => child.once('exit', resolve));
   const parts = [];
   child.stdout.on('data', (part) => parts.push(part));
   await sleep(DRAWN_MS);
   const drawn = Buffer.concat(parts);
   child.stdin.write('q');
-  await new Promise((resolve) => child.once('exit', resolve));
+  await Promise.race([ended, sleep(ENDED_MS)]);
+  child.kill('SIGKILL');
   await new Promise((resolve) => terminal.write(drawn, resolve));
   const rows = Array.from({ length: ROWS }, (_, y) => runsOf(terminal.buffer.active.getLine(y)));
   const last = rows.findLastIndex((row) => row.some(({ text }) => text.trim() !== ''));

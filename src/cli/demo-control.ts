@@ -1,8 +1,8 @@
 import { chmodSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { UserError } from '../errors.ts';
-import type { ListedFault, NodeFault } from '../simulator/faults.ts';
+import { nearestHint } from '../config/nearest.ts';
+import { FaultRefusal, type ListedFault, type NodeFault } from '../simulator/faults.ts';
 import type { SimulatedNode } from '../simulator/node.ts';
 
 /** Names in the directory of the node. The directory itself is open to its owner only. */
@@ -95,11 +95,13 @@ function answered(node: SimulatedNode, line: string): ControlAnswer {
     const request = requestIn(line);
     return request === undefined ? { refused: 'the demo does not know this request; it may be of another version' } : answer(node, request);
   } catch (error) {
-    if (error instanceof UserError) return { refused: error.message };
+    if (error instanceof FaultRefusal) return { refused: `${error.message}${hintOf(error)}` };
     // The step of the node failed, for example because its directory is gone. The demo itself reports that.
     return { refused: `the demo cannot change its node: ${String(error)}` };
   }
 }
+
+const hintOf = ({ unknown }: FaultRefusal): string => (unknown === undefined ? '' : nearestHint(unknown.name, unknown.known));
 
 function answer(node: SimulatedNode, request: ControlRequest): ControlAnswer {
   const told = ({ family, name, device, fromMs }: Omit<NodeFault, 'untilMs'>): ToldFault => ({

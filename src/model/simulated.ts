@@ -78,6 +78,8 @@ export interface SimulatedHardware {
     readonly deviceIds: readonly string[];
     readonly numaNodes?: readonly (number | undefined)[];
   }[];
+  /** Ids of resources on which no program can work now. Absent: none. */
+  readonly stoppedIds?: readonly string[];
   /** Devices that can have faults. Absent: none. */
   readonly targets?: readonly FaultTarget[];
   /** Options of the family for this hardware; `{root}` is replaced by the node's root. */

@@ -1,5 +1,3 @@
-import { nearestHint } from '../config/nearest.ts';
-import { UserError } from '../errors.ts';
 import type { FaultSpec, FaultTarget, SimulatedFault } from '../model/simulated.ts';
 import { isOfWholeFamily } from '../model/simulated-faults.ts';
 
@@ -25,6 +23,17 @@ export interface ListedFault {
   /** Ids of the devices that can have it; empty for a fault of the whole family. */
   readonly devices: readonly string[];
   readonly running: readonly { readonly device?: string; readonly fromMs: number }[];
+}
+
+/** A request that the node cannot meet. */
+export class FaultRefusal extends Error {
+  /** The name that is unknown, and those that are known; absent when no name is wrong. */
+  readonly unknown: { readonly name: string; readonly known: readonly string[] } | undefined;
+
+  constructor(problem: string, unknown?: { readonly name: string; readonly known: readonly string[] }) {
+    super(problem);
+    this.unknown = unknown;
+  }
 }
 
 /** Hardware remembers each fault, because its counters never fall; so their number has a limit. */
@@ -64,7 +73,7 @@ export class NodeFaults {
     return this.#running().some((fault) => fault.family === family && fault.name === name && fault.device === device);
   }
 
-  /** Begins a fault. A fault that runs goes on. Throws a {@link UserError} for an unknown fault or device. */
+  /** Begins a fault. A fault that runs goes on. Throws a {@link FaultRefusal} for an unknown fault or device. */
   begin(name: string, device: string | undefined, atMs: number): NodeFault {
     const found = this.#find(name, device);
     const isSame = (fault: NodeFault): boolean =>
@@ -72,7 +81,7 @@ export class NodeFaults {
     const running = this.#running().find(isSame);
     if (running !== undefined) return running;
     if (this.#all.filter(isSame).length >= MOST_TIMES)
-      throw refused(`the fault ${name} already began ${MOST_TIMES} times there; start the demo again`);
+      throw new FaultRefusal(`the fault ${name} already began ${MOST_TIMES} times there; start the demo again`);
     const fault = { ...found, fromMs: atMs };
     this.#all.push(fault);
     return fault;
@@ -97,10 +106,11 @@ export class NodeFaults {
   #find(name: string, device: string | undefined): Omit<NodeFault, 'fromMs'> {
     const families = this.#families().filter(({ targets }) => targets.length > 0);
     const known = families.filter(({ faults }) => faults.some((fault) => fault.name === name));
-    if (known.length === 0) throw refused(`there is no fault ${name}${nearestHint(name, namesOf(families))}`);
+    if (known.length === 0) throw new FaultRefusal(`there is no fault ${name}`, { name, known: namesOf(families) });
     const whole = known.find(({ faults }) => faults.some((fault) => fault.name === name && isOfWholeFamily(fault)));
     if (whole !== undefined) {
-      if (device !== undefined) throw refused(`the fault ${name} concerns all devices of the family ${whole.family}: name no device`);
+      if (device !== undefined)
+        throw new FaultRefusal(`the fault ${name} concerns all devices of the family ${whole.family}: name no device`);
       return { family: whole.family, name };
     }
     const able = known.flatMap(({ family, faults, targets }) =>
@@ -109,12 +119,12 @@ export class NodeFaults {
         .map((target) => ({ family, target })),
     );
     const devices = able.flatMap(({ family, target }) => deviceNames(family, target));
-    if (device === undefined) throw refused(`the fault ${name} needs a device: ${listed(able.map(({ target }) => target.id))}`);
+    if (device === undefined) throw new FaultRefusal(`the fault ${name} needs a device: ${listed(able.map(({ target }) => target.id))}`);
     const found = able.find(({ family, target }) => isCalled(family, target, device));
     if (found !== undefined) return { family: found.family, name, device: found.target.id };
     const isThere = families.some(({ family, targets }) => targets.some((target) => isCalled(family, target, device)));
-    if (isThere) throw refused(`${device} cannot have the fault ${name}; ${listed(able.map(({ target }) => target.id))} can`);
-    throw refused(`there is no device ${device}${nearestHint(device, devices)}`);
+    if (isThere) throw new FaultRefusal(`${device} cannot have the fault ${name}; ${listed(able.map(({ target }) => target.id))} can`);
+    throw new FaultRefusal(`there is no device ${device}`, { name: device, known: devices });
   }
 
   #concerns({ family, name, device }: NodeFault, what: string): boolean {
@@ -129,11 +139,9 @@ export class NodeFaults {
     const families = this.#families();
     const names = [...namesOf(families), ...families.flatMap(({ family, targets }) => targets.flatMap((one) => deviceNames(family, one)))];
     const isKnown = names.some((name) => name.toLowerCase() === what.toLowerCase());
-    if (!isKnown) throw refused(`there is no fault and no device ${what}${nearestHint(what, names)}`);
+    if (!isKnown) throw new FaultRefusal(`there is no fault and no device ${what}`, { name: what, known: names });
   }
 }
-
-const refused = (problem: string): UserError => new UserError('demo-fault-refused', { problem });
 
 const canHave = ({ kind, lacks = [] }: FaultTarget, { name, kinds }: FaultSpec): boolean => kinds.includes(kind) && !lacks.includes(name);
 

@@ -44,6 +44,7 @@ export class SimulatedNode {
   /** What runs now and what ended. A change is seen in the files at the next step. */
   readonly faults = new NodeFaults(() => this.#faulty);
   #idleIds: ReadonlySet<string> = new Set();
+  #stoppedIds: readonly string[] = [];
   #hasStock = false;
   #break = (_error: unknown): void => {};
   /** Resolves with the error when the simulation cannot continue, for example because its directory was removed. */
@@ -90,7 +91,7 @@ export class SimulatedNode {
     return this.#clock.monotonic() - this.#startedMs;
   }
 
-  /** Begins a fault at once. Throws a {@link UserError} for an unknown fault or device. */
+  /** Begins a fault at once. Throws a {@link FaultRefusal} for an unknown fault or device. */
   begin(name: string, device?: string): NodeFault {
     const fault = this.faults.begin(name, device, this.elapsedMs);
     this.step();
@@ -155,7 +156,7 @@ export class SimulatedNode {
       devices,
       this.#families.map(({ name }) => name),
     );
-    const use = this.#use.at(elapsedMs, this.kubelet.pods(), this.#idleIds);
+    const use = this.#use.at(elapsedMs, this.kubelet.pods(), new Set([...this.#idleIds, ...this.#stoppedIds]));
     const scenario: Scenario = { gpus, hcas, vfs, fpgas, counts, elapsedMs, use };
     const simulated = this.#families.flatMap((family) => {
       const hardware = family.simulate?.({ ...scenario, faults: this.faults.of(family.name) });
@@ -166,6 +167,7 @@ export class SimulatedNode {
     this.#faulty = simulated.flatMap(({ family, hardware: { targets = [] } }) =>
       targets.length === 0 ? [] : [{ family: family.name, faults: family.faults ?? [], targets }],
     );
+    this.#stoppedIds = simulated.flatMap(({ hardware }) => hardware.stoppedIds ?? []);
     return simulated.map(({ hardware }) => hardware);
   }
 

@@ -1,10 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadFamilies } from '../../src/config/sections.ts';
-import { UserError } from '../../src/errors.ts';
+import { millis } from '../../src/model/duration.ts';
+import { defaultValues } from '../../src/model/options.ts';
 import type { FaultSpec, Scenario } from '../../src/model/simulated.ts';
 import { pastOf } from '../../src/model/simulated-faults.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
-import { type FaultyFamily, NodeFaults } from '../../src/simulator/faults.ts';
+import { FaultRefusal, type FaultyFamily, NodeFaults } from '../../src/simulator/faults.ts';
+import { SimulatedNode } from '../../src/simulator/node.ts';
+import { simulationOptions } from '../../src/simulator/options.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
 
 const spec = (name: string, kinds: readonly string[]): FaultSpec => ({ name, kinds, about: `${name}.` });
 const families: readonly FaultyFamily[] = [
@@ -24,7 +30,7 @@ const refusalOf = (run: () => unknown): string => {
   try {
     run();
   } catch (error) {
-    if (error instanceof UserError && error.remedy !== '') return error.message;
+    if (error instanceof FaultRefusal) return [error.message, ...(error.unknown?.known ?? [])].join(' ');
     throw error;
   }
   return 'nothing was refused';
@@ -45,14 +51,14 @@ describe('faults of a node', () => {
   });
 
   it.each([
-    ['hto', 'card0', 'there is no fault hto; did you mean hot?'],
-    ['never', undefined, 'there is no fault never'],
-    ['hot', 'car0', 'there is no device car0; did you mean card0?'],
+    ['hto', 'card0', 'there is no fault hto hot torn hung hot'],
+    ['never', undefined, 'there is no fault never hot torn hung hot'],
+    ['hot', 'car0', 'there is no device car0 card0 0000:01:00.0 one/card0 card1 one/card1 board0 two/board0'],
     ['hot', undefined, 'the fault hot needs a device: card0, card1, board0'],
     ['torn', 'card1', 'card1 cannot have the fault torn; card0 can'],
     ['torn', 'board0', 'board0 cannot have the fault torn; card0 can'],
     ['hung', 'card0', 'the fault hung concerns all devices of the family one: name no device'],
-  ])('refuse %s on %s in one sentence', (name, device, message) => {
+  ])('refuse %s on %s in one sentence, with the names that are known', (name, device, message) => {
     expect(refusalOf(() => begun().begin(name, device, 0))).toBe(message);
   });
 
@@ -68,7 +74,7 @@ describe('faults of a node', () => {
     expect(faults.clear('torn', 1)).toHaveLength(1);
     expect(faults.clear('torn', 1)).toEqual([]);
     expect(faults.clear('0000:01:00.0', 2).map(({ name }) => name)).toEqual(['hot']);
-    expect(refusalOf(() => faults.clear('crad1', 3))).toBe('there is no fault and no device crad1; did you mean card1?');
+    expect(refusalOf(() => faults.clear('crad1', 3))).toMatch(/^there is no fault and no device crad1 .*\bcard1\b/);
     expect(faults.clear(undefined, 4).map(({ name, device }) => [name, device])).toEqual([
       ['hot', 'card1'],
       ['hung', undefined],
@@ -100,6 +106,43 @@ describe('the past of a fault', () => {
     expect(at(40)).toEqual({ isOn: false, times: 1, totalMs: 20 });
     expect(at(60)).toEqual({ isOn: true, times: 2, totalMs: 30 });
     expect(pastOf({ elapsedMs: 60 }, 'hot')).toEqual({ isOn: false, times: 0, totalMs: 0 });
+  });
+});
+
+describe('a program on a port that is down', () => {
+  it('moves no data until the port is up again', async () => {
+    const families = await loadFamilies(familyLoaders);
+    const size = {
+      ...defaultValues(simulationOptions),
+      gpus: 0,
+      fpgas: 0,
+      vfs: 0,
+      hcas: 2,
+      pods: 1,
+      story: 'off',
+      'pod-change': millis(0),
+    };
+    const node = new SimulatedNode(families, size, new ManualClock());
+    const received = (): bigint =>
+      BigInt(readFileSync(join(node.root, 'sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data'), 'utf8').trim());
+    const grownAt = (seconds: number): bigint => {
+      const before = received();
+      node.step(seconds * 1_000);
+      return received() - before;
+    };
+    try {
+      for (const at of [0, 1, 2]) node.step(at * 1_000);
+      expect(grownAt(3)).toBeGreaterThan(1_000_000_000n);
+      node.faults.begin('port-down', 'mlx5_0', 4_000);
+      // Programs notice it a step later.
+      for (const at of [4, 5]) node.step(at * 1_000);
+      expect([grownAt(6), grownAt(7)]).toEqual([0n, 0n]);
+      node.faults.clear(undefined, 8_000);
+      for (const at of [8, 9]) node.step(at * 1_000);
+      expect(grownAt(10)).toBeGreaterThan(1_000_000_000n);
+    } finally {
+      await node.stop();
+    }
   });
 });
 

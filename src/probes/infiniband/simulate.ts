@@ -36,7 +36,14 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   const targets = functions
     .filter(({ vf }) => vf === undefined)
     .map(({ index, address }) => ({ id: `mlx5_${index}`, kind: 'pf', names: [address] }));
-  return { files, links, resources: resourcesOf(functions), ...(targets.length > 0 && { targets }) };
+  const stoppedIds = functions.filter(({ card }) => pastOf(scenario, 'port-down', `mlx5_${card}`).isOn).map(({ address }) => address);
+  return {
+    files,
+    links,
+    resources: resourcesOf(functions),
+    ...(stoppedIds.length > 0 && { stoppedIds }),
+    ...(targets.length > 0 && { targets }),
+  };
 }
 
 function layOut({ hcas, vfs }: Scenario): readonly SimulatedFunction[] {

@@ -40,7 +40,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
     files,
     links,
     resources: gpus.length === 0 ? [] : resourcesOf(gpus),
-    ...(gpus.length > 0 && { targets: gpus.map(targetOf) }),
+    ...(gpus.length > 0 && { targets: gpus.map(targetOf), stoppedIds: gpus.filter(({ isLost }) => isLost).map(({ uuid }) => uuid) }),
     options: { 'smi-path': '{root}/bin/nvidia-smi' },
   };
 }
