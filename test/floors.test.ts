@@ -16,6 +16,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   incidents: 2,
   usage: 2,
   metrics: 2,
+  capture: 2,
   plugin: 2,
   server: 3,
   supervisor: 3,

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { systemClock } from '../host/clock.ts';
+import { type Clock, systemClock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
@@ -11,7 +11,7 @@ import { serveFeedSocket } from '../server/feed/feed-socket.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
-import { AgentCore } from './core.ts';
+import { AgentCore, type CoreParts } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HostFactsKeeper } from './host-facts.ts';
 import { IncidentKeeper } from './incidents.ts';
@@ -48,7 +48,7 @@ export interface RunningAgent {
 export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
   const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
-  const { core, health, usage, exposition, facts, plugin, incidents } = await build(settings, parts, true, access);
+  const { core, health, usage, exposition, facts, plugin, incidents } = await build(settings, parts, { isLasting: true, access });
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
   const ledger = new UsageLedger(settings, core.store, logger, systemClock);
@@ -136,14 +136,45 @@ export interface OneCollection {
 
 /** Refreshes everything once, for commands that print and exit. */
 export async function collectOnce(settings: AgentSettings, parts: AgentParts): Promise<OneCollection> {
-  const { core, health, exposition } = await build(settings, parts, false);
-  await core.refresh();
-  core.assemble();
-  const snapshot = core.store.snapshot() as Snapshot;
-  const page = exposition.devices();
-  const ended = await core.close();
-  await health.close();
-  return { snapshot, page, ended };
+  const session = await openSession(settings, parts);
+  const { snapshot, page } = await session.read();
+  return { snapshot, page, ended: await session.close() };
+}
+
+/** An agent that reads when it is asked to, without past and without outputs. */
+export interface Session {
+  /** Refreshes everything once. */
+  read(): Promise<Pick<OneCollection, 'snapshot' | 'page'>>;
+  /** As {@link Session.read}, and waits for the reads that follow when new holders were seen. */
+  readSettled(): Promise<Pick<OneCollection, 'snapshot' | 'page'>>;
+  /** Resolves to false when a thread is stuck in the kernel. */
+  close(): Promise<boolean>;
+}
+
+/** Opens a session. `core`: parts of a capture or a replay. */
+export async function openSession(settings: AgentSettings, parts: AgentParts, core?: CoreParts, clock?: Clock): Promise<Session> {
+  const built = await build(settings, parts, { isLasting: false, clock, parts: core });
+  const latest = (): Pick<OneCollection, 'snapshot' | 'page'> => {
+    built.core.assemble();
+    return { snapshot: built.core.store.snapshot() as Snapshot, page: built.exposition.devices() };
+  };
+  return {
+    async read() {
+      await built.core.refresh();
+      return latest();
+    },
+    async readSettled() {
+      await built.core.refresh();
+      built.core.assemble();
+      await built.core.settled();
+      return latest();
+    },
+    async close() {
+      const ended = await built.core.close();
+      await built.health.close();
+      return ended;
+    },
+  };
 }
 
 interface Built {
@@ -158,18 +189,24 @@ interface Built {
   readonly incidents: IncidentKeeper | undefined;
 }
 
+interface BuildParts {
+  readonly isLasting: boolean;
+  readonly access?: AccessKeeper | undefined;
+  readonly clock?: Clock | undefined;
+  readonly parts?: CoreParts | undefined;
+}
+
 async function build(
   settings: AgentSettings,
   { logger, version, config }: AgentParts,
-  isLasting: boolean,
-  access?: AccessKeeper,
+  { isLasting, access, clock = systemClock, parts }: BuildParts,
 ): Promise<Built> {
-  const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
+  const health = await HealthKeeper.open(settings, logger, clock, isLasting);
   const usage = isLasting ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
   const incidents = isLasting ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
-  const core = new AgentCore(settings, health, logger, systemClock, undefined, usage);
+  const core = new AgentCore(settings, health, logger, clock, parts, usage);
   incidents?.follow(core.store);
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {

@@ -1,0 +1,61 @@
+import { readFile } from 'node:fs/promises';
+import { openSession, type Session } from '../agent/agent.ts';
+import { loadConfiguration } from '../config/configuration.ts';
+import { systemWords, UserError } from '../errors.ts';
+import { ShiftedClock } from '../host/recorded/shifted-clock.ts';
+import { ReplayNode } from '../simulator/replay/replay-node.ts';
+import { IsolatedReads } from '../supervisor/isolated-reads.ts';
+import { clockedThreads } from '../supervisor/probe-thread.ts';
+import { captureFault, readCapture } from './capture-file.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { pageDifference } from './page-difference.ts';
+import { replayFlags } from './replay-flags.ts';
+import { agentSettings } from './settings.ts';
+import { readVersion } from './version.ts';
+
+/** Plays a capture as fast as it can be read, and compares what the agent makes of it. Status 1: a page differs. */
+export async function runReplay(context: CommandContext): Promise<Ending> {
+  const { output, options } = context;
+  const file = options.file;
+  if (typeof file !== 'string') throw new UserError('usage-invalid', { problem: 'a capture is missing', command: 'device-agent replay' });
+  const capture = await readCapture(file);
+  const expected = typeof options.expect === 'string' ? await expectedPage(options.expect) : undefined;
+  const node = new ReplayNode(capture);
+  try {
+    const clock = new ShiftedClock();
+    const session = await openReplay(context, node, clock);
+    const differences: string[] = [];
+    const originMs = clock.monotonic();
+    let page = '';
+    for (const [index, { wallMs, atMs }] of capture.frames.entries()) {
+      const frame = await node.step();
+      clock.jump(wallMs, originMs + atMs);
+      ({ page } = await session.readSettled());
+      if (expected === undefined) differences.push(...pageDifference(frame.page, page).map((line) => `frame ${index}: ${line}\n`));
+    }
+    if (expected !== undefined) differences.push(...pageDifference(expected, page).map((line) => `${line}\n`));
+    const isStuck = !(await session.close());
+    if (options.output === 'prom') await output.write(page);
+    else await output.write(differences.length > 0 ? differences.join('') : `${capture.frames.length} frames, no difference\n`);
+    return { status: differences.length > 0 ? 1 : 0, isStuck };
+  } catch (error) {
+    throw captureFault(file, error);
+  } finally {
+    node.stop();
+  }
+}
+
+/** The settings of the capture, and none of this machine: the same archive gives the same page everywhere. */
+async function openReplay({ registry, families, logger, flags }: CommandContext, node: ReplayNode, clock: ShiftedClock): Promise<Session> {
+  const { configuration } = await loadConfiguration(registry, {}, replayFlags(registry, node, flags));
+  const parts = { start: clockedThreads(clock.memory), isolated: new IsolatedReads(clock) };
+  return await openSession(agentSettings(configuration, families), { logger, version: readVersion().version }, parts, clock);
+}
+
+async function expectedPage(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new UserError('usage-invalid', { problem: `${path} cannot be read: ${systemWords(error)}`, command: 'device-agent replay' });
+  }
+}
