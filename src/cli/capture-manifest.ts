@@ -1,16 +1,18 @@
 import { FORMAT, KERNEL_LOG, type Manifest } from '../capture/frame.ts';
 import type { Place } from '../capture/places.ts';
 import type { Configuration } from '../config/configuration.ts';
+import type { OptionEntry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
 import { nodeName } from './settings.ts';
 
 /** Sections that decide what a probe reads and how it is joined, judged and named. All others concern the machine of the agent. */
-const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi|refresh)$/;
+const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi)$/;
+const isKept = ({ key, section }: OptionEntry): boolean => SECTIONS.test(section.path) || key === 'refresh.stale-after';
 
 /** Describes a capture whose frames are not counted yet. */
 export function manifestOf(configuration: Configuration, agentVersion: string): Manifest {
   const options = configuration.settings
-    .filter(({ entry, origin }) => SECTIONS.test(entry.section.path) && (origin.from !== 'default' || entry.key === 'cdi.dirs'))
+    .filter(({ entry, origin }) => isKept(entry) && (origin.from !== 'default' || entry.key === 'cdi.dirs'))
     .map(({ entry, value }) => [entry.key, toText(entry.spec, value)] as const);
   const parts = configuration.structured
     .filter(({ origin }) => origin.from !== 'default')

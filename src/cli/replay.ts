@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { openSession, type Session } from '../agent/agent.ts';
+import type { Capture } from '../capture/frame.ts';
 import { loadConfiguration } from '../config/configuration.ts';
 import { systemWords, UserError } from '../errors.ts';
 import { ShiftedClock } from '../host/recorded/shifted-clock.ts';
@@ -20,33 +21,46 @@ export async function runReplay(context: CommandContext): Promise<Ending> {
   if (typeof file !== 'string') throw new UserError('usage-invalid', { problem: 'a capture is missing', command: 'device-agent replay' });
   const capture = await readCapture(file);
   const expected = typeof options.expect === 'string' ? await expectedPage(options.expect) : undefined;
+  const { pages, isStuck } = await playCapture(context, capture).catch((error: unknown) => {
+    throw captureFault(file, error);
+  });
+  const last = pages.at(-1) ?? '';
+  const differences =
+    expected === undefined
+      ? capture.frames.flatMap(({ page }, index) => pageDifference(page, pages[index] ?? '').map((line) => `frame ${index}: ${line}\n`))
+      : pageDifference(expected, last).map((line) => `${line}\n`);
+  if (options.output === 'prom') await output.write(last);
+  else await output.write(differences.length > 0 ? differences.join('') : `${pages.length} frames, no difference\n`);
+  return { status: differences.length > 0 ? 1 : 0, isStuck };
+}
+
+type ReplayContext = Pick<CommandContext, 'registry' | 'families' | 'logger' | 'flags'>;
+
+/** Plays all frames, and returns the page after each one. The clock jumps from frame to frame, so that a capture of hours takes seconds. */
+export async function playCapture(
+  context: ReplayContext,
+  capture: Capture,
+): Promise<{ readonly pages: readonly string[]; readonly isStuck: boolean }> {
   const node = new ReplayNode(capture);
   try {
     const clock = new ShiftedClock();
     const session = await openReplay(context, node, clock);
-    const differences: string[] = [];
+    const pages: string[] = [];
     const originMs = clock.monotonic();
-    let page = '';
-    for (const [index, { wallMs, atMs }] of capture.frames.entries()) {
-      const frame = await node.step();
+    for (const { wallMs, atMs } of capture.frames) {
+      await node.step();
       clock.jump(wallMs, originMs + atMs);
-      ({ page } = await session.readSettled());
-      if (expected === undefined) differences.push(...pageDifference(frame.page, page).map((line) => `frame ${index}: ${line}\n`));
+      pages.push((await session.readSettled()).page);
     }
-    if (expected !== undefined) differences.push(...pageDifference(expected, page).map((line) => `${line}\n`));
-    const isStuck = !(await session.close());
-    if (options.output === 'prom') await output.write(page);
-    else await output.write(differences.length > 0 ? differences.join('') : `${capture.frames.length} frames, no difference\n`);
-    return { status: differences.length > 0 ? 1 : 0, isStuck };
-  } catch (error) {
-    throw captureFault(file, error);
+    node.release();
+    return { pages, isStuck: !(await session.close()) };
   } finally {
     node.stop();
   }
 }
 
 /** The settings of the capture, and none of this machine: the same archive gives the same page everywhere. */
-async function openReplay({ registry, families, logger, flags }: CommandContext, node: ReplayNode, clock: ShiftedClock): Promise<Session> {
+async function openReplay({ registry, families, logger, flags }: ReplayContext, node: ReplayNode, clock: ShiftedClock): Promise<Session> {
   const { configuration } = await loadConfiguration(registry, {}, replayFlags(registry, node, flags));
   const parts = { start: clockedThreads(clock.memory), isolated: new IsolatedReads(clock) };
   return await openSession(agentSettings(configuration, families), { logger, version: readVersion().version }, parts, clock);

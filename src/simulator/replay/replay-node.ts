@@ -77,6 +77,11 @@ export class ReplayNode {
     return flags;
   }
 
+  /** Lets the reads that hang return. */
+  release(): void {
+    this.#tree.release();
+  }
+
   /** Stops everything and removes the directory. */
   stop(): void {
     this.#kubelet.stop();
