@@ -14,7 +14,7 @@ export interface ObservedCommand {
   readonly failure?: string;
 }
 
-/** Bytes that a function of a library had before the call and left after it, at one of its pointers. */
+/** What a function of a library was given and what it left at one of its pointers: the first bytes of both. */
 export interface ObservedMemory {
   /** Position of the pointer among the arguments. */
   readonly at: number;

@@ -114,7 +114,10 @@ export class ReplayNode {
     if (library.length === 0) return;
     for (const call of library) {
       const before = call.memory.map((memory) => memory.before);
-      this.#calls.set(JSON.stringify(call.event ?? [call.symbol, call.types, call.values, before]), call);
+      const key = JSON.stringify(call.event ?? [call.symbol, call.types, call.values, before]);
+      // The latest answer is the last one in the file.
+      this.#calls.delete(key);
+      this.#calls.set(key, call);
     }
     writeFileSync(`${this.#answersFile}.new`, JSON.stringify([...this.#calls.values()]));
     renameSync(`${this.#answersFile}.new`, this.#answersFile);

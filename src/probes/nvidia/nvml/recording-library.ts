@@ -6,8 +6,8 @@ import type { Memory } from './memory.ts';
 
 /** Memory that was asked for longer ago than this many requests is no longer in use. */
 const MOST_MEMORIES = 16;
-/** Bytes of a request that tell it from another one, even when the answer is shorter. */
-const LEAST_BYTES = 16;
+/** Bytes of a request that tell it from another one: version, id of the first field, samples. Their number must not depend on the answer. */
+const REQUEST_BYTES = 64;
 
 /** A library that tells each call: what it was asked and what it answered, as bytes. */
 export class RecordingLibrary implements Library {
@@ -74,6 +74,5 @@ export class RecordingLibrary implements Library {
 function changeOf(at: number, before: Buffer, after: Buffer): ObservedMemory {
   let length = before.length;
   while (length > 0 && before[length - 1] === after[length - 1]) length -= 1;
-  const end = Math.max(length, LEAST_BYTES);
-  return { at, before: Uint8Array.from(before.subarray(0, end)), after: Uint8Array.from(after.subarray(0, end)) };
+  return { at, before: Uint8Array.from(before.subarray(0, REQUEST_BYTES)), after: Uint8Array.from(after.subarray(0, length)) };
 }
