@@ -2,7 +2,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { Ajv } from 'ajv';
 import { type Capture, FORMAT, type Frame, type Manifest } from './frame.ts';
 import { packTar, type TarEntry } from './tar.ts';
-import { ARCHIVE_LIMITS, ArchiveProblem, checkPath, unpackTar } from './untar.ts';
+import { ARCHIVE_LIMITS, ArchiveProblem, checkTreePath, unpackTar } from './untar.ts';
 
 const MANIFEST = 'manifest.json';
 const folderOf = (index: number): string => `frames/${String(index).padStart(5, '0')}`;
@@ -58,8 +58,15 @@ function frameOf(entries: ReadonlyMap<string, Uint8Array>, folder: string): Fram
   const files = Object.fromEntries(
     [...entries].flatMap(([path, bytes]) => (path.startsWith(start) ? [[path.slice(start.length), bytes] as const] : [])),
   );
-  for (const path of [...Object.keys(text.links), ...Object.keys(text.errors), ...text.directories, ...text.unread, ...text.removed])
-    checkPath(path);
+  for (const path of [
+    ...Object.keys(files),
+    ...Object.keys(text.links),
+    ...Object.keys(text.errors),
+    ...text.directories,
+    ...text.unread,
+    ...text.removed,
+  ])
+    checkTreePath(path);
   return { ...text, files, page: Buffer.from(entries.get(`${folder}/${PAGE}`) ?? []).toString('utf8') };
 }
 

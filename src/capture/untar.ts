@@ -48,6 +48,15 @@ export function checkPath(path: string): void {
   if (!isPlain) throw new ArchiveProblem(`the path ${JSON.stringify(path.slice(0, 200))} is not allowed`);
 }
 
+/** Begins of the paths of a captured tree. Everything else below the directory of a replay belongs to the replay. */
+const PLACES = /^(?:(?:sys|proc|dev|claims|cdi\d{1,3})(?:\/|$)|log(?:\/kmsg)?$|kubelet(?:\/checkpoint)?$)/;
+
+/** As {@link checkPath}, for a path of a captured tree. */
+export function checkTreePath(path: string): void {
+  checkPath(path);
+  if (!PLACES.test(path)) throw new ArchiveProblem(`the path ${JSON.stringify(path.slice(0, 200))} is not allowed`);
+}
+
 function headerOf(block: Buffer): { readonly path: string; readonly size: number; readonly type: string } {
   const text = (at: number, length: number): string => {
     const field = block.subarray(at, at + length);

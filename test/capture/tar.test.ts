@@ -79,6 +79,8 @@ describe('an archive of somebody else', () => {
     ['an absolute path', packTar([entry('/etc/passwd', 'x')], 0), /path "\/etc\/passwd" is not allowed/],
     ['a path above in a frame', packTar([manifest(), frame({ removed: ['../../home'] })], 0), /path "..\/..\/home" is not allowed/],
     ['an absolute path in a frame', packTar([manifest(), frame({ errors: { '/etc/passwd': 'EIO' } })], 0), /is not allowed/],
+    ['a program', packTar([manifest(), frame(), entry('frames/00000/tree/bin/nvidia-smi', 'rm -rf /')], 0), /path "bin.* is not allowed/],
+    ['a place of the replay', packTar([manifest(), frame({ unread: ['kubelet/kubelet.sock'] })], 0), /is not allowed/],
     ['a symbolic link', tarOf('ln -s /etc/passwd link; tar cf a.tar link'), /"link" is no regular file/],
     ['a hard link', tarOf('touch a; ln a b; tar cf a.tar a b'), /"b" is no regular file/],
     ['a pipe', tarOf('mkfifo p; tar cf a.tar p'), /"p" is no regular file/],

@@ -6,6 +6,16 @@ import { RecordedCommands } from './recorded-commands.ts';
 import { RecordedKubelet } from './recorded-kubelet.ts';
 import { TreePlayer } from './tree-player.ts';
 
+/**
+ * Options of the captured agent that a replay takes over. The archive is of somebody else, so it must not choose addresses, files and
+ * programs of this machine: an option with a slash is never taken.
+ */
+const TAKEN =
+  /^(?:probe\.|device\.|labels\.|refresh\.stale-after$|podresources\.(?:timeout|restart-grace|hold|min-interval|max-message-bytes)$)/;
+const isTaken = ([key, value]: readonly [string, string]): boolean => TAKEN.test(key) && !value.includes('/');
+/** Parts of the configuration file that a replay takes over. */
+const PARTS: readonly string[] = ['join.rules', 'health', 'plugin.resources', 'expect', 'usage.idle'];
+
 /** A captured node as files, small programs and a kubelet, in one temporary directory. It plays one frame after the other. */
 export class ReplayNode {
   readonly root: string;
@@ -55,7 +65,7 @@ export class ReplayNode {
     const smi = options['probe.nvidia.smi-path'] ?? 'nvidia-smi';
     const source = options['probe.nvidia.source'] ?? 'auto';
     const flags: Record<string, string> = {
-      ...options,
+      ...Object.fromEntries(Object.entries(options).filter(isTaken)),
       'path.sysfs': join(this.root, 'sys'),
       'path.procfs': join(this.root, 'proc'),
       'path.dev': join(this.root, 'dev'),
@@ -127,7 +137,7 @@ export class ReplayNode {
 /** Values under dotted paths as one document. */
 function nested(parts: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const document: Record<string, unknown> = {};
-  for (const [path, value] of Object.entries(parts)) {
+  for (const [path, value] of Object.entries(parts).filter(([name]) => PARTS.includes(name))) {
     const [first = '', second] = path.split('.');
     document[first] = second === undefined ? value : { ...(document[first] as object | undefined), [second]: value };
   }

@@ -68,7 +68,9 @@ export class AnsweringLibrary implements Library {
   #matching(symbol: string, types: string, values: readonly Handle[]): RecordedCall | undefined {
     const scalars = values.map((value, at) => (types[at] === 'p' ? '' : String(value)));
     const calls = this.#calls.get(callKey({ symbol, types, values: scalars })) ?? [];
-    return calls.findLast((call) => call.memory.every((memory) => this.#isAsked(values[memory.at] as Handle, memory.before))) ?? calls.at(-1);
+    return (
+      calls.findLast((call) => call.memory.every((memory) => this.#isAsked(values[memory.at] as Handle, memory.before))) ?? calls.at(-1)
+    );
   }
 
   #isAsked(address: Handle, before: string): boolean {
