@@ -9,10 +9,13 @@ import { nodeName } from './settings.ts';
 const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi)$/;
 const isKept = ({ key, section }: OptionEntry): boolean => SECTIONS.test(section.path) || key === 'refresh.stale-after';
 
+/** Options that a replay needs although they have their defaults: it has other programs and other directories. */
+const NEEDED = /^cdi\.dirs$|^probe\..*-path$/;
+
 /** Describes a capture whose frames are not counted yet. */
 export function manifestOf(configuration: Configuration, agentVersion: string): Manifest {
   const options = configuration.settings
-    .filter(({ entry, origin }) => isKept(entry) && (origin.from !== 'default' || entry.key === 'cdi.dirs'))
+    .filter(({ entry, origin }) => isKept(entry) && (origin.from !== 'default' || NEEDED.test(entry.key)))
     .map(({ entry, value }) => [entry.key, toText(entry.spec, value)] as const);
   const parts = configuration.structured
     .filter(({ origin }) => origin.from !== 'default')

@@ -50,7 +50,10 @@ describe('the options of a replayed node', () => {
   it('are those by which the captured agent read, and none that names a file, a program or an address', () => {
     const options = {
       'probe.infiniband.facts-interval': '5s',
-      'probe.some.smi-path': '/bin/rm',
+      'probe.infiniband.expected-ports': 'mlx5_0/1,mlx5_1/2',
+      'probe.some.tool-path': '/bin/rm',
+      'probe.some.tool-library': 'evil.so',
+      'probe.some.thing': '/etc/passwd',
       'web.listen-address': '0.0.0.0:1',
       'web.config.file': '/etc/passwd',
       'config.file': '/etc/passwd',
@@ -59,7 +62,10 @@ describe('the options of a replayed node', () => {
     const node = replay([{}], { options, parts: { 'join.rules': [], __proto__x: 1, web: { page: true } } });
     const taken = node.options();
     expect(taken['probe.infiniband.facts-interval']).toBe('5s');
-    expect(Object.keys(taken)).not.toContain('probe.some.smi-path');
+    expect(taken['probe.infiniband.expected-ports']).toBe('mlx5_0/1,mlx5_1/2');
+    expect(taken['probe.some.tool-path']).toBe(join(node.root, 'bin/rm'));
+    expect(Object.keys(taken)).not.toContain('probe.some.tool-library');
+    expect(Object.keys(taken)).not.toContain('probe.some.thing');
     expect(Object.keys(taken).filter((key) => key.startsWith('web.') || key.startsWith('health-feed'))).toEqual([]);
     expect(taken['config.file']?.startsWith(node.root)).toBe(true);
     expect(JSON.parse(readFileSync(taken['config.file'] as string, 'utf8'))).toEqual({ join: { rules: [] } });
@@ -71,8 +77,10 @@ describe('the commands of a replayed node', () => {
   const run = async (node: ReplayNode, ...args: string[]) =>
     await runCommand(node.options()['probe.nvidia.smi-path'] ?? '', args, { deadlineMs: 5_000 });
 
+  const withSmi = (frames: readonly Partial<Frame>[]): ReplayNode => replay(frames, { options: { 'probe.nvidia.smi-path': 'nvidia-smi' } });
+
   it('print and end as they did, frame by frame', async () => {
-    const node = replay([
+    const node = withSmi([
       { commands: [{ ...command, stdout: "it's $HOME `id`\n", stderr: 'warning\n', exitCode: 14 }] },
       {
         commands: [
@@ -94,7 +102,7 @@ describe('the commands of a replayed node', () => {
     ['permission', 'permission'],
     ['too-large', 'too-large'],
   ])('fail with %s as they did', async (failure, expected) => {
-    const node = replay([{ commands: [{ ...command, failure }] }]);
+    const node = withSmi([{ commands: [{ ...command, failure }] }]);
     await node.step();
     expect((await run(node, '-q', '-x')).failure).toBe(expected);
   });

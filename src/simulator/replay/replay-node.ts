@@ -8,11 +8,15 @@ import { TreePlayer } from './tree-player.ts';
 
 /**
  * Options of the captured agent that a replay takes over. The archive is of somebody else, so it must not choose addresses, files and
- * programs of this machine: an option with a slash is never taken.
+ * programs of this machine.
  */
 const TAKEN =
   /^(?:probe\.|device\.|labels\.|refresh\.stale-after$|podresources\.(?:timeout|restart-grace|hold|min-interval|max-message-bytes)$)/;
-const isTaken = ([key, value]: readonly [string, string]): boolean => TAKEN.test(key) && !value.includes('/');
+const OF_THIS_MACHINE = /(?:-path|-library|-file|-directory|-dir|socket|kmsg)$/;
+const isTaken = ([key, value]: readonly [string, string]): boolean =>
+  TAKEN.test(key) && !OF_THIS_MACHINE.test(key) && !/(?:^|,)[/.~]/.test(value);
+/** Options that name a program. The replay has a small program in its place. */
+const NAMES_PROGRAM = /^probe\.[^.]+\.[a-z-]*-path$/;
 /** Parts of the configuration file that a replay takes over. */
 const PARTS: readonly string[] = ['join.rules', 'health', 'plugin.resources', 'expect', 'usage.idle'];
 
@@ -62,7 +66,7 @@ export class ReplayNode {
   options(): Readonly<Record<string, string>> {
     const { options } = this.#capture.manifest;
     const cdi = (options['cdi.dirs'] ?? '').split(',').filter((path) => path !== '');
-    const smi = options['probe.nvidia.smi-path'] ?? 'nvidia-smi';
+    const programs = Object.entries(options).filter(([key]) => NAMES_PROGRAM.test(key));
     const source = options['probe.nvidia.source'] ?? 'auto';
     const flags: Record<string, string> = {
       ...Object.fromEntries(Object.entries(options).filter(isTaken)),
@@ -76,7 +80,7 @@ export class ReplayNode {
       'cdi.dirs': cdi.map((_, index) => join(this.root, `cdi${index}`)).join(','),
       'plugin.dir': join(this.root, 'plugins'),
       'state.file': join(this.root, 'state', 'health.json'),
-      'probe.nvidia.smi-path': this.#commands.programFor(smi),
+      ...Object.fromEntries(programs.map(([key, program]) => [key, this.#commands.programFor(program)])),
       // Where no library answered, the replay must not find the library of its own machine.
       'probe.nvidia.nvml-library': this.#hasLibrary || source === 'nvml' ? this.#answersFile : '',
       'probe.nvidia.source': source === 'auto' && !this.#hasLibrary ? 'smi' : source,
