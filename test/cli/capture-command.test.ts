@@ -71,7 +71,7 @@ describe('the commands capture and replay', () => {
     expect((await command(['replay', early])).status).toBe(0);
   });
 
-  it('say that the disk is full, and leave no part of the archive', async () => {
+  it('say that the archive cannot be written, and leave no part of it', async () => {
     const full = join(directory, 'full');
     symlinkSync('/dev', full);
     const { status, stderr } = await command(['capture', '-o', join(full, 'full', 'node.tar.gz'), ...flags]);

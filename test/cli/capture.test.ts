@@ -6,6 +6,7 @@ import { packCapture, unpackCapture } from '../../src/capture/archive.ts';
 import { pageDifference, seriesOf } from '../../src/cli/page-difference.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { SimulatedNode } from '../../src/simulator/node.ts';
+import { Machine } from '../kubelet/real/support/machine.ts';
 import { openCapture, playCapture, replayContext } from '../support/captured.ts';
 
 const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
@@ -84,5 +85,34 @@ describe('a capture of the simulated node with faults', () => {
     expect(holders(pages[0] as string)).toBeGreaterThan(5);
     expect(pages[0]).not.toMatch(/^container_device_unresolved\{/m);
     expect(pages[0]).toMatch(/^container_device_memory_used_bytes\{namespace="ns-[0-9a-f]{10}",pod="pod-[0-9a-f]{10}"/m);
+  }, 60_000);
+});
+
+describe('a capture of a node with a read that hangs', () => {
+  it('replays the hang: the device is unread, and all others are read', async () => {
+    const machine = new Machine({ hcas: 2 });
+    const hung = 'mlx5_1/ports/1/state';
+    try {
+      const session = await openCapture([
+        ...machine.flags(),
+        '--podresources.socket=/nonexistent/kubelet.sock',
+        '--podresources.checkpoint=',
+      ]);
+      session.keep(await session.read());
+      machine.hang(hung);
+      session.keep(await session.read());
+      machine.release(hung);
+      await session.close();
+      const capture = session.capture(false);
+      const { pages, isStuck } = await playCapture(replayContext, capture);
+      expect(isStuck).toBe(false);
+      for (const [index, { page }] of capture.frames.entries()) expect(pageDifference(page, pages[index] as string)).toEqual([]);
+      const changed = pageDifference(pages[0] as string, pages[1] as string);
+      expect(changed.length).toBeGreaterThan(0);
+      expect(changed.filter((line) => !line.includes('device="mlx5_1"'))).toEqual([]);
+      expect(Object.values(capture.frames[1]?.errors ?? {})).toContain('EHUNG');
+    } finally {
+      machine.remove();
+    }
   }, 60_000);
 });

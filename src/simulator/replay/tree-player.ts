@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, lstatSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Frame } from '../../capture/frame.ts';
 import { ArchiveProblem } from '../../capture/untar.ts';
@@ -27,7 +27,7 @@ export class TreePlayer {
   }
 
   apply(frame: Frame, kernelLog: string | undefined): void {
-    for (const path of frame.removed) rmSync(this.#place(path), { recursive: true, force: true });
+    for (const path of frame.removed) remove(this.#place(path));
     for (const path of frame.directories) this.#directory(path);
     for (const [path, target] of Object.entries(frame.links)) this.#link(path, target);
     for (const path of frame.unread) this.#write(path, '');
@@ -58,7 +58,7 @@ export class TreePlayer {
     const full = this.#place(path);
     if (errno === 'EHUNG') {
       if (lstatSync(full, { throwIfNoEntry: false })?.isFIFO() === true) return;
-      rmSync(full, { force: true, recursive: true });
+      remove(full);
       execFileSync('mkfifo', [full]);
       this.#hanging.add(full);
     } else if (errno === 'too-large') {
@@ -80,7 +80,7 @@ export class TreePlayer {
   #write(path: string, content: Uint8Array | string): void {
     const full = this.#place(path);
     const stats = lstatSync(full, { throwIfNoEntry: false });
-    if (stats !== undefined && !stats.isFile()) rmSync(full, { recursive: true, force: true });
+    if (stats !== undefined && !stats.isFile()) remove(full);
     this.#hanging.delete(full);
     writeFileSync(full, content);
   }
@@ -104,14 +104,14 @@ export class TreePlayer {
     if (!isInside || target === '' || target.includes('\0'))
       throw new ArchiveProblem(`the link ${JSON.stringify(path)} leads out of the capture`);
     const full = this.#place(path);
-    rmSync(full, { recursive: true, force: true });
+    remove(full);
     symlinkSync(target, full);
   }
 
   #directory(path: string): void {
     const full = this.#place(path);
     if (lstatSync(full, { throwIfNoEntry: false })?.isDirectory() === true) return;
-    rmSync(full, { recursive: true, force: true });
+    remove(full);
     mkdirSync(full);
   }
 
@@ -131,4 +131,12 @@ export class TreePlayer {
     writeFileSync(`${full}.new`, text);
     renameSync(`${full}.new`, full);
   }
+}
+
+/** Removes an entry. Its files are emptied first: a descriptor that is still open must not give the content of a removed file. */
+function remove(full: string): void {
+  const stats = lstatSync(full, { throwIfNoEntry: false });
+  if (stats?.isDirectory() === true) for (const name of readdirSync(full)) remove(join(full, name));
+  if (stats?.isFile() === true) truncateSync(full);
+  rmSync(full, { recursive: true, force: true });
 }
