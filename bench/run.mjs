@@ -19,6 +19,10 @@ const PROGRAMS = {
   },
   series: { question: 'series and bytes of a scrape, by the size of the node', quick: ['--only=1 GPU'] },
   flat: { question: '100,000 refreshes: heap, RSS, descriptors', quick: ['--refreshes=1000'] },
+  live: {
+    question: '50 open pages on 500 devices: CPU, memory, scrapes meanwhile',
+    quick: ['--devices=8', '--pages=5', '--seconds=3', '--settle=2', '--interval=1'],
+  },
   hang: { question: 'what a hung probe costs the others', quick: ['--rounds=1', '--hold=3'] },
 };
 

@@ -8,6 +8,7 @@ import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { analyzeMetafile, build } from 'esbuild';
+import { writeWebAssets } from './web-assets.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = resolve(process.argv[2] ?? join(root, 'dist-bundle'));
@@ -95,6 +96,8 @@ for (const [name, entry, plugins] of [
     if (file.endsWith('.js')) console.log(`${(bytes / 1024).toFixed(0).padStart(6)} KiB  ${file}`);
   }
 }
+
+for (const folder of await writeWebAssets(join(target, 'web'))) packages.add(folder);
 
 // Makes the files modules wherever they lie, and tells the version.
 const { name, version, license } = manifest;

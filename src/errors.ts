@@ -44,6 +44,11 @@ export const errors = {
     remedy: 'Correct these lines; "device-agent config schema" prints a JSON Schema for validation in an editor.',
     exit: 2,
   },
+  'terminal-absent': {
+    message: 'top needs a terminal for its input and its output',
+    remedy: 'Add -it to "kubectl exec", or use "device-agent list -w", which needs no terminal.',
+    exit: 2,
+  },
   'policy-file-unreadable': {
     message: 'policy file {file} cannot be read: {problem}',
     remedy: 'Check the path given by --what-if; - reads the standard input.',
@@ -67,6 +72,21 @@ export const errors = {
   'web-config-invalid': {
     message: 'web configuration file {file} is not valid:\n{problems}',
     remedy: 'Correct these lines. The format is that of --web.config.file of Prometheus exporters; docs/access.md has examples.',
+    exit: 2,
+  },
+  'family-file-unreadable': {
+    message: 'family declaration {file} cannot be used: {problem}',
+    remedy: 'Correct the file or remove it from the directory of --family.dir. It must be a regular file of 256 KiB at most.',
+    exit: 2,
+  },
+  'family-file-invalid': {
+    message: 'family declaration {file} is not valid:\n{problems}',
+    remedy: 'Correct these lines; "device-agent family schema" prints a JSON Schema for validation in an editor.',
+    exit: 2,
+  },
+  'family-dir-invalid': {
+    message: 'directory of family declarations {directory} {problem}',
+    remedy: 'Correct the directory or the value of --family.dir; an empty value reads no declarations.',
     exit: 2,
   },
   'setting-invalid': {
@@ -107,6 +127,21 @@ export const errors = {
   'capture-unreadable': {
     message: 'the capture {file} cannot be read: {problem}',
     remedy: 'Use an archive that "device-agent capture" wrote, and copy it again in binary mode if it is damaged.',
+    exit: 2,
+  },
+  'demo-absent': {
+    message: 'no demo runs{which}',
+    remedy: 'Start "device-agent demo" in another terminal, as the same user and with the same TMPDIR.',
+    exit: 1,
+  },
+  'demo-silent': {
+    message: 'the demo {pid} does not answer: {problem}',
+    remedy: 'End it with Ctrl-C in its terminal, and start "device-agent demo" again.',
+    exit: 1,
+  },
+  'demo-fault-refused': {
+    message: '{problem}',
+    remedy: 'Run "device-agent demo fault" for the faults of the running demo and their devices.',
     exit: 2,
   },
   'feed-failed': {

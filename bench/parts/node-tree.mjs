@@ -20,12 +20,9 @@ export async function makeNode({ hcas = 0, vfs = 0, gpus = 0, fpgas = 0 }) {
   let elapsedMs = 60_000;
   const options = {};
   const write = () => {
-    // The last card's link falls 90 s into every three minutes; here it stays up, and is not counted as lost.
-    const at = Math.floor(elapsedMs / 90_000) * 180_000 + (elapsedMs % 90_000);
     for (const family of families) {
-      const hardware = family.simulate?.({ gpus, hcas, vfs, fpgas, elapsedMs: at });
+      const hardware = family.simulate?.({ gpus, hcas, vfs, fpgas, elapsedMs });
       if (hardware === undefined) continue;
-      for (const path of Object.keys(hardware.files)) if (path.endsWith('/counters/link_downed')) hardware.files[path] = '0\n';
       writer.apply(hardware);
       options[family.name] = Object.fromEntries(
         Object.entries(hardware.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),

@@ -1,4 +1,4 @@
-import { REMEDY_TEXTS } from '../../src/server/pages/page-text.ts';
+import { REMEDY_TEXTS } from '../../src/board/words.ts';
 
 /**
  * Template text of Prometheus: the containers that hold the device of an alert, or a part of it. A scrape can have renamed the labels of

@@ -1,9 +1,12 @@
 import { hostname } from 'node:os';
+import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
+import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
 import { type Clock, systemClock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
 import type { AgentStats, ConfigStatus } from '../model/agent-stats.ts';
+import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessKeeper } from '../server/access/keeper.ts';
@@ -13,6 +16,7 @@ import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
 import { AgentCore, type CoreParts } from './core.ts';
 import { HealthKeeper } from './health.ts';
+import { HistoryKeeper } from './history.ts';
 import { HostFactsKeeper } from './host-facts.ts';
 import { IncidentKeeper } from './incidents.ts';
 import { InventoryLog } from './inventory-log.ts';
@@ -48,7 +52,7 @@ export interface RunningAgent {
 export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
   const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
-  const { core, health, usage, exposition, facts, plugin, incidents } = await build(settings, parts, { isLasting: true, access });
+  const { core, health, usage, exposition, facts, plugin, incidents, history } = await build(settings, parts, { isLasting: true, access });
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
   const ledger = new UsageLedger(settings, core.store, logger, systemClock);
@@ -69,10 +73,16 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
   const server = createServer({
     exposition,
     store: core.store,
+    ...(history === undefined ? {} : { history: () => history.current }),
+    plugin: () => plugin?.stats(),
     fault: () => liveness.fault(),
     status: () => ({ host: facts?.facts(), config: config?.() }),
     ...(reload === undefined ? {} : { reload }),
-    families: settings.families.map(({ family }) => ({ name: family.name, problems: [...supervisorProblems, ...family.problems] })),
+    families: settings.families.map(({ family }) => ({
+      name: family.name,
+      problems: [...supervisorProblems, ...family.problems],
+      conditions: [...family.conditions, ...OWN_CONDITIONS, ...USE_CONDITIONS],
+    })),
     feed,
     events: (since) => health.engine.eventsSince(since),
     ...(incidents === undefined ? {} : { incidents }),
@@ -106,6 +116,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       usage?.configure(next);
       core.configure(next);
       incidents?.configure(next);
+      history?.configure(next);
       liveness.configure(next.refresh.interval);
       warnOfResources(next, logger);
       // Verdicts follow the new rules at once; readings follow with the refresh that begins here.
@@ -136,42 +147,49 @@ export interface OneCollection {
 
 /** Refreshes everything once, for commands that print and exit. */
 export async function collectOnce(settings: AgentSettings, parts: AgentParts): Promise<OneCollection> {
-  const session = await openSession(settings, parts);
-  const { snapshot, page } = await session.read();
-  return { snapshot, page, ended: await session.close() };
+  const reader = await openReader(settings, parts);
+  const snapshot = await reader.read();
+  const page = reader.page();
+  return { snapshot, page, ended: await reader.close() };
 }
 
-/** An agent that reads when it is asked to, without past and without outputs. */
-export interface Session {
-  /** Refreshes everything once. */
-  read(): Promise<Pick<OneCollection, 'snapshot' | 'page'>>;
-  /** As {@link Session.read}, and waits for the reads that follow when new holders were seen. */
-  readSettled(): Promise<Pick<OneCollection, 'snapshot' | 'page'>>;
+/** What a command reads itself, again and again, while no agent runs. Nothing is written to the disk. */
+export interface OwnReader {
+  /** Refreshes everything. Threads and what is known of hung devices last from one read to the next. */
+  read(): Promise<Snapshot>;
+  /** As {@link OwnReader.read}, and waits for the reads that follow when new holders were seen. */
+  readSettled(): Promise<Snapshot>;
+  /** Metrics of devices and containers at the latest read, without those of the agent. */
+  page(): string;
+  /** Events of the reads so far. */
+  events(): readonly HealthEvent[];
   /** Resolves to false when a thread is stuck in the kernel. */
   close(): Promise<boolean>;
 }
 
-/** Opens a session. `core`: parts of a capture or a replay. */
-export async function openSession(settings: AgentSettings, parts: AgentParts, core?: CoreParts, clock?: Clock): Promise<Session> {
-  const built = await build(settings, parts, { isLasting: false, clock, parts: core });
-  const latest = (): Pick<OneCollection, 'snapshot' | 'page'> => {
-    built.core.assemble();
-    return { snapshot: built.core.store.snapshot() as Snapshot, page: built.exposition.devices() };
+/** Opens a reader. `own`: parts and clock of a capture or a replay. */
+export async function openReader(settings: AgentSettings, parts: AgentParts, own?: CoreParts, clock?: Clock): Promise<OwnReader> {
+  const { core, health, exposition } = await build(settings, parts, { isLasting: false, clock, parts: own });
+  const latest = (): Snapshot => {
+    core.assemble();
+    return core.store.snapshot() as Snapshot;
   };
   return {
     async read() {
-      await built.core.refresh();
+      await core.refresh();
       return latest();
     },
     async readSettled() {
-      await built.core.refresh();
-      built.core.assemble();
-      await built.core.settled();
+      await core.refresh();
+      core.assemble();
+      await core.settled();
       return latest();
     },
+    page: () => exposition.devices(),
+    events: () => health.engine.eventsSince(0),
     async close() {
-      const ended = await built.core.close();
-      await built.health.close();
+      const ended = await core.close();
+      await health.close();
       return ended;
     },
   };
@@ -187,6 +205,8 @@ interface Built {
   readonly plugin: DevicePlugin | undefined;
   /** Absent in a single reading, and while no incident is kept. */
   readonly incidents: IncidentKeeper | undefined;
+  /** Absent in a single reading. */
+  readonly history: HistoryKeeper | undefined;
 }
 
 interface BuildParts {
@@ -208,6 +228,7 @@ async function build(
   const incidents = isLasting ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
   const core = new AgentCore(settings, health, logger, clock, parts, usage);
   incidents?.follow(core.store);
+  const history = isLasting ? new HistoryKeeper(settings, incidents, core.store) : undefined;
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
@@ -236,5 +257,5 @@ async function build(
     attribution: settings.labels.attribution,
     ...(usage === undefined ? {} : { usage: (latest) => usage.shown(latest) }),
   });
-  return { core, health, usage, exposition, facts, plugin, incidents };
+  return { core, health, usage, exposition, facts, plugin, incidents, history };
 }

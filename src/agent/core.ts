@@ -108,6 +108,7 @@ export class AgentCore {
       const runner: FamilyRunner = new FamilyRunner(
         {
           family: family.name,
+          ...(family.declared === undefined ? {} : { declared: family.declared }),
           options,
           roots: settings.roots,
           timeoutMs: settings.refresh.timeout,
@@ -123,7 +124,7 @@ export class AgentCore {
             wake: () => this.#refreshSoon(runner),
             crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
           },
-          isPresent: () => isPresent(family, host),
+          isPresent: () => isPresent(family, host, options),
           known: () => this.#assembler.known(family.name),
         },
       );
@@ -322,12 +323,20 @@ function joined(
   families: readonly DeviceFamily[],
 ): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect'> {
   return {
-    rules: { pools, families: resolvers(families) },
+    rules: { pools, families: resolvers(families), numbers: numberOwners(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
     expect,
     use: { activities: activitiesOf(families), idle, limits: usage },
   };
+}
+
+function numberOwners(families: readonly DeviceFamily[]): ReadonlyMap<string, (resource: string) => boolean> {
+  return new Map(
+    families.flatMap(({ name, ownsNumbers }): [string, (resource: string) => boolean][] =>
+      ownsNumbers === undefined ? [] : [[name, ownsNumbers]],
+    ),
+  );
 }
 
 function activitiesOf(families: readonly DeviceFamily[]): ReadonlyMap<string, ActivitySpec> {

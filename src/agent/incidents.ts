@@ -1,15 +1,16 @@
 import { dirname, join } from 'node:path';
 import type { Clock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
-import type { HistorySettings, ReadingHistory } from '../incidents/history.ts';
+import type { ReadingHistory } from '../incidents/history.ts';
 import { KernelLog } from '../incidents/kernel-log.ts';
 import type { RecordRead } from '../incidents/record-file.ts';
-import { IncidentRecorder } from '../incidents/recorder.ts';
+import { IncidentRecorder, type RecorderSettings } from '../incidents/recorder.ts';
 import { IncidentStore, type ListedIncident, type StoreSettings } from '../incidents/store.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { IncidentCount } from '../model/agent-stats.ts';
 import type { HealthKeeper } from './health.ts';
+import { historySettings } from './history-settings.ts';
 import type { AgentSettings } from './settings.ts';
 import type { Store } from './store.ts';
 
@@ -25,12 +26,10 @@ export class IncidentKeeper {
   readonly #recorder: IncidentRecorder;
   readonly #store: IncidentStore;
   readonly #kernel: KernelLog;
-  #historySettings: HistorySettings;
 
   private constructor(settings: AgentSettings, store: IncidentStore, { health, place, clock }: IncidentKeeperParts) {
     this.#store = store;
     this.#kernel = new KernelLog({ path: kernelLogPath(settings), procfs: settings.roots.procfs }, clock);
-    this.#historySettings = historySettings(settings);
     this.#recorder = new IncidentRecorder(
       {
         place,
@@ -39,7 +38,7 @@ export class IncidentKeeper {
         save: (record) => store.save(record),
         isTaken: (id) => store.isTaken(id),
       },
-      this.#historySettings,
+      recorderSettings(settings),
       store.list(),
     );
     health.onEvents((events) => this.#recorder.judged(events));
@@ -65,17 +64,13 @@ export class IncidentKeeper {
   }
 
   /** Readings of a device over the last minutes. */
-  get history(): Pick<ReadingHistory, 'seriesOf' | 'bytes'> {
+  get history(): ReadingHistory {
     return this.#recorder.history;
   }
 
-  /** Takes another interval of refreshes. The history then starts anew. */
+  /** Takes other settings. The history starts anew with another interval of refreshes. */
   configure(settings: AgentSettings): void {
-    const next = historySettings(settings);
-    const { periodMs, intervalMs } = this.#historySettings;
-    if (next.periodMs === periodMs && next.intervalMs === intervalMs) return;
-    this.#historySettings = next;
-    this.#recorder.configure(next);
+    this.#recorder.configure(recorderSettings(settings));
   }
 
   list(): readonly ListedIncident[] {
@@ -110,10 +105,10 @@ function storeSettings({ state, incidents }: AgentSettings): StoreSettings {
   };
 }
 
-function historySettings({ families, incidents, refresh }: AgentSettings): HistorySettings {
-  const specs = new Map(families.flatMap(({ family }) => family.metrics).map((spec) => [spec.name, spec]));
-  return { periodMs: incidents.readings, intervalMs: refresh.interval, specs };
-}
+const recorderSettings = (settings: AgentSettings): RecorderSettings => ({
+  ...historySettings(settings),
+  recordMs: settings.incidents.readings,
+});
 
 /** The log that a family is configured to read; otherwise the log of the machine. */
 function kernelLogPath({ families, roots }: AgentSettings): string {

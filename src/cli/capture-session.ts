@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { openSession, type Session } from '../agent/agent.ts';
+import { type OwnReader, openReader } from '../agent/agent.ts';
 import { CaptureLog } from '../capture/capture-log.ts';
 import type { Capture, Frame, Manifest } from '../capture/frame.ts';
 import { redactCapture } from '../capture/redaction/redact.ts';
@@ -14,13 +14,13 @@ import { readVersion } from './version.ts';
 /** Reads the node as the agent does, and keeps what was read. */
 export class CaptureSession {
   readonly #log: CaptureLog;
-  readonly #session: Session;
+  readonly #reader: OwnReader;
   readonly #manifest: Manifest;
   readonly #frames: Frame[] = [];
   readonly #startedMs = systemClock.monotonic();
 
-  private constructor(session: Session, log: CaptureLog, manifest: Manifest) {
-    this.#session = session;
+  private constructor(reader: OwnReader, log: CaptureLog, manifest: Manifest) {
+    this.#reader = reader;
     this.#log = log;
     this.#manifest = manifest;
   }
@@ -35,8 +35,8 @@ export class CaptureSession {
     const { podsApi: _, ...settings } = agentSettings(configuration, families);
     const log = new CaptureLog(placesOf(configuration));
     const parts = { start: observedThreads(log.take), isolated: new IsolatedReads(systemClock), observe: log.take };
-    const session = await openSession(settings, { logger, version }, parts);
-    return new CaptureSession(session, log, manifestOf(configuration, version));
+    const reader = await openReader(settings, { logger, version }, parts);
+    return new CaptureSession(reader, log, manifestOf(configuration, version));
   }
 
   /** Milliseconds since the start. */
@@ -47,8 +47,8 @@ export class CaptureSession {
   /** Reads everything once. */
   async read(): Promise<Frame> {
     const [atMs, wallMs] = [this.elapsedMs, systemClock.now()];
-    const { page } = await this.#session.readSettled();
-    return this.#log.cut({ atMs, wallMs, page });
+    await this.#reader.readSettled();
+    return this.#log.cut({ atMs, wallMs, page: this.#reader.page() });
   }
 
   /** Adds a frame to the capture. */
@@ -58,7 +58,7 @@ export class CaptureSession {
 
   /** Ends the reading. `isStuck`: a thread cannot end. */
   async close(): Promise<{ readonly isStuck: boolean }> {
-    return { isStuck: !(await this.#session.close()) };
+    return { isStuck: !(await this.#reader.close()) };
   }
 
   capture(isRedacted: boolean): Capture {

@@ -1,23 +1,8 @@
-import type { RunCommand } from './context.ts';
+import { VIEW_SORTS } from '../board/view.ts';
+import type { CommandSpec } from './command-spec.ts';
 
-/** One command of the command line. Its code is loaded only when it runs. */
-export interface CommandSpec {
-  /** Words after `device-agent`. */
-  readonly name: string;
-  readonly summary: string;
-  /** Allowed values of `-o`; the first one is the default. */
-  readonly formats?: readonly string[];
-  /** A word that may follow the command. It is in the options under its name. */
-  readonly argument?: { readonly name: string; readonly help: string };
-  /** Options of this command only. They have no environment variable and no key in the file. */
-  readonly options?: readonly { readonly flags: string; readonly help: string }[];
-  /** Further notes for the help text. */
-  readonly notes?: string;
-  /** Path of an option section of this command only. */
-  readonly ownSection?: string;
-  readonly examples: readonly string[];
-  load(): Promise<RunCommand>;
-}
+/** Chooses one of several demos. */
+const demoOption = { flags: '--demo <pid>', help: 'Process id of the demo. (default: the newest demo of this user)' };
 
 export const commands: readonly CommandSpec[] = [
   {
@@ -29,9 +14,33 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'list',
     summary: 'Read everything once and print the devices, their health and their holders.',
-    formats: ['table', 'json', 'prom'],
-    examples: ['device-agent list', 'device-agent list -o prom | promtool check metrics'],
+    formats: ['table', 'wide', 'json', 'yaml', 'prom'],
+    options: [
+      { flags: '-w, --watch', help: 'Read again at each --refresh.interval, and print the table again when it changed.' },
+      { flags: '--by <group>', help: 'One row for each device, or for each device that a pod holds.', choices: ['device', 'pod'] },
+    ],
+    notes: `-w and --by are for the tables. -w rewrites the table in place on a terminal, and appends it with a line of time elsewhere.
+"device-agent top" asks the running agent instead, and shows rates and events.`,
+    examples: ['device-agent list', 'device-agent list --by=pod -w', 'device-agent list -o prom | promtool check metrics'],
     load: async () => (await import('./list.ts')).runList,
+  },
+  {
+    name: 'top',
+    summary: 'Show the devices in the whole terminal, sick first, and keep them up to date.',
+    options: [
+      {
+        flags: '--by <group>',
+        help: 'Rows by device tree, by pod, or by place in the node (NUMA, PCIe).',
+        choices: ['device', 'pod', 'node'],
+      },
+      { flags: '--sort <order>', help: 'Order of the rows.', choices: VIEW_SORTS },
+      { flags: '--filter <text>', help: 'Only rows that contain this text, or match family:, state:, namespace: or holder:.' },
+      { flags: '--no-color', help: 'No colours, as with NO_COLOR. The words alone tell the state.' },
+    ],
+    notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the hardware itself at each --refresh.interval.
+? shows the keys; docs/top.md explains the columns. Without a terminal, use "device-agent list -w".`,
+    examples: ['device-agent top', 'device-agent top --by=pod --filter=state:unhealthy', 'kubectl exec -it POD -- device-agent top'],
+    load: async () => (await import('./top/top.ts')).runTop,
   },
   {
     name: 'health',
@@ -80,6 +89,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
       {
         flags: '--by <group>',
         help: 'One of namespace, pod, device, resource, or label:NAME for a label of --usage.labels. (default: namespace)',
+        usual: ['namespace', 'pod', 'device', 'resource', 'label:'],
       },
     ],
     notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the ledger beside --state.file.
@@ -135,6 +145,27 @@ docs/capture.md says what is in the archive and what is replaced.`,
     load: async () => (await import('./replay.ts')).runReplay,
   },
   {
+    name: 'demo fault',
+    summary: 'Begin a fault on a device of a running demo; without a name, list the faults, their devices and what runs now.',
+    formats: ['text', 'json'],
+    argument: { name: 'name', help: 'Fault to begin, as the list names it.' },
+    secondArgument: { name: 'device', help: 'Device that gets it, by id, PCI address or family/id. A fault of a whole family needs none.' },
+    options: [demoOption],
+    notes: `Only files, programs and kernel log lines of the simulated node change, so the agent finds the fault as on real hardware.
+The demo must run as the same user and with the same TMPDIR. Faults that the demo begins by itself end by themselves; --sim.story=off keeps
+it from beginning any.`,
+    examples: ['device-agent demo fault', 'device-agent demo fault port-down mlx5_0', 'device-agent demo fault clear'],
+    load: async () => (await import('./demo-fault.ts')).runDemoFault,
+  },
+  {
+    name: 'demo fault clear',
+    summary: 'End the faults of a running demo: all of them, or those of one name or one device.',
+    argument: { name: 'what', help: 'Fault or device.' },
+    options: [demoOption],
+    examples: ['device-agent demo fault clear', 'device-agent demo fault clear port-down', 'device-agent demo fault clear mlx5_0'],
+    load: async () => (await import('./demo-fault.ts')).runDemoFaultClear,
+  },
+  {
     name: 'config check',
     summary: 'Check flags, environment and file; print nothing when everything is valid.',
     examples: ['device-agent config check --config.file=/etc/device-agent.yaml'],
@@ -154,6 +185,38 @@ docs/capture.md says what is in the archive and what is replaced.`,
     load: async () => (await import('./config.ts')).printSchema,
   },
   {
+    name: 'completion',
+    summary: 'Print the completion of commands, flags and their values for a shell.',
+    argument: { name: 'shell', help: 'Shell that reads the text.', choices: ['bash', 'zsh', 'fish'] },
+    notes: 'docs/install.md says where each shell looks for it.',
+    examples: ['source <(device-agent completion bash)', 'device-agent completion fish > ~/.config/fish/completions/device-agent.fish'],
+    load: async () => (await import('./completion/completion.ts')).completionOf(commands),
+  },
+  {
+    name: 'family check',
+    summary: 'Check a declaration of a device family, and show what it finds on this node or in a captured tree.',
+    argument: { name: 'file', help: 'YAML file with the declaration.', isRequired: true, isFile: true },
+    formats: ['text', 'json'],
+    options: [{ flags: '--root <directory>', help: 'Look at this tree instead of the node: sys/, proc/, dev/, commands/<name>.txt.' }],
+    notes: `The status is 0 when the declaration is valid and finds a device without problems, 1 when it finds none or has problems, and 2
+when the declaration is not valid. With --root no program runs: the output of a command is read from commands/<name>.txt in the tree.`,
+    examples: ['device-agent family check acme.yaml', 'device-agent family check acme.yaml --root=captured/node-1'],
+    load: async () => (await import('./family-check.ts')).checkFamily,
+  },
+  {
+    name: 'family list',
+    summary: 'Print all device families: in code, shipped as declarations, and read from --family.dir.',
+    formats: ['table', 'json'],
+    examples: ['device-agent family list', 'device-agent family list --family.dir=./families'],
+    load: async () => (await import('./family.ts')).listFamilies,
+  },
+  {
+    name: 'family schema',
+    summary: 'Print the JSON Schema of a declaration.',
+    examples: ['device-agent family schema > family.schema.json'],
+    load: async () => (await import('./family.ts')).printFamilySchema,
+  },
+  {
     name: 'version',
     summary: 'Print version and platform.',
     formats: ['text', 'json'],
@@ -163,4 +226,7 @@ docs/capture.md says what is in the archive and what is replaced.`,
 ];
 
 /** Descriptions of commands that only group other commands. */
-export const commandGroups: Readonly<Record<string, string>> = { config: 'Check and show the configuration.' };
+export const commandGroups: Readonly<Record<string, string>> = {
+  config: 'Check and show the configuration.',
+  family: 'Check and show device families.',
+};

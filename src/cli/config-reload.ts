@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { RunningAgent } from '../agent/agent.ts';
 import { type Configuration, loadConfiguration } from '../config/configuration.ts';
+import { readFamilyDirectory } from '../config/families/family-directory.ts';
 import { CONFIG_LIMITS, digestOf } from '../config/file-text.ts';
 import { reloaded } from '../config/reload.ts';
 import { UserError } from '../errors.ts';
@@ -106,18 +108,25 @@ export class ConfigReload {
     try {
       const { configuration: next } = await loadConfiguration(registry, environment, flags, read);
       checkMeaning(next, families);
+      const hasOtherFamilies = await this.#hasOtherFamilies();
       const { configuration, changed, waiting } = reloaded(this.#running, next);
       if (changed.length > 0) await this.#agent.apply(agentSettings(configuration, families));
       this.#running = configuration;
       this.#loadedAtMs = this.#clock.now();
-      this.#waiting = waiting;
+      this.#waiting = hasOtherFamilies ? [...new Set([...waiting, 'family.dir'])] : waiting;
       this.#report(undefined);
       logger.adjust(logSettings(configuration));
       logger.info('configuration reloaded', { file: this.#path, changed: changed.length === 0 ? 'nothing' : changed });
-      if (waiting.length > 0) logger.warn('some changes take effect at the next start of the agent', { options: waiting });
+      if (this.#waiting.length > 0) logger.warn('some changes take effect at the next start of the agent', { options: this.#waiting });
     } catch (error) {
       this.#report(error);
     }
+  }
+
+  /** Whether the declarations of families changed since the start. Throws when one of them is wrong: the next start would fail. */
+  async #hasOtherFamilies(): Promise<boolean> {
+    const { declared } = this.#context;
+    return declared !== undefined && !isDeepStrictEqual(await readFamilyDirectory(declared.directory), declared.families);
   }
 
   #report(error: unknown): void {

@@ -7,6 +7,7 @@ import type { DeviceFamily } from '../probes/family.ts';
 import { SimulatedNode } from '../simulator/node.ts';
 import { type SimulationOptions, simulationOptions } from '../simulator/options.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { type DemoControl, serveControl } from './demo-control.ts';
 import { runReplayDemo } from './demo-replay.ts';
 import { ownCommand } from './own-command.ts';
 import { stopInTime } from './serve.ts';
@@ -16,7 +17,7 @@ import { readVersion } from './version.ts';
 
 /** The demo refreshes more often than the default, so that users soon see changes. */
 const REFRESH = 'refresh.interval';
-const DEMO_REFRESH = '2s';
+const DEMO_REFRESH = '1s';
 
 /** Creates a simulated node and runs the agent on it until a signal arrives or the reader closes the output. */
 export async function runDemo(context: CommandContext): Promise<Ending> {
@@ -26,16 +27,19 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
   const size = configuration.section('sim', simulationOptions);
   const node = await startNode(families, size);
   let agent: RunningAgent | undefined;
+  let control: DemoControl | undefined;
   try {
     const flags = demoFlags(node.flags(), context.flags);
     const { configuration: ofNode } = await loadConfiguration(context.registry, context.environment, flags);
     agent = await startAgent(agentSettings(ofNode, families), { logger, version: readVersion().version });
+    control = await serveControl(node, agent.address);
     await output.write(welcome(agent.address, size, node.flags()));
     const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
     const isStuck = !(await stopInTime(agent, logger));
     if (trouble instanceof Error) throw trouble;
     return { status: 0, isStuck };
   } finally {
+    await control?.close();
     await node.stop();
   }
 }
@@ -84,6 +88,10 @@ function welcome(address: string, size: SimulationOptions, nodeFlags: readonly s
 The other commands also work on this node:
 
   ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
+
+${size.story === 'on' ? 'Faults begin and end by themselves; in another terminal you begin your own:' : 'In another terminal you begin and end faults:'}
+
+  ${ownCommand()} demo fault
 
 Ctrl-C ends the demo and removes all its files.
 `;

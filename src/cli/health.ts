@@ -11,6 +11,7 @@ import type { DeviceFamily } from '../probes/family.ts';
 import { devicesView } from '../server/api/views.ts';
 import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { withProgress } from './progress.ts';
 import { agentSettings, nodeName } from './settings.ts';
 import { type SickDevice, taintRules } from './taint-rules.ts';
 import { readVersion } from './version.ts';
@@ -64,7 +65,7 @@ export async function runHealth(context: CommandContext): Promise<Ending> {
   if (context.options.whatIf !== undefined) return await (await import('./what-if.ts')).runWhatIf(context);
   if (context.options.since !== undefined) throw new UserError('flag-invalid', { flag: '--since', problem: 'needs --what-if' });
   try {
-    const judged = await judge(context);
+    const judged = await withProgress('reading the health', judge(context));
     const wanted = context.options.device;
     const answer = answerFor(judged, typeof wanted === 'string' ? wanted : undefined);
     const { output } = context.options;

@@ -10,6 +10,7 @@ import { createChangeLog } from '../log/changes.ts';
 import { incidentText } from '../server/pages/incident-text.ts';
 import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { withProgress } from './progress.ts';
 import { textTable } from './text-table.ts';
 
 /** Where a command finds incidents: the running agent, or the disk. */
@@ -24,7 +25,7 @@ const MOST_HINTS = 3;
 export async function runIncidents(context: CommandContext): Promise<Ending> {
   const { options, output } = context;
   const { id, output: format } = options;
-  const source = await sourceOf(context);
+  const source = await withProgress('reading the incidents', sourceOf(context));
   const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
   if (typeof id !== 'string') {
     await output.write(format === 'json' ? json({ incidents: source.list }) : incidentTable(source.list));

@@ -1,20 +1,54 @@
-import { collectOnce } from '../agent/agent.ts';
+import { collectOnce, openReader } from '../agent/agent.ts';
+import { refreshOptions } from '../agent/options.ts';
+import { UserError } from '../errors.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { allocationsView, devicesView } from '../server/api/views.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { withProgress } from './progress.ts';
 import { agentSettings } from './settings.ts';
 import { warnOfSysfs } from './sysfs-warning.ts';
-import { snapshotTable } from './table.ts';
+import { snapshotTable, type TableForm } from './table.ts';
 import { readVersion } from './version.ts';
+import { repeated } from './watch.ts';
 
-/** Reads everything once and prints it. */
+/** Reads everything once and prints it, or again and again with `-w`. */
 export async function runList(context: CommandContext): Promise<Ending> {
   const { configuration, families, logger, output, options } = context;
+  const form = formOf(options);
   warnOfSysfs(context);
-  const { version } = readVersion();
-  const { snapshot, page, ended } = await collectOnce(agentSettings(configuration, families), { logger, version });
-  await output.write(options.output === 'prom' ? page : options.output === 'json' ? snapshotJson(snapshot) : snapshotTable(snapshot));
+  const settings = agentSettings(configuration, families);
+  const parts = { logger, version: readVersion().version };
+  if (options.watch === true) {
+    const reader = await openReader(settings, parts);
+    const { interval } = configuration.section('refresh', refreshOptions);
+    const table = async (): Promise<string> => snapshotTable(await withProgress('reading the devices', reader.read()), form);
+    await repeated(table, interval, output);
+    return { status: 0, isStuck: !(await reader.close()) };
+  }
+  const { snapshot, page, ended } = await withProgress('reading the devices', collectOnce(settings, parts));
+  await output.write(await written(snapshot, page, options.output, form));
   return { status: 0, isStuck: !ended };
+}
+
+/** Options that shape a table are refused where there is none: a script would get something else than it asked for. */
+function formOf({ output, by = 'device', watch }: CommandContext['options']): TableForm {
+  const isTable = output === 'table' || output === 'wide';
+  if (!isTable && by !== 'device') throw new UserError('flag-invalid', { flag: '--by', problem: `cannot be used with -o ${output}` });
+  if (!isTable && watch === true) throw new UserError('flag-invalid', { flag: '--watch', problem: `cannot be used with -o ${output}` });
+  return { isWide: output === 'wide', by: by === 'pod' ? 'pod' : 'device' };
+}
+
+async function written(snapshot: Snapshot, page: string, format: unknown, form: TableForm): Promise<string> {
+  switch (format) {
+    case 'prom':
+      return page;
+    case 'json':
+      return snapshotJson(snapshot);
+    case 'yaml':
+      return (await import('yaml')).stringify(JSON.parse(snapshotJson(snapshot)), { aliasDuplicateObjects: false });
+    default:
+      return snapshotTable(snapshot, form);
+  }
 }
 
 /** Formats devices and allocations as JSON, with the names of the HTTP API. */

@@ -1,7 +1,9 @@
 import { Command, type CommanderError, Help, Option } from 'commander';
 import type { OptionEntry, Registry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
-import { type CommandSpec, commandGroups } from './commands.ts';
+import { UserError } from '../errors.ts';
+import type { ArgumentSpec, CommandSpec, OwnOption } from './command-spec.ts';
+import { commandGroups } from './commands.ts';
 
 /** A called command with its options. */
 export interface Invocation {
@@ -40,8 +42,8 @@ export function createProgram(registry: Registry, specs: readonly CommandSpec[],
     for (const entry of own) addOption(command, entry);
     command.action(() => {
       const flags = new Map([...givenFlags(program, global), ...givenFlags(command, own)]);
-      const given = spec.argument === undefined ? {} : { [spec.argument.name]: command.args[0] };
-      calls.invoke({ spec, flags, options: { ...command.opts(), ...given } });
+      const given = Object.fromEntries(argumentsOf(spec).map(({ name }, n) => [name, command.args[n]]));
+      calls.invoke({ spec, flags, options: { ...ownOptionsAbove(command), ...command.opts(), ...given } });
     });
   }
   redirectOutput(program, calls.print);
@@ -69,10 +71,33 @@ function addCommand(program: Command, spec: CommandSpec): Command {
     const [usual] = spec.formats;
     command.addOption(new Option('-o, --output <format>', 'Form of the output.').choices(spec.formats).default(usual));
   }
-  if (spec.argument !== undefined) command.argument(`[${spec.argument.name}]`, spec.argument.help);
-  for (const { flags, help } of spec.options ?? []) command.addOption(new Option(flags, help));
+  for (const { name, help, isRequired } of argumentsOf(spec)) command.argument(isRequired === true ? `<${name}>` : `[${name}]`, help);
+  for (const option of spec.options ?? []) command.addOption(ownOption(option));
   const notes = spec.notes === undefined ? '' : `\n${spec.notes}\n`;
   return command.addHelpText('after', () => `${examplesText(spec.examples)}\n${notes}${NOTES}`);
+}
+
+function ownOption({ flags, help, choices }: OwnOption): Option {
+  const option = new Option(flags, help);
+  return choices === undefined ? option : option.choices(choices);
+}
+
+const argumentsOf = ({ argument, secondArgument }: CommandSpec): readonly ArgumentSpec[] =>
+  [argument, secondArgument].filter((each) => each !== undefined);
+
+/** The parser gives an option to the first command that has it, so a command that follows another one finds its options there. */
+function ownOptionsAbove(command: Command): Readonly<Record<string, unknown>> {
+  const above = command.parent;
+  if (above === null || above.parent === null) return {};
+  const foreign = above.options.find(
+    (option) => option.long?.includes('.') === true && above.getOptionValueSource(option.attributeName()) === 'cli',
+  );
+  if (foreign !== undefined) throw new UserError('flag-unknown', { flag: foreign.long ?? '', nearest: '', command: fullName(command) });
+  return { ...ownOptionsAbove(above), ...above.opts() };
+}
+
+export function fullName(command: Command): string {
+  return command.parent === null ? command.name() : `${fullName(command.parent)} ${command.name()}`;
 }
 
 function addOption(command: Command, entry: OptionEntry): void {
@@ -106,7 +131,9 @@ function helpSettings(): Partial<Help> {
     visibleOptions(command) {
       const own = Help.prototype.visibleOptions.call(this as Help, command);
       const above: Option[] = [];
-      for (let at = command.parent; at !== null; at = at.parent) above.push(...at.options.filter(({ hidden }) => !hidden));
+      // A command between, such as `demo` of `demo fault`, has options of its own.
+      for (let at = command.parent; at !== null; at = at.parent)
+        if (at.parent === null) above.push(...at.options.filter(({ hidden }) => !hidden));
       return [...own, ...above];
     },
     optionTerm: (option) => (option.long?.includes('.') && option.isBoolean() ? option.flags.replace('--', '--[no-]') : option.flags),

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { openSession, type Session } from '../agent/agent.ts';
+import { type OwnReader, openReader } from '../agent/agent.ts';
 import type { Capture } from '../capture/frame.ts';
 import { loadConfiguration } from '../config/configuration.ts';
 import { systemWords, UserError } from '../errors.ts';
@@ -44,26 +44,27 @@ export async function playCapture(
   const node = new ReplayNode(capture);
   try {
     const clock = new ShiftedClock();
-    const session = await openReplay(context, node, clock);
+    const reader = await openReplay(context, node, clock);
     const pages: string[] = [];
     const originMs = clock.monotonic();
     for (const { wallMs, atMs } of capture.frames) {
       await node.step();
       clock.jump(wallMs, originMs + atMs);
-      pages.push((await session.readSettled()).page);
+      await reader.readSettled();
+      pages.push(reader.page());
     }
     node.release();
-    return { pages, isStuck: !(await session.close()) };
+    return { pages, isStuck: !(await reader.close()) };
   } finally {
     node.stop();
   }
 }
 
 /** The settings of the capture, and none of this machine: the same archive gives the same page everywhere. */
-async function openReplay({ registry, families, logger, flags }: ReplayContext, node: ReplayNode, clock: ShiftedClock): Promise<Session> {
+async function openReplay({ registry, families, logger, flags }: ReplayContext, node: ReplayNode, clock: ShiftedClock): Promise<OwnReader> {
   const { configuration } = await loadConfiguration(registry, {}, replayFlags(registry, node, flags));
   const parts = { start: clockedThreads(clock.memory), isolated: new IsolatedReads(clock) };
-  return await openSession(agentSettings(configuration, families), { logger, version: readVersion().version }, parts, clock);
+  return await openReader(agentSettings(configuration, families), { logger, version: readVersion().version }, parts, clock);
 }
 
 async function expectedPage(path: string): Promise<string> {

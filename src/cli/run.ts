@@ -1,12 +1,14 @@
 import { loadConfiguration } from '../config/configuration.ts';
 import type { Environment } from '../config/environment.ts';
-import { createRegistry, type OptionSection, type Registry } from '../config/registry.ts';
+import { familyDirectory } from '../config/families/early-directory.ts';
+import { readFamilyDirectory, withDeclared } from '../config/families/family-directory.ts';
+import { createRegistry, type Registry } from '../config/registry.ts';
 import { loadFamilies, optionSections } from '../config/sections.ts';
 import { structuredParts } from '../config/structured.ts';
 import { adoptLibraryLines } from '../log/library-lines.ts';
 import { createLogger, type Logger } from '../log/logger.ts';
 import { familyLoaders } from '../probes/families.ts';
-import { simulationOptions } from '../simulator/options.ts';
+import { commandSections } from './command-sections.ts';
 import { commands } from './commands.ts';
 import type { Ending } from './context.ts';
 import { faultOf } from './fault.ts';
@@ -27,7 +29,9 @@ export async function runCommandLine(args: readonly string[], environment: Envir
 }
 
 async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
-  const families = await loadFamilies(familyLoaders);
+  const directory = await familyDirectory(args, environment);
+  const [ofProgram, declared] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
+  const families = declared.length === 0 ? ofProgram : withDeclared(ofProgram, declared, directory.path);
   const sections = optionSections(families);
   const { invocation, help } = parse(createRegistry([...sections, ...commandSections], structuredParts), args);
   if (invocation === undefined) {
@@ -43,11 +47,18 @@ async function runChecked(args: readonly string[], environment: Environment, out
   checkMeaning(configuration, families);
   warnOfVariables(logger, unknownVariables);
   const run = await spec.load();
-  return await run({ configuration, registry, environment, flags, families, logger, output, options });
+  return await run({
+    configuration,
+    registry,
+    environment,
+    flags,
+    families,
+    declared: { directory, families: declared },
+    logger,
+    output,
+    options,
+  });
 }
-
-/** Options of single commands. They cannot be set in the file. */
-const commandSections: readonly OptionSection[] = [{ path: 'sim', title: 'Simulated node', options: simulationOptions, inFile: false }];
 
 function parse(registry: Registry, args: readonly string[]): { readonly invocation?: Invocation; readonly help: string } {
   let invocation: Invocation | undefined;

@@ -15,7 +15,9 @@ function problemsOf({ family, kind }: DeviceSelector, families: readonly Declare
   const names = families.map(({ name }) => name);
   if (family !== undefined && !names.includes(family))
     return [`there is no family "${family}", only ${names.join(', ')}${nearestHint(family, names)}`];
-  const kinds = families.filter(({ name }) => family === undefined || name === family).flatMap((one) => one.kinds ?? []);
+  const declared = families.filter(({ name }) => family === undefined || name === family).flatMap((one) => one.kinds ?? []);
+  // Several families may have a kind of the same name.
+  const kinds = [...new Set(declared)];
   const place = family === undefined ? '' : ` in ${family}`;
   const wanted = kind === undefined ? [] : [kind].flat();
   return wanted

@@ -16,19 +16,62 @@ const WHOLE_DEVICE: Readonly<Record<string, readonly string[]>> = {
   limit: ['enforced', 'current', 'requested', 'default', 'max'],
 };
 
+/** What the table has beside the usual columns. */
+export interface TableForm {
+  /** All holders, and where the device is. */
+  readonly isWide: boolean;
+  readonly by: 'device' | 'pod';
+}
+
+const USUAL: TableForm = { isWide: false, by: 'device' };
+
 /** Formats one line per device, and below them the allocations without a device. */
-export function snapshotTable(snapshot: Snapshot): string {
-  const rows = snapshot.devices.map(deviceRow);
-  const devices = textTable([['DEVICE', 'KIND', 'MODEL', 'HEALTH', 'UTIL', 'MEM', 'TEMP', 'POWER', 'HOLDER'], ...rows]);
+export function snapshotTable(snapshot: Snapshot, { isWide, by }: TableForm = USUAL): string {
+  const tail = (state: DeviceState): string[] => (isWide ? wideCells(state) : []);
+  const heads = isWide ? WIDE_HEADS : [];
+  const devices =
+    by === 'pod'
+      ? textTable([['POD', 'CONTAINER', 'RESOURCE', 'DEVICE', ...HEADS, ...heads], ...podRows(snapshot, tail)])
+      : textTable([['DEVICE', ...HEADS, 'HOLDER', ...heads], ...snapshot.devices.map((state) => deviceRow(state, isWide, tail))]);
   const unresolved = snapshot.allocations.filter(({ unresolved }) => unresolved !== undefined);
   if (unresolved.length === 0) return devices;
   return `${devices}\n${textTable([['HOLDER', 'RESOURCE', 'DEVICE ID', 'WHY IT HAS NO DEVICE'], ...unresolved.map(unresolvedRow)])}`;
 }
 
-function deviceRow(state: DeviceState): string[] {
+const HEADS = ['KIND', 'MODEL', 'HEALTH', 'UTIL', 'MEM', 'TEMP', 'POWER'];
+const WIDE_HEADS = ['PARENT', 'NUMA', 'PCI', 'DRIVER', 'FIRMWARE'];
+
+function deviceRow(state: DeviceState, isWide: boolean, tail: (state: DeviceState) => string[]): string[] {
+  const names = [...new Set(state.holders.map(holderName))];
+  return [state.device.id, ...deviceCells(state), isWide ? names.join(' ') : holderCell(names), ...tail(state)];
+}
+
+/** One row for each container and device of it, in the order of the pods' names. */
+function podRows({ devices, allocations }: Snapshot, tail: (state: DeviceState) => string[]): string[][] {
+  const states = new Map(devices.map((state) => [state.key, state]));
+  const rows = allocations.flatMap(({ allocation, devices: keys }) =>
+    keys.map((key) => ({ allocation, state: states.get(key) })).filter((row): row is HeldRow => row.state !== undefined),
+  );
+  const order = ({ allocation, state }: HeldRow): string => [holderName(allocation), allocation.resource, state.key].join('\u0000');
+  const sorted = rows.map((row) => ({ row, at: order(row) })).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+  return sorted.map(({ row: { allocation, state } }) => [
+    `${allocation.namespace}/${allocation.pod}`,
+    allocation.container,
+    allocation.resource,
+    state.device.id,
+    ...deviceCells(state),
+    ...tail(state),
+  ]);
+}
+
+interface HeldRow {
+  readonly allocation: Allocation;
+  readonly state: DeviceState;
+}
+
+function deviceCells(state: DeviceState): string[] {
   const { device, readings } = state;
   return [
-    device.id,
     device.kind,
     device.model ?? '',
     healthCell(state),
@@ -36,8 +79,12 @@ function deviceRow(state: DeviceState): string[] {
     memoryCell(readings),
     show(reading(readings, shared.temperature.name), (celsius) => `${Math.round(celsius)}°C`),
     powerCell(readings),
-    holderCell(state.holders),
   ];
+}
+
+function wideCells({ device }: DeviceState): string[] {
+  const { parent = '', numaNode, pciAddress = '', driver = '', firmware = '' } = device;
+  return [parent, numaNode === undefined ? '' : String(numaNode), pciAddress, driver, firmware];
 }
 
 function unresolvedRow({ allocation, unresolved }: AllocationState): string[] {
@@ -78,8 +125,8 @@ function powerCell(readings: readonly Reading[]): string {
   return limit === undefined ? `${Math.round(watts)}W` : `${Math.round(watts)}/${Math.round(limit)}W`;
 }
 
-function holderCell(holders: readonly Allocation[]): string {
-  const [first, ...others] = [...new Set(holders.map(holderName))];
+function holderCell(names: readonly string[]): string {
+  const [first, ...others] = names;
   if (first === undefined) return '';
   return others.length === 0 ? first : `${first} +${others.length}`;
 }

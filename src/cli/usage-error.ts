@@ -1,7 +1,6 @@
-import type { Command } from 'commander';
 import { nearestHint } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
-import { flagNames, type ParsingEnded } from './program.ts';
+import { flagNames, fullName, type ParsingEnded } from './program.ts';
 
 /** Converts commander's error to a user error; undefined when parsing ended because help was printed. */
 export function usageError({ command, cause }: ParsingEnded): UserError | undefined {
@@ -17,6 +16,11 @@ export function usageError({ command, cause }: ParsingEnded): UserError | undefi
     }
     case 'commander.unknownCommand':
       return new UserError('command-unknown', { command: `${fullName(command)} ${quoted}`, nearest: nearestHint(quoted, inner) });
+    case 'commander.excessArguments': {
+      const [word = ''] = command.args;
+      if (inner.length === 0) break;
+      return new UserError('command-unknown', { command: `${fullName(command)} ${word}`, nearest: nearestHint(word, inner) });
+    }
     case 'commander.help': {
       const [word, asked] = command.args;
       if (word === 'help' && asked !== undefined)
@@ -24,9 +28,8 @@ export function usageError({ command, cause }: ParsingEnded): UserError | undefi
       const problem = `"${fullName(command)}" needs a command: ${inner.join(', ')}`;
       return new UserError('usage-invalid', { problem, command: fullName(command) });
     }
-    default:
-      return new UserError('usage-invalid', { problem: cause.message.replace(/^error: /, ''), command: fullName(command) });
   }
+  return new UserError('usage-invalid', { problem: cause.message.replace(/^error: /, ''), command: fullName(command) });
 }
 
 /** Returns a hint for `--x=true` or `--x=false`. */
@@ -34,8 +37,4 @@ function switchHint(flag: string, names: readonly string[]): string {
   const on = flag.replace(/^--no-/, '--');
   const off = on.replace(/^--/, '--no-');
   return names.includes(on) && names.includes(off) ? `: write ${on} or ${off}` : '';
-}
-
-function fullName(command: Command): string {
-  return command.parent === null ? command.name() : `${fullName(command.parent)} ${command.name()}`;
 }

@@ -7,6 +7,7 @@ import { parseQuery, type UsageQuery } from '../usage/ledger/query.ts';
 import type { UsageRow } from '../usage/ledger/report.ts';
 import { askAgent, REFUSAL_TEXTS } from './agent-api.ts';
 import type { CommandContext, Ending } from './context.ts';
+import { withProgress } from './progress.ts';
 import { agentSettings } from './settings.ts';
 import { usageCsv, usageTable } from './usage-table.ts';
 
@@ -26,7 +27,7 @@ export async function runUsage(context: CommandContext): Promise<Ending> {
   const { options, output, logger } = context;
   const { query, problem } = parseQuery(options);
   if (query === undefined) throw new UserError('usage-invalid', { problem: `--${problem}`, command: 'device-agent usage' });
-  const { report, source } = await reportFor(context, query);
+  const { report, source } = await withProgress('adding up the usage', reportFor(context, query));
   if (report === undefined) {
     logger.error('no agent answers, and there is no ledger to read', {
       remedy: 'Start the agent, or give the --state.file of the agent of this node.',

@@ -4,3 +4,8 @@ import { stringOption } from '../model/options.ts';
 export const configOptions = {
   file: stringOption('', 'YAML file with the configuration. Empty: no file is read.'),
 };
+
+/** Options `--family.<name>`. */
+export const familyOptions = {
+  dir: stringOption('/etc/device-agent/families.d', 'Directory of YAML files that declare device families. Empty: none is read.'),
+};

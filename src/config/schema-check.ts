@@ -1,4 +1,4 @@
-import type { ErrorObject } from 'ajv';
+import type { ErrorObject, ValidateFunction } from 'ajv';
 import { nearestHint } from './nearest.ts';
 import type { JsonSchema } from './structured.ts';
 import type { Path } from './text-positions.ts';
@@ -15,12 +15,15 @@ export interface SchemaProblem {
 /** Checks the parsed value of a file against its schema. */
 export async function checkSchema(schema: JsonSchema, plain: unknown): Promise<SchemaProblem[]> {
   const { Ajv } = await import('ajv');
-  const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true });
-  const validate = ajv.compile(schema);
+  const validate = compiled.get(schema) ?? new Ajv({ allErrors: true, allowUnionTypes: true, verbose: true }).compile(schema);
+  compiled.set(schema, validate);
   validate(plain);
   // Ajv reports an invalid key twice: once in detail, and once as the `propertyNames` error, which is enough.
   return (validate.errors ?? []).filter((error) => error.propertyName === undefined).map(describeSchemaError);
 }
+
+/** To compile a schema takes longer than to check a hundred files. */
+const compiled = new WeakMap<JsonSchema, ValidateFunction>();
 
 function describeSchemaError(error: ErrorObject): SchemaProblem {
   const path = pointerSteps(error.instancePath);

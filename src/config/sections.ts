@@ -10,13 +10,14 @@ import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { healthFeedOptions, webConfigOptions, webOptions } from '../server/options.ts';
 import { usageOptions } from '../usage/options.ts';
-import { configOptions } from './options.ts';
+import { configOptions, familyOptions } from './options.ts';
 import type { OptionSection } from './registry.ts';
 
 /** Every part of the agent that has options, and the path of its options. */
 const parts: readonly OptionSection[] = [
   { path: 'config', title: 'Configuration', options: configOptions, inFile: false },
   { path: 'path', title: 'Paths of the node', options: pathOptions },
+  { path: 'family', title: 'Declared device families', options: familyOptions },
   { path: 'podresources', title: 'Kubelet', options: podResourcesOptions },
   {
     path: 'podsapi',
@@ -53,7 +54,7 @@ function familySection(family: DeviceFamily): OptionSection {
     title: `Probe ${family.name}: ${family.summary.replace(/\.$/, '')}`,
     options: family.options,
     isLive: true,
-    toggle: booleanOption(true, `Read ${family.name} devices.`),
+    toggle: booleanOption(family.isOffByDefault !== true, `Read ${family.name} devices.`),
   };
 }
 

@@ -17,6 +17,12 @@ export interface SeriesHistory {
   readonly values: readonly (number | null)[];
 }
 
+/** Samples of one series. `values` is as long as `times`. */
+export interface SeriesSamples {
+  readonly times: readonly number[];
+  readonly values: readonly (number | null)[];
+}
+
 export interface HistorySettings {
   /** Time that the history reaches back. 0 keeps nothing. */
   readonly periodMs: number;
@@ -82,6 +88,41 @@ export class ReadingHistory {
     };
   }
 
+  /** Wall clock of the last sample of a device; undefined without samples. */
+  latestMs(key: string): number | undefined {
+    const track = this.#tracks.get(key);
+    return track === undefined || track.count === 0 ? undefined : this.#timeOf(track, track.count - 1);
+  }
+
+  /** Samples of one series, oldest first. Both are empty for a series that is not known. */
+  samplesOf(key: string, metric: string, labels: Labels | undefined, sinceMs: number): SeriesSamples {
+    const track = this.#tracks.get(key);
+    const ring = track?.series.get(nameOf(metric, labels));
+    const times: number[] = [];
+    const values: (number | null)[] = [];
+    if (track === undefined || ring === undefined) return { times, values };
+    for (let n = Math.max(0, track.count - this.#length); n < track.count; n += 1) {
+      const time = this.#timeOf(track, n);
+      if (time < sinceMs) continue;
+      times.push(time);
+      values.push(ring.at(n) ?? null);
+    }
+    return { times, values };
+  }
+
+  /** Growth of a counter per second between its last two reads; undefined after a reset, and where the last read had no value. */
+  rateOf(key: string, metric: string, labels: Labels | undefined): number | undefined {
+    const track = this.#tracks.get(key);
+    const ring = track?.series.get(nameOf(metric, labels));
+    if (track === undefined || ring === undefined) return undefined;
+    const last = track.count - 1;
+    const [from, to] = [ring.at(last - 1), ring.at(last)];
+    const spanMs = this.#timeOf(track, last) - this.#timeOf(track, last - 1);
+    // A gap between the reads is no rate of now.
+    if (last < 1 || from === undefined || to === undefined || to < from || !(spanMs > 0)) return undefined;
+    return ((to - from) / spanMs) * 1_000;
+  }
+
   /** Bytes of all rings, for measurements. */
   get bytes(): number {
     return [...this.#tracks.values()].reduce(
@@ -96,13 +137,17 @@ export class ReadingHistory {
     track.count = n + 1;
     track.times[n % this.#length] = readAtMs;
     const order: SeriesRing[] = [];
-    for (const [at, reading] of readings.entries()) {
+    let isSameOrder = readings.length === track.order.length && track.series.size === track.order.length;
+    for (let at = 0; at < readings.length; at += 1) {
+      const reading = readings[at] as Reading;
       const ring = this.#ringOf(track, reading, at);
       if (ring === undefined) continue;
+      isSameOrder &&= ring === track.order[at];
       ring.set(n, Number(reading.value));
       order.push(ring);
     }
     track.order = order;
+    if (isSameOrder) return;
     // A repeated sample also loses the values that the newer read lacks.
     const given = new Set(order);
     for (const [name, ring] of track.series) {

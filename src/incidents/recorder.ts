@@ -3,7 +3,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { cleaned } from './clean-text.ts';
 import { changeOf, freeze, type IncidentPlace } from './freeze.ts';
-import { type HistorySettings, ReadingHistory } from './history.ts';
+import { type DeviceHistory, type HistorySettings, ReadingHistory } from './history.ts';
 import { incidentId } from './incident-id.ts';
 import { type DeviceMarks, marksOf } from './kernel-lines.ts';
 import type { IncidentRecord, IncidentSummary, KernelPart, OtherChange } from './record.ts';
@@ -27,6 +27,12 @@ export interface RecorderParts {
   isTaken(id: string): boolean;
 }
 
+/** Settings of the history, which reaches back at least as far as a record. */
+export interface RecorderSettings extends HistorySettings {
+  /** Time before an incident whose readings the record has. Default: all that the history has. */
+  readonly recordMs?: number;
+}
+
 /** The latest record of one device, which later changes can extend. */
 interface Open {
   readonly atMs: number;
@@ -44,6 +50,7 @@ export class IncidentRecorder {
   readonly #parts: RecorderParts;
   readonly #timeline = new Timeline();
   #history: ReadingHistory;
+  #settings: RecorderSettings;
   #events: readonly HealthEvent[] = [];
   readonly #open = new Map<string, Open>();
   /** Times of the records of each device within the last hour. */
@@ -51,19 +58,22 @@ export class IncidentRecorder {
   readonly #counts = new Map<string, Counted>();
 
   /** `stored`: incidents that an earlier run recorded. They count for the limit of the last hour. */
-  constructor(parts: RecorderParts, history: HistorySettings, stored: readonly IncidentSummary[]) {
+  constructor(parts: RecorderParts, settings: RecorderSettings, stored: readonly IncidentSummary[]) {
     this.#parts = parts;
-    this.#history = new ReadingHistory(history);
+    this.#settings = settings;
+    this.#history = new ReadingHistory(settings);
     for (const { device, time } of stored) this.#times.set(device, [...(this.#times.get(device) ?? []), Date.parse(time)]);
   }
 
-  get history(): Pick<ReadingHistory, 'seriesOf' | 'bytes'> {
+  get history(): ReadingHistory {
     return this.#history;
   }
 
-  /** Starts the history anew with other settings. */
-  configure(history: HistorySettings): void {
-    this.#history = new ReadingHistory(history);
+  /** Takes other settings. The history starts anew only when its own settings differ. */
+  configure(settings: RecorderSettings): void {
+    const { periodMs, intervalMs } = this.#settings;
+    this.#settings = settings;
+    if (settings.periodMs !== periodMs || settings.intervalMs !== intervalMs) this.#history = new ReadingHistory(settings);
   }
 
   /** Number of incidents of each listed device since the start, by the condition that led the verdict. */
@@ -115,13 +125,21 @@ export class IncidentRecorder {
       before,
       withProcesses: this.#timeline.processesOf(key),
       holders: this.#timeline.holdersOf(key, timeMs),
-      history: this.#history.seriesOf(key),
+      history: this.#recorded(key),
       events: [...new Map(earlier.map((one) => [one.id, one])).values()],
     });
     const opened: Open = { atMs: timeMs, record };
     this.#open.set(key, opened);
     this.#update(opened, { others: this.#others(opened) });
     void this.#parts.kernelLines(marksOf(state.device)).then((kernel) => this.#update(opened, { kernel: cleaned(kernel) }));
+  }
+
+  /** Readings before the last read of the device: one that is gone was read last before the incident. */
+  #recorded(key: string): DeviceHistory | undefined {
+    const { recordMs = Number.POSITIVE_INFINITY, intervalMs } = this.#settings;
+    const latest = this.#history.latestMs(key);
+    if (latest === undefined || recordMs <= 0) return undefined;
+    return this.#history.seriesOf(key, latest - recordMs - intervalMs / 2);
   }
 
   #join(open: Open, event: HealthEvent): void {

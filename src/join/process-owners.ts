@@ -6,6 +6,7 @@ import type { PodSources } from './processes.ts';
 
 /** The pods of allocations, each once, sorted by name, with the UID where exactly one is known. */
 export function holdingPods(holders: readonly Allocation[], { checkpoint, pods }: PodSources): readonly HoldingPod[] {
+  if (holders.length === 0) return [];
   const byName = new Map(holders.map((holder) => [podName(holder), holder]));
   return [...byName]
     .sort(([a], [b]) => (a < b ? -1 : 1))

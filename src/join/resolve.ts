@@ -11,6 +11,8 @@ export interface ResolveRules {
   readonly pools: readonly PoolRule[];
   /** Keyed by family; only for families whose plugin ids differ from a device's id and aliases. */
   readonly families: ReadonlyMap<string, Resolve>;
+  /** Keyed by family; tells whether the ids of a resource may be bare numbers that the family knows. */
+  readonly numbers?: ReadonlyMap<string, (resource: string) => boolean>;
   /** Resources that this agent serves. */
   readonly served?: ServedIds;
   /** The hardware that the files of DRA drivers name for claims. */
@@ -40,8 +42,8 @@ const DEVICELESS_DRIVERS: ReadonlySet<string> = new Set(['dra.cpu', 'dra.memory'
 
 /**
  * Finds the devices for (resource, device id). For a claim the most exact source wins: the driver's files, the name, a configured pool. For
- * the id of a device plugin a configured pool wins; otherwise the families decide. A bare number matches no device,
- * because guessing an index could select the wrong device.
+ * the id of a device plugin a configured pool wins; otherwise the families decide. A bare number matches no device, because guessing an
+ * index could select the wrong device; only a family that declares the resource can know it.
  */
 export class Resolver {
   readonly #rules: ResolveRules;
@@ -96,9 +98,10 @@ export class Resolver {
   #named(allocation: Allocation): Resolution {
     const served = this.#served(allocation);
     if (served !== undefined) return { devices: served, ambiguous: false };
-    if (/^\d+$/.test(allocation.deviceId)) return NONE;
+    const isNumber = /^\d+$/.test(allocation.deviceId);
     const claims = new Map<string, readonly string[]>();
     for (const [family, devices] of this.#byFamily) {
+      if (isNumber && this.#rules.numbers?.get(family)?.(allocation.resource) !== true) continue;
       const ids = this.#claimedBy(family, devices, allocation);
       if (ids.length > 0) claims.set(family, ids);
     }
@@ -119,8 +122,9 @@ export class Resolver {
   }
 
   #claimedBy(family: string, devices: readonly Device[], allocation: Allocation): readonly string[] {
-    const named = (this.#byName.get(allocation.deviceId.toLowerCase()) ?? []).filter((device) => device.family === family);
-    if (named.length > 0) return named.map(deviceKey);
+    const isNumber = /^\d+$/.test(allocation.deviceId);
+    const named = isNumber ? [] : (this.#byName.get(allocation.deviceId.toLowerCase()) ?? []).filter((device) => device.family === family);
+    if (named.length > 0) return withoutWholes(named).map(deviceKey);
     const ids = this.#rules.families.get(family)?.(allocation, devices) ?? [];
     return ids.map((id) => deviceKey({ family, id }));
   }
@@ -135,6 +139,9 @@ export class Resolver {
     return this.#devices.filter(matches).map(deviceKey);
   }
 }
+
+/** A plugin may give a part of a device the name of the whole, as for the first partition of a GPU. The part is meant. */
+const withoutWholes = (named: readonly Device[]): readonly Device[] => named.filter(({ id }) => !named.some(({ parent }) => parent === id));
 
 interface Answer {
   readonly by: JoinWay;

@@ -9,7 +9,7 @@ import type { ConditionSpec } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { PciSign } from '../model/pci-sign.ts';
-import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
+import type { FaultSpec, Scenario, SimulatedHardware } from '../model/simulated.ts';
 
 /**
  * The contract of a device family. A family is one folder below `src/probes`. Its `index.ts` exports a constant `family` of
@@ -20,6 +20,12 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly name: string;
   /** Names the hardware in one line, for `--help` and the reference. */
   readonly summary: string;
+  /** What the family was checked against, when that is less than hardware. */
+  readonly proven?: string;
+  /** The data that a declared family is made of. Its thread builds the family from it; the thread of a family in code loads its folder. */
+  readonly declared?: object;
+  /** The family is read only when the configuration enables it. */
+  readonly isOffByDefault?: boolean;
   /** All values of `Device.kind`. */
   readonly kinds?: readonly string[];
   readonly metrics: readonly MetricSpec[];
@@ -29,7 +35,7 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
    * Returns false when a probe would find no device of the family. The caller calls it at each refresh until the family has a device.
    * It therefore lists only a few directories, and opens no file of a device. Without this function the caller assumes true.
    */
-  isPresent?(host: Host): boolean;
+  isPresent?(host: Host, options?: OptionValues<S>): boolean;
   /** PCI ids with which `doctor` finds hardware of this family that has no driver. */
   readonly signs?: readonly PciSign[];
   /** Each option is available as `--probe.<name>.<option>`. */
@@ -37,6 +43,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   createProbe(host: Host, options: OptionValues<S>): Probe;
   /** Needed only when an allocated id can be something else than the id or an alias of a device. */
   readonly resolve?: Resolve;
+  /** Whether ids of a resource may be bare numbers that {@link resolve} knows. Without it, a bare number names no device. */
+  ownsNumbers?(resource: string): boolean;
   /** Returns the names that known DRA drivers use for a device, the most likely name first. It is the inverse of `resolve`. */
   claimNames?(device: Device): readonly ClaimName[];
   /** What shows that a device works. Without it, the use of the family's devices is never observed. */
@@ -45,6 +53,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   access?(device: Device): DeviceAccess;
   /** Returns the family's part of a simulated node at one moment. */
   simulate?(scenario: Scenario): SimulatedHardware;
+  /** Faults that {@link simulate} can show. They change only files, programs and kernel log lines of the simulated node. */
+  readonly faults?: readonly FaultSpec[];
 }
 
 /** Reads the hardware of one family. Each probe runs in its own thread, so it may block. */

@@ -37,7 +37,8 @@ export const healthFeedOptions = {
 } as const satisfies OptionSpecs;
 export type HealthFeedOptions = OptionValues<typeof healthFeedOptions>;
 
-/** True when a metrics page at this path would hide the API, the page of a device or an incident, or a health check. */
-export const isTakenPath = (path: string): boolean => /^\/(?:(?:api|devices|incidents|-)\/|healthz$|readyz$)/.test(path);
+/** True when a metrics page at this path would hide the API, an HTML page or its files, or a health check. */
+export const isTakenPath = (path: string): boolean =>
+  /^\/(?:(?:api|assets|devices|pods|incidents|-)\/|(?:incidents|agent|conditions|healthz|readyz)$)/.test(path);
 
 export type WebOptions = OptionValues<typeof webOptions>;

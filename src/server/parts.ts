@@ -1,9 +1,12 @@
 import type { Clock } from '../host/clock.ts';
+import type { ReadingHistory } from '../incidents/history.ts';
 import type { RecordRead } from '../incidents/record-file.ts';
 import type { ListedIncident } from '../incidents/store.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
+import type { ConditionSpec } from '../model/health.ts';
+import type { PluginStats } from '../model/plugin-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Access } from './access/access.ts';
 import type { ComparePassword } from './access/passwords.ts';
@@ -29,7 +32,12 @@ export interface IncidentSource {
 /** Data sources of the server. It reads the latest snapshot, and never the hardware or the kubelet. */
 export interface ServerParts {
   readonly exposition: ScrapedPage;
-  readonly store: { snapshot(): Snapshot | undefined };
+  /** Without `subscribe`, pages are not live. */
+  readonly store: { snapshot(): Snapshot | undefined; subscribe?(notify: () => void): () => void };
+  /** The latest readings of all devices. When absent, there are no rates and no charts. */
+  readonly history?: () => ReadingHistory;
+  /** Statistics of the device plugin; undefined while no resource is configured. */
+  readonly plugin?: () => PluginStats | undefined;
   /** Returns why the agent cannot do its work; undefined while it can. */
   readonly fault?: () => string | undefined;
   /** Status of the agent for `/api/v1/status`: plain data with stable names. */
@@ -44,7 +52,11 @@ export interface ServerParts {
   readonly feed?: HealthFeed;
   /** Reads the configuration file again. Resolves to what is wrong with it. Absent when there is no file. */
   readonly reload?: () => Promise<string | undefined>;
-  readonly families: readonly { readonly name: string; readonly problems: readonly ProblemSpec[] }[];
+  readonly families: readonly {
+    readonly name: string;
+    readonly problems: readonly ProblemSpec[];
+    readonly conditions?: readonly ConditionSpec[];
+  }[];
   readonly version: string;
   readonly node?: string;
   /** Names of this machine by which clients may address the agent. */

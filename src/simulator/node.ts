@@ -1,16 +1,19 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { UserError } from '../errors.ts';
 import { type Clock, systemClock } from '../host/clock.ts';
 import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { DeviceUse } from './device-use.ts';
+import { type FaultyFamily, type NodeFault, NodeFaults } from './faults.ts';
 import { SimulatedDeviceManager } from './kubelet/device-manager.ts';
 import { SimulatedKubelet } from './kubelet/kubelet.ts';
 import type { SimulatedDevice } from './kubelet/pods.ts';
 import { NodePods } from './node-pods.ts';
 import type { SimulationOptions } from './options.ts';
 import { planPods } from './pods.ts';
+import { Story } from './story.ts';
 import { TreeWriter } from './tree-writer.ts';
 
 /** Pool resource with opaque ids for the last HCA. */
@@ -19,6 +22,9 @@ const PF_RESOURCE = 'nvidia.com/ib_pf';
 /** In the demo, the agent's own plugin serves the virtual functions under another name. */
 const VF_RESOURCE = 'openshift.io/ib_vf';
 const SERVED = 'device-agent.dev/vf';
+
+/** Beginning of the name of a node's directory, in the directory of temporary files. */
+export const NODE_PREFIX = 'device-agent-node-';
 
 /** A simulated node of files, small programs and a gRPC kubelet, in one temporary directory. */
 export class SimulatedNode {
@@ -33,6 +39,10 @@ export class SimulatedNode {
   readonly #familyOptions = new Map<string, Readonly<Record<string, string>>>();
   readonly #pods: NodePods;
   readonly #use = new DeviceUse();
+  #faulty: readonly FaultyFamily[] = [];
+  readonly #story: Story;
+  /** What runs now and what ended. A change is seen in the files at the next step. */
+  readonly faults = new NodeFaults(() => this.#faulty);
   #idleIds: ReadonlySet<string> = new Set();
   #hasStock = false;
   #break = (_error: unknown): void => {};
@@ -47,7 +57,8 @@ export class SimulatedNode {
     this.#options = options;
     this.#clock = clock;
     this.#startedMs = clock.monotonic();
-    this.root = mkdtempSync(join(tmpdir(), 'device-agent-node-'));
+    this.#story = new Story(this.faults, () => this.#faulty);
+    this.root = mkdtempSync(join(tmpdir(), NODE_PREFIX));
     for (const folder of ['sys', 'proc', 'dev', 'bin', 'kubelet/device-plugins']) mkdirSync(join(this.root, folder), { recursive: true });
     // A device that no family knows.
     writeFileSync(join(this.root, 'dev/ttyUSB0'), '');
@@ -67,10 +78,30 @@ export class SimulatedNode {
   }
 
   /** Updates hardware and pods to the elapsed time. */
-  step(elapsedMs: number = this.#clock.monotonic() - this.#startedMs): void {
+  step(elapsedMs: number = this.elapsedMs): void {
+    if (this.#options.story === 'on') this.#story.step(elapsedMs);
     const hardware = this.#hardware(elapsedMs);
     for (const part of hardware) this.#writer.apply(part);
     this.#placePods(hardware, elapsedMs);
+  }
+
+  /** Time since the node's start. */
+  get elapsedMs(): number {
+    return this.#clock.monotonic() - this.#startedMs;
+  }
+
+  /** Begins a fault at once. Throws a {@link UserError} for an unknown fault or device. */
+  begin(name: string, device?: string): NodeFault {
+    const fault = this.faults.begin(name, device, this.elapsedMs);
+    this.step();
+    return fault;
+  }
+
+  /** Ends all faults, or those of one name or one device, at once. */
+  clear(what?: string): readonly NodeFault[] {
+    const ended = this.faults.clear(what, this.elapsedMs);
+    this.step();
+    return ended;
   }
 
   /** Returns the flags that make an agent use this node. Nothing else shows the agent that the node is simulated. */
@@ -119,15 +150,23 @@ export class SimulatedNode {
   }
 
   #hardware(elapsedMs: number): readonly SimulatedHardware[] {
-    const { gpus, hcas, vfs, fpgas } = this.#options;
+    const { gpus, hcas, vfs, fpgas, devices } = this.#options;
+    const counts = deviceCounts(
+      devices,
+      this.#families.map(({ name }) => name),
+    );
     const use = this.#use.at(elapsedMs, this.kubelet.pods(), this.#idleIds);
-    const scenario: Scenario = { gpus, hcas, vfs, fpgas, elapsedMs, use };
-    return this.#families.flatMap((family) => {
-      const hardware = family.simulate?.(scenario);
+    const scenario: Scenario = { gpus, hcas, vfs, fpgas, counts, elapsedMs, use };
+    const simulated = this.#families.flatMap((family) => {
+      const hardware = family.simulate?.({ ...scenario, faults: this.faults.of(family.name) });
       if (hardware === undefined) return [];
       this.#familyOptions.set(family.name, hardware.options ?? {});
-      return [hardware];
+      return [{ family, hardware }];
     });
+    this.#faulty = simulated.flatMap(({ family, hardware: { targets = [] } }) =>
+      targets.length === 0 ? [] : [{ family: family.name, faults: family.faults ?? [], targets }],
+    );
+    return simulated.map(({ hardware }) => hardware);
   }
 
   #placePods(hardware: readonly SimulatedHardware[], elapsedMs: number): void {
@@ -169,6 +208,26 @@ plugin:
 `,
     );
   }
+}
+
+/** Largest number of simulated devices of one family. */
+const MOST_DEVICES = 200;
+
+/** Parses entries `family=count`. Throws `flag-invalid` for an entry of another form and for an unknown family. */
+export function deviceCounts(entries: readonly string[], families: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const match = /^([a-z][a-z0-9-]*)=(\d{1,4})$/.exec(entry.trim());
+      const count = Number(match?.[2]);
+      if (match === null || count > MOST_DEVICES || !families.includes(match[1] as string)) {
+        throw new UserError('flag-invalid', {
+          flag: '--sim.devices',
+          problem: `${entry} is not family=count with at most ${MOST_DEVICES}; families are ${families.join(', ')}`,
+        });
+      }
+      return [match[1], count];
+    }),
+  );
 }
 
 function served<T extends { readonly resource: string }>(supply: T): T {

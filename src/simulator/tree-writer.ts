@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, mkdirSync, openSync, renameSync, symlinkSync, unlinkSync, writeFileSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdirSync, openSync, renameSync, symlinkSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { SimulatedHardware } from '../model/simulated.ts';
 
@@ -20,15 +20,14 @@ export class TreeWriter {
     for (const [path, text] of Object.entries(hardware.files)) {
       if (this.#written.get(path) === text) continue;
       if (path.startsWith('bin/')) this.#replace(path, text);
+      else if (this.#links.delete(path)) this.#unlink(path, text);
       else if (this.#written.has(path)) this.#overwrite(path, text);
       else this.#create(path, text);
       this.#written.set(path, text);
     }
     for (const [path, target] of Object.entries(hardware.links)) {
-      const before = this.#links.get(path);
-      if (before === target) continue;
-      if (before !== undefined) unlinkSync(join(this.#root, path));
-      symlinkSync(target, this.#place(path));
+      if (this.#links.get(path) === target) continue;
+      this.#link(path, target);
       this.#links.set(path, target);
     }
   }
@@ -56,6 +55,22 @@ export class TreeWriter {
     writeFileSync(`${full}.new`, text);
     chmodSync(`${full}.new`, 0o755);
     renameSync(`${full}.new`, full);
+  }
+
+  /** Replaces what is there in one step. Who has a file open reads nothing of it any more, as of a file that the kernel removed. */
+  #link(path: string, target: string): void {
+    const full = this.#place(path);
+    symlinkSync(target, `${full}.new`);
+    if (this.#written.delete(path)) truncateSync(full, 0);
+    renameSync(`${full}.new`, full);
+  }
+
+  /** Replaces a link by a file. */
+  #unlink(path: string, text: string): void {
+    const full = this.#place(path);
+    writeFileSync(`${full}.new`, text);
+    renameSync(`${full}.new`, full);
+    this.#sizes.set(path, Buffer.byteLength(text));
   }
 
   #place(path: string): string {

@@ -15,6 +15,8 @@ export interface ThreadExtras {
 /** Start parameters of a probe's thread. */
 export interface WorkerStart extends ThreadExtras {
   readonly family: string;
+  /** The data of a declared family; absent for a family in code. */
+  readonly declared?: object;
   readonly options: Readonly<Record<string, unknown>>;
   readonly roots: Roots;
   /** Memory of a {@link ReadGuard}, in which the thread records its current step. */

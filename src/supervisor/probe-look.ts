@@ -19,9 +19,13 @@ export async function lookOf(probe: Probe, host: Host): Promise<Collection> {
  * Whether the machine may have devices of a family, checked without its probe. True when descriptors or sysfs are missing, so that the
  * probe runs and reports that problem.
  */
-export function isPresent({ isPresent: check }: Pick<DeviceFamily, 'isPresent'>, host: Host): boolean {
+export function isPresent(
+  { isPresent: check }: Pick<DeviceFamily, 'isPresent'>,
+  host: Host,
+  options: Readonly<Record<string, unknown>> = {},
+): boolean {
   const shortages = shortagesOf(host);
-  return check === undefined || check(host) || shortagesOf(host) !== shortages || !isMounted(host);
+  return check === undefined || check(host, options as never) || shortagesOf(host) !== shortages || !isMounted(host);
 }
 
 const shortagesOf = ({ sys, proc, dev }: Host): number => sys.shortages + proc.shortages + dev.shortages;

@@ -9,6 +9,8 @@ import { CollectionReceiver } from './posted-collection.ts';
 
 export interface ThreadSettings {
   readonly family: string;
+  /** The data of a declared family; absent for a family in code. */
+  readonly declared?: object;
   readonly options: Readonly<Record<string, unknown>>;
   readonly roots: Roots;
 }

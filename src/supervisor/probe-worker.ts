@@ -5,8 +5,9 @@ import { ReadGuard } from '../host/fs/read-guard.ts';
 import { createHost } from '../host/host.ts';
 import { ShiftedClock } from '../host/recorded/shifted-clock.ts';
 import type { Observation } from '../model/observation.ts';
+import type { DeclaredFamily } from '../probes/declared/family.ts';
 import { familyLoaders } from '../probes/families.ts';
-import type { Probe } from '../probes/family.ts';
+import type { DeviceFamily, Probe } from '../probes/family.ts';
 import { limitCollection } from './collection-limits.ts';
 import type { FromWorker, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionSender } from './posted-collection.ts';
@@ -15,8 +16,7 @@ import { lookOf } from './probe-look.ts';
 /** Runs the thread of one family: creates its probe once and reads on request. */
 async function run(start: WorkerStart): Promise<void> {
   const port = parentPort;
-  const load = familyLoaders[start.family];
-  if (port === null || load === undefined) throw new Error(`no such device family: ${start.family}`);
+  if (port === null) throw new Error('the probe runs outside a thread');
   const send = (message: FromWorker): void => port.postMessage(message);
   const guard = new ReadGuard(start.quarantined, start.guard);
   if (start.isIsolated) guard.foreign = new IsolatedChannel((path, limit, memory) => send({ type: 'read', path, limit, memory }));
@@ -24,7 +24,7 @@ async function run(start: WorkerStart): Promise<void> {
     started: (pid: number): void => send({ type: 'child-started', pid }),
     ended: (pid: number): void => send({ type: 'child-ended', pid }),
   };
-  const family = await load();
+  const family = await loadFamily(start);
   let observed: Observation[] = [];
   const observe = start.isObserved === true ? (observation: Observation): void => void observed.push(observation) : undefined;
   const clock = start.clock === undefined ? systemClock : new ShiftedClock(start.clock);
@@ -55,6 +55,14 @@ async function run(start: WorkerStart): Promise<void> {
       send({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }
   }
+}
+
+/** A declared family is built from its data. A family in code is loaded by its name. */
+async function loadFamily({ family, declared }: WorkerStart): Promise<DeviceFamily> {
+  if (declared !== undefined) return (await import('../probes/declared/family.ts')).familyOf(declared as DeclaredFamily);
+  const load = familyLoaders[family];
+  if (load === undefined) throw new Error(`no such device family: ${family}`);
+  return await load();
 }
 
 async function close(probe: Probe, unwatch: (() => void) | undefined): Promise<void> {

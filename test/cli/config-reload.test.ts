@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -6,12 +6,14 @@ import type { AgentSettings } from '../../src/agent/settings.ts';
 import { ConfigReload } from '../../src/cli/config-reload.ts';
 import type { CommandContext } from '../../src/cli/context.ts';
 import { loadConfiguration } from '../../src/config/configuration.ts';
+import { readFamilyDirectory } from '../../src/config/families/family-directory.ts';
 import { createRegistry } from '../../src/config/registry.ts';
 import { loadFamilies, optionSections } from '../../src/config/sections.ts';
 import { structuredParts } from '../../src/config/structured.ts';
 import type { Clock } from '../../src/host/clock.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
+import { ACME } from '../probes/declared/support.ts';
 
 const families = await loadFamilies(familyLoaders);
 const registry = createRegistry(optionSections(families), structuredParts);
@@ -23,7 +25,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A file, its reload, and the settings that an agent got; `poll` lets the agent read the file once. */
-async function watched(text: string) {
+async function watched(text: string, declared?: CommandContext['declared']) {
   const file = join(folder, 'agent.yaml');
   const write = (content: string): void => writeFileSync(file, content);
   write(text);
@@ -41,7 +43,7 @@ async function watched(text: string) {
       return () => timers.delete(timer);
     },
   };
-  const context = { configuration, registry, environment: {}, flags, families, logger, options: {} } as unknown as CommandContext;
+  const context = { configuration, registry, environment: {}, flags, families, declared, logger, options: {} } as unknown as CommandContext;
   const reload = ConfigReload.of(context, clock) as ConfigReload;
   const applied: AgentSettings[] = [];
   reload.start({ apply: async (settings) => void applied.push(settings) });
@@ -102,5 +104,32 @@ describe('a watched configuration file', () => {
       'WARN  some changes take effect at the next start of the agent options=web.listen-address',
     ]);
     expect(reload.status().waiting).toEqual(['web.listen-address']);
+  });
+});
+
+describe('the declarations of families', () => {
+  it('are checked at a reload: a wrong one keeps everything as it is, another one waits for the next start', async () => {
+    const path = join(folder, 'families');
+    mkdirSync(path, { mode: 0o755 });
+    const put = (content: string): void => writeFileSync(join(path, 'acme.yaml'), content, { mode: 0o644 });
+    put(ACME);
+    const directory = { path, isGiven: true };
+    const { write, reload, applied } = await watched('refresh: {interval: 5s}', {
+      directory,
+      families: await readFamilyDirectory(directory),
+    });
+    write('refresh: {interval: 6s}');
+    expect(await reload.reload()).toBeUndefined();
+    expect([applied.length, reload.status().waiting]).toEqual([1, []]);
+    put(ACME.replace('scale: 0.001', 'scale: tiny'));
+    write('refresh: {interval: 7s}');
+    expect(await reload.reload()).toMatch(/acme\.yaml:\d+:\d+: readings\[0\]\.scale must be a number/);
+    expect(applied).toHaveLength(1);
+    put(ACME.replace('scale: 0.001', 'scale: 0.01'));
+    expect(await reload.reload()).toBeUndefined();
+    expect([applied.length, reload.status().waiting]).toEqual([2, ['family.dir']]);
+    put(ACME);
+    expect(await reload.reload()).toBeUndefined();
+    expect(reload.status().waiting).toEqual([]);
   });
 });

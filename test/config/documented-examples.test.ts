@@ -44,7 +44,8 @@ function fileIn(text: string): string | undefined {
 
 /** Every block of YAML in the documentation that is a part of the agent's file. */
 const documents = ['README.md', ...readdirSync('docs', { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name))].filter(
-  (name) => name.endsWith('.md'),
+  // The example of that page needs the family that the page declares; its own test runs it.
+  (name) => name.endsWith('.md') && name !== 'docs/declare-a-family.md',
 );
 const examples = [
   ...documents.flatMap((path) =>

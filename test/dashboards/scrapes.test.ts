@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { run } from '../cli/command-line.ts';
 import { isInstalled, type RunningPrometheus, type Sample, startPrometheus } from '../support/prometheus.ts';
 import { quickRules, scrapeJob, WAYS } from '../support/scrapes.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
@@ -15,7 +16,7 @@ const RENAMED = 'renamed';
 const ALL = [...WAYS, RENAMED];
 
 const host = (agent: ServedAgent): string => new URL(agent.url).host;
-const sizes = ['--refresh.interval=1s', '--sim.gpus=4', '--sim.pods=8', '--sim.pod-change=0s'];
+const sizes = ['--refresh.interval=1s', '--sim.gpus=4', '--sim.pods=8', '--sim.pod-change=0s', '--sim.story=off'];
 
 /** Two nodes with faults: ports are down, one cannot be read, and the second node reads no FPGA, so that ids of FPGAs have no device. */
 describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way${skipped}`, () => {
@@ -44,6 +45,9 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
     for (const agent of agents) {
       // A port that was never up is not missed.
       await agent.until('a port that is up', (page) => /^device_link_up\{device="mlx5_1".*\} 1$/m.test(page));
+      // A panel shows errors that the driver reports.
+      const fault = ['demo', 'fault', 'xid31', 'GPU-5e1f0000-0000-4000-8000-000000000001', `--demo=${agent.child.pid}`];
+      expect(await run(fault, { TMPDIR: tmpdir() })).toMatchObject({ status: 0 });
       const sysfs = /--path\.sysfs=(\S+)/.exec(agent.log())?.[1] as string;
       writeFileSync(`${sysfs}/class/infiniband/mlx5_2/ports/1/state`, 'garbage\n');
       for (const hca of ['mlx5_0', 'mlx5_1']) writeFileSync(`${sysfs}/class/infiniband/${hca}/ports/1/state`, '1: DOWN\n');
@@ -129,7 +133,7 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
       }
     }
     expect(asked.length).toBeGreaterThan(4 * 90);
-    // Rates need two scrapes, and recording rules need the rates. Some faults of the simulated node come and go.
+    // Rates need two scrapes, and recording rules need the rates.
     let waiting = asked;
     const empty = async (): Promise<readonly string[]> => {
       const answers = await Promise.all(waiting.map(async (one) => ({ ...one, rows: await prometheus.query(one.expr) })));

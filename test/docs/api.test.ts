@@ -10,7 +10,7 @@ const paths = overview.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll
 const examples = [...text.matchAll(/^## GET (\S+)\n.*?```json\n(.*?)```/gms)].map(
   ([, path, example]) => [path as string, JSON.parse(example as string) as unknown] as const,
 );
-const sources = ['src/server/api/api.ts', 'src/server/api/usage.ts', 'src/server/pages/pages.ts']
+const sources = ['src/server/api/api.ts', 'src/server/api/board.ts', 'src/server/api/usage.ts', 'src/server/pages/pages.ts']
   .map((path) => readFileSync(path, 'utf8'))
   .join('\n');
 
@@ -50,7 +50,13 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-const real = (path: string): string => path.replace('{family}', 'infiniband').replace('{id}', 'mlx5_4').replace('{incident}', incident);
+const real = (path: string): string =>
+  path
+    .replace('{family}', 'infiniband')
+    .replace('{id}', 'mlx5_4')
+    .replace('{incident}', incident)
+    .replace('{namespace}', 'simulation')
+    .replace('{pod}', 'mpi-0-0');
 const get = (path: string, settings: RequestInit = {}): Promise<Response> => fetch(demo.url + real(path), settings);
 const json = async <T>(path: string): Promise<T> => (await get(path)).json() as Promise<T>;
 
@@ -63,7 +69,7 @@ function shapes(value: unknown, path = ''): string[] {
 
 describe('docs/api.md', () => {
   it('has every path that the server has', () => {
-    const routes = [...sources.matchAll(/router\.get\(\s*'([^']+)'/g)].map(([, path]) => (path as string).replace(/:(\w+)/g, '{$1}'));
+    const routes = [...sources.matchAll(/router\.get\(\s*'([^']+)'/g)].map(([, path]) => (path as string).replaceAll(/:(\w+)/g, '{$1}'));
     expect(routes.length).toBeGreaterThan(5);
     expect(paths).toEqual(expect.arrayContaining(routes));
   });
@@ -72,7 +78,11 @@ describe('docs/api.md', () => {
     const answer = await get(path);
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-type')).toMatch(
-      path.startsWith('/api/') ? 'application/json' : /^\/(?:devices|incidents|$)/.test(path) ? 'text/html' : 'text/plain',
+      path.startsWith('/api/')
+        ? 'application/json'
+        : /^\/(?:devices|pods|incidents|agent|conditions|$)/.test(path)
+          ? 'text/html'
+          : 'text/plain',
     );
   });
 

@@ -13,10 +13,7 @@ import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
 const WAIT = { timeout: 15_000, interval: 50 };
-/** Moments of the demo's story. */
-const FPGA_ERROR_MS = 35_000;
-const HOT_GPU_MS = 65_000;
-const PORT_DOWN_MS = 95_000;
+const SECOND_GPU = 'GPU-5e1f0000-0000-4000-8000-000000000002';
 
 let node: SimulatedNode;
 let agent: ServedAgent;
@@ -29,7 +26,7 @@ const recordOf = async (device: RegExp): Promise<IncidentRecord> =>
   (await (await get(`/api/incidents/${await idOf(device)}`)).json()) as IncidentRecord;
 
 beforeAll(async () => {
-  const size = { ...defaultValues(simulationOptions), gpus: 3, hcas: 2, vfs: 0, fpgas: 1, pods: 8, 'pod-change': millis(0) };
+  const size = { ...defaultValues(simulationOptions), gpus: 3, hcas: 2, vfs: 0, fpgas: 1, pods: 8, 'pod-change': millis(0), story: 'off' };
   node = new SimulatedNode(await loadFamilies(familyLoaders), size, new ManualClock());
   await node.start();
   appendFileSync(join(node.root, 'device-agent.yaml'), 'health: { conditions: { infiniband.PortDown: { for: 0s } } }\n');
@@ -39,9 +36,8 @@ beforeAll(async () => {
   writeFileSync(join(node.root, 'kernel.log'), lines.map((text, n) => `4,${n + 1},${n}000000,-;${text}\n`).join(''));
   flags = [...node.flags(), '--refresh.interval=500ms', `--probe.nvidia.kmsg=${node.root}/kernel.log`];
   agent = await serve(flags);
-  await agent.until(
-    'all are held',
-    (page) => (page.match(/^container_device_allocation\{.*device="(?:GPU|mlx5_1|0010)/gm) ?? []).length >= 3,
+  await agent.until('all are held', (page) =>
+    ['GPU', 'mlx5_1', '0010'].every((device) => new RegExp(`^container_device_allocation\\{.*device="${device}`, 'm').test(page)),
   );
 }, 60_000);
 afterAll(async () => {
@@ -54,7 +50,7 @@ describe('incidents of a simulated node', () => {
     const [pod] = node.kubelet.pods().filter(({ name }) => name.startsWith('aligner'));
     node.kubelet.removePod('genomics', pod?.name as string);
     await agent.until('the holder is gone', (page) => !/^container_device_allocation\{.*pod="aligner/m.test(page));
-    node.step(FPGA_ERROR_MS);
+    node.begin('nonfatal-error', '0010:21:00.0');
     await expect.poll(() => idOf(/^fpga/), WAIT).toBeDefined();
     expect(await recordOf(/^fpga/)).toMatchObject({
       before: { state: 'healthy' },
@@ -65,7 +61,7 @@ describe('incidents of a simulated node', () => {
   });
 
   it('are recorded for a hot GPU, with its readings and its row remapping', async () => {
-    node.step(HOT_GPU_MS);
+    for (const fault of ['hot', 'ecc']) node.begin(fault, SECOND_GPU);
     await expect.poll(() => idOf(/^nvidia/), WAIT).toBeDefined();
     const record = await recordOf(/^nvidia/);
     expect(record).toMatchObject({
@@ -82,7 +78,7 @@ describe('incidents of a simulated node', () => {
   });
 
   it('are recorded for a port that is down, with the lines of the kernel log', async () => {
-    node.step(PORT_DOWN_MS);
+    node.begin('port-down', 'mlx5_1');
     await expect.poll(() => idOf(/mlx5_1$/), WAIT).toBeDefined();
     await expect
       .poll(async () => (await recordOf(/mlx5_1$/)).kernel, WAIT)

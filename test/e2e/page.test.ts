@@ -1,7 +1,10 @@
-import { existsSync } from 'node:fs';
-import { chromium } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
-import { serve } from '../support/serve.ts';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ServedAgent, startAgent } from '../support/serve.ts';
 
 const BROWSER = '/usr/bin/chromium';
 const isThere = existsSync(BROWSER);
@@ -15,40 +18,190 @@ const QUIET = [
   '--disable-component-update',
   '--disable-sync',
 ];
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const PAGES = [
+  '/',
+  '/?group=pod',
+  '/?group=topology',
+  '/devices/infiniband/mlx5_0',
+  '/devices/fpga/0010%3A21%3A00.0',
+  '/pods/training/llm-0-0',
+  '/agent',
+  '/incidents',
+  '/conditions',
+];
 
 describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped: ${BROWSER} is not there)`}`, () => {
-  it('shows devices, holders and health without any script, and leads to each device', async () => {
-    const demo = await serve(['--refresh.interval=1s', '--sim.gpus=4', '--sim.pods=8'], 'demo');
+  let directory = '';
+  let demo: ServedAgent;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'device-agent-page-'));
+    const flags = ['--sim.gpus=4', '--sim.pods=8'];
+    demo = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', ...flags], { env: { ...process.env, TMPDIR: directory } });
     await demo.until('all three families', (page) =>
       ['nvidia', 'infiniband', 'fpga'].every((family) => page.includes(`family="${family}"`)),
     );
-    const browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
-    try {
-      const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 1_280, height: 900 } });
-      const page = await context.newPage();
-      const complaints: string[] = [];
-      page.on('console', (message) => complaints.push(message.text()));
-      page.on('requestfailed', (request) => complaints.push(request.url()));
-      await page.goto(demo.url);
-      const rows = page.locator('tr', { has: page.getByRole('link') });
-      expect(await rows.count()).toBeGreaterThanOrEqual(10);
-      for (const text of ['mlx5_0', 'NVIDIA H100', 'u250', 'training', 'Healthy'])
-        expect(await page.getByText(text).count(), text).toBeGreaterThan(0);
-      const width = await page.evaluate('document.documentElement.scrollWidth');
-      expect(Number(width), 'nothing sticks out at the side').toBeLessThanOrEqual(1_280);
-      await page.getByRole('link', { name: 'mlx5_0', exact: true }).click();
-      await page.waitForURL(/\/devices\/infiniband\/mlx5_0$/);
-      expect(await page.getByText('0000:10:00.0').count()).toBeGreaterThan(0);
-      await page.setViewportSize({ width: 375, height: 800 });
-      for (const path of ['', '/devices/infiniband/mlx5_0', '/devices/fpga/0010%3A21%3A00.0']) {
+    browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
+  }, 60_000);
+
+  afterAll(async () => {
+    await browser?.close();
+    expect(await demo?.stop('SIGINT')).toBe(0);
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  /** A page whose complaints are kept: whatever the content security policy blocks is one. */
+  async function open(path: string, options: BrowserContextOptions = {}): Promise<{ page: Page; complaints: string[] }> {
+    const context = await browser.newContext({ viewport: { width: 1_280, height: 900 }, ...options });
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    const response = await page.goto(demo.url + path);
+    expect(response?.headers()['content-security-policy']).not.toContain('unsafe');
+    return { page, complaints };
+  }
+
+  const live = (page: Page) => page.locator('#live[data-state=live]').waitFor();
+  const ids = (page: Page) => page.locator('#devices a.id').allTextContents();
+  /** Files of the port as the kernel has them. */
+  const portFile = (name: string): string => {
+    const [root = ''] = readdirSync(directory).filter((entry) => entry.startsWith('device-agent-node-'));
+    return join(directory, root, 'sys/class/infiniband/mlx5_1/ports/1', name);
+  };
+
+  it('shows devices, holders and health without any script, and leads to each device', async () => {
+    const { page, complaints } = await open('/', { javaScriptEnabled: false });
+    for (const text of ['mlx5_0', 'NVIDIA H100', 'u250', 'training', 'Healthy', 'held by parts'])
+      expect(await page.getByText(text).count(), text).toBeGreaterThan(0);
+    expect(Number(await page.evaluate('document.documentElement.scrollWidth')), 'nothing sticks out').toBeLessThanOrEqual(1_280);
+    await page.locator('select[name=family]').selectOption('infiniband');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.waitForURL(/family=infiniband/);
+    expect((await ids(page)).every((id) => id.startsWith('mlx5_'))).toBe(true);
+    await page.getByRole('link', { name: 'mlx5_0', exact: true }).click();
+    await page.waitForURL(/\/devices\/infiniband\/mlx5_0$/);
+    expect(await page.locator('figure[data-metric] svg').count(), 'charts are drawn by the server').toBeGreaterThan(2);
+    await page.getByText('Facts and other names').click();
+    expect(await page.getByText('0000:10:00.0', { exact: true }).count()).toBeGreaterThan(0);
+    expect(complaints).toEqual([]);
+  }, 30_000);
+
+  it('shows a fault and its end within two seconds, without being loaded again', async () => {
+    const { page, complaints } = await open('/');
+    await live(page);
+    await page.evaluate('window.isSamePage = true');
+    const row = page.locator('tr[data-key="infiniband/mlx5_1"]');
+    expect(await row.textContent()).not.toContain('PortDown');
+    const files = { state: '1: DOWN\n', phys_state: '2: Polling\n' };
+    const before = Object.keys(files).map((name) => [portFile(name), readFileSync(portFile(name), 'utf8')] as const);
+    for (const [name, text] of Object.entries(files)) writeFileSync(portFile(name), text);
+    await row.getByText('PortDown').first().waitFor({ timeout: 2_000 });
+    expect(await row.textContent()).toContain('Link');
+    expect(await row.textContent()).toContain('down');
+    for (const [path, text] of before) writeFileSync(path, text);
+    await row.getByText('PortDown').first().waitFor({ state: 'detached', timeout: 2_000 });
+    expect(await page.evaluate('window.isSamePage')).toBe(true);
+    expect(complaints).toEqual([]);
+  }, 30_000);
+
+  it('filters and sorts at once, and has the view in the address', async () => {
+    const { page, complaints } = await open('/?sort=name');
+    await live(page);
+    const all = await ids(page);
+    expect(all.indexOf('GPU 0')).toBeLessThan(all.indexOf('mlx5_0'));
+    await page.getByLabel('Filter', { exact: true }).fill('training gpu');
+    await expect.poll(async () => (await ids(page)).every((id) => /^GPU \d$/.test(id))).toBe(true);
+    expect(page.url()).toContain('?text=training+gpu&sort=name');
+    const shown = await ids(page);
+    expect(shown.length).toBeGreaterThan(0);
+    expect(shown.length).toBeLessThan(all.length);
+    await page.reload();
+    expect(await ids(page), 'the server has the same view').toEqual(shown);
+    await page.goto(demo.url);
+    await live(page);
+    await page.getByRole('columnheader', { name: 'Device' }).getByRole('link').click();
+    await expect.poll(() => ids(page)).toEqual(all);
+    await page.locator('select[name=group]').selectOption('pod');
+    await page.locator('tr.group', { hasText: 'training/llm-0-0' }).waitFor();
+    expect(await page.locator('tr.group').allTextContents()).toContain('Free');
+    expect(complaints).toEqual([]);
+  }, 30_000);
+
+  it('is used by keys alone', async () => {
+    const { page } = await open('/');
+    await live(page);
+    await page.keyboard.press('/');
+    expect(await page.evaluate('document.activeElement.id')).toBe('filter');
+    await page.keyboard.type('mlx5');
+    await expect.poll(async () => (await ids(page)).every((id) => id.startsWith('mlx5'))).toBe(true);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('j');
+    const [, second] = await ids(page);
+    const focused = async () => page.evaluate('document.activeElement.textContent');
+    expect(await focused()).toBe(second);
+    const sequence = await page.locator('#sequence').textContent();
+    await expect.poll(() => page.locator('#sequence').textContent()).not.toBe(sequence);
+    expect(await focused(), 'a change leaves the focus where it is').toBe(second);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/devices\/infiniband\/mlx5_/);
+    expect(await page.locator('h2').first().textContent()).toBe(second);
+  }, 30_000);
+
+  it('draws charts of a device with axes, and keeps them and the verdict live', async () => {
+    const { page, complaints } = await open('/devices/infiniband/mlx5_0');
+    await live(page);
+    await page.locator('figure[data-metric] .uplot canvas').first().waitFor();
+    expect(await page.locator('figure[data-metric] .uplot').count()).toBeGreaterThan(2);
+    const now = page.locator('[data-part=verdict] dd').first();
+    const before = await now.textContent();
+    await expect.poll(() => now.textContent(), { timeout: 10_000 }).not.toBe(before);
+    expect(complaints).toEqual([]);
+  }, 30_000);
+
+  it.each(['light', 'dark'] as const)(
+    'has no violation that axe finds, %s',
+    async (colorScheme) => {
+      const { page } = await open('/', { colorScheme, bypassCSP: true });
+      for (const path of PAGES) {
         await page.goto(demo.url + path);
-        const beyond = '[...document.querySelectorAll("html, .scroll")].filter((one) => one.scrollWidth > one.clientWidth).length';
-        expect(await page.evaluate(beyond), `nothing of "${path}" is to be looked for at the side on a phone`).toBe(0);
+        await page.evaluate(AXE);
+        const { violations } = (await page.evaluate('axe.run()')) as {
+          readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+        };
+        expect(violations.map(({ id, nodes }) => `${path} ${id}: ${nodes[0]?.html}`)).toEqual([]);
       }
-      expect(complaints, 'the content security policy blocks nothing of the page').toEqual([]);
-    } finally {
-      await browser.close();
-      expect(await demo.stop('SIGINT')).toBe(0);
+      const back = await page.evaluate('getComputedStyle(document.body).backgroundColor');
+      expect(back).toBe(colorScheme === 'dark' ? 'rgb(17, 22, 29)' : 'rgb(246, 247, 249)');
+    },
+    60_000,
+  );
+
+  it('is read on a phone without moving it sideways', async () => {
+    const { page, complaints } = await open('/', { viewport: { width: 375, height: 800 } });
+    for (const path of PAGES) {
+      await page.goto(demo.url + path);
+      const beyond =
+        '[...document.querySelectorAll("html, .scroll")].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.className || one.tagName)';
+      expect(await page.evaluate(beyond), path).toEqual([]);
     }
-  }, 90_000);
+    expect(complaints).toEqual([]);
+  }, 30_000);
+
+  it('says so when the agent is gone, and keeps what it showed', async () => {
+    const other = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', '--sim.gpus=1']);
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await other.until('devices', (text) => text.includes('device_healthy{'));
+    await page.goto(other.url);
+    await live(page);
+    const shown = await ids(page);
+    await other.stop('SIGINT');
+    await page.locator('#live[data-state=lost]').waitFor();
+    expect(await page.locator('#live').textContent()).toContain('Not live: the agent does not answer.');
+    expect(await ids(page)).toEqual(shown);
+  }, 60_000);
 });

@@ -81,3 +81,38 @@ describe('the history of readings', () => {
     expect(off.seriesOf('toy/a')).toBeUndefined();
   });
 });
+
+describe('the rate of a counter', () => {
+  const bytes = (value: number | bigint): Reading => ({ metric: 'device_errors_total', labels: { port: '1' }, value });
+
+  it('is the growth between the last two reads', () => {
+    const kept = history(6);
+    const rate = () => kept.rateOf('toy/a', 'device_errors_total', { port: '1' });
+    expect(rate()).toBeUndefined();
+    kept.take([at(0, [bytes(2n ** 60n)])]);
+    expect(rate()).toBeUndefined();
+    kept.take([at(1, [bytes(2n ** 60n + 10_240n)])]);
+    expect(rate()).toBe(1_024);
+    kept.take([at(2, [bytes(2n ** 60n + 10_240n)])]);
+    expect(rate()).toBe(0);
+    kept.take([at(3, [bytes(5)])]);
+    expect(rate(), 'after a reset').toBeUndefined();
+    kept.take([at(4, [bytes(15)])]);
+    expect(rate()).toBe(1);
+    kept.take([at(5, [heat(40)])]);
+    expect(rate(), 'without a value').toBeUndefined();
+    kept.take([at(6, [bytes(25)])]);
+    expect(rate(), 'after a gap').toBeUndefined();
+  });
+
+  it('comes with the samples of one series', () => {
+    const kept = history(6);
+    for (const n of [0, 1, 2]) kept.take([at(n, [bytes(n * 10), heat(40)])]);
+    expect(kept.samplesOf('toy/a', 'device_errors_total', { port: '1' }, T0 + 5_000)).toEqual({
+      times: [T0 + 10_000, T0 + 20_000],
+      values: [10, 20],
+    });
+    expect(kept.samplesOf('toy/b', 'device_errors_total', {}, 0)).toEqual({ times: [], values: [] });
+    expect(kept.latestMs('toy/a')).toBe(T0 + 20_000);
+  });
+});

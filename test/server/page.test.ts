@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
+import { html } from '../../src/board/html.ts';
+import { durationText, metricTitle, readingText } from '../../src/board/units.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
-import { html } from '../../src/server/pages/html.ts';
-import { mainReadings } from '../../src/server/pages/page-readings.ts';
-import { durationText, metricTitle, readingText } from '../../src/server/pages/units.ts';
 import { snapshot, state } from '../metrics/sample.ts';
 import { device, familyState } from '../support/snapshots.ts';
 import { type Started, start } from './start.ts';
@@ -25,11 +24,11 @@ describe('the page of devices', () => {
       '>toy-0</a>',
       'Toy &quot;Deluxe&quot;',
       '<span class="state degraded">Degraded</span>',
-      '<b>TooWarm (core)</b>',
+      '<b><a href="/conditions#toy.TooWarm">TooWarm (core)</a></b>',
       '91 °C &lt;over&gt; 90 °C',
       'Check fans, heat sink and air flow.',
-      'ml/<b>train-0</b>',
-      '<dt>Temperature</dt><dd>41.5 °C core</dd>',
+      'ml/<a href="/pods/ml/train-0"><b>train-0</b></a>',
+      '<dt>Temperature</dt><dd>41.5 °C</dd>',
       '<dt>Memory</dt><dd>1 GiB</dd>',
       '<span class="state missing">Missing</span>',
       'node-1 · 1.2.3',
@@ -52,12 +51,15 @@ describe('the page of devices', () => {
     expect((await page({ ...snapshot, families: [toy] })).text).toContain('Load the toy driver.');
   });
 
-  it('has no script and a policy that allows its own style sheet alone', async () => {
+  it('has a policy that allows its own style sheet and files of this server alone', async () => {
     const { text, headers } = await page(snapshot);
-    expect(text).not.toMatch(/<script|javascript:|\son\w+=|https?:\/\//i);
+    expect(text).not.toMatch(/javascript:|\son\w+=|\sstyle=|https?:\/\/|<script(?! type="module" src="\/assets\/)/i);
     const style = /<style>([\s\S]*)<\/style>/.exec(text)?.[1] ?? '';
     const hash = createHash('sha256').update(style).digest('base64');
-    expect(headers.get('content-security-policy')).toContain(`default-src 'none'; style-src 'sha256-${hash}'`);
+    const policy = headers.get('content-security-policy') ?? '';
+    expect(policy).toBe(
+      `default-src 'none'; script-src 'self'; style-src 'self' 'sha256-${hash}'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`,
+    );
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
   });
 
@@ -105,7 +107,7 @@ describe('the page of devices', () => {
     const shown = [...text.matchAll(/<a class="id"[^>]*>([^<]+)/g)].map(([, id]) => id);
     expect(shown.slice(0, 4)).toEqual(['zapped', 'worn', 'well-0000', 'well-0001']);
     expect(shown).toHaveLength(1_000);
-    expect(text).toContain('102 more devices are listed by');
+    expect(text).toContain('1102 devices. 102 more rows are not shown. Use a filter.');
   });
 
   it('shows a device with all its readings', async () => {
@@ -114,34 +116,31 @@ describe('the page of devices', () => {
     expect(text).toContain('<th scope="row">PCI address</th><td>0000:3b:00.0</td>');
     expect((await (await fetch(`${started?.url}/devices/toy/toy-1`)).text()).match(/<td class="number">[^<]*/g)).toHaveLength(5);
   });
-});
 
-describe('main readings', () => {
-  it('join used and total memory, link state and speed, and name only the reasons that throttle', () => {
-    expect(
-      mainReadings([
-        { metric: 'device_memory_used_bytes', value: 2 ** 30 },
-        { metric: 'device_memory_total_bytes', value: 80 * 2 ** 30 },
-        { metric: 'device_link_up', labels: { port: '1' }, value: 1 },
-        { metric: 'device_link_up', labels: { port: '2' }, value: 0 },
-        { metric: 'device_link_speed_bytes_per_second', labels: { port: '1' }, value: 25e9 },
-        { metric: 'device_throttled', labels: { reason: 'thermal' }, value: 1 },
-        { metric: 'device_throttled', labels: { reason: 'power' }, value: 0 },
-      ]),
-    ).toEqual([
-      { title: 'Memory', text: '1 GiB of 80 GiB' },
-      { title: 'Port', text: '1 up, 200 Gbit/s, 2 down' },
-      { title: 'Throttled', text: 'thermal' },
-    ]);
+  it('refuses a view that it does not know, and shows one that is in the address', async () => {
+    expect((await page(snapshot, '/?state=sick')).text).toContain('The parameter "state" must be one of');
+    await started?.server.close();
+    expect((await page(snapshot, '/?sate=healthy')).text).toContain('There is no parameter "sate"');
+    await started?.server.close();
+    const { text } = await page(snapshot, '/?state=degraded&sort=name');
+    expect([...text.matchAll(/<a class="id"[^>]*>([^<]+)/g)].map(([, id]) => id)).toEqual(['toy-1']);
+    expect(text).toContain('<option value="degraded" selected>Degraded</option>');
+    expect(text).toContain('1 of 5 devices.');
   });
 
-  it('say which port a number is of', () => {
-    const received = [{ metric: 'device_received_bytes_total', labels: { port: '2' }, value: 1_024 }];
-    expect(mainReadings(received)).toEqual([{ title: 'Received', text: '1 KiB port 2' }]);
+  it('shows what a pod holds, and says so where this node knows no such pod', async () => {
+    const { text } = await page(snapshot, '/pods/ml/train-0');
+    expect(text).toContain('<h2>ml/train-0</h2>');
+    expect(text).toContain('>toy-0</a>');
+    expect((await fetch(`${started?.url}/pods/ml/nobody`)).status).toBe(404);
   });
 
-  it('of a device without any are its first others', () => {
-    expect(mainReadings([{ metric: 'device_fpga_ports', value: 2 }])).toEqual([{ title: 'Fpga ports', text: '2' }]);
+  it('shows the agent, its families and what each condition means', async () => {
+    const { text } = await page(snapshot, '/agent');
+    expect(text).toContain('connect ECONNREFUSED &lt;socket&gt;');
+    expect(text).toContain('<span class="state unhealthy">refused</span>');
+    expect((await fetch(`${started?.url}/conditions`)).status).toBe(200);
+    expect(await (await fetch(`${started?.url}/incidents`)).text()).toContain('No incident is recorded.');
   });
 });
 

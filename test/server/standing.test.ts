@@ -43,7 +43,7 @@ async function told(verdict: Partial<Verdict>) {
   return {
     page: words(overview).split('\n'),
     devicePage: words(await ask('/devices/toy/mlx5_0')).split('\n'),
-    tile: /<span class="state healthy">Healthy<\/span>(.*?)<\/li>/.exec(overview)?.[1],
+    tile: /<span class="state healthy">Healthy<\/span><\/a>(.*?)<\/li>/.exec(overview)?.[1],
     health: JSON.parse(await ask('/api/v1/devices/toy/mlx5_0')).health,
     metrics: await ask('/metrics'),
   };
@@ -177,6 +177,6 @@ describe('the order of the page', () => {
     ];
     started = await start({ snapshot: () => ({ ...snapshot, devices }) });
     const text = await (await fetch(started.url)).text();
-    expect([...text.matchAll(/<a class="id"[^>]*>([^<]+)/g)].map(([, id]) => id)).toEqual(['worn', 'waits', 'well', 'for-the-record']);
+    expect([...text.matchAll(/<a class="id"[^>]*>([^<]+)/g)].map(([, id]) => id)).toEqual(['worn', 'waits', 'for-the-record', 'well']);
   });
 });

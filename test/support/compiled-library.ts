@@ -8,14 +8,19 @@ import { join } from 'node:path';
  * A shared library made of one C source, compiled once for each text of it on this machine. Copies of the file have a state of
  * their own.
  */
-export function compiledLibrary(source: string): string {
+export const compiledLibrary = (source: string): string => compiled(source, 'library', '.so', ['-shared', '-fPIC']);
+
+/** A program made of one C source, compiled once for each text of it on this machine. */
+export const compiledProgram = (source: string): string => compiled(source, 'program', '', []);
+
+function compiled(source: string, kind: string, ending: string, flags: readonly string[]): string {
   const hash = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16);
-  const library = join(tmpdir(), `device-agent-library-${process.getuid?.() ?? 0}-${hash}.so`);
-  if (!existsSync(library)) {
-    const made = join(mkdtempSync(join(tmpdir(), 'device-agent-cc-')), 'library.so');
-    execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', made, source]);
+  const file = join(tmpdir(), `device-agent-${kind}-${process.getuid?.() ?? 0}-${hash}${ending}`);
+  if (!existsSync(file)) {
+    const made = join(mkdtempSync(join(tmpdir(), 'device-agent-cc-')), kind);
+    execFileSync('cc', ['-O2', '-Wall', '-Wextra', '-Werror', ...flags, '-o', made, source]);
     // Others may be making the same at this moment: whoever is last wins, with the same bytes.
-    renameSync(made, library);
+    renameSync(made, file);
   }
-  return library;
+  return file;
 }

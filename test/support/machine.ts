@@ -14,6 +14,8 @@ export interface MachineFile {
   readonly about: string;
   /** Path to content. Content ends in one newline unless it is written with `|-` or quotes. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Binary files, by path. */
+  readonly bytes?: Readonly<Record<string, BinaryFile>>;
   /** Symbolic links, path to target as written into the link. */
   readonly links?: Readonly<Record<string, string>>;
   /** Empty directories. */
@@ -26,11 +28,28 @@ export interface MachineFile {
   readonly options?: Readonly<Record<string, string>>;
   /** How often it is read, a minute apart, before it is looked at: for what only a series of reads tells. Default 1. */
   readonly reads?: number;
+  /** Files with another content before the last read, for what only a change tells. Needs `reads`. */
+  readonly later?: Readonly<Record<string, string>>;
+}
+
+/** `fill` is the byte, in hexadecimal, of every place that `at` does not set. `at` maps an offset to bytes in hexadecimal. */
+export interface BinaryFile {
+  readonly size: number;
+  readonly fill?: string;
+  readonly at?: Readonly<Record<string, string>>;
+}
+
+export function binaryContent({ size, fill = '00', at = {} }: BinaryFile): Buffer {
+  const bytes = Buffer.alloc(size, Number.parseInt(String(fill), 16));
+  for (const [offset, hex] of Object.entries(at)) Buffer.from(String(hex), 'hex').copy(bytes, Number(offset));
+  return bytes;
 }
 
 export interface Machine {
   readonly root: string;
   readonly options: Readonly<Record<string, string>>;
+  /** Rewrites the files of `later`. */
+  change(): void;
   remove(): void;
 }
 
@@ -52,11 +71,15 @@ export function buildMachine(machine: MachineFile): Machine {
     writeFileSync(full, String(text));
     if (path.startsWith('bin/')) chmodSync(full, 0o755);
   }
+  for (const [path, content] of Object.entries(machine.bytes ?? {})) writeFileSync(place(path), binaryContent(content));
   for (const [path, target] of Object.entries(machine.links ?? {})) symlinkSync(target, place(path));
   for (const [path, source] of Object.entries(machine.libraries ?? {})) copyFileSync(compiledLibrary(source), place(path));
   for (const path of machine.fifos ?? []) execFileSync('mkfifo', [place(path)]);
   const options = Object.fromEntries(
     Object.entries(machine.options ?? {}).map(([name, value]) => [name, value.replaceAll('{root}', root)]),
   );
-  return { root, options, remove: () => rmSync(root, { recursive: true, force: true }) };
+  const change = (): void => {
+    for (const [path, text] of Object.entries(machine.later ?? {})) writeFileSync(place(path), String(text));
+  };
+  return { root, options, change, remove: () => rmSync(root, { recursive: true, force: true }) };
 }

@@ -18,7 +18,7 @@ const processOf = (pid) => `<process_info>
 \t<used_memory>${pid} MiB</used_memory>
 </process_info>
 `;
-const DOCUMENT = simulatedDocument(gpus).replaceAll(
+const DOCUMENT = simulatedDocument(gpus, new Map()).replaceAll(
   '<processes></processes>',
   `<processes>\n${[41, 42, 43].map(processOf).join('')}</processes>`,
 );

@@ -1,6 +1,7 @@
 import { collectOnce } from '../../agent/agent.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import type { CommandContext, Ending } from '../context.ts';
+import { withProgress } from '../progress.ts';
 import { agentSettings } from '../settings.ts';
 import { readVersion } from '../version.ts';
 import type { Check, CheckResult } from './check.ts';
@@ -54,7 +55,9 @@ export async function runDoctor({ configuration, families, output, options }: Co
     );
     return collected;
   };
-  const results: CheckResult[] = (await Promise.all(checks.map((check) => check({ configuration, families, collect, stuck })))).flat();
+  const results: CheckResult[] = (
+    await withProgress('checking the node', Promise.all(checks.map((check) => check({ configuration, families, collect, stuck }))))
+  ).flat();
   await output.write(formatReport(results, options.output));
   return { status: results.some(({ status }) => status === 'finding') ? 1 : 0, isStuck };
 }

@@ -32,7 +32,10 @@ export function evidenceOf(input: EvidenceInput): EvidenceOutput {
   const found = new Map<string, Evidence>();
   const levels = new Map<string, number>();
   const withdrawn = new Map<string, Evidence>();
+  const remembered = new Set(Object.values(input.conditions).map(({ type }) => type));
   for (const finding of input.findings) {
+    // It can clear nothing. On a healthy device these are nearly all findings.
+    if (finding.status === false && !remembered.has(finding.type)) continue;
     const item = fromFinding(finding, input, rates, levels);
     if (item.status === false && item.instance === undefined) withdrawn.set(item.type, item);
     const key = conditionKey(finding);

@@ -68,8 +68,13 @@ function identityOf({ family, id, kind, aliases, uuid, pciAddress, parent, model
 }
 
 function isSameIdentity(a: Device, b: Device): boolean {
-  return a === b || JSON.stringify(identityOf(a)) === JSON.stringify(identityOf(b));
+  if (a === b) return true;
+  const areAliasesSame = a.aliases.length === b.aliases.length && a.aliases.every((alias, at) => alias === b.aliases[at]);
+  return areAliasesSame && COMPARED.every((field) => a[field] === b[field]);
 }
+
+/** The fields of {@link identityOf} without the aliases. */
+const COMPARED = ['family', 'id', 'kind', 'uuid', 'pciAddress', 'parent', 'model'] as const;
 
 const holderOf = ({ namespace, pod, container, resource, deviceId }: Allocation): EventHolder => ({
   namespace,

@@ -10,9 +10,12 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   const directory = dirname(path);
   // During a rollover two agents may run in two containers with the same process id.
   const temporary = `${path}.${process.pid}${randomInt(1e9, 1e10)}.tmp`;
-  await makeDirectory(directory);
   try {
-    await writeThrough(temporary, text);
+    await writeThrough(temporary, text).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      await makeDirectory(directory);
+      await writeThrough(temporary, text);
+    });
     await rename(temporary, path);
   } catch (error) {
     await unlink(temporary).catch(() => undefined);

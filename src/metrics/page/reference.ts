@@ -19,6 +19,8 @@ import { unitOf } from './units.ts';
 /** Data of the reference pages about one family, or about what all families have in common. */
 export interface FamilyReference extends FamilyMetrics {
   readonly summary: string;
+  /** What the family was checked against, when that is less than hardware. */
+  readonly proven?: string;
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
 }
@@ -54,6 +56,7 @@ A sum over \`device\` must not count a whole and its parts together. \`device_in
 |---|---|---|
 | Physical function of an InfiniBand or RoCE adapter (mlx5) | Virtual functions | Bytes and packets: no. The hardware counts them for each virtual port (Linux drivers/infiniband/hw/mlx5/mad.c: the firmware command QUERY_VPORT_COUNTER). Link errors and link state: the physical port's, seen by its physical function. |
 | NVIDIA GPU | MIG instances | Memory, power, energy, temperature and errors: yes. Add up GPUs, or instances, never both. |
+| AMD GPU | Partitions | Memory and use: yes. Power, energy, temperature, errors and links are measured for the GPU only, and a partition has none of its own. |
 | FPGA card of several devices | Devices of the card | No: each device has its own sensors and memory. |
 
 ## Every device
@@ -98,8 +101,8 @@ export function renderConditions(families: readonly FamilyReference[], policy = 
   const sections = families
     .filter(({ conditions }) => conditions.length > 0)
     .map(
-      ({ name, summary, conditions }) =>
-        `## ${escapeText(name)}\n\n${escapeText(summary)}\n\n${conditions.map(conditionSection).join('\n')}`,
+      ({ name, summary, proven, conditions }) =>
+        `## ${escapeText(name)}\n\n${aboutText({ summary, proven })}\n\n${conditions.map(conditionSection).join('\n')}`,
     );
   return `# Health
 
@@ -156,8 +159,10 @@ function sharedSection(spec: MetricSpec, families: readonly FamilyReference[]): 
   return `### ${code(spec.name)}\n\n${escapeText(spec.help)} (${kind})\n\n| Family | Labels | Source |\n|---|---|---|\n${rows.join('\n')}\n`;
 }
 
-function familySection({ name, summary, metrics }: FamilyReference): string {
-  return metrics.length === 0 ? '' : `## Family ${escapeText(name)}\n\n${escapeText(summary)}\n\n${table(metrics)}\n`;
+function familySection({ name, summary, proven, metrics }: FamilyReference): string {
+  if (metrics.length === 0 && proven === undefined) return '';
+  if (metrics.length === 0) return `## Family ${escapeText(name)}\n\n${aboutText({ summary, proven })}\n\n`;
+  return `## Family ${escapeText(name)}\n\n${aboutText({ summary, proven })}\n\n${table(metrics)}\n`;
 }
 
 function twins(specs: readonly MetricSpec[]): string {
@@ -183,6 +188,9 @@ ${escapeText(meaning)}
 - Source: ${escapeText(source)}
 `;
 }
+
+const aboutText = ({ summary, proven }: { readonly summary: string; readonly proven: string | undefined }): string =>
+  escapeText(proven === undefined ? summary : `${summary}\n\nHow far it is proven: ${proven}`);
 
 /** The unit in words; empty without one. */
 const unitText = (name: string): string => unitOf(name)?.replaceAll('_', ' ') ?? '';

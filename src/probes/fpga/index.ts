@@ -8,6 +8,7 @@ import { createFpgaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 /**
  * The family has two kinds of devices. `fpga` is a board. Its id is the PCI address of its physical (DFL) or user (Alveo) function,
@@ -31,4 +32,5 @@ export const family = defineFamily({
   resolve,
   access,
   simulate,
+  faults,
 });

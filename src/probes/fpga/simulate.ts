@@ -2,10 +2,10 @@ import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
 import { simulateAlveo } from './simulated-alveo.ts';
 import { simulateDfl } from './simulated-dfl.ts';
 
-/** Simulates alternating boards: Intel D5005 with DFL, AMD U250 with XRT. The first Intel board has an error at regular times. */
-export function simulate({ fpgas, elapsedMs }: Scenario): SimulatedHardware {
-  const boards = Array.from({ length: fpgas }, (_, board) =>
-    board % 2 === 0 ? simulateDfl(board, board / 2, elapsedMs) : simulateAlveo(board, elapsedMs),
+/** Simulates alternating boards: Intel D5005 with DFL, AMD U250 with XRT. */
+export function simulate(scenario: Scenario): SimulatedHardware {
+  const boards = Array.from({ length: scenario.fpgas }, (_, board) =>
+    board % 2 === 0 ? simulateDfl(board, board / 2, scenario) : simulateAlveo(board, scenario),
   );
   const resources = new Map<string, { readonly deviceIds: string[]; readonly numaNodes: number[] }>();
   for (const { resource, deviceId, numaNode } of boards) {
@@ -18,5 +18,6 @@ export function simulate({ fpgas, elapsedMs }: Scenario): SimulatedHardware {
     files: Object.assign({}, ...boards.map(({ files }) => files)),
     links: Object.assign({}, ...boards.map(({ links }) => links)),
     resources: [...resources].map(([resource, entry]) => ({ resource, ...entry })),
+    ...(boards.length > 0 && { targets: boards.map(({ target }) => target) }),
   };
 }

@@ -1,10 +1,13 @@
+import type { Scenario } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
 import type { SimulatedBoard } from './simulated-dfl.ts';
 import { SimulatedTree, wave } from './simulated-tree.ts';
 
 const SHELL = 'xilinx_u250_gen3x16_xdma_shell_4_1';
 
 /** U250: management function .0, user function .1. */
-export function simulateAlveo(board: number, elapsedMs: number): SimulatedBoard {
+export function simulateAlveo(board: number, scenario: Scenario): SimulatedBoard {
+  const { elapsedMs } = scenario;
   const numaNode = board % 2;
   const management = new SimulatedTree(board, 0);
   management.addFunction({ vendor: '0x10ee', device: '0x5004', numa_node: numaNode }, 'xclmgmt');
@@ -23,7 +26,7 @@ export function simulateAlveo(board: number, elapsedMs: number): SimulatedBoard 
   user.files[`${user.directory}/user_pf`] = '';
   const renderNode = `renderD${160 + board}`;
   addUser(user, renderNode, board, elapsedMs);
-  addSensors(user, board, elapsedMs);
+  addSensors(user, board, elapsedMs, pastOf(scenario, 'hot', user.address).isOn);
   const nodes = { [`dev/xclmgmt${instance}`]: '', [`dev/dri/${renderNode}`]: '' };
   return {
     files: { ...management.files, ...user.files, ...nodes },
@@ -31,6 +34,7 @@ export function simulateAlveo(board: number, elapsedMs: number): SimulatedBoard 
     resource: `amd.com/${SHELL}-0`,
     deviceId: user.address,
     numaNode,
+    target: { id: user.address, kind: 'fpga', lacks: ['nonfatal-error'] },
   };
 }
 
@@ -68,14 +72,17 @@ function addUser(user: SimulatedTree, renderNode: string, board: number, elapsed
   });
 }
 
-function addSensors(user: SimulatedTree, board: number, elapsedMs: number): void {
+/** Above the limit at which the driver shuts the card down, in thousandths of a degree. */
+const HOT = 98_000;
+
+function addSensors(user: SimulatedTree, board: number, elapsedMs: number, isHot: boolean): void {
   const monitor = `xmc.u.4194304/hwmon/hwmon${300 + board}`;
   const celsius = (middle: number): number => Math.round(wave(elapsedMs, board, middle, 7)) * 1_000;
   user.add({
     [`${monitor}/name`]: 'xocl_xmc',
     [`${monitor}/temp1_input`]: celsius(44),
     [`${monitor}/temp1_label`]: 'PCB TOP FRONT',
-    [`${monitor}/temp4_input`]: celsius(61),
+    [`${monitor}/temp4_input`]: isHot ? HOT : celsius(61),
     [`${monitor}/temp4_label`]: 'FPGA TEMP',
     [`${monitor}/fan1_input`]: Math.round(wave(elapsedMs, board, 1_400, 150)),
     [`${monitor}/fan1_label`]: 'FAN SPEED',

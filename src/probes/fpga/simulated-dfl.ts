@@ -1,3 +1,5 @@
+import type { FaultTarget, Scenario } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
 import { SimulatedTree, wave } from './simulated-tree.ts';
 
 /** Files and ids of one board of the simulated node. */
@@ -7,6 +9,7 @@ export interface SimulatedBoard {
   readonly resource: string;
   readonly deviceId: string;
   readonly numaNode: number;
+  readonly target: FaultTarget;
 }
 
 const INTERFACE_ID = 'bfac4d851ee856fe8c95865ce1bbaa2d';
@@ -15,25 +18,25 @@ const AFU_ID = 'd8424dc4a4a3c413f89e433683f9040b';
 /** Intel's plugin names a resource by the first digits of both ids, followed by both complete ids in base64url. */
 const RESOURCE = `fpga.intel.com/af-${INTERFACE_ID.slice(0, 3)}.${AFU_ID.slice(0, 3)}.${Buffer.from(INTERFACE_ID + AFU_ID, 'hex').toString('base64url')}`;
 
-/** The first board shows a PCIe fault for 45 s in each cycle of 150 s. */
-const CYCLE_MS = 150_000;
-const FAULT_FROM_MS = 30_000;
-const FAULT_UNTIL_MS = 75_000;
 const PCIE_FAULT = '0x4';
 
-function nonfatalErrors(number: number, elapsedMs: number): string {
-  const at = elapsedMs % CYCLE_MS;
-  return number === 0 && at >= FAULT_FROM_MS && at < FAULT_UNTIL_MS ? PCIE_FAULT : '0x0';
+/** Faults of a board at this moment. */
+interface BoardFaults {
+  readonly isHot: boolean;
+  readonly hasError: boolean;
 }
 
 /** D5005: `number` counts the boards of this make. */
-export function simulateDfl(board: number, number: number, elapsedMs: number): SimulatedBoard {
+export function simulateDfl(board: number, number: number, scenario: Scenario): SimulatedBoard {
+  const { elapsedMs } = scenario;
   const tree = new SimulatedTree(board);
+  const past = (name: string): boolean => pastOf(scenario, name, tree.address).isOn;
+  const faults = { isHot: past('hot'), hasError: past('nonfatal-error') };
   const numaNode = board % 2;
   tree.addFunction({ vendor: '0x8086', device: '0x0b2b', subsystem_device: '0x0000', numa_node: numaNode }, 'dfl-pci');
   const region = `fpga_region/region${number * 2}`;
   const engine = `${region}/dfl-fme.${number}`;
-  addEngine(tree, engine, number, elapsedMs);
+  addEngine(tree, engine, number, elapsedMs, faults);
   const port = `${region}/dfl-port.${number}`;
   addPort(tree, port, number);
   tree.link(`class/fpga_region/region${number * 2}`, region);
@@ -41,10 +44,17 @@ export function simulateDfl(board: number, number: number, elapsedMs: number): S
   tree.link(`bus/platform/devices/dfl-fme.${number}`, engine);
   // Regular files replace the character devices. The last close of a real one would reset the port.
   const files = { ...tree.files, [`dev/dfl-port.${number}`]: '', [`dev/dfl-fme.${number}`]: '' };
-  return { files, links: tree.links, resource: RESOURCE, deviceId: `dfl-port.${number}`, numaNode };
+  return {
+    files,
+    links: tree.links,
+    resource: RESOURCE,
+    deviceId: `dfl-port.${number}`,
+    numaNode,
+    target: { id: tree.address, kind: 'fpga' },
+  };
 }
 
-function addEngine(tree: SimulatedTree, engine: string, number: number, elapsedMs: number): void {
+function addEngine(tree: SimulatedTree, engine: string, number: number, elapsedMs: number, faults: BoardFaults): void {
   const reconfiguration = `${engine}/dfl-fme-region.${number}/fpga_region/region${number * 2 + 1}`;
   const manager = `${engine}/dfl-fme-mgr.${number}/fpga_manager/fpga${number}`;
   const bridge = `${engine}/dfl-fme-bridge.${number}/fpga_bridge/br${number}`;
@@ -55,7 +65,7 @@ function addEngine(tree: SimulatedTree, engine: string, number: number, elapsedM
     [`${engine}/errors/fme_errors`]: '0x0',
     [`${engine}/errors/pcie0_errors`]: '0x0',
     [`${engine}/errors/pcie1_errors`]: '0x0',
-    [`${engine}/errors/nonfatal_errors`]: nonfatalErrors(number, elapsedMs),
+    [`${engine}/errors/nonfatal_errors`]: faults.hasError ? PCIE_FAULT : '0x0',
     [`${engine}/errors/catfatal_errors`]: '0x0',
     [`${engine}/errors/inject_errors`]: '0x0',
     [`${reconfiguration}/compat_id`]: INTERFACE_ID,
@@ -68,22 +78,23 @@ function addEngine(tree: SimulatedTree, engine: string, number: number, elapsedM
   tree.link(`class/fpga_region/region${number * 2 + 1}`, reconfiguration);
   tree.link(`class/fpga_manager/fpga${number}`, manager);
   tree.link(`class/fpga_bridge/br${number}`, bridge);
-  addMonitors(tree, engine, number, elapsedMs);
+  addMonitors(tree, engine, number, elapsedMs, faults);
 }
 
-function addMonitors(tree: SimulatedTree, engine: string, number: number, elapsedMs: number): void {
+function addMonitors(tree: SimulatedTree, engine: string, number: number, elapsedMs: number, { isHot }: BoardFaults): void {
   const celsius = (middle: number): number => Math.round(wave(elapsedMs, number, middle, 6)) * 1_000;
+  const core = (middle: number): number => (isHot ? 94_000 : celsius(middle));
   const thermal = `${engine}/hwmon/hwmon${100 + number * 2}`;
   const controller = `${engine}/dfl_dev.6/subdev_spi_altera.3.auto/spi_master/spi4/spi4.0/d5005bmc-hwmon.${number}.auto/hwmon/hwmon${101 + number * 2}`;
   tree.add({
     [`${thermal}/name`]: 'dfl_fme_thermal',
-    [`${thermal}/temp1_input`]: celsius(54),
+    [`${thermal}/temp1_input`]: core(54),
     [`${thermal}/temp1_max`]: 90_000,
     [`${thermal}/temp1_crit`]: 93_000,
-    [`${thermal}/temp1_max_alarm`]: 0,
-    [`${thermal}/temp1_crit_alarm`]: 0,
+    [`${thermal}/temp1_max_alarm`]: isHot ? 1 : 0,
+    [`${thermal}/temp1_crit_alarm`]: isHot ? 1 : 0,
     [`${controller}/name`]: 'd5005bmc_hwmon',
-    [`${controller}/temp1_input`]: celsius(52),
+    [`${controller}/temp1_input`]: core(52),
     [`${controller}/temp1_label`]: 'FPGA Core Temperature',
     [`${controller}/temp1_crit`]: 100_000,
     [`${controller}/temp2_input`]: celsius(38),

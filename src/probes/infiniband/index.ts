@@ -1,4 +1,5 @@
 import { defineFamily } from '../family.ts';
+import { dranetNames } from '../network-claims.ts';
 import { pcieMetrics } from '../pcie.ts';
 import { pcieConditions } from '../pcie-health.ts';
 import { access } from './access.ts';
@@ -8,8 +9,9 @@ import { options } from './options.ts';
 import { isPresent } from './presence.ts';
 import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
-import { claimNames, resolve } from './resolve.ts';
+import { resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 
 export const family = defineFamily({
   name: 'infiniband',
@@ -28,7 +30,8 @@ export const family = defineFamily({
   options,
   createProbe: createInfinibandProbe,
   resolve,
-  claimNames,
+  claimNames: dranetNames,
   access,
   simulate,
+  faults,
 });

@@ -1,4 +1,6 @@
-import type { Scenario, SimulatedHardware, SimulatedUse } from '../../model/simulated.ts';
+import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
+import { type PortPast, portFiles, trafficTimeMs } from './simulated-port.ts';
 
 /** Kubelet resources of the simulated devices. */
 const VF_RESOURCE = 'openshift.io/ib_vf';
@@ -17,10 +19,11 @@ interface SimulatedFunction {
   readonly address: string;
   /** Path of its directory below the node's root. */
   readonly directory: string;
-  readonly isFlapping: boolean;
+  /** The pool offers the last card, so it is always in use. */
+  readonly isPooled: boolean;
 }
 
-/** Simulates ConnectX-7 cards at 400 Gb/s with the same number of virtual functions. The last card loses its link every three minutes. */
+/** Simulates ConnectX-7 cards at 400 Gb/s with the same number of virtual functions. */
 export function simulate(scenario: Scenario): SimulatedHardware {
   const functions = layOut(scenario);
   const files: Record<string, string> = {};
@@ -30,7 +33,10 @@ export function simulate(scenario: Scenario): SimulatedHardware {
     addRdmaDevice(fn, scenario, files, links);
   }
   if (functions.length > 0) files['dev/infiniband/rdma_cm'] = '';
-  return { files, links, resources: resourcesOf(functions) };
+  const targets = functions
+    .filter(({ vf }) => vf === undefined)
+    .map(({ index, address }) => ({ id: `mlx5_${index}`, kind: 'pf', names: [address] }));
+  return { files, links, resources: resourcesOf(functions), ...(targets.length > 0 && { targets }) };
 }
 
 function layOut({ hcas, vfs }: Scenario): readonly SimulatedFunction[] {
@@ -42,7 +48,7 @@ function layOut({ hcas, vfs }: Scenario): readonly SimulatedFunction[] {
       card,
       address,
       directory: `${rootPort(card)}/${address}`,
-      isFlapping: card === hcas - 1,
+      isPooled: card === hcas - 1,
       ...(vf !== undefined && { vf }),
     });
   };
@@ -111,12 +117,7 @@ function addLink(
   for (const [file, text] of Object.entries(AER_FILES)) files[`${fn.directory}/${file}`] = text;
 }
 
-function addRdmaDevice(
-  fn: SimulatedFunction,
-  { elapsedMs, use }: Scenario,
-  files: Record<string, string>,
-  links: Record<string, string>,
-): void {
+function addRdmaDevice(fn: SimulatedFunction, scenario: Scenario, files: Record<string, string>, links: Record<string, string>): void {
   const name = `mlx5_${fn.index}`;
   const device = `${fn.directory}/infiniband/${name}`;
   links[`sys/class/infiniband/${name}`] = `../../${device.slice('sys/'.length)}`;
@@ -129,10 +130,28 @@ function addRdmaDevice(
   files[`${device}/node_guid`] = `${guid(fn.card, fn.vf === undefined ? 0 : fn.vf + 1)}\n`;
   files[`${device}/sys_image_guid`] = `${guid(fn.card, 0)}\n`;
   addCharDevices(fn, name, files, links);
-  // The pool of the last card is always in use, so its traffic depends only on its link.
-  const upTime = fn.isFlapping ? upTimeMs(elapsedMs) : { upMs: elapsedMs, isUp: true, losses: 0 };
-  const trafficMs = use === undefined || fn.isFlapping ? upTime.upMs : trafficTimeMs(elapsedMs, use[fn.address]);
-  for (const [file, text] of simulatedPort(fn.index, fn.card, { ...upTime, trafficMs })) files[`${device}/ports/1/${file}`] = text;
+  for (const [file, text] of portFiles(fn.index, fn.card, portPast(fn, scenario))) files[`${device}/ports/1/${file}`] = text;
+  if (!pastOf(scenario, 'unreadable', name).isOn) return;
+  // A read of this file fails with EIO, like a query of a firmware that hangs.
+  for (const path of ['state', 'phys_state'].map((file) => `${device}/ports/1/${file}`)) {
+    delete files[path];
+    links[path] = '/proc/self/mem';
+  }
+}
+
+/** A virtual function has the link and the errors of its card. */
+function portPast(fn: SimulatedFunction, scenario: Scenario): PortPast {
+  const { elapsedMs, use } = scenario;
+  const card = `mlx5_${fn.card}`;
+  const down = pastOf(scenario, 'port-down', card);
+  const errors = pastOf(scenario, 'errors', card);
+  const isAlwaysBusy = use === undefined || fn.isPooled;
+  return {
+    isUp: !down.isOn,
+    losses: fn.vf === undefined ? down.times : 0,
+    errorsMs: fn.vf === undefined ? errors.totalMs : 0,
+    trafficMs: isAlwaysBusy ? elapsedMs - down.totalMs : trafficTimeMs(elapsedMs - down.totalMs, use[fn.address]),
+  };
 }
 
 function guid(card: number, fn: number): string {
@@ -169,128 +188,5 @@ function resourcesOf(functions: readonly SimulatedFunction[]): SimulatedHardware
       functions.filter(({ vf }) => vf === undefined),
     ),
     { resource: SHARED_RESOURCE, deviceIds: Array.from({ length: SHARED_IDS }, (_, id) => String(id)) },
-  ];
-}
-
-/** Time that a port was up since the start, its current state, and the number of link losses. */
-interface UpTime {
-  readonly upMs: number;
-  readonly isUp: boolean;
-  readonly losses: number;
-}
-
-/** `trafficMs`: time of full traffic that gives the counters. */
-type PortTime = Omit<UpTime, 'upMs'> & { readonly trafficMs: number };
-
-const CYCLE_MS = 180_000;
-const DOWN_FROM_MS = 90_000;
-const DOWN_UNTIL_MS = 130_000;
-
-/** The flapping port is down from second 90 to second 130 of every three minutes. */
-export function upTimeMs(elapsedMs: number): UpTime {
-  const cycles = Math.floor(elapsedMs / CYCLE_MS);
-  const within = elapsedMs - cycles * CYCLE_MS;
-  const downMs = Math.min(Math.max(within - DOWN_FROM_MS, 0), DOWN_UNTIL_MS - DOWN_FROM_MS);
-  return {
-    upMs: elapsedMs - cycles * (DOWN_UNTIL_MS - DOWN_FROM_MS) - downMs,
-    isUp: within < DOWN_FROM_MS || within >= DOWN_UNTIL_MS,
-    losses: cycles + (within >= DOWN_FROM_MS ? 1 : 0),
-  };
-}
-
-/** Growth per second of the traffic counters of the first card. Each further card has a little less traffic. */
-const TRAFFIC: Readonly<Record<string, number>> = {
-  'counters/port_rcv_data': 4_100_000_000,
-  'counters/port_xmit_data': 3_900_000_000,
-  'counters/port_rcv_packets': 4_000_000,
-  'counters/port_xmit_packets': 3_800_000,
-  'counters/unicast_rcv_packets': 3_999_000,
-  'counters/unicast_xmit_packets': 3_799_500,
-  'counters/multicast_rcv_packets': 1_000,
-  'counters/multicast_xmit_packets': 500,
-  'counters/port_xmit_wait': 1_200,
-  'hw_counters/rx_write_requests': 900_000,
-  'hw_counters/rx_read_requests': 2_000,
-  'hw_counters/rx_atomic_requests': 40,
-  'hw_counters/np_cnp_sent': 3,
-  'hw_counters/rp_cnp_handled': 2,
-  'hw_counters/np_ecn_marked_roce_packets': 4,
-};
-
-const CONSTANT: readonly string[] = [
-  ...[
-    'symbol_error',
-    'link_error_recovery',
-    'port_rcv_errors',
-    'port_rcv_remote_physical_errors',
-    'port_rcv_switch_relay_errors',
-    'port_xmit_discards',
-    'port_xmit_constraint_errors',
-    'port_rcv_constraint_errors',
-    'local_link_integrity_errors',
-    'excessive_buffer_overrun_errors',
-    'VL15_dropped',
-  ].map((file) => `counters/${file}`),
-  ...[
-    'rx_dct_connect',
-    'out_of_buffer',
-    'out_of_sequence',
-    'duplicate_request',
-    'rnr_nak_retry_err',
-    'packet_seq_err',
-    'implied_nak_seq_err',
-    'local_ack_timeout_err',
-    'resp_local_length_error',
-    'resp_cqe_error',
-    'req_cqe_error',
-    'req_remote_invalid_request',
-    'req_remote_access_errors',
-    'resp_remote_access_errors',
-    'resp_cqe_flush_error',
-    'req_cqe_flush_error',
-    'req_transport_retries_exceeded',
-    'req_rnr_retries_exceeded',
-    'roce_adp_retrans',
-    'roce_adp_retrans_to',
-    'roce_slow_restart',
-    'roce_slow_restart_cnps',
-    'roce_slow_restart_trans',
-    'rp_cnp_ignored',
-    'rx_icrc_encapsulated',
-  ].map((file) => `hw_counters/${file}`),
-];
-
-/** The node itself causes this share of the traffic of a working card, for example for subnet management. */
-const BACKGROUND = 1e-7;
-
-/** Time of full traffic that moves as much data as a card without use until now, and with its use. */
-function trafficTimeMs(elapsedMs: number, { activeMs }: SimulatedUse = { activeMs: 0 }): number {
-  return elapsedMs * BACKGROUND + activeMs;
-}
-
-/** 32-bit firmware counters restart at 0 after their largest value. */
-const WRAP = 2n ** 32n;
-
-/** Returns path (below the port's directory) and content of the files of one port. `fn` sets the LID, `card` the share of traffic. */
-function simulatedPort(fn: number, card: number, { trafficMs, isUp, losses }: PortTime): [string, string][] {
-  const share = 1000 - 7 * (card % 100) - 3 * (fn % 30);
-  const counters = Object.entries(TRAFFIC).map(([file, perSecond]): [string, string] => {
-    const value = (BigInt(perSecond) * BigInt(share) * BigInt(Math.floor(1_000 * trafficMs))) / 1_000_000_000n;
-    return [file, `${file.startsWith('hw_counters/rx_') ? value % WRAP : value}\n`];
-  });
-  return [
-    ['state', isUp ? '4: ACTIVE\n' : '1: DOWN\n'],
-    ['phys_state', isUp ? '5: LinkUp\n' : '2: Polling\n'],
-    ['rate', isUp ? '400 Gb/sec (4X NDR)\n' : '10 Gb/sec (4X SDR)\n'],
-    ['link_layer', 'InfiniBand\n'],
-    ['lid', `0x${(fn + 1).toString(16)}\n`],
-    ['sm_lid', '0x1\n'],
-    ['lid_mask_count', '0\n'],
-    ['sm_sl', '0\n'],
-    ['cap_mask', '0xa751e848\n'],
-    ['counters/link_downed', `${Math.min(losses, 255)}\n`],
-    ['hw_counters/lifespan', '10\n'],
-    ...counters,
-    ...CONSTANT.map((file): [string, string] => [file, '0\n']),
   ];
 }

@@ -12,6 +12,7 @@ import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
 import { xidConditions, xidMetrics } from './xid-conditions.ts';
 
 export const family = defineFamily({
@@ -31,4 +32,5 @@ export const family = defineFamily({
   claimNames,
   access,
   simulate,
+  faults,
 });

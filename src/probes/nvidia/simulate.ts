@@ -1,5 +1,7 @@
-import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import type { FaultTarget, Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
 import { type SimulatedGpu, simulatedDocument, simulatedListing, simulatedTopology, simulateGpu } from './simulated-document.ts';
+import { kernelLog } from './simulated-kernel-log.ts';
 import { pidsOf, processFiles } from './simulated-processes.ts';
 
 /** Program that prints the files in its own directory. */
@@ -12,9 +14,11 @@ case "$1" in
 esac
 `;
 
+/** Program that never answers. */
+const HUNG_PROGRAM = '#!/bin/sh\nexec sleep 3600\n';
+
 /**
- * Simulates H100 boards on two NUMA nodes. With four or more, the last has MIG. A board that no pod holds is idle. The second is hot, with a
- * reset pending, one minute of three.
+ * Simulates H100 boards on two NUMA nodes. With four or more, the last has MIG. A board that no pod holds is idle.
  */
 export function simulate(scenario: Scenario): SimulatedHardware {
   const gpus = Array.from({ length: scenario.gpus }, (_, index) => simulateGpu(index, scenario));
@@ -24,26 +28,26 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   if (gpus.length > 0) {
     files['proc/driver/nvidia/version'] = 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.105.08\n';
     files['proc/driver/nvidia-caps/mig-minors'] = simulatedMinors(gpus);
-    files['dev/kmsg'] = kernelLog((gpus[0] as SimulatedGpu).address, scenario.elapsedMs);
-    files['bin/nvidia-smi'] = PROGRAM;
+    files['dev/kmsg'] = kernelLog(gpus, scenario);
+    files['bin/nvidia-smi'] = pastOf(scenario, 'hung-program').isOn ? HUNG_PROGRAM : PROGRAM;
     const pids = pidsOf(gpus);
     Object.assign(files, processFiles(gpus, pids));
     files['bin/nvidia-smi.xml'] = simulatedDocument(gpus, pids);
     files['bin/nvidia-smi.list'] = simulatedListing(gpus);
     files['bin/nvidia-smi.topology'] = simulatedTopology(gpus);
   }
-  return { files, links, resources: gpus.length === 0 ? [] : resourcesOf(gpus), options: { 'smi-path': '{root}/bin/nvidia-smi' } };
+  return {
+    files,
+    links,
+    resources: gpus.length === 0 ? [] : resourcesOf(gpus),
+    ...(gpus.length > 0 && { targets: gpus.map(targetOf) }),
+    options: { 'smi-path': '{root}/bin/nvidia-smi' },
+  };
 }
 
-const FAULT_EVERY_MS = 90_000;
-
-/** A program on the first GPU has a fault at regular times. This is an application error, so the GPU stays healthy. */
-function kernelLog(address: string, elapsedMs: number): string {
-  const faults = Array.from({ length: Math.floor(elapsedMs / FAULT_EVERY_MS) }, (_, n) => {
-    const atUsec = (n + 1) * FAULT_EVERY_MS * 1_000;
-    return `4,${n + 2},${atUsec},-;NVRM: Xid (PCI:${address.slice(0, -2)}): 31, pid=${4_000 + n}, name=python, Ch 00000008, intr 00000000. MMU Fault\n`;
-  });
-  return ['6,1,1000,-;nvidia: loading out-of-tree module taints kernel.\n', ...faults].join('');
+/** The processes of a split GPU are those of its instances, so nobody calls one of them a stranger of the GPU. */
+function targetOf({ uuid, address, instances }: SimulatedGpu): FaultTarget {
+  return { id: uuid, kind: 'gpu', names: [address], ...(instances.length > 0 && { lacks: ['stranger'] }) };
 }
 
 /** Uses the numbers of the kernel driver: a block of 135 minors for each GPU, nine for each GPU instance. */

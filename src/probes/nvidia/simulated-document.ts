@@ -1,4 +1,6 @@
 import type { Scenario, SimulatedHolder } from '../../model/simulated.ts';
+import { pastOf } from '../../model/simulated-faults.ts';
+import { element, type Tree } from './simulated-xml.ts';
 
 /** PID of the process of each pod, keyed by the UID of the pod. */
 export type SimulatedPids = ReadonlyMap<string, number>;
@@ -11,9 +13,15 @@ export interface SimulatedGpu {
   readonly address: string;
   readonly numaNode: number;
   readonly isHot: boolean;
-  /** Number of hot periods and their total duration, which counters show. */
-  readonly timesHot: number;
+  /** Total time for which it was hot. */
   readonly hotMs: number;
+  /** Whether it does not answer on the bus. */
+  readonly isLost: boolean;
+  /** Whether memory errors wait for a reset, and how often such errors came. */
+  readonly hasMemoryErrors: boolean;
+  readonly timesMemoryErrors: number;
+  /** Whether a program that belongs to no pod uses it. */
+  readonly hasStranger: boolean;
   /** Load from 0 to 1. */
   readonly load: number;
   /** Memory in use. */
@@ -30,15 +38,13 @@ export interface SimulatedInstance {
   readonly holder?: SimulatedHolder;
 }
 
-const TROUBLE_EVERY_MS = 180_000;
-const TROUBLE_FROM_MS = 60_000;
-const TROUBLE_TO_MS = 120_000;
 const MIB_TOTAL = 81_559;
 
-export function simulateGpu(index: number, { gpus, elapsedMs, use }: Scenario): SimulatedGpu {
-  const rounds = Math.floor(elapsedMs / TROUBLE_EVERY_MS);
-  const phase = elapsedMs % TROUBLE_EVERY_MS;
-  const hotMs = Math.min(Math.max(phase - TROUBLE_FROM_MS, 0), TROUBLE_TO_MS - TROUBLE_FROM_MS);
+/** Memory of a program that belongs to no pod. */
+export const STRANGER_MIB = 6_000;
+
+export function simulateGpu(index: number, scenario: Scenario): SimulatedGpu {
+  const { gpus, elapsedMs, use } = scenario;
   const isSplit = gpus >= 4 && index === gpus - 1;
   const digits = (index + 1).toString(16).padStart(12, '0');
   const uuid = `GPU-5e1f0000-0000-4000-8000-${digits}`;
@@ -49,16 +55,22 @@ export function simulateGpu(index: number, { gpus, elapsedMs, use }: Scenario): 
     return { index: n, uuid: own, gpuInstance, usedMib: Math.round(9_000 * load * (1 - n / 10)), ...(holder && { holder }) };
   });
   const { holder, load } = isSplit ? { load: instances.some(({ usedMib }) => usedMib > 0) ? work : 0 } : loadOf(uuid, work, use);
+  const [hot, memory] = [pastOf(scenario, 'hot', uuid), pastOf(scenario, 'ecc', uuid)];
+  const hasStranger = pastOf(scenario, 'stranger', uuid).isOn;
+  const ownMib = holder?.isIdle === true ? IDLE_MIB : Math.round(MIB_TOTAL * 0.85 * load);
   return {
     index,
     uuid,
     address: `0008:${(index + 1).toString(16).padStart(2, '0')}:00.0`,
     numaNode: index < gpus / 2 ? 0 : 1,
-    isHot: index === 1 && phase >= TROUBLE_FROM_MS && phase < TROUBLE_TO_MS,
-    timesHot: index === 1 ? rounds + (phase >= TROUBLE_FROM_MS ? 1 : 0) : 0,
-    hotMs: index === 1 ? rounds * (TROUBLE_TO_MS - TROUBLE_FROM_MS) + hotMs : 0,
+    isHot: hot.isOn,
+    hotMs: hot.totalMs,
+    isLost: pastOf(scenario, 'xid79', uuid).isOn,
+    hasMemoryErrors: memory.isOn,
+    timesMemoryErrors: memory.times,
+    hasStranger,
     load,
-    usedMib: holder?.isIdle === true ? IDLE_MIB : Math.round(MIB_TOTAL * 0.9 * load),
+    usedMib: ownMib + (hasStranger ? STRANGER_MIB : 0),
     ...(holder && { holder }),
     instances,
   };
@@ -105,15 +117,18 @@ export function simulatedDocument(gpus: readonly SimulatedGpu[], pids: Simulated
 \t<driver_version>580.105.08</driver_version>
 \t<cuda_version>13.0</cuda_version>
 \t<attached_gpus>${gpus.length}</attached_gpus>
-${gpus.map((gpu) => gpuElement(gpu, pids)).join('')}</nvidia_smi_log>
+${gpus.map((gpu) => (gpu.isLost ? lostElement(gpu) : gpuElement(gpu, pids))).join('')}</nvidia_smi_log>
 `;
 }
 
-function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
+const LOST = 'GPU is lost';
+/** Number of memory errors of one fault. A reset of the GPU sets the volatile count back. */
+const ERRORS_AT_ONCE = 2;
+
+/** Identity of a GPU, which the driver keeps when the GPU does not answer. */
+function identity(gpu: SimulatedGpu): Tree {
   const isSplit = gpu.instances.length > 0;
-  const temperature = Math.round(gpu.isHot ? 88 : 34 + 30 * gpu.load);
-  const share = (text: number | string, unit: string): string => (isSplit ? 'N/A' : `${text} ${unit}`);
-  return element('gpu', `id="0000${gpu.address.toUpperCase()}"`, {
+  return {
     product_name: 'NVIDIA H100 80GB HBM3',
     product_brand: 'NVIDIA',
     product_architecture: 'Hopper',
@@ -128,6 +143,31 @@ function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
     board_part_number: '692-2G520-0200-000',
     gpu_part_number: '2330-885-A1',
     gsp_firmware_version: '580.105.08',
+  };
+}
+
+const idOf = ({ address }: SimulatedGpu): string => `id="0000${address.toUpperCase()}"`;
+
+/** A GPU that fell off the bus: in place of each live value there is a sentence. */
+function lostElement(gpu: SimulatedGpu): string {
+  const live = ['fan_speed', 'performance_state', 'clocks_event_reasons', 'fb_memory_usage', 'ecc_errors', 'remapped_rows', 'temperature'];
+  return element('gpu', idOf(gpu), {
+    ...identity(gpu),
+    gpu_recovery_action: LOST,
+    pci: { replay_counter: LOST, tx_util: LOST, rx_util: LOST },
+    ...Object.fromEntries(live.map((name) => [name, LOST])),
+    utilization: { gpu_util: LOST },
+    clocks: { sm_clock: LOST },
+    processes: LOST,
+  });
+}
+
+function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
+  const isSplit = gpu.instances.length > 0;
+  const temperature = Math.round(gpu.isHot ? 88 : 34 + 30 * gpu.load);
+  const share = (text: number | string, unit: string): string => (isSplit ? 'N/A' : `${text} ${unit}`);
+  return element('gpu', idOf(gpu), {
+    ...identity(gpu),
     gpu_recovery_action: 'None',
     pci: {
       pci_gpu_link_info: {
@@ -172,14 +212,14 @@ function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
         sram_uncorrectable_parity: '0',
         sram_uncorrectable_secded: '0',
         dram_correctable: '0',
-        dram_uncorrectable: '0',
+        dram_uncorrectable: gpu.hasMemoryErrors ? String(ERRORS_AT_ONCE) : '0',
       },
       aggregate: {
         sram_correctable: '0',
         sram_uncorrectable_parity: '0',
         sram_uncorrectable_secded: '0',
         dram_correctable: '3',
-        dram_uncorrectable: '0',
+        dram_uncorrectable: String(ERRORS_AT_ONCE * gpu.timesMemoryErrors),
         sram_threshold_exceeded: 'No',
       },
     },
@@ -187,8 +227,8 @@ function gpuElement(gpu: SimulatedGpu, pids: SimulatedPids): string {
       ? 'N/A'
       : {
           remapped_row_corr: '0',
-          remapped_row_unc: String(gpu.timesHot),
-          remapped_row_pending: gpu.isHot ? 'Yes' : 'No',
+          remapped_row_unc: String(gpu.timesMemoryErrors),
+          remapped_row_pending: gpu.hasMemoryErrors ? 'Yes' : 'No',
           remapped_row_failure: 'No',
           row_remapper_histogram: { row_remapper_histogram_max: '2560 bank(s)', row_remapper_histogram_none: '0 bank(s)' },
         },
@@ -229,7 +269,17 @@ function instanceElement(instance: SimulatedInstance): Tree {
   };
 }
 
-/** Lists the process of each holder. */
+/** PID and name of a program that belongs to no pod. */
+export const STRANGER = { firstPid: 50_000, program: 'xmrig' };
+
+function strangerEntry({ index, hasStranger }: SimulatedGpu): readonly Tree[] {
+  if (!hasStranger) return [];
+  const pid = String(STRANGER.firstPid + index);
+  const [process_name, used_memory] = [STRANGER.program, `${STRANGER_MIB} MiB`];
+  return [{ gpu_instance_id: 'N/A', compute_instance_id: 'N/A', pid, type: 'C', process_name, used_memory }];
+}
+
+/** Lists the process of each holder, and of a stranger. */
 function processesOf(gpu: SimulatedGpu, pids: SimulatedPids): string | Tree {
   const entry = (instance: string, { holder, usedMib }: Pick<SimulatedInstance, 'holder' | 'usedMib'>): readonly Tree[] => {
     const pid = pids.get(holder?.podUid ?? '');
@@ -238,24 +288,11 @@ function processesOf(gpu: SimulatedGpu, pids: SimulatedPids): string | Tree {
     const [process_name, used_memory] = [holder.program, `${usedMib} MiB`];
     return [{ gpu_instance_id: instance, compute_instance_id: compute, pid: String(pid), type: 'C', process_name, used_memory }];
   };
-  const process_info = [...entry('N/A', gpu), ...gpu.instances.flatMap((instance) => entry(String(instance.gpuInstance), instance))];
+  const own = gpu.hasStranger ? gpu.usedMib - STRANGER_MIB : gpu.usedMib;
+  const process_info = [
+    ...entry('N/A', { ...gpu, usedMib: own }),
+    ...strangerEntry(gpu),
+    ...gpu.instances.flatMap((instance) => entry(String(instance.gpuInstance), instance)),
+  ];
   return process_info.length === 0 ? '' : { process_info };
-}
-
-interface Tree {
-  readonly [name: string]: string | Tree | readonly Tree[];
-}
-
-function element(name: string, attributes: string, children: Tree): string {
-  return `\t<${name}${attributes === '' ? '' : ` ${attributes}`}>\n${content(children)}\t</${name}>\n`;
-}
-
-function content(children: Tree): string {
-  return Object.entries(children)
-    .map(([name, child]) => {
-      if (typeof child === 'string') return `\t\t<${name}>${child}</${name}>\n`;
-      const list: readonly Tree[] = Array.isArray(child) ? child : [child as Tree];
-      return list.map((each) => element(name, '', each)).join('');
-    })
-    .join('');
 }

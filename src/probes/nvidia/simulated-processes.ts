@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { SimulatedHolder } from '../../model/simulated.ts';
-import type { SimulatedGpu, SimulatedPids } from './simulated-document.ts';
+import { type SimulatedGpu, type SimulatedPids, STRANGER } from './simulated-document.ts';
 
 const FIRST_PID = 20_000;
 /** PIDs that are reserved for the pods of one GPU: one for the GPU, one for each instance. */
@@ -20,13 +20,23 @@ export function processFiles(gpus: readonly SimulatedGpu[], pids: SimulatedPids)
     const pid = pids.get(holder.podUid) ?? 0;
     const id = createHash('sha256').update(holder.podUid).digest('hex');
     const pod = holder.podUid.replaceAll('-', '_');
-    files[`proc/${pid}/comm`] = `${holder.program}\n`;
-    // The start time, field 22, distinguishes the process from the one of the pod before.
-    const fields = Array.from({ length: 18 }, () => '0').join(' ');
-    files[`proc/${pid}/stat`] = `${pid} (${holder.program}) S ${fields} ${Number.parseInt(id.slice(0, 8), 16)} 0 0\n`;
-    files[`proc/${pid}/cgroup`] = `0::/kubepods.slice/kubepods-pod${pod}.slice/cri-containerd-${id}.scope\n`;
+    const cgroup = `/kubepods.slice/kubepods-pod${pod}.slice/cri-containerd-${id}.scope`;
+    Object.assign(files, filesOf(pid, holder.program, Number.parseInt(id.slice(0, 8), 16), cgroup));
+  }
+  for (const { index } of gpus.filter(({ hasStranger }) => hasStranger)) {
+    Object.assign(files, filesOf(STRANGER.firstPid + index, STRANGER.program, 4_711, '/user.slice/user-1000.slice/session-3.scope'));
   }
   return files;
+}
+
+/** `start`: the start time, field 22, distinguishes the process from an earlier one with the same PID. */
+function filesOf(pid: number, program: string, start: number, cgroup: string): Readonly<Record<string, string>> {
+  const fields = Array.from({ length: 18 }, () => '0').join(' ');
+  return {
+    [`proc/${pid}/comm`]: `${program}\n`,
+    [`proc/${pid}/stat`]: `${pid} (${program}) S ${fields} ${start} 0 0\n`,
+    [`proc/${pid}/cgroup`]: `0::${cgroup}\n`,
+  };
 }
 
 function holdersOf({ index, holder, instances }: SimulatedGpu): readonly { readonly holder: SimulatedHolder; readonly pid: number }[] {

@@ -1,12 +1,13 @@
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type Express, type RequestHandler, type Router } from 'express';
 import { systemClock } from '../../host/clock.ts';
 import type { Logger } from '../../log/logger.ts';
 import { basicAuth } from '../access/basic-auth.ts';
 import type { Passwords } from '../access/passwords.ts';
 import { createApi } from '../api/api.ts';
+import { createBoardApi } from '../api/board.ts';
 import { createUsageApi } from '../api/usage.ts';
-import type { HealthWatch } from '../feed/health-watch.ts';
-import { createPages } from '../pages/pages.ts';
+import type { BoardSource } from '../feed/board-source.ts';
+import { createPages, PAGE_PATHS } from '../pages/pages.ts';
 import type { ServerParts } from '../parts.ts';
 import { allowHosts } from './allow-hosts.ts';
 import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeaders, TEXT_TYPE } from './answer.ts';
@@ -14,8 +15,16 @@ import { limitAnswers } from './limit-answers.ts';
 import { RELOAD_PATH, reloadHandler } from './reload.ts';
 import { scrapeHandler } from './scrape.ts';
 
+export interface AppParts {
+  readonly passwords: Passwords;
+  readonly answerMs: number;
+  /** Routes of answers that do not end. */
+  readonly streams: readonly { readonly router: Router }[];
+  readonly board: BoardSource;
+}
+
 /** Creates all routes. Earlier routes take precedence: health checks, metrics, API, pages. */
-export function createApp(parts: ServerParts, passwords: Passwords, answerMs: number, watch: HealthWatch | undefined): Express {
+export function createApp(parts: ServerParts, { passwords, answerMs, streams, board }: AppParts): Express {
   const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
   const app = express();
   app.disable('x-powered-by');
@@ -37,7 +46,7 @@ export function createApp(parts: ServerParts, passwords: Passwords, answerMs: nu
   app.use(allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
   app.use(basicAuth(passwords, logger));
-  if (options.api && watch !== undefined) app.use(watch.router);
+  if (options.api) for (const { router } of streams) app.use(router);
   app.use(limitAnswers(options['max-requests'], answerMs));
   app.all(RELOAD_PATH, reloadHandler(options['enable-lifecycle'], parts.reload));
   const scrape = scrapeHandler(exposition);
@@ -46,12 +55,16 @@ export function createApp(parts: ServerParts, passwords: Passwords, answerMs: nu
   const remedyOf = (family: string, code: string): string | undefined =>
     families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
   const sources = { snapshot: () => store.snapshot(), remedyOf, now: () => clock.now(), version, node };
+  if (options.api) app.use(createBoardApi({ source: board, history: parts.history, now: () => clock.now() }));
   if (options.api && parts.usage !== undefined) app.use(createUsageApi(parts.usage));
   if (options.api) app.use(createApi({ ...sources, status: () => parts.status(), events: parts.events, incidents: parts.incidents }));
   else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
-  if (options.page)
-    app.use(createPages({ ...sources, incidents: parts.incidents, telemetryPath: options['telemetry-path'], hasApi: options.api }));
-  else app.get(['/', '/devices/:family/:id', '/incidents/:incident'], off('page-off', 'The HTML pages are off: --web.page is false.'));
+  if (options.page) {
+    const isLive = options.api && store.subscribe !== undefined;
+    const { history, events, incidents, plugin, fault } = parts;
+    const frame = { version, node, telemetryPath: options['telemetry-path'], hasApi: options.api, isLive };
+    app.use(createPages({ ...frame, ...sources, board, history, events, incidents, plugin, fault, families }));
+  } else app.get(PAGE_PATHS, off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));
   return app;

@@ -3,6 +3,9 @@ import { systemClock } from '../../host/clock.ts';
 import { OPEN_ACCESS } from '../access/access.ts';
 import { PasswordThread } from '../access/password-thread.ts';
 import { Passwords } from '../access/passwords.ts';
+import { BoardFeed } from '../feed/board-feed.ts';
+import { BoardSource } from '../feed/board-source.ts';
+import { type BoardWatch, createBoardWatch } from '../feed/board-watch.ts';
 import { createHealthWatch } from '../feed/health-watch.ts';
 import type { ServerParts } from '../parts.ts';
 import { createApp } from './app.ts';
@@ -56,22 +59,37 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   const thread = new PasswordThread(parts.clock ?? systemClock);
   const passwords = new Passwords(parts.comparePassword ?? ((password, hash) => thread.compare(password, hash)), users);
   const watch = parts.feed === undefined ? undefined : createHealthWatch(parts.feed);
+  const board = boardSource(parts);
+  const boardWatch = watchBoard(parts, board);
+  const streams = [watch, boardWatch].filter((one) => one !== undefined);
   access?.subscribe((changed) => {
     passwords.use(changed.users);
     // A client that may no longer read must not go on reading. The others come back by themselves.
-    watch?.end();
+    for (const stream of streams) stream.end();
   });
-  const app = createApp(parts, passwords, limits.answerMs, watch);
+  const app = createApp(parts, { passwords, answerMs: limits.answerMs, streams, board });
   const server = access === undefined || tls === undefined ? createHttpServer(timeouts, app) : createTlsServer(timeouts, app, tls, access);
   server.maxConnections = limits.connections;
   return {
     listen: () => listen(server, parts.options['listen-address']),
     async close() {
       thread.close();
-      watch?.end();
+      for (const stream of streams) stream.end();
       await close(server, limits.closeMs);
     },
   };
+}
+
+function boardSource({ store, history, node, families, clock = systemClock }: ServerParts): BoardSource {
+  const remedyOf = (family: string, code: string): string | undefined =>
+    families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
+  return new BoardSource({ snapshot: () => store.snapshot(), history, node, remedyOf, now: () => clock.now() });
+}
+
+function watchBoard({ store, clock = systemClock }: ServerParts, board: BoardSource): BoardWatch | undefined {
+  if (store.subscribe === undefined) return undefined;
+  const subscribe = (notify: () => void): (() => void) => store.subscribe?.(notify) ?? (() => undefined);
+  return createBoardWatch(new BoardFeed({ subscribe, current: () => board.current(), clock }), () => store.snapshot() !== undefined);
 }
 
 function close(server: Server, graceMs: number): Promise<void> {

@@ -1,29 +1,61 @@
+import { type Html, html } from '../../board/html.ts';
+import { devicePath } from '../../board/paths.ts';
+import { isNumber } from '../../board/readings.ts';
+import type { Board, BoardRow } from '../../board/row.ts';
+import { holderList, readingList, useCell } from '../../board/row-html.ts';
+import { age, stateCell } from '../../board/state-html.ts';
+import { metricTitle, readingText } from '../../board/units.ts';
+import type { DeviceHistory } from '../../incidents/history.ts';
 import type { ListedIncident } from '../../incidents/store.ts';
+import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
-import { type Html, html } from './html.ts';
-import { document, healthCell, holderList, type PageFrame } from './page-parts.ts';
-import { isNumber, labelList } from './page-readings.ts';
-import { durationText, metricTitle, readingText } from './units.ts';
+import { charts } from './charts.ts';
+import { eventList, timeline } from './health-timeline.ts';
+import { incidentList } from './incident-list.ts';
+import { document, factTable, type PageFrame, part } from './page-parts.ts';
 
-const MOST_INCIDENTS = 20;
-
-/** Renders all data of one device. `incidents`: those of the device, the newest first. */
-export function devicePage(state: DeviceState, frame: PageFrame, incidents: readonly ListedIncident[] = []): string {
-  const { device } = state;
-  const body = html`<h2>${device.id}</h2>
-<div class="scroll"><table><tbody>
-<tr><th scope="row">Health</th><td>${healthCell(state, frame.nowMs)}</td></tr>
-<tr><th scope="row">Held by</th><td>${holderList(state.holders, state.holders.length)}</td></tr>
-${identity(state).map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>\n`)}
-</tbody></table></div>
-${incidentLinks(incidents)}${readings(state.readings)}`;
-  const footer = html`Read ${durationText(frame.nowMs - state.readAtMs)} ago. Reload for the latest.`;
-  return document(frame, `${device.id}: device-agent`, body, footer);
+export interface DevicePageParts {
+  readonly state: DeviceState;
+  readonly row: BoardRow;
+  readonly board: Board;
+  readonly history: DeviceHistory | undefined;
+  /** Events of the device, the newest first. */
+  readonly events: readonly HealthEvent[];
+  /** Those of the device, the newest first. */
+  readonly incidents: readonly ListedIncident[];
 }
 
-function identity({ device, processes }: DeviceState): readonly (readonly [string, string])[] {
-  const rows: readonly (readonly [string, string | undefined])[] = [
+/** Renders one device: its verdict and what to do, then the last half hour, then what rarely matters. */
+export function devicePage({ state, row, board, history, events, incidents }: DevicePageParts, frame: PageFrame): string {
+  const { device } = state;
+  const parts = board.rows.filter(({ parent }) => parent === row.key);
+  const whole = board.rows.find(({ key }) => key === row.parent);
+  const body = html`<h2>${row.name}${row.name === device.id ? undefined : html` <small><code>${device.id}</code></small>`}</h2>
+${part(
+  'verdict',
+  factTable([
+    ['Health', stateCell(row, frame.nowMs)],
+    ['Held by', useCell(row, row.holders.length)],
+    ['Now', readingList(row.readings)],
+    ['Part of', whole && deviceLink(whole)],
+    ['Parts', parts.length === 0 ? undefined : html`<ul class="plain">${parts.map((one) => html`<li>${deviceLink(one)}</li>`)}</ul>`],
+  ]),
+)}<h2>Last 30 minutes</h2>
+${part('timeline', timeline(row, events, frame.nowMs))}${part('charts', charts(row.key, history, frame.nowMs))}<h2>Events</h2>
+${part('events', eventList(events))}${incidents.length === 0 ? undefined : html`<h2>Incidents</h2>\n${incidentList(incidents)}`}
+<details><summary>Facts and other names</summary>${factTable(identity(state))}</details>
+<details><summary>All readings</summary>${part('readings', readings(state.readings))}</details>`;
+  const footer = html`<p>Read ${age(state.readAtMs, frame.nowMs)} ago.</p>`;
+  return document(frame, { title: `${row.name}: device-agent`, body, footer, liveness: 'reload', hasCharts: true });
+}
+
+const deviceLink = (row: BoardRow): Html =>
+  html`<a href="${devicePath(row)}">${row.name}</a> <small>${row.kind}, ${row.state}, ${row.use}</small>${row.use === 'held' ? holderList(row.holders, 2) : undefined}`;
+
+function identity({ device, processes }: DeviceState): readonly (readonly [string, string | undefined])[] {
+  return [
+    ['Id', device.id],
     ['Family', `${device.family}, ${device.kind}`],
     ['Part of', device.parent],
     ['Model', device.model],
@@ -31,37 +63,31 @@ function identity({ device, processes }: DeviceState): readonly (readonly [strin
     ['UUID', device.uuid],
     ['Serial number', device.serial],
     ['PCI address', device.pciAddress],
+    ['PCI path', device.pciPath],
     ['NUMA node', device.numaNode === undefined ? undefined : String(device.numaNode)],
     ['Driver', device.driver],
     ['Firmware', device.firmware],
     ['Direct links', device.peers?.map((peer) => `${peer.links} to ${peer.device}`).join(', ')],
     ['Other names', device.aliases.join(', ')],
-    ['Processes', processes.map(({ pid }) => pid).join(', ')],
+    ['Processes', processes.map(({ pid, name }) => (name === undefined ? String(pid) : `${pid} ${name}`)).join(', ')],
   ];
-  return rows.filter((row): row is readonly [string, string] => row[1] !== undefined && row[1] !== '');
-}
-
-function incidentLinks(incidents: readonly ListedIncident[]): Html | undefined {
-  if (incidents.length === 0) return undefined;
-  return html`<h2>Incidents</h2>
-<ul class="plain">${incidents
-    .slice(0, MOST_INCIDENTS)
-    .map(
-      ({ id, time, states, conditions }) =>
-        html`<li><a href="/incidents/${encodeURIComponent(id)}">${time}</a> ${states.join(' → ')} <small>${conditions.join(', ')}</small></li>`,
-    )}</ul>
-`;
 }
 
 function readings(given: Iterable<Reading>): Html {
   const list = [...given].filter(isNumber);
   if (list.length === 0) return html`<p>There are no readings now.</p>`;
   const sorted = list.toSorted((a, b) => (a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : 0));
-  return html`<h2>Readings</h2>
-<div class="scroll"><table><thead><tr><th scope="col">Reading</th><th scope="col">Of</th><th scope="col" class="number">Value</th><th scope="col">Metric</th></tr></thead><tbody>
+  return html`<div class="scroll"><table><thead><tr><th scope="col">Reading</th><th scope="col">Of</th><th scope="col" class="number">Value</th><th scope="col">Metric</th></tr></thead><tbody>
 ${sorted.map(
   (reading) =>
     html`<tr><th scope="row">${metricTitle(reading.metric)}</th><td>${labelList(reading)}</td><td class="number">${readingText(reading.metric, reading.value)}</td><td><code>${reading.metric}</code></td></tr>\n`,
 )}
 </tbody></table></div>`;
+}
+
+/** Returns the label values. A numeric value is prefixed with its label name. */
+function labelList(reading: Reading): string {
+  return Object.entries(reading.labels ?? {})
+    .map(([name, value]) => (/^\d+$/.test(value) ? `${name} ${value}` : value))
+    .join(', ');
 }

@@ -1,5 +1,5 @@
+import { html } from '../../board/html.ts';
 import type { IncidentRecord } from '../../incidents/record.ts';
-import { html } from './html.ts';
 import { incidentText } from './incident-text.ts';
 import { document, type PageFrame } from './page-parts.ts';
 
@@ -10,5 +10,5 @@ export function incidentPage(record: IncidentRecord, frame: PageFrame): string {
   const body = html`<h2>Incident of <a href="${path}">${id}</a></h2>
 <div class="scroll"><pre>${incidentText(record)}</pre></div>`;
   const footer = frame.hasApi ? html`<a href="/api/incidents/${encodeURIComponent(record.id)}">The whole record as JSON</a>` : html``;
-  return document(frame, `${record.id}: device-agent`, body, footer);
+  return document(frame, { title: `${record.id}: device-agent`, body, footer, liveness: 'none' });
 }

@@ -1,3 +1,5 @@
+import { metricTitle, readingText } from '../../board/units.ts';
+import { REMEDY_TEXTS } from '../../board/words.ts';
 import { cleanText } from '../../incidents/clean-text.ts';
 import {
   conditionName,
@@ -10,8 +12,6 @@ import {
 import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
 import { changedMost } from './incident-changes.ts';
-import { REMEDY_TEXTS } from './page-text.ts';
-import { metricTitle, readingText } from './units.ts';
 
 const MOST_ROWS = 15;
 const MOST_STATE_ROWS = 40;

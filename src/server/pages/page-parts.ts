@@ -1,12 +1,6 @@
-import type { Allocation } from '../../model/allocation.ts';
-import type { ActiveCondition, HealthState, IgnoredCondition, PendingCondition } from '../../model/health.ts';
-import type { DeviceState } from '../../model/snapshot.ts';
-import { pendingTrouble, remedyNow, standingOf } from '../../model/standing.ts';
-import { timeText } from '../api/names.ts';
-import { type Html, html } from './html.ts';
+import { type Html, html } from '../../board/html.ts';
+import type { AssetName } from './assets.ts';
 import { PAGE_STYLE } from './page-style.ts';
-import { conditionSentences, REMEDY_TEXTS, STATE_NAMES } from './page-text.ts';
-import { durationText } from './units.ts';
 
 /** Data that all pages share. */
 export interface PageFrame {
@@ -16,25 +10,52 @@ export interface PageFrame {
   readonly telemetryPath: string;
   /** False when the API is off. */
   readonly hasApi: boolean;
+  /** False when there is no stream of changes, so that a page stays as it was loaded. */
+  readonly isLive: boolean;
+  /** Address of a file of the pages; undefined when the build lacks it. */
+  pathOf(name: AssetName): string | undefined;
   readonly nowMs: number;
 }
 
-const API_LINKS = html`<a href="/api/v1/devices">Devices</a><a href="/api/v1/allocations">Allocations</a><a href="/api/v1/status">Status</a>`;
+/** How a page stays up to date: `board` changes row by row, `reload` takes the parts of a page that is loaded again. */
+export type Liveness = 'board' | 'reload' | 'none';
 
-export function document(frame: PageFrame, title: string, body: Html, footer: Html): string {
-  const page = html`<title>${title}</title>
-<body>
+export interface Document {
+  readonly title: string;
+  readonly body: Html;
+  readonly footer: Html;
+  readonly liveness: Liveness;
+  readonly hasCharts?: boolean;
+}
+
+const PAGES = [
+  ['/', 'Devices'],
+  ['/?group=pod', 'Pods'],
+  ['/?group=topology', 'Topology'],
+  ['/incidents', 'Incidents'],
+  ['/agent', 'Agent'],
+] as const;
+
+export function document(frame: PageFrame, { title, body, footer, liveness, hasCharts = false }: Document): string {
+  const isLive = frame.isLive && liveness !== 'none';
+  const script = isLive ? frame.pathOf('live.js') : undefined;
+  const charts = isLive && hasCharts ? frame.pathOf('charts.js') : undefined;
+  const page = html`<title>${title}</title>${charts && html`\n<link rel="stylesheet" href="${frame.pathOf('uplot.css')}">`}${script && html`\n<script type="module" src="${script}"></script>`}${charts && html`\n<script type="module" src="${charts}"></script>`}
+</head>
+<body data-live="${isLive ? liveness : 'none'}">
 <header>
 <h1><a href="/">device-agent</a></h1> <span class="soft">${[frame.node, frame.version].filter((text) => text !== undefined).join(' · ')}</span>
-<nav aria-label="Other forms"><a href="${frame.telemetryPath}">Metrics</a>${frame.hasApi ? API_LINKS : undefined}</nav>
+<nav aria-label="Pages">${PAGES.map(([path, name]) => html`<a href="${path}">${name}</a>`)}</nav>
 </header>
 <main>
+${isLive ? html`<p id="live" class="soft">This page shows one moment. Reload for the latest.</p>` : undefined}<div id="told" class="hidden" role="status" aria-live="polite"></div>
 ${body}
 </main>
-<footer>${footer}</footer>
+<footer>${footer}<p>${frame.hasApi ? JSON_LINKS : undefined}<a href="${frame.telemetryPath}">Metrics as text</a> <a href="/conditions">Conditions</a></p></footer>
 </body>`;
   return `<!doctype html>
 <html lang="en">
+<head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>${PAGE_STYLE}</style>
@@ -43,60 +64,21 @@ ${page.text}
 `;
 }
 
-export function devicePath({ device }: DeviceState): string {
-  return `/devices/${encodeURIComponent(device.family)}/${encodeURIComponent(device.id)}`;
+const JSON_LINKS = html`As JSON: <a href="/api/board">board</a> <a href="/api/v1/devices">devices</a> <a href="/api/v1/allocations">allocations</a> <a href="/api/v1/status">status</a>. `;
+
+/** A part of a page that the script replaces when it changed. */
+export function part(name: string, content: Html | undefined): Html {
+  return html`<section data-part="${name}">${content}</section>\n`;
 }
 
-export function shownState(state: DeviceState): HealthState | 'missing' {
-  return state.missingSinceMs === undefined ? state.verdict.state : 'missing';
+/** Rows of a table of facts. Absent and empty values are left out. */
+export function factTable(rows: readonly (readonly [name: string, value: Html | string | number | undefined])[]): Html {
+  const known = rows.filter(([, value]) => value !== undefined && value !== '');
+  return html`<div class="scroll"><table class="facts"><tbody>
+${known.map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>\n`)}</tbody></table></div>`;
 }
 
-export function healthCell(state: DeviceState, nowMs: number): Html {
-  const shown = shownState(state);
-  const { sinceMs, conditions, pending = [], ignored } = state.verdict;
-  const since = state.missingSinceMs ?? sinceMs;
-  const line = (condition: ActiveCondition | PendingCondition): Html => conditionLine(condition, nowMs);
-  return html`<span class="state ${shown}">${STATE_NAMES[shown]}</span>${
-    since > 0 ? html` <small>for ${durationText(nowMs - since)}</small>` : undefined
-  }${standingText(state)}${
-    state.stale ? html`<p class="condition">Not read for ${durationText(nowMs - state.readAtMs)}.</p>` : undefined
-  }${conditions.map(line)}${pending.map(line)}${ignored?.map(ignoredLine)}`;
-}
-
-/** Text next to the state that shows pending, recovering and unverified conditions. */
-function standingText({ verdict }: DeviceState): Html | undefined {
-  const [leader] = verdict.state === 'healthy' ? [] : verdict.conditions;
-  const [first, ...others] = pendingTrouble(verdict);
-  const marked = [leader, first].filter((condition) => condition !== undefined).filter((condition) => standingOf(condition).length > 0);
-  if (marked.length === 0) return undefined;
-  const texts = marked.map((condition) => `${nameOf(condition)} ${standingOf(condition).join(', ')}`);
-  return html`<b>, ${texts.join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
-}
-
-function conditionLine(condition: ActiveCondition | PendingCondition, nowMs: number): Html {
-  const labels = [condition.severity, condition.reason, ...standingOf(condition)].join(', ');
-  const remedy = REMEDY_TEXTS[remedyNow(condition)];
-  return html`<p class="condition"><b>${nameOf(condition)}</b> <small>${labels}</small>${conditionSentences(condition, nowMs).map(
-    (text) => html`<br>${text}`,
-  )}${remedy === undefined ? undefined : html`<br><b>${remedy}</b>`}</p>`;
-}
-
-function ignoredLine(condition: IgnoredCondition): Html {
-  const until = timeText(condition.ignoredUntilMs)?.slice(0, 10);
-  return html`<p class="condition soft">${nameOf(condition)} is ignored until ${until}: ${condition.ignoreReason}</p>`;
-}
-
-function nameOf({ type, instance }: Pick<ActiveCondition, 'type' | 'instance'>): string {
-  return instance === undefined ? type : `${type} (${instance})`;
-}
-
-export function holderList(holders: readonly Allocation[], most: number): Html {
-  if (holders.length === 0) return html`<span class="soft">free</span>`;
-  const rest = holders.length - most;
-  return html`<ul class="plain">${holders
-    .slice(0, most)
-    .map(
-      ({ namespace, pod, container, resource, deviceId }) =>
-        html`<li>${namespace}/<b>${pod}</b> <small>${container}</small><br><small>${resource} <code>${deviceId}</code></small></li>`,
-    )}${rest > 0 ? html`<li class="soft">and ${rest} more</li>` : undefined}</ul>`;
+/** A number in a table. A phone has no room for the head of the table, so that each number names itself there. */
+export function numberCell(label: string, value: string | number | undefined): Html {
+  return html`<td class="number" data-label="${label}">${value ?? 'unknown'}</td>`;
 }

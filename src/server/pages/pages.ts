@@ -1,54 +1,136 @@
 import { createHash } from 'node:crypto';
-import { type Response, Router } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { TREND_MS } from '../../board/trend.ts';
+import { parseView, VIEW_PARAMETERS } from '../../board/view.ts';
+import type { ReadingHistory } from '../../incidents/history.ts';
+import type { HealthEvent } from '../../model/events.ts';
+import type { PluginStats } from '../../model/plugin-stats.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
-import type { RemedyOf } from '../api/views.ts';
+import { takes } from '../api/parameters.ts';
+import type { BoardSource } from '../feed/board-source.ts';
 import { HTML_TYPE, sendError, sendText } from '../http/answer.ts';
 import type { IncidentSource } from '../parts.ts';
+import { agentPage } from './agent-page.ts';
+import { createAssets } from './assets.ts';
+import { type ConditionFamily, conditionsPage } from './conditions-page.ts';
 import { devicePage } from './device-page.ts';
+import { incidentsPage } from './incident-list.ts';
 import { incidentPage } from './incident-page.ts';
 import { overviewPage } from './overview-page.ts';
 import type { PageFrame } from './page-parts.ts';
 import { PAGE_STYLE } from './page-style.ts';
+import { podPage } from './pod-page.ts';
 
-export interface PageSources extends Omit<PageFrame, 'nowMs'> {
+export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf'> {
+  readonly board: BoardSource;
   snapshot(): Snapshot | undefined;
+  readonly history?: (() => ReadingHistory) | undefined;
+  readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
   readonly incidents?: IncidentSource | undefined;
-  remedyOf: RemedyOf;
+  readonly plugin?: (() => PluginStats | undefined) | undefined;
+  readonly fault?: (() => string | undefined) | undefined;
+  readonly families: readonly ConditionFamily[];
   now(): number;
 }
 
-/** Creates the HTML pages. They use no scripts and load nothing. */
+/** Paths of the pages, for the answer while they are off. */
+export const PAGE_PATHS = [
+  '/',
+  '/devices/:family/:id',
+  '/pods/:namespace/:pod',
+  '/incidents',
+  '/incidents/:incident',
+  '/agent',
+  '/conditions',
+];
+
+/** Creates the HTML pages. They load only files of this server, and work without a script. */
 export function createPages(sources: PageSources): Router {
   const router = Router();
-  const frame = (): PageFrame => ({ ...sources, nowMs: sources.now() });
+  const assets = createAssets();
+  const frame = (): PageFrame => ({ ...sources, pathOf: assets.pathOf, nowMs: sources.now() });
   const policy = contentSecurityPolicy();
-
-  router.get('/', (request, response) => {
+  const send = (request: Request, response: Response, page: string): Promise<void> => {
     protect(response, policy);
-    return sendText(request, response, HTML_TYPE, overviewPage(sources.snapshot(), frame(), sources.remedyOf));
+    return sendText(request, response, HTML_TYPE, page);
+  };
+  const page =
+    (render: (request: Request) => string): RequestHandler =>
+    (request, response) =>
+      send(request, response, render(request));
+
+  router.use(assets.router);
+  router.get('/', takes(...VIEW_PARAMETERS), (request, response) => {
+    const { view, problem } = parseView(request.query);
+    if (problem !== undefined) return sendError(request, response, 400, 'parameter-invalid', problem);
+    const trends = sources.board.trends();
+    return send(
+      request,
+      response,
+      overviewPage(sources.board.current(), view, (key) => trends[key], frame()),
+    );
   });
   router.get('/devices/:family/:id', (request, response) => {
     const { family, id } = request.params;
     const state = sources.snapshot()?.devices.find(({ device }) => device.family === family && device.id === id);
-    if (state === undefined) return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
-    protect(response, policy);
-    const incidents = (sources.incidents?.list() ?? []).filter(({ device }) => device === state.key);
-    return sendText(request, response, HTML_TYPE, devicePage(state, frame(), incidents));
+    const board = sources.board.current();
+    const row = board?.rows.find(({ key }) => key === state?.key);
+    if (state === undefined || board === undefined || row === undefined)
+      return sendError(request, response, 404, 'device-unknown', 'There is no such device.');
+    const { key } = state;
+    const parts = {
+      state,
+      row,
+      board,
+      history: sources.history?.().seriesOf(key, sources.now() - TREND_MS),
+      events: (sources.events?.(0) ?? []).filter(({ device }) => device === key).toReversed(),
+      incidents: (sources.incidents?.list() ?? []).filter(({ device }) => device === key),
+    };
+    return send(request, response, devicePage(parts, frame()));
   });
+  router.get('/pods/:namespace/:pod', (request, response) => {
+    const [snapshot, board] = [sources.snapshot(), sources.board.current()];
+    const { namespace, pod } = request.params;
+    const found = snapshot && board && podPage(namespace, pod, board, snapshot, frame());
+    if (found === undefined) return sendError(request, response, 404, 'pod-unknown', 'No such pod holds a device of this node.');
+    return send(request, response, found);
+  });
+  router.get(
+    '/agent',
+    page(() =>
+      agentPage(
+        {
+          board: sources.board.current(),
+          snapshot: sources.snapshot(),
+          fault: sources.fault?.(),
+          plugin: sources.plugin?.(),
+          historyBytes: sources.history?.().bytes,
+        },
+        frame(),
+      ),
+    ),
+  );
+  router.get(
+    '/conditions',
+    page(() => conditionsPage(sources.families, frame())),
+  );
+  router.get(
+    '/incidents',
+    page(() => incidentsPage(sources.incidents?.list() ?? [], frame())),
+  );
   router.get('/incidents/:incident', async (request, response) => {
     const read = await sources.incidents?.read(String(request.params.incident));
     if (read === undefined) return sendError(request, response, 404, 'incident-unknown', 'There is no such incident.');
     if (read.problem !== undefined) return sendError(request, response, 500, 'incident-unreadable', 'The record cannot be read.');
-    protect(response, policy);
-    return sendText(request, response, HTML_TYPE, incidentPage(read.record, frame()));
+    return send(request, response, incidentPage(read.record, frame()));
   });
   return router;
 }
 
-/** Allows only the page's own style sheet, which is identified by its hash. */
+/** Allows the page's own style sheet, which is identified by its hash, and files and answers of this server. */
 function contentSecurityPolicy(): string {
   const hash = createHash('sha256').update(PAGE_STYLE).digest('base64');
-  return `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+  return `default-src 'none'; script-src 'self'; style-src 'self' 'sha256-${hash}'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'`;
 }
 
 function protect(response: Response, policy: string): void {

@@ -1,20 +1,28 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
+import type { SimulatedFault } from '../../../src/model/simulated.ts';
 import { resolve } from '../../../src/probes/fpga/resolve.ts';
 import { simulate } from '../../../src/probes/fpga/simulate.ts';
 import { buildMachine } from '../../support/machine.ts';
 import { toldOf } from '../../support/told.ts';
 import { holding, probeOn, reportOf, seriesValue } from './machines.ts';
 
-const scenario = (fpgas: number, elapsedMs: number) => ({ gpus: 0, hcas: 0, vfs: 0, fpgas, elapsedMs });
+const scenario = (fpgas: number, elapsedMs: number, faults: readonly SimulatedFault[] = []) => ({
+  gpus: 0,
+  hcas: 0,
+  vfs: 0,
+  fpgas,
+  elapsedMs,
+  faults,
+});
 
 const remove: (() => void)[] = [];
 afterEach(() => {
   for (const one of remove.splice(0)) one();
 });
 
-function collectAt(fpgas: number, elapsedMs: number): Collection {
-  const { files, links } = simulate(scenario(fpgas, elapsedMs));
+function collectAt(fpgas: number, elapsedMs: number, faults: readonly SimulatedFault[] = []): Collection {
+  const { files, links } = simulate(scenario(fpgas, elapsedMs, faults));
   const machine = buildMachine({ about: 'simulated', files, links });
   remove.push(machine.remove);
   return probeOn(machine).collect();
@@ -49,16 +57,20 @@ describe('simulated boards', () => {
     expect(resources.flatMap(({ deviceIds }) => deviceIds)).toHaveLength(5);
   });
 
-  it.each([
-    [29_999, {}],
-    [30_000, { 'NonfatalError/nonfatal_errors': 'RegisterSet' }],
-    [74_999, { 'NonfatalError/nonfatal_errors': 'RegisterSet' }],
-    [75_000, {}],
-    [185_000, { 'NonfatalError/nonfatal_errors': 'RegisterSet' }],
-  ])('at %i ms the first one has %j, the other none', (elapsedMs, expected) => {
-    const { reports } = collectAt(3, elapsedMs);
-    const cards = reports.filter(({ device }) => device.driver === 'dfl-pci' && device.kind === 'fpga');
-    expect(cards.map((card) => holding(toldOf(card)))).toEqual([expected, {}]);
+  it('have a fault from its beginning to its end, and only the board that is named', () => {
+    const [intel, alveo] = ['0010:21:00.0', '0010:22:00.1'];
+    const faults = [
+      { name: 'nonfatal-error', device: intel, fromMs: 30_000, untilMs: 75_000 },
+      { name: 'hot', device: intel, fromMs: 80_000 },
+      { name: 'hot', device: alveo, fromMs: 90_000 },
+    ];
+    const heldAt = (elapsedMs: number): object[] =>
+      [intel, alveo, '0010:23:00.0'].map((id) => holding(toldOf(reportOf(collectAt(3, elapsedMs, faults), id))));
+    const hot = { 'OverTemperature/fpga_alarm': 'CriticalAlarm', 'Throttled/temperature_max': 'TemperatureAlarm' };
+    expect(heldAt(29_999)).toEqual([{}, {}, {}]);
+    expect(heldAt(30_000)).toEqual([{ 'NonfatalError/nonfatal_errors': 'RegisterSet' }, {}, {}]);
+    expect(heldAt(75_000)).toEqual([{}, {}, {}]);
+    expect(heldAt(95_000)).toEqual([hot, { 'OverTemperature/fpga_temp': 'AboveCritical' }, {}]);
   });
 
   it('change their temperatures, power and executions', () => {

@@ -3,7 +3,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Scenario } from '../../../src/model/simulated.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { resolve } from '../../../src/probes/infiniband/resolve.ts';
-import { simulate, upTimeMs } from '../../../src/probes/infiniband/simulate.ts';
+import { simulate } from '../../../src/probes/infiniband/simulate.ts';
 import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './machines.ts';
 
 const scenario = { gpus: 0, hcas: 2, vfs: 5, fpgas: 0, elapsedMs: 10_000 };
@@ -54,26 +54,33 @@ describe('the simulated node', () => {
     expect(bytes(20_000)).toBe(4_100_000_000 * 20 * 4);
   });
 
-  it('loses the link of its last card from second 90 to second 130 of every three minutes', () => {
-    const down = collectSimulated({ elapsedMs: 100_000 });
+  it('loses the link of a card, and of its functions, while the port is down', () => {
+    const faults = [{ name: 'port-down', device: 'mlx5_1', fromMs: 90_000, untilMs: 130_000 }];
+    const down = collectSimulated({ elapsedMs: 100_000, faults });
     expect(valueIn(reportOf(down, 'mlx5_0'), 'device_link_up')).toBe(1);
     expect(valueIn(reportOf(down, 'mlx5_1'), 'device_link_up')).toBe(0);
     expect(valueIn(reportOf(down, 'mlx5_3'), 'device_link_up')).toBe(0);
     expect(valueIn(reportOf(down, 'mlx5_1'), 'device_errors_total', { port: '1', kind: 'link_downed' })).toBe(1);
     expect(findingIn(reportOf(down, 'mlx5_1'), 'PortDown', '1')).toMatchObject({ level: false, atLeast: false, reason: 'LinkPolling' });
-    expect(valueIn(reportOf(collectSimulated({ elapsedMs: 130_000 }), 'mlx5_1'), 'device_link_up')).toBe(1);
+    const up = reportOf(collectSimulated({ elapsedMs: 130_000, faults }), 'mlx5_1');
+    expect(valueIn(up, 'device_link_up')).toBe(1);
+    expect(valueIn(up, 'device_errors_total', { port: '1', kind: 'link_downed' })).toBe(1);
+    expect(valueIn(up, 'device_received_bytes_total'), 'no traffic while it was down').toBe(4_059_000_000 * 90 * 4);
   });
 
-  it.each([
-    [0, 0, true, 0],
-    [89_999, 89_999, true, 0],
-    [90_000, 90_000, false, 1],
-    [129_999, 90_000, false, 1],
-    [130_000, 90_000, true, 1],
-    [180_000, 140_000, true, 1],
-    [270_000, 230_000, false, 2],
-  ])('after %d ms has been up for %d ms', (elapsedMs, upMs, isUp, losses) => {
-    expect(upTimeMs(elapsedMs)).toEqual({ upMs, isUp, losses });
+  it('counts the errors of a bad cable, and keeps the counts afterwards', () => {
+    const faults = [{ name: 'errors', device: 'mlx5_0', fromMs: 10_000, untilMs: 70_000 }];
+    const countsAt = (elapsedMs: number, id = 'mlx5_0'): unknown[] => {
+      const report = reportOf(collectSimulated({ elapsedMs, faults }), id);
+      return ['link_error_recovery', 'receive'].map((kind) => valueIn(report, 'device_errors_total', { port: '1', kind }));
+    };
+    expect([9_000, 40_000, 70_000, 900_000].map((ms) => countsAt(ms))).toEqual([
+      [0, 0],
+      [7, 600],
+      [15, 1_200],
+      [15, 1_200],
+    ]);
+    expect(countsAt(40_000, 'mlx5_1')).toEqual([0, 0]);
   });
 
   it('allocates ids that resolve, except those of the pool that needs a rule', () => {

@@ -179,7 +179,7 @@ describe('the health findings of a GPU', () => {
 
 describe('every condition of the table', () => {
   const raised = new Set(ROWS_OF_TABLE.filter(([, , { status, count }]) => status === true || count !== undefined).map(([type]) => type));
-  const elsewhere = ['DriverUnusable', 'InforomCorrupted', 'PcieLinkDegraded', 'MemoryRepairPending'];
+  const elsewhere = ['DriverUnusable', 'InforomCorrupted', 'PcieLinkDegraded', 'MemoryRepairPending', 'StuckProcess'];
 
   it('is raised by a row, or by the probe', () => {
     const pcie = ['PciFunctionGone', 'AerFatal', 'AerNonfatal', 'AerCorrectable'];

@@ -6,7 +6,7 @@ import { family } from '../../../src/probes/nvidia/index.ts';
 import { resolve } from '../../../src/probes/nvidia/resolve.ts';
 import { simulate } from '../../../src/probes/nvidia/simulate.ts';
 import { type Told, toldOf } from '../../support/told.ts';
-import { findingIn, type Machine, placeHardware, reportOf, valueIn } from './machines.ts';
+import { type Machine, placeHardware, reportOf, valueIn } from './machines.ts';
 
 const scenario = { gpus: 4, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 10_000 };
 const machines: Machine[] = [];
@@ -53,18 +53,48 @@ describe('the simulated node', () => {
     expect(instance?.device.migProfile).toBe('1g.10gb');
   });
 
-  it('is hot and waits for a reset in one minute of three', async () => {
-    const holding = async (elapsedMs: number): Promise<readonly string[]> =>
-      reportOf(await collectSimulated({ elapsedMs }), SECOND)
+  it.each([
+    ['hot', ['ThermalSlowdown']],
+    ['ecc', ['UncorrectableEcc', 'RowRemapPending']],
+    ['xid79', ['GpuLost']],
+    ['xid31', []],
+    ['stranger', []],
+  ])('has the fault %s from its beginning to its end, on one GPU only', async (name, types) => {
+    const faults = [{ name, device: SECOND, fromMs: 60_000, untilMs: 120_000 }];
+    const holding = async (elapsedMs: number, id = SECOND): Promise<readonly string[]> =>
+      reportOf(await collectSimulated({ elapsedMs, faults }), id)
         .findings.filter(({ status }) => status === true)
         .map(({ type }) => type);
-    expect(await holding(30_000)).toEqual([]);
-    expect(await holding(90_000)).toEqual(['RowRemapPending', 'ThermalSlowdown']);
-    expect(await holding(130_000)).toEqual([]);
-    expect(
-      findingIn(reportOf(await collectSimulated({ elapsedMs: 90_000 }), 'GPU-5e1f0000-0000-4000-8000-000000000001'), 'ThermalSlowdown')
-        ?.status,
-    ).toBe(false);
+    expect(await holding(59_999)).toEqual([]);
+    expect(await holding(60_000)).toEqual(types);
+    expect(await holding(60_000, 'GPU-5e1f0000-0000-4000-8000-000000000001')).toEqual([]);
+    expect(await holding(120_000)).toEqual([]);
+  });
+
+  it('shows a stranger as a process outside of pods, with its memory', async () => {
+    const faults = [{ name: 'stranger', device: SECOND, fromMs: 0 }];
+    const { read } = (await collectSimulated({ faults, use: {} })).reports.find(({ device }) => device.id === SECOND) ?? {};
+    expect(read?.processes).toEqual([expect.objectContaining({ pid: 50_001, name: 'xmrig', memoryUsedBytes: 6_000 * 1_048_576 })]);
+    expect(read?.processes?.[0]).not.toHaveProperty('podUid');
+  });
+
+  it('adds a line to the kernel log for each fault that has one, and never changes a line', () => {
+    const faults = [
+      { name: 'xid31', device: SECOND, fromMs: 1_000, untilMs: 2_000 },
+      { name: 'hot', device: SECOND, fromMs: 3_000 },
+      { name: 'xid79', device: SECOND, fromMs: 4_000, untilMs: 5_000 },
+    ];
+    const logAt = (elapsedMs: number): string => simulate({ ...scenario, elapsedMs, faults }).files['dev/kmsg'] as string;
+    expect([0, 1_000, 3_000, 4_000, 9_000].map((ms) => logAt(ms).trimEnd().split('\n').length)).toEqual([1, 2, 2, 4, 4]);
+    for (const ms of [0, 1_000, 4_000]) expect(logAt(9_000).startsWith(logAt(ms))).toBe(true);
+    expect(logAt(9_000)).toContain('4,3,4000000,-;NVRM: Xid (PCI:0008:02:00): 79');
+  });
+
+  it('has a program that never answers while it hangs', () => {
+    const programOf = (faults: Scenario['faults']): string =>
+      simulate({ ...scenario, ...(faults && { faults }) }).files['bin/nvidia-smi'] as string;
+    expect(programOf([{ name: 'hung-program', fromMs: 0 }])).toContain('sleep');
+    expect(programOf([{ name: 'hung-program', fromMs: 0, untilMs: 10_000 }])).toBe(programOf(undefined));
   });
 
   it('has counters that never fall', async () => {
@@ -72,7 +102,11 @@ describe('the simulated node', () => {
     const before = new Map<string, number | bigint>();
     const nameOf = ({ metric, labels }: Reading): string => `${metric}${JSON.stringify(labels ?? {})}`;
     for (let elapsedMs = 0; elapsedMs <= 400_000; elapsedMs += 25_000) {
-      const { reports } = await collectSimulated({ gpus: 2, elapsedMs });
+      const faults = [
+        { name: 'hot', device: SECOND, fromMs: 60_000, untilMs: 200_000 },
+        { name: 'ecc', device: SECOND, fromMs: 120_000 },
+      ];
+      const { reports } = await collectSimulated({ gpus: 2, elapsedMs, faults });
       for (const { device, readings } of reports.map(toldOf)) {
         for (const reading of readings.filter(({ metric }) => counters.has(metric))) {
           const name = `${device.id} ${nameOf(reading)}`;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { claimNames } from '../../../src/probes/infiniband/resolve.ts';
+import { dranetNames } from '../../../src/probes/network-claims.ts';
 import { feedList } from '../../../src/server/feed/feed-list.ts';
 import { allocation } from '../../support/snapshots.ts';
 import { broken, gpu, HEALTHY, snapshotOf } from './support.ts';
 
-const rules = { pool: 'node-1', claimNames };
+const rules = { pool: 'node-1', claimNames: dranetNames };
 const listOf = (devices: Parameters<typeof snapshotOf>[0], part = {}) => feedList(snapshotOf(devices, part), rules, undefined).devices;
 const namesOf = (devices: Parameters<typeof snapshotOf>[0], part = {}): string[][] =>
   listOf(devices, part).map(({ names }) => names.map(({ pool, device }) => `${pool} ${device}`).sort());

@@ -1,0 +1,81 @@
+/** The terminal screens of the pictures, as rows of runs for `svgOf`. */
+import { spawn, spawnSync } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const COLUMNS = 120;
+const ROWS = 32;
+/** Time after which `top` has drawn its screen and has readings to compare. */
+const DRAWN_MS = 8_000;
+const MOST_LINES = 26;
+
+/** The screen of `top` in a real pseudo-terminal; undefined while the command or the emulator of a terminal is absent. */
+export async function topScreen(main, env) {
+  const emulator = await import('@xterm/headless').catch(() => undefined);
+  const isThere = spawnSync(process.execPath, [main, 'top', '--help'], { env }).status === 0;
+  if (emulator === undefined || !isThere) return undefined;
+  const { Terminal } = emulator.default ?? emulator;
+  const terminal = new Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true });
+  const command = `stty cols ${COLUMNS} rows ${ROWS}; exec '${process.execPath}' '${main}' top`;
+  const settings = { env: { ...env, TERM: 'xterm-256color', COLORTERM: '' }, stdio: ['pipe', 'pipe', 'ignore'] };
+  const child = spawn('script', ['-qfc', command, '/dev/null'], settings);
+  const parts = [];
+  child.stdout.on('data', (part) => parts.push(part));
+  await sleep(DRAWN_MS);
+  const drawn = Buffer.concat(parts);
+  child.stdin.write('q');
+  await new Promise((resolve) => child.once('exit', resolve));
+  await new Promise((resolve) => terminal.write(drawn, resolve));
+  const rows = Array.from({ length: ROWS }, (_, y) => runsOf(terminal.buffer.active.getLine(y)));
+  const last = rows.findLastIndex((row) => row.some(({ text }) => text.trim() !== ''));
+  return rows.slice(0, last + 1);
+}
+
+/** The output of `list`, cut to the size of a picture. `welcome` has the paths of the demo's node. */
+export function listScreen(main, welcome) {
+  const [paths = ''] = /--path\.sysfs=(?:.*\\\n)+.*/.exec(welcome) ?? [];
+  const command = `'${process.execPath}' '${main}' list ${paths}`;
+  const { stdout } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+  const lines = ['$ device-agent list', ...stdout.trimEnd().split('\n').slice(0, MOST_LINES)];
+  return lines.map((line, n) => [{ text: line, isBold: n < 2, ...(colorOf(line) && { color: colorOf(line) }) }]);
+}
+
+function colorOf(line) {
+  if (/\bunhealthy\b/.test(line)) return '#ff7b72';
+  return /\b(?:degraded|unknown)\b/.test(line) ? '#e3b341' : undefined;
+}
+
+/** Neighbours with the same look are one run. */
+function runsOf(line) {
+  const runs = [];
+  for (let x = 0; x < COLUMNS; x += 1) {
+    const cell = line?.getCell(x);
+    if (cell === undefined || cell.getWidth() === 0) continue;
+    const look = lookOf(cell);
+    const text = cell.getChars() || ' ';
+    const last = runs.at(-1);
+    if (last !== undefined && JSON.stringify(last.look) === JSON.stringify(look)) last.text += text;
+    else runs.push({ text, look });
+  }
+  return runs.map(({ text, look }) => ({ text, ...look }));
+}
+
+function lookOf(cell) {
+  const own = cell.isFgDefault() ? undefined : cssOf(cell.getFgColor(), cell.isFgRGB());
+  const behind = cell.isBgDefault() ? undefined : cssOf(cell.getBgColor(), cell.isBgRGB());
+  const [color, background] = cell.isInverse() ? [behind ?? '#1c2128', own ?? '#d8dee9'] : [own, behind];
+  return { ...(color && { color }), ...(background && { background }), ...(cell.isBold() && { isBold: true }) };
+}
+
+const BASIC = [
+  ['#484f58', '#ff7b72', '#3fb950', '#d29922', '#58a6ff', '#bc8cff', '#39c5cf', '#b1bac4'],
+  ['#6e7681', '#ffa198', '#56d364', '#e3b341', '#79c0ff', '#d2a8ff', '#56d4dd', '#f0f6fc'],
+].flat();
+
+/** Colour of the palette of 256, or of 24 bits. */
+function cssOf(value, isRgb) {
+  if (isRgb) return `#${value.toString(16).padStart(6, '0')}`;
+  if (value < 16) return BASIC[value];
+  const level = (step) => (step === 0 ? 0 : 55 + 40 * step);
+  const parts = value >= 232 ? Array(3).fill(8 + 10 * (value - 232)) : [36, 6, 1].map((base) => level(Math.floor((value - 16) / base) % 6));
+  return `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
+}

@@ -1,0 +1,31 @@
+import { type HistorySettings, ReadingHistory } from '../incidents/history.ts';
+import { historySettings } from './history-settings.ts';
+import type { IncidentKeeper } from './incidents.ts';
+import type { AgentSettings } from './settings.ts';
+import type { Store } from './store.ts';
+
+/** The latest readings of all devices, for rates and charts. Where incidents are kept, it is the history of their recorder. */
+export class HistoryKeeper {
+  readonly #incidents: IncidentKeeper | undefined;
+  #settings: HistorySettings;
+  #own: ReadingHistory | undefined;
+
+  constructor(settings: AgentSettings, incidents: IncidentKeeper | undefined, snapshots: Store) {
+    this.#incidents = incidents;
+    this.#settings = historySettings(settings);
+    if (incidents !== undefined) return;
+    this.#own = new ReadingHistory(this.#settings);
+    snapshots.subscribe(() => this.#own?.take(snapshots.snapshot()?.devices ?? []));
+  }
+
+  get current(): ReadingHistory {
+    return (this.#incidents?.history ?? this.#own) as ReadingHistory;
+  }
+
+  configure(settings: AgentSettings): void {
+    const { intervalMs, periodMs } = this.#settings;
+    this.#settings = historySettings(settings);
+    const isSame = this.#settings.intervalMs === intervalMs && this.#settings.periodMs === periodMs;
+    if (this.#own !== undefined && !isSame) this.#own = new ReadingHistory(this.#settings);
+  }
+}

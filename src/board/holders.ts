@@ -1,0 +1,60 @@
+import type { Allocation } from '../model/allocation.ts';
+import { deviceKey } from '../model/device.ts';
+import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import { nameOf } from './name.ts';
+import type { RowHolder, RowUse } from './row.ts';
+
+/** Who holds each device, and what that makes of its use. */
+export class Holders {
+  readonly #parts = new Map<string, DeviceState[]>();
+  /** The kubelet answered, so that a device without a holder is free. */
+  readonly #isAnswered: boolean;
+
+  constructor({ devices, podResources }: Snapshot) {
+    this.#isAnswered = podResources.answeredAtMs !== undefined && podResources.problem === undefined;
+    for (const state of devices) {
+      const whole = parentKey(state);
+      if (whole === undefined) continue;
+      const parts = this.#parts.get(whole);
+      if (parts === undefined) this.#parts.set(whole, [state]);
+      else parts.push(state);
+    }
+  }
+
+  of(state: DeviceState): { readonly use: RowUse; readonly holders: readonly RowHolder[] } {
+    const own = state.holders.map((holder) => rowHolder(holder));
+    const byParts = this.#ofParts(state, 0);
+    const nobody = this.#isAnswered ? 'free' : 'unknown';
+    const use = own.length > 0 ? 'held' : byParts.length > 0 ? 'held by parts' : nobody;
+    return { use, holders: distinct([...own, ...byParts]) };
+  }
+
+  /** Parts have parts: a virtual function in a port of a card. The limit ends a circle that no hardware should tell. */
+  #ofParts(state: DeviceState, depth: number): readonly RowHolder[] {
+    const parts = depth > 4 ? [] : (this.#parts.get(state.key) ?? []);
+    return parts.flatMap((part) => [
+      ...part.holders.map((holder) => ({ ...rowHolder(holder), part: nameOf(part.device) })),
+      ...this.#ofParts(part, depth + 1),
+    ]);
+  }
+}
+
+export function parentKey({ device }: DeviceState): string | undefined {
+  return device.parent === undefined ? undefined : deviceKey({ family: device.family, id: device.parent });
+}
+
+const rowHolder = ({ namespace, pod, container, resource }: Allocation): RowHolder => ({ namespace, pod, container, resource });
+
+/** A container that holds several replicas of one device is one holder; one that holds the device and its port is one holder, too. */
+function distinct(holders: readonly RowHolder[]): readonly RowHolder[] {
+  const byName = new Map<string, RowHolder>();
+  for (const holder of holders) {
+    const { namespace, pod, container, resource } = holder;
+    const name = [namespace, pod, container, resource].join('\u0000');
+    const known = byName.get(name);
+    if (known === undefined) byName.set(name, holder);
+    else if (known.part !== undefined && holder.part !== undefined && !known.part.split(', ').includes(holder.part))
+      byName.set(name, { ...known, part: `${known.part}, ${holder.part}` });
+  }
+  return [...byName.values()];
+}

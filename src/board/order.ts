@@ -1,0 +1,60 @@
+import type { BoardRow, RowState } from './row.ts';
+
+/** Devices that need somebody come first. */
+export const STATE_ORDER: readonly RowState[] = ['unhealthy', 'missing', 'unknown', 'degraded', 'healthy'];
+
+const collator = new Intl.Collator('en', { numeric: true });
+export const compareNames = (a: string, b: string): number => collator.compare(a, b);
+
+/** Smaller for a row that needs somebody sooner. Among devices of one state, those with a pending condition come first. */
+export function rankOf({ state, conditions }: Pick<BoardRow, 'state' | 'conditions'>): number {
+  const isPending = conditions.some(({ severity, countsAtMs }) => countsAtMs !== undefined && severity !== 'info');
+  return 2 * STATE_ORDER.indexOf(state) + (isPending ? 0 : 1);
+}
+
+export const byAttention = (a: BoardRow, b: BoardRow): number =>
+  rankOf(a) - rankOf(b) || compareNames(a.family, b.family) || compareNames(a.name, b.name) || compareNames(a.id, b.id);
+
+/** A row with the number of wholes above it. */
+export interface PlacedRow {
+  readonly row: BoardRow;
+  readonly depth: number;
+}
+
+/** Sorts rows, and puts parts under their whole. A whole stands where its first part would stand: a sick part lifts it. */
+export function inTrees(rows: readonly BoardRow[], compare: (a: BoardRow, b: BoardRow) => number): readonly PlacedRow[] {
+  const known = new Set(rows.map(({ key }) => key));
+  const parts = new Map<string | undefined, BoardRow[]>();
+  for (const row of rows) {
+    const whole = row.parent !== undefined && row.parent !== row.key && known.has(row.parent) ? row.parent : undefined;
+    const list = parts.get(whole);
+    if (list === undefined) parts.set(whole, [row]);
+    else list.push(row);
+  }
+  const placed: PlacedRow[] = [];
+  const seen = new Set<string>();
+  const leaders = new Map<string, BoardRow>();
+  const leaderOf = (row: BoardRow, depth = 0): BoardRow => {
+    const cached = leaders.get(row.key);
+    if (cached !== undefined) return cached;
+    const below = depth > 4 ? [] : (parts.get(row.key) ?? []).map((part) => leaderOf(part, depth + 1));
+    const leader = [row, ...below].sort(compare)[0] as BoardRow;
+    leaders.set(row.key, leader);
+    return leader;
+  };
+  const place = (list: readonly BoardRow[], depth: number): void => {
+    for (const row of list.toSorted((a, b) => compare(leaderOf(a), leaderOf(b)) || compare(a, b))) {
+      if (seen.has(row.key)) continue;
+      seen.add(row.key);
+      placed.push({ row, depth });
+      place(parts.get(row.key) ?? [], depth + 1);
+    }
+  };
+  place(parts.get(undefined) ?? [], 0);
+  // Devices that contain each other have no top. No hardware should tell that, but nothing may be lost.
+  place(
+    rows.filter(({ key }) => !seen.has(key)),
+    0,
+  );
+  return placed;
+}

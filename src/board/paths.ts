@@ -1,0 +1,11 @@
+import type { BoardRow, RowHolder } from './row.ts';
+
+/** Addresses of the pages for people. */
+export const devicePath = ({ family, id }: Pick<BoardRow, 'family' | 'id'>): string =>
+  `/devices/${encodeURIComponent(family)}/${encodeURIComponent(id)}`;
+
+export const podPath = ({ namespace, pod }: Pick<RowHolder, 'namespace' | 'pod'>): string =>
+  `/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(pod)}`;
+
+/** The place on the page of conditions that says what a condition means. */
+export const conditionPath = (family: string, type: string): string => `/conditions#${encodeURIComponent(`${family}.${type}`)}`;

@@ -1,0 +1,38 @@
+import { type Html, html } from './html.ts';
+import type { BoardRow } from './row.ts';
+import type { Trend } from './trend.ts';
+
+const HEIGHT = 24;
+
+/** The first reading of a device over half an hour, as a line. Its height is the limit, or the highest value where no limit is known. */
+export function sparkline({ readings: [first] }: Pick<BoardRow, 'readings'>, trend: Trend | undefined): Html | undefined {
+  if (first === undefined || trend === undefined || trend.every((value) => value === null)) return undefined;
+  const { label, value = 0, ratio = 0 } = first;
+  const full = ratio > 0 ? value / ratio : 0;
+  const path = linePath(trend, trend.length, HEIGHT, 0, full > 0 ? full : highest(trend));
+  return html`<svg class="spark" viewBox="0 0 ${trend.length} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label} over the last 30 minutes"><path d="${path}"/></svg>`;
+}
+
+/** A path through the known values, with gaps where there are none. A value alone in a gap becomes a short line. */
+export function linePath(values: Trend, width: number, height: number, low: number, high: number): string {
+  const step = width / Math.max(1, values.length);
+  const span = high > low ? high - low : 1;
+  let isDrawing = false;
+  return values
+    .map((value, at) => {
+      if (value === null) {
+        isDrawing = false;
+        return '';
+      }
+      const share = Math.min(1, Math.max(0, (value - low) / span));
+      const x = rounded(at * step);
+      const y = rounded(height - 1 - share * (height - 2));
+      const text = isDrawing ? `L${x} ${y}` : `M${x} ${y}h${rounded(step)}`;
+      isDrawing = true;
+      return text;
+    })
+    .join('');
+}
+
+export const highest = (values: Trend): number => values.reduce((most: number, value) => Math.max(most, value ?? most), 0);
+const rounded = (value: number): number => Math.round(value * 100) / 100;

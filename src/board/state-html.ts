@@ -1,0 +1,50 @@
+import { clockText, conditionSentences } from './condition-text.ts';
+import { type Html, html } from './html.ts';
+import { conditionPath } from './paths.ts';
+import type { BoardRow, RowCondition } from './row.ts';
+import { durationText } from './units.ts';
+import { STATE_NAMES } from './words.ts';
+
+/**
+ * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record have a name only, because no
+ * row of a long table should be tall for them.
+ */
+export function stateCell(row: BoardRow, nowMs: number, isBrief = false): Html {
+  const { state, sinceMs, isStale, readAtMs, conditions, ignored } = row;
+  return html`<span class="state ${state}">${STATE_NAMES[state]}</span>${
+    sinceMs === undefined ? undefined : html` <small>for ${age(sinceMs, nowMs)}</small>`
+  }${standingText(row)}${isStale === true ? html`<p class="condition">Not read for ${age(readAtMs, nowMs)}.</p>` : undefined}${conditions.map(
+    (condition) => conditionLine(row.family, condition, nowMs, isBrief && condition.severity === 'info'),
+  )}${ignored?.map(
+    ({ name, untilMs, why }) =>
+      html`<p class="condition soft">${name} is ignored until ${new Date(Math.min(untilMs, LATEST_MS)).toISOString().slice(0, 10)}: ${why}</p>`,
+  )}`;
+}
+
+/** The latest day that has four digits for the year. */
+const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** An age that the script of the page keeps up to date. */
+export function age(sinceMs: number, nowMs: number): Html {
+  return html`<time datetime="${isoText(sinceMs)}" data-since="${sinceMs}" title="${clockText(sinceMs, nowMs)}">${durationText(nowMs - sinceMs)}</time>`;
+}
+
+const isoText = (ms: number): string => new Date(ms).toISOString();
+
+/** Text next to the state that shows pending, recovering and unverified conditions. */
+function standingText({ state, conditions }: BoardRow): Html | undefined {
+  const [leader] = state === 'healthy' ? [] : conditions.filter(({ countsAtMs }) => countsAtMs === undefined);
+  const [first, ...others] = conditions.filter(({ countsAtMs, severity }) => countsAtMs !== undefined && severity !== 'info');
+  const marked = [leader, first].filter((condition) => condition !== undefined).filter(({ standing }) => standing.length > 0);
+  if (marked.length === 0) return undefined;
+  const texts = marked.map(({ name, standing }) => `${name} ${standing.join(', ')}`);
+  return html`<b>, ${texts.join(', ')}</b>${others.length > 0 ? ` and ${others.length} more` : undefined}`;
+}
+
+function conditionLine(family: string, condition: RowCondition, nowMs: number, isNameOnly: boolean): Html {
+  const { name, type, severity, reason, standing, advice } = condition;
+  const labels = [severity, reason, ...standing].join(', ');
+  const sentences = isNameOnly ? [] : conditionSentences(condition, nowMs);
+  const remedy = isNameOnly || advice === undefined ? undefined : html`<br><b>${advice}</b>`;
+  return html`<p class="condition"><b><a href="${conditionPath(family, type)}">${name}</a></b> <small>${labels}</small>${sentences.map((text) => html`<br>${text}`)}${remedy}</p>`;
+}

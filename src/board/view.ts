@@ -1,0 +1,146 @@
+import { byAttention, compareNames, inTrees, type PlacedRow, rankOf } from './order.ts';
+import { type Board, type BoardRow, ROW_USES, type RowState } from './row.ts';
+import { distanceText } from './topology.ts';
+import { STATE_NAMES } from './words.ts';
+
+export const VIEW_SORTS = ['attention', 'name', 'family', 'state', 'use', 'busy'] as const;
+export type ViewSort = (typeof VIEW_SORTS)[number];
+/** `tree`: parts under their whole. `pod`: by who holds them. `topology`: by NUMA node, in the order of the PCI bridges. */
+export const VIEW_GROUPS = ['tree', 'pod', 'topology'] as const;
+export type ViewGroup = (typeof VIEW_GROUPS)[number];
+export const VIEW_STATES = Object.keys(STATE_NAMES) as readonly RowState[];
+
+/** What somebody wants to see of a board. An absent filter lets everything pass. */
+export interface BoardView {
+  /** Words that must all be somewhere in the row: name, model, condition, holder, address. */
+  readonly text?: string;
+  readonly family?: string;
+  readonly state?: RowState;
+  readonly namespace?: string;
+  /** Part of the name of a pod or a container that holds the device. */
+  readonly holder?: string;
+  readonly sort: ViewSort;
+  readonly group: ViewGroup;
+}
+
+export const DEFAULT_VIEW: BoardView = { sort: 'attention', group: 'tree' };
+const FILTERS = ['text', 'family', 'state', 'namespace', 'holder'] as const;
+export const VIEW_PARAMETERS: readonly string[] = [...FILTERS, 'sort', 'group'];
+const LONGEST_FILTER = 200;
+
+/** Reads a view from the parameters of an address. `problem` says in one sentence what cannot be read. */
+export function parseView(parameters: Readonly<Record<string, unknown>>): { readonly view: BoardView; readonly problem?: string } {
+  const given: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parameters)) {
+    if (typeof value !== 'string') return refused(`The parameter "${name}" may be given once only.`);
+    if (VIEW_PARAMETERS.includes(name) && value.trim() !== '') given[name] = value.trim().slice(0, LONGEST_FILTER);
+  }
+  const { sort = DEFAULT_VIEW.sort, group = DEFAULT_VIEW.group, state, ...texts } = given;
+  if (!isOneOf(VIEW_SORTS, sort)) return refused(`The parameter "sort" must be one of ${VIEW_SORTS.join(', ')}.`);
+  if (!isOneOf(VIEW_GROUPS, group)) return refused(`The parameter "group" must be one of ${VIEW_GROUPS.join(', ')}.`);
+  if (state !== undefined && !isOneOf(VIEW_STATES, state))
+    return refused(`The parameter "state" must be one of ${VIEW_STATES.join(', ')}.`);
+  return { view: { ...texts, ...(state === undefined ? {} : { state }), sort, group } };
+}
+
+const refused = (problem: string): { view: BoardView; problem: string } => ({ view: DEFAULT_VIEW, problem });
+
+function isOneOf<T extends string>(known: readonly T[], value: string): value is T {
+  return (known as readonly string[]).includes(value);
+}
+
+/** Writes a view as the query of an address, `?state=unhealthy`; empty for the default view. */
+export function viewQuery(view: BoardView): string {
+  const entries = VIEW_PARAMETERS.flatMap((name): [string, string][] => {
+    const value = view[name as keyof BoardView];
+    return value === undefined || value === '' || value === DEFAULT_VIEW[name as keyof BoardView] ? [] : [[name, value]];
+  });
+  return entries.length === 0 ? '' : `?${new URLSearchParams(entries)}`;
+}
+
+export interface BoardSection {
+  /** Absent for a view with one section. */
+  readonly title?: string;
+  readonly rows: readonly ViewRow[];
+}
+
+export interface ViewRow extends PlacedRow {
+  /** Distance to the device above; only in a topology. */
+  readonly distance?: string;
+}
+
+/** Chooses, sorts and groups the rows of a board. */
+export function viewOf({ rows }: Pick<Board, 'rows'>, view: BoardView): readonly BoardSection[] {
+  const shown = rows.filter((row) => matches(row, view));
+  const compare = SORTS[view.sort];
+  if (view.group === 'pod') return byPod(shown, compare);
+  if (view.group === 'topology') return byTopology(shown);
+  return [{ rows: inTrees(shown, compare) }];
+}
+
+export function matches(row: BoardRow, { text, family, state, namespace, holder }: BoardView): boolean {
+  return (
+    (family === undefined || row.family === family) &&
+    (state === undefined || row.state === state) &&
+    (namespace === undefined || row.holders.some((one) => one.namespace === namespace)) &&
+    (holder === undefined || row.holders.some((one) => has(`${one.namespace}/${one.pod}/${one.container}`, holder))) &&
+    (text === undefined || text.split(/\s+/).every((word) => has(searchText(row), word)))
+  );
+}
+
+const has = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase());
+
+function searchText({ key, name, kind, model, pciAddress, state, use, conditions, holders }: BoardRow): string {
+  const who = holders.flatMap(({ namespace, pod, container, resource }) => [`${namespace}/${pod}/${container}`, resource]);
+  return [key, name, kind, model, pciAddress, state, use, ...conditions.map((one) => `${one.name} ${one.message}`), ...who].join(' ');
+}
+
+const SORTS: Readonly<Record<ViewSort, (a: BoardRow, b: BoardRow) => number>> = {
+  attention: byAttention,
+  name: (a, b) => compareNames(a.name, b.name) || byAttention(a, b),
+  family: (a, b) => compareNames(a.family, b.family) || compareNames(a.name, b.name) || byAttention(a, b),
+  // The latest change first.
+  state: (a, b) => (b.sinceMs ?? 0) - (a.sinceMs ?? 0) || byAttention(a, b),
+  use: (a, b) => ROW_USES.indexOf(a.use) - ROW_USES.indexOf(b.use) || compareNames(holderName(a), holderName(b)) || byAttention(a, b),
+  busy: (a, b) => (b.readings[0]?.ratio ?? -1) - (a.readings[0]?.ratio ?? -1) || byAttention(a, b),
+};
+
+const holderName = ({ holders: [first] }: BoardRow): string => (first === undefined ? '' : `${first.namespace}/${first.pod}`);
+
+/** A device that several pods hold stands with each of them. */
+function byPod(rows: readonly BoardRow[], compare: (a: BoardRow, b: BoardRow) => number): readonly BoardSection[] {
+  const pods = new Map<string, BoardRow[]>();
+  for (const row of rows) {
+    const own = row.holders.filter(({ part }) => part === undefined);
+    for (const pod of new Set(own.map((one) => `${one.namespace}/${one.pod}`))) pods.set(pod, [...(pods.get(pod) ?? []), row]);
+  }
+  const sections = [...pods].map(([title, list]): BoardSection => ({ title, rows: inTrees(list, compare) }));
+  const rank = ({ rows: list }: BoardSection): number => Math.min(...list.map(({ row }) => rankOf(row)));
+  const others = (['held by parts', 'free', 'unknown'] as const).flatMap((use): BoardSection[] => {
+    const list = rows.filter((row) => row.use === use);
+    return list.length === 0 ? [] : [{ title: USE_TITLES[use], rows: inTrees(list, compare) }];
+  });
+  return [...sections.sort((a, b) => rank(a) - rank(b) || compareNames(a.title ?? '', b.title ?? '')), ...others];
+}
+
+const USE_TITLES = {
+  'held by parts': 'Held by parts: containers hold parts of these devices',
+  free: 'Free',
+  unknown: 'Unknown: the kubelet does not tell who holds these devices',
+} as const;
+
+function byTopology(rows: readonly BoardRow[]): readonly BoardSection[] {
+  const nodes = [...new Set(rows.map(({ numaNode }) => numaNode))].sort((a, b) => (a ?? 1e9) - (b ?? 1e9));
+  return nodes.map((numaNode) => {
+    const here = rows.filter((row) => row.numaNode === numaNode);
+    const placed = inTrees(here, (a, b) => compareNames(a.pciPath ?? '~', b.pciPath ?? '~') || compareNames(a.name, b.name));
+    return {
+      title: numaNode === undefined ? 'NUMA node unknown' : `NUMA node ${numaNode}`,
+      rows: placed.map((one, at) => {
+        const above = placed.slice(0, at).findLast(({ depth }) => depth === 0)?.row;
+        const distance = above === undefined || one.depth > 0 ? undefined : distanceText(above, one.row);
+        return distance === undefined ? one : { ...one, distance };
+      }),
+    };
+  });
+}

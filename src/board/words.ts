@@ -1,0 +1,48 @@
+import type { HealthState, Remedy } from '../model/health.ts';
+import type { PodResourcesReason } from '../model/pod-resources.ts';
+import type { UnresolvedReason } from '../model/snapshot.ts';
+
+/** What the operator should do next. */
+export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
+  none: undefined,
+  reset: 'Drain and reset the device.',
+  reboot: 'Drain and reboot the node.',
+  replace: 'Replace the device.',
+  'check-cable': 'Check cable, transceiver and the remote port.',
+  'enable-port': 'Enable the port: use "ip link set <interface> up" on Ethernet, "ibportstate <lid> <port> enable" on InfiniBand.',
+  'check-subnet-manager': 'Check that a subnet manager runs in the fabric.',
+  'check-cooling': 'Check fans, heat sink and air flow.',
+  'check-power': 'Check power supply and power cables.',
+  'restart-workload': 'Restart the workload.',
+  'reload-driver': 'Drain the node and reload the driver.',
+  reseat: 'Reseat the device in its slot.',
+  inspect: 'Inspect the node.',
+};
+
+export const STATE_NAMES: Readonly<Record<HealthState | 'missing', string>> = {
+  healthy: 'Healthy',
+  degraded: 'Degraded',
+  unhealthy: 'Unhealthy',
+  unknown: 'Unknown',
+  missing: 'Missing',
+};
+
+export const KUBELET_REMEDIES: Readonly<Record<PodResourcesReason, string>> = {
+  'socket-missing': 'Check that the kubelet runs and that its pod-resources directory is mounted at the path of --podresources.socket.',
+  refused: 'The socket exists but no process listens: the kubelet is stopped or restarting.',
+  'permission-denied': 'Run the agent as root, or give its user access to the socket.',
+  'not-a-socket': 'Check --podresources.socket: the path is not a socket.',
+  timeout: 'The kubelet is overloaded or hangs: look at its log.',
+  'protocol-error': 'Check --podresources.socket: the process that answers there does not speak the PodResources API.',
+  'too-large': 'The answer of the kubelet is larger than the agent accepts.',
+  'too-many-entries': 'The answer of the kubelet has more pods or devices than the agent reads. Some holders of devices are not shown.',
+  'rate-limited': 'Other programs ask the kubelet too often; the agent uses the latest answer.',
+  unimplemented: 'Turn on the PodResources API of the kubelet.',
+  other: "Look at the agent's log.",
+};
+
+export const UNRESOLVED_TEXTS: Readonly<Record<UnresolvedReason, string>> = {
+  'no-device': 'No probe found a device with this name. Enable its family, or configure which devices belong to the resource.',
+  ambiguous: 'Devices of several families have this name. Configure which devices belong to the resource.',
+  'missing-device': 'The device was present before and is now missing.',
+};

@@ -1,0 +1,40 @@
+import type { RunCommand } from './context.ts';
+
+/** One command of the command line. Its code is loaded only when it runs. */
+export interface CommandSpec {
+  /** Words after `device-agent`. */
+  readonly name: string;
+  readonly summary: string;
+  /** Allowed values of `-o`; the first one is the default. */
+  readonly formats?: readonly string[];
+  /** A word that may follow the command. It is in the options under its name. */
+  readonly argument?: ArgumentSpec;
+  readonly secondArgument?: ArgumentSpec;
+  /** Options of this command only. They have no environment variable and no key in the file. */
+  readonly options?: readonly OwnOption[];
+  /** Further notes for the help text. */
+  readonly notes?: string;
+  /** Path of an option section of this command only. */
+  readonly ownSection?: string;
+  readonly examples: readonly string[];
+  load(): Promise<RunCommand>;
+}
+
+export interface OwnOption {
+  readonly flags: string;
+  readonly help: string;
+  /** Allowed values. */
+  readonly choices?: readonly string[];
+  /** Values that the shell offers; others are allowed too. */
+  readonly usual?: readonly string[];
+}
+
+export interface ArgumentSpec {
+  readonly name: string;
+  readonly help: string;
+  readonly isRequired?: true;
+  /** Allowed values, which the shell offers. */
+  readonly choices?: readonly string[];
+  /** The shell offers files. */
+  readonly isFile?: true;
+}

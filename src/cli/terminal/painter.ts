@@ -1,0 +1,54 @@
+import type { Abilities } from './abilities.ts';
+import { clean } from './clean.ts';
+import { fitLine, type Line, type Size } from './frame.ts';
+import { styleCode } from './style.ts';
+
+/** Terminals that know synchronized updates show the frame when it is complete. Others ignore these. */
+const BEGIN = '\u001b[?2026h';
+const END = '\u001b[?2026l';
+const RESET = '\u001b[0m';
+const CLEAR = '\u001b[2J';
+
+/** Writes frames to a terminal. It sends only the lines that differ from those on the screen, because a line may be slow. */
+export class Painter {
+  readonly #abilities: Abilities;
+  #shown: readonly string[] = [];
+  #size: Size = { columns: 0, rows: 0 };
+
+  constructor(abilities: Abilities) {
+    this.#abilities = abilities;
+  }
+
+  /** The next frame is painted in full. */
+  forget(): void {
+    this.#shown = [];
+  }
+
+  /** Returns what the terminal has to be sent to show the frame. Lines beyond the size are left out. */
+  paint(frame: readonly Line[], size: Size): string {
+    const isOther = size.columns !== this.#size.columns || size.rows !== this.#size.rows;
+    const isFirst = isOther || this.#shown.length === 0;
+    const lines = Array.from({ length: size.rows }, (_none, row) => this.#written(frame[row] ?? [], size.columns));
+    const changed = lines.map((text, row) => (isFirst || text !== this.#shown[row] ? `\u001b[${row + 1};1H${text}` : '')).join('');
+    this.#shown = lines;
+    this.#size = size;
+    if (changed === '') return '';
+    // Each line has the full width, so nothing needs to be erased within it.
+    return `${BEGIN}${isFirst ? this.#reset() + CLEAR : ''}${changed}${END}`;
+  }
+
+  #written(line: Line, columns: number): string {
+    const cleaned = line.map(({ text, style }) => ({ text: clean(text, this.#abilities.isUtf8), style }));
+    return fitLine(cleaned, columns)
+      .map(({ text, style }) => {
+        const code = styleCode(style, this.#abilities);
+        const written = clean(text, this.#abilities.isUtf8);
+        return code === '' ? written : `${code}${written}${RESET}`;
+      })
+      .join('');
+  }
+
+  #reset(): string {
+    return this.#abilities.colours === 0 ? '' : RESET;
+  }
+}

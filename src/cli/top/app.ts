@@ -1,0 +1,117 @@
+import type { Board } from '../../board/row.ts';
+import type { Abilities } from '../terminal/abilities.ts';
+import type { Key } from '../terminal/keys.ts';
+import { Painter } from '../terminal/painter.ts';
+import type { Screen } from '../terminal/screen.ts';
+import type { DeviceDetail } from './detail.ts';
+import { type Frame, frameOf } from './frame.ts';
+import type { BoardSource } from './source.ts';
+import { pressed, type TopState } from './state.ts';
+
+/** Connects keys, boards and the screen. */
+export class TopApp {
+  /** Resolves when the user ended it or the terminal is gone; fails with an error of the program. */
+  readonly ended: Promise<void>;
+  readonly #screen: Screen;
+  readonly #painter: Painter;
+  readonly #isUtf8: boolean;
+  #state: TopState;
+  #frame: Frame | undefined;
+  #source: BoardSource | undefined;
+  #board: Board | undefined;
+  #problem: { readonly text: string; readonly sinceMs: number } | undefined;
+  #detail: { readonly key: string; readonly detail: DeviceDetail | undefined } | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #end: () => void = () => {};
+  #fail: (error: unknown) => void = () => {};
+  #isEnded = false;
+
+  constructor(screen: Screen, abilities: Abilities, state: TopState) {
+    this.#screen = screen;
+    this.#painter = new Painter(abilities);
+    this.#isUtf8 = abilities.isUtf8;
+    this.#state = state;
+    this.ended = new Promise<void>((resolve, reject) => {
+      this.#end = resolve;
+      this.#fail = reject;
+    }).finally(() => {
+      this.#isEnded = true;
+      clearTimeout(this.#timer);
+    });
+    screen.onKey((key) => this.#guarded(() => this.#pressed(key)));
+    screen.onResize(() => this.#guarded(() => this.#draw()));
+    screen.onGone(() => this.#end());
+    this.#guarded(() => this.#draw());
+  }
+
+  readonly fail = (error: unknown): void => this.#fail(error);
+
+  /** Shows the boards of a source from now on. */
+  follow(source: BoardSource): void {
+    this.#source = source;
+    void this.#refresh(source);
+  }
+
+  async #refresh(source: BoardSource): Promise<void> {
+    try {
+      const [{ board, problem }] = await Promise.all([source.board(), this.#readDetail(source)]);
+      if (this.#isEnded) return;
+      if (board !== undefined) this.#board = board;
+      this.#problem = problem === undefined ? undefined : { text: problem, sinceMs: this.#problem?.sinceMs ?? Date.now() };
+      this.#draw();
+      this.#timer = setTimeout(() => void this.#refresh(source), source.intervalMs);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Reads what the open device shows beside its row. */
+  async #readDetail(source: BoardSource): Promise<void> {
+    const { screen, device } = this.#state;
+    if (screen !== 'device' || device === undefined) return;
+    const detail = await source.detail(device.family, device.id);
+    // What was known of it stays while the agent does not answer.
+    if (detail !== undefined || this.#detail?.key !== device.key) this.#detail = { key: device.key, detail };
+  }
+
+  #pressed(key: Key): void {
+    if (key === 'ctrl-l') this.#painter.forget();
+    const before = this.#state;
+    const next = pressed(before, key, this.#frame?.shown ?? { items: [], room: 1, length: 0 });
+    if (next === undefined) {
+      this.#end();
+      return;
+    }
+    this.#state = next;
+    this.#draw();
+    const isOpened = next.screen === 'device' && (before.screen !== 'device' || before.device?.key !== next.device?.key);
+    if (isOpened && this.#source !== undefined) void this.#readDetail(this.#source).then(() => this.#draw(), this.fail);
+  }
+
+  #draw(): void {
+    if (this.#isEnded) return;
+    const size = this.#screen.size();
+    const { device } = this.#state;
+    this.#frame = frameOf({
+      state: this.#state,
+      board: this.#board,
+      standing: {
+        source: this.#source?.name ?? 'asks the agent',
+        ...(this.#problem === undefined ? {} : { problem: this.#problem.text, problemSinceMs: this.#problem.sinceMs }),
+      },
+      detail: this.#detail?.key === device?.key ? this.#detail?.detail : undefined,
+      size,
+      isUtf8: this.#isUtf8,
+    });
+    this.#state = this.#frame.state;
+    this.#screen.write(this.#painter.paint(this.#frame.lines, size));
+  }
+
+  #guarded(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import { realpathSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { UserError } from '../../errors.ts';
+import { readOutsideFileSync } from '../../host/fs/outside-file.ts';
+import { deviceMetrics } from '../../metrics/series/device-metrics.ts';
+import type { Declaration } from '../../probes/declared/declaration.ts';
+import type { DeclaredFamily } from '../../probes/declared/family.ts';
+import { declarationSchema } from '../../probes/declared/schema.ts';
+import { type FileProblem, inOrder, parseDocument, problemLines } from '../document.ts';
+import { checkSchema, type SchemaProblem } from '../schema-check.ts';
+import { positionOf, positionOfKey } from '../text-positions.ts';
+import { meaningProblems } from './meaning.ts';
+
+const MOST_BYTES = 262_144;
+const TAKEN: ReadonlySet<string> = new Set(Object.values(deviceMetrics).map(({ name }) => name));
+
+export type CheckedDeclaration =
+  | { readonly declaration: Declaration; readonly problems?: undefined }
+  | { readonly declaration?: undefined; readonly problems: readonly FileProblem[] };
+
+/** Parses and checks the text of a declaration. Returns all problems with their lines, sorted. Never throws. */
+export async function checkDeclaration(text: string): Promise<CheckedDeclaration> {
+  const parsed = await parseDocument(text);
+  if (parsed.problems !== undefined) return { problems: parsed.problems };
+  const { document, lines, plain } = parsed;
+  const located = (problems: readonly SchemaProblem[]): readonly FileProblem[] => {
+    const places = problems.map(({ path, atKey, message }) => ({
+      ...(atKey ? positionOfKey(document, lines, path) : positionOf(document, lines, path)),
+      message: message.trim(),
+    }));
+    return inOrder([...new Map(places.map((place) => [`${place.line}:${place.column}:${place.message}`, place])).values()]);
+  };
+  const wrong = await checkSchema(declarationSchema, plain);
+  if (wrong.length > 0) return { problems: located(wrong) };
+  const declaration = plain as Declaration;
+  const unclear = meaningProblems(declaration, TAKEN);
+  return unclear.length > 0 ? { problems: located(unclear) } : { declaration };
+}
+
+/** Reads one declaration. Throws {@link UserError}. */
+export async function readFamilyFile(file: string): Promise<DeclaredFamily> {
+  const read = readOutsideFileSync(file, MOST_BYTES);
+  if (read.problem !== undefined) throw new UserError('family-file-unreadable', { file, problem: read.reason });
+  const { declaration, problems } = await checkDeclaration(read.text);
+  if (problems !== undefined) throw new UserError('family-file-invalid', { file, problems: problemLines(file, problems) });
+  return { declaration, mayRunCommands: isOwn(file) };
+}
+
+/** Whether only root and the user of this process can change a file: whoever can change it decides which programs run. */
+function isOwn(file: string): boolean {
+  try {
+    const real = realpathSync(file);
+    const user = process.getuid?.() ?? 0;
+    return [real, dirname(real)].every((path) => {
+      const { uid, mode } = statSync(path);
+      return (uid === 0 || uid === user) && (mode & 0o022) === 0;
+    });
+  } catch {
+    return false;
+  }
+}

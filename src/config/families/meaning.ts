@@ -1,0 +1,162 @@
+import { parseDuration } from '../../model/duration.ts';
+import { TIMEOUT_MS } from '../../probes/declared/command-rows.ts';
+import { type Declaration, type DeclaredDevices, FACT_NAMES, type Fact, JUDGES } from '../../probes/declared/declaration.ts';
+import { isWild } from '../../probes/declared/glob.ts';
+import { nearestHint } from '../nearest.ts';
+import type { SchemaProblem } from '../schema-check.ts';
+import type { Path } from '../text-positions.ts';
+import { readingProblems } from './reading-meaning.ts';
+import {
+  checkCommandName,
+  checkGlob,
+  checkSource,
+  checkTokens,
+  MOST_WILDCARDS,
+  type Say,
+  wildcardsOf,
+  wordsOfSource,
+} from './source-meaning.ts';
+
+/** Longest time that a declaration may give. */
+const MOST_MS = 30 * 86_400_000;
+const MOST_COMMAND_MS = 8_000;
+/** Words that every place gives, and those that only a command or a PCI address gives. */
+const DEVICE_WORDS = ['name', 'pci', 'pciAddress'] as const;
+
+/** What is wrong with a declaration that its schema accepts, each with its place. `taken`: names of metrics that the agent itself has. */
+export function meaningProblems(declaration: Declaration, taken: ReadonlySet<string>): readonly SchemaProblem[] {
+  const problems: SchemaProblem[] = [];
+  const say: Say = (path, message) => void problems.push({ path, atKey: false, message });
+  checkCommands(declaration, say);
+  checkDeadlines(declaration, say);
+  declaration.devices.forEach((devices, n) => {
+    checkDevices(declaration, devices, ['devices', n], say);
+  });
+  const kinds = declaration.devices.map(({ kind }) => kind);
+  const parts = [
+    ['readings', declaration.readings],
+    ['conditions', declaration.conditions],
+    ['resources', declaration.resources],
+  ] as const;
+  for (const [part, list] of parts)
+    list?.forEach((item, n) => {
+      for (const [at, kind] of (item.kinds ?? []).entries())
+        if (!kinds.includes(kind))
+          say([part, n, 'kinds', at], `there is no kind "${kind}", only ${kinds.join(', ')}${nearestHint(kind, kinds)}`);
+    });
+  problems.push(...readingProblems(declaration, taken));
+  const words = wordsOfDevices(declaration);
+  for (const [n, source] of (declaration.readings ?? []).entries())
+    checkSource({ declaration, source, words, labels: source.labels ?? {} }, ['readings', n], say);
+  checkConditions(declaration, words, say);
+  checkResources(declaration, say);
+  checkTimes(declaration, [], say);
+  return problems;
+}
+
+function checkCommands({ commands = {} }: Declaration, say: Say): void {
+  for (const [name, { format, rows, columns, separator, path }] of Object.entries(commands)) {
+    if (path.split('/').includes('..')) say(['commands', name, 'path'], 'the path of a program has no ".."');
+    if (format === 'json' && (columns ?? separator) !== undefined)
+      say(['commands', name], 'columns and separator belong to the format csv');
+    if (format === 'csv' && rows !== undefined) say(['commands', name, 'rows'], 'rows belongs to the format json');
+  }
+}
+
+/** The programs of a family run one after the other, within the deadline of a refresh. */
+function checkDeadlines({ commands = {} }: Declaration, say: Say): void {
+  let total = 0;
+  for (const [name, { timeout }] of Object.entries(commands)) {
+    total += timeout === undefined ? TIMEOUT_MS : (parseDuration(timeout) ?? 0);
+    const at = timeout === undefined ? ['commands', name] : ['commands', name, 'timeout'];
+    if (total > MOST_COMMAND_MS) say(at, `the deadlines of all programs add up to 8s at most; without "timeout" a program has 3s`);
+  }
+}
+
+function checkDevices(declaration: Declaration, devices: DeclaredDevices, at: Path, say: Say): void {
+  const { find, id, aliases = [], parent, facts = {}, nodes = [], rows = {} } = devices;
+  if (find.sysfs !== undefined) {
+    checkGlob(find.sysfs, [...at, 'find', 'sysfs'], say);
+    if (isWild(find.sysfs.split('/')[0] ?? '')) say([...at, 'find', 'sysfs'], 'the first part of the place has no wildcard');
+  }
+  if (find.command !== undefined) checkCommandName(declaration, find.command, [...at, 'find', 'command'], say);
+  const captures = wildcardsOf(find.sysfs ?? '');
+  const own = [...DEVICE_WORDS, ...Object.keys(facts)];
+  const words = new Set([...own, ...captures.map((_, n) => String(n + 1))]);
+  const check = (fact: Fact, path: Path, more: readonly string[] = []): void => {
+    if (typeof fact === 'string') checkTokens(fact, new Set([...words, ...more]), path, say);
+    else checkSource({ declaration, source: fact, words: new Set([...words, ...more]) }, path, say);
+  };
+  for (const [name, fact] of Object.entries(facts)) if (fact !== undefined) check(fact, [...at, 'facts', name]);
+  check(id, [...at, 'id']);
+  for (const [n, alias] of aliases.entries()) check(alias, [...at, 'aliases', n], ['id']);
+  if (parent !== undefined) check(parent, [...at, 'parent'], ['id']);
+  nodes.forEach((node, n) => {
+    const path = [...at, 'nodes', n];
+    if (!/^\/dev\/[\w./@:{}-]+$/.test(node) || node.includes('..')) say(path, 'a device node is a path below /dev/');
+    checkTokens(node, new Set([...words, 'id']), path, say);
+  });
+  for (const [name, template] of Object.entries(rows)) {
+    const command = checkCommandName(declaration, name, [...at, 'rows', name], say);
+    if (command !== undefined && command.key === undefined)
+      say([...at, 'rows', name], `the command "${name}" needs "key", the cell that names the device`);
+    checkTokens(template, words, [...at, 'rows', name], say);
+  }
+}
+
+function checkConditions(declaration: Declaration, known: ReadonlySet<string>, say: Say): void {
+  const { conditions = [], readings = [] } = declaration;
+  const metrics = readings.map(({ metric }) => metric);
+  conditions.forEach((condition, n) => {
+    const at = ['conditions', n] as const;
+    const { type, reading, growth, latched, progress, bits, ceiling, instance } = condition;
+    if (conditions.findIndex((other) => other.type === type) < n) say([...at, 'type'], `the condition "${type}" is declared twice`);
+    const judges = JUDGES.filter((judge) => condition[judge] !== undefined);
+    if (judges.length !== 1) say(at, `it needs exactly one of ${JUDGES.map((judge) => `"${judge}"`).join(', ')}`);
+    if (reading !== undefined && !metrics.includes(reading))
+      say([...at, 'reading'], `there is no reading of ${reading}${nearestHint(reading, metrics)}`);
+    const own = (condition.file ?? condition.entry ?? condition.link ?? condition.command) !== undefined;
+    if (reading !== undefined && own) say(at, 'it has either "reading" or a source of its own');
+    if (reading === undefined) checkSource({ declaration, source: condition, words: known }, at, say);
+    if (growth !== undefined && (latched === true || progress === true))
+      say(at, '"growth" judges a rate, which is neither latched nor in progress');
+    if (latched === true && progress === true) say(at, 'it is either "latched" or in "progress"');
+    if (progress === true && condition.for === undefined) say(at, '"progress" needs "for", the time that is normal');
+    if (ceiling !== undefined && growth === undefined) say([...at, 'ceiling'], '"ceiling" belongs to "growth"');
+    if (bits !== undefined && condition.scale !== undefined) say([...at, 'scale'], '"bits" judges the raw number');
+    if (instance !== undefined) {
+      const source = readings.find(({ metric }) => metric === reading) ?? condition;
+      checkTokens(instance, wordsOfSource(source), [...at, 'instance'], say);
+    }
+  });
+}
+
+function checkResources({ resources = [] }: Declaration, say: Say): void {
+  resources.forEach(({ resource, ids, alias }, n) => {
+    const at = ['resources', n] as const;
+    if (ids === undefined && alias === undefined) say(at, 'it needs "ids", "alias" or both');
+    if (alias !== undefined) checkTokens(alias, new Set(['id']), [...at, 'alias'], say);
+    if ((resource.match(/\*/g) ?? []).length > MOST_WILDCARDS || /\*\*|#/.test(resource))
+      say([...at, 'resource'], 'a resource has few stars, and no #');
+    const words = new Set(['id', 'kind', 'parent', 'pciVendor', 'pciDevice', 'dashedAddress', ...FACT_NAMES]);
+    for (const [m, template] of (ids ?? []).entries()) checkTokens(template, words, [...at, 'ids', m], say);
+  });
+}
+
+/** The words that a template of a reading may use: those of any kind of device. */
+function wordsOfDevices({ devices }: Declaration): ReadonlySet<string> {
+  const captures = devices.flatMap(({ find }) => wildcardsOf(find.sysfs ?? '').map((_, n) => String(n + 1)));
+  return new Set([...DEVICE_WORDS, 'id', ...devices.flatMap(({ facts = {} }) => Object.keys(facts)), ...captures]);
+}
+
+/** Checks the length of each duration. Their form is in the schema. */
+function checkTimes(value: unknown, at: Path, say: Say): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, inner] of Object.entries(value)) {
+    const path = [...at, key];
+    if (typeof inner !== 'string') checkTimes(inner, path, say);
+    else if (['for', 'recovery', 'within', 'every'].includes(key) && (parseDuration(inner) ?? 0) > MOST_MS)
+      say(path, 'a time has 30d at most');
+    else if (key === 'within' && parseDuration(inner) === 0) say(path, 'a time of 0 has no growth');
+  }
+}

@@ -1,0 +1,258 @@
+// Written by `npm run generate` from families/gaudi.yaml. Not edited by hand.
+export const declaration: object = {
+  "family": "gaudi",
+  "summary": "Intel Gaudi accelerators",
+  "proven": "The values of hl-smi were checked against two printed lines of Gaudi 3 cards from the tests of another project; the column bus_id is not among them. The sysfs files follow the kernel's documentation. The ids of the Kubernetes plugin are not known for certain.",
+  "commands": {
+    "smi": {
+      "path": "/usr/bin/hl-smi",
+      "args": [
+        "-Q",
+        "bus_id,uuid,name,driver_version,memory.total,memory.used,power.draw,power.max,temperature.aip,utilization.aip",
+        "--format",
+        "csv,noheader"
+      ],
+      "format": "csv",
+      "columns": [
+        "bus_id",
+        "uuid",
+        "name",
+        "driver_version",
+        "memory.total",
+        "memory.used",
+        "power.draw",
+        "power.max",
+        "temperature.aip",
+        "utilization.aip"
+      ],
+      "key": "bus_id",
+      "timeout": "5s",
+      "optional": true
+    }
+  },
+  "devices": [
+    {
+      "kind": "card",
+      "find": {
+        "pci": {
+          "vendor": "0x1da3",
+          "drivers": [
+            "habanalabs"
+          ]
+        }
+      },
+      "rows": {
+        "smi": "{pci}"
+      },
+      "id": "{pci}",
+      "aliases": [
+        {
+          "command": "smi",
+          "column": "uuid"
+        },
+        "accel{minor}"
+      ],
+      "facts": {
+        "vendor": "Intel",
+        "minor": {
+          "entry": "accel/accel#"
+        },
+        "model": {
+          "command": "smi",
+          "column": "name"
+        },
+        "uuid": {
+          "command": "smi",
+          "column": "uuid"
+        },
+        "firmware": {
+          "file": "cpucp_ver"
+        }
+      },
+      "nodes": [
+        "/dev/accel/accel{minor}",
+        "/dev/accel/accel_controlD{minor}"
+      ]
+    }
+  ],
+  "pcie": true,
+  "readings": [
+    {
+      "metric": "device_memory_total_bytes",
+      "command": "smi",
+      "column": "memory.total",
+      "unit": "MiB",
+      "scale": 1048576,
+      "absent": [
+        "N/A"
+      ]
+    },
+    {
+      "metric": "device_memory_used_bytes",
+      "command": "smi",
+      "column": "memory.used",
+      "unit": "MiB",
+      "scale": 1048576,
+      "absent": [
+        "N/A"
+      ]
+    },
+    {
+      "metric": "device_power_watts",
+      "command": "smi",
+      "column": "power.draw",
+      "unit": "W",
+      "labels": {
+        "sensor": "card"
+      },
+      "absent": [
+        "N/A"
+      ]
+    },
+    {
+      "metric": "device_power_limit_watts",
+      "command": "smi",
+      "column": "power.max",
+      "unit": "W",
+      "labels": {
+        "limit": "max"
+      },
+      "absent": [
+        "N/A"
+      ]
+    },
+    {
+      "metric": "device_temperature_celsius",
+      "command": "smi",
+      "column": "temperature.aip",
+      "unit": "C",
+      "labels": {
+        "sensor": "aip"
+      },
+      "absent": [
+        "N/A"
+      ]
+    },
+    {
+      "metric": "device_utilization_ratio",
+      "command": "smi",
+      "column": "utilization.aip",
+      "unit": "%",
+      "scale": 0.01,
+      "labels": {
+        "engine": "aip"
+      },
+      "absent": [
+        "N/A"
+      ]
+    },
+    {
+      "metric": "device_gaudi_hard_resets_total",
+      "type": "counter",
+      "help": "Hard resets of the card since the driver was loaded.",
+      "file": "hard_reset_cnt"
+    }
+  ],
+  "conditions": [
+    {
+      "type": "CardDisabled",
+      "severity": "fatal",
+      "latched": true,
+      "meaning": "The driver disabled the card after an error.",
+      "remedy": "reboot",
+      "source": "Linux Documentation/ABI/testing/sysfs-driver-habanalabs: status Disabled or Malfunction",
+      "file": "status",
+      "map": {
+        "Operational": "operational",
+        "Disabled": "disabled",
+        "Malfunction": "disabled",
+        "Needs reset": "needs reset",
+        "In reset": "resetting",
+        "In device creation": "resetting",
+        "In reset after device release": "resetting"
+      },
+      "equals": [
+        "disabled"
+      ]
+    },
+    {
+      "type": "NeedsReset",
+      "severity": "fatal",
+      "latched": true,
+      "meaning": "The card works again only after a reset by the operator.",
+      "remedy": "reset",
+      "source": "Linux Documentation/ABI/testing/sysfs-driver-habanalabs: status Needs reset",
+      "file": "status",
+      "map": {
+        "Operational": "operational",
+        "Disabled": "disabled",
+        "Malfunction": "disabled",
+        "Needs reset": "needs reset",
+        "In reset": "resetting",
+        "In device creation": "resetting",
+        "In reset after device release": "resetting"
+      },
+      "equals": [
+        "needs reset"
+      ]
+    },
+    {
+      "type": "Resetting",
+      "severity": "fatal",
+      "progress": true,
+      "for": "2m",
+      "meaning": "The card is in reset or in creation, for longer than that takes.",
+      "remedy": "reboot",
+      "source": "Linux Documentation/ABI/testing/sysfs-driver-habanalabs: status In reset, In device creation, In reset after device release",
+      "file": "status",
+      "map": {
+        "Operational": "operational",
+        "Disabled": "disabled",
+        "Malfunction": "disabled",
+        "Needs reset": "needs reset",
+        "In reset": "resetting",
+        "In device creation": "resetting",
+        "In reset after device release": "resetting"
+      },
+      "equals": [
+        "resetting"
+      ]
+    },
+    {
+      "type": "ResetHappened",
+      "severity": "degraded",
+      "meaning": "The driver reset the card, which ended the work on it.",
+      "remedy": "inspect",
+      "source": "Linux Documentation/ABI/testing/sysfs-driver-habanalabs: hard_reset_cnt",
+      "reading": "device_gaudi_hard_resets_total",
+      "growth": {
+        "above": 0,
+        "within": "1h"
+      },
+      "recovery": "10m"
+    }
+  ],
+  "activity": {
+    "utilization": {
+      "above": 0.05
+    },
+    "isForHoldersOnly": true
+  },
+  "resources": [
+    {
+      "resource": "habana.ai/gaudi",
+      "ids": [
+        "{uuid}",
+        "{pciAddress}",
+        "accel{minor}"
+      ]
+    },
+    {
+      "resource": "gaudi.intel.com",
+      "ids": [
+        "{dashedAddress}-{pciDevice}",
+        "accel{minor}"
+      ]
+    }
+  ]
+};

@@ -1,0 +1,256 @@
+import type { Tree } from '../../host/fs/tree.ts';
+import type { Host } from '../../host/host.ts';
+import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { doesPciFunctionAnswer, readAer, readPcieLink } from '../../host/pci/pcie.ts';
+import type { Problem } from '../../model/collection.ts';
+import { CardFiles, type FileFact } from '../drm-card-files.ts';
+import { parseCount, parsePercent, plainText } from '../drm-text.ts';
+import { PCIE_EVERY_MS, type PcieSample } from '../pcie.ts';
+import { slotFunctionOf } from '../slot-link.ts';
+import type { CardPlace } from './discover.ts';
+import { findMonitor, type Monitor, type MonitorSample, readMonitor } from './hwmon.ts';
+import type { AmdgpuOptions } from './options.ts';
+import { RasReader, type RasSample } from './ras-reader.ts';
+import { decodeGpuMetrics, decodeXcpMetrics, type Sample, TABLE_LIMIT, type Table } from './table.ts';
+
+/** Facts of a card that rarely change. */
+export interface CardFacts {
+  readonly numaNode?: number;
+  readonly model?: string;
+  readonly pciVendor?: string;
+  readonly pciDevice?: string;
+  readonly pciPath?: string;
+  readonly serial?: string;
+  readonly vbios?: string;
+  readonly memoryVendor?: string;
+  /** 16 hexadecimal digits. */
+  readonly uniqueId?: string;
+  /** `SPX`, `CPX`, … */
+  readonly computePartition?: string;
+  /** `NPS1`, … */
+  readonly memoryPartition?: string;
+  readonly vramTotal?: number | bigint;
+  readonly gttTotal?: number | bigint;
+}
+
+/** All that one collection read of a card. */
+export type CardSample =
+  /** The card sleeps: nothing but its runtime status was read. */
+  | { readonly state: 'asleep' }
+  /** Every read of its configuration gives all ones. */
+  | { readonly state: 'gone'; readonly pcie: PcieSample }
+  /** A read of its files hangs, so nothing can be said about it. */
+  | { readonly state: 'hung' }
+  | AwakeSample;
+
+export interface AwakeSample {
+  readonly state: 'awake';
+  /** The driver refuses reads, as during a reset. Undefined when no value was read. */
+  readonly isRefused?: boolean;
+  /** Shares, 0 to 1. */
+  readonly busy: Readonly<Partial<Record<'gpu' | 'memory' | 'video', number>>>;
+  readonly vramUsed?: number | bigint;
+  readonly gttUsed?: number | bigint;
+  readonly monitor?: MonitorSample;
+  readonly table?: Table;
+  readonly replays?: number | bigint;
+  readonly pcie?: PcieSample;
+  readonly ras: RasSample;
+}
+
+/** Vendor of graphics cards and of the switches on them. Bridges of AMD's processors have another vendor, 0x1022. */
+const ATI = '0x1002';
+
+const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video: 'vcn_busy_percent' } as const;
+
+/** Reads one card. Its directory is named by the PCI address, so the files can never belong to another card. */
+export class Card {
+  readonly place: CardPlace;
+  /** Facts of the last time when the card was awake. */
+  facts: CardFacts = {};
+  /** Problems of the last read. */
+  problems: readonly Problem[] = [];
+  readonly #host: Host;
+  readonly #options: AmdgpuOptions;
+  readonly #ras: RasReader;
+  #monitor: Monitor | undefined;
+  #factsAtMs: number | undefined;
+  #pcie: { readonly sample: PcieSample; readonly replays: number | bigint | undefined; readonly atMs: number } | undefined;
+  /** Problems of reads whose results are kept. */
+  #keptProblems: { readonly facts: readonly Problem[]; readonly pcie: readonly Problem[] } = { facts: [], pcie: [] };
+  #slot: string | undefined;
+  /** Names of the files below the directory. Absent files are not opened. */
+  #names: ReadonlySet<string> = new Set();
+
+  constructor(host: Host, options: AmdgpuOptions, place: CardPlace) {
+    this.#host = host;
+    this.#options = options;
+    this.place = place;
+    this.#ras = new RasReader(options);
+  }
+
+  read(nowMs: number): CardSample {
+    const files = new CardFiles(this.#host.sys, this.place.directory, this.place.address);
+    this.problems = [];
+    if (this.#isAsleep()) return { state: 'asleep' };
+    const pcie = this.#readPcie(files, nowMs);
+    if (pcie?.sample.answers === false) return { state: 'gone', pcie: pcie.sample };
+    this.#readFacts(files, nowMs);
+    const sample = this.#readValues(files, nowMs);
+    // The card may have begun to sleep after the first look.
+    if (files.refused > 0 && this.#isAsleep()) return { state: 'asleep' };
+    if (files.isHung) {
+      this.problems = [
+        { code: 'card-hangs', message: `an earlier read of /sys/${this.place.directory} still hangs`, device: this.place.address },
+      ];
+      return { state: 'hung' };
+    }
+    files.finish();
+    this.problems = [...files.problems, ...this.#keptProblems.facts, ...this.#keptProblems.pcie, ...sample.ras.problems];
+    return {
+      ...sample,
+      ...(pcie === undefined ? {} : { pcie: pcie.sample }),
+      ...(pcie?.replays === undefined ? {} : { replays: pcie.replays }),
+    };
+  }
+
+  /** Table of a partition, from its own file. */
+  readPartition(directory: string): readonly Sample[] | undefined {
+    const bytes = this.#host.sys.bytes(`${directory}/xcp/xcp_metrics`, TABLE_LIMIT);
+    return bytes === undefined ? undefined : decodeXcpMetrics(bytes).table?.samples;
+  }
+
+  close(): void {
+    this.#host.sys.forget(this.place.directory);
+  }
+
+  /** Reading the runtime status wakes nothing. A card on its way to sleep or back is not touched either. */
+  #isAsleep(): boolean {
+    const status = plainText(this.#host.sys.reread(`${this.place.directory}/power/runtime_status`).text ?? '');
+    return status === 'suspended' || status === 'suspending' || status === 'resuming';
+  }
+
+  #readPcie(files: CardFiles, nowMs: number) {
+    const { sys } = this.#host;
+    const { address, directory } = this.place;
+    if (!directory.startsWith('bus/')) return undefined;
+    const before = this.#pcie;
+    if (before !== undefined && before.sample.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before;
+    const answers = doesPciFunctionAnswer(sys, address);
+    this.#slot ??= slotFunctionOf(sys, address, ({ vendor }) => vendor === ATI);
+    const sample = {
+      link: readPcieLink(sys, this.#slot),
+      aer: readAer(sys, address),
+      ...(answers !== undefined && { answers }),
+    };
+    const apart = files.apart();
+    this.#pcie = { sample, replays: apart.once('pcie_replay_count', parseCount).value, atMs: nowMs };
+    this.#keep('pcie', apart, files);
+    return this.#pcie;
+  }
+
+  #keep(what: 'facts' | 'pcie', apart: CardFiles, files: CardFiles): void {
+    apart.finish();
+    if (apart.isHung) files.isHung = true;
+    this.#keptProblems = { ...this.#keptProblems, [what]: apart.problems };
+  }
+
+  #readFacts(all: CardFiles, nowMs: number): void {
+    if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
+    this.#factsAtMs = nowMs;
+    const files = all.apart();
+    this.#names = new Set(files.names('.'));
+    this.#monitor = findMonitor(files);
+    const word = (file: string): string | undefined => (this.#names.has(file) ? files.text(file) : undefined);
+    const mode = (file: string, pattern: RegExp): string | undefined => pattern.exec(word(file) ?? '')?.[0];
+    // A fact that cannot be read now is kept: the driver refuses some of them during a reset.
+    this.facts = {
+      ...this.facts,
+      ...known({
+        ...this.#identity(word),
+        computePartition: mode('current_compute_partition', /^[A-Z]{1,4}PX$/),
+        memoryPartition: mode('current_memory_partition', /^NPS\d{1,2}$/),
+        vramTotal: this.#count(files, 'mem_info_vram_total'),
+        gttTotal: this.#count(files, 'mem_info_gtt_total'),
+      }),
+    };
+    this.#keep('facts', files, all);
+  }
+
+  /** Facts that do not change while the card stays at its address. A fact that was read once is not read again. */
+  #identity(word: (file: string) => string | undefined): { [K in keyof CardFacts]?: CardFacts[K] | undefined } {
+    const { sys } = this.#host;
+    const { address, directory } = this.place;
+    const { facts } = this;
+    const ids = facts.pciDevice === undefined ? pciIdsOf(sys, directory) : undefined;
+    const memoryVendor = facts.memoryVendor ?? word('mem_info_vram_vendor');
+    const unique = facts.uniqueId ?? word('unique_id')?.toLowerCase();
+    return {
+      numaNode: facts.numaNode ?? numaNodeOf(sys, address),
+      model: facts.model ?? word('product_name'),
+      pciVendor: facts.pciVendor ?? word('vendor')?.toLowerCase() ?? ids?.vendor,
+      pciDevice: facts.pciDevice ?? word('device')?.toLowerCase() ?? ids?.device,
+      pciPath: facts.pciPath ?? pciPathOf(sys, address),
+      serial: facts.serial ?? word('serial_number'),
+      vbios: facts.vbios ?? word('vbios_version'),
+      memoryVendor: memoryVendor === 'unknown' ? undefined : memoryVendor,
+      uniqueId: unique !== undefined && /^[0-9a-f]{16}$/.test(unique) && !/^0+$/.test(unique) ? unique : undefined,
+    };
+  }
+
+  #count(files: CardFiles, file: string): number | bigint | undefined {
+    return this.#names.has(file) ? files.once(file, parseCount).value : undefined;
+  }
+
+  #readValues(files: CardFiles, nowMs: number): AwakeSample {
+    const before = { answered: files.answered, refused: files.refused };
+    const live = <T>(file: string, parse: (text: string) => T | undefined): FileFact<T> =>
+      this.#names.has(file) ? files.live(file, parse) : { isUnknown: false };
+    const busy = Object.fromEntries(
+      Object.entries(BUSY_FILES).flatMap(([engine, file]) => {
+        const { value } = live(file, parsePercent);
+        return value === undefined ? [] : [[engine, value]];
+      }),
+    );
+    const monitor = this.#monitor === undefined ? undefined : readMonitor(files, this.#monitor);
+    const table = this.#readTable(files);
+    // Memory and error handling answer during a reset, too, so the values before decide whether reads are refused.
+    const isAnswered = files.answered > before.answered;
+    const isRefused = isAnswered ? false : files.refused > before.refused ? true : undefined;
+    const [vramUsed, gttUsed] = [live('mem_info_vram_used', parseCount).value, live('mem_info_gtt_used', parseCount).value];
+    const ras = this.#names.has('ras') ? this.#ras.read(files, nowMs) : { problems: [], blocks: [] };
+    return {
+      state: 'awake',
+      busy,
+      ras,
+      ...(isRefused !== undefined && { isRefused }),
+      ...(vramUsed !== undefined && { vramUsed }),
+      ...(gttUsed !== undefined && { gttUsed }),
+      ...(monitor !== undefined && { monitor }),
+      ...(table !== undefined && { table }),
+    };
+  }
+
+  #readTable(files: CardFiles): Table | undefined {
+    if (!this.#names.has('gpu_metrics')) return undefined;
+    const path = `${this.place.directory}/gpu_metrics`;
+    const bytes = this.#host.sys.bytes(path, TABLE_LIMIT);
+    // An empty answer is a refusal in words of bytes: the values of the hardware monitor tell why.
+    if (bytes === undefined || bytes.length === 0) return undefined;
+    const { table, problem } = decodeGpuMetrics(bytes);
+    if (problem !== undefined) files.problem(problem.code, `/sys/${path}: ${problem.message}`);
+    return table;
+  }
+}
+
+const known = (facts: { readonly [K in keyof CardFacts]?: CardFacts[K] | undefined }): CardFacts =>
+  Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as CardFacts;
+
+/** Vendor and device from `uevent`, for trees without the files of the PCI core. */
+function pciIdsOf(sys: Tree, directory: string): { readonly vendor: string; readonly device: string } | undefined {
+  const text = plainText(sys.read(`${directory}/uevent`).text ?? '');
+  const [, vendor, device] = /^PCI_ID=([0-9A-F]{4}):([0-9A-F]{4})$/m.exec(text) ?? [];
+  return vendor === undefined || device === undefined
+    ? undefined
+    : { vendor: `0x${vendor.toLowerCase()}`, device: `0x${device.toLowerCase()}` };
+}

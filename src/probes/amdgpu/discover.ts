@@ -1,0 +1,110 @@
+import { basename } from 'node:path';
+import type { Tree } from '../../host/fs/tree.ts';
+import { isPciAddress, normalizePciAddress } from '../../host/pci/pci.ts';
+import type { Problem } from '../../model/collection.ts';
+import { plainText } from '../drm-text.ts';
+
+export const CLASS = 'class/drm';
+
+/** A card, named by its PCI function. */
+export interface CardPlace {
+  readonly address: string;
+  /** Directory with its files: the PCI function, or the copy of it in a tree without links. */
+  readonly directory: string;
+  readonly driver: string;
+  /** `card0`, `renderD128`: names below `/dev/dri`. */
+  readonly nodes: readonly string[];
+}
+
+/** The platform device of a partition. The first partition of a card has none: it uses the nodes of the card. */
+export interface PartitionPlace {
+  /** `amdgpu_xcp_30`. The number follows the order of the driver. */
+  readonly name: string;
+  readonly nodes: readonly string[];
+}
+
+export interface Places {
+  readonly cards: readonly CardPlace[];
+  readonly partitions: readonly PartitionPlace[];
+  readonly problems: readonly Problem[];
+  /** False when a card may exist that is not listed. */
+  readonly isComplete: boolean;
+}
+
+const DRIVERS: ReadonlySet<string> = new Set(['amdgpu', 'radeon']);
+const NODE = /^(?:card|renderD)\d+$/;
+
+/** Finds cards and partitions by the links of the class directory. It opens a file only in a tree without links. */
+export function findPlaces(sys: Tree, names: readonly string[]): Places {
+  const cards = new Map<string, { directory: string; driver: string; nodes: string[] }>();
+  const partitions = new Map<string, string[]>();
+  const problems: Problem[] = [];
+  let isComplete = true;
+  for (const node of names.filter((name) => NODE.test(name)).sort(byNumber)) {
+    const place = placeOf(sys, node);
+    if (place === undefined) continue;
+    if ('problem' in place) {
+      problems.push(place.problem);
+      isComplete = false;
+    } else if ('partition' in place) {
+      partitions.set(place.partition, [...(partitions.get(place.partition) ?? []), node]);
+    } else {
+      const { address, directory, driver } = place;
+      const card = cards.get(address) ?? { directory, driver, nodes: [] };
+      card.nodes.push(node);
+      cards.set(address, card);
+    }
+  }
+  return {
+    cards: [...cards].map(([address, card]) => ({ address, ...card })).sort((a, b) => (a.address < b.address ? -1 : 1)),
+    partitions: [...partitions].map(([name, nodes]) => ({ name, nodes })),
+    problems,
+    isComplete,
+  };
+}
+
+const byNumber = (a: string, b: string): number => numberOf(a) - numberOf(b) || (a < b ? -1 : 1);
+const numberOf = (name: string): number => Number(/\d+$/.exec(name)?.[0] ?? 0);
+
+/** Number of a render node among names below `/dev/dri`; undefined without one. */
+export function renderMinorOf(nodes: readonly string[]): number | undefined {
+  const name = nodes.find((node) => node.startsWith('renderD'));
+  return name === undefined ? undefined : numberOf(name);
+}
+
+type Place =
+  | { readonly address: string; readonly directory: string; readonly driver: string }
+  | { readonly partition: string }
+  | { readonly problem: Problem };
+
+function placeOf(sys: Tree, node: string): Place | undefined {
+  const link = sys.link(`${CLASS}/${node}`);
+  if (link === undefined) return node.startsWith('card') ? copiedPlace(sys, node) : undefined;
+  const parent = link.split('/').at(-3) ?? '';
+  if (/^amdgpu_xcp_\d+$/.test(parent)) return { partition: parent };
+  if (!isPciAddress(parent)) return undefined;
+  const directory = `bus/pci/devices/${parent}`;
+  const driver = basename(sys.link(`${directory}/driver`) ?? '');
+  return DRIVERS.has(driver) ? { address: parent, directory, driver } : undefined;
+}
+
+/** In a tree that lost its links, the file `uevent` names the PCI function. */
+function copiedPlace(sys: Tree, node: string): Place | undefined {
+  const copied = `${CLASS}/${node}/device`;
+  const { text, error } = sys.read(`${copied}/uevent`);
+  if (text === undefined) {
+    if (error === 'ENOENT' || error === 'ENOTDIR') return undefined;
+    return { problem: { code: 'address-unknown', message: `/sys/${copied}/uevent: ${error}` } };
+  }
+  const values = new Map(
+    plainText(text)
+      .split('\n')
+      .map((line) => line.split('=', 2) as [string, string]),
+  );
+  const driver = values.get('DRIVER') ?? '';
+  if (!DRIVERS.has(driver)) return undefined;
+  const address = normalizePciAddress(values.get('PCI_SLOT_NAME') ?? '');
+  if (address === undefined) return { problem: { code: 'address-unknown', message: `/sys/${copied}/uevent names no PCI function` } };
+  const onBus = `bus/pci/devices/${address}`;
+  return { address, directory: sys.exists(onBus) ? onBus : copied, driver };
+}

@@ -1,0 +1,161 @@
+import { parseInteger, sensorSlug } from '../../host/hwmon.ts';
+import type { Reading } from '../../model/metric.ts';
+import type { CardFiles } from '../drm-card-files.ts';
+import { plainText } from '../drm-text.ts';
+import { metrics } from './metrics.ts';
+
+/** A file of the monitor that is read at each refresh. */
+interface Channel {
+  readonly file: string;
+  readonly metric: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly scale: number;
+  /** Zero means that the sensor is not wired. */
+  readonly isAbsentAtZero?: true;
+  /** Limits of a temperature, in °C. */
+  readonly critical?: number;
+  readonly emergency?: number;
+}
+
+/** What is known of a card's hardware monitor without reading its sensors. */
+export interface Monitor {
+  /** `hwmon/hwmon4`. */
+  readonly directory: string;
+  readonly channels: readonly Channel[];
+  /** Readings of limits, which rarely change. */
+  readonly limits: readonly Reading[];
+  /** Largest value of `pwm1`; absent without a fan. */
+  readonly fanMost?: number;
+}
+
+/** A temperature with the limits of its sensor. `celsius` is absent when the sensor could not be read. */
+export interface LimitedTemperature {
+  readonly sensor: string;
+  readonly celsius?: number;
+  readonly critical: number;
+  readonly emergency?: number;
+}
+
+export interface MonitorSample {
+  readonly readings: readonly Reading[];
+  readonly temperatures: readonly LimitedTemperature[];
+}
+
+const MILLI = 1_000;
+const MICRO = 1_000_000;
+
+/** Finds the channels of the monitor of the driver and reads labels and limits. A card may have other monitors, of its cables. */
+export function findMonitor(files: CardFiles): Monitor | undefined {
+  for (const name of files.names('hwmon')) {
+    const directory = `hwmon/${name}`;
+    const driver = files.text(`${directory}/name`);
+    if (driver === 'amdgpu' || driver === 'radeon') return describe(files, directory);
+  }
+  return undefined;
+}
+
+function describe(files: CardFiles, directory: string): Monitor {
+  const names = new Set(files.names(directory));
+  const numbered = (pattern: RegExp): string[] => [...names].filter((name) => pattern.test(name)).sort();
+  const labelOf = (channel: string): string | undefined => {
+    const text = names.has(`${channel}_label`) ? files.text(`${directory}/${channel}_label`) : undefined;
+    return text === undefined ? undefined : sensorSlug(text) || undefined;
+  };
+  const value = (file: string): number | undefined => (names.has(file) ? files.once(`${directory}/${file}`, integer).value : undefined);
+  const temperatures = numbered(/^temp\d+_input$/).map((file): Channel => {
+    const channel = file.slice(0, -'_input'.length);
+    const sensor = TEMPERATURES[labelOf(channel) ?? ''] ?? labelOf(channel) ?? (channel === 'temp1' ? 'edge' : channel);
+    const [critical, emergency] = [value(`${channel}_crit`), value(`${channel}_emergency`)];
+    return {
+      file,
+      metric: metrics.temperature.name,
+      labels: { sensor },
+      scale: MILLI,
+      ...(sensor === 'memory' && { isAbsentAtZero: true as const }),
+      ...(critical !== undefined && critical > 0 && { critical: critical / MILLI }),
+      ...(emergency !== undefined && emergency > 0 && { emergency: emergency / MILLI }),
+    };
+  });
+  const fanMost = value('pwm1_max');
+  return {
+    directory,
+    channels: [
+      ...temperatures,
+      ...numbered(/^power\d+_(?:input|average)$/).map((file) => powerChannel(file, names, labelOf)),
+      ...numbered(/^freq\d+_input$/).map((file) => clockChannel(file, labelOf(file.slice(0, -'_input'.length)))),
+      ...numbered(/^in\d+_input$/).map((file): Channel => {
+        const channel = file.slice(0, -'_input'.length);
+        return { file, metric: metrics.voltage.name, labels: { sensor: labelOf(channel) ?? channel }, scale: MILLI };
+      }),
+      ...numbered(/^fan\d+_input$/).map((file): Channel => {
+        const fan = String(Number(/\d+/.exec(file)?.[0]) - 1);
+        return { file, metric: metrics.fanSpeed.name, labels: { fan }, scale: 1 };
+      }),
+    ],
+    limits: [...temperatures.flatMap(temperatureLimits), ...powerLimits(value)],
+    ...(fanMost !== undefined && fanMost > 0 && names.has('pwm1') && { fanMost }),
+  };
+}
+
+/** Names of the sensors, keyed by label. MI300 has no edge temperature, so the label decides and not the number. */
+const TEMPERATURES: Readonly<Record<string, string>> = { mem: 'memory' };
+const CLOCKS: Readonly<Record<string, string>> = { sclk: 'graphics', mclk: 'memory' };
+
+/** Power 1 is the power of the card, and the others are averages over other times. A sum over sensors must not count power twice. */
+function powerChannel(file: string, names: ReadonlySet<string>, labelOf: (channel: string) => string | undefined): Channel {
+  const [channel = '', kind] = file.split('_');
+  const isAverageOfMore = kind === 'average' && (channel !== 'power1' || names.has(`${channel}_input`));
+  const name = channel === 'power1' ? 'gpu' : (labelOf(channel) ?? channel);
+  return { file, metric: metrics.power.name, labels: { sensor: isAverageOfMore ? `${name}_average` : name }, scale: MICRO };
+}
+
+function clockChannel(file: string, label: string | undefined): Channel {
+  const byNumber = file === 'freq1_input' ? 'graphics' : 'memory';
+  return { file, metric: metrics.clock.name, labels: { clock: label === undefined ? byNumber : (CLOCKS[label] ?? label) }, scale: 1 };
+}
+
+function temperatureLimits({ labels, critical, emergency }: Channel): Reading[] {
+  const limit = (name: string, value: number | undefined): Reading[] =>
+    value === undefined ? [] : [{ metric: metrics.temperatureLimit.name, labels: { ...labels, limit: name }, value }];
+  return [...limit('crit', critical), ...limit('emergency', emergency)];
+}
+
+const POWER_LIMITS: readonly (readonly [file: string, limit: string])[] = [
+  ['power1_cap', 'enforced'],
+  ['power1_cap_default', 'default'],
+  ['power1_cap_min', 'minimum'],
+  ['power1_cap_max', 'maximum'],
+];
+
+function powerLimits(value: (file: string) => number | undefined): Reading[] {
+  return POWER_LIMITS.flatMap(([file, limit]) => {
+    const watts = value(file);
+    return watts === undefined ? [] : [{ metric: metrics.powerLimit.name, labels: { limit }, value: watts / MICRO }];
+  });
+}
+
+const integer = (text: string): number | undefined => parseInteger(plainText(text));
+
+/** Reads the sensors of a monitor. A sensor without a value gives no reading. */
+export function readMonitor(files: CardFiles, { directory, channels, limits, fanMost }: Monitor): MonitorSample {
+  const readings: Reading[] = [];
+  const temperatures: LimitedTemperature[] = [];
+  for (const channel of channels) {
+    const raw = files.live(`${directory}/${channel.file}`, integer).value;
+    const isUnwired = raw === 0 && channel.isAbsentAtZero === true;
+    const value = raw === undefined || isUnwired ? undefined : raw / channel.scale;
+    if (value !== undefined) readings.push({ metric: channel.metric, labels: channel.labels, value });
+    const { critical, emergency, labels } = channel;
+    if (critical === undefined || isUnwired) continue;
+    temperatures.push({
+      sensor: labels.sensor as string,
+      critical,
+      ...(value !== undefined && { celsius: value }),
+      ...(emergency !== undefined && { emergency }),
+    });
+  }
+  const pwm = fanMost === undefined ? undefined : files.live(`${directory}/pwm1`, integer).value;
+  if (fanMost !== undefined && pwm !== undefined)
+    readings.push({ metric: metrics.fanRatio.name, labels: { fan: '0' }, value: pwm / fanMost });
+  return { readings: [...readings, ...limits], temperatures };
+}

@@ -1,0 +1,17 @@
+/** Names of AMD's data centre cards, keyed by PCI device id. Other cards tell their name, or none. Source: PCI ID repository. */
+export const MODELS: Readonly<Record<string, string>> = {
+  '0x66a0': 'AMD Radeon Instinct MI50',
+  '0x66a1': 'AMD Radeon Instinct MI50',
+  '0x738c': 'AMD Instinct MI100',
+  '0x738e': 'AMD Instinct MI100',
+  '0x7408': 'AMD Instinct MI250X',
+  '0x740c': 'AMD Instinct MI250X/MI250',
+  '0x740f': 'AMD Instinct MI210',
+  '0x74a0': 'AMD Instinct MI300A',
+  '0x74a1': 'AMD Instinct MI300X',
+  '0x74a2': 'AMD Instinct MI308X',
+  '0x74a5': 'AMD Instinct MI325X',
+  '0x74b5': 'AMD Instinct MI300X VF',
+  '0x75a0': 'AMD Instinct MI350X',
+  '0x75a3': 'AMD Instinct MI355X',
+};

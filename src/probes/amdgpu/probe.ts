@@ -1,0 +1,234 @@
+import type { Host } from '../../host/host.ts';
+import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { ConditionSpec, Finding } from '../../model/health.ts';
+import { parseCount } from '../drm-text.ts';
+import type { Probe } from '../family.ts';
+import { pcieConditions } from '../pcie-health.ts';
+import { ReadingSet } from '../reading-set.ts';
+import { Card, type CardSample } from './card.ts';
+import { ASLEEP, cardReadings } from './card-readings.ts';
+import { conditions } from './conditions.ts';
+import { CLASS, findPlaces, type Places, renderMinorOf } from './discover.ts';
+import { findingsOf } from './findings.ts';
+import { metrics } from './metrics.ts';
+import type { AmdgpuOptions } from './options.ts';
+import { type GpuUse, ProcessReader } from './processes.ts';
+import { type CardSeat, cardDevice, expectedPartitions, type Partition, partitionDevice, seatsOf } from './roster.ts';
+import { addPartitionReadings } from './table-readings.ts';
+import { readTopology, type Topology, topologyGeneration } from './topology.ts';
+
+/** One card in one collection. */
+interface CardRead {
+  readonly card: Card;
+  readonly seat: CardSeat;
+  readonly sample: CardSample;
+}
+
+export class AmdgpuProbe implements Probe {
+  readonly #host: Host;
+  readonly #options: AmdgpuOptions;
+  readonly #processes: ProcessReader;
+  readonly #cards = new Map<string, Card>();
+  #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
+  #topology: { readonly topology: Topology; readonly generation: string | undefined; readonly atMs: number } | undefined;
+
+  constructor(host: Host, options: AmdgpuOptions) {
+    this.#host = host;
+    this.#options = options;
+    this.#processes = new ProcessReader(host, options['processes-per-search']);
+  }
+
+  collect(): Collection {
+    const { sys, proc } = this.#host;
+    const shortages = sys.shortages + proc.shortages;
+    const collection = this.#collect();
+    if (sys.shortages + proc.shortages === shortages) return collection;
+    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
+    this.close();
+    const reports = collection.reports.map(({ device }) => ({ device }));
+    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  }
+
+  close(): void {
+    for (const card of this.#cards.values()) card.close();
+    this.#cards.clear();
+    this.#places = undefined;
+    this.#topology = undefined;
+  }
+
+  #collect(): Collection {
+    const { sys, clock } = this.#host;
+    const nowMs = clock.monotonic();
+    const { names, error } = sys.listing(CLASS);
+    if (names === undefined) {
+      this.close();
+      if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
+      return {
+        reports: [],
+        problems: [{ code: 'class-unreadable', message: `listing /sys/${CLASS} fails with ${error}` }],
+        listing: 'partial',
+      };
+    }
+    const { cards, partitions, problems, isComplete } = this.#findPlaces(names, nowMs);
+    if (cards.length === 0) return { reports: [], problems, listing: isComplete ? 'complete' : 'partial' };
+    const topology = this.#readTopology(nowMs);
+    const seats = seatsOf(cards, partitions, topology);
+    const reads = seats.map((seat): CardRead => {
+      const card = this.#cards.get(seat.place.address) as Card;
+      return { card, seat, sample: card.read(nowMs) };
+    });
+    const uses = this.#useOf(reads, nowMs);
+    const devices = new Map(reads.map(({ card, seat }) => [card, cardDevice(seat, card.facts, seats)]));
+    const reports = reads.flatMap((read) => this.#reportsOf(read, devices.get(read.card) as Device, uses, { reads, topology }));
+    const isTopologyKnown = topology.error === undefined || topology.error === 'ENOENT';
+    return {
+      reports,
+      problems: [...problems, ...reads.flatMap(({ card }) => card.problems), ...this.#commonProblems(topology)],
+      // Without the topology the partitions are unknown.
+      listing: isComplete && isTopologyKnown ? 'complete' : 'partial',
+    };
+  }
+
+  #findPlaces(names: readonly string[], nowMs: number): Places {
+    const key = names.join(' ');
+    const before = this.#places;
+    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.places;
+    const places = findPlaces(this.#host.sys, names);
+    this.#places = { places, key, atMs: nowMs };
+    const found = new Map(places.cards.map((place) => [place.address, place]));
+    for (const [address, card] of this.#cards) {
+      if (JSON.stringify(found.get(address)) === JSON.stringify(card.place)) continue;
+      card.close();
+      this.#cards.delete(address);
+    }
+    for (const [address, place] of found)
+      if (!this.#cards.has(address)) this.#cards.set(address, new Card(this.#host, this.#options, place));
+    return places;
+  }
+
+  #readTopology(nowMs: number): Topology {
+    const { sys } = this.#host;
+    const generation = topologyGeneration(sys);
+    const before = this.#topology;
+    const isDue =
+      before === undefined ||
+      generation !== before.generation ||
+      (generation === undefined && nowMs - before.atMs >= this.#options['facts-interval']);
+    if (!isDue) return before.topology;
+    const topology = readTopology(sys);
+    this.#topology = { topology, generation, atMs: nowMs };
+    return topology;
+  }
+
+  #commonProblems(topology: Topology): readonly Problem[] {
+    const problems: Problem[] = [];
+    if (topology.error !== undefined && topology.error !== 'ENOENT')
+      problems.push({ code: 'topology-unreadable', message: `listing the nodes of the KFD topology fails with ${topology.error}` });
+    if (this.#processes.isRefused) problems.push({ code: 'processes-hidden', message: 'listing /proc/<pid>/fd is refused' });
+    return problems;
+  }
+
+  /** Use of each card and partition, keyed by the seat or partition. The processes of a sleeping card are not read: it has none. */
+  #useOf(reads: readonly CardRead[], nowMs: number): ReadonlyMap<CardSeat | Partition, GpuUse> {
+    const used: { readonly key: CardSeat | Partition; readonly renderMinor?: number; readonly gpuId?: string }[] = [];
+    for (const { seat, sample } of reads) {
+      if (sample.state !== 'awake') continue;
+      const parts = seat.partitions.length > 0 ? seat.partitions : [seat];
+      for (const key of parts) {
+        const renderMinor = key.node?.renderMinor ?? ('nodes' in (key.place ?? {}) ? renderMinorOf(key.place?.nodes ?? []) : undefined);
+        const gpuId = key.node?.gpuId;
+        used.push({ key, ...(renderMinor !== undefined && { renderMinor }), ...(gpuId !== undefined && { gpuId }) });
+      }
+    }
+    const uses = this.#processes.read(used, nowMs);
+    return new Map(used.flatMap(({ key }, n) => (uses[n] === undefined ? [] : [[key, uses[n] as GpuUse]])));
+  }
+
+  #reportsOf(
+    { card, seat, sample }: CardRead,
+    device: Device,
+    uses: ReadonlyMap<CardSeat | Partition, GpuUse>,
+    all: { readonly reads: readonly CardRead[]; readonly topology: Topology },
+  ): readonly DeviceReport[] {
+    if (sample.state === 'hung')
+      return [device, ...seat.partitions.map((each) => partitionDevice(device, seat, each))].map((each) => ({ device: each }));
+    const findings = [...findingsOf(sample), ...topologyFindings({ card, seat, sample }, all)];
+    const use = uses.get(seat);
+    const gfxTarget = seat.node?.gfxTarget ?? seat.partitions[0]?.node.gfxTarget;
+    const count = seat.partitions.length > 0 ? seat.partitions.length : seat.node === undefined ? undefined : 1;
+    const readings =
+      sample.state === 'asleep'
+        ? ASLEEP
+        : sample.state === 'gone'
+          ? []
+          : cardReadings(sample, card.facts, {
+              ...(gfxTarget !== undefined && { gfxTarget }),
+              ...(count !== undefined && { partitions: count }),
+              ...(use?.computeUnits !== undefined && { computeUnits: use.computeUnits }),
+            });
+    const whole: DeviceReport = { device, read: { readings, findings, ...(use !== undefined && { processes: use.processes }) } };
+    const shared = findings.filter(isFatalKind);
+    return [
+      whole,
+      ...seat.partitions.map((partition) => this.#partitionReport(partition, { card, seat, sample }, device, shared, uses.get(partition))),
+    ];
+  }
+
+  /** A fault that takes the card out of service also takes its partitions out of service. */
+  #partitionReport(
+    partition: Partition,
+    { card, seat, sample }: CardRead,
+    whole: Device,
+    shared: readonly Finding[],
+    use?: GpuUse,
+  ): DeviceReport {
+    const device = partitionDevice(whole, seat, partition);
+    if (sample.state !== 'awake') return { device, read: { readings: sample.state === 'asleep' ? ASLEEP : [], findings: shared } };
+    const readings = new ReadingSet();
+    readings.add(metrics.asleep, 0);
+    const { memoryBank, memoryBytes } = partition.node;
+    readings.add(metrics.memoryTotal, memoryBytes);
+    if (memoryBank !== undefined) readings.add(metrics.memoryUsed, parseCount(this.#host.sys.reread(`${memoryBank}/used_memory`).text));
+    readings.add(metrics.computeUnitsBusy, use?.computeUnits);
+    const directory = partition.place === undefined ? seat.place.directory : `devices/platform/${partition.place.name}`;
+    const samples = card.readPartition(directory) ?? sample.table?.partitions[partition.number];
+    if (samples !== undefined) addPartitionReadings(readings, samples);
+    return { device, read: { readings: readings.list(), findings: shared, ...(use !== undefined && { processes: use.processes }) } };
+  }
+}
+
+const SPECS: ReadonlyMap<string, ConditionSpec> = new Map(
+  [...Object.values(conditions), ...pcieConditions].map((spec) => [spec.type, spec]),
+);
+
+const isFatalKind = ({ type }: Finding): boolean => SPECS.get(type)?.severity === 'fatal';
+
+/** Findings that need the topology of all cards. */
+function topologyFindings(
+  { card, seat, sample }: CardRead,
+  { reads, topology }: { readonly reads: readonly CardRead[]; readonly topology: Topology },
+): Finding[] {
+  if (sample.state !== 'awake' || topology.nodes === undefined) return [];
+  const hasNode = seat.node !== undefined || seat.partitions.length > 0;
+  const missing: Finding = {
+    type: conditions.KfdMissing.type,
+    reason: hasNode ? 'HasNode' : 'NoNode',
+    message: hasNode ? 'the topology of KFD has the card' : 'the topology of KFD does not have the card',
+    level: hasNode,
+  };
+  const present = seat.partitions.length || (hasNode ? 1 : 0);
+  const alike = reads.filter(
+    (other) => other.card.facts.pciDevice === card.facts.pciDevice && other.card.facts.computePartition === card.facts.computePartition,
+  );
+  const expected = expectedPartitions(
+    card.facts.computePartition,
+    present,
+    alike.map(({ seat: other }) => other.partitions.length),
+  );
+  if (expected === undefined || !hasNode) return [missing];
+  const isFewer = present < expected;
+  const message = `${present} of ${expected} partitions of mode ${card.facts.computePartition}`;
+  const reason = isFewer ? 'FewerThanMode' : 'AsMode';
+  return [missing, { type: conditions.PartitionMissing.type, status: isFewer, reason, message }];
+}

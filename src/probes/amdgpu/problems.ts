@@ -1,0 +1,56 @@
+import type { ProblemSpec } from '../../model/collection.ts';
+
+export const problems = [
+  {
+    code: 'class-unreadable',
+    meaning: 'The directory of graphics devices exists but cannot be listed, so the agent knows nothing about any GPU.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/drm.",
+  },
+  {
+    code: 'address-unknown',
+    meaning: 'The PCI address of a card cannot be read, so the card has no stable name.',
+    remedy: 'Check that the whole /sys of the host is visible to the agent.',
+  },
+  {
+    code: 'card-hangs',
+    meaning: 'A read of a file of the card does not return, so the card is not read.',
+    remedy: 'Look for amdgpu in the kernel log. The node usually needs a reboot.',
+  },
+  {
+    code: 'metrics-version',
+    meaning: 'The driver serves gpu_metrics in a version that the agent does not decode. Values of the hardware monitor remain.',
+    remedy: 'Update the agent, or report the version with the kernel and the card.',
+  },
+  {
+    code: 'metrics-garbage',
+    meaning: 'The file gpu_metrics is shorter than its header says, or has another size than its version has. Its values are missing.',
+    remedy: 'Look for amdgpu in the kernel log. If the card works, report the header of the file with the kernel and the card.',
+  },
+  {
+    code: 'permission-denied',
+    meaning: 'A file of a card exists, but the agent has no permission to read it.',
+    remedy: "Let the agent read the host's /sys. By default the kernel lets all users read the files that the agent needs.",
+  },
+  {
+    code: 'read-failed',
+    meaning: 'A file of a card exists but could not be read. The value is missing.',
+    remedy: 'Look for amdgpu in the kernel log; a card that does not answer may need a reset.',
+  },
+  {
+    code: 'unparsable',
+    meaning: 'A file of a card holds text of an unknown form. The value is missing.',
+    remedy: 'Report the text with the kernel and the card.',
+  },
+  {
+    code: 'topology-unreadable',
+    meaning: 'The topology of KFD exists but cannot be read, so partitions, links and compute processes are unknown.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/kfd.",
+  },
+  {
+    code: 'processes-hidden',
+    meaning: 'The agent may not list the open files of processes, so graphics processes and the time on the engines are unknown.',
+    remedy: 'Run the agent in the PID namespace of the host with the capability SYS_PTRACE.',
+  },
+] as const satisfies readonly ProblemSpec[];
+
+export type ProblemCode = (typeof problems)[number]['code'];

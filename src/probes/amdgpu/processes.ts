@@ -1,0 +1,146 @@
+import type { Tree } from '../../host/fs/tree.ts';
+import type { Host } from '../../host/host.ts';
+import type { DeviceProcess } from '../../model/collection.ts';
+import { ClientSearch, type OpenNodes } from '../drm-client-search.ts';
+import { ProcessFactsReader } from '../drm-process-facts.ts';
+import { type DrmClient, engineOf, parseDrmClient } from './fdinfo.ts';
+import { KfdProcesses } from './kfd-processes.ts';
+
+/** Time between two searches. Compute processes are known at once, from KFD. */
+const SEARCH_MS = 30_000;
+
+/** Use of one GPU or partition by processes. */
+export interface GpuUse {
+  readonly processes: readonly DeviceProcess[];
+  /** Compute units in use now by all processes; absent when no process tells. */
+  readonly computeUnits?: number;
+}
+
+/** A GPU or partition as processes see it. */
+export interface UsedGpu {
+  readonly renderMinor?: number;
+  readonly gpuId?: string;
+}
+
+/** Time on the engines of one client at one read. */
+interface Meter {
+  readonly engineNs: ReadonlyMap<string, bigint>;
+  readonly atMs: number;
+}
+
+interface ProcessUse {
+  readonly pid: number;
+  memoryBytes?: number;
+  computeUnits?: number;
+  /** Absent until an engine was read twice. */
+  utilization?: Map<string, number>;
+}
+
+/** Reads which processes use GPUs: compute processes from KFD, and all clients of render nodes from their fdinfo. */
+export class ProcessReader {
+  readonly #proc: Tree;
+  readonly #kfd: KfdProcesses;
+  readonly #search: ClientSearch;
+  readonly #facts: ProcessFactsReader;
+  readonly #mostListed: number;
+  #meters = new Map<string, Meter>();
+
+  constructor(host: Host, mostListed: number) {
+    this.#proc = host.proc;
+    this.#kfd = new KfdProcesses(host.sys);
+    this.#search = new ClientSearch(host.proc, { most: mostListed, everyMs: SEARCH_MS });
+    this.#facts = new ProcessFactsReader(host.proc);
+    this.#mostListed = mostListed;
+  }
+
+  /** True when the open files of all processes are hidden. */
+  get isRefused(): boolean {
+    return this.#search.isRefused;
+  }
+
+  /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
+  read(gpus: readonly UsedGpu[], nowMs: number): readonly (GpuUse | undefined)[] {
+    const compute = this.#kfd.read();
+    this.#facts.renew();
+    const open = this.#search.find(nowMs, [...new Set((compute ?? []).map(({ pid }) => pid))]);
+    const isSearched = this.#mostListed > 0 && !this.#search.isRefused;
+    const clients = this.#clients(open, new Set(gpus.flatMap(({ renderMinor }) => renderMinor ?? [])));
+    const meters = new Map<string, Meter>();
+    const uses = gpus.map((gpu): GpuUse | undefined => {
+      const isCompute = compute !== undefined && gpu.gpuId !== undefined;
+      if (!isCompute && !(isSearched && gpu.renderMinor !== undefined)) return undefined;
+      const byPid = new Map<number, ProcessUse>();
+      const useOf = (pid: number): ProcessUse => {
+        const use = byPid.get(pid) ?? { pid };
+        byPid.set(pid, use);
+        return use;
+      };
+      for (const { pid, client, key } of clients.get(gpu.renderMinor ?? -1) ?? []) this.#addClient(useOf(pid), client, key, nowMs, meters);
+      for (const { pid, gpuId, vramBytes, computeUnits } of compute ?? []) {
+        if (gpuId !== gpu.gpuId) continue;
+        const use = useOf(pid);
+        // The memory of a compute process may also be in its fdinfo, so the larger value counts and not the sum.
+        if (vramBytes !== undefined) use.memoryBytes = Math.max(use.memoryBytes ?? 0, vramBytes);
+        if (computeUnits !== undefined) use.computeUnits = computeUnits;
+      }
+      return this.#useOf([...byPid.values()]);
+    });
+    this.#meters = meters;
+    return uses;
+  }
+
+  /** Reads the clients of each render node, each client once: a descriptor may be copied, and a child inherits it. */
+  #clients(open: readonly OpenNodes[], minors: ReadonlySet<number>) {
+    const clients = new Map<number, { readonly pid: number; readonly client: DrmClient; readonly key: string }[]>();
+    const seen = new Set<string>();
+    for (const { pid, files } of open) {
+      for (const { fd, node } of files) {
+        const renderMinor = Number(/^renderD(\d+)$/.exec(node)?.[1] ?? Number.NaN);
+        if (!minors.has(renderMinor)) continue;
+        const { text, error } = this.#proc.read(`${pid}/fdinfo/${fd}`);
+        if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);
+        const client = parseDrmClient(text ?? '');
+        if (client === undefined) continue;
+        // Without an id, only one client of each process counts.
+        const key = client.id === undefined ? `${renderMinor}/pid ${pid}` : `${renderMinor}/${client.id}`;
+        if (seen.has(key)) continue;
+        seen.add(key);
+        clients.set(renderMinor, [...(clients.get(renderMinor) ?? []), { pid, client, key }]);
+      }
+    }
+    return clients;
+  }
+
+  #addClient(use: ProcessUse, { vramBytes, engineNs }: DrmClient, key: string, nowMs: number, meters: Map<string, Meter>): void {
+    if (vramBytes !== undefined) use.memoryBytes = (use.memoryBytes ?? 0) + vramBytes;
+    const before = this.#meters.get(key);
+    meters.set(key, { engineNs, atMs: nowMs });
+    if (before === undefined || nowMs <= before.atMs) return;
+    use.utilization ??= new Map();
+    for (const [name, ns] of engineNs) {
+      // An engine that never worked is left out, so it stood at 0.
+      const grownNs = Number(ns - (before.engineNs.get(name) ?? 0n));
+      if (grownNs < 0) continue;
+      const engine = engineOf(name);
+      use.utilization.set(engine, (use.utilization.get(engine) ?? 0) + grownNs / 1e6 / (nowMs - before.atMs));
+    }
+  }
+
+  #useOf(uses: readonly ProcessUse[]): GpuUse {
+    const units = uses.flatMap(({ computeUnits }) => computeUnits ?? []);
+    return {
+      processes: [...uses]
+        .sort((a, b) => a.pid - b.pid)
+        .map(({ pid, memoryBytes, utilization }) => ({
+          pid,
+          ...(memoryBytes !== undefined && { memoryUsedBytes: memoryBytes }),
+          // Several clients and engines of a kind may add up to more than the whole.
+          ...(utilization !== undefined && {
+            utilization: Object.fromEntries([...utilization].map(([engine, share]) => [engine, Math.min(share, 1)])),
+          }),
+          ...this.#facts.of(pid),
+        })),
+      ...(units.length > 0 && { computeUnits: units.reduce((a, b) => a + b, 0) }),
+    };
+  }
+}

@@ -1,0 +1,96 @@
+import { parseCount, plainText } from '../drm-text.ts';
+
+/** Errors that one block of a card counted since the driver was loaded. A count that the file does not tell is absent. */
+export interface BlockErrors {
+  readonly uncorrectable?: number | bigint;
+  readonly correctable?: number | bigint;
+  /** Errors in data that nothing read so far. */
+  readonly deferred?: number | bigint;
+}
+
+const KEYS = { ue: 'uncorrectable', ce: 'correctable', de: 'deferred' } as const;
+
+/**
+ * Parses `<block>_err_count` and `aca_<block>`: lines like `ue: 0`. A sentence in place of the lines means that the block is not ready,
+ * which gives undefined.
+ */
+export function parseErrorCount(text: string): BlockErrors | undefined {
+  const errors: { -readonly [K in keyof BlockErrors]: BlockErrors[K] } = {};
+  for (const line of plainText(text).split('\n')) {
+    const match = /^(ue|ce|de)\s*:\s*(\d{1,20})$/.exec(line.trim());
+    const value = parseCount(match?.[2]);
+    if (match !== null && value !== undefined) errors[KEYS[match[1] as keyof typeof KEYS]] = value;
+  }
+  return Object.keys(errors).length === 0 ? undefined : errors;
+}
+
+/** Like {@link parseErrorCount} for `aca_<block>`. The first kernels print the uncorrectable count in the deferred line, too. */
+export function parseAcaCount(text: string): BlockErrors | undefined {
+  const errors = parseErrorCount(text);
+  if (errors?.deferred === undefined || errors.deferred !== errors.uncorrectable || Number(errors.deferred) === 0) return errors;
+  const { deferred: _, ...rest } = errors;
+  return rest;
+}
+
+/** Name of the block in the name of a file of the directory `ras`; undefined for a file without counts. */
+export function blockOf(file: string): { readonly block: string; readonly isAca: boolean } | undefined {
+  const counted = /^([a-z0-9_]{1,32})_err_count$/.exec(file)?.[1];
+  if (counted !== undefined) return { block: counted, isAca: false };
+  const aca = /^aca_([a-z0-9_]{1,32})$/.exec(file)?.[1];
+  return aca === undefined ? undefined : { block: aca, isAca: true };
+}
+
+/** Events of error handling since the driver was loaded, from `event_state`. */
+export interface RasEvents {
+  readonly fatal?: number | bigint;
+  readonly poisonCreated?: number | bigint;
+  readonly poisonConsumed?: number | bigint;
+}
+
+const EVENTS: Readonly<Record<string, keyof RasEvents>> = {
+  'fatal error': 'fatal',
+  'poison creation': 'poisonCreated',
+  'poison consumption': 'poisonConsumed',
+};
+
+/** Parses `event_state`: lines like `Fatal Error: count:0, last_seqno:0`. Undefined when no line is known. */
+export function parseEventState(text: string): RasEvents | undefined {
+  const events: { -readonly [K in keyof RasEvents]: RasEvents[K] } = {};
+  for (const line of plainText(text).split('\n')) {
+    const match = /^([A-Za-z][A-Za-z ]{0,40}?)\s*:\s*count\s*:\s*(\d{1,20})\b/.exec(line.trim());
+    const key = EVENTS[match?.[1]?.toLowerCase() ?? ''];
+    const value = parseCount(match?.[2]);
+    if (key !== undefined && value !== undefined) events[key] = value;
+  }
+  return Object.keys(events).length === 0 ? undefined : events;
+}
+
+/** Pages of memory that the card no longer uses, or will no longer use. */
+export interface BadPages {
+  readonly retired: number;
+  readonly pending: number;
+  readonly failed: number;
+  /** False when the list is longer than what was read, so that the numbers are the least possible ones. */
+  readonly isWhole: boolean;
+}
+
+/** Largest part of the list that is read. It has about 2,300 lines. */
+export const BAD_PAGES_LIMIT = 65_536;
+
+/** Parses `gpu_vram_bad_pages`: lines like `0x00000001 : 0x00001000 : R`. An empty file means no bad page. */
+export function parseBadPages(bytes: Buffer): BadPages | undefined {
+  const isWhole = bytes.length < BAD_PAGES_LIMIT;
+  const lines = plainText(bytes.toString('latin1')).split('\n');
+  if (!isWhole) lines.pop();
+  const counts = { R: 0, P: 0, F: 0 };
+  let isKnown = true;
+  for (const line of lines) {
+    if (line.trim() === '') continue;
+    const flag = /^0x[0-9a-f]{1,16}\s*:\s*0x[0-9a-f]{1,16}\s*:\s*([RPF])$/i.exec(line.trim())?.[1];
+    if (flag === undefined) isKnown = false;
+    else counts[flag.toUpperCase() as keyof typeof counts] += 1;
+  }
+  const total = counts.R + counts.P + counts.F;
+  if (!isKnown && total === 0) return undefined;
+  return { retired: counts.R, pending: counts.P, failed: counts.F, isWhole: isWhole && isKnown };
+}

@@ -1,0 +1,180 @@
+import { plainValue } from '../drm-text.ts';
+import {
+  ATTRIBUTES,
+  type Field,
+  GPU_METRICS,
+  type IntegerType,
+  type Layout,
+  PARTITION_COUNT_AT,
+  type Quantity,
+  XCP_METRICS,
+} from './table-layouts.ts';
+
+/** One value of a table, in base units. */
+export interface Sample {
+  readonly quantity: Quantity;
+  readonly name: string;
+  /** Position in an array; absent for a single value. */
+  readonly index?: number;
+  readonly value: number | bigint;
+}
+
+/** Content of a binary table without the values that the chip does not have. */
+export interface Table {
+  /** `1.3`: format and content revision of the header. */
+  readonly version: string;
+  readonly samples: readonly Sample[];
+  /** Samples of each partition in use, in the order of their numbers; empty for tables without them. */
+  readonly partitions: readonly (readonly Sample[])[];
+}
+
+/** A table that cannot be decoded. `message` has no address and does not change while the cause stays. */
+export interface TableProblem {
+  readonly code: 'metrics-version' | 'metrics-garbage';
+  readonly message: string;
+}
+
+export type TableResult =
+  | { readonly table: Table; readonly problem?: undefined }
+  | { readonly table?: undefined; readonly problem: TableProblem };
+
+const HEADER = 4;
+
+/** Largest table that is read. The largest known version has 3,872 bytes, and newer ones are allowed to outgrow a page. */
+export const TABLE_LIMIT = 16_384;
+
+/** Decodes `gpu_metrics`. The size in the header counts, because some tools pad the file. */
+export function decodeGpuMetrics(bytes: Buffer): TableResult {
+  return decode(bytes, GPU_METRICS, '1.9');
+}
+
+/** Decodes `xcp_metrics`, the table of one partition. */
+export function decodeXcpMetrics(bytes: Buffer): TableResult {
+  return decode(bytes, XCP_METRICS, '1.1');
+}
+
+function decode(bytes: Buffer, layouts: Readonly<Record<string, Layout>>, selfDescribing: string): TableResult {
+  if (bytes.length < HEADER) return garbage(`${bytes.length} bytes, a header has ${HEADER}`);
+  if (bytes.readUInt32LE(0) === 0xffff_ffff) return garbage('every bit of the header is one: the firmware does not answer');
+  const size = bytes.readUInt16LE(0);
+  const version = `${bytes.readUInt8(2)}.${bytes.readUInt8(3)}`;
+  if (version === selfDescribing) {
+    if (size < 2 * HEADER || size > bytes.length) return garbage(`version ${version}: the header tells another size than the file has`);
+    return described(bytes.subarray(0, size), version);
+  }
+  const layout = Object.hasOwn(layouts, version) ? layouts[version] : undefined;
+  if (layout === undefined) return { problem: { code: 'metrics-version', message: `version ${version} is not known` } };
+  if (size !== layout.size || bytes.length < size) {
+    return garbage(
+      `version ${version} has ${layout.size} bytes; the header tells ${size}, the file has ${bytes.length < size ? 'fewer' : 'them'}`,
+    );
+  }
+  const samples = fieldsAt(bytes, 0, layout.fields);
+  return { table: { version, samples: samples.filter(isReal), partitions: partitionsOf(bytes, version, layout) } };
+}
+
+const garbage = (message: string): TableResult => ({ problem: { code: 'metrics-garbage', message } });
+
+function partitionsOf(bytes: Buffer, version: string, { partitions }: Layout): readonly (readonly Sample[])[] {
+  const countAt = PARTITION_COUNT_AT[version];
+  if (partitions === undefined || countAt === undefined) return [];
+  const told = bytes.readUInt16LE(countAt);
+  const count = told > partitions.count ? 0 : told;
+  return Array.from({ length: count }, (_, n) => fieldsAt(bytes, partitions.offset + n * partitions.size, partitions.fields));
+}
+
+function fieldsAt(bytes: Buffer, start: number, fields: readonly Field[]): Sample[] {
+  const samples: Sample[] = [];
+  for (const { quantity, name, type, offset, scale, count } of fields) {
+    const width = WIDTHS[type];
+    for (let index = 0; index < (count ?? 1); index += 1) {
+      const raw = unsigned(bytes, start + offset + index * width, type);
+      if (raw === undefined) continue;
+      const value = scaled(raw, scale);
+      samples.push(count === undefined ? { quantity, name, value } : { quantity, name, index, value });
+    }
+  }
+  return samples;
+}
+
+const WIDTHS: Readonly<Record<IntegerType, number>> = { u16: 2, u32: 4, u64: 8 };
+
+/** Undefined for all ones, which means that the chip does not have the value. */
+function unsigned(bytes: Buffer, at: number, type: IntegerType): number | bigint | undefined {
+  if (type === 'u64') {
+    const value = bytes.readBigUInt64LE(at);
+    return value === 0xffff_ffff_ffff_ffffn ? undefined : plainValue(value);
+  }
+  const value = type === 'u16' ? bytes.readUInt16LE(at) : bytes.readUInt32LE(at);
+  return value === (type === 'u16' ? 0xffff : 0xffff_ffff) ? undefined : value;
+}
+
+/** Keeps all digits of a large integer when the scale is an integer. A fraction of a large integer is rounded, as any number is. */
+function scaled(raw: number | bigint, scale: number): number | bigint {
+  if (scale === 1) return raw;
+  if (Number.isInteger(scale)) return plainValue(BigInt(raw) * BigInt(scale));
+  // A division keeps 25.01 exact where a product by 0.01 does not.
+  const divisor = 1 / scale;
+  if (Number.isInteger(divisor)) return Number(raw) / divisor;
+  return Number(BigInt(raw) * BigInt(Math.round(scale * NANO))) / NANO;
+}
+
+/** Scales that are no fraction of one are whole billionths. */
+const NANO = 1e9;
+
+/** Zero of these fields means that the chip does not measure them: energy of RDNA 3 and 4, sensors that are not wired. */
+function isReal({ quantity, name, value }: Sample): boolean {
+  if (value !== 0) return true;
+  return !(quantity === 'energy' || (quantity === 'temperature' && /^(?:vr_|hbm|memory)/.test(name)) || quantity === 'voltage');
+}
+
+/** Width in bytes of the types of a table that describes itself, by their numbers: u8 s8 u16 s16 u32 s32 u64 s64. */
+const ATTRIBUTE_WIDTHS: readonly number[] = [1, 1, 2, 2, 4, 4, 8, 8];
+
+/** Largest number of attributes that a table may announce. The newest known tables have about 80. */
+const MOST_ATTRIBUTES = 1_024;
+
+/**
+ * Decodes a table that describes itself: a count, then attributes. Each has a code (unit in bits 24 to 31, type in 20 to 23, id in 10 to
+ * 19, number of values in 0 to 9) and then its values. Unknown attributes are skipped; their code tells their length.
+ */
+function described(bytes: Buffer, version: string): TableResult {
+  const count = bytes.readUInt32LE(HEADER);
+  if (count > MOST_ATTRIBUTES) return garbage(`version ${version} announces more than ${MOST_ATTRIBUTES} attributes`);
+  const samples: Sample[] = [];
+  let at = 2 * HEADER;
+  for (let n = 0; n < count; n += 1) {
+    if (at + 8 > bytes.length) return garbage(`version ${version} ends within its attributes`);
+    const code = bytes.readUInt32LE(at);
+    const type = (code >>> 20) & 0xf;
+    const width = ATTRIBUTE_WIDTHS[type];
+    const instances = code & 0x3ff;
+    at += 8;
+    if (width === undefined) return garbage(`version ${version} has an attribute of an unknown type`);
+    if (at + width * instances > bytes.length) return garbage(`version ${version} ends within its attributes`);
+    const known = ATTRIBUTES[(code >>> 10) & 0x3ff];
+    for (let index = 0; known !== undefined && index < instances; index += 1) {
+      const raw = integerAt(bytes, at + index * width, type);
+      if (raw === undefined) continue;
+      const { quantity, name, scale } = known;
+      samples.push({ quantity, name, ...(instances === 1 && !ARRAYS.has(quantity) ? {} : { index }), value: scaled(raw, scale) });
+    }
+    at += width * instances;
+  }
+  return { table: { version, samples: samples.filter(isReal), partitions: [] } };
+}
+
+/** Quantities that are arrays even when they have one value. */
+const ARRAYS: ReadonlySet<Quantity> = new Set(['xgmiRead', 'xgmiWrite', 'xgmiStatus']);
+
+/** Integer of a numbered type; undefined for all ones. */
+function integerAt(bytes: Buffer, at: number, type: number): number | bigint | undefined {
+  const width = ATTRIBUTE_WIDTHS[type] as number;
+  const isSigned = type % 2 === 1;
+  if (width === 8) {
+    const value = isSigned ? bytes.readBigInt64LE(at) : bytes.readBigUInt64LE(at);
+    return value === -1n || value === 0xffff_ffff_ffff_ffffn ? undefined : Number.isSafeInteger(Number(value)) ? Number(value) : value;
+  }
+  const value = isSigned ? bytes.readIntLE(at, width) : bytes.readUIntLE(at, width);
+  return value === -1 || (!isSigned && value === 2 ** (8 * width) - 1) ? undefined : value;
+}

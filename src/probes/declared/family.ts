@@ -1,0 +1,89 @@
+import { accessSync } from 'node:fs';
+import type { ActivitySpec } from '../../model/activity.ts';
+import { listOption, type OptionSpec, stringOption } from '../../model/options.ts';
+import type { PciSign } from '../../model/pci-sign.ts';
+import type { DeviceFamily } from '../family.ts';
+import { conditionsOf } from './conditions.ts';
+import type { Declaration } from './declaration.ts';
+import { presenceOf } from './discover.ts';
+import { metricsOf } from './metrics.ts';
+import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
+import { problems } from './problems.ts';
+import { ownsNumbers, resolver } from './resolve.ts';
+
+/** A declared family, and whether its programs may run. Plain data: the thread builds the family again from it. */
+export interface DeclaredFamily {
+  readonly declaration: Declaration;
+  /** False when users other than root or the agent can change the declaration. */
+  readonly mayRunCommands: boolean;
+}
+
+const COMMAND_PATH = /^(.+)-path$/;
+
+/** Makes a device family of a checked declaration. Everything else treats it like a family in code. */
+export function familyOf(declared: DeclaredFamily): DeviceFamily {
+  const { declaration, mayRunCommands } = declared;
+  const { family, summary, proven, resources = [], enabled = true } = declaration;
+  return {
+    name: family,
+    summary: summary.replace(/\.$/, ''),
+    ...(proven === undefined ? {} : { proven }),
+    declared,
+    isOffByDefault: !enabled,
+    kinds: [...new Set(declaration.devices.map(({ kind }) => kind))],
+    metrics: metricsOf(declaration),
+    conditions: conditionsOf(declaration),
+    problems,
+    isPresent: presenceOf(declaration, exists),
+    signs: signsOf(declaration),
+    options: optionsOf(declaration),
+    createProbe: (host, options) => {
+      const given = options as unknown as DeclaredOptions & Readonly<Record<string, unknown>>;
+      return new DeclaredProbe(host, declaration, given, { areAllowed: mayRunCommands, paths: pathsIn(given) });
+    },
+    ...(resources.length === 0 ? {} : { resolve: resolver(resources), ownsNumbers: ownsNumbers(resources) }),
+    ...(declaration.activity === undefined ? {} : { activity: declaration.activity satisfies ActivitySpec }),
+    access: (device) => ({
+      deviceNodes: (device.characterDevices ?? []).map((path) => ({ path, permissions: 'rw' })),
+      ...(device.pciAddress !== undefined && { env: { 'PCIDEVICE_{RESOURCE}': device.pciAddress } }),
+    }),
+  };
+}
+
+function optionsOf({ commands = {} }: Declaration): Readonly<Record<string, OptionSpec>> {
+  const paths = Object.entries(commands).map(([name, { path }]): [string, OptionSpec] => [
+    `${name}-path`,
+    stringOption('', `Absolute path of the program ${path.split('/').at(-1)}; empty means the declared path, ${path}`),
+  ]);
+  return {
+    include: listOption([], 'Ids of the devices to report, with * for any characters; empty means all'),
+    exclude: listOption([], 'Ids of the devices to leave out, with * for any characters'),
+    ...Object.fromEntries(paths),
+  };
+}
+
+function pathsIn(options: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  const given = Object.entries(options).flatMap(([option, value]): [string, string][] => {
+    const name = COMMAND_PATH.exec(option)?.[1];
+    return name === undefined || typeof value !== 'string' || !value.startsWith('/') ? [] : [[name, value]];
+  });
+  return Object.fromEntries(given);
+}
+
+/** Hardware that a place names by vendor and class. */
+function signsOf({ devices, summary }: Declaration): readonly PciSign[] {
+  return devices.flatMap(({ find: { pci } }): PciSign[] =>
+    pci?.vendor === undefined || pci.class === undefined || pci.drivers !== undefined
+      ? []
+      : [{ vendor: pci.vendor, classes: [pci.class], what: summary, ...(pci.devices === undefined ? {} : { devices: pci.devices }) }],
+  );
+}
+
+function exists(path: string): boolean {
+  try {
+    accessSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

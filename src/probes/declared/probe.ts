@@ -1,0 +1,214 @@
+import type { Host } from '../../host/host.ts';
+import type { Collection, DeviceReport, Listing, Problem } from '../../model/collection.ts';
+import type { Finding } from '../../model/health.ts';
+import type { Reading } from '../../model/metric.ts';
+import type { Probe } from '../family.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
+import { pcieFindings } from '../pcie-health.ts';
+import { type CommandRights, CommandRows } from './command-rows.ts';
+import { findingsOf, sourceOf } from './conditions.ts';
+import type { Declaration, DeclaredDevices, DeclaredSource } from './declaration.ts';
+import { discover, MOST_DEVICES } from './discover.ts';
+import { type KnownDevice, readDevice } from './facts.ts';
+import { capturesOf } from './glob.ts';
+import { sharedMetric } from './metrics.ts';
+import type { ProblemCode } from './problems.ts';
+import { type Entry, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
+import { fill, plain } from './template.ts';
+import { numberOf } from './value.ts';
+
+/** Time between two reads of the facts of a known device. */
+const FACTS_MS = 60_000;
+/** Limit of problems that one device reports. */
+const MOST_PROBLEMS = 8;
+
+export interface DeclaredOptions {
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+}
+
+interface Kept extends KnownDevice {
+  readonly identity: string | undefined;
+  readonly readAtMs: number;
+  pcie?: PcieSample;
+  pcieAtMs: number;
+}
+
+/** Reads the devices of a declaration. It has no knowledge of any hardware. */
+export class DeclaredProbe implements Probe {
+  readonly #host: Host;
+  readonly #declaration: Declaration;
+  readonly #options: DeclaredOptions;
+  readonly #commands: CommandRows;
+  readonly #reader: SourceReader;
+  /** Keyed by place. */
+  #kept: ReadonlyMap<string, Kept> = new Map();
+
+  constructor(host: Host, declaration: Declaration, options: DeclaredOptions, rights: CommandRights) {
+    this.#host = host;
+    this.#declaration = declaration;
+    this.#options = options;
+    this.#commands = new CommandRows(host, declaration.commands ?? {}, rights);
+    this.#reader = new SourceReader(host, this.#commands);
+  }
+
+  async collect(): Promise<Collection> {
+    await this.#commands.update();
+    const problems: Problem[] = [];
+    const states = new Set<'complete' | 'partial' | 'absent'>();
+    const kept = new Map<string, Kept>();
+    const found: { readonly declared: DeclaredDevices; readonly entry: Entry; readonly known: Kept }[] = [];
+    const ids = new Set<string>();
+    for (const declared of this.#declaration.devices) {
+      const discovery = discover(this.#host, declared, this.#commands);
+      states.add(discovery.state);
+      if (discovery.error !== undefined) problems.push(problem('place-unreadable', discovery.error));
+      let isCut = discovery.isCut;
+      for (const entry of discovery.entries) {
+        const place = `${declared.kind} ${entry.directory ?? entry.words.name}`;
+        const known = this.#know(place, declared, entry);
+        if (known === undefined) {
+          states.add('partial');
+          if (!this.#isGone(entry)) problems.push(problem('id-unreadable', `the id of ${placeText(entry)} cannot be read`));
+          continue;
+        }
+        kept.set(place, known);
+        const { id } = known.device;
+        if (!this.#isChosen(id)) continue;
+        if (ids.has(id)) problems.push(problem('duplicate-id', `a second device has the id ${id}`));
+        else if (ids.size >= MOST_DEVICES) isCut = true;
+        else {
+          ids.add(id);
+          found.push({ declared, entry, known });
+        }
+      }
+      if (isCut) {
+        states.add('partial');
+        problems.push(problem('too-many-devices', `more than ${MOST_DEVICES} devices match`));
+      }
+    }
+    for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
+    this.#kept = kept;
+    const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
+    return { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+  }
+
+  close(): void {
+    for (const [place, { device }] of this.#kept) this.#leave(place, device.kind);
+  }
+
+  #leave(place: string, kind: string): void {
+    this.#reader.forget(place.slice(kind.length + 1));
+  }
+
+  #isGone({ directory }: Entry): boolean {
+    return directory !== undefined && this.#host.sys.identity(directory) === undefined;
+  }
+
+  #isChosen(id: string): boolean {
+    const { include, exclude } = this.#options;
+    const isIn = (patterns: readonly string[]): boolean =>
+      patterns.some((pattern) => capturesOf(pattern.replaceAll('#', ''), id) !== undefined);
+    return (include.length === 0 || isIn(include)) && !isIn(exclude);
+  }
+
+  /** The device of a place: the known one, or read again after a time or when another device took the place. */
+  #know(place: string, declared: DeclaredDevices, entry: Entry): Kept | undefined {
+    const nowMs = this.#host.clock.monotonic();
+    const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
+    const before = this.#kept.get(place);
+    const isSame = before !== undefined && before.identity === identity && entry.directory !== undefined;
+    if (isSame && nowMs - before.readAtMs < FACTS_MS) return before;
+    // The facts of a device do not change because a program fails.
+    if (isSame && this.#commands.problems.length > 0) return before;
+    if (before !== undefined && !isSame) this.#leave(place, declared.kind);
+    const known = readDevice(this.#declaration.family, declared, entry, this.#reader);
+    if (known === undefined) return undefined;
+    const pcie =
+      isSame && before.pcie !== undefined ? { pcie: before.pcie, pcieAtMs: before.pcieAtMs } : { pcieAtMs: Number.NEGATIVE_INFINITY };
+    return { ...known, identity, readAtMs: nowMs, ...pcie };
+  }
+
+  #report(entry: Entry, known: Kept, problems: Problem[]): DeviceReport[] {
+    const { device, words } = known;
+    const own = { ...entry, words };
+    const results = new Map<DeclaredSource, SourceResult>();
+    const faults: SourceFault[] = [];
+    const read = (source: DeclaredSource): SourceResult => {
+      const result = results.get(source) ?? this.#reader.read(source, own);
+      if (!results.has(source)) faults.push(...result.faults);
+      results.set(source, result);
+      return result;
+    };
+    const readings = this.#readings(device.kind, read, faults);
+    const findings = this.#findings(device.kind, read);
+    const pcie = this.#pcie(known);
+    if (pcie !== undefined) {
+      readings.push(...pcieReadings(pcie));
+      findings.push(...pcieFindings(pcie));
+    }
+    if (entry.directory !== undefined && this.#host.sys.identity(entry.directory) !== known.identity) {
+      problems.push({ ...problem('device-vanished', `/sys/${entry.directory} was found and then gone`), device: device.id });
+      return [];
+    }
+    const told = new Map(faults.map((fault) => [fault.message, fault]));
+    for (const { code, message } of [...told.values()].slice(0, MOST_PROBLEMS)) problems.push({ code, message, device: device.id });
+    const isRead = results.size === 0 || pcie !== undefined || [...results.values()].some(({ values }) => values.length > 0);
+    if (isRead) return [{ device, read: { readings, findings } }];
+    problems.push({ ...problem('device-unreadable', `no declared value of ${device.id} can be read`), device: device.id });
+    return [{ device }];
+  }
+
+  #readings(kind: string, read: (source: DeclaredSource) => SourceResult, faults: SourceFault[]): Reading[] {
+    const readings = new Map<string, Reading>();
+    for (const declared of this.#declaration.readings ?? []) {
+      if (declared.kinds?.includes(kind) === false) continue;
+      const isCounter = (sharedMetric(declared.metric)?.type ?? declared.type) === 'counter';
+      for (const { text, words, place } of read(declared).values) {
+        const value = numberOf(text, declared);
+        if (value === undefined || (isCounter && value < 0)) {
+          faults.push({ code: 'value-invalid', message: `${place} holds no ${isCounter ? 'count' : 'number'}` });
+          continue;
+        }
+        const labels = Object.entries(declared.labels ?? {}).map(([name, template]) => [name, plain(fill(template, words) ?? '')]);
+        const key = JSON.stringify([declared.metric, labels]);
+        // Sources of one series are declared in order of preference.
+        if (readings.has(key)) continue;
+        readings.set(key, { metric: declared.metric, ...(labels.length === 0 ? {} : { labels: Object.fromEntries(labels) }), value });
+      }
+    }
+    return [...readings.values()];
+  }
+
+  #findings(kind: string, read: (source: DeclaredSource) => SourceResult): Finding[] {
+    const { readings = [], conditions = [] } = this.#declaration;
+    return conditions
+      .filter(({ kinds }) => kinds?.includes(kind) !== false)
+      .flatMap((condition) => {
+        const source = sourceOf(condition, readings);
+        const labels = readings.find(({ metric }) => metric === condition.reading)?.labels;
+        return findingsOf(condition, source, read(source).values, labels);
+      });
+  }
+
+  #pcie(known: Kept): PcieSample | undefined {
+    const { pciAddress, physicalFunction } = known.device;
+    // A virtual function has no link of its own.
+    if (this.#declaration.pcie !== true || pciAddress === undefined || physicalFunction !== undefined) return undefined;
+    const nowMs = this.#host.clock.monotonic();
+    if (known.pcie === undefined || nowMs - known.pcieAtMs >= PCIE_EVERY_MS) {
+      known.pcie = readPcie(this.#host.sys, pciAddress);
+      known.pcieAtMs = nowMs;
+    }
+    return known.pcie;
+  }
+}
+
+function listingOf(states: ReadonlySet<Listing>): Listing {
+  if (states.has('partial')) return 'partial';
+  return states.has('complete') ? 'complete' : 'absent';
+}
+
+const placeText = ({ directory, words }: Entry): string => (directory === undefined ? `row ${words.name}` : `/sys/${directory}`);
+
+const problem = (code: ProblemCode, message: string): Problem => ({ code, message });

@@ -1,0 +1,264 @@
+import { FACT_NAMES } from './declaration.ts';
+
+/** A JSON Schema, draft-07. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** A duration such as `30s` or `1m30s`. */
+const duration: Schema = { type: 'string', pattern: '^(?:\\d{1,9}(?:ms|s|m|h|d)){1,5}$', description: 'A duration, such as 30s or 1m30s.' };
+const name: Schema = { type: 'string', pattern: '^[a-z][a-z0-9-]{0,31}$', description: 'Lower case letters, digits and dashes.' };
+const text = (description: string, maxLength = 300): Schema => ({ type: 'string', minLength: 1, maxLength, description });
+const list = (items: Schema, maxItems: number, description: string): Schema => ({
+  type: 'array',
+  minItems: 1,
+  maxItems,
+  items,
+  description,
+});
+const camel: Schema = { type: 'string', pattern: '^[A-Z][A-Za-z0-9]{0,63}$', description: 'CamelCase.' };
+const hexId: Schema = {
+  type: 'string',
+  pattern: '^0x[0-9a-f]{4}$',
+  description: 'Four hexadecimal digits in lower case after 0x, in quotes.',
+};
+const scalar: Schema = { type: ['string', 'number'], maxLength: 128 };
+const boolean = (description: string): Schema => ({ type: 'boolean', description });
+const number = (description: string): Schema => ({ type: 'number', minimum: -1e15, maximum: 1e15, description });
+const kinds = list(name, 16, 'Kinds of device that have it. Default: all.');
+const object = (properties: Readonly<Record<string, Schema>>, required: readonly string[], description?: string): Schema => ({
+  type: 'object',
+  additionalProperties: false,
+  ...(required.length === 0 ? {} : { required }),
+  properties,
+  ...(description === undefined ? {} : { description }),
+});
+
+/** Where a value comes from: `file`, `link`, or `command` with `pointer` or `column`. */
+const source: Readonly<Record<string, Schema>> = {
+  file: text(
+    'File below the directory of the device, or below /sys/ or /proc/driver/. * stands for any characters of one name, # for a number.',
+  ),
+  link: text('Symbolic link below the directory of the device; the value is the last name of its target.'),
+  entry: text('Glob of names below the directory of the device; the value is the text of its first wildcard.'),
+  command: { ...name, description: 'Name of a command; the value is a cell of the row of the device.' },
+  pointer: { type: 'string', pattern: '^(?:/[^/]{1,64}){1,8}$', description: 'JSON pointer in the row. A list gives each of its cells.' },
+  column: text('Column of the row.', 64),
+  line: text('The first line that begins with this text; the value is the rest of the line.', 128),
+  each: { enum: ['line'], description: 'Each line that ends in a word after a space is a value; the text before it is {key}.' },
+  field: { type: 'integer', minimum: 1, maximum: 64, description: 'Number of the field in the text, from 1.' },
+  separator: { type: 'string', minLength: 1, maxLength: 8, description: 'Separator of the fields. Default: spaces.' },
+  unit: text('Text after the number. A value without this text is not used.', 16),
+  hex: boolean('The number has base 16, also without 0x.'),
+  scale: number('Factor from the number to the unit of the metric.'),
+  offset: number('Added after the scale.'),
+  map: {
+    type: 'object',
+    minProperties: 1,
+    maxProperties: 64,
+    additionalProperties: scalar,
+    description: 'Value of each text. Other texts are not used.',
+  },
+  absent: list(scalar, 16, 'Texts that mean "no value".'),
+  without: list(text('Key of a line.', 64), 64, 'With each: keys that are left out.'),
+};
+
+const fact = (description: string): Schema => ({
+  type: ['string', 'object'],
+  minLength: 1,
+  maxLength: 300,
+  additionalProperties: false,
+  properties: { ...source, as: text('Template of the fact: core{value}.', 128) },
+  description: `${description} A template such as '{name}', or a source.`,
+});
+
+const command = object(
+  {
+    path: { type: 'string', pattern: '^/[\\w./+-]{1,255}$', description: 'Absolute path of the program.' },
+    args: { type: 'array', maxItems: 32, items: { type: 'string', maxLength: 512 }, description: 'Its arguments. No shell reads them.' },
+    format: { enum: ['json', 'csv'] },
+    rows: {
+      type: 'string',
+      pattern: '^(?:/[^/]{1,64}){0,8}$',
+      description: 'JSON pointer of the list of rows. Default: the whole output.',
+    },
+    columns: list(text('Column.', 64), 64, 'Columns of a CSV output without a header line.'),
+    separator: { type: 'string', minLength: 1, maxLength: 8 },
+    key: text('Cell that names the device of a row: a JSON pointer, or a column.', 128),
+    every: { ...duration, description: 'Time between two runs. Default: each refresh.' },
+    timeout: { ...duration, description: 'Deadline of a run. Default: 3s. All programs together: 8s at most.' },
+    optional: boolean('The program may be absent without a problem.'),
+  },
+  ['path', 'format'],
+);
+
+const place: Schema = {
+  ...object(
+    {
+      sysfs: text('Glob of directories, without /sys/: class/acme/acme#.'),
+      pci: {
+        ...object(
+          {
+            vendor: hexId,
+            devices: list(hexId, 256, 'PCI device ids.'),
+            class: { type: 'string', pattern: '^[0-9a-f]{2,6}$', description: 'Prefix of the class code, without 0x, in quotes.' },
+            drivers: list(text('Name of the driver.', 64), 16, 'Drivers, one of which is bound to the function.'),
+            functions: { enum: ['physical', 'virtual'] },
+          },
+          [],
+          'PCI functions that have all these properties.',
+        ),
+        minProperties: 1,
+      },
+      command: { ...name, description: 'Name of a command; each of its rows is a device.' },
+    },
+    [],
+    'Where the devices are: exactly one of sysfs, pci and command.',
+  ),
+  minProperties: 1,
+  maxProperties: 1,
+};
+
+const templates = (what: string, most: number): Schema => list(text('Template.', 200), most, what);
+
+const devices = object(
+  {
+    kind: name,
+    find: place,
+    rows: {
+      type: 'object',
+      maxProperties: 8,
+      additionalProperties: text('Template.', 200),
+      description: 'For each command the text that the key of a row equals.',
+    },
+    id: fact('The name of the device, stable over reboots.'),
+    aliases: list(fact('Another name that a plugin may use.'), 8, 'Other names that plugins use.'),
+    parent: fact('The id of the device that contains it.'),
+    facts: object(Object.fromEntries(FACT_NAMES.map((one) => [one, fact(`Fact ${one}.`)])), []),
+    nodes: templates('Absolute paths of the device nodes that a container needs.', 16),
+  },
+  ['kind', 'find', 'id'],
+);
+
+const reading = object(
+  {
+    metric: { type: 'string', pattern: '^device_[a-z0-9_]{1,100}$', description: 'A shared metric, or device_<family>_… in base units.' },
+    type: { enum: ['gauge', 'counter'] },
+    help: text('One sentence that describes the value.'),
+    container: boolean('The container that holds the device gets the metric too.'),
+    labels: {
+      type: 'object',
+      maxProperties: 8,
+      propertyNames: { pattern: '^[a-z][a-z0-9_]{0,31}$' },
+      additionalProperties: { type: 'string', minLength: 1, maxLength: 128 },
+      description: 'Fixed texts, or {1}, {2} for the wildcards of the file, {key} for the key of a line.',
+    },
+    kinds,
+    ...source,
+  },
+  ['metric'],
+);
+
+const condition = object(
+  {
+    type: camel,
+    severity: { enum: ['fatal', 'degraded', 'info'] },
+    meaning: text('One or two sentences for the reference page.', 600),
+    remedy: {
+      enum: [
+        'none',
+        'reset',
+        'reboot',
+        'replace',
+        'check-cable',
+        'enable-port',
+        'check-subnet-manager',
+        'check-cooling',
+        'check-power',
+        'restart-workload',
+        'reload-driver',
+        'reseat',
+        'inspect',
+      ],
+    },
+    reason: { ...camel, description: 'Reason while it holds. Default: the type.' },
+    source: text('Where the rule and its numbers come from.'),
+    reading: text('Metric of a declared reading whose values are judged.', 120),
+    kinds,
+    instance: text('Template of the part of the device. Default: the wildcards of the file.', 128),
+    above: number('It holds while the value is greater.'),
+    below: number('It holds while the value is smaller.'),
+    equals: list(scalar, 32, 'It holds while the value is one of these.'),
+    bits: {
+      type: ['string', 'integer'],
+      minimum: 1,
+      maximum: 9_007_199_254_740_991,
+      pattern: '^0x[0-9a-f]{1,16}$',
+      description: 'It holds while one of these bits is set.',
+    },
+    growth: object(
+      { above: { type: 'number', minimum: 0, maximum: 1e15 }, within: duration },
+      ['above', 'within'],
+      'It holds while the counter grows by more than this.',
+    ),
+    ceiling: { type: 'number', minimum: 1, maximum: 9_007_199_254_740_991, description: 'Largest value of the counter.' },
+    latched: boolean('It usually stays until an operator acts.'),
+    progress: boolean('It is normal until the time in for is over.'),
+    for: { ...duration, description: 'Time for which it must hold before it counts.' },
+    recovery: { ...duration, description: 'Quiet time before it is withdrawn.' },
+    ...source,
+  },
+  ['type', 'severity', 'meaning', 'remedy', 'source'],
+);
+
+const resource = object(
+  {
+    resource: text('Name of the resource, or of the DRA driver. * stands for any characters.', 200),
+    kinds,
+    ids: templates('Ids of the devices in this resource.', 8),
+    alias: text('Alias that the device of an id has: core{id}.', 128),
+  },
+  ['resource'],
+);
+
+const activity = object(
+  {
+    utilization: object(
+      { above: { type: 'number', minimum: 0, maximum: 1 }, engines: list(text('Engine.', 64), 32, 'Engines that count.') },
+      ['above'],
+    ),
+    traffic: object(
+      { above: { type: 'number', minimum: 0, maximum: 1e15 }, metrics: list(text('Metric.', 120), 16, 'Counters of bytes.') },
+      ['above', 'metrics'],
+    ),
+    isForHoldersOnly: boolean('Only processes of the holder use the device.'),
+  },
+  ['isForHoldersOnly'],
+  'What shows that a device works.',
+);
+
+/** The form of a declaration. `device-agent family schema` prints it. */
+export const declarationSchema: Schema = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'Device family of device-agent',
+  ...object(
+    {
+      family: { type: 'string', pattern: '^[a-z][a-z0-9]{1,19}$', description: 'Name of the family: lower case letters and digits.' },
+      summary: text('The hardware in one line.', 120),
+      proven: text('What the declaration was checked against.', 600),
+      enabled: boolean('False: the family is read only when the configuration enables it. Default true.'),
+      commands: {
+        type: 'object',
+        maxProperties: 8,
+        propertyNames: { pattern: name.pattern },
+        additionalProperties: command,
+        description: 'Programs whose output has rows, by name.',
+      },
+      devices: list(devices, 16, 'The kinds of device and where they are.'),
+      pcie: boolean('Adds the metrics and conditions of the PCIe link to each device that has a PCI address.'),
+      readings: list(reading, 64, 'What is measured.'),
+      conditions: list(condition, 32, 'What can be wrong with a device.'),
+      resources: list(resource, 32, 'Which ids of a resource belong to which device.'),
+      activity,
+    },
+    ['family', 'summary', 'devices'],
+  ),
+};

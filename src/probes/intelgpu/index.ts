@@ -1,0 +1,34 @@
+import { defineFamily } from '../family.ts';
+import { pcieMetrics } from '../pcie.ts';
+import { pcieConditions } from '../pcie-health.ts';
+import { access } from './access.ts';
+import { conditions } from './conditions.ts';
+import { metrics } from './metrics.ts';
+import { options } from './options.ts';
+import { isPresent } from './presence.ts';
+import { IntelgpuProbe } from './probe.ts';
+import { problems } from './problems.ts';
+import { claimNames, resolve } from './resolve.ts';
+import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
+
+/** The family has two kinds of devices. `gpu` is a card or an integrated GPU. `vf` is a virtual function of one. */
+export const family = defineFamily({
+  name: 'intelgpu',
+  summary: 'Intel GPUs and their virtual functions, by the files of the drivers i915 and xe, and the kernel log',
+  kinds: ['gpu', 'vf'],
+  metrics: [...Object.values(metrics), ...pcieMetrics],
+  conditions: [...Object.values(conditions), ...pcieConditions],
+  problems,
+  isPresent,
+  signs: [{ vendor: '0x8086', classes: ['03'], what: 'Intel GPU' }],
+  // The display of the host is on these GPUs, too: on integrated ones always, and on cards with a connector. Its work is no fault.
+  activity: { utilization: { above: 0.05 }, isForHoldersOnly: false },
+  options,
+  createProbe: (host, values) => new IntelgpuProbe(host, values),
+  resolve,
+  claimNames,
+  access,
+  simulate,
+  faults,
+});

@@ -1,0 +1,32 @@
+/** What a line of the kernel log tells about one card. */
+export interface LogLine {
+  /** PCI address as the driver writes it: `0000:03:00.0`. */
+  readonly address: string;
+  /**
+   * `wedged`: the driver gave the card up. `recovered`: the driver reset the card and works on. `loaded`: the driver started on the card.
+   * The others are hardware errors by severity.
+   */
+  readonly event: 'wedged' | 'recovered' | 'loaded' | HardwareSeverity;
+}
+
+export type HardwareSeverity = 'fatal' | 'nonfatal' | 'correctable';
+export const HARDWARE_SEVERITIES: readonly HardwareSeverity[] = ['fatal', 'nonfatal', 'correctable'];
+
+const ADDRESS = '([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7])';
+const LOADED = new RegExp(`^\\[drm\\] Initialized (?:i915|xe) .{0,60}for ${ADDRESS} on minor \\d+$`);
+const OF_CARD = new RegExp(`^(?:i915|xe) ${ADDRESS}: (.*)$`, 's');
+const WEDGED = /declared device \S+ as wedged|device wedged, needs recovery|declaring (?:it|device) wedged/;
+const HARDWARE = /\[Hardware Error\]: tile\d+ reported [^\n]{0,60}?\b(fatal|non-?fatal|correctable)\b/i;
+
+/** Parses the text of one record of the kernel. Undefined for text that means nothing here. */
+export function parseLogLine(text: string): LogLine | undefined {
+  const loaded = LOADED.exec(text)?.[1];
+  if (loaded !== undefined) return { address: loaded, event: 'loaded' };
+  const [, address, message = ''] = OF_CARD.exec(text) ?? [];
+  if (address === undefined) return undefined;
+  if (WEDGED.test(message)) return { address, event: 'wedged' };
+  // "but recovered through reset", later "but no recovery needed".
+  if (message.includes('device wedged, but ')) return { address, event: 'recovered' };
+  const severity = HARDWARE.exec(message)?.[1]?.toLowerCase().replace('-', '');
+  return severity === undefined ? undefined : { address, event: severity as HardwareSeverity };
+}

@@ -1,0 +1,202 @@
+import type { Host } from '../../host/host.ts';
+import type { Collection, DeviceRead, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Finding } from '../../model/health.ts';
+import type { Probe } from '../family.ts';
+import { Card, type CardSample } from './card.ts';
+import { asleepReadings, cardReadings, idleReadings, utilizationReadings } from './card-readings.ts';
+import { conditions } from './conditions.ts';
+import { type CardPlace, findPlaces, listNames, type Names, type Places } from './discover.ts';
+import { DriverLog, logReport } from './driver-log.ts';
+import { findingsOf } from './findings.ts';
+import type { IntelgpuOptions } from './options.ts';
+import { type GpuUse, ProcessReader } from './processes.ts';
+import { deviceOf } from './roster.ts';
+import { profileReadings } from './sriov.ts';
+
+/** One card in one collection. `sample` is absent for a virtual function without a driver of Intel. */
+interface CardRead {
+  readonly card: Card;
+  readonly sample?: CardSample;
+}
+
+export class IntelgpuProbe implements Probe {
+  readonly #host: Host;
+  readonly #options: IntelgpuOptions;
+  readonly #processes: ProcessReader;
+  readonly #log: DriverLog;
+  readonly #cards = new Map<string, Card>();
+  #devices: readonly Device[];
+  #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
+
+  constructor(host: Host, options: IntelgpuOptions) {
+    this.#host = host;
+    this.#options = options;
+    this.#processes = new ProcessReader(host, options['processes-per-refresh']);
+    this.#devices = host.known;
+    this.#log = new DriverLog(host, options.kmsg === '' ? host.dev.path('kmsg') : options.kmsg);
+  }
+
+  collect(): Collection {
+    const collection = this.#collectWithDescriptors();
+    const devices = this.#remember(collection);
+    // A machine without GPUs does not need the log, nor permission to read it.
+    if (devices.length === 0) return collection;
+    this.#log.poll();
+    const { problem } = this.#log;
+    const reported = new Map(collection.reports.map((report) => [report.device.id, report]));
+    return {
+      ...collection,
+      // A device that was not read has a report, too, because the log needs no answer of the card.
+      reports: devices.map((device) => this.#withLog(reported.get(device.id) ?? { device })),
+      problems: problem === undefined ? collection.problems : [...collection.problems, problem],
+    };
+  }
+
+  #collectWithDescriptors(): Collection {
+    const { sys, proc } = this.#host;
+    const shortages = sys.shortages + proc.shortages;
+    const collection = this.#collect();
+    if (sys.shortages + proc.shortages === shortages) return collection;
+    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
+    this.#forgetCards();
+    const reports = collection.reports.map(({ device }) => ({ device }));
+    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  }
+
+  /** Returns the devices of this collection, and those of earlier ones that may still be there. */
+  #remember({ reports, listing }: Collection): readonly Device[] {
+    const devices = reports.map(({ device }) => device);
+    const ids = new Set(devices.map(({ id }) => id));
+    this.#devices = listing === 'complete' ? devices : [...devices, ...this.#devices.filter(({ id }) => !ids.has(id))];
+    return this.#devices;
+  }
+
+  #withLog(report: DeviceReport): DeviceReport {
+    const aside = logReport(this.#log.of(report.device.id, report.device.parent));
+    return aside === undefined ? report : { ...report, aside };
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#log.watch(wake);
+  }
+
+  close(): void {
+    this.#forgetCards();
+    this.#log.close();
+  }
+
+  #forgetCards(): void {
+    for (const card of this.#cards.values()) card.close();
+    this.#cards.clear();
+    this.#places = undefined;
+  }
+
+  #collect(): Collection {
+    const { sys, clock } = this.#host;
+    const nowMs = clock.monotonic();
+    const names = listNames(sys);
+    if (names.error !== undefined || names.isAbsent) {
+      this.#forgetCards();
+      if (names.error === undefined) return { reports: [], problems: [], listing: 'absent' };
+      return { reports: [], problems: [{ code: 'class-unreadable', message: names.error }], listing: 'partial' };
+    }
+    const { problems, isComplete } = this.#findPlaces(names, nowMs);
+    const listing = isComplete ? 'complete' : 'partial';
+    const reads = [...this.#cards.values()].map((card): CardRead => {
+      const isOthers = card.place.parent !== undefined && !hasDriver(card.place);
+      return isOthers ? { card } : { card, sample: card.read(nowMs) };
+    });
+    const uses = this.#useOf(reads, nowMs);
+    const reports = reads.map((read) => this.#report(read, reads, uses.get(read.card.place.address)));
+    return {
+      reports,
+      problems: [
+        ...problems,
+        ...reads.flatMap(({ card }) => card.problems),
+        ...clientProblems(uses),
+        ...(this.#processes.isRefused && uses.size > 0 ? [HIDDEN] : []),
+      ],
+      listing,
+    };
+  }
+
+  #findPlaces(names: Names, nowMs: number): Places {
+    const key = [...names.nodes, ...names.bound.map(({ driver, address }) => `${driver}/${address}`)].join(' ');
+    const before = this.#places;
+    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.places;
+    const places = findPlaces(this.#host.sys, names);
+    this.#places = { places, key, atMs: nowMs };
+    const old = new Map(this.#cards);
+    this.#cards.clear();
+    for (const place of places.cards) {
+      const card = old.get(place.address);
+      const isSame = card !== undefined && JSON.stringify(card.place) === JSON.stringify(place);
+      this.#cards.set(place.address, isSame ? card : new Card(this.#host, this.#options, place));
+      if (isSame) old.delete(place.address);
+    }
+    for (const card of old.values()) card.close();
+    return places;
+  }
+
+  /** Use of each awake card, keyed by address. A read of the clients would wake a sleeping card. */
+  #useOf(reads: readonly CardRead[], nowMs: number): ReadonlyMap<string, GpuUse | undefined> {
+    const used = reads.flatMap(({ card, sample }) => {
+      const { address, nodes } = card.place;
+      return sample?.state === 'awake' && nodes.length > 0 ? [{ address, nodes, engines: card.facts.engines }] : [];
+    });
+    if (used.length === 0) return new Map();
+    const uses = this.#processes.read(used, nowMs);
+    return new Map(used.map(({ address }, n) => [address, uses[n]]));
+  }
+
+  #report({ card, sample }: CardRead, reads: readonly CardRead[], use: GpuUse | undefined): DeviceReport {
+    const { place, facts } = card;
+    const parent = reads.find((other) => other.card.place.address === place.parent);
+    const device = deviceOf(place, facts, parent?.card.facts);
+    const read = this.#read({ card, ...(sample !== undefined && { sample }) }, parent, use);
+    return { device, ...(read !== undefined && { read }) };
+  }
+
+  #read({ card, sample }: CardRead, parent: CardRead | undefined, use: GpuUse | undefined): DeviceRead | undefined {
+    const { place, facts } = card;
+    const above = parent?.sample;
+    const profile = above?.state === 'awake' ? above.vfProfiles.get(place.vfIndex ?? -1) : undefined;
+    const ofParent = profile === undefined ? [] : profileReadings(profile);
+    const shared = above === undefined ? [] : findingsOf(above).filter(isOfAllFunctions);
+    if (sample === undefined) {
+      // Nothing but the card itself tells about a function that another driver has.
+      return above === undefined || above.state === 'hung' ? undefined : { readings: ofParent, findings: shared };
+    }
+    switch (sample.state) {
+      case 'hung':
+        return undefined;
+      case 'asleep':
+        return { readings: asleepReadings(sample.isIdle, facts.engines), findings: [...findingsOf(sample), ...shared] };
+      case 'gone':
+        return { readings: [], findings: findingsOf(sample) };
+      case 'awake': {
+        const shares = sample.isIdle ? idleReadings(facts.engines) : utilizationReadings(use?.engines ?? {});
+        const isTold = use !== undefined && use.hung === undefined;
+        return {
+          readings: [...cardReadings(place, sample, facts), ...ofParent, ...shares],
+          findings: [...findingsOf(sample), ...shared],
+          ...(isTold && { processes: use.processes }),
+        };
+      }
+    }
+  }
+}
+
+const hasDriver = ({ driver }: CardPlace): boolean => driver === 'i915' || driver === 'xe';
+
+/** Faults of a card that take all its functions out of service. */
+const isOfAllFunctions = ({ type }: Finding): boolean => type === conditions.Survivability.type;
+
+const HIDDEN: Problem = { code: 'processes-hidden', message: 'the processes of the host are hidden, or listing /proc/<pid>/fd is refused' };
+
+function clientProblems(uses: ReadonlyMap<string, GpuUse | undefined>): readonly Problem[] {
+  return [...uses].flatMap(([device, use]) =>
+    use?.hung === undefined ? [] : [{ code: 'clients-hang', message: `an earlier read of /proc/${use.hung} still hangs`, device }],
+  );
+}

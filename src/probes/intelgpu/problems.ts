@@ -1,0 +1,46 @@
+import { kmsgProblems } from '../../host/kernel-log/problems.ts';
+import type { ProblemSpec } from '../../model/collection.ts';
+
+export const problems = [
+  {
+    code: 'class-unreadable',
+    meaning: 'A directory that names the GPUs exists but cannot be listed, so the agent knows nothing about any GPU.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/drm and /sys/bus/pci/drivers.",
+  },
+  {
+    code: 'address-unknown',
+    meaning: 'The PCI address of a card cannot be read, so the card has no stable name.',
+    remedy: 'Check that the whole /sys of the host is visible to the agent.',
+  },
+  {
+    code: 'card-hangs',
+    meaning: 'A read of a file of the card does not return, so the card is not read.',
+    remedy: 'Look for i915 or xe in the kernel log. The node usually needs a reboot.',
+  },
+  {
+    code: 'clients-hang',
+    meaning: 'A read of the use of the card by a process does not return. The card itself is still read.',
+    remedy: 'Look for i915 or xe in the kernel log. The job of the process may hang on the card.',
+  },
+  {
+    code: 'permission-denied',
+    meaning: 'A file of a card exists, but the agent has no permission to read it.',
+    remedy: 'Run the agent as root. The kernel shows some files of xe, such as the state of the link, only to root.',
+  },
+  {
+    code: 'read-failed',
+    meaning: 'A file of a card exists but could not be read. The value is missing.',
+    remedy: 'Look for i915 or xe in the kernel log; a card that does not answer may need a reset.',
+  },
+  {
+    code: 'unparsable',
+    meaning: 'A file of a card holds text of an unknown form. The value is missing.',
+    remedy: 'Report the text with the kernel and the card.',
+  },
+  {
+    code: 'processes-hidden',
+    meaning: 'The agent does not see the processes of the host or may not list their open files, so the use of the engines is unknown.',
+    remedy: 'Run the agent in the PID namespace of the host with the capability SYS_PTRACE.',
+  },
+  ...kmsgProblems,
+] as const satisfies readonly ProblemSpec[];

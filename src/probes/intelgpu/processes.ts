@@ -1,0 +1,170 @@
+import type { Tree } from '../../host/fs/tree.ts';
+import type { Host } from '../../host/host.ts';
+import type { DeviceProcess } from '../../model/collection.ts';
+import { ClientSearch, type OpenNodes } from '../drm-client-search.ts';
+import { ProcessFactsReader } from '../drm-process-facts.ts';
+import { type DrmClient, type EngineWork, parseDrmClient, shareOf } from './fdinfo.ts';
+
+/** A GPU as processes see it. */
+export interface UsedGpu {
+  readonly address: string;
+  /** Names below `/dev/dri`. */
+  readonly nodes: readonly string[];
+  /** Classes of engines that the GPU has, as far as they are known. */
+  readonly engines: readonly string[];
+}
+
+/** Use of one GPU by processes. */
+export interface GpuUse {
+  readonly processes: readonly DeviceProcess[];
+  /** Share of each class of engines that all processes use together; absent where a process may be missing from the sum. */
+  readonly engines: Readonly<Record<string, number>>;
+  /** A read of a client hangs: its path. Then the processes are unknown. */
+  readonly hung?: string;
+}
+
+/** Work of one client at one read. */
+interface Meter {
+  readonly engines: ReadonlyMap<string, EngineWork>;
+  readonly atMs: number;
+}
+
+interface FoundClient {
+  readonly pid: number;
+  readonly client: DrmClient;
+  readonly key: string;
+}
+
+/** Share of each class; `unknown` for a class whose share could not be determined. */
+type Shares = ReadonlyMap<string, number | 'unknown'>;
+
+/**
+ * Reads which processes use GPUs, from the fdinfo of their open nodes. On xe such a read wakes a sleeping card and may wait for its work, so
+ * the caller passes only awake cards, and a read that hangs ends the reads of this card.
+ */
+export class ProcessReader {
+  readonly #proc: Tree;
+  readonly #search: ClientSearch;
+  readonly #facts: ProcessFactsReader;
+  readonly #mostListed: number;
+  #meters = new Map<string, Meter>();
+  /** Addresses of the GPUs whose clients were read last time. */
+  #readBefore: ReadonlySet<string> = new Set();
+  #seesHost = false;
+
+  constructor({ proc }: Host, mostListed: number) {
+    this.#proc = proc;
+    this.#search = new ClientSearch(proc, { most: mostListed, everyMs: 0 });
+    this.#facts = new ProcessFactsReader(proc);
+    this.#mostListed = mostListed;
+  }
+
+  /** True when processes of the host are hidden, or the open files of all processes. */
+  get isRefused(): boolean {
+    return this.#mostListed > 0 && (!this.#seesHost || this.#search.isRefused);
+  }
+
+  /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
+  read(gpus: readonly UsedGpu[], nowMs: number): readonly (GpuUse | undefined)[] {
+    if (this.#mostListed === 0) return gpus.map(() => undefined);
+    // The second process of a machine is a thread of its kernel. Another PID namespace does not have it.
+    this.#seesHost ||= this.#proc.text('2/comm') === 'kthreadd';
+    this.#facts.renew();
+    const open = this.#search.find(nowMs);
+    if (this.isRefused) {
+      this.#meters = new Map();
+      this.#readBefore = new Set();
+      return gpus.map(() => undefined);
+    }
+    const meters = new Map<string, Meter>();
+    const uses = gpus.map((gpu) => this.#useOf(gpu, open, nowMs, meters));
+    this.#meters = meters;
+    this.#readBefore = new Set(gpus.flatMap(({ address }, n) => (uses[n]?.hung === undefined ? [address] : [])));
+    return uses;
+  }
+
+  #useOf(gpu: UsedGpu, open: readonly OpenNodes[], nowMs: number, meters: Map<string, Meter>): GpuUse {
+    const found = this.#clients(gpu, open);
+    if ('hung' in found) return { processes: [], engines: {}, hung: found.hung };
+    const byPid = new Map<number, { memoryBytes?: number; shares: Shares[] }>();
+    for (const { pid, client, key } of found.clients) {
+      const use = byPid.get(pid) ?? { shares: [] };
+      byPid.set(pid, use);
+      if (client.memoryBytes !== undefined) use.memoryBytes = (use.memoryBytes ?? 0) + client.memoryBytes;
+      use.shares.push(this.#shares(client, key, nowMs, meters));
+    }
+    const all = [...byPid.values()].flatMap(({ shares }) => shares);
+    const isWhole = this.#search.isComplete && !found.isPartial && this.#readBefore.has(gpu.address);
+    return {
+      engines: isWhole ? known(sumOf([new Map(gpu.engines.map((engine) => [engine, 0])), ...all])) : {},
+      processes: [...byPid]
+        .sort(([a], [b]) => a - b)
+        .map(([pid, { memoryBytes, shares }]) => {
+          const utilization = known(sumOf(shares));
+          return {
+            pid,
+            ...(memoryBytes !== undefined && { memoryUsedBytes: memoryBytes }),
+            ...(Object.keys(utilization).length > 0 && { utilization }),
+            ...this.#facts.of(pid),
+          };
+        }),
+    };
+  }
+
+  /** Reads the clients of a GPU, each client once: a descriptor may be copied, and a child inherits it. */
+  #clients(
+    { address, nodes }: UsedGpu,
+    open: readonly OpenNodes[],
+  ): { readonly clients: readonly FoundClient[]; readonly isPartial: boolean } | { readonly hung: string } {
+    const clients = new Map<string, FoundClient>();
+    let isPartial = false;
+    for (const { pid, files } of open) {
+      for (const { fd, node } of files) {
+        if (!nodes.includes(node)) continue;
+        const path = `${pid}/fdinfo/${fd}`;
+        const { text, error } = this.#proc.read(path);
+        if (error === 'EHUNG') return { hung: path };
+        if (error === 'ENOENT' || error === 'ENOTDIR' || error === 'ESRCH') this.#search.forget(pid);
+        else if (error !== undefined) isPartial = true;
+        const client = parseDrmClient(text ?? '');
+        // The number of the node may belong to another card by now.
+        if (client === undefined || (client.pdev !== undefined && client.pdev !== address)) continue;
+        // Without an id, only one client of each process counts.
+        const key = client.id === undefined ? `${address}/pid ${pid}` : `${address}/${client.id}`;
+        if (!clients.has(key)) clients.set(key, { pid, client, key });
+      }
+    }
+    return { clients: [...clients.values()], isPartial };
+  }
+
+  #shares({ engines }: DrmClient, key: string, nowMs: number, meters: Map<string, Meter>): Shares {
+    const before = this.#meters.get(key);
+    meters.set(key, { engines: new Map([...engines].map(([name, work]) => [name, larger(before?.engines.get(name), work)])), atMs: nowMs });
+    return new Map(
+      [...engines].map(([name, work]) => {
+        const share = before === undefined ? undefined : shareOf(before.engines.get(name), work, nowMs - before.atMs);
+        // A client that never worked had no share, whenever it came.
+        return [name, share ?? (work.busy === 0n ? 0 : 'unknown')];
+      }),
+    );
+  }
+}
+
+/** A value may step back, because the driver adds several counters without a lock. Then the larger value counts. */
+const larger = (before: EngineWork | undefined, now: EngineWork): EngineWork =>
+  before !== undefined && before.busy > now.busy ? { ...now, busy: before.busy } : now;
+
+/** Adds shares, at most the whole. One unknown share makes the sum of its class unknown. */
+function sumOf(all: readonly Shares[]): Shares {
+  const sum = new Map<string, number | 'unknown'>();
+  for (const shares of all) {
+    for (const [engine, share] of shares) {
+      const before = sum.get(engine) ?? 0;
+      sum.set(engine, before === 'unknown' || share === 'unknown' ? 'unknown' : Math.min(before + share, 1));
+    }
+  }
+  return sum;
+}
+
+const known = (shares: Shares): Readonly<Record<string, number>> =>
+  Object.fromEntries([...shares].flatMap(([engine, share]) => (share === 'unknown' ? [] : [[engine, share]])));

@@ -1,0 +1,161 @@
+import { basename } from 'node:path';
+import type { Tree } from '../../host/fs/tree.ts';
+import { isPciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+
+export const PCI = 'bus/pci/devices';
+
+/** Drivers that hand a function to a program in user space: DPDK, or a virtual machine. */
+const USER_SPACE_DRIVERS: ReadonlySet<string> = new Set(['vfio-pci', 'mlx5_vfio_pci', 'ice_vfio_pci', 'uio_pci_generic', 'igb_uio']);
+
+/** `pf`: can have virtual functions. `vf`: is one. `function`: the rest. */
+export type FunctionKind = 'pf' | 'vf' | 'function';
+
+/** A network function on the PCI bus. Its facts rarely change. */
+export interface NetworkFunction {
+  readonly address: string;
+  readonly kind: FunctionKind;
+  /** Of a virtual function: PCI address of its physical function. */
+  readonly physicalFunction?: string;
+  /** Number among the virtual functions of the physical function. */
+  readonly number?: number;
+  readonly driver?: string;
+  readonly pciVendor?: string;
+  readonly pciDevice?: string;
+  readonly numaNode?: number;
+  readonly pciPath?: string;
+  /** Interfaces of its ports. Empty while a container or a program in user space has them. Representors are not among them. */
+  readonly interfaces: readonly string[];
+  /** Representors on the switch in the adapter, keyed by the number of the virtual function. */
+  readonly representors: ReadonlyMap<number, string>;
+  readonly rdmaDevices: readonly string[];
+  /** Its RDMA device is, or may be, in the network namespace of a container. */
+  readonly hasHiddenRdma: boolean;
+  /** Number of its IOMMU group; only while a driver of user space has it. */
+  readonly vfioGroup?: string;
+  /** It has counters of PCIe errors. */
+  readonly hasErrorCounters: boolean;
+  /** Virtual functions that it has and can have. */
+  readonly virtualFunctions: number;
+  readonly maxVirtualFunctions?: number;
+}
+
+export interface Survey {
+  /** Keyed by PCI address, in the order of addresses. */
+  readonly functions: ReadonlyMap<string, NetworkFunction>;
+  /** Functions whose class could not be read. */
+  readonly unreadable: readonly string[];
+}
+
+/** Finds all network functions. `classes` keeps the class of each known address, which never changes. */
+export function survey(sys: Tree, addresses: readonly string[], classes: Map<string, boolean>): Survey {
+  const unreadable: string[] = [];
+  const present = new Set(addresses);
+  for (const known of classes.keys()) if (!present.has(known)) classes.delete(known);
+  for (const address of addresses.filter((each) => isPciAddress(each) && !classes.has(each))) {
+    const { text, error } = sys.read(`${PCI}/${address}/class`);
+    if (text !== undefined && /^0x[0-9a-f]{6}$/.test(text.trim())) classes.set(address, isNetworkClass(text));
+    else if (error !== 'ENOENT') unreadable.push(address);
+  }
+  const own = addresses.filter((address) => classes.get(address) === true);
+  const entries = new Map(own.map((address) => [address, sys.list(`${PCI}/${address}`)]));
+  const numbers = new Map([...entries].map(([address, names]) => [address, numbersOf(sys, address, names)]));
+  const isExclusive = sys.text('module/ib_core/parameters/netns_mode') === 'N';
+  const functions = new Map<string, NetworkFunction>();
+  for (const [address, names] of entries) {
+    const parent = names.includes('physfn') ? sys.link(`${PCI}/${address}/physfn`) : undefined;
+    const physicalFunction = parent === undefined ? undefined : basename(parent);
+    const number = numbers.get(physicalFunction ?? '')?.get(address);
+    const isInExclusiveCard = isExclusive && entries.get(physicalFunction ?? '')?.includes('infiniband') === true;
+    const virtualFunctions = numbers.get(address)?.size ?? 0;
+    functions.set(address, {
+      ...networkFunction(sys, address, names, isInExclusiveCard),
+      kind: kindOf(physicalFunction, virtualFunctions, names),
+      ...(physicalFunction !== undefined && { physicalFunction }),
+      ...(number !== undefined && { number }),
+      virtualFunctions,
+    });
+  }
+  return { functions, unreadable };
+}
+
+function kindOf(physicalFunction: string | undefined, virtualFunctions: number, names: readonly string[]): FunctionKind {
+  if (physicalFunction !== undefined) return 'vf';
+  return virtualFunctions > 0 || names.includes('sriov_totalvfs') ? 'pf' : 'function';
+}
+
+/** Numbers of the virtual functions of a function, keyed by PCI address. */
+function numbersOf(sys: Tree, address: string, names: readonly string[]): ReadonlyMap<string, number> {
+  return new Map(
+    names
+      .filter((name) => /^virtfn\d{1,5}$/.test(name))
+      .flatMap((name) => {
+        const target = sys.link(`${PCI}/${address}/${name}`);
+        return target === undefined ? [] : [[basename(target), Number(name.slice('virtfn'.length))] as const];
+      }),
+  );
+}
+
+/** Class 02 of the PCI-SIG: Ethernet, InfiniBand and other network controllers. */
+const isNetworkClass = (text: string): boolean => text.startsWith('0x02');
+
+function networkFunction(
+  sys: Tree,
+  address: string,
+  entries: readonly string[],
+  isInExclusiveCard: boolean,
+): Omit<NetworkFunction, 'kind' | 'virtualFunctions'> {
+  const directory = `${PCI}/${address}`;
+  const fact = (file: string): string | undefined => (entries.includes(file) ? sys.text(`${directory}/${file}`)?.toLowerCase() : undefined);
+  const link = sys.link(`${directory}/driver`);
+  const driver = link === undefined ? undefined : basename(link);
+  const isInUserSpace = driver !== undefined && USER_SPACE_DRIVERS.has(driver);
+  const group = isInUserSpace ? sys.link(`${directory}/iommu_group`) : undefined;
+  const [pciVendor, pciDevice, numaNode, pciPath] = [fact('vendor'), fact('device'), numaNodeOf(sys, address), pciPathOf(sys, address)];
+  const max = /^\d{1,5}$/.exec(fact('sriov_totalvfs') ?? '')?.[0];
+  const rdmaDevices = entries.includes('infiniband') ? sys.list(`${directory}/infiniband`) : [];
+  return {
+    address,
+    ...(driver !== undefined && { driver }),
+    ...(pciVendor !== undefined && { pciVendor }),
+    ...(pciDevice !== undefined && { pciDevice }),
+    ...(numaNode !== undefined && { numaNode }),
+    ...(pciPath !== undefined && { pciPath }),
+    ...interfacesOf(sys, entries.includes('net') ? directory : undefined),
+    rdmaDevices,
+    hasHiddenRdma: isInExclusiveCard && rdmaDevices.length === 0 && driver !== undefined && !isInUserSpace,
+    hasErrorCounters: entries.some((name) => name.startsWith('aer_dev_')),
+    ...(group !== undefined && { vfioGroup: basename(group) }),
+    ...(max !== undefined && { maxVirtualFunctions: Number(max) }),
+  };
+}
+
+/** Source of the names of ports: Linux Documentation/networking/switchdev.rst. */
+function interfacesOf(sys: Tree, directory: string | undefined): Pick<NetworkFunction, 'interfaces' | 'representors'> {
+  const interfaces: string[] = [];
+  const representors = new Map<number, string>();
+  for (const name of directory === undefined ? [] : sys.list(`${directory}/net`)) {
+    const port = sys.text(`${directory}/net/${name}/phys_port_name`) ?? '';
+    const number = /^(?:c\d+)?pf\d+vf(\d{1,5})$/.exec(port)?.[1];
+    if (number !== undefined) representors.set(Number(number), name);
+    else if (!/pf\d+/.test(port)) interfaces.push(name);
+  }
+  return { interfaces, representors };
+}
+
+/**
+ * Whether a function is one that this family reports. A function with an RDMA device is reported by the family of RDMA devices: one
+ * function is one device, and its bytes count once.
+ */
+export function isReported(fn: NetworkFunction, options: { readonly all: boolean; readonly 'rdma-functions': boolean }): boolean {
+  if (!options['rdma-functions'] && (fn.rdmaDevices.length > 0 || fn.hasHiddenRdma)) return false;
+  if (options.all || fn.kind === 'vf' || fn.virtualFunctions > 0) return true;
+  return fn.driver !== undefined && USER_SPACE_DRIVERS.has(fn.driver);
+}
+
+/** Addresses of the functions that drivers of user space have. */
+export function userSpaceFunctions(sys: Tree): readonly string[] {
+  return [...USER_SPACE_DRIVERS].flatMap((driver) => sys.list(`bus/pci/drivers/${driver}`).filter(isPciAddress));
+}
+
+/** Whether a function is a network controller. */
+export const isNetworkFunction = (sys: Tree, address: string): boolean => isNetworkClass(sys.text(`${PCI}/${address}/class`) ?? '');

@@ -1,0 +1,36 @@
+import { defineFamily } from '../family.ts';
+import { pcieMetrics } from '../pcie.ts';
+import { pcieConditions } from '../pcie-health.ts';
+import { access } from './access.ts';
+import { conditions } from './conditions.ts';
+import { metrics } from './metrics.ts';
+import { options } from './options.ts';
+import { isPresent } from './presence.ts';
+import { NetdevProbe } from './probe.ts';
+import { problems } from './problems.ts';
+import { claimNames, resolve } from './resolve.ts';
+import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
+
+/**
+ * Network functions that SR-IOV plugins hand out by PCI address. A function with an RDMA device belongs to the family `infiniband`, which
+ * names its interface: one function is one device, so its bytes and its holder count once.
+ */
+export const family = defineFamily({
+  name: 'netdev',
+  summary: 'Network functions of SR-IOV and of DPDK: physical and virtual functions without an RDMA device',
+  kinds: ['pf', 'vf', 'function'],
+  metrics: [...Object.values(metrics), ...pcieMetrics],
+  conditions: [...Object.values(conditions), ...pcieConditions],
+  problems,
+  isPresent,
+  // Below 10 kB a second are the broadcasts that a switch floods to all ports.
+  activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
+  options,
+  createProbe: (host, values) => new NetdevProbe(host, values),
+  resolve,
+  claimNames,
+  access,
+  simulate,
+  faults,
+});

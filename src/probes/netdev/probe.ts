@@ -1,0 +1,229 @@
+import type { Host } from '../../host/host.ts';
+import { readAer } from '../../host/pci/pcie.ts';
+import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Finding } from '../../model/health.ts';
+import type { Probe } from '../family.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieErrorReadings, pcieReadings, readPcie } from '../pcie.ts';
+import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
+import { Card, type CardSample } from './card.ts';
+import { isReported, type NetworkFunction, PCI, type Survey, survey } from './discover.ts';
+import { readInterfaceCounters } from './driver-files.ts';
+import { deviceOf } from './facts.ts';
+import { portFindings, virtualFindings } from './findings.ts';
+import { LinkSource } from './link-source.ts';
+import type { NetdevOptions } from './options.ts';
+import { Port, type PortSample } from './port.ts';
+import type { ProblemCode } from './problems.ts';
+import { physicalReadings, virtualReadings } from './readings.ts';
+import { isEmpty, type Traffic } from './traffic.ts';
+
+/** A physical function in one collection, whether it is reported or only needed for its virtual functions. */
+interface CardRead {
+  readonly ports: readonly PortSample[];
+  readonly card: CardSample;
+  readonly pcie: PcieSample | undefined;
+}
+
+const NO_CARD: CardSample = { functions: new Map() };
+
+export class NetdevProbe implements Probe {
+  readonly #host: Host;
+  readonly #options: NetdevOptions;
+  readonly #source: LinkSource;
+  readonly #classes = new Map<string, boolean>();
+  readonly #cards = new Map<string, Card>();
+  readonly #cardSamples = new Map<string, { readonly sample: CardSample; readonly atMs: number }>();
+  readonly #ports = new Map<string, readonly Port[]>();
+  readonly #pcie = new Map<string, { readonly sample: PcieSample; readonly atMs: number }>();
+  /** Virtual functions whose counters come from their own interface. They keep that source while the host has the interface. */
+  readonly #withOwnCounters = new Set<string>();
+  #survey: { readonly survey: Survey; readonly key: string; readonly atMs: number } | undefined;
+
+  constructor(host: Host, options: NetdevOptions) {
+    this.#host = host;
+    this.#options = options;
+    this.#source = new LinkSource(host, options);
+  }
+
+  async collect(): Promise<Collection> {
+    const { sys } = this.#host;
+    const { shortages } = sys;
+    const collection = await this.#collect();
+    if (sys.shortages === shortages) return collection;
+    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
+    this.close();
+    const reports = collection.reports.map(({ device }) => ({ device }));
+    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  }
+
+  close(): void {
+    for (const address of this.#ports.keys()) this.#host.sys.forget(`${PCI}/${address}`);
+    this.#ports.clear();
+    this.#pcie.clear();
+    this.#classes.clear();
+    this.#cardSamples.clear();
+    this.#survey = undefined;
+    this.#source.close();
+  }
+
+  async #collect(): Promise<Collection> {
+    const { sys, clock } = this.#host;
+    const { names, error } = sys.listing(PCI);
+    if (names === undefined) {
+      this.close();
+      if (error === 'ENOENT') return { reports: [], problems: [], listing: 'absent' };
+      return { reports: [], problems: [problem('class-unreadable', `listing /sys/${PCI} fails with ${error}`)], listing: 'partial' };
+    }
+    const nowMs = clock.monotonic();
+    const found = this.#surveyed(names, nowMs);
+    const { functions, unreadable } = found;
+    const reported = [...functions.values()].filter((fn) => isReported(fn, this.#options));
+    const physical = new Set(reported.map(({ kind, address, physicalFunction }) => (kind === 'vf' ? physicalFunction : address)));
+    const problems: Problem[] = unreadable.map((address) => problem('class-unreadable', `/sys/${PCI}/${address}/class cannot be read`));
+    const reads = new Map<string, CardRead>();
+    for (const address of physical) {
+      const fn = functions.get(address ?? '');
+      if (fn !== undefined) reads.set(fn.address, await this.#read(fn, functions, nowMs));
+    }
+    this.#forget(reads);
+    const isKnown = new Set(reported.map(({ address }) => address));
+    for (const [address, { ports, card }] of reads) {
+      const at = isKnown.has(address) ? { device: address } : {};
+      if (card.problem !== undefined) problems.push({ ...card.problem, ...at });
+      for (const { hangs, isUp, interfaceName } of ports) {
+        if (hangs) problems.push({ ...problem('interface-hangs', `an earlier read of the interface ${interfaceName} still hangs`), ...at });
+        else if (isUp === undefined)
+          problems.push({ ...problem('link-unreadable', `carrier and flags of the interface ${interfaceName} hold no state`), ...at });
+      }
+    }
+    const reports = reported.map((fn) =>
+      fn.kind === 'vf' ? this.#virtualReport(fn, found, reads, isKnown) : physicalReport(fn, reads.get(fn.address)),
+    );
+    return { reports, problems, listing: unreadable.length === 0 ? 'complete' : 'partial' };
+  }
+
+  #surveyed(names: readonly string[], nowMs: number): Survey {
+    const key = names.join(' ');
+    const before = this.#survey;
+    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.survey;
+    const found = survey(this.#host.sys, names, this.#classes);
+    this.#survey = { survey: found, key, atMs: nowMs };
+    for (const ports of this.#ports.values()) for (const port of ports) port.readFacts();
+    return found;
+  }
+
+  async #read(fn: NetworkFunction, functions: ReadonlyMap<string, NetworkFunction>, nowMs: number): Promise<CardRead> {
+    const ports = this.#portsOf(fn);
+    const samples = ports.map((port) => port.read());
+    const hangs = samples.some((sample) => sample.hangs);
+    const card = hangs || fn.virtualFunctions === 0 ? NO_CARD : await this.#readCard(fn, functions, ports[0], nowMs);
+    return { ports: samples, card, pcie: this.#readPcie(fn.address, nowMs) };
+  }
+
+  #portsOf(fn: NetworkFunction): readonly Port[] {
+    const before = this.#ports.get(fn.address) ?? [];
+    if (before.map(({ interfaceName }) => interfaceName).join(' ') === fn.interfaces.join(' ')) return before;
+    this.#host.sys.forget(`${PCI}/${fn.address}`);
+    const ports = fn.interfaces.map((name) => new Port(this.#host.sys, `${PCI}/${fn.address}`, name));
+    for (const port of ports) port.readFacts();
+    this.#ports.set(fn.address, ports);
+    return ports;
+  }
+
+  async #readCard(
+    { address }: NetworkFunction,
+    functions: ReadonlyMap<string, NetworkFunction>,
+    port: Port | undefined,
+    nowMs: number,
+  ): Promise<CardSample> {
+    const before = this.#cardSamples.get(address);
+    if (before !== undefined && nowMs - before.atMs < this.#options['counter-interval']) return before.sample;
+    const card = this.#cards.get(address) ?? new Card(this.#host.sys, `${PCI}/${address}`);
+    this.#cards.set(address, card);
+    const one = port?.identify();
+    const own = [...functions.values()].filter((fn) => fn.physicalFunction === address && isReported(fn, this.#options));
+    const numbers = own.flatMap(({ number }) => (number === undefined ? [] : [number]));
+    const sample = await card.read(this.#source, one && { ...one, pciAddress: address }, numbers);
+    this.#cardSamples.set(address, { sample, atMs: nowMs });
+    return sample;
+  }
+
+  #readPcie(address: string, nowMs: number): PcieSample {
+    const before = this.#pcie.get(address);
+    if (before !== undefined && nowMs - before.atMs < PCIE_EVERY_MS) return before.sample;
+    const sample = readPcie(this.#host.sys, address);
+    this.#pcie.set(address, { sample, atMs: nowMs });
+    return sample;
+  }
+
+  #virtualReport(
+    fn: NetworkFunction,
+    { functions, unreadable }: Survey,
+    reads: ReadonlyMap<string, CardRead>,
+    isKnown: ReadonlySet<string>,
+  ): DeviceReport {
+    const parent = fn.physicalFunction ?? '';
+    const device = deviceOf(fn, isKnown.has(parent));
+    const above = reads.get(parent);
+    // What the physical function would tell is unknown, and without it a virtual function would look sound.
+    if (unreadable.includes(parent) || above?.ports.some(({ hangs }) => hangs)) return { device };
+    const told = fn.number === undefined ? undefined : above?.card.functions.get(fn.number);
+    const traffic = this.#trafficOf(fn, told?.traffic);
+    const port = above?.ports[0];
+    const representor = fn.number === undefined ? undefined : functions.get(parent)?.representors.get(fn.number);
+    const errors = fn.hasErrorCounters ? { aer: readAer(this.#host.sys, fn.address) } : undefined;
+    const own = errors === undefined ? [] : pcieErrorFindings(errors);
+    const readings = virtualReadings({
+      fn,
+      ...(told !== undefined && { told }),
+      ...(traffic !== undefined && { traffic }),
+      ...(port !== undefined && { port }),
+      ...(representor !== undefined && { representor }),
+    });
+    return {
+      device,
+      read: {
+        readings: [...readings, ...(errors === undefined ? [] : pcieErrorReadings(errors))],
+        findings: [...virtualFindings(parent, port, told), ...own, ...parentFaults(parent, above?.pcie, own)],
+      },
+    };
+  }
+
+  /** The counters of the own interface are used only while the physical function gives none. */
+  #trafficOf({ address, interfaces: [name] }: NetworkFunction, told: Traffic | undefined): Traffic | undefined {
+    const isOwn = this.#withOwnCounters.has(address);
+    if (told !== undefined && !isOwn) return told;
+    const own = name === undefined ? {} : readInterfaceCounters(this.#host.sys, `${PCI}/${address}/net/${name}`, 'read');
+    if (!isEmpty(own)) {
+      this.#withOwnCounters.add(address);
+      return own;
+    }
+    this.#withOwnCounters.delete(address);
+    return told;
+  }
+
+  /** Removes what belongs to functions that are no longer read. */
+  #forget(reads: ReadonlyMap<string, unknown>): void {
+    for (const address of this.#ports.keys()) if (!reads.has(address)) this.#host.sys.forget(`${PCI}/${address}`);
+    for (const kept of [this.#ports, this.#cards, this.#cardSamples, this.#pcie]) {
+      for (const address of kept.keys()) if (!reads.has(address)) kept.delete(address);
+    }
+  }
+}
+
+function physicalReport(fn: NetworkFunction, read: CardRead | undefined): DeviceReport {
+  const device = deviceOf(fn, false);
+  if (read === undefined || read.ports.some(({ hangs }) => hangs)) return { device };
+  const { ports, pcie } = read;
+  const [link, faults] = pcie === undefined ? [[], []] : [pcieReadings(pcie), pcieFindings(pcie)];
+  return { device, read: { readings: [...physicalReadings(fn, ports), ...link], findings: [...portFindings(ports), ...faults] } };
+}
+
+/** A fatal fault of a card affects all its functions. A function with its own error count gets both counts, under different instances. */
+function parentFaults(parent: string, pcie: PcieSample | undefined, own: readonly Finding[]): Finding[] {
+  if (pcie === undefined) return [];
+  const fatal = pcieErrorFindings(pcie).filter(({ type }) => type === 'AerFatal' || type === 'PciFunctionGone');
+  return fatal.map((finding) => (own.some(({ type }) => type === finding.type) ? { ...finding, instance: parent } : finding));
+}
+
+const problem = (code: ProblemCode, message: string) => ({ code, message });

@@ -1,0 +1,42 @@
+import type { ProblemSpec } from '../../model/collection.ts';
+
+export const problems = [
+  {
+    code: 'class-unreadable',
+    meaning: 'The directory of PCI functions, or the class of a function, cannot be read. Network functions may therefore be unknown.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/bus/pci/devices.",
+  },
+  {
+    code: 'other-network-namespace',
+    meaning:
+      'The agent sees an interface in sysfs and not in its own network namespace. The counters and settings that the kernel keeps for virtual functions are unknown.',
+    remedy: "Run the agent in the host's network namespace: hostNetwork: true in the values of the chart.",
+  },
+  {
+    code: 'netlink-unusable',
+    meaning: 'The kernel cannot be asked by netlink, so the counters and settings of virtual functions are unknown.',
+    remedy: 'Allow sockets of the family AF_NETLINK in the seccomp profile of the agent, or set the option source to ip.',
+  },
+  {
+    code: 'ip-unusable',
+    meaning: 'The command ip does not run or prints no link, so the counters and settings of virtual functions are unknown.',
+    remedy: 'Install iproute2 beside the agent and name the command in the option ip-path, or set the option source to sysfs.',
+  },
+  {
+    code: 'answer-too-large',
+    meaning: 'A physical function has so many virtual functions that the kernel cannot list them in one message.',
+    remedy: 'Create fewer virtual functions, or use a driver that has the counters in sysfs.',
+  },
+  {
+    code: 'link-unreadable',
+    meaning: 'The files of an interface hold no link state, so the state of its port is unknown.',
+    remedy: 'Read carrier and flags of the interface in /sys/class/net manually. Look for messages of its driver in the kernel log.',
+  },
+  {
+    code: 'interface-hangs',
+    meaning: 'A read of the interface did not return, most often because its driver waits for the firmware. The agent stops reading it.',
+    remedy: 'Look for command timeouts of the driver in the kernel log and reset the adapter, or the node.',
+  },
+] as const satisfies readonly ProblemSpec[];
+
+export type ProblemCode = (typeof problems)[number]['code'];

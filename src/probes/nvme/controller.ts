@@ -1,0 +1,179 @@
+import type { Host } from '../../host/host.ts';
+import { numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { isAsleepState } from '../../host/pci/pcie.ts';
+import type { Problem } from '../../model/collection.ts';
+import { PCIE_EVERY_MS, type PcieSample, readPcie } from '../pcie.ts';
+import { DeviceFiles } from './device-files.ts';
+import type { ControllerPlace } from './layout.ts';
+import type { NvmeOptions } from './options.ts';
+import type { SmartReader, SmartResult } from './smart-reader.ts';
+import { findMonitor, readTemperatures, type TemperatureSample } from './temperatures.ts';
+import { parseCount, plainText } from './text.ts';
+
+/** Linux drivers/nvme/host/sysfs.c, `state`. */
+const STATES = ['new', 'live', 'resetting', 'connecting', 'deleting', 'deleting (no IO)', 'dead'] as const;
+export type ControllerState = (typeof STATES)[number];
+
+/** Facts of a controller that rarely change. */
+export interface ControllerFacts {
+  readonly model?: string;
+  readonly serial?: string;
+  readonly firmware?: string;
+  readonly transport?: string;
+  /** `241:0` */
+  readonly deviceNumber?: string;
+  readonly queues?: number;
+  readonly numaNode?: number;
+  readonly pciVendor?: string;
+  readonly pciDevice?: string;
+  readonly pciPath?: string;
+}
+
+/** All that one collection knows of a controller. */
+export interface ControllerSample {
+  /** A read of its files hangs, so nothing can be said about it. */
+  readonly isHung: boolean;
+  /** The PCI function sleeps: nothing that would wake it was read. */
+  readonly isAsleep: boolean;
+  /** Absent when it could not be read. */
+  readonly state?: ControllerState;
+  /** Absent when they were not read: no monitor, a sleeping drive, a controller that is not live. */
+  readonly temperatures?: TemperatureSample;
+  /** The monitor exists, and its values are not known. */
+  readonly areTemperaturesUnknown: boolean;
+  /** Absent when the options ask for no log, or the drive cannot be asked now. */
+  readonly smart?: SmartResult;
+  readonly pcie?: PcieSample;
+}
+
+interface Kept<T> {
+  readonly value: T;
+  readonly atMs: number;
+}
+
+/** Reads one controller. */
+export class Controller {
+  readonly place: ControllerPlace;
+  facts: ControllerFacts = {};
+  /** Problems of the last read. */
+  problems: readonly Problem[] = [];
+  readonly #host: Host;
+  readonly #options: NvmeOptions;
+  readonly #smart: SmartReader;
+  #monitor: string | undefined;
+  #factsAtMs: number | undefined;
+  #pcie: Kept<PcieSample> | undefined;
+  #temperatures: Kept<{ readonly sample: TemperatureSample; readonly problems: readonly Problem[] }> | undefined;
+  #log: Kept<SmartResult> | undefined;
+
+  constructor(host: Host, options: NvmeOptions, smart: SmartReader, place: ControllerPlace) {
+    this.#host = host;
+    this.#options = options;
+    this.#smart = smart;
+    this.place = place;
+  }
+
+  read(nowMs: number): ControllerSample {
+    const files = new DeviceFiles(this.#host.sys, this.place.directory);
+    const isAsleep = this.#isAsleep(files);
+    this.#readFacts(files, nowMs);
+    const state = files.live('state', parseState);
+    const pcie = isAsleep ? undefined : this.#readPcie(nowMs);
+    // A command to a controller that is not live waits for the controller, a minute or more.
+    const canAnswer = !isAsleep && state === 'live' && pcie?.answers !== false && !files.isHung;
+    const temperatures = canAnswer ? this.#readTemperatures(nowMs) : undefined;
+    const smart = canAnswer ? this.#readSmart(nowMs) : undefined;
+    const { id } = this.place;
+    this.problems = [
+      ...files.problems(id),
+      ...(temperatures?.problems ?? []),
+      ...(smart?.problem === undefined ? [] : [{ ...smart.problem, device: id }]),
+    ];
+    if (files.isHung)
+      this.problems = [{ code: 'drive-hangs', message: `an earlier read of /sys/${this.place.directory} still hangs`, device: id }];
+    return {
+      isHung: files.isHung,
+      isAsleep,
+      areTemperaturesUnknown: this.#monitor !== undefined && this.#options['temperature-interval'] > 0 && !isAsleep,
+      ...(state !== undefined && { state }),
+      ...(temperatures !== undefined && { temperatures: temperatures.sample }),
+      ...(smart !== undefined && { smart }),
+      ...(pcie !== undefined && { pcie }),
+    };
+  }
+
+  close(): void {
+    this.#host.sys.forget(this.place.directory);
+  }
+
+  /** Neither file wakes the drive. A drive on its way to sleep or back is not touched either. */
+  #isAsleep(files: DeviceFiles): boolean {
+    const status = files.live('device/power/runtime_status', plainText);
+    if (status === 'suspended' || status === 'suspending' || status === 'resuming') return true;
+    return this.place.address !== undefined && isAsleepState(files.live('device/power_state', plainText));
+  }
+
+  /** All of these files tell what the kernel has in memory. */
+  #readFacts(files: DeviceFiles, nowMs: number): void {
+    if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
+    const { sys } = this.#host;
+    const { address, directory } = this.place;
+    const queues = files.once('queue_count', parseCount);
+    const facts: { [K in keyof ControllerFacts]: ControllerFacts[K] | undefined } = {
+      model: files.text('model'),
+      serial: files.text('serial'),
+      firmware: files.text('firmware_rev'),
+      transport: files.text('transport'),
+      deviceNumber: files.text('dev'),
+      queues: queues === undefined ? undefined : Number(queues),
+      ...(address !== undefined && {
+        numaNode: numaNodeOf(sys, address),
+        pciVendor: files.text('device/vendor')?.toLowerCase(),
+        pciDevice: files.text('device/device')?.toLowerCase(),
+        pciPath: pciPathOf(sys, address),
+      }),
+    };
+    // The facts of an earlier read are better than a part of them.
+    if (files.isHung) return;
+    this.#factsAtMs = nowMs;
+    this.#monitor = findMonitor(sys, directory);
+    this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as ControllerFacts;
+  }
+
+  #readPcie(nowMs: number): PcieSample | undefined {
+    const { address } = this.place;
+    if (address === undefined) return undefined;
+    const before = this.#pcie;
+    if (before !== undefined && before.value.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before.value;
+    this.#pcie = { value: readPcie(this.#host.sys, address), atMs: nowMs };
+    return this.#pcie.value;
+  }
+
+  #readTemperatures(nowMs: number) {
+    const every = this.#options['temperature-interval'];
+    if (every === 0 || this.#monitor === undefined) return undefined;
+    if (this.#temperatures !== undefined && nowMs - this.#temperatures.atMs < every) return this.#temperatures.value;
+    const files = new DeviceFiles(this.#host.sys, this.place.directory);
+    const sample = readTemperatures(this.#host.sys, files, this.#monitor);
+    this.#temperatures = { value: { sample, problems: files.problems(this.place.id) }, atMs: nowMs };
+    return this.#temperatures.value;
+  }
+
+  #readSmart(nowMs: number): SmartResult | undefined {
+    if (!this.#smart.isOn) return undefined;
+    if (this.#log !== undefined && nowMs - this.#log.atMs < this.#options['smart-interval']) return this.#log.value;
+    const { deviceNumber, serial } = this.facts;
+    const value = this.#smart.read({
+      name: this.place.name,
+      ...(deviceNumber !== undefined && { deviceNumber }),
+      ...(serial !== undefined && { serial }),
+    });
+    this.#log = { value, atMs: nowMs };
+    return value;
+  }
+}
+
+function parseState(text: string): ControllerState | undefined {
+  const word = plainText(text);
+  return STATES.find((state) => state === word);
+}

@@ -1,0 +1,35 @@
+import { defineFamily } from '../family.ts';
+import { pcieMetrics } from '../pcie.ts';
+import { pcieConditions } from '../pcie-health.ts';
+import { access } from './access.ts';
+import { conditions } from './conditions.ts';
+import { metrics } from './metrics.ts';
+import { options } from './options.ts';
+import { isPresent } from './presence.ts';
+import { NvmeProbe } from './probe.ts';
+import { problems } from './problems.ts';
+import { resolve } from './resolve.ts';
+import { simulate } from './simulate.ts';
+import { faults } from './simulated-faults.ts';
+
+/**
+ * The family has two kinds of devices. `controller`: its id is the PCI address, or subsystem name and controller id on other transports.
+ * `namespace`: its id is its unique id, or that of its controller with the number of the namespace. Controllers that only tell where other
+ * controllers are (discovery) are no devices.
+ */
+export const family = defineFamily({
+  name: 'nvme',
+  summary: 'NVMe controllers and namespaces, by the files of the kernel; SMART logs where the administrator allows it',
+  kinds: ['controller', 'namespace'],
+  metrics: [...Object.values(metrics), ...pcieMetrics],
+  conditions: [...Object.values(conditions), ...pcieConditions],
+  problems,
+  isPresent,
+  activity: { traffic: { metrics: [metrics.readBytes.name, metrics.writtenBytes.name], above: 100_000 }, isForHoldersOnly: false },
+  options,
+  createProbe: (host, values) => new NvmeProbe(host, values),
+  resolve,
+  access,
+  simulate,
+  faults,
+});

@@ -1,0 +1,102 @@
+import type { Tree } from '../../host/fs/tree.ts';
+import type { Problem } from '../../model/collection.ts';
+import { DeviceFiles } from './device-files.ts';
+import { type DiskStat, parseDiskStat } from './disk-stat.ts';
+import type { NamespacePlace } from './layout.ts';
+import type { NvmeOptions } from './options.ts';
+import { parseCount, parseFlag, plainText } from './text.ts';
+
+/** Linux drivers/nvme/host/multipath.c, `ana_state`. */
+const ANA_STATES = ['optimized', 'non-optimized', 'inaccessible', 'persistent-loss', 'change'] as const;
+export type AnaState = (typeof ANA_STATES)[number];
+
+/** Facts of a namespace that rarely change. */
+export interface NamespaceFacts {
+  /** Number of the namespace in its subsystem. */
+  readonly number?: string;
+  /** `eui.…` or `uuid.…`, or the kernel's text of vendor, serial number and model. */
+  readonly wwid?: string;
+  /** Lower case, with dashes. */
+  readonly nguid?: string;
+  readonly uuid?: string;
+  /** 16 hexadecimal digits. */
+  readonly eui?: string;
+  /** 512-byte sectors. */
+  readonly sectors?: bigint;
+}
+
+export interface NamespaceSample {
+  readonly isHung: boolean;
+  readonly stat?: DiskStat;
+  readonly isReadOnly?: boolean;
+  /** State of each path, in the order of the place's paths; `unknown` when it could not be read. Empty without multipath. */
+  readonly anaStates: readonly (AnaState | 'unreported' | 'unknown')[];
+}
+
+/** Reads one namespace. All of its files tell what the kernel has in memory; `nuse` is never opened, because it sends a command. */
+export class Namespace {
+  readonly place: NamespacePlace;
+  facts: NamespaceFacts = {};
+  /** False while the files that name it could not be read: nobody knows which namespace it is. */
+  isNamed = false;
+  problemsOf: (device?: string) => readonly Problem[] = () => [];
+  readonly #sys: Tree;
+  readonly #options: NvmeOptions;
+  #factsAtMs: number | undefined;
+
+  constructor(sys: Tree, options: NvmeOptions, place: NamespacePlace) {
+    this.#sys = sys;
+    this.#options = options;
+    this.place = place;
+  }
+
+  read(nowMs: number): NamespaceSample {
+    const files = new DeviceFiles(this.#sys, this.place.directory);
+    this.#readFacts(files, nowMs);
+    const stat = files.live('stat', parseDiskStat);
+    const isReadOnly = files.live('ro', parseFlag);
+    const anaStates = this.place.paths.flatMap(({ directory }) => (directory === undefined ? [] : [this.#anaState(directory)]));
+    this.problemsOf = (device) => files.problems(device);
+    return {
+      isHung: files.isHung,
+      anaStates,
+      ...(stat !== undefined && { stat }),
+      ...(isReadOnly !== undefined && { isReadOnly }),
+    };
+  }
+
+  close(): void {
+    this.#sys.forget(this.place.directory);
+    for (const { directory } of this.place.paths) if (directory !== undefined) this.#sys.forget(directory);
+  }
+
+  /** Drives without asymmetric access have no such file: all their paths are equal. */
+  #anaState(directory: string): AnaState | 'unreported' | 'unknown' {
+    const { text, error } = this.#sys.reread(`${directory}/ana_state`);
+    if (error !== undefined) return error === 'ENOENT' ? 'unreported' : 'unknown';
+    const word = plainText(text);
+    return ANA_STATES.find((state) => state === word) ?? 'unknown';
+  }
+
+  #readFacts(files: DeviceFiles, nowMs: number): void {
+    if (this.#factsAtMs !== undefined && nowMs - this.#factsAtMs < this.#options['facts-interval']) return;
+    const facts: { [K in keyof NamespaceFacts]: NamespaceFacts[K] | undefined } = {
+      number: files.text('nsid'),
+      wwid: files.text('wwid')?.toLowerCase(),
+      nguid: idOf(files.text('nguid')),
+      uuid: idOf(files.text('uuid')),
+      eui: idOf(files.text('eui')?.replaceAll(' ', '')),
+      sectors: files.once('size', parseCount),
+    };
+    if (files.hasFailed('wwid') || files.hasFailed('nsid')) return;
+    this.isNamed = true;
+    this.#factsAtMs = nowMs;
+    this.facts = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) as NamespaceFacts;
+  }
+}
+
+/** An id of zeros is no id. */
+function idOf(text: string | undefined): string | undefined {
+  const id = text?.toLowerCase();
+  return id === undefined || !/^[0-9a-f-]{16,36}$/.test(id) || /^[0-]+$/.test(id) ? undefined : id;
+}

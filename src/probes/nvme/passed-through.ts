@@ -1,0 +1,74 @@
+import { basename } from 'node:path';
+import type { Tree } from '../../host/fs/tree.ts';
+import { isPciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { isAsleepState } from '../../host/pci/pcie.ts';
+import type { DeviceReport } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Reading } from '../../model/metric.ts';
+import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
+import { pcieFindings } from '../pcie-health.ts';
+import { metrics } from './metrics.ts';
+import { plainText } from './text.ts';
+
+/** Functions that a virtual machine or another user-space driver uses. */
+export const VFIO = 'bus/pci/drivers/vfio-pci';
+/** Class of an NVMe controller. PCI Code and ID Assignment Specification: 01 storage, 08 non-volatile memory. */
+const NVME_CLASS = /^0x0108/;
+
+/** PCI addresses of the NVMe controllers that `vfio-pci` has. The class is a record of the kernel, so the read wakes nothing. */
+export function passedThrough(sys: Tree): readonly string[] {
+  return sys.list(VFIO).filter((name) => isPciAddress(name) && NVME_CLASS.test(sys.text(`bus/pci/devices/${name}/class`) ?? ''));
+}
+
+/** A drive that a virtual machine has. Its driver is not the kernel's, so only the PCI function can be read. */
+export class PassedThrough {
+  readonly address: string;
+  readonly device: Device;
+  readonly #sys: Tree;
+  #pcie: { readonly sample: PcieSample; readonly atMs: number } | undefined;
+
+  constructor(sys: Tree, address: string) {
+    this.address = address;
+    this.#sys = sys;
+    this.device = deviceOf(sys, address);
+  }
+
+  report(nowMs: number): DeviceReport {
+    const directory = `bus/pci/devices/${this.address}`;
+    const status = plainText(this.#sys.reread(`${directory}/power/runtime_status`).text ?? '');
+    const power = plainText(this.#sys.reread(`${directory}/power_state`).text ?? '');
+    const isAsleep = status.startsWith('suspend') || status === 'resuming' || isAsleepState(power);
+    const asleep: Reading = { metric: metrics.asleep.name, value: isAsleep ? 1 : 0 };
+    // An idle function of vfio-pci sleeps, and a read of its link would wake it.
+    if (isAsleep) return { device: this.device, read: { readings: [asleep], findings: [] } };
+    if (this.#pcie === undefined || nowMs - this.#pcie.atMs >= PCIE_EVERY_MS)
+      this.#pcie = { sample: readPcie(this.#sys, this.address), atMs: nowMs };
+    const { sample } = this.#pcie;
+    return { device: this.device, read: { readings: [asleep, ...pcieReadings(sample)], findings: pcieFindings(sample) } };
+  }
+
+  close(): void {
+    this.#sys.forget(`bus/pci/devices/${this.address}`);
+  }
+}
+
+function deviceOf(sys: Tree, address: string): Device {
+  const directory = `bus/pci/devices/${address}`;
+  const group = sys.link(`${directory}/iommu_group`);
+  const numaNode = numaNodeOf(sys, address);
+  const pciPath = pciPathOf(sys, address);
+  const [pciVendor, pciDevice] = ['vendor', 'device'].map((file) => sys.text(`${directory}/${file}`)?.toLowerCase());
+  return {
+    family: 'nvme',
+    id: address,
+    kind: 'controller',
+    aliases: [],
+    pciAddress: address,
+    driver: 'vfio-pci',
+    ...(group !== undefined && { characterDevices: ['/dev/vfio/vfio', `/dev/vfio/${basename(group)}`] }),
+    ...(numaNode !== undefined && { numaNode }),
+    ...(pciPath !== undefined && { pciPath }),
+    ...(pciVendor !== undefined && { pciVendor }),
+    ...(pciDevice !== undefined && { pciDevice }),
+  };
+}

@@ -1,0 +1,179 @@
+import type { Host } from '../../host/host.ts';
+import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
+import type { Probe } from '../family.ts';
+import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
+import { controllerDevice, type KnownNamespace, namespaceDevice } from './devices.ts';
+import { controllerFindings, inheritedFindings, namespaceFindings } from './findings.ts';
+import { CLASS, type ControllerPlace, findLayout, type Layout, layoutKey, type NamespacePlace } from './layout.ts';
+import { Namespace, type NamespaceSample } from './namespace.ts';
+import type { NvmeOptions } from './options.ts';
+import { PassedThrough, passedThrough, VFIO } from './passed-through.ts';
+import { controllerReadings, namespaceReadings, type PathCounts } from './readings.ts';
+import { SmartReader } from './smart-reader.ts';
+
+/** One namespace in one collection. */
+interface NamespaceRead {
+  readonly namespace: Namespace;
+  readonly sample: NamespaceSample;
+}
+
+export class NvmeProbe implements Probe {
+  readonly #host: Host;
+  readonly #options: NvmeOptions;
+  readonly #smart: SmartReader;
+  #layout: { readonly layout: Layout; readonly key: string; readonly atMs: number } | undefined;
+  /** Keyed by name and identity. */
+  #controllers = new Map<string, Controller>();
+  #namespaces = new Map<string, Namespace>();
+  #passed: { readonly drives: readonly PassedThrough[]; readonly key: string } | undefined;
+
+  constructor(host: Host, options: NvmeOptions, smart: SmartReader = new SmartReader(host, options)) {
+    this.#host = host;
+    this.#options = options;
+    this.#smart = smart;
+  }
+
+  collect(): Collection {
+    const { sys } = this.#host;
+    const { shortages } = sys;
+    const collection = this.#collect();
+    if (sys.shortages === shortages) return collection;
+    // Without free file descriptors it is unknown which values are missing, and what the kept facts lack.
+    this.close();
+    const reports = collection.reports.map(({ device }) => ({ device }));
+    return { ...collection, reports, listing: collection.listing === 'complete' ? 'partial' : collection.listing };
+  }
+
+  close(): void {
+    for (const each of [...this.#controllers.values(), ...this.#namespaces.values(), ...(this.#passed?.drives ?? [])]) each.close();
+    this.#controllers.clear();
+    this.#namespaces.clear();
+    this.#passed = undefined;
+    this.#layout = undefined;
+  }
+
+  #collect(): Collection {
+    const { sys, clock } = this.#host;
+    const nowMs = clock.monotonic();
+    const { names, error } = sys.listing(CLASS);
+    if (names === undefined && error !== 'ENOENT') {
+      this.close();
+      const message = `listing /sys/${CLASS} fails with ${error}`;
+      return { reports: [], problems: [{ code: 'class-unreadable', message }], listing: 'partial' };
+    }
+    const passed = this.#passedThrough().map((drive) => drive.report(nowMs));
+    if (names === undefined) return { reports: passed, problems: [], listing: passed.length === 0 ? 'absent' : 'complete' };
+    const layout = this.#findLayout(names, nowMs);
+    const controllers = new Map([...this.#controllers.values()].map((controller) => [controller, controller.read(nowMs)]));
+    const namespaces = [...this.#namespaces.values()].map((namespace) => ({ namespace, sample: namespace.read(nowMs) }));
+    const disks = this.#namespaceReports(namespaces, controllers);
+    return {
+      reports: [
+        ...[...controllers].map(([controller, sample]) => controllerReport(controller, sample, layout.namespaces)),
+        ...disks.reports,
+        ...passed,
+      ],
+      problems: [...layout.problems, ...[...controllers.keys()].flatMap(({ problems }) => problems), ...disks.problems],
+      listing: layout.isComplete && disks.areAllNamed ? 'complete' : 'partial',
+    };
+  }
+
+  #findLayout(names: readonly string[], nowMs: number): Layout {
+    const { sys } = this.#host;
+    const key = layoutKey(sys, names);
+    const before = this.#layout;
+    if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.layout;
+    const layout = findLayout(sys, names);
+    this.#layout = { layout, key, atMs: nowMs };
+    this.#controllers = kept(this.#controllers, layout.controllers, keyOfController, (place) => {
+      return new Controller(this.#host, this.#options, this.#smart, place);
+    });
+    this.#namespaces = kept(this.#namespaces, layout.namespaces, keyOfNamespace, (place) => new Namespace(sys, this.#options, place));
+    return layout;
+  }
+
+  #passedThrough(): readonly PassedThrough[] {
+    const { sys } = this.#host;
+    const key = sys.list(VFIO).join(' ');
+    if (this.#passed?.key === key) return this.#passed.drives;
+    for (const drive of this.#passed?.drives ?? []) drive.close();
+    this.#passed = { drives: passedThrough(sys).map((address) => new PassedThrough(sys, address)), key };
+    return this.#passed.drives;
+  }
+
+  #namespaceReports(
+    reads: readonly NamespaceRead[],
+    controllers: ReadonlyMap<Controller, ControllerSample>,
+  ): { readonly reports: readonly DeviceReport[]; readonly problems: readonly Problem[]; readonly areAllNamed: boolean } {
+    const byPlace = new Map([...controllers].map(([controller, sample]) => [keyOfController(controller.place), { controller, sample }]));
+    const known = reads.flatMap(({ namespace, sample }) => {
+      if (!namespace.isNamed) return [];
+      const { place, facts, problemsOf } = namespace;
+      const ways = place.paths.flatMap(({ controller }) => byPlace.get(keyOfController(controller)) ?? []);
+      return [{ place, facts, sample, problemsOf, ways, controllers: ways.map(({ controller }) => controller) }];
+    });
+    const repeated = repeatedIds(known);
+    const problems: Problem[] = [...repeated].map((wwid) => ({
+      code: 'same-name-twice',
+      message: `several namespaces have the id ${wwid}`,
+    }));
+    for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problemsOf());
+    const reports = known.map((each): DeviceReport => {
+      const device = namespaceDevice(each, each.facts.wwid === undefined || !repeated.has(each.facts.wwid));
+      problems.push(...each.problemsOf(device.id));
+      return namespaceReport(device, each);
+    });
+    return { reports, problems, areAllNamed: known.length === reads.length };
+  }
+}
+
+const keyOfController = ({ name, identity, id }: ControllerPlace): string => `${name} ${identity} ${id}`;
+const keyOfNamespace = ({ directory, paths }: NamespacePlace): string =>
+  `${directory} ${paths.map(({ controller }) => keyOfController(controller)).join(' ')}`;
+
+/** Keeps what is still there, closes what is not, and makes what is new. */
+function kept<Place, Part extends { close(): void }>(
+  before: ReadonlyMap<string, Part>,
+  places: readonly Place[],
+  keyOf: (place: Place) => string,
+  make: (place: Place) => Part,
+): Map<string, Part> {
+  const keys = new Set(places.map(keyOf));
+  for (const [key, part] of before) if (!keys.has(key)) part.close();
+  return new Map(places.map((place) => [keyOf(place), before.get(keyOf(place)) ?? make(place)]));
+}
+
+function repeatedIds(known: readonly KnownNamespace[]): ReadonlySet<string> {
+  const ids = known.flatMap(({ facts: { wwid } }) => (wwid === undefined ? [] : [wwid]));
+  return new Set(ids.filter((id, at) => ids.indexOf(id) !== at));
+}
+
+function controllerReport(controller: Controller, sample: ControllerSample, namespaces: readonly NamespacePlace[]): DeviceReport {
+  const device = controllerDevice(controller, namespaces);
+  if (sample.isHung) return { device };
+  return { device, read: { readings: controllerReadings(sample, controller.facts), findings: controllerFindings(sample) } };
+}
+
+type NamespaceFound = KnownNamespace & {
+  readonly sample: NamespaceSample;
+  readonly ways: readonly { readonly sample: ControllerSample }[];
+};
+
+function namespaceReport(device: Device, { place, facts, sample, ways }: NamespaceFound): DeviceReport {
+  const areAllHung = ways.length > 0 && ways.every((way) => way.sample.isHung);
+  if (sample.isHung || areAllHung) return { device };
+  const states = ways.map((way) => way.sample.state ?? 'unknown');
+  const counts = place.paths.some(({ directory }) => directory !== undefined) ? pathCounts(states, sample.anaStates) : undefined;
+  const findings = [...namespaceFindings(sample, states, counts), ...inheritedFindings(ways.map((way) => way.sample))];
+  return { device, read: { readings: namespaceReadings(sample, facts, counts), findings } };
+}
+
+/** A path can be used when its controller is live and the drive gives access through it. */
+function pathCounts(states: readonly (ControllerState | 'unknown')[], anaStates: NamespaceSample['anaStates']): PathCounts {
+  const paths = states.length;
+  if (states.includes('unknown') || anaStates.includes('unknown')) return { paths };
+  const isUsable = (state: ControllerState | 'unknown', n: number): boolean =>
+    state === 'live' && ['optimized', 'non-optimized', 'unreported'].includes(anaStates[n] as string);
+  return { paths, usable: states.filter(isUsable).length };
+}

@@ -1,0 +1,61 @@
+import type { ProblemSpec } from '../../model/collection.ts';
+
+export const problems = [
+  {
+    code: 'class-unreadable',
+    meaning: 'The directory of NVMe controllers exists but cannot be listed, so the agent knows nothing about any drive.',
+    remedy: "Mount the host's /sys read-only into the agent and let it read /sys/class/nvme.",
+  },
+  {
+    code: 'identity-unknown',
+    meaning: 'Neither the PCI address of a controller nor its subsystem name can be read, so the controller has no stable name.',
+    remedy: 'Check that the whole /sys of the host is visible to the agent.',
+  },
+  {
+    code: 'head-unknown',
+    meaning: 'A controller shows a path to a namespace, but the namespace itself is in no subsystem that the agent sees.',
+    remedy: 'Let the agent read /sys/class/nvme-subsystem of the host.',
+  },
+  {
+    code: 'same-name-twice',
+    meaning: 'Several namespaces have the same unique id, so the id names none of them. They are named by their controllers instead.',
+    remedy: 'Update the firmware of the drive. Some drives are known to have ids that are not unique.',
+  },
+  {
+    code: 'drive-hangs',
+    meaning: 'A read of a file of the drive does not return, so the drive is not read.',
+    remedy: 'Look for nvme in the kernel log. A reset of the controller, or a reboot of the node, may be needed.',
+  },
+  {
+    code: 'permission-denied',
+    meaning: 'A file of a drive exists, but the agent has no permission to read it.',
+    remedy: "Let the agent read the host's /sys. By default the kernel lets all users read the files that the agent needs.",
+  },
+  {
+    code: 'read-failed',
+    meaning: 'A file of a drive exists but could not be read. The value is missing.',
+    remedy: 'Look for nvme in the kernel log; a controller that does not answer may need a reset.',
+  },
+  {
+    code: 'unparsable',
+    meaning: 'A file of a drive holds text of an unknown form. The value is missing.',
+    remedy: 'Report the text with the kernel and the drive.',
+  },
+  {
+    code: 'smart-refused',
+    meaning: 'The agent may not send the command that reads the SMART log, so spare, wear and media errors are unknown.',
+    remedy: 'Give the agent the device nodes /dev/nvme<N> and the capability SYS_ADMIN, or turn the option smart off.',
+  },
+  {
+    code: 'smart-failed',
+    meaning: 'The SMART log could not be read, so spare, wear and media errors are unknown.',
+    remedy: 'Run nvme smart-log on the drive. If it works there, report the message with the kernel and the drive.',
+  },
+  {
+    code: 'smart-file',
+    meaning: 'The file with the SMART log of a drive is absent, too old, or holds no such log.',
+    remedy: 'Check the program that writes the files: one for each serial number, by nvme smart-log -o json.',
+  },
+] as const satisfies readonly ProblemSpec[];
+
+export type ProblemCode = (typeof problems)[number]['code'];

@@ -1,0 +1,65 @@
+import type { Tree } from '../../host/fs/tree.ts';
+import { readHwmon, type Sensor, sensorSlug } from '../../host/hwmon.ts';
+import type { DeviceFiles } from './device-files.ts';
+import { parseFlag } from './text.ts';
+
+/** Temperatures of one drive by the kernel's monitor, in °C. */
+export interface TemperatureSample {
+  readonly sensors: readonly { readonly sensor: string; readonly celsius: number; readonly critical?: number }[];
+  /** Bit of the drive's own critical warning; absent when it was not read. */
+  readonly hasAlarm?: boolean;
+}
+
+/** 0 K: the drive does not measure it. */
+const ABSOLUTE_ZERO = -273.15;
+export const COMPOSITE = 'composite';
+
+/**
+ * Directory of the drive's monitor, below the directory of its controller. Kernels put it there, or below the PCI function. Undefined when
+ * the kernel has none.
+ */
+export function findMonitor(sys: Tree, controller: string): string | undefined {
+  const candidates = [
+    ...sys.list(controller).filter(isMonitor),
+    ...sys
+      .list(`${controller}/hwmon`)
+      .filter(isMonitor)
+      .map((name) => `hwmon/${name}`),
+    ...sys
+      .list(`${controller}/device/hwmon`)
+      .filter(isMonitor)
+      .map((name) => `device/hwmon/${name}`),
+  ];
+  return candidates.find((directory) => sys.text(`${controller}/${directory}/name`) === 'nvme');
+}
+
+const isMonitor = (name: string): boolean => /^hwmon\d+$/.test(name);
+
+/**
+ * Reads the monitor: one SMART command of the kernel, which serves all its files for a second. `temp<N>_max` and `temp<N>_min` are never
+ * opened, because each sends a Get Features command.
+ */
+export function readTemperatures(sys: Tree, files: DeviceFiles, monitor: string): TemperatureSample {
+  const sensors = readHwmon(sys, `${files.directory}/${monitor}`, { kinds: ['temp'], attributes: ['crit'] });
+  for (const { channel, error, attributeErrors } of sensors) {
+    if (error !== undefined) files.note(`${monitor}/${channel}_input`, error);
+    for (const [attribute, failure] of Object.entries(attributeErrors)) files.note(`${monitor}/${channel}_${attribute}`, failure);
+  }
+  // The drive has one warning for all its sensors.
+  const hasAlarm = files.once(`${monitor}/temp1_alarm`, parseFlag);
+  return {
+    sensors: sensors.flatMap((sensor) => {
+      const { value, attributes } = sensor;
+      if (value === undefined || value <= ABSOLUTE_ZERO) return [];
+      const { crit } = attributes;
+      return [{ sensor: nameOf(sensor), celsius: value, ...(crit !== undefined && crit > ABSOLUTE_ZERO && { critical: crit }) }];
+    }),
+    ...(hasAlarm !== undefined && { hasAlarm }),
+  };
+}
+
+/** Channel 1 is the composite temperature, and channel N is sensor N - 1. Kernels that give no label number them in the same way. */
+function nameOf({ channel, label = '' }: Sensor): string {
+  const number = Number(channel.slice('temp'.length));
+  return sensorSlug(label) || (number === 1 ? COMPOSITE : `sensor_${number - 1}`);
+}

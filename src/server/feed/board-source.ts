@@ -1,0 +1,89 @@
+import { boardOf } from '../../board/board.ts';
+import { chosenReadings } from '../../board/readings.ts';
+import type { Board } from '../../board/row.ts';
+import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
+import type { ReadingHistory } from '../../incidents/history.ts';
+import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
+import type { RemedyOf } from '../api/views.ts';
+
+export interface BoardSourceParts {
+  snapshot(): Snapshot | undefined;
+  readonly history: (() => ReadingHistory) | undefined;
+  readonly node: string | undefined;
+  remedyOf: RemedyOf;
+  now(): number;
+}
+
+/** Trend of the first reading of each device, keyed by device. */
+export type Trends = Readonly<Record<string, Trend>>;
+
+/** The board of the latest snapshot. It is made once for all pages and streams, and only when somebody asks. */
+export class BoardSource {
+  readonly #parts: BoardSourceParts;
+  #made: { readonly snapshot: Snapshot; readonly board: Board } | undefined;
+  #trends: { readonly snapshot: Snapshot; readonly trends: Trends } | undefined;
+
+  constructor(parts: BoardSourceParts) {
+    this.#parts = parts;
+  }
+
+  /** undefined before the first snapshot. */
+  current(): Board | undefined {
+    const snapshot = this.#parts.snapshot();
+    if (snapshot === undefined) return undefined;
+    if (this.#made?.snapshot !== snapshot) this.#made = { snapshot, board: this.#boardOf(snapshot) };
+    return { ...this.#made.board, nowMs: this.#parts.now() };
+  }
+
+  trends(): Trends {
+    const snapshot = this.#parts.snapshot();
+    if (snapshot === undefined || this.#parts.history === undefined) return {};
+    if (this.#trends?.snapshot !== snapshot) this.#trends = { snapshot, trends: this.#trendsOf(snapshot) };
+    return this.#trends.trends;
+  }
+
+  #boardOf(snapshot: Snapshot): Board {
+    const { history, node, remedyOf, now } = this.#parts;
+    const kept = history?.();
+    return boardOf(snapshot, {
+      nowMs: now(),
+      remedyOf,
+      ...(node === undefined ? {} : { node }),
+      ...(kept === undefined ? {} : { rateOf: (key, metric, labels) => kept.rateOf(key, metric, labels) }),
+    });
+  }
+
+  #trendsOf({ devices, takenAtMs }: Snapshot): Trends {
+    const kept = this.#parts.history?.();
+    if (kept === undefined) return {};
+    return Object.fromEntries(
+      devices.flatMap((state) => {
+        const trend = deviceTrend(state, kept, takenAtMs);
+        return trend === undefined ? [] : [[state.key, trend]];
+      }),
+    );
+  }
+}
+
+function deviceTrend(state: DeviceState, history: ReadingHistory, endMs: number): Trend | undefined {
+  const [first] = chosenReadings(state);
+  if (first === undefined) return undefined;
+  const columns = first.series.map(({ metric, labels }) => {
+    const { times, values } = history.samplesOf(state.key, metric, labels, endMs - TREND_MS);
+    return { times, values: first.isRate ? ratesOf(times, values) : values };
+  });
+  const [{ times } = { times: [] }] = columns;
+  // The series of one device are read together, so that they have the same times.
+  const sums = times.map((_, at) => sumOf(columns.map(({ values }) => values[at])));
+  return trendOf(times, sums, endMs);
+}
+
+/** A sum with an absent part is no sum. */
+function sumOf(values: readonly (number | null | undefined)[]): number | null {
+  let sum = 0;
+  for (const value of values) {
+    if (value === null || value === undefined) return null;
+    sum += value;
+  }
+  return sum;
+}

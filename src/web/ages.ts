@@ -1,0 +1,26 @@
+import { durationText } from '../board/units.ts';
+
+/** Difference of the clocks of server and browser, so that ages hold where a clock is wrong. */
+let offsetMs = 0;
+
+export function useServerTime(nowMs: number): void {
+  offsetMs = nowMs - Date.now();
+}
+
+/** Keeps all ages on the page up to date. */
+export function keepAges(): void {
+  window.setInterval(() => {
+    if (document.hidden) return;
+    const nowMs = Date.now() + offsetMs;
+    for (const element of document.querySelectorAll<HTMLElement>('[data-since]')) {
+      const words = durationText(Math.floor((nowMs - Number(element.dataset.since)) / 1_000) * 1_000);
+      if (element.textContent !== words) element.textContent = words;
+    }
+  }, 1_000);
+}
+
+/** Says something to a screen reader, without taking it from what it reads. */
+export function tell(words: string): void {
+  const element = document.getElementById('told');
+  if (element !== null) element.textContent = words;
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { boardOf } from '../../src/board/board.ts';
+import type { Board } from '../../src/board/row.ts';
+import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
+import { snapshot as sample, state, TAKEN_AT_MS } from '../metrics/sample.ts';
+import { allocation, device, podResources } from '../support/snapshots.ts';
+
+const of = (devices: readonly DeviceState[], part: Partial<Snapshot> = {}): Board =>
+  boardOf(
+    { ...sample, allocations: [], families: [], podResources: podResources([], { answeredAtMs: TAKEN_AT_MS }), devices, ...part },
+    { nowMs: TAKEN_AT_MS },
+  );
+const gpu = (id: string, more: Partial<DeviceState> = {}, parent?: string): DeviceState =>
+  state(device({ id, kind: parent === undefined ? 'gpu' : 'mig', ...(parent === undefined ? {} : { parent }) }), more);
+const held = { holders: [allocation({ deviceId: 'x' })] };
+const sick = { verdict: { state: 'unhealthy', sinceMs: 1, conditions: [] } } as const;
+
+describe('the use of a device', () => {
+  it('is "held by parts" where containers hold parts of it, and names parts and holders', () => {
+    const { rows, counts } = of([gpu('a'), gpu('a-0', held, 'a'), gpu('a-1', {}, 'a'), gpu('b', held), gpu('c')]);
+    expect(rows.map(({ id, use }) => [id, use])).toEqual([
+      ['a', 'held by parts'],
+      ['a-0', 'held'],
+      ['a-1', 'free'],
+      ['b', 'held'],
+      ['c', 'free'],
+    ]);
+    expect(rows[0]?.holders).toEqual([{ namespace: 'ml', pod: 'train-0', container: 'main', resource: 'example.com/toy', part: 'a-0' }]);
+    expect(counts).toMatchObject({ devices: 5, held: 2, heldByParts: 1 });
+  });
+
+  it('is unknown, and never "free", while the kubelet does not answer', () => {
+    const problem = { reason: 'refused', message: 'refused' } as const;
+    const [before, during] = [{}, { answeredAtMs: TAKEN_AT_MS, problem }].map((part) => {
+      const { answeredAtMs: _never, ...none } = podResources([]);
+      return of([gpu('a'), gpu('b', held)], { podResources: { ...none, ...part } }).rows.map(({ use }) => use);
+    });
+    expect(before).toEqual(['unknown', 'held']);
+    expect(during).toEqual(['unknown', 'held']);
+  });
+
+  it('ends where devices contain each other', () => {
+    const { rows } = of([gpu('a', {}, 'b'), gpu('b', held, 'a')]);
+    expect(rows.map(({ id, use }) => [id, use])).toEqual(
+      [
+        ['b', 'held'],
+        ['a', 'held by parts'],
+      ].toSorted((a, b) => ((a[0] as string) < (b[0] as string) ? -1 : 1)),
+    );
+  });
+});
+
+describe('the order of rows', () => {
+  it('has sick devices first, and parts under their whole, which a sick part lifts', () => {
+    const { rows } = of([gpu('b10'), gpu('b2'), gpu('a', {}), gpu('z'), gpu('z-1', sick, 'z'), gpu('z-0', {}, 'z')]);
+    expect(rows.map(({ id }) => id)).toEqual(['z', 'z-1', 'z-0', 'a', 'b2', 'b10']);
+  });
+});
+
+describe('the name of a device', () => {
+  it('is the index of the vendor where the id is only for programs', () => {
+    const uuid = 'GPU-5e1f0000-0000-4000-8000-000000000001';
+    const named = (part: object) => of([state(device({ id: uuid, kind: 'gpu', ...part }))]).rows[0]?.name;
+    expect(named({ uuid, index: '3' })).toBe('GPU 3');
+    expect(named({ uuid })).toBe('GPU-5e1f0000…');
+    expect(named({})).toBe(uuid);
+  });
+});
+
+describe('the readings of a row', () => {
+  const readingsOf = (readings: DeviceState['readings'], rateOf?: () => number | undefined) =>
+    boardOf({ ...sample, devices: [state(device({ id: 'a' }), { readings })] }, { nowMs: 0, ...(rateOf && { rateOf }) }).rows[0]?.readings;
+  const reading = (metric: string, value: number | bigint, labels?: Record<string, string>) => ({
+    metric,
+    value,
+    ...(labels && { labels }),
+  });
+
+  it('of a GPU are how busy and how full it is, and its power against its limit', () => {
+    expect(
+      readingsOf([
+        reading('device_utilization_ratio', 0.2, { engine: 'memory' }),
+        reading('device_utilization_ratio', 0.87, { engine: 'gpu' }),
+        reading('device_memory_used_bytes', 40n * 2n ** 30n),
+        reading('device_memory_total_bytes', 80n * 2n ** 30n),
+        reading('device_power_watts', 350, { sensor: 'gpu' }),
+        reading('device_power_limit_watts', 700, { limit: 'enforced' }),
+        reading('device_temperature_celsius', 60, { sensor: 'gpu' }),
+      ]),
+    ).toEqual([
+      { label: 'Busy', text: '87 %', value: 0.87, ratio: 0.87 },
+      { label: 'Memory', text: '40 GiB of 80 GiB', value: 40 * 2 ** 30, ratio: 0.5 },
+      { label: 'Power', text: '350 W of 700 W', value: 350, ratio: 0.5 },
+    ]);
+  });
+
+  const port = [
+    reading('device_received_bytes_total', 19_131_000_000_000n, { port: '1' }),
+    reading('device_transmitted_bytes_total', 7n, { port: '1' }),
+    reading('device_link_up', 1, { port: '1' }),
+    reading('device_link_speed_bytes_per_second', 50e9, { port: '1' }),
+  ];
+
+  it('of an HCA are rates against the speed of the link, and never a total', () => {
+    expect(readingsOf(port, () => 25e9)).toEqual([
+      { label: 'In', text: '200 Gbit/s', value: 25e9, ratio: 0.5 },
+      { label: 'Out', text: '200 Gbit/s', value: 25e9, ratio: 0.5 },
+      { label: 'Link', text: 'up, 400 Gbit/s', value: 1 },
+    ]);
+    const unknown = readingsOf(port, () => undefined);
+    expect(unknown?.map(({ text }) => text)).toEqual(['no rate yet', 'no rate yet', 'up, 400 Gbit/s']);
+    expect(unknown?.[0]).not.toHaveProperty('value');
+  });
+
+  it('of a board name the sensor that is closest to its limit', () => {
+    const [first] =
+      readingsOf([
+        reading('device_temperature_celsius', 70, { sensor: 'board' }),
+        reading('device_temperature_celsius', 60, { sensor: 'core' }),
+        reading('device_temperature_limit_celsius', 100, { sensor: 'board', limit: 'crit' }),
+        reading('device_temperature_limit_celsius', 66, { sensor: 'core', limit: 'max' }),
+        reading('device_temperature_limit_celsius', 5, { sensor: 'board', limit: 'min' }),
+      ]) ?? [];
+    expect(first).toEqual({ label: 'Temperature', text: '60 °C of 66 °C', value: 60, ratio: 0.909 });
+  });
+
+  it('of an unknown kind are its first values with a natural limit; NaN, facts and states are none', () => {
+    expect(
+      readingsOf([
+        reading('device_toy_info', 1, { model: 'x' }),
+        reading('device_toy_state', 1, { state: 'on' }),
+        reading('device_toy_crossings_total', 9),
+        reading('device_toy_flow_rpm', 900),
+        reading('device_toy_wear_ratio', 0.25),
+        reading('device_toy_noise_ratio', Number.NaN),
+      ]),
+    ).toEqual([
+      { label: 'Toy wear', text: '25 %', value: 0.25, ratio: 0.25 },
+      { label: 'Toy flow', text: '900 rpm', value: 900 },
+    ]);
+  });
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import type { BoardRow } from '../../src/board/row.ts';
+import { DEFAULT_VIEW, parseView, viewOf, viewQuery } from '../../src/board/view.ts';
+
+const row = (id: string, part: Partial<BoardRow> = {}): BoardRow => ({
+  key: `toy/${id}`,
+  family: 'toy',
+  id,
+  name: id,
+  kind: 'toy',
+  state: 'healthy',
+  readAtMs: 0,
+  conditions: [],
+  use: 'free',
+  holders: [],
+  readings: [],
+  ...part,
+});
+const holder = (pod: string, namespace = 'ml') => ({ namespace, pod, container: 'main', resource: 'example.com/toy' });
+const rows = [
+  row('a', { use: 'held', holders: [holder('train-0'), holder('train-1')], numaNode: 0, pciPath: 'pci0000:00/0000:00:01.0/0000:01:00.0' }),
+  row('a-0', { parent: 'toy/a', state: 'unhealthy', numaNode: 0, pciPath: 'pci0000:00/0000:00:01.0/0000:01:00.1' }),
+  row('b', {
+    state: 'degraded',
+    use: 'held',
+    holders: [holder('web', 'shop')],
+    numaNode: 0,
+    pciPath: 'pci0000:00/0000:00:01.0/0000:02:00.0',
+  }),
+  row('c', { use: 'unknown', numaNode: 1, pciPath: 'pci0000:80/0000:81:00.0' }),
+];
+const shown = (query: string) => {
+  const { view, problem } = parseView(Object.fromEntries(new URLSearchParams(query)));
+  expect(problem).toBeUndefined();
+  return viewOf({ rows }, view).map(({ title, rows: list }) => [title, ...list.map((one) => `${'>'.repeat(one.depth)}${one.row.id}`)]);
+};
+
+describe('a view', () => {
+  it('filters by each parameter, and by all words of a text', () => {
+    expect(shown('')).toEqual([[undefined, 'a', '>a-0', 'b', 'c']]);
+    expect(shown('state=unhealthy')).toEqual([[undefined, 'a-0']]);
+    expect(shown('namespace=shop')).toEqual([[undefined, 'b']]);
+    expect(shown('holder=TRAIN')).toEqual([[undefined, 'a']]);
+    expect(shown('text=shop%20web')).toEqual([[undefined, 'b']]);
+    expect(shown('text=shop%20train')).toEqual([[undefined]]);
+    expect(shown('family=other')).toEqual([[undefined]]);
+  });
+
+  it('groups by pod: a shared device stands with each, the others under what is known of them', () => {
+    expect(shown('group=pod')).toEqual([
+      ['shop/web', 'b'],
+      ['ml/train-0', 'a'],
+      ['ml/train-1', 'a'],
+      ['Free', 'a-0'],
+      ['Unknown: the kubelet does not tell who holds these devices', 'c'],
+    ]);
+  });
+
+  it('groups by NUMA node, with the distance to the device above', () => {
+    expect(shown('group=topology')).toEqual([
+      ['NUMA node 0', 'a', '>a-0', 'b'],
+      ['NUMA node 1', 'c'],
+    ]);
+    const [first] = viewOf({ rows }, { ...DEFAULT_VIEW, group: 'topology' });
+    expect(first?.rows.map(({ distance }) => distance)).toEqual([undefined, undefined, 'behind the same PCIe bridge as a']);
+  });
+
+  it('is in the address, and comes back from it', () => {
+    const view = { text: 'a & b', state: 'unhealthy', sort: 'name', group: 'pod' } as const;
+    expect(viewQuery(DEFAULT_VIEW)).toBe('');
+    expect(viewQuery(view)).toBe('?text=a+%26+b&state=unhealthy&sort=name&group=pod');
+    expect(parseView(Object.fromEntries(new URLSearchParams(viewQuery(view)))).view).toEqual(view);
+  });
+
+  it('refuses what it does not know', () => {
+    expect(parseView({ sort: 'size' }).problem).toBe('The parameter "sort" must be one of attention, name, family, state, use, busy.');
+    expect(parseView({ text: ['a', 'b'] }).problem).toBe('The parameter "text" may be given once only.');
+    expect(parseView({ text: 'x'.repeat(1_000) }).view.text).toHaveLength(200);
+  });
+});

@@ -1,0 +1,179 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ServedAgent, startAgent } from '../support/serve.ts';
+import { MAIN, type Ran, run } from './command-line.ts';
+
+const SMALL = [
+  '--sim.gpus=2',
+  '--sim.hcas=1',
+  '--sim.vfs=1',
+  '--sim.fpgas=1',
+  '--sim.pods=2',
+  '--sim.story=off',
+  '--refresh.interval=500ms',
+];
+const REMEDY = 'Run "device-agent demo fault" for the faults of the running demo and their devices.\n';
+
+let directory: string;
+let demo: ServedAgent;
+let root: string;
+const command = (...words: string[]): Promise<Ran> => run(['demo', 'fault', ...words], { TMPDIR: directory });
+const start = (): Promise<ServedAgent> =>
+  startAgent([process.execPath, MAIN, 'demo', ...SMALL], { env: { ...process.env, TMPDIR: directory } });
+const rootOf = ({ child }: ServedAgent): string => {
+  const isOf = (name: string): boolean => readFileSync(join(directory, name, 'demo.json'), 'utf8').includes(`"pid":${child.pid},`);
+  return join(directory, readdirSync(directory).find((name) => existsSync(join(directory, name, 'demo.json')) && isOf(name)) ?? 'none');
+};
+
+/** Sends bytes to the control socket, and gives what comes until the connection ends. */
+function send(text: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(join(root, 'control.sock'), () => socket.write(text));
+    let answer = '';
+    socket.setEncoding('utf8').on('data', (part: string) => {
+      answer += part;
+    });
+    socket.on('error', () => {});
+    socket.once('close', () => resolve(answer));
+  });
+}
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'faults-'));
+  demo = await start();
+  await demo.until('a welcome', () => demo.log().includes('Ctrl-C'));
+  root = rootOf(demo);
+}, 60_000);
+afterAll(async () => {
+  expect(await demo.stop('SIGINT')).toBe(0);
+  expect(readdirSync(directory)).toEqual([]);
+  rmSync(directory, { recursive: true });
+});
+
+describe('demo fault', () => {
+  it('lists the faults, their devices and what runs', async () => {
+    const { status, stdout } = await command();
+    expect(status).toBe(0);
+    expect(stdout.split('\n')[0]).toBe(`Faults of the demo ${demo.child.pid} at ${demo.url}`);
+    expect(stdout).toMatch(/^xid79 +nvidia +The GPU falls off the bus/m);
+    expect(stdout).toMatch(/^infiniband\/mlx5_0 +port-down errors unreadable$/m);
+    expect(stdout).toMatch(/^all devices of nvidia +hung-program$/m);
+    expect(stdout).toMatch(/^No fault runs\.$/m);
+  });
+
+  it('names the devices as the agent does', async () => {
+    type Named = { readonly family: string; readonly id?: string; readonly devices?: readonly string[] };
+    const { faults } = JSON.parse((await command('-o', 'json')).stdout) as { faults: readonly Named[] };
+    const targets = new Set(faults.flatMap(({ family, devices = [] }) => devices.map((id) => `${family}/${id}`)));
+    expect(targets.size).toBe(7);
+    const known = async (): Promise<readonly string[]> => {
+      const answer = await fetch(`${demo.url}/api/v1/devices`);
+      return ((await answer.json()) as { devices: readonly Named[] }).devices.map(({ family, id }) => `${family}/${id}`);
+    };
+    await expect.poll(known, { timeout: 15_000 }).toEqual(expect.arrayContaining([...targets]));
+  });
+
+  it('lets the agent find a fault by itself, and find its end', async () => {
+    const began = await command('nonfatal-error', 'fpga/0010:21:00.0');
+    expect(began).toMatchObject({ status: 0, stderr: '' });
+    expect(began.stdout).toBe(`nonfatal-error on fpga/0010:21:00.0 began. ${demo.url}/devices/fpga/0010:21:00.0\n`);
+    await demo.until('the condition', (page) => /^device_health_condition\{device="0010:21:00.0",condition="NonfatalError"/m.test(page));
+    expect((await command('nonfatal-error', '0010:21:00.0')).stdout).toMatch(/already runs since \d+s|began/);
+    const listed = JSON.parse((await command('-o', 'json')).stdout) as { demo: object; running: object[] };
+    expect(listed.demo).toEqual({ pid: demo.child.pid, address: demo.url });
+    expect(listed.running).toEqual([{ family: 'fpga', name: 'nonfatal-error', device: '0010:21:00.0', seconds: expect.any(Number) }]);
+    expect((await command('clear', '0010:21:00.0')).stdout).toBe('nonfatal-error on fpga/0010:21:00.0 ended.\n');
+    await demo.until('its end', (page) => page.includes('device_healthy{device="0010:21:00.0"} 1'));
+    expect((await command('clear', 'nonfatal-error')).stdout).toBe('No such fault was running.\n');
+  });
+
+  it('makes a port unreadable and readable again, under an agent that keeps its files open', async () => {
+    const unreadable = 'device_infiniband_unreadable_files{device="mlx5_0"}';
+    await demo.until('a port that is up', (page) => /^device_link_up\{device="mlx5_0".*\} 1$/m.test(page));
+    await command('unreadable', 'mlx5_0');
+    await demo.until('no link is told', (page) => !page.includes('device_link_up{device="mlx5_0"'));
+    await command('clear');
+    await demo.until('the link again', (page) => /^device_link_up\{device="mlx5_0".*\} 1$/m.test(page) && page.includes(`${unreadable} 0`));
+  });
+
+  it.each([
+    [['prt-down', 'mlx5_0'], 2, 'there is no fault prt-down; did you mean port-down?', REMEDY],
+    [['port-down', 'mlx5_9'], 2, 'there is no device mlx5_9; did you mean mlx5_0?', REMEDY],
+    [['port-down'], 2, 'the fault port-down needs a device: mlx5_0', REMEDY],
+    [['clear', 'mlx5_8'], 2, 'there is no fault and no device mlx5_8; did you mean mlx5_0?', REMEDY],
+    [['--demo=x'], 2, 'flag --demo: must be a process id', expect.stringContaining('Correct the value')],
+    [['clear', '--demo=1'], 1, 'no demo runs with the process id 1', expect.stringContaining('Start "device-agent demo"')],
+    [['--sim.gpus=3'], 2, 'unknown flag --sim.gpus', expect.stringContaining('demo fault --help')],
+    [['clear', 'a', 'b'], 2, expect.stringContaining('too many arguments'), expect.stringContaining('--help')],
+  ])('says of %j what is wrong', async (words, status, message, remedy) => {
+    const { stderr, stdout, ...rest } = await command(...words);
+    const [first = '', ...others] = stderr.replace('device-agent: ', '').split('\n');
+    expect([rest.status, stdout, first, others.join('\n')]).toEqual([status, '', message, remedy]);
+  });
+
+  it('corrects the name of the command', async () => {
+    const { status, stderr } = await run(['demo', 'falt'], { TMPDIR: directory });
+    expect([status, stderr.split('\n')[0]]).toEqual([2, 'device-agent: unknown command "device-agent demo falt"; did you mean fault?']);
+  });
+});
+
+describe('the control socket', () => {
+  it('is open to the user of the demo only', () => {
+    expect(statSync(join(root, 'control.sock')).mode & 0o777).toBe(0o600);
+    expect(statSync(join(root, 'demo.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(root).mode & 0o777).toBe(0o700);
+  });
+
+  it.each([
+    ['no JSON', 'hello\n'],
+    ['null', 'null\n'],
+    ['another request', '{"do":"stop"}\n'],
+    ['a name that is no text', '{"do":"begin","name":{}}\n'],
+    ['a device that is no text', '{"do":"begin","name":"hot","device":[1]}\n'],
+  ])('refuses %s', async (_what, text) => {
+    expect(JSON.parse(await send(text))).toEqual({ refused: expect.stringContaining('does not know this request') });
+  });
+
+  it('closes on a request without end, and answers the next one', async () => {
+    expect(await send('x'.repeat(100_000))).toBe('');
+    expect((await command()).status).toBe(0);
+  });
+});
+
+describe('several demos', () => {
+  it('are told apart: the newest is asked, or the one with the process id; one that was killed is passed over', {
+    timeout: 60_000,
+  }, async () => {
+    const second = await start();
+    await second.until('a welcome', () => second.log().includes('Ctrl-C'));
+    const left = rootOf(second);
+    try {
+      expect((await command()).stdout).toContain(`demo ${second.child.pid} at`);
+      expect((await command(`--demo=${demo.child.pid}`)).stdout).toContain(`demo ${demo.child.pid} at`);
+      expect((await command('clear', `--demo=${demo.child.pid}`)).stdout).toBe('No fault was running.\n');
+    } finally {
+      await second.stop('SIGKILL');
+    }
+    expect(existsSync(join(left, 'demo.json'))).toBe(true);
+    expect((await command()).stdout).toContain(`demo ${demo.child.pid} at`);
+    for (const [name, text] of [
+      ['device-agent-node-broken', '{'],
+      ['device-agent-node-strange', '{"pid":"1","address":3}'],
+    ] as const) {
+      mkdirSync(join(directory, name));
+      writeFileSync(join(directory, name, 'demo.json'), text);
+    }
+    expect((await command()).stdout).toContain(`demo ${demo.child.pid} at`);
+    for (const name of ['device-agent-node-broken', 'device-agent-node-strange']) rmSync(join(directory, name), { recursive: true });
+    rmSync(left, { recursive: true });
+  });
+
+  it('are looked for below TMPDIR', async () => {
+    const none = { TMPDIR: join(directory, 'none') };
+    const { status, stdout, stderr } = await run(['demo', 'fault'], none);
+    expect([status, stdout, stderr.split('\n')[0]]).toEqual([1, '', 'device-agent: no demo runs']);
+  });
+});

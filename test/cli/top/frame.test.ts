@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { clean } from '../../../src/cli/terminal/clean.ts';
+import { widthOf } from '../../../src/cli/terminal/frame.ts';
+import { detailOf } from '../../../src/cli/top/detail.ts';
+import { filtersOf } from '../../../src/cli/top/filter.ts';
+import { frameOf, type Picture } from '../../../src/cli/top/frame.ts';
+import { ratesBetween } from '../../../src/cli/top/rates.ts';
+import { FIRST_STATE, pressed, type TopState } from '../../../src/cli/top/state.ts';
+import type { Snapshot } from '../../../src/model/snapshot.ts';
+import { fixedBoard, fixedSnapshot } from './fixed-board.ts';
+
+const board = fixedBoard();
+const picture = (state: TopState, columns: number, rows: number, isUtf8 = true): Picture => ({
+  state,
+  board,
+  standing: { source: 'agent at :1' },
+  detail: undefined,
+  size: { columns, rows },
+  isUtf8,
+});
+const textOf = (shown: Picture): string[] => frameOf(shown).lines.map((line) => line.map(({ text }) => text).join(''));
+
+const KEYS = [
+  'up',
+  'down',
+  'k',
+  'j',
+  'page-up',
+  'page-down',
+  'home',
+  'end',
+  's',
+  't',
+  'p',
+  'n',
+  '/',
+  'enter',
+  'escape',
+  '?',
+  'x',
+  'backspace',
+];
+
+describe('frames', () => {
+  it('are drawn at every size, as many lines as the terminal has', () => {
+    for (let columns = 1; columns <= 220; columns += 3) {
+      for (const rows of [1, 2, 3, 5, 9, 24, 60]) {
+        for (const screen of ['board', 'device', 'help'] as const) {
+          const device = board.rows[0];
+          const lines = textOf(picture({ ...FIRST_STATE, screen, device }, columns, rows));
+          expect(lines).toHaveLength(Math.max(1, rows));
+        }
+      }
+    }
+  });
+
+  it('keep the columns in line: each cell begins where its head begins', () => {
+    for (let columns = 24; columns <= 220; columns += 7) {
+      const lines = textOf(picture(FIRST_STATE, columns, 40));
+      const head = lines.findIndex((line) => line.includes('STATE'));
+      const at = lines[head]?.indexOf('DEVICE') ?? -1;
+      for (const line of lines.slice(head + 1, head + 11)) expect(line.slice(at - 1, at + 3)).toMatch(/^ (?:GPU|mlx|└ |001)/);
+    }
+  });
+
+  it('have one cell for each sign, so that nothing is shifted', () => {
+    for (const isUtf8 of [true, false]) {
+      for (const line of textOf(picture(FIRST_STATE, 100, 40, isUtf8))) expect(widthOf(clean(line, isUtf8))).toBe(widthOf(line));
+    }
+  });
+
+  it('take any sequence of keys, and always show the chosen row', () => {
+    let seed = 7;
+    const random = (below: number): number => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+      return seed % below;
+    };
+    let state = FIRST_STATE;
+    for (let step = 0; step < 2_000; step += 1) {
+      const size = { columns: 1 + random(120), rows: 1 + random(30) };
+      const frame = frameOf({ ...picture(state, size.columns, size.rows), size });
+      if (frame.state.screen === 'board') {
+        const { at, offset } = frame.state;
+        expect(at).toBeGreaterThanOrEqual(offset);
+        expect(at).toBeLessThan(offset + frame.shown.room);
+        expect(frame.shown.items[at]).toBeDefined();
+      }
+      state = pressed(frame.state, KEYS[random(KEYS.length)] as string, frame.shown) ?? FIRST_STATE;
+    }
+  });
+
+  it('keep the chosen device when the order changes', () => {
+    const first = frameOf(picture(FIRST_STATE, 100, 30));
+    const down = pressed(first.state, 'down', first.shown) as TopState;
+    const chosen = board.rows.find(({ key }) => down.chosen?.endsWith(key));
+    const resorted = frameOf(picture({ ...down, sort: 'name' }, 100, 30));
+    expect(resorted.shown.items[resorted.state.at]?.row?.row.key).toBe(chosen?.key);
+  });
+
+  it('say that a device is gone', () => {
+    const device = { key: 'nvidia/none', family: 'nvidia', id: 'none' };
+    expect(textOf(picture({ ...FIRST_STATE, screen: 'device', device }, 80, 24)).join('\n')).toContain('nvidia/none is no longer listed.');
+  });
+});
+
+describe('filters', () => {
+  it.each([
+    ['', {}],
+    ['gpu  held', { text: 'gpu held' }],
+    ['state:unh mlx', { state: 'unhealthy', text: 'mlx' }],
+    ['family:nvidia namespace:ml holder:train', { family: 'nvidia', namespace: 'ml', holder: 'train' }],
+    ['state:', {}],
+    ['state:broken', { text: 'state:broken' }],
+  ])('%j means %j', (typed, filters) => {
+    expect(filtersOf(typed)).toEqual(filters);
+  });
+});
+
+describe('rates of two reads', () => {
+  const read = (value: number | bigint, readAtMs: number): Snapshot => {
+    const [state] = fixedSnapshot().devices;
+    const readings = [{ metric: 'device_received_bytes_total', labels: { port: '1' }, value }];
+    return { ...fixedSnapshot(), devices: state === undefined ? [] : [{ ...state, key: 'a/b', readings, readAtMs }] };
+  };
+  const rate = (before: Snapshot | undefined, now: Snapshot): number | undefined =>
+    ratesBetween(before, now)('a/b', 'device_received_bytes_total', { port: '1' });
+
+  it('are the growth per second', () => {
+    expect(rate(read(1_000, 0), read(3_000, 2_000))).toBe(1_000);
+    expect(rate(read(2n ** 60n, 0), read(2n ** 60n + 7n, 1_000))).toBe(7);
+  });
+
+  it('are unknown at first, after a reset, and without a newer read', () => {
+    expect(rate(undefined, read(1, 0))).toBeUndefined();
+    expect(rate(read(5, 0), read(1, 1_000))).toBeUndefined();
+    expect(rate(read(5, 1_000), read(6, 1_000))).toBeUndefined();
+    expect(ratesBetween(read(1, 0), read(2, 1_000))('a/b', 'device_received_bytes_total', { port: '2' })).toBeUndefined();
+  });
+});
+
+describe('detail of a device', () => {
+  it('leaves out what has another form', () => {
+    expect(detailOf(undefined, undefined, 'a/b')).toBeUndefined();
+    expect(detailOf({ id: 7, readings: { busy: 'x', list: [3, { value: 'y' }] } }, { events: [null, { device: 'c/d' }] }, 'a/b')).toEqual({
+      facts: [],
+      readings: [],
+      events: [],
+    });
+  });
+});

@@ -1,0 +1,106 @@
+import { family } from '../../../src/probes/amdgpu/index.ts';
+import { eventState } from '../../../src/probes/amdgpu/simulate.ts';
+import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
+import type { Overlay } from '../../oracle/overlaid-tree.ts';
+
+const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { amdgpu: 2 }, elapsedMs: 0 });
+const { files, links } = hardware ?? { files: {}, links: {} };
+const DEVICES = ['0020:10:00.0', '0020:11:00.0'];
+
+const inside =
+  (end: string) =>
+  (device: string): string =>
+    Object.keys(files).find((path) => path.includes(`/${device}/`) && path.endsWith(end)) ?? end;
+const EVENTS = inside('/ras/event_state');
+const UMC = inside('/ras/umc_err_count');
+const PAGES = inside('/ras/gpu_vram_bad_pages');
+const JUNCTION = inside('/temp2_input');
+const AER = inside('/aer_dev_fatal');
+const STATUS = inside('/power/runtime_status');
+
+/** Pace of the error counts and of the list of bad pages in the histories. */
+const PACE_MS = 20_000;
+
+function inFile(name: string, condition: string, path: (device: string) => string, text: string, more: Partial<Fault> = {}): Fault {
+  return {
+    name,
+    condition,
+    shownBy: (device) => [path(device)],
+    begin: (tree, device, layer) => tree.put(layer, path(device), `${text}\n`),
+    end: (tree, _device, layer) => tree.take(layer),
+    ...more,
+  };
+}
+
+const faults: readonly Fault[] = [
+  inFile('fatal error', 'RasFatal', EVENTS, eventState(1)),
+  inFile('uncorrectable error of the memory', 'RasUncorrectable', UMC, 'ue: 1\nce: 0\nde: 0', { paceMs: PACE_MS }),
+  inFile('a page that could not be retired', 'BadPagesFailed', PAGES, '0x00000001 : 0x00001000 : F', { paceMs: PACE_MS, group: 'pages' }),
+  inFile('a page that waits for a reset', 'BadPagesPending', PAGES, '0x00000001 : 0x00001000 : P', { paceMs: PACE_MS, group: 'pages' }),
+  inFile('too hot', 'OverTemperature', JUNCTION, '101000'),
+  inFile('fatal PCIe error', 'AerFatal', AER, 'DLP 1\nTOTAL_ERR_FATAL 1', { recovery: 'never', isFromPast: true, paceMs: 30_000 }),
+];
+
+const everything = (device: string): readonly string[] => [EVENTS, UMC, PAGES, JUNCTION, AER].map((path) => path(device));
+
+/** Replaces one file of a device. */
+function oneFile(name: string, path: (device: string) => string, overlay: Overlay, more: Partial<Blinding> = {}): Blinding {
+  return {
+    name: `${name} ${path(DEVICES[0] as string)
+      .split('/')
+      .at(-1)}`,
+    scope: 'device',
+    leaves: 'read',
+    hides: (device) => [path(device)],
+    covers: (_tree, device) => ({ [path(device)]: overlay }),
+    ...more,
+  };
+}
+
+const text = (content: string): Overlay => ({ kind: 'text', text: content });
+const paceOf = (path: (device: string) => string): Partial<Blinding> => (path === UMC || path === PAGES ? { paceMs: PACE_MS } : {});
+
+const blindings: readonly Blinding[] = [
+  ...[EVENTS, UMC, JUNCTION].flatMap((path) => [
+    oneFile('absent:', path, { kind: 'absent' }, paceOf(path)),
+    oneFile('garbage:', path, text('0xzz\n'), paceOf(path)),
+    oneFile('empty:', path, text(''), paceOf(path)),
+    oneFile('directory:', path, { kind: 'directory' }, paceOf(path)),
+  ]),
+  oneFile('absent:', PAGES, { kind: 'absent' }, paceOf(PAGES)),
+  oneFile('garbage:', PAGES, text('unknown\n'), paceOf(PAGES)),
+  oneFile('directory:', PAGES, { kind: 'directory' }, paceOf(PAGES)),
+  oneFile('not ready:', UMC, text('Query currently inaccessible\n'), paceOf(UMC)),
+  {
+    name: 'the card sleeps',
+    scope: 'device',
+    leaves: 'read',
+    hides: everything,
+    covers: (_tree, device) => ({ [STATUS(device)]: text('suspended\n') }),
+  },
+  {
+    name: 'a file of the card hangs',
+    scope: 'device',
+    leaves: 'unread',
+    hangs: true,
+    hides: everything,
+    covers: (_tree, device) => ({ [EVENTS(device)]: { kind: 'hang' } }),
+  },
+  { name: 'sysfs is not mounted', scope: 'family', leaves: 'unread', hides: everything, covers: () => ({ sys: { kind: 'directory' } }) },
+  {
+    name: 'the class directory is a file',
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: () => ({ 'sys/class/drm': text('') }),
+  },
+];
+
+export const oracle: OracleFamily = {
+  family,
+  options: { 'ras-interval': `${PACE_MS / 1_000}s`, 'bad-pages-interval': `${PACE_MS / 1_000}s` },
+  machine: () => ({ files, links }),
+  devices: DEVICES.map((id) => ({ id, deviceId: id })),
+  faults,
+  blindings,
+};

@@ -1,0 +1,128 @@
+import { family } from '../../../src/probes/netdev/index.ts';
+import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
+import type { Overlay } from '../../oracle/overlaid-tree.ts';
+
+const CARDS = 2;
+const {
+  files,
+  links,
+  options = {},
+} = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { netdev: CARDS }, elapsedMs: 30_000 }) ?? {
+  files: {},
+  links: {},
+};
+
+const cards = Array.from({ length: CARDS }, (_, card) => `0030:${(0x20 + card).toString(16)}:00`);
+const PHYSICAL = cards.map((card) => `${card}.0`);
+/** A card whose files hang. After a restart the agent knows that the card hung, and not that its functions depend on it. */
+const HANGING = PHYSICAL[1] as string;
+/** A function of a kernel driver, and one of user space, of the other card. */
+const VIRTUAL = [`${cards[0]}.1`, `${cards[0]}.4`];
+const DEVICES = [...PHYSICAL, ...VIRTUAL];
+
+const parentOf = (device: string): string => device.replace(/\d$/, '0');
+const childrenOf = (device: string): readonly string[] => VIRTUAL.filter((other) => parentOf(other) === device);
+const inside =
+  (end: string) =>
+  (device: string): string =>
+    Object.keys(files).find((path) => path.includes(`/${parentOf(device)}/`) && path.endsWith(end)) ?? end;
+const CARRIER = inside('/carrier');
+const FLAGS = inside('/flags');
+const AER = inside('/aer_dev_fatal');
+const LOSSES = inside('/carrier_down_count');
+const COUNTERS = (device: string): string => {
+  const number = Number(device.at(-1)) - 1;
+  return inside(`/sriov/${number}/stats/rx_bytes`)(device);
+};
+
+const onAll = (condition: string) => (device: string) => childrenOf(device).map((child) => ({ device: child, condition }));
+
+/** A fault of a port of a card: it also shows on the virtual functions. One fault for each card, because the shadows depend on it. */
+const portFaults: readonly Fault[] = PHYSICAL.flatMap((card): Fault[] => [
+  {
+    name: `port of ${card} without a link`,
+    condition: 'PortDown',
+    devices: [card],
+    group: 'link',
+    isFromPast: true,
+    shadows: onAll('PortDown')(card),
+    shownBy: (device) => [CARRIER(device), FLAGS(device)],
+    begin: (tree, device, layer) => tree.put(layer, CARRIER(device), '0\n'),
+    end: (tree, _device, layer) => tree.take(layer),
+  },
+  {
+    name: `fatal PCIe error of ${card}`,
+    condition: 'AerFatal',
+    devices: [card],
+    recovery: 'never',
+    isFromPast: true,
+    paceMs: 30_000,
+    shadows: onAll('AerFatal')(card),
+    shownBy: (device) => [AER(device)],
+    begin: (tree, device, layer) => tree.put(layer, AER(device), 'DLP 1\nTOTAL_ERR_FATAL 1\n'),
+  },
+]);
+
+const everything = (device: string): readonly string[] => [CARRIER, FLAGS, AER, LOSSES].map((path) => path(device));
+const ofCard = (device: string): readonly string[] => [parentOf(device), ...childrenOf(parentOf(device))];
+
+/** Replaces one file of a port. It concerns the virtual functions of the port, too. */
+function portFile(name: string, path: (device: string) => string, overlay: Overlay): readonly Blinding[] {
+  return PHYSICAL.map((card) => ({
+    name: `${name} of ${card}`,
+    scope: 'family',
+    concerns: ofCard(card),
+    leaves: 'read',
+    hides: (device) => (ofCard(card).includes(device) ? [path(card)] : []),
+    covers: () => ({ [path(card)]: overlay }),
+  }));
+}
+
+const text = (content: string): Overlay => ({ kind: 'text', text: content });
+
+const blindings: readonly Blinding[] = [
+  ...portFile('the carrier is absent', CARRIER, { kind: 'absent' }),
+  ...portFile('the carrier is garbage', CARRIER, text('2\n')),
+  ...portFile('the carrier is empty', CARRIER, text('')),
+  ...portFile('the carrier is a directory', CARRIER, { kind: 'directory' }),
+  ...portFile('the losses are garbage', LOSSES, text('-1\n')),
+  {
+    name: 'sysfs is not mounted',
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: () => ({ sys: { kind: 'directory' } }),
+  },
+  {
+    name: 'the list of functions is a file',
+    scope: 'family',
+    leaves: 'unread',
+    hides: everything,
+    covers: () => ({ 'sys/bus/pci/devices': text('') }),
+  },
+  {
+    name: 'a file of a card hangs',
+    scope: 'family',
+    concerns: [HANGING],
+    leaves: 'unread',
+    hangs: true,
+    hides: (device) => (device === HANGING ? everything(device) : []),
+    covers: () => ({ [CARRIER(HANGING)]: { kind: 'hang' } }),
+  },
+];
+
+export const oracle: OracleFamily = {
+  family,
+  options,
+  machine: () => ({ files, links }),
+  devices: DEVICES.map((id) => ({ id, deviceId: id })),
+  faults: portFaults,
+  blindings,
+  counter: {
+    metric: 'device_received_bytes_total',
+    scale: 1,
+    devices: VIRTUAL,
+    path: COUNTERS,
+    move: (tree, device, by) => tree.write(COUNTERS(device), (content) => `${BigInt(content.trim()) + BigInt(by)}\n`),
+  },
+};

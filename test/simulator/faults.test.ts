@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { loadFamilies } from '../../src/config/sections.ts';
+import { UserError } from '../../src/errors.ts';
+import type { FaultSpec, Scenario } from '../../src/model/simulated.ts';
+import { pastOf } from '../../src/model/simulated-faults.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
+import { type FaultyFamily, NodeFaults } from '../../src/simulator/faults.ts';
+
+const spec = (name: string, kinds: readonly string[]): FaultSpec => ({ name, kinds, about: `${name}.` });
+const families: readonly FaultyFamily[] = [
+  {
+    family: 'one',
+    faults: [spec('hot', ['card']), spec('torn', ['card']), spec('hung', [])],
+    targets: [
+      { id: 'card0', kind: 'card', names: ['0000:01:00.0'] },
+      { id: 'card1', kind: 'card', lacks: ['torn'] },
+    ],
+  },
+  { family: 'two', faults: [spec('hot', ['board'])], targets: [{ id: 'board0', kind: 'board' }] },
+  { family: 'none', faults: [spec('never', ['board'])], targets: [] },
+];
+const begun = (): NodeFaults => new NodeFaults(() => families);
+const refusalOf = (run: () => unknown): string => {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof UserError && error.remedy !== '') return error.message;
+    throw error;
+  }
+  return 'nothing was refused';
+};
+
+describe('faults of a node', () => {
+  it('begin on a device by any of its names, and on a whole family', () => {
+    const faults = begun();
+    for (const name of ['card0', '0000:01:00.0', 'ONE/card0']) faults.begin('hot', name, 5);
+    faults.begin('hot', 'board0', 6);
+    faults.begin('hung', undefined, 7);
+    expect(faults.of('one')).toEqual([
+      expect.objectContaining({ name: 'hot', device: 'card0', fromMs: 5 }),
+      expect.objectContaining({ name: 'hung', fromMs: 7 }),
+    ]);
+    expect(faults.of('two')).toHaveLength(1);
+    expect(faults.list().find(({ name }) => name === 'torn')).toMatchObject({ devices: ['card0'], running: [] });
+  });
+
+  it.each([
+    ['hto', 'card0', 'there is no fault hto; did you mean hot?'],
+    ['never', undefined, 'there is no fault never'],
+    ['hot', 'car0', 'there is no device car0; did you mean card0?'],
+    ['hot', undefined, 'the fault hot needs a device: card0, card1, board0'],
+    ['torn', 'card1', 'card1 cannot have the fault torn; card0 can'],
+    ['torn', 'board0', 'board0 cannot have the fault torn; card0 can'],
+    ['hung', 'card0', 'the fault hung concerns all devices of the family one: name no device'],
+  ])('refuse %s on %s in one sentence', (name, device, message) => {
+    expect(refusalOf(() => begun().begin(name, device, 0))).toBe(message);
+  });
+
+  it('end all at once, or by a name or a device, and stay in the past', () => {
+    const faults = begun();
+    for (const [name, device] of [
+      ['hot', 'card0'],
+      ['hot', 'card1'],
+      ['torn', 'card0'],
+      ['hung', undefined],
+    ] as const)
+      faults.begin(name, device, 0);
+    expect(faults.clear('torn', 1)).toHaveLength(1);
+    expect(faults.clear('torn', 1)).toEqual([]);
+    expect(faults.clear('0000:01:00.0', 2).map(({ name }) => name)).toEqual(['hot']);
+    expect(refusalOf(() => faults.clear('crad1', 3))).toBe('there is no fault and no device crad1; did you mean card1?');
+    expect(faults.clear(undefined, 4).map(({ name, device }) => [name, device])).toEqual([
+      ['hot', 'card1'],
+      ['hung', undefined],
+    ]);
+    expect(faults.of('one').map(({ untilMs }) => untilMs)).toEqual([2, 4, 1, 4]);
+  });
+
+  it('are begun a hundred times at most on one device', () => {
+    const faults = begun();
+    for (let n = 0; n < 100; n += 1) {
+      faults.begin('hot', 'card0', n);
+      faults.clear('hot', n);
+    }
+    expect(refusalOf(() => faults.begin('hot', 'card0', 100))).toContain('already began 100 times');
+    expect(faults.begin('hot', 'card1', 100)).toMatchObject({ device: 'card1' });
+  });
+});
+
+describe('the past of a fault', () => {
+  it('counts each beginning and all time, and nothing of the future', () => {
+    const faults = [
+      { name: 'hot', device: 'a', fromMs: 10, untilMs: 30 },
+      { name: 'hot', device: 'b', fromMs: 10 },
+      { name: 'hot', device: 'a', fromMs: 50 },
+    ];
+    const at = (elapsedMs: number) => pastOf({ faults, elapsedMs }, 'hot', 'a');
+    expect(at(9)).toEqual({ isOn: false, times: 0, totalMs: 0 });
+    expect(at(20)).toEqual({ isOn: true, times: 1, totalMs: 10 });
+    expect(at(40)).toEqual({ isOn: false, times: 1, totalMs: 20 });
+    expect(at(60)).toEqual({ isOn: true, times: 2, totalMs: 30 });
+    expect(pastOf({ elapsedMs: 60 }, 'hot')).toEqual({ isOn: false, times: 0, totalMs: 0 });
+  });
+});
+
+describe('the faults that families declare', async () => {
+  const all = await loadFamilies(familyLoaders);
+  const scenario: Scenario = {
+    gpus: 4,
+    hcas: 2,
+    vfs: 2,
+    fpgas: 2,
+    counts: { amdgpu: 2, intelgpu: 2, netdev: 2, nvme: 2 },
+    elapsedMs: 60_000,
+  };
+  const cases = all.flatMap((family) => (family.faults ?? []).map((fault) => ({ family, fault, name: `${family.name} ${fault.name}` })));
+
+  it('exist for each family in code', () => {
+    const inCode = all.filter(({ declared }) => declared === undefined).map(({ name }) => name);
+    expect(new Set(cases.map(({ family }) => family.name))).toEqual(new Set(inCode));
+  });
+
+  it.each(cases)(
+    '$name changes the hardware of each device that can have it, and ends without a trace but counters and lines',
+    ({ family, fault }) => {
+      expect(fault.name).toMatch(/^[a-z][a-z0-9-]*$/);
+      for (const kind of fault.kinds) expect(family.kinds).toContain(kind);
+      const before = family.simulate?.(scenario);
+      const able = (before?.targets ?? []).filter(({ kind, lacks = [] }) => fault.kinds.includes(kind) && !lacks.includes(fault.name));
+      const devices = fault.kinds.length === 0 ? [undefined] : able.map(({ id }) => id);
+      expect(devices.length).toBeGreaterThan(0);
+      for (const device of devices) {
+        const begunFault = { name: fault.name, ...(device !== undefined && { device }), fromMs: 30_000 };
+        const during = family.simulate?.({ ...scenario, faults: [begunFault] });
+        expect({ ...during?.files, ...during?.links }).not.toEqual({ ...before?.files, ...before?.links });
+        const after = family.simulate?.({ ...scenario, faults: [{ ...begunFault, untilMs: 45_000 }] });
+        expect(Object.keys(after?.files ?? {})).toEqual(Object.keys(before?.files ?? {}));
+        expect(after?.links).toEqual(before?.links);
+      }
+    },
+  );
+});
