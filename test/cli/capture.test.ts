@@ -6,12 +6,14 @@ import { packCapture, unpackCapture } from '../../src/capture/archive.ts';
 import { pageDifference, seriesOf } from '../../src/cli/page-difference.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { SimulatedNode } from '../../src/simulator/node.ts';
+import { type SimulationOptions, simulationOptions } from '../../src/simulator/options.ts';
 import { Machine } from '../kubelet/real/support/machine.ts';
 import { openCapture, playCapture, replayContext } from '../support/captured.ts';
 
 const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
 const NEVER = 3_600_000;
-const SIZE = { gpus: 4, hcas: 3, vfs: 3, fpgas: 2, pods: 8, step: NEVER, 'pod-change': 100_000 } as never;
+const defaults = Object.fromEntries(Object.entries(simulationOptions).map(([name, { default: value }]) => [name, value]));
+const SIZE = { ...defaults, gpus: 4, hcas: 3, vfs: 3, pods: 8, step: NEVER, 'pod-change': 100_000 } as unknown as SimulationOptions;
 
 const nodes: SimulatedNode[] = [];
 afterAll(async () => {

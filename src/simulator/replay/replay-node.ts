@@ -84,6 +84,8 @@ export class ReplayNode {
       // Where no library answered, the replay must not find the library of its own machine.
       'probe.nvidia.nvml-library': this.#hasLibrary || source === 'nvml' ? this.#answersFile : '',
       'probe.nvidia.source': source === 'auto' && !this.#hasLibrary ? 'smi' : source,
+      // The socket would ask the kernel of the machine of the replay.
+      'probe.netdev.source': options['probe.netdev.source'] === 'sysfs' ? 'sysfs' : 'ip',
       'probe.nvidia.release-file': '',
       'config.file': this.#configFile,
       'probe.nvidia.kmsg': join(this.root, this.#kernelLog),
