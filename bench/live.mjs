@@ -60,10 +60,10 @@ try {
 await reportHistory();
 
 async function waitForDevices() {
-  for (let tries = 0; tries < 300; tries += 1) {
-    const page = await scraper.scrape().catch(() => '');
-    if ((page.match(/^device_healthy\{/gm) ?? []).length >= DEVICES) return;
-    await sleep(500);
+  for (let tries = 0; tries < 120; tries += 1) {
+    const devices = await readingsOf(agent.port).catch(() => []);
+    if (devices.length >= DEVICES) return;
+    await sleep(1_000);
   }
   throw new Error('the devices were never seen');
 }

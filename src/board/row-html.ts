@@ -39,9 +39,9 @@ function holderLine(holder: RowHolder): Html {
 
 export function readingList(readings: readonly RowReading[]): Html | undefined {
   if (readings.length === 0) return undefined;
-  return html`<dl>${readings.map(({ label, text, ratio }) => html`<dt>${label}</dt><dd>${text}${ratio === undefined ? undefined : bar(ratio)}</dd>`)}</dl>`;
+  return html`<dl>${readings.map(({ label, text, ratio }) => html`<dt>${label}</dt><dd>${text}${ratio === undefined ? undefined : bar(ratio, label)}</dd>`)}</dl>`;
 }
 
-/** The text beside it says the same, so that a screen reader skips the bar. */
-const bar = (ratio: number): Html =>
-  html`<svg class="bar${ratio >= 0.95 ? ' full' : ''}" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="100" height="4"/><rect class="fill" width="${Math.round(ratio * 100)}" height="4"/></svg>`;
+/** The text beside it says the same, so that a screen reader skips the bar. A device may be busy; it must not be hot. */
+const bar = (ratio: number, label: string): Html =>
+  html`<svg class="bar${ratio >= 0.95 && label === 'Temperature' ? ' full' : ''}" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="100" height="4"/><rect class="fill" width="${Math.round(ratio * 100)}" height="4"/></svg>`;

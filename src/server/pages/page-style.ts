@@ -54,7 +54,7 @@ tr:focus-within { background: color-mix(in srgb, var(--link) 9%, transparent); }
 .bar { display: block; width: 100%; max-width: 11rem; height: 4px; margin: .1rem 0 .2rem; border-radius: 2px; }
 .bar .rail { fill: var(--line); } .bar .fill { fill: var(--link); } .bar.full .fill { fill: var(--bad); }
 .is-unhealthy > th, .is-missing > th { box-shadow: inset 3px 0 var(--bad); } .is-degraded > th { box-shadow: inset 3px 0 var(--warn); }
-#devices td:nth-child(4) { min-width: 17rem; } #devices dd { white-space: nowrap; } td.trend { width: 9.6rem; }
+#devices td:nth-child(2) { min-width: 12rem; } #devices td:nth-child(4) { min-width: 17rem; } #devices dd { white-space: nowrap; } td.trend { width: 9.6rem; }
 .spark { width: 8rem; height: 24px; display: block; }
 .spark path, .plot path { fill: none; stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: .75rem; }
@@ -73,11 +73,11 @@ details { margin-top: 1.25rem; } summary { cursor: pointer; font-weight: 600; ma
 #live::before { content: ""; display: inline-block; width: .6em; height: .6em; margin-right: .4em; border-radius: 50%; background: var(--none); }
 #live[data-state=live]::before { background: var(--good); }
 #live[data-state=lost] { color: var(--bad); } #live[data-state=lost]::before { background: var(--bad); }
-article:target { background: var(--card); outline: 2px solid var(--link); }
+article { overflow-wrap: anywhere; } article:target { background: var(--card); outline: 2px solid var(--link); }
 h4 { margin: 1rem 0 .2rem; } article p { margin: .2rem 0; max-width: 60rem; }
 @media (max-width: 40rem) {
   .charts { grid-template-columns: 1fr; }
-  .group { display: block; } .spark { width: 100%; } #devices td.trend, #devices td:nth-child(4) { width: 100%; min-width: 0; }
+  .group { display: block; } .spark { width: 100%; } #devices td { min-width: 0; } #devices td.trend, #devices td:nth-child(4) { width: 100%; }
   table, tbody { display: block; }
   thead { display: none; }
   tr { display: flex; flex-wrap: wrap; gap: .25rem 1rem; padding: .6rem .8rem; border-top: 1px solid var(--line); }
