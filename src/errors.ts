@@ -119,6 +119,16 @@ export const errors = {
     remedy: 'Set TMPDIR to a writable directory that has a short path, some MiB of free space and support for sockets.',
     exit: 1,
   },
+  'capture-unwritable': {
+    message: 'the capture {file} cannot be written: {problem}',
+    remedy: 'Choose another file with -o, on a file system with some MiB of free space.',
+    exit: 1,
+  },
+  'capture-unreadable': {
+    message: 'the capture {file} cannot be read: {problem}',
+    remedy: 'Use an archive that "device-agent capture" wrote, and copy it again in binary mode if it is damaged.',
+    exit: 2,
+  },
   'demo-absent': {
     message: 'no demo runs{which}',
     remedy: 'Start "device-agent demo" in another terminal, as the same user and with the same TMPDIR.',

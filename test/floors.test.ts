@@ -17,6 +17,7 @@ const FLOORS: Readonly<Record<string, number>> = {
   usage: 2,
   board: 2,
   metrics: 2,
+  capture: 2,
   plugin: 2,
   server: 3,
   supervisor: 3,

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
 import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
-import { systemClock } from '../host/clock.ts';
+import { type Clock, systemClock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
@@ -14,7 +14,7 @@ import { serveFeedSocket } from '../server/feed/feed-socket.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
-import { AgentCore } from './core.ts';
+import { AgentCore, type CoreParts } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HistoryKeeper } from './history.ts';
 import { HostFactsKeeper } from './host-facts.ts';
@@ -52,7 +52,7 @@ export interface RunningAgent {
 export async function startAgent(settings: AgentSettings, parts: AgentParts): Promise<RunningAgent> {
   const { logger, version, config, reload } = parts;
   const access = settings.access === undefined ? undefined : await AccessKeeper.open(settings.access, logger, systemClock);
-  const { core, health, usage, exposition, facts, plugin, incidents, history } = await build(settings, parts, true, access);
+  const { core, health, usage, exposition, facts, plugin, incidents, history } = await build(settings, parts, { isLasting: true, access });
   const liveness = new Liveness(settings.refresh.interval, systemClock);
   const inventory = new InventoryLog(logger);
   const ledger = new UsageLedger(settings, core.store, logger, systemClock);
@@ -157,6 +157,8 @@ export async function collectOnce(settings: AgentSettings, parts: AgentParts): P
 export interface OwnReader {
   /** Refreshes everything. Threads and what is known of hung devices last from one read to the next. */
   read(): Promise<Snapshot>;
+  /** As {@link OwnReader.read}, and waits for the reads that follow when new holders were seen. */
+  readSettled(): Promise<Snapshot>;
   /** Metrics of devices and containers at the latest read, without those of the agent. */
   page(): string;
   /** Events of the reads so far. */
@@ -165,13 +167,23 @@ export interface OwnReader {
   close(): Promise<boolean>;
 }
 
-export async function openReader(settings: AgentSettings, parts: AgentParts): Promise<OwnReader> {
-  const { core, health, exposition } = await build(settings, parts, false);
+/** Opens a reader. `own`: parts and clock of a capture or a replay. */
+export async function openReader(settings: AgentSettings, parts: AgentParts, own?: CoreParts, clock?: Clock): Promise<OwnReader> {
+  const { core, health, exposition } = await build(settings, parts, { isLasting: false, clock, parts: own });
+  const latest = (): Snapshot => {
+    core.assemble();
+    return core.store.snapshot() as Snapshot;
+  };
   return {
     async read() {
       await core.refresh();
+      return latest();
+    },
+    async readSettled() {
+      await core.refresh();
       core.assemble();
-      return core.store.snapshot() as Snapshot;
+      await core.settled();
+      return latest();
     },
     page: () => exposition.devices(),
     events: () => health.engine.eventsSince(0),
@@ -197,18 +209,24 @@ interface Built {
   readonly history: HistoryKeeper | undefined;
 }
 
+interface BuildParts {
+  readonly isLasting: boolean;
+  readonly access?: AccessKeeper | undefined;
+  readonly clock?: Clock | undefined;
+  readonly parts?: CoreParts | undefined;
+}
+
 async function build(
   settings: AgentSettings,
   { logger, version, config }: AgentParts,
-  isLasting: boolean,
-  access?: AccessKeeper,
+  { isLasting, access, clock = systemClock, parts }: BuildParts,
 ): Promise<Built> {
-  const health = await HealthKeeper.open(settings, logger, systemClock, isLasting);
+  const health = await HealthKeeper.open(settings, logger, clock, isLasting);
   const usage = isLasting ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
   const incidents = isLasting ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
-  const core = new AgentCore(settings, health, logger, systemClock, undefined, usage);
+  const core = new AgentCore(settings, health, logger, clock, parts, usage);
   incidents?.follow(core.store);
   const history = isLasting ? new HistoryKeeper(settings, incidents, core.store) : undefined;
   const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;

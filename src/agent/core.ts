@@ -13,6 +13,7 @@ import type { Logger } from '../log/logger.ts';
 import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
 import type { MetricSpec } from '../model/metric.ts';
+import type { Observe } from '../model/observation.ts';
 import type { CheckpointReason } from '../model/pod-resources.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { FamilyRunner } from '../supervisor/family-runner.ts';
@@ -35,11 +36,15 @@ const SETTLE_MS = 20;
 /** Shortest time between two reads that a probe asked for. */
 const WAKE_SPACING_MS = 100;
 const CLOSE_GRACE_MS = 1_000;
+/** Longest wait for the reads that follow a refresh. */
+const SETTLED_MS = 15_000;
 
 /** Starts threads and processes of the operating system. Tests replace it. */
 export interface CoreParts {
   readonly start: StartThread;
   readonly isolated: ReadProcess;
+  /** Takes what is read in the main thread. Present only in a capture. */
+  readonly observe?: Observe;
 }
 
 /** Probes, kubelet client and store, without the scheduler that calls them and the outputs that read them. */
@@ -72,9 +77,9 @@ export class AgentCore {
   constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts, usage?: UsageKeeper) {
     this.#clock = clock;
     this.#health = health;
-    const { start, isolated } = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
+    const { start, isolated, observe }: CoreParts = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
     this.#isolated = isolated;
-    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock);
+    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock, observe);
     const families = settings.families.map(({ family }) => family);
     warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
@@ -84,13 +89,15 @@ export class AgentCore {
       cdiDirectories: settings.cdi.dirs,
       sysfs: settings.roots.sysfs,
       clock,
+      observe,
     });
-    const host = createHost(settings.roots, clock);
+    const host = createHost(settings.roots, clock, { observe });
     this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed, labels: settings.usage.labels }, logger);
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
       clock,
+      observe,
       onChange: () => {
         this.#answered();
         void this.pods?.refresh();
@@ -197,6 +204,14 @@ export class AgentCore {
     // A driver may have made the device, a MIG instance for example, when it prepared the claim.
     const looking = this.#arrivals.families(snapshot.allocations);
     for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner);
+  }
+
+  /** Resolves when no read runs and none is due at once, or after {@link SETTLED_MS}: a probe may ask for one read after the other. */
+  async settled(): Promise<void> {
+    for (let leftMs = SETTLED_MS; leftMs > 0; leftMs -= SETTLE_MS) {
+      if (this.#wakes.size === 0 && this.#readingClaims === undefined && !this.#isReading()) return;
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    }
   }
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */

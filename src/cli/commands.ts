@@ -108,8 +108,41 @@ Device hours count a device that several containers hold once: each container ha
     name: 'demo',
     summary: 'Create a simulated node from files, programs and a kubelet, and run the agent on it.',
     ownSection: 'sim',
-    examples: ['device-agent demo', 'device-agent demo --sim.gpus=16 --sim.pods=100 --web.listen-address=:0'],
+    options: [
+      { flags: '--replay <file>', help: 'Play a capture of a real node in place of the simulated one; docs/capture.md.' },
+      { flags: '--speed <factor>', help: 'How much faster than on the node the capture is played (default: 1).' },
+    ],
+    examples: [
+      'device-agent demo',
+      'device-agent demo --sim.gpus=16 --sim.pods=100 --web.listen-address=:0',
+      'device-agent demo --replay device-agent-capture.tar.gz --speed 10',
+    ],
     load: async () => (await import('./demo.ts')).runDemo,
+  },
+  {
+    name: 'capture',
+    summary: 'Keep all that the agent reads on this node in one archive, with all names replaced, for a replay on another machine.',
+    options: [
+      { flags: '-o, --output <file>', help: 'Archive to write (default: device-agent-capture.tar.gz).' },
+      { flags: '--for <duration>', help: 'How long to read, such as 10m. (default: two refreshes)' },
+      { flags: '--no-redact', help: 'Keep the names of pods and hosts, UUIDs and serial numbers.' },
+    ],
+    notes: `The command reads by itself, beside a running agent, every --refresh.interval. Ctrl-C ends it with what was read until then.
+docs/capture.md says what is in the archive and what is replaced.`,
+    examples: ['device-agent capture', 'device-agent capture -o node-7.tar.gz --for 10m'],
+    load: async () => (await import('./capture.ts')).runCapture,
+  },
+  {
+    name: 'replay',
+    summary: 'Play a capture and compare the metrics with those of the captured node: 0 equal, 1 different.',
+    formats: ['text', 'prom'],
+    argument: { name: 'file', help: 'Archive of "device-agent capture".' },
+    options: [
+      { flags: '--expect <page>', help: 'Metrics to expect after the last frame (default: those in the archive, after each frame).' },
+    ],
+    notes: `Times do not count. -o prom prints the metrics after the last frame.`,
+    examples: ['device-agent replay node-7.tar.gz', 'device-agent replay node-7.tar.gz --expect page.prom'],
+    load: async () => (await import('./replay.ts')).runReplay,
   },
   {
     name: 'demo fault',

@@ -1,5 +1,4 @@
 import { tmpdir } from 'node:os';
-import { basename, relative } from 'node:path';
 import { type RunningAgent, startAgent } from '../agent/agent.ts';
 import { type Flags, loadConfiguration } from '../config/configuration.ts';
 import { systemWords, UserError } from '../errors.ts';
@@ -9,6 +8,8 @@ import { SimulatedNode } from '../simulator/node.ts';
 import { type SimulationOptions, simulationOptions } from '../simulator/options.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { type DemoControl, serveControl } from './demo-control.ts';
+import { runReplayDemo } from './demo-replay.ts';
+import { ownCommand } from './own-command.ts';
 import { stopInTime } from './serve.ts';
 import { agentSettings } from './settings.ts';
 import { stopSignal } from './signals.ts';
@@ -20,6 +21,7 @@ const DEMO_REFRESH = '1s';
 
 /** Creates a simulated node and runs the agent on it until a signal arrives or the reader closes the output. */
 export async function runDemo(context: CommandContext): Promise<Ending> {
+  if (context.options.replay !== undefined) return await runReplayDemo(context);
   const { configuration, families, logger, output } = context;
   const ended = Promise.race([stopSignal(), new Promise<'closed'>((resolve) => output.onClosed(() => resolve('closed')))]);
   const size = configuration.section('sim', simulationOptions);
@@ -69,12 +71,6 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
     return [flag.slice('--'.length, at), flag.slice(at + 1)];
   });
   return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
-}
-
-/** Returns the command line that starts this program from the current directory. */
-function ownCommand(): string {
-  const [, script = ''] = process.argv;
-  return basename(script) === 'device-agent' ? 'device-agent' : `node ${relative(process.cwd(), script)}`;
 }
 
 function welcome(address: string, size: SimulationOptions, nodeFlags: readonly string[]): string {

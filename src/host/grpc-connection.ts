@@ -1,6 +1,7 @@
 import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { Client, connectivityState, credentials, Metadata, status } from '@grpc/grpc-js';
+import type { ObservedRequest } from '../model/observation.ts';
 import { LONGEST_TIMER_MS } from './clock.ts';
 import { errnoName } from './fs/tree.ts';
 
@@ -19,6 +20,9 @@ export interface Method<Request, Answer> {
   readonly responseDeserialize: (value: Buffer) => Answer;
 }
 
+/** Takes the bytes of each answer, before anything decodes them, and each failure. */
+export type ObserveCall = (call: Pick<ObservedRequest, 'method' | 'answer' | 'error'>) => void;
+
 export type CallResult<Answer> =
   | { readonly answer: Answer; readonly error?: undefined }
   | { readonly answer?: undefined; readonly error: CallError };
@@ -32,17 +36,36 @@ const CANCELLED: CallError = { code: status.CANCELLED, details: 'cancelled' };
 export class GrpcConnection {
   readonly #socket: string;
   readonly #maxMessageBytes: number;
+  readonly #observe: ObserveCall | undefined;
   readonly #closing = new AbortController();
   #client: Client | undefined;
 
   /** `maxMessageBytes`: limit of an answer. */
-  constructor(socket: string, maxMessageBytes = 4 * 2 ** 20) {
+  constructor(socket: string, maxMessageBytes = 4 * 2 ** 20, observe?: ObserveCall) {
     this.#socket = socket;
+    this.#observe = observe;
     this.#maxMessageBytes = maxMessageBytes;
   }
 
   /** Calls a method. Calls must not overlap. */
-  async call<Request, Answer>(
+  async call<Request, Answer>(method: Method<Request, Answer>, request: Request, timeoutMs: number): Promise<CallResult<Answer>> {
+    const observe = this.#observe;
+    if (observe === undefined) return await this.#call(method, request, timeoutMs);
+    let answer: Uint8Array | undefined;
+    const responseDeserialize = (bytes: Buffer): Answer => {
+      answer = Uint8Array.from(bytes);
+      return method.responseDeserialize(bytes);
+    };
+    const result = await this.#call({ ...method, responseDeserialize }, request, timeoutMs);
+    observe({
+      method: method.path,
+      ...(answer === undefined ? {} : { answer }),
+      ...(result.error === undefined ? {} : { error: result.error }),
+    });
+    return result;
+  }
+
+  async #call<Request, Answer>(
     { path, requestSerialize, responseDeserialize }: Method<Request, Answer>,
     request: Request,
     timeoutMs: number,

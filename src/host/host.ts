@@ -1,13 +1,18 @@
 import type { Device } from '../model/device.ts';
+import type { Observe } from '../model/observation.ts';
 import type { Clock } from './clock.ts';
 import type { ReadGuard } from './fs/read-guard.ts';
 import { Tree } from './fs/tree.ts';
+import { type RecordedErrors, ReplayedTree, recordedErrorsOf } from './recorded/recorded-errors.ts';
+import { RecordedTree } from './recorded/recorded-tree.ts';
 
 /** Mount points of the machine's pseudo file systems. */
 export interface Roots {
   readonly sysfs: string;
   readonly procfs: string;
   readonly dev: string;
+  /** File of the errors that a replay repeats, see {@link recordedErrorsOf}. Absent or empty on a real machine. */
+  readonly 'recorded-errors'?: string;
 }
 
 /** The machine as a probe sees it. Tests and the simulated node use other roots with the same code. */
@@ -20,6 +25,10 @@ export interface Host {
   readonly known: readonly Device[];
   /** Reports child processes to the supervisor, which kills them with the probe. */
   readonly children: ChildRegistry;
+  /** Takes what was read. Present only in a capture. */
+  readonly observe?: Observe;
+  /** Errors of the captured machine. Present only in a replay. */
+  readonly recordedErrors?: RecordedErrors;
 }
 
 export interface ChildRegistry {
@@ -34,9 +43,32 @@ export interface HostParts {
   readonly children?: ChildRegistry;
   readonly guard?: ReadGuard;
   readonly known?: readonly Device[];
+  readonly observe?: Observe | undefined;
 }
 
-export function createHost(roots: Roots, clock: Clock, { children = noChildRegistry, guard, known = [] }: HostParts = {}): Host {
-  const tree = (root: string): Tree => new Tree(root, guard);
-  return { sys: tree(roots.sysfs), proc: tree(roots.procfs), dev: tree(roots.dev), clock, children, known };
+export function createHost(roots: Roots, clock: Clock, { children = noChildRegistry, guard, known = [], observe }: HostParts = {}): Host {
+  const { 'recorded-errors': file = '' } = roots;
+  const recordedErrors = file === '' ? undefined : recordedErrorsOf(file);
+  const tree = (root: string): Tree => createTree(root, { guard, observe, recordedErrors });
+  return {
+    sys: tree(roots.sysfs),
+    proc: tree(roots.procfs),
+    dev: tree(roots.dev),
+    clock,
+    children,
+    known,
+    ...(observe === undefined ? {} : { observe }),
+    ...(recordedErrors === undefined ? {} : { recordedErrors }),
+  };
+}
+
+interface TreeParts {
+  readonly guard?: ReadGuard | undefined;
+  readonly observe?: Observe | undefined;
+  readonly recordedErrors?: RecordedErrors | undefined;
+}
+
+function createTree(root: string, { guard, observe, recordedErrors }: TreeParts): Tree {
+  if (observe !== undefined) return new RecordedTree(root, guard, observe);
+  return recordedErrors === undefined ? new Tree(root, guard) : new ReplayedTree(root, guard, recordedErrors);
 }

@@ -5,4 +5,8 @@ export const pathOptions = {
   sysfs: stringOption('/sys', 'Where sysfs is mounted.'),
   procfs: stringOption('/proc', 'Where procfs is mounted.'),
   dev: stringOption('/dev', 'Where the device nodes are.'),
+  'recorded-errors': stringOption(
+    '',
+    'File of the errors that reads of a replayed machine give. Only a replay writes such a file. Empty: none.',
+  ),
 };

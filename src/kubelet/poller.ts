@@ -1,6 +1,7 @@
 import type { Clock } from '../host/clock.ts';
 import type { EntryWatch } from '../host/fs/entry-watch.ts';
 import { watchSocket } from '../host/fs/socket-file.ts';
+import type { Observe } from '../model/observation.ts';
 import type { PodResources, PodResourcesReason } from '../model/pod-resources.ts';
 import { type HeldAttribution, keepThroughRestart, NOTHING } from './allocations/grace.ts';
 import { watchCheckpoint } from './checkpoint/watch.ts';
@@ -36,6 +37,8 @@ export interface PollerSettings {
   /** Directories of CDI specs. A change there means that the kubelet soon lists other claims. */
   readonly specDirectories?: readonly string[];
   readonly clock: Clock;
+  /** Takes what the kubelet answers. */
+  readonly observe?: Observe | undefined;
   /** Called after each run, and when the hold time expires. */
   readonly onChange: () => void;
 }
@@ -81,12 +84,12 @@ class Poller implements PodResourcesPoller {
   #again = false;
   #closed = false;
 
-  constructor({ options, specDirectories = [], clock, onChange }: PollerSettings) {
+  constructor({ options, specDirectories = [], clock, observe, onChange }: PollerSettings) {
     this.#options = options;
     this.#specDirectories = specDirectories;
     this.#clock = clock;
     this.#onChange = onChange;
-    this.#client = new PodResourcesClient(options, clock);
+    this.#client = new PodResourcesClient(options, clock, observe);
     // The last answer may be as old as the restart, so only a new answer removes the held allocations.
     this.#grace = new Timer(clock, () => this.#current.held.size > 0 && this.#soon());
     this.#hold = new Timer(clock, () => this.#holdEnded());

@@ -1,10 +1,19 @@
 import type { Roots } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
+import type { Observation } from '../model/observation.ts';
 import type { PostedCollection } from './posted-collection.ts';
 
+/** What a capture or a replay wants from a thread. Both are absent in a running agent. */
+export interface ThreadExtras {
+  /** The thread tells all that it reads. */
+  readonly isObserved?: boolean;
+  /** Memory of the clock that the thread shares with the replay. */
+  readonly clock?: SharedArrayBuffer;
+}
+
 /** Start parameters of a probe's thread. */
-export interface WorkerStart {
+export interface WorkerStart extends ThreadExtras {
   readonly family: string;
   /** The data of a declared family; absent for a family in code. */
   readonly declared?: object;
@@ -38,6 +47,7 @@ export type FromWorker =
   | { readonly type: 'collected'; readonly run: number; readonly collection: PostedCollection; readonly durationMs: number }
   | { readonly type: 'failed'; readonly run: number; readonly message: string }
   | { readonly type: 'wake' }
+  | { readonly type: 'observed'; readonly observations: readonly Observation[] }
   | ReadRequest
   | { readonly type: 'child-started'; readonly pid: number }
   | { readonly type: 'child-ended'; readonly pid: number };

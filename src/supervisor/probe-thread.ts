@@ -3,7 +3,8 @@ import { answerRead } from '../host/fs/isolated-channel.ts';
 import { ReadGuard, type Step } from '../host/fs/read-guard.ts';
 import type { Roots } from '../host/host.ts';
 import type { Device } from '../model/device.ts';
-import type { FromThread, FromWorker, ToWorker, WorkerStart } from './messages.ts';
+import type { Observe } from '../model/observation.ts';
+import type { FromThread, FromWorker, ThreadExtras, ToWorker, WorkerStart } from './messages.ts';
 import { CollectionReceiver } from './posted-collection.ts';
 
 export interface ThreadSettings {
@@ -47,17 +48,37 @@ export type StartThread = (settings: ThreadSettings, context: ThreadContext, lis
 
 export const startThread: StartThread = (settings, context, listener) => new WorkerThread(settings, context, listener);
 
+/** Starts threads that tell what they read. */
+export const observedThreads =
+  (observe: Observe): StartThread =>
+  (settings, context, listener) =>
+    new WorkerThread(settings, context, listener, { isObserved: true }, observe);
+
+/** Starts threads whose clock is that of a replay. `clock`: memory of a shifted clock. */
+export const clockedThreads =
+  (clock: SharedArrayBuffer): StartThread =>
+  (settings, context, listener) =>
+    new WorkerThread(settings, context, listener, { clock });
+
 /** A worker thread, with the state that is needed to abandon it: its child processes and its current step. */
 class WorkerThread implements ProbeThread {
   readonly #worker: Worker;
   readonly #guard = new ReadGuard();
   readonly #children = new Set<number>();
   readonly #receiver = new CollectionReceiver();
+  readonly #observe: Observe;
   readonly exited: Promise<void>;
   hasExited = false;
 
-  constructor(settings: ThreadSettings, context: ThreadContext, listener: ThreadListener) {
-    const start: WorkerStart = { ...settings, ...context, guard: this.#guard.shared };
+  constructor(
+    settings: ThreadSettings,
+    context: ThreadContext,
+    listener: ThreadListener,
+    extras: ThreadExtras = {},
+    observe: Observe = () => {},
+  ) {
+    this.#observe = observe;
+    const start: WorkerStart = { ...settings, ...context, ...extras, guard: this.#guard.shared };
     // Compiled and bundled builds have .js files. A runtime that strips types runs the .ts sources.
     const entry = import.meta.url.endsWith('.ts') ? './probe-worker.ts' : './probe-worker.js';
     this.#worker = new Worker(new URL(entry, import.meta.url), { workerData: start, name: `probe-${settings.family}` });
@@ -106,6 +127,9 @@ class WorkerThread implements ProbeThread {
         break;
       case 'child-ended':
         this.#children.delete(message.pid);
+        break;
+      case 'observed':
+        for (const observation of message.observations) this.#observe(observation);
         break;
       case 'collected':
         listener.received({ ...message, collection: this.#receiver.decode(message.collection) });

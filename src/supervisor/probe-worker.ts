@@ -3,6 +3,8 @@ import { systemClock } from '../host/clock.ts';
 import { IsolatedChannel } from '../host/fs/isolated-channel.ts';
 import { ReadGuard } from '../host/fs/read-guard.ts';
 import { createHost } from '../host/host.ts';
+import { ShiftedClock } from '../host/recorded/shifted-clock.ts';
+import type { Observation } from '../model/observation.ts';
 import type { DeclaredFamily } from '../probes/declared/family.ts';
 import { familyLoaders } from '../probes/families.ts';
 import type { DeviceFamily, Probe } from '../probes/family.ts';
@@ -23,7 +25,10 @@ async function run(start: WorkerStart): Promise<void> {
     ended: (pid: number): void => send({ type: 'child-ended', pid }),
   };
   const family = await loadFamily(start);
-  const host = createHost(start.roots, systemClock, { children, guard, known: start.known });
+  let observed: Observation[] = [];
+  const observe = start.isObserved === true ? (observation: Observation): void => void observed.push(observation) : undefined;
+  const clock = start.clock === undefined ? systemClock : new ShiftedClock(start.clock);
+  const host = createHost(start.roots, clock, { children, guard, known: start.known, observe });
   const probe = family.createProbe(host, start.options as never);
   const unwatch = probe.watch?.(() => send({ type: 'wake' }));
 
@@ -33,13 +38,20 @@ async function run(start: WorkerStart): Promise<void> {
     else void close(probe, unwatch).finally(() => port.close());
   });
 
+  function tellObserved(): void {
+    if (observed.length > 0) send({ type: 'observed', observations: observed });
+    observed = [];
+  }
+
   const sender = new CollectionSender();
   async function collect(run: number): Promise<void> {
     const startedMs = performance.now();
     try {
       const collection = limitCollection(await lookOf(probe, host));
+      tellObserved();
       send({ type: 'collected', run, collection: sender.encode(collection), durationMs: performance.now() - startedMs });
     } catch (error) {
+      tellObserved();
       send({ type: 'failed', run, message: error instanceof Error ? (error.stack ?? error.message) : String(error) });
     }
   }

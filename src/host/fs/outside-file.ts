@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { systemWords } from '../../errors.ts';
+import type { Observe } from '../../model/observation.ts';
 import type { Clock } from '../clock.ts';
 import { errnoName } from './tree.ts';
 
@@ -33,9 +34,11 @@ export class OutsideFile {
   readonly #path: string;
   readonly #limits: OutsideFileLimits;
   readonly #clock: Clock;
+  readonly #observe: Observe | undefined;
   #pending: Promise<OutsideRead> | undefined;
 
-  constructor(path: string, limits: OutsideFileLimits, clock: Clock) {
+  constructor(path: string, limits: OutsideFileLimits, clock: Clock, observe?: Observe) {
+    this.#observe = observe;
     this.#path = path;
     this.#limits = limits;
     this.#clock = clock;
@@ -48,7 +51,7 @@ export class OutsideFile {
 
   /** Never rejects, and resolves within the timeout. While an earlier read hangs, it waits for that read and starts no other. */
   read(): Promise<OutsideRead> {
-    this.#pending ??= readOutsideFile(this.#path, this.#limits.mostBytes).finally(() => {
+    this.#pending ??= readOutsideFile(this.#path, this.#limits.mostBytes, this.#observe).finally(() => {
       this.#pending = undefined;
     });
     const pending = this.#pending;
@@ -70,7 +73,15 @@ const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PART_BYTES = 65_536;
 
 /** Reads a regular file of at most `mostBytes`. Never rejects. Has no limit of time: see {@link OutsideFile}. */
-export async function readOutsideFile(path: string, mostBytes: number): Promise<OutsideRead> {
+export async function readOutsideFile(path: string, mostBytes: number, observe?: Observe): Promise<OutsideRead> {
+  const read = await readWhole(path, mostBytes);
+  if (read.text !== undefined) observe?.({ kind: 'file', path, bytes: Buffer.from(read.text) });
+  else if (read.problem === 'absent') observe?.({ kind: 'absent', path });
+  else observe?.({ kind: 'error', path, errno: read.problem });
+  return read;
+}
+
+async function readWhole(path: string, mostBytes: number): Promise<OutsideRead> {
   let file: FileHandle | undefined;
   try {
     if (!(await stat(path)).isFile()) return notAFile(path);

@@ -1,7 +1,9 @@
 import { closeSync, constants, openSync, readFileSync, readSync, type Stats, statSync } from 'node:fs';
 import type { Problem } from '../../model/collection.ts';
+import type { Observe } from '../../model/observation.ts';
 import { atEach, type Clock } from '../clock.ts';
 import { errnoName } from '../fs/tree.ts';
+import type { RecordedErrors } from '../recorded/recorded-errors.ts';
 import { kmsgProblem } from './problems.ts';
 import { type KmsgRecord, parseKmsgRecord, recordsIn } from './record.ts';
 
@@ -21,6 +23,10 @@ export interface KmsgOptions {
   readonly clock: Clock;
   /** Wall clock of the machine's boot, see `parseBootTimeMs`. */
   readonly bootTimeMs?: number | undefined;
+  /** Takes each record, and why the log cannot be read. */
+  readonly observe?: Observe | undefined;
+  /** Errors of a replayed machine. */
+  readonly recordedErrors?: RecordedErrors | undefined;
   /** Called during `poll`, in the order of the log. */
   onRecord(message: KmsgMessage): void;
 }
@@ -81,6 +87,8 @@ class Reader implements KmsgReader {
 
   poll(): void {
     try {
+      const recorded = this.#options.recordedErrors?.(this.#options.path);
+      if (recorded !== undefined) throw Object.assign(new Error(), { code: recorded });
       // Checks the type first, because opening a terminal or a watchdog device has side effects.
       const stats = statSync(this.#options.path);
       if (isKernelLog(stats)) this.#readDevice();
@@ -89,6 +97,7 @@ class Reader implements KmsgReader {
       this.#errno = undefined;
     } catch (error) {
       this.#errno = errnoName(error);
+      this.#options.observe?.({ kind: 'error', path: this.#options.path, errno: this.#errno });
       this.#closeDevice();
     }
   }
@@ -175,6 +184,7 @@ class Reader implements KmsgReader {
       return;
     }
     if (record.seq <= givenThrough) return;
+    this.#options.observe?.({ kind: 'kernel-log', path: this.#options.path, text });
     this.#records += 1;
     // A number that does not grow starts a new sequence: another file, or a file written by hand.
     if (this.#lastSeq !== undefined && record.seq > this.#lastSeq + 1) this.#lost += record.seq - this.#lastSeq - 1;

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { join, resolve as resolvePath } from 'node:path';
+import type { Observe } from '../../model/observation.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { errnoName } from '../fs/tree.ts';
 import { type ChildRegistry, noChildRegistry } from '../host.ts';
@@ -15,6 +16,8 @@ export interface CommandLimits {
   /** Variables of the program, beside PATH and LC_ALL. */
   readonly env?: Readonly<Record<string, string>>;
   readonly children?: ChildRegistry;
+  /** Takes how the command ended. */
+  readonly observe?: Observe | undefined;
   /** Clock of the deadline. Default: the system clock. */
   readonly clock?: Clock;
 }
@@ -76,7 +79,14 @@ function isExecutable(path: string): boolean {
  * Runs one program without a shell, in its own process group, so that its children are killed with it. It always returns: at the deadline
  * the group gets SIGTERM, then SIGKILL, and it does not wait for a grandchild that keeps a pipe open.
  */
-export function runCommand(file: string, args: readonly string[], limits: CommandLimits): Promise<CommandResult> {
+export async function runCommand(file: string, args: readonly string[], limits: CommandLimits): Promise<CommandResult> {
+  const result = await run(file, args, limits);
+  const { stillRunning: _, ...end } = result;
+  limits.observe?.({ kind: 'command', program: file, args, ...end });
+  return result;
+}
+
+function run(file: string, args: readonly string[], limits: CommandLimits): Promise<CommandResult> {
   const { deadlineMs, killAfterMs = 500, maxOutputBytes = 16 * 1_024 * 1_024, children = noChildRegistry, clock = systemClock } = limits;
   return new Promise((resolve) => {
     let child: ChildProcess;

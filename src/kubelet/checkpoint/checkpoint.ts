@@ -1,5 +1,6 @@
 import type { Clock } from '../../host/clock.ts';
 import { OutsideFile } from '../../host/fs/outside-file.ts';
+import type { Observe } from '../../model/observation.ts';
 import type { CheckpointEntry, CheckpointReason } from '../../model/pod-resources.ts';
 
 /**
@@ -35,9 +36,9 @@ export class CheckpointReader {
   readonly #file: OutsideFile;
 
   /** With an empty path there is nothing to read. */
-  constructor(path: string, clock: Clock) {
+  constructor(path: string, clock: Clock, observe?: Observe) {
     this.#path = path;
-    this.#file = new OutsideFile(path, CHECKPOINT_LIMITS, clock);
+    this.#file = new OutsideFile(path, CHECKPOINT_LIMITS, clock, observe);
   }
 
   /** True while a read has not returned. */

@@ -4,6 +4,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import { isPciAddress, pciAddressOf } from '../../host/pci/pci.ts';
 import type { Claim } from '../../model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
+import type { Observe } from '../../model/observation.ts';
 import type { CdiNode, CdiSpec } from './cdi-spec.ts';
 import { FileCache, forEachOf, type Parsed } from './file-cache.ts';
 
@@ -18,12 +19,16 @@ const CLASSES: Readonly<Record<string, string>> = { dri: 'drm', accel: 'accel', 
 const CAPABILITY_NODE = /^\/dev\/nvidia-caps\/nvidia-cap\d+$/;
 
 /** Loads the parser of YAML with the first claim that names CDI devices: most agents never need it. */
-async function openSpecs(): Promise<FileCache<CdiSpec | undefined>> {
+async function openSpecs(observe?: Observe): Promise<FileCache<CdiSpec | undefined>> {
   const { parseCdiSpec } = await import('./cdi-spec.ts');
-  return new FileCache(MOST_BYTES, (text): Parsed<CdiSpec | undefined> => {
-    const spec = parseCdiSpec(text);
-    return { value: spec, isComplete: spec !== undefined };
-  });
+  return new FileCache(
+    MOST_BYTES,
+    (text): Parsed<CdiSpec | undefined> => {
+      const spec = parseCdiSpec(text);
+      return { value: spec, isComplete: spec !== undefined };
+    },
+    observe,
+  );
 }
 
 /** Finds the device nodes of claims in the CDI specs of the node. */
@@ -32,7 +37,10 @@ export class CdiReader {
   readonly #sys: Tree;
   #files: FileCache<CdiSpec | undefined> | undefined;
 
-  constructor(directories: readonly string[], sys: Tree) {
+  readonly #observe: Observe | undefined;
+
+  constructor(directories: readonly string[], sys: Tree, observe?: Observe) {
+    this.#observe = observe;
     this.#directories = directories;
     this.#sys = sys;
   }
@@ -42,7 +50,7 @@ export class CdiReader {
     const found = new Map<string, ClaimHardware>();
     const wanted = new Set(claims.flatMap(({ cdiDevices = [] }) => cdiDevices));
     if (wanted.size === 0) return found;
-    const files = this.#files ?? (await openSpecs());
+    const files = this.#files ?? (await openSpecs(this.#observe));
     this.#files = files;
     const nodesOf = new Map<string, readonly CdiNode[]>();
     for (const directory of this.#directories) {
@@ -63,6 +71,7 @@ export class CdiReader {
     wanted: ReadonlySet<string>,
   ): Promise<ReadonlyMap<string, readonly CdiNode[]>> {
     const files = (await readdir(directory).catch((): string[] => [])).filter((name) => /\.(?:json|ya?ml)$/.test(name));
+    this.#observe?.({ kind: 'directory', path: directory, entries: files.map((name) => [name, 'file'] as const) });
     const found = new Map<string, readonly CdiNode[]>();
     await forEachOf(files.slice(0, MOST_FILES), AT_ONCE, async (file) => {
       const read = await specs.read(join(directory, file));

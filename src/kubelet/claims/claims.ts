@@ -1,7 +1,9 @@
 import type { Clock } from '../../host/clock.ts';
 import { Tree } from '../../host/fs/tree.ts';
+import { RecordedTree } from '../../host/recorded/recorded-tree.ts';
 import type { Allocation, Claim } from '../../model/allocation.ts';
 import { type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../../model/claim-hardware.ts';
+import type { Observe } from '../../model/observation.ts';
 import { CdiReader } from './cdi-reader.ts';
 import { MetadataReader } from './metadata-reader.ts';
 
@@ -12,6 +14,8 @@ export interface ClaimReaderSettings {
   readonly cdiDirectories: readonly string[];
   readonly sysfs: string;
   readonly clock: Clock;
+  /** Takes what was read. */
+  readonly observe?: Observe | undefined;
 }
 
 /** A directory on a file system that hangs delays a snapshot by this time at most. */
@@ -28,11 +32,11 @@ export class ClaimReader {
   /** Claims that the next read takes. */
   #wanted: readonly Claim[] | undefined;
 
-  constructor({ metadataDirectory, cdiDirectories, sysfs, clock }: ClaimReaderSettings) {
-    const sys = new Tree(sysfs);
+  constructor({ metadataDirectory, cdiDirectories, sysfs, clock, observe }: ClaimReaderSettings) {
+    const sys = observe === undefined ? new Tree(sysfs) : new RecordedTree(sysfs, undefined, observe);
     this.#clock = clock;
-    this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, clock);
-    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys);
+    this.#metadata = metadataDirectory === '' ? undefined : new MetadataReader(metadataDirectory, sys, clock, observe);
+    this.#cdi = cdiDirectories.length === 0 ? undefined : new CdiReader(cdiDirectories, sys, observe);
   }
 
   /** True while a read has not returned. Such a read can keep the process from exiting. */

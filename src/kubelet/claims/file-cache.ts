@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { readOutsideFile } from '../../host/fs/outside-file.ts';
+import type { Observe } from '../../model/observation.ts';
 
 /** What a parser made of a file. An incomplete file is read again at the next round, even if it looks unchanged. */
 export interface Parsed<T> {
@@ -10,12 +11,15 @@ export interface Parsed<T> {
 /** Parsed files of other programs. A file is read again only when its metadata changed. */
 export class FileCache<T> {
   readonly #mostBytes: number;
+  readonly #observe: Observe | undefined;
   readonly #parse: (text: string) => Parsed<T>;
   #known = new Map<string, { readonly mark: string; readonly value: T }>();
   /** The files that this round used. */
   #used = new Map<string, { readonly mark: string; readonly value: T }>();
 
-  constructor(mostBytes: number, parse: (text: string) => Parsed<T>) {
+  /** `observe` takes each file that was read anew. */
+  constructor(mostBytes: number, parse: (text: string) => Parsed<T>, observe?: Observe) {
+    this.#observe = observe;
     this.#mostBytes = mostBytes;
     this.#parse = parse;
   }
@@ -30,7 +34,7 @@ export class FileCache<T> {
       this.#used.set(path, known);
       return { value: known.value, isComplete: true };
     }
-    const { text } = await readOutsideFile(path, this.#mostBytes);
+    const { text } = await readOutsideFile(path, this.#mostBytes, this.#observe);
     if (text === undefined) return undefined;
     const parsed = this.#parse(text);
     if (parsed.isComplete) this.#used.set(path, { mark, value: parsed.value });

@@ -4,6 +4,7 @@ import type { Clock } from '../../host/clock.ts';
 import type { Tree } from '../../host/fs/tree.ts';
 import type { Claim } from '../../model/allocation.ts';
 import { type ClaimHardware, claimDeviceKey } from '../../model/claim-hardware.ts';
+import type { Observe } from '../../model/observation.ts';
 import { FileCache, forEachOf, type Parsed } from './file-cache.ts';
 import { type Metadata, type MetadataDevice, parseMetadata } from './metadata.ts';
 
@@ -25,12 +26,16 @@ export class MetadataReader {
   readonly #directory: string;
   readonly #sys: Tree;
   readonly #clock: Clock;
-  readonly #files = new FileCache<Metadata | undefined>(MOST_BYTES, (text): Parsed<Metadata | undefined> => {
-    const { metadata, isComplete } = parseMetadata(text);
-    return { value: metadata, isComplete };
-  });
+  readonly #observe: Observe | undefined;
+  readonly #files: FileCache<Metadata | undefined>;
 
-  constructor(directory: string, sys: Tree, clock: Clock) {
+  constructor(directory: string, sys: Tree, clock: Clock, observe?: Observe) {
+    this.#observe = observe;
+    const parse = (text: string): Parsed<Metadata | undefined> => {
+      const { metadata, isComplete } = parseMetadata(text);
+      return { value: metadata, isComplete };
+    };
+    this.#files = new FileCache(MOST_BYTES, parse, observe);
     this.#directory = directory;
     this.#sys = sys;
     this.#clock = clock;
@@ -54,6 +59,7 @@ export class MetadataReader {
   /** The documents of all requests of a claim. */
   async #documents(directory: string): Promise<readonly Metadata[]> {
     const requests = await readdir(directory).catch((): string[] => []);
+    this.#observe?.({ kind: 'directory', path: directory, entries: requests.map((name) => [name, 'directory'] as const) });
     const documents: Metadata[] = [];
     for (const request of requests.slice(0, MOST_REQUESTS)) {
       const path = join(directory, request, 'metadata.json');

@@ -14,6 +14,7 @@ import type { Clock } from '../../host/clock.ts';
 import { type SocketState, socketAt } from '../../host/fs/socket-file.ts';
 import { type CallResult, GrpcConnection, type Method } from '../../host/grpc-connection.ts';
 import { DurationTally } from '../../model/duration-counts.ts';
+import type { Observe, ObservedRequest } from '../../model/observation.ts';
 import type { Allocatable } from '../../model/pod-resources.ts';
 import { allocatableFrom } from '../allocations/allocatable.ts';
 import { type Attribution, attributionFrom } from '../allocations/allocations.ts';
@@ -63,10 +64,13 @@ export class PodResourcesClient {
   #api: 'v1' | 'v1alpha1' = 'v1';
   #hasAllocatable = true;
 
-  constructor(options: Pick<PodResourcesOptions, 'socket' | 'timeout' | 'max-message-bytes'>, clock: Clock) {
+  /** `observe` takes what the kubelet answers. */
+  constructor(options: Pick<PodResourcesOptions, 'socket' | 'timeout' | 'max-message-bytes'>, clock: Clock, observe?: Observe) {
     this.#options = options;
     this.#clock = clock;
-    this.#connection = new GrpcConnection(options.socket, options['max-message-bytes']);
+    const observeCall = (call: Pick<ObservedRequest, 'method' | 'answer' | 'error'>): void =>
+      observe?.({ kind: 'request', identity: this.#identity ?? '', ...call });
+    this.#connection = new GrpcConnection(options.socket, options['max-message-bytes'], observe && observeCall);
   }
 
   requests(): readonly RequestCount[] {

@@ -99,6 +99,7 @@ export class CommandRows {
       maxOutputBytes: MOST_BYTES,
       children: this.#host.children,
       clock: this.#host.clock,
+      observe: this.#host.observe,
     });
     if (failure === 'not-found') absent();
     else if (failure !== undefined) keep(undefined, 'command-failed', FAILURES[failure], stillRunning);

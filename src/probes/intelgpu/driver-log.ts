@@ -72,6 +72,8 @@ export class DriverLog {
       this.#reader = openKmsg({
         path: this.#path,
         clock: this.#host.clock,
+        observe: this.#host.observe,
+        recordedErrors: this.#host.recordedErrors,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onRecord: (record) => this.#add(record),
       });

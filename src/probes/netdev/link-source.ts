@@ -40,7 +40,9 @@ export class LinkSource {
   }
 
   async ask(one: Interface): Promise<LinkReply> {
-    if (this.#options.source === 'ip') return this.#askCommand(one);
+    const { source } = this.#options;
+    // A capture keeps what commands print, and not what a socket says.
+    if (source === 'ip' || (source === 'auto' && this.#host.observe !== undefined)) return this.#askCommand(one);
     this.#socket ??= LinkSocket.open();
     if (this.#socket instanceof LinkSocket) return this.#askSocket(this.#socket, one);
     const { failure, message } = this.#socket;
@@ -73,12 +75,13 @@ export class LinkSource {
   }
 
   async #askCommand(one: Interface): Promise<LinkReply> {
-    const { children, clock } = this.#host;
+    const { children, clock, observe } = this.#host;
     if (this.#stuck) return { problem: hangs(one.name) };
     const result = await runCommand(this.#options['ip-path'], ['-s', '-d', 'link', 'show', 'dev', one.name], {
       deadlineMs: this.#options['ip-timeout'],
       children,
       clock,
+      observe,
     });
     const { failure, exitCode, stdout, stderr, stillRunning } = result;
     if (stillRunning !== undefined) {

@@ -114,6 +114,8 @@ export class KernelLogProbe implements Probe {
       this.#reader = openKmsg({
         path: this.#path,
         clock: this.#host.clock,
+        observe: this.#host.observe,
+        recordedErrors: this.#host.recordedErrors,
         bootTimeMs: parseBootTimeMs(this.#host.proc.text('stat') ?? ''),
         onRecord: (message) => {
           this.#memory = rememberRecord(this.#memory, message);

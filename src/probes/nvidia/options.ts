@@ -7,7 +7,10 @@ export const options = {
     'Source of values: the library of the driver, called in process, or the command. auto: the library if it can be loaded and smi-path names no other command.',
     ['auto', 'nvml', 'smi'],
   ),
-  'nvml-library': stringOption('', 'Path of the library libnvidia-ml.so.1. Empty: search with the linker and in the usual folders.'),
+  'nvml-library': stringOption(
+    '',
+    'Path of the library libnvidia-ml.so.1. Empty: search with the linker and in the usual folders. A replay gives a file of recorded answers, *.nvml.json.',
+  ),
   'nvml-slow-every': durationOption(
     seconds(30),
     'Interval of library reads of slow values: instances, links, activity, video engines, the fabric. Each read covers: memory, temperature, power, utilization, errors, repairs, throttling, processes.',

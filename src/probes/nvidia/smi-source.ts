@@ -68,6 +68,7 @@ export class SmiSource {
       env: { LD_LIBRARY_PATH: LIBRARY_PATH },
       children: this.#host.children,
       clock: this.#host.clock,
+      observe: this.#host.observe,
     });
     if (result.stillRunning !== undefined) {
       this.#unreaped = result.stillRunning.then(() => {

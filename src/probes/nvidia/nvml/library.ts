@@ -1,88 +1,19 @@
-import type koffiModule from 'koffi';
-import { CODE } from './codes.ts';
-import { Memory } from './memory.ts';
-import { libraryCandidates, SONAME } from './paths.ts';
-
-/** Argument types: `h` handle or set, `u` unsigned int, `i` enum, `p` pointer to memory, `q` unsigned long long. */
-const TYPES: Readonly<Record<string, string>> = { h: 'uintptr_t', u: 'uint32_t', i: 'int32_t', p: 'uintptr_t', q: 'uint64_t' };
-
-const SCRATCH_BYTES = 4_096;
+import type { Memory } from './memory.ts';
 
 export type Handle = number | bigint;
 /** Takes handles, numbers and addresses; returns the return code. */
 export type NvmlFunction = (...values: Handle[]) => number;
 
-/** An open library. A function is bound at its first call, because no driver has all functions. */
-export class Library {
+/** An open library. */
+export interface Library {
   /** Path or name that was passed to the linker. */
   readonly path: string;
   /** Memory for answers that are read before the next call. */
   readonly scratch: Memory;
-  readonly #koffi: typeof koffiModule;
-  readonly #handle: ReturnType<typeof koffiModule.load>;
-  readonly #bound = new Map<string, NvmlFunction | undefined>();
-
-  constructor(path: string, koffi: typeof koffiModule) {
-    this.path = path;
-    this.#koffi = koffi;
-    this.#handle = koffi.load(path);
-    this.scratch = this.memory(SCRATCH_BYTES);
-  }
-
-  /** Returns undefined when this driver has no such function; {@link call} then returns 13. */
-  bind(symbol: string, args: string): NvmlFunction | undefined {
-    const known = this.#bound.get(symbol);
-    if (known !== undefined || this.#bound.has(symbol)) return known;
-    let bound: NvmlFunction | undefined;
-    try {
-      bound = this.#handle.func(`int ${symbol}(${[...args].map((letter) => TYPES[letter]).join(', ')})`) as unknown as NvmlFunction;
-    } catch {
-      bound = undefined;
-    }
-    this.#bound.set(symbol, bound);
-    return bound;
-  }
-
-  call(symbol: string, args: string, ...values: Handle[]): number {
-    const bound = this.bind(symbol, args);
-    return bound === undefined ? CODE.functionNotFound : bound(...values);
-  }
-
+  /** Returns undefined when this driver has no such function; {@link Library.call} then returns 13. */
+  bind(symbol: string, args: string): NvmlFunction | undefined;
+  call(symbol: string, args: string, ...values: Handle[]): number;
   /** Unloads the library. No bound function may be called after that. */
-  unload(): void {
-    this.#bound.clear();
-    this.#handle.unload();
-  }
-
-  memory(size: number): Memory {
-    return new Memory(size, (buffer) => this.#koffi.address(buffer) as bigint);
-  }
+  unload(): void;
+  memory(size: number): Memory;
 }
-
-export type Opened = { readonly library: Library; readonly error?: undefined } | { readonly library?: undefined; readonly error: string };
-
-/**
- * Opens the library. It tries only the configured file if there is one; otherwise first the linker, then the usual folders of drivers.
- * The module for foreign calls is loaded only here.
- */
-export async function openLibrary(configured: string): Promise<Opened> {
-  let koffi: typeof koffiModule;
-  try {
-    koffi = (await import('koffi')).default;
-  } catch (error) {
-    return { error: `koffi: ${firstLine(error)}` };
-  }
-  const paths = configured === '' ? [SONAME, ...libraryCandidates()] : [configured];
-  let error = '';
-  for (const path of paths) {
-    try {
-      return { library: new Library(path, koffi) };
-    } catch (failure) {
-      // The error of an existing file is more useful than the error of the linker, so the last error wins.
-      error = `${path}: ${firstLine(failure)}`;
-    }
-  }
-  return { error };
-}
-
-const firstLine = (error: unknown): string => (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? '';

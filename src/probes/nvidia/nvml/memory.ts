@@ -69,6 +69,20 @@ export class Memory {
     }
   }
 
+  /** Copies bytes from an address of this memory on; undefined when the address is not in it. */
+  copyFrom(address: number): Buffer | undefined {
+    const offset = address - this.address;
+    return offset < 0 || offset >= this.size ? undefined : Buffer.from(this.#bytes.subarray(offset));
+  }
+
+  /** Writes bytes at an address of this memory. Returns false when the address is not in it. */
+  writeAt(address: number, bytes: Uint8Array): boolean {
+    const offset = address - this.address;
+    if (offset < 0 || offset >= this.size) return false;
+    this.#bytes.set(bytes.subarray(0, this.size - offset), offset);
+    return true;
+  }
+
   clear(length: number): void {
     this.#bytes.fill(0, 0, length);
   }

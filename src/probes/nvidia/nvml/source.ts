@@ -4,8 +4,9 @@ import { hardwareOnBus } from '../hardware.ts';
 import type { NvidiaOptions } from '../options.ts';
 import type { NodeSample } from '../sample.ts';
 import type { XidEvent } from './events.ts';
-import { openLibrary } from './library.ts';
 import { Machine, type NvmlFailure } from './machine.ts';
+import { openLibrary } from './open-library.ts';
+import { RecordingLibrary } from './recording-library.ts';
 
 /** An Xid from the library, with the GPU's address. */
 export type LibraryXid = XidEvent & { readonly pciAddress: string };
@@ -90,7 +91,9 @@ export class NvmlSource {
       this.#retryAtMs = nowMs + RETRY_MS;
       return undefined;
     }
-    this.#machine = new Machine(opened.library, this.#host, {
+    const { observe } = this.#host;
+    const library = observe === undefined ? opened.library : new RecordingLibrary(opened.library, observe);
+    this.#machine = new Machine(library, this.#host, {
       slowEveryMs: this.#options['nvml-slow-every'],
       factsEveryMs: this.#options['nvml-facts-every'],
       isActivityWanted: this.#options['nvml-activity'] === 'auto',

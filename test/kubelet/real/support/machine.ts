@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scenario } from '../../../../src/model/simulated.ts';
@@ -62,6 +62,11 @@ export class Machine {
     // As with an attribute that the kernel removed: a descriptor that is still open reads nothing of it.
     truncateSync(path);
     renameSync(`${path}.pipe`, path);
+  }
+
+  /** Lets the reads return that {@link hang} blocked. */
+  release(ending: string): void {
+    writeFileSync(join(this.root, this.#file(ending)), '', { flag: 'r+' });
   }
 
   remove(): void {

@@ -1,0 +1,51 @@
+import { FORMAT, KERNEL_LOG, type Manifest } from '../capture/frame.ts';
+import type { Place } from '../capture/places.ts';
+import type { Configuration } from '../config/configuration.ts';
+import type { OptionEntry } from '../config/registry.ts';
+import { toText } from '../config/values.ts';
+import { nodeName } from './settings.ts';
+
+/** Sections that decide what a probe reads and how it is joined, judged and named. All others concern the machine of the agent. */
+const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi)$/;
+const isKept = ({ key, section }: OptionEntry): boolean => SECTIONS.test(section.path) || key === 'refresh.stale-after';
+
+/** Options that a replay needs although they have their defaults: it has other programs and other directories. */
+const NEEDED = /^cdi\.dirs$|^probe\..*-path$/;
+
+/** Describes a capture whose frames are not counted yet. */
+export function manifestOf(configuration: Configuration, agentVersion: string): Manifest {
+  const options = configuration.settings
+    .filter(({ entry, origin }) => isKept(entry) && (origin.from !== 'default' || NEEDED.test(entry.key)))
+    .map(({ entry, value }) => [entry.key, toText(entry.spec, value)] as const);
+  const parts = configuration.structured
+    .filter(({ origin }) => origin.from !== 'default')
+    .map(({ part, value }) => [part.path, part.path === 'plugin.resources' ? withoutAllocation(value) : value] as const);
+  return {
+    format: FORMAT,
+    agentVersion,
+    node: nodeName(),
+    isRedacted: false,
+    options: Object.fromEntries(options),
+    parts: Object.fromEntries(parts),
+    frames: 0,
+  };
+}
+
+/** What a container gets is not read, and can have passwords in its variables. */
+const withoutAllocation = (resources: unknown): unknown =>
+  (resources as readonly Readonly<Record<string, unknown>>[]).map(({ allocation: _, ...resource }) => resource);
+
+/** Directories and files of which a capture keeps what is read. */
+export function placesOf(configuration: Configuration): readonly Place[] {
+  const text = (key: string): string => String(configuration.setting(key).value).replace(/\/+$/, '');
+  const cdi = configuration.setting('cdi.dirs').value as readonly string[];
+  return [
+    { name: 'sys', path: text('path.sysfs') },
+    { name: 'proc', path: text('path.procfs') },
+    { name: 'dev', path: text('path.dev') },
+    { name: 'kubelet/checkpoint', path: text('podresources.checkpoint') },
+    { name: 'claims', path: text('dra.metadata-dir') },
+    { name: KERNEL_LOG, path: text('probe.nvidia.kmsg') },
+    ...cdi.map((path, index): Place => ({ name: `cdi${index}`, path })),
+  ];
+}

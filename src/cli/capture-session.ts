@@ -1,0 +1,71 @@
+import { hostname } from 'node:os';
+import { type OwnReader, openReader } from '../agent/agent.ts';
+import { CaptureLog } from '../capture/capture-log.ts';
+import type { Capture, Frame, Manifest } from '../capture/frame.ts';
+import { redactCapture } from '../capture/redaction/redact.ts';
+import { systemClock } from '../host/clock.ts';
+import { IsolatedReads } from '../supervisor/isolated-reads.ts';
+import { observedThreads } from '../supervisor/probe-thread.ts';
+import { manifestOf, placesOf } from './capture-manifest.ts';
+import type { CommandContext } from './context.ts';
+import { agentSettings, nodeName } from './settings.ts';
+import { readVersion } from './version.ts';
+
+/** Reads the node as the agent does, and keeps what was read. */
+export class CaptureSession {
+  readonly #log: CaptureLog;
+  readonly #reader: OwnReader;
+  readonly #manifest: Manifest;
+  readonly #frames: Frame[] = [];
+  readonly #startedMs = systemClock.monotonic();
+
+  private constructor(reader: OwnReader, log: CaptureLog, manifest: Manifest) {
+    this.#reader = reader;
+    this.#log = log;
+    this.#manifest = manifest;
+  }
+
+  static async open({
+    configuration,
+    families,
+    logger,
+  }: Pick<CommandContext, 'configuration' | 'families' | 'logger'>): Promise<CaptureSession> {
+    const { version } = readVersion();
+    // The answers of the Pods API have the environment of all pods, so they are not asked for.
+    const { podsApi: _, ...settings } = agentSettings(configuration, families);
+    const log = new CaptureLog(placesOf(configuration));
+    const parts = { start: observedThreads(log.take), isolated: new IsolatedReads(systemClock), observe: log.take };
+    const reader = await openReader(settings, { logger, version }, parts);
+    return new CaptureSession(reader, log, manifestOf(configuration, version));
+  }
+
+  /** Milliseconds since the start. */
+  get elapsedMs(): number {
+    return systemClock.monotonic() - this.#startedMs;
+  }
+
+  /** Reads everything once. */
+  async read(): Promise<Frame> {
+    const [atMs, wallMs] = [this.elapsedMs, systemClock.now()];
+    await this.#reader.readSettled();
+    return this.#log.cut({ atMs, wallMs, page: this.#reader.page() });
+  }
+
+  /** Adds a frame to the capture. */
+  keep(frame: Frame): void {
+    this.#frames.push(frame);
+  }
+
+  /** Ends the reading. `isStuck`: a thread cannot end. */
+  async close(): Promise<{ readonly isStuck: boolean }> {
+    return { isStuck: !(await this.#reader.close()) };
+  }
+
+  capture(isRedacted: boolean): Capture {
+    const capture = { manifest: { ...this.#manifest, frames: this.#frames.length }, frames: this.#frames };
+    return isRedacted ? redactCapture(capture, hostNames()) : capture;
+  }
+}
+
+/** All names under which this machine may appear, also without their domains. */
+const hostNames = (): readonly string[] => [...new Set([nodeName(), hostname()].flatMap((name) => [name, name.split('.')[0] ?? name]))];

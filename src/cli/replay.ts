@@ -1,0 +1,76 @@
+import { readFile } from 'node:fs/promises';
+import { type OwnReader, openReader } from '../agent/agent.ts';
+import type { Capture } from '../capture/frame.ts';
+import { loadConfiguration } from '../config/configuration.ts';
+import { systemWords, UserError } from '../errors.ts';
+import { ShiftedClock } from '../host/recorded/shifted-clock.ts';
+import { ReplayNode } from '../simulator/replay/replay-node.ts';
+import { IsolatedReads } from '../supervisor/isolated-reads.ts';
+import { clockedThreads } from '../supervisor/probe-thread.ts';
+import { captureFault, readCapture } from './capture-file.ts';
+import type { CommandContext, Ending } from './context.ts';
+import { pageDifference } from './page-difference.ts';
+import { replayFlags } from './replay-flags.ts';
+import { agentSettings } from './settings.ts';
+import { readVersion } from './version.ts';
+
+/** Plays a capture as fast as it can be read, and compares what the agent makes of it. Status 1: a page differs. */
+export async function runReplay(context: CommandContext): Promise<Ending> {
+  const { output, options } = context;
+  const file = options.file;
+  if (typeof file !== 'string') throw new UserError('usage-invalid', { problem: 'a capture is missing', command: 'device-agent replay' });
+  const capture = await readCapture(file);
+  const expected = typeof options.expect === 'string' ? await expectedPage(options.expect) : undefined;
+  const { pages, isStuck } = await playCapture(context, capture).catch((error: unknown) => {
+    throw captureFault(file, error);
+  });
+  const last = pages.at(-1) ?? '';
+  const differences =
+    expected === undefined
+      ? capture.frames.flatMap(({ page }, index) => pageDifference(page, pages[index] ?? '').map((line) => `frame ${index}: ${line}\n`))
+      : pageDifference(expected, last).map((line) => `${line}\n`);
+  if (options.output === 'prom') await output.write(last);
+  else await output.write(differences.length > 0 ? differences.join('') : `${pages.length} frames, no difference\n`);
+  return { status: differences.length > 0 ? 1 : 0, isStuck };
+}
+
+type ReplayContext = Pick<CommandContext, 'registry' | 'families' | 'logger' | 'flags'>;
+
+/** Plays all frames, and returns the page after each one. The clock jumps from frame to frame, so that a capture of hours takes seconds. */
+export async function playCapture(
+  context: ReplayContext,
+  capture: Capture,
+): Promise<{ readonly pages: readonly string[]; readonly isStuck: boolean }> {
+  const node = new ReplayNode(capture);
+  try {
+    const clock = new ShiftedClock();
+    const reader = await openReplay(context, node, clock);
+    const pages: string[] = [];
+    const originMs = clock.monotonic();
+    for (const { wallMs, atMs } of capture.frames) {
+      await node.step();
+      clock.jump(wallMs, originMs + atMs);
+      await reader.readSettled();
+      pages.push(reader.page());
+    }
+    node.release();
+    return { pages, isStuck: !(await reader.close()) };
+  } finally {
+    node.stop();
+  }
+}
+
+/** The settings of the capture, and none of this machine: the same archive gives the same page everywhere. */
+async function openReplay({ registry, families, logger, flags }: ReplayContext, node: ReplayNode, clock: ShiftedClock): Promise<OwnReader> {
+  const { configuration } = await loadConfiguration(registry, {}, replayFlags(registry, node, flags));
+  const parts = { start: clockedThreads(clock.memory), isolated: new IsolatedReads(clock) };
+  return await openReader(agentSettings(configuration, families), { logger, version: readVersion().version }, parts, clock);
+}
+
+async function expectedPage(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new UserError('usage-invalid', { problem: `${path} cannot be read: ${systemWords(error)}`, command: 'device-agent replay' });
+  }
+}

@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import { type Capture, CHECKPOINT, type Frame } from '../../src/capture/frame.ts';
+import { redactIdentifiers } from '../../src/capture/redaction/identifiers.ts';
+import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
+import { redactCapture } from '../../src/capture/redaction/redact.ts';
+import { ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
+
+const identified = (text: string): string => redactIdentifiers(text, new Pseudonyms(Buffer.alloc(32)), new Set(['bfaf2ae94a5246e3']));
+
+describe('identifiers', () => {
+  it.each([
+    'GPU-5e1f0000-0000-4000-8000-000000000001',
+    'kubepods-burstable-pod5e1f0000_0000_4000_8000_000000000001.slice',
+    'cri-containerd-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope',
+    'pod0123456789abcdef0123456789abcdef',
+    'a088:c203:00aa:b000',
+    'fe80:0000:0000:0000:a088:c203:00aa:b000',
+    '0c:42:a1:12:34:56',
+    'GPU Fabric GUID : 0xa088c20300aab000',
+  ])('%s are replaced, in the same form', (text) => {
+    const other = identified(text);
+    expect(other).not.toBe(text);
+    expect(other).toHaveLength(text.length);
+    expect(other.replaceAll(/[0-9a-f]/gi, 'x')).toBe(text.replaceAll(/[0-9a-f]/gi, 'x'));
+  });
+
+  it.each([
+    ['PCI addresses', '0000:3b:00.0 and 00000000:3B:00.0'],
+    ['values that are not set', '0000:0000:0000:0000 00:00:00:00:00:00 ff:ff:ff:ff:ff:ff'],
+    ['masks and counters', '0x0000000000000004 18446744073709551615'],
+    ['models and firmware', 'NVIDIA H100 80GB HBM3 96.00.89.00.01 MT_0000000838'],
+  ])('%s stay', (_, text) => {
+    expect(identified(text)).toBe(text);
+  });
+
+  it('are equal with other separators, and in a GID of the GUID', () => {
+    const digits = (text: string): string => identified(text).replaceAll(/[^0-9a-f]/g, '');
+    expect(digits('5e1f0000_0000_4000_8000_000000000001')).toBe(digits('5e1f0000-0000-4000-8000-000000000001'));
+    expect(identified('fe80:0000:0000:0000:a088:c203:00aa:b000')).toBe(`fe80:0000:0000:0000:${identified('a088:c203:00aa:b000')}`);
+    expect(digits('a088:c203:00aa:b000')).toBe(identified('guid 0xa088c20300aab000').slice(-16));
+  });
+});
+
+const NOTHING: Frame = {
+  atMs: 0,
+  wallMs: 0,
+  files: {},
+  links: {},
+  directories: [],
+  unread: [],
+  errors: {},
+  removed: [],
+  kernelLog: [],
+  commands: [],
+  library: [],
+  requests: [],
+  page: '',
+};
+const LIST = '/v1.PodResourcesLister/List';
+
+function redacted(frame: Partial<Frame>, pods: readonly (readonly [namespace: string, name: string, container: string])[] = []): Frame {
+  const podResources = pods.map(([namespace, name, container]) => ({ namespace, name, containers: [{ name: container }] }));
+  const answer = Buffer.from(ListPodResourcesResponse.encode(ListPodResourcesResponse.fromPartial({ podResources })).finish()).toString(
+    'base64',
+  );
+  const manifest = { format: 1, agentVersion: '1', node: 'host-of-acme', isRedacted: false, options: {}, parts: {}, frames: 1 };
+  const capture: Capture = { manifest, frames: [{ ...NOTHING, requests: [{ method: LIST, kubelet: 0, answer }], ...frame }] };
+  return redactCapture(capture, ['host-of-acme']).frames[0] as Frame;
+}
+
+const textOf = (frame: Frame, path: string): string => Buffer.from(frame.files[path] ?? []).toString();
+
+describe('a redacted frame', () => {
+  it('has other names wherever a name of the kubelet stands, and the same for equal names', () => {
+    const checkpoint = {
+      Data: {
+        PodDeviceEntries: [
+          {
+            PodUID: '5e1f0000-0000-4000-8000-000000000001',
+            ContainerName: 'web',
+            ResourceName: 'a.b/c',
+            DeviceIDs: { '0': ['mlx5_0'] },
+            AllocResp: 'U0VDUkVU',
+          },
+        ],
+        RegisteredDevices: { 'a.b/c': ['mlx5_0'] },
+      },
+    };
+    const page = 'x{namespace="acme",pod="acme-llm-0",container="web",device="mlx5_0"} 1\nload{kind="web"} 2\n';
+    const frame = redacted({ files: { [CHECKPOINT]: Buffer.from(JSON.stringify(checkpoint)) }, page }, [['acme', 'acme-llm-0', 'web']]);
+    const [, container] = /container="(ctr-[0-9a-f]{10})"/.exec(frame.page) ?? [];
+    expect(textOf(frame, CHECKPOINT)).toContain(`"ContainerName":"${container}"`);
+    expect(textOf(frame, CHECKPOINT)).not.toMatch(/U0VDUkVU|5e1f0000|RegisteredDevices/);
+    expect(frame.page).toContain('load{kind="web"} 2');
+    expect(JSON.stringify(frame)).not.toContain('acme');
+  });
+
+  it('has nothing of kernel records that no probe reads, and keeps their numbers', () => {
+    const { kernelLog } = redacted({
+      kernelLog: [
+        '6,1,10,-;usb 1-1: SerialNumber: S3CR3T',
+        '4,2,20,-;NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=secret-model, Ch 8',
+        '6,3,30,-;secret-model[12]: segfault at 0 ip 0 sp 0 error 4 in libnccl.so.2[7f+1]',
+      ],
+    });
+    expect(kernelLog[0]).toBe('6,1,10,-;-');
+    expect(kernelLog[1]).toMatch(/^4,2,20,-;NVRM: Xid \(PCI:0000:3b:00\): 31, pid=7, name=p-[0-9a-f]{10}, Ch 8$/);
+    expect(kernelLog[2]).toMatch(/^6,3,30,-;p-[0-9a-f]{10}\[12\]: segfault .* in libnccl\.so\.2\[7f\+1\]$/);
+  });
+
+  it('has other serial numbers wherever they stand, other program names, and no host name', () => {
+    const serial = '1654922000421';
+    const frame = redacted({
+      files: {
+        'sys/devices/x/board_serial': Buffer.from('21320733V010\n'),
+        'proc/7/stat': Buffer.from('7 (secret model) S 1 1'),
+        'sys/x/motd': Buffer.from('host-of-acme 21320733V010'),
+      },
+      commands: [
+        {
+          program: 'nvidia-smi',
+          args: [],
+          stdout: `<serial>${serial}</serial><process_name>/opt/secret/model</process_name>`,
+          stderr: serial,
+          exitCode: 0,
+        },
+      ],
+      page: `device_info{device="a",serial="${serial}"} 1\n`,
+    });
+    const all = JSON.stringify({ ...frame, files: Object.keys(frame.files).map((path) => textOf(frame, path)) });
+    expect(all).not.toMatch(/1654922000421|21320733V010|secret|host-of-acme/);
+    expect(textOf(frame, 'sys/devices/x/board_serial')).toMatch(/^\d{8}[A-Z]\d{3}\n$/);
+    expect(textOf(frame, 'proc/7/stat')).toMatch(/^7 \(p-[0-9a-f]{10}\) S 1 1$/);
+    const [, inPage] = /serial="(\d{13})"/.exec(frame.page) ?? [];
+    expect(frame.commands[0]?.stderr).toBe(inPage);
+  });
+
+  it('has only the device nodes of a CDI spec', () => {
+    const spec = {
+      cdiVersion: '0.6.0',
+      kind: 'a.b/c',
+      devices: [
+        {
+          name: 'd',
+          containerEdits: {
+            env: ['TOKEN=secret'],
+            deviceNodes: [{ path: '/dev/x', major: 1, minor: 3 }],
+            mounts: [{ hostPath: '/secret' }],
+          },
+        },
+      ],
+    };
+    const frame = redacted({ files: { 'cdi0/x.json': Buffer.from(JSON.stringify(spec)) } });
+    expect(JSON.parse(textOf(frame, 'cdi0/x.json'))).toEqual({
+      cdiVersion: '0.6.0',
+      kind: 'a.b/c',
+      devices: [{ name: 'd', containerEdits: { deviceNodes: [{ path: '/dev/x', major: 1, minor: 3 }] } }],
+      containerEdits: { deviceNodes: [] },
+    });
+  });
+});

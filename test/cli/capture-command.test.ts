@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { packTar } from '../../src/capture/tar.ts';
+import { Machine } from '../kubelet/real/support/machine.ts';
+
+interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the built agent. `during` gets the process, and can send it a signal. */
+async function command(words: readonly string[], during: (child: ReturnType<typeof spawn>) => void = () => {}): Promise<Ended> {
+  const child = spawn(process.execPath, ['dist/cli/main.js', ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk;
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk;
+    during(child);
+  });
+  const [status] = (await once(child, 'close')) as [number | null];
+  return { status, stdout, stderr };
+}
+
+describe('the commands capture and replay', () => {
+  let directory: string;
+  let machine: Machine;
+  let file: string;
+  let flags: readonly string[];
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'device-agent-capture-'));
+    machine = new Machine({ hcas: 1 });
+    flags = [...machine.flags(), '--podresources.socket=/nonexistent/kubelet.sock', '--podresources.checkpoint=', '--refresh.interval=1s'];
+    file = join(directory, 'node.tar.gz');
+    const { status, stdout } = await command(['capture', '-o', file, ...flags]);
+    expect([status, stdout]).toEqual([0, `${file}: 2 frames, names replaced\n`]);
+  });
+  afterAll(() => {
+    machine.remove();
+    rmSync(directory, { recursive: true });
+  });
+
+  it('write an archive that only its owner can read, and no other file', () => {
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(directory)).toEqual(['node.tar.gz']);
+  });
+
+  it('say which lines differ from an expected page, and end with status 1', async () => {
+    expect(await command(['replay', file])).toMatchObject({ status: 0, stdout: '2 frames, no difference\n' });
+    const page = join(directory, 'page.prom');
+    const { stdout } = await command(['replay', file, '-o', 'prom']);
+    writeFileSync(page, stdout.replace('device_link_up{device="mlx5_0",port="1"} 1', 'device_link_up{device="mlx5_0",port="1"} 0'));
+    const differing = await command(['replay', file, '--expect', page]);
+    expect([differing.status, differing.stdout]).toEqual([
+      1,
+      '-device_link_up{device="mlx5_0",port="1"} 0\n+device_link_up{device="mlx5_0",port="1"} 1\n',
+    ]);
+  });
+
+  it('end at Ctrl-C with a whole archive', async () => {
+    const early = join(directory, 'early.tar.gz');
+    // The log line about the kubelet comes with the first frame.
+    const { status, stdout } = await command(['capture', '-o', early, '--for', '1h', ...flags], (child) => child.kill('SIGINT'));
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/early\.tar\.gz: \d+ frames, names replaced\n$/)]);
+    expect((await command(['replay', early])).status).toBe(0);
+  });
+
+  it('say that the archive cannot be written, and leave no part of it', async () => {
+    const full = join(directory, 'full');
+    symlinkSync('/dev', full);
+    const { status, stderr } = await command(['capture', '-o', join(full, 'full', 'node.tar.gz'), ...flags]);
+    expect(status).toBe(1);
+    expect(stderr).toContain('cannot be written');
+    expect(readdirSync(directory).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
+  it.each([
+    ['a file that is no archive', () => Buffer.from('hello'), 'cut off'],
+    ['an archive that is cut off', () => readFileSync(file).subarray(0, 1_000), 'cut off or damaged'],
+    ['an archive with a path above', () => packTar([{ path: '../x', bytes: Buffer.from('x') }], 0), 'is not allowed'],
+  ])('refuse %s with a sentence', async (_, bytes, problem) => {
+    const bad = join(directory, 'bad.tar.gz');
+    writeFileSync(bad, bytes());
+    for (const words of [
+      ['replay', bad],
+      ['demo', '--replay', bad],
+    ]) {
+      const { status, stdout, stderr } = await command(words);
+      expect([status, stdout]).toEqual([2, '']);
+      expect(stderr).toContain(problem);
+      expect(stderr).not.toMatch(/^ +at /m);
+    }
+  });
+
+  it('refuse wrong options with a sentence', async () => {
+    expect((await command(['capture', '--for', 'soon', ...flags])).stderr).toContain('--for: must be a duration');
+    expect((await command(['demo', '--replay', file, '--speed', '0'])).stderr).toContain('--speed: must be a number');
+    expect(await command(['replay'])).toMatchObject({ status: 2, stderr: expect.stringContaining('a capture is missing') });
+  });
+});
