@@ -11,7 +11,7 @@ export function svgOf(rows) {
   const lines = rows.map((row, n) => lineOf(row, MARGIN + n * CELL.height)).join('');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">
 <rect width="100%" height="100%" rx="8" fill="${PAPER}"/>
-<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14" fill="${TEXT}" xml:space="preserve">
+<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14" fill="${TEXT}">
 ${lines}</g>
 </svg>
 `;
@@ -35,4 +35,5 @@ function lineOf(row, top) {
     .join('');
 }
 
-const escaped = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+/** Browsers join plain spaces to one. */
+const escaped = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`).replaceAll(' ', '\u00a0');

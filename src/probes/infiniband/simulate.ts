@@ -55,7 +55,7 @@ function layOut({ hcas, vfs }: Scenario): readonly SimulatedFunction[] {
       card,
       address,
       directory: `${rootPort(card)}/${address}`,
-      isPooled: card === hcas - 1,
+      isPooled: card === hcas - 1 && vf === undefined,
       ...(vf !== undefined && { vf }),
     });
   };
