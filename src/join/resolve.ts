@@ -124,7 +124,7 @@ export class Resolver {
   #claimedBy(family: string, devices: readonly Device[], allocation: Allocation): readonly string[] {
     const isNumber = /^\d+$/.test(allocation.deviceId);
     const named = isNumber ? [] : (this.#byName.get(allocation.deviceId.toLowerCase()) ?? []).filter((device) => device.family === family);
-    if (named.length > 0) return withoutWholes(named).map(deviceKey);
+    if (named.length > 0) return withoutWhole(named, allocation.deviceId).map(deviceKey);
     const ids = this.#rules.families.get(family)?.(allocation, devices) ?? [];
     return ids.map((id) => deviceKey({ family, id }));
   }
@@ -140,8 +140,13 @@ export class Resolver {
   }
 }
 
-/** A plugin may give a part of a device the name of the whole, as for the first partition of a GPU. The part is meant. */
-const withoutWholes = (named: readonly Device[]): readonly Device[] => named.filter(({ id }) => !named.some(({ parent }) => parent === id));
+/**
+ * A plugin may give a part of a device the id of the whole, as for the first partition of a GPU. The part is meant. A board that has the
+ * name of its part as an alias stays: the holder of the part uses the board too.
+ */
+function withoutWhole(named: readonly Device[], deviceId: string): readonly Device[] {
+  return named.filter(({ id }) => id.toLowerCase() !== deviceId.toLowerCase() || !named.some(({ parent }) => parent === id));
+}
 
 interface Answer {
   readonly by: JoinWay;

@@ -30,6 +30,16 @@ describe('resolving an allocation', () => {
     expect(asked).toBe(1);
   });
 
+  it('means the part when a part has the id of its whole, and both when a board has the name of its part', () => {
+    const card = device({ family: 'amd', id: '0000:c1:00.0' });
+    const partition = device({ family: 'amd', id: '0000:c1:00.0-xcp0', parent: card.id, aliases: [card.id] });
+    const board = device({ family: 'fpga', id: '0010:21:00.0', aliases: ['dfl-port.0'] });
+    const port = device({ family: 'fpga', id: '0010:21:00.0-port0', parent: board.id, aliases: ['dfl-port.0'] });
+    const resolver = new Resolver([card, partition, board, port], none);
+    expect(resolver.resolve(allocation({ deviceId: '0000:C1:00.0' })).devices).toEqual(['amd/0000:c1:00.0-xcp0']);
+    expect(resolver.resolve(allocation({ deviceId: 'dfl-port.0' })).devices).toEqual(['fpga/0010:21:00.0', 'fpga/0010:21:00.0-port0']);
+  });
+
   it('never treats a bare number as an index', () => {
     const indexed = device({ id: 'x', aliases: ['0'] });
     const resolver = new Resolver([indexed], { pools: [], families: new Map([['toy', () => ['x']]]) });
