@@ -7,6 +7,8 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 20_000,
     pool: 'forks',
+    // Most tests wait for real programs, so they take more workers than a machine has processors.
+    maxWorkers: 3,
     projects: [
       { extends: true, test: { name: 'floors', include: ['test/floors.test.ts'] } },
       {
@@ -23,10 +25,14 @@ export default defineConfig({
           name: 'kubelet',
           include: ['test/kubelet/real/**/*.test.ts'],
           globalSetup: ['test/kubelet/real/support/global-setup.ts'],
+          fileParallelism: false,
           testTimeout: 60_000,
         },
       },
-      { extends: true, test: { name: 'node', include: ['test/node/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 120_000 } },
+      {
+        extends: true,
+        test: { name: 'node', include: ['test/node/**/*.test.ts'], fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 },
+      },
       {
         extends: true,
         test: {
