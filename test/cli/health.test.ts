@@ -136,7 +136,7 @@ describe('health of a running agent', () => {
       /^ {2}infiniband\/mlx5_1 healthy since \S+\n {4}fatal PortDown\/1 \(LinkPolling\), pending, counts from \d{4}\S+Z: port 1 is down.*; remedy: check-cable$/m,
     );
     const page = await (await fetch(`${agent?.url}/devices/infiniband/mlx5_1`)).text();
-    expect(page).toMatch(/Healthy<\/span>(?: <small>for [^<]+<\/small>)?<b>, PortDown \(1\) pending<\/b>/);
+    expect(page).toMatch(/Healthy<\/span>(?: <small>for <time[^>]*>[^<]+<\/time><\/small>)?<b>, PortDown \(1\) pending<\/b>/);
     expect(page).toContain('Check cable, transceiver and the remote port.');
   });
 

@@ -49,15 +49,18 @@ describe('a machine without room for another thread', () => {
   it.skipIf(!isRoot)(`costs what that thread would have read, and no more, until there is room${noRoot}`, async () => {
     makeRoot();
     agent = await startAgent(['prlimit', `--nproc=${MANY}:${MANY}`, ...AS_USER, process.execPath, 'dist/cli/main.js', ...flags()]);
-    await agent.until('it is known that there is nothing', (page) => seriesValue(page, 'device_agent_probe_success') === 1);
-    expect(seriesValue(await agent.metrics(), 'device_agent_probe_runs_total')).toBe(0);
+    await agent.until(
+      'it is known that there is nothing',
+      (page) => seriesValue(page, 'device_agent_probe_success', { family: 'infiniband' }) === 1,
+    );
+    expect(seriesValue(await agent.metrics(), 'device_agent_probe_runs_total', { family: 'infiniband' })).toBe(0);
     limit(1);
     plugIn();
     const page = await agent.until(
       'the refusal is told',
       (text) => seriesValue(text, 'device_agent_problems', { code: 'thread-refused' }) === 1,
     );
-    expect(seriesValue(page, 'device_agent_probe_success')).toBe(0);
+    expect(seriesValue(page, 'device_agent_probe_success', { family: 'infiniband' })).toBe(0);
     limit(MANY);
     await agent.until('the device is read', (text) => seriesValue(text, 'device_present', { device: 'mlx5_0' }) === 1);
     expect((await agent.metrics()).includes('thread-refused')).toBe(false);
@@ -67,8 +70,11 @@ describe('a machine without room for another thread', () => {
   it.skipIf(!isRoot)(`says that descriptors are missing where a thread cannot start without, and calls that no bug${noRoot}`, async () => {
     makeRoot();
     agent = await serve(flags().slice(1));
-    await agent.until('it is known that there is nothing', (page) => seriesValue(page, 'device_agent_probe_success') === 1);
-    expect(seriesValue(await agent.metrics(), 'device_agent_probe_runs_total')).toBe(0);
+    await agent.until(
+      'it is known that there is nothing',
+      (page) => seriesValue(page, 'device_agent_probe_success', { family: 'infiniband' }) === 1,
+    );
+    expect(seriesValue(await agent.metrics(), 'device_agent_probe_runs_total', { family: 'infiniband' })).toBe(0);
     const pid = agent.child.pid;
     const setLimit = (files: number): Buffer => execFileSync('prlimit', [`--pid=${pid}`, `--nofile=${files}:`]);
     // Enough to look whether something came, not for the pipes of a thread.

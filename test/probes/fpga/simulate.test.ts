@@ -65,7 +65,7 @@ describe('simulated boards', () => {
       { name: 'hot', device: alveo, fromMs: 90_000 },
     ];
     const heldAt = (elapsedMs: number): object[] =>
-      [intel, alveo, '0010:23:00.0'].map((id) => holding(toldOf(reportOf(collectAt(3, elapsedMs, faults), id))));
+      [intel, alveo, '0010:23:00.0'].map((id) => holding(reportOf(collectAt(3, elapsedMs, faults), id)));
     const hot = { 'OverTemperature/fpga_alarm': 'CriticalAlarm', 'Throttled/temperature_max': 'TemperatureAlarm' };
     expect(heldAt(29_999)).toEqual([{}, {}, {}]);
     expect(heldAt(30_000)).toEqual([{ 'NonfatalError/nonfatal_errors': 'RegisterSet' }, {}, {}]);
