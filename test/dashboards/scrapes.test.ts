@@ -45,9 +45,13 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
     for (const agent of agents) {
       // A port that was never up is not missed.
       await agent.until('a port that is up', (page) => /^device_link_up\{device="mlx5_1".*\} 1$/m.test(page));
-      // A panel shows errors that the driver reports.
-      const fault = ['demo', 'fault', 'xid31', 'GPU-5e1f0000-0000-4000-8000-000000000001', `--demo=${agent.child.pid}`];
-      expect(await run(fault, { TMPDIR: tmpdir() })).toMatchObject({ status: 0 });
+      // Panels show errors that drivers and registers report.
+      for (const fault of [
+        ['xid31', 'GPU-5e1f0000-0000-4000-8000-000000000001'],
+        ['nonfatal-error', '0010:21:00.0'],
+      ]) {
+        expect(await run(['demo', 'fault', ...fault, `--demo=${agent.child.pid}`], { TMPDIR: tmpdir() })).toMatchObject({ status: 0 });
+      }
       const sysfs = /--path\.sysfs=(\S+)/.exec(agent.log())?.[1] as string;
       writeFileSync(`${sysfs}/class/infiniband/mlx5_2/ports/1/state`, 'garbage\n');
       for (const hca of ['mlx5_0', 'mlx5_1']) writeFileSync(`${sysfs}/class/infiniband/${hca}/ports/1/state`, '1: DOWN\n');
