@@ -10,6 +10,7 @@ export function svgOf(rows) {
   const height = Math.ceil(rows.length * CELL.height + 2 * MARGIN);
   const lines = rows.map((row, n) => lineOf(row, MARGIN + n * CELL.height)).join('');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">
+<title>device-agent top on the demo</title>
 <rect width="100%" height="100%" rx="8" fill="${PAPER}"/>
 <g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14" fill="${TEXT}">
 ${lines}</g>

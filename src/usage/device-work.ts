@@ -67,7 +67,7 @@ export function sumOf(readings: readonly Reading[], metric: string): number | un
 function enginesIn(readings: readonly Reading[]): Record<string, number> {
   const engines: Record<string, number> = {};
   for (const { metric, labels, value } of readings) {
-    const engine = labels?.['engine'];
+    const engine = labels?.engine;
     if (metric === shared.utilization.name && engine !== undefined) engines[engine] = within(Number(value));
   }
   return engines;
