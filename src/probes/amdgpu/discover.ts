@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { isPciAddress, normalizePciAddress } from '../../host/pci/pci.ts';
+import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { plainText } from '../drm-text.ts';
+import { copiedCard } from '../drm-copied-card.ts';
 
 export const CLASS = 'class/drm';
 
@@ -88,23 +88,9 @@ function placeOf(sys: Tree, node: string): Place | undefined {
   return DRIVERS.has(driver) ? { address: parent, directory, driver } : undefined;
 }
 
-/** In a tree that lost its links, the file `uevent` names the PCI function. */
 function copiedPlace(sys: Tree, node: string): Place | undefined {
-  const copied = `${CLASS}/${node}/device`;
-  const { text, error } = sys.read(`${copied}/uevent`);
-  if (text === undefined) {
-    if (error === 'ENOENT' || error === 'ENOTDIR') return undefined;
-    return { problem: { code: 'address-unknown', message: `/sys/${copied}/uevent: ${error}` } };
-  }
-  const values = new Map(
-    plainText(text)
-      .split('\n')
-      .map((line) => line.split('=', 2) as [string, string]),
-  );
-  const driver = values.get('DRIVER') ?? '';
-  if (!DRIVERS.has(driver)) return undefined;
-  const address = normalizePciAddress(values.get('PCI_SLOT_NAME') ?? '');
-  if (address === undefined) return { problem: { code: 'address-unknown', message: `/sys/${copied}/uevent names no PCI function` } };
-  const onBus = `bus/pci/devices/${address}`;
-  return { address, directory: sys.exists(onBus) ? onBus : copied, driver };
+  const card = copiedCard(sys, `${CLASS}/${node}`, (name) => DRIVERS.has(name));
+  if (card === undefined || 'problem' in card) return card;
+  const onBus = `bus/pci/devices/${card.address}`;
+  return sys.exists(onBus) ? { ...card, directory: onBus } : card;
 }

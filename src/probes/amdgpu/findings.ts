@@ -1,8 +1,8 @@
 import type { Finding } from '../../model/health.ts';
+import { overTemperature } from '../drm-temperature.ts';
 import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
 import type { AwakeSample, CardSample } from './card.ts';
 import { conditions } from './conditions.ts';
-import type { LimitedTemperature } from './hwmon.ts';
 import type { BadPages, BlockErrors, RasEvents } from './ras.ts';
 import type { RasSample } from './ras-reader.ts';
 
@@ -33,18 +33,6 @@ function awakeFindings(sample: AwakeSample): Finding[] {
 function resetting(isRefused: boolean): Finding {
   const message = isRefused ? 'the driver refuses reads of the awake card' : 'the driver answers reads';
   return { type: conditions.Resetting.type, status: isRefused, reason: isRefused ? 'ReadsRefused' : 'ReadsAnswered', message };
-}
-
-function overTemperature({ sensor, celsius, critical, emergency }: LimitedTemperature): Finding {
-  const base = { type: conditions.OverTemperature.type, instance: sensor };
-  if (celsius === undefined) return { ...base, status: 'unknown', reason: 'Unreadable', message: `${sensor} cannot be read` };
-  if (emergency !== undefined && celsius >= emergency) {
-    const message = `${sensor} at ${celsius} °C, emergency at ${emergency} °C`;
-    return { ...base, status: true, reason: 'AtEmergency', severity: 'fatal', message };
-  }
-  const isOver = celsius >= critical;
-  const message = `${sensor} at ${celsius} °C, critical at ${critical} °C`;
-  return { ...base, status: isOver, reason: isOver ? 'AtCritical' : 'BelowLimit', message };
 }
 
 function rasFindings({ events, blocks, badPages }: RasSample): Finding[] {

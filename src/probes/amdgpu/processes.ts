@@ -2,7 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
 import { ClientSearch, type OpenNodes } from '../drm-client-search.ts';
-import { ProcessFactsReader } from '../drm-process-facts.ts';
+import { DrmProcessFactsReader } from '../drm-process-facts.ts';
 import { type DrmClient, engineOf, parseDrmClient } from './fdinfo.ts';
 import { KfdProcesses } from './kfd-processes.ts';
 
@@ -41,7 +41,7 @@ export class ProcessReader {
   readonly #proc: Tree;
   readonly #kfd: KfdProcesses;
   readonly #search: ClientSearch;
-  readonly #facts: ProcessFactsReader;
+  readonly #facts: DrmProcessFactsReader;
   readonly #mostListed: number;
   #meters = new Map<string, Meter>();
 
@@ -49,7 +49,7 @@ export class ProcessReader {
     this.#proc = host.proc;
     this.#kfd = new KfdProcesses(host.sys);
     this.#search = new ClientSearch(host.proc, { most: mostListed, everyMs: SEARCH_MS });
-    this.#facts = new ProcessFactsReader(host.proc);
+    this.#facts = new DrmProcessFactsReader(host.proc);
     this.#mostListed = mostListed;
   }
 

@@ -1,4 +1,4 @@
-import { accessSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readOutsideFileSync } from '../../host/fs/outside-file.ts';
 import type { Host } from '../../host/host.ts';
 import { runCommand } from '../../host/process/command.ts';
@@ -91,7 +91,7 @@ export class CommandRows {
       return text === undefined ? absent() : take(text);
     }
     const path = this.#pathOf(name, command);
-    if (command.optional === true && !exists(path)) return absent();
+    if (command.optional === true && !existsSync(path)) return absent();
     if (!this.#rights.areAllowed && this.#rights.paths[name] === undefined)
       return keep(undefined, 'command-refused', 'others can change the declaration');
     const { stdout, exitCode, failure, stillRunning } = await runCommand(path, command.args ?? [], {
@@ -114,12 +114,3 @@ const FAILURES = {
   timeout: 'it took too long',
   'too-large': 'its output is too large',
 } as const;
-
-function exists(path: string): boolean {
-  try {
-    accessSync(path);
-    return true;
-  } catch {
-    return false;
-  }
-}

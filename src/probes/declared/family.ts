@@ -1,4 +1,4 @@
-import { accessSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import type { ActivitySpec } from '../../model/activity.ts';
 import { listOption, type OptionSpec, stringOption } from '../../model/options.ts';
 import type { PciSign } from '../../model/pci-sign.ts';
@@ -34,7 +34,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     metrics: metricsOf(declaration),
     conditions: conditionsOf(declaration),
     problems,
-    isPresent: presenceOf(declaration, exists),
+    isPresent: presenceOf(declaration, existsSync),
     signs: signsOf(declaration),
     options: optionsOf(declaration),
     createProbe: (host, options) => {
@@ -77,13 +77,4 @@ function signsOf({ devices, summary }: Declaration): readonly PciSign[] {
       ? []
       : [{ vendor: pci.vendor, classes: [pci.class], what: summary, ...(pci.devices === undefined ? {} : { devices: pci.devices }) }],
   );
-}
-
-function exists(path: string): boolean {
-  try {
-    accessSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

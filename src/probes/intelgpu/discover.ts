@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { isPciAddress, normalizePciAddress } from '../../host/pci/pci.ts';
+import { isPciAddress } from '../../host/pci/pci.ts';
 import type { Problem } from '../../model/collection.ts';
-import { plainText } from '../drm-text.ts';
+import { copiedCard } from '../drm-copied-card.ts';
 
 export const CLASS = 'class/drm';
 export const DRIVERS = ['i915', 'xe'] as const;
@@ -117,24 +117,9 @@ function placeOf(sys: Tree, node: string): CardPlace | { readonly problem: Probl
   return { address, directory: onBus(address), driver, nodes: [], ...(node.startsWith('card') && { minorDirectory: `drm/${node}` }) };
 }
 
-/** In a tree that lost its links, the file `uevent` names the PCI function. */
 function copiedPlace(sys: Tree, node: string): CardPlace | { readonly problem: Problem } | undefined {
-  const copied = `${CLASS}/${node}/device`;
-  const { text, error } = sys.read(`${copied}/uevent`);
-  if (text === undefined) {
-    if (error === 'ENOENT' || error === 'ENOTDIR') return undefined;
-    return { problem: { code: 'address-unknown', message: `/sys/${copied}/uevent: ${error}` } };
-  }
-  const values = new Map(
-    plainText(text)
-      .split('\n')
-      .map((line) => line.split('=', 2) as [string, string]),
-  );
-  const driver = values.get('DRIVER') ?? '';
-  if (!isKnown(driver)) return undefined;
-  const address = normalizePciAddress(values.get('PCI_SLOT_NAME') ?? '');
-  if (address === undefined) return { problem: { code: 'address-unknown', message: `/sys/${copied}/uevent names no PCI function` } };
-  return { address, directory: copied, minorDirectory: '..', driver, nodes: [] };
+  const card = copiedCard(sys, `${CLASS}/${node}`, isKnown);
+  return card === undefined || 'problem' in card ? card : { ...card, minorDirectory: '..', nodes: [] };
 }
 
 const isKnown = (driver: string): boolean => DRIVERS.some((known) => known === driver);

@@ -1,9 +1,9 @@
 import type { Finding, Severity } from '../../model/health.ts';
+import { overTemperature } from '../drm-temperature.ts';
 import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
 import type { AwakeSample, CardSample } from './card.ts';
 import { conditions } from './conditions.ts';
 import type { ThrottleSample } from './gts.ts';
-import type { LimitedTemperature } from './hwmon.ts';
 
 /** All findings of one sample of a card. Pure. */
 export function findingsOf(sample: CardSample): Finding[] {
@@ -32,18 +32,6 @@ function awakeFindings({ isInSurvivability, monitor, throttle, isDowngraded, pci
 function survivability(isIn: boolean): Finding {
   const message = isIn ? 'the card is in survivability mode' : 'the card is not in survivability mode';
   return { type: conditions.Survivability.type, status: isIn, reason: isIn ? 'SurvivabilityMode' : 'NormalMode', message };
-}
-
-function overTemperature({ sensor, celsius, critical, emergency }: LimitedTemperature): Finding {
-  const base = { type: conditions.OverTemperature.type, instance: sensor };
-  if (celsius === undefined) return { ...base, status: 'unknown', reason: 'Unreadable', message: `${sensor} cannot be read` };
-  if (emergency !== undefined && celsius >= emergency) {
-    const message = `${sensor} at ${celsius} °C, emergency at ${emergency} °C`;
-    return { ...base, status: true, reason: 'AtEmergency', severity: 'fatal', message };
-  }
-  const isOver = celsius >= critical;
-  const message = `${sensor} at ${celsius} °C, critical at ${critical} °C`;
-  return { ...base, status: isOver, reason: isOver ? 'AtCritical' : 'BelowLimit', message };
 }
 
 /** Heat and faults of the power supply need a person. Limits of power are how the card works. */

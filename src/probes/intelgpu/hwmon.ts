@@ -1,6 +1,7 @@
 import { parseInteger, sensorSlug } from '../../host/hwmon.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { CardFiles } from '../drm-card-files.ts';
+import type { LimitedTemperature } from '../drm-temperature.ts';
 import { parseCount, plainText } from '../drm-text.ts';
 import { metrics } from './metrics.ts';
 
@@ -22,14 +23,6 @@ export interface Monitors {
   readonly energies: readonly { readonly sensor: string; readonly file: string }[];
   /** Readings of limits, which rarely change. */
   readonly limits: readonly Reading[];
-}
-
-/** A temperature with the limits of its sensor. `celsius` is absent when the sensor could not be read. */
-export interface LimitedTemperature {
-  readonly sensor: string;
-  readonly celsius?: number;
-  readonly critical: number;
-  readonly emergency?: number;
 }
 
 export interface MonitorSample {

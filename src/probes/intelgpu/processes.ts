@@ -2,7 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import type { DeviceProcess } from '../../model/collection.ts';
 import { ClientSearch, type OpenNodes } from '../drm-client-search.ts';
-import { ProcessFactsReader } from '../drm-process-facts.ts';
+import { DrmProcessFactsReader } from '../drm-process-facts.ts';
 import { type DrmClient, type EngineWork, parseDrmClient, shareOf } from './fdinfo.ts';
 
 /** A GPU as processes see it. */
@@ -45,7 +45,7 @@ type Shares = ReadonlyMap<string, number | 'unknown'>;
 export class ProcessReader {
   readonly #proc: Tree;
   readonly #search: ClientSearch;
-  readonly #facts: ProcessFactsReader;
+  readonly #facts: DrmProcessFactsReader;
   readonly #mostListed: number;
   #meters = new Map<string, Meter>();
   /** Addresses of the GPUs whose clients were read last time. */
@@ -55,7 +55,7 @@ export class ProcessReader {
   constructor({ proc }: Host, mostListed: number) {
     this.#proc = proc;
     this.#search = new ClientSearch(proc, { most: mostListed, everyMs: 0 });
-    this.#facts = new ProcessFactsReader(proc);
+    this.#facts = new DrmProcessFactsReader(proc);
     this.#mostListed = mostListed;
   }
 

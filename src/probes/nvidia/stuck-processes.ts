@@ -1,6 +1,6 @@
 import type { Finding } from '../../model/health.ts';
+import type { OwnFacts, ProcessFacts } from '../process-facts.ts';
 import { STUCK_PROCESS } from './conditions.ts';
-import type { OwnFacts, ProcessFacts } from './process-facts.ts';
 
 /** Memory of one device between two reads. */
 interface Waiting {
