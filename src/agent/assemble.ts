@@ -4,8 +4,7 @@ import { useFindings } from '../health/use/findings.ts';
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
 import { findOwners } from '../join/owners.ts';
-import { podUids } from '../join/pod-uids.ts';
-import type { PodSources } from '../join/processes.ts';
+import { checkpointUids, podUids } from '../join/pod-uids.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
@@ -134,19 +133,15 @@ export class Assembler {
     const holdersOf = (key: string): readonly Allocation[] => holders.get(key) ?? NOBODY;
     const unjudged = known.map(([key, device]) => this.#unjudged(key, device, holdersOf(key), now));
     const told = pods === undefined ? {} : { pods: ofHolders(pods, podResources) };
-    const uidOf = podUids({ checkpoint, ...told });
+    const inCheckpoint = checkpointUids(checkpoint);
+    const uidOf = podUids(inCheckpoint, told.pods);
     const looked = unjudged.map((state): LookedAt => ({ state, read: this.#known.get(state.key)?.read }));
     const seen = looked.map(({ state, read }): SeenDevice => ({ state, readFromMs: read?.startedMs }));
     const ownReadings = containerReadings(seen, specs, { checkpoint, ...told, uidOf }, this.#counters, now.monotonicMs);
     const { answeredAtMs } = podResources;
     const usage = this.#accounts?.step({ ...now, devices: looked.map(asUsed), containerReadings: ownReadings, answeredAtMs, uidOf });
     if (this.#accounts?.isAnswered === true) this.#counters.settle((key) => this.#known.has(key));
-    const { uses, users } = this.#look(
-      { holdersOf, unresolved: unresolvedIn(allocations) },
-      { checkpoint, ...(pods === undefined ? {} : { pods }) },
-      podResources,
-      now,
-    );
+    const { uses, users } = this.#look({ holdersOf, unresolved: unresolvedIn(allocations), inCheckpoint, pods }, podResources, now);
     const { limits } = this;
     const verdicts = this.#judge(
       known.map(([key, device]) => ({
@@ -184,19 +179,14 @@ export class Assembler {
   }
 
   #look(
-    owned: Pick<UseInput, 'holdersOf' | 'unresolved'>,
-    sources: PodSources,
+    owned: Pick<UseInput, 'holdersOf' | 'unresolved' | 'inCheckpoint' | 'pods'>,
     { answeredAtMs, problem }: PodResources,
     now: Moment,
   ): Uses {
     const { use, staleAfterMs } = this.#settings;
     if (use === undefined) return NO_USES;
     const areHoldersKnown = answeredAtMs !== undefined && problem === undefined;
-    return this.#useKeeper.look(
-      use,
-      { known: this.#known, ...owned, sources, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts },
-      now,
-    );
+    return this.#useKeeper.look(use, { known: this.#known, ...owned, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts }, now);
   }
 
   #resolver(claims: ClaimHardwareIndex): Resolver {

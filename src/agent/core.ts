@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { whyDirty } from '../health/use/clean.ts';
 import type { Clock } from '../host/clock.ts';
 import { deviceDirectory } from '../host/fs/read-guard.ts';
@@ -83,7 +84,6 @@ export class AgentCore {
     const families = settings.families.map(({ family }) => family);
     warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
-    const changed = (): void => this.#changed();
     this.#claims = new ClaimReader({
       metadataDirectory: settings.dra['metadata-dir'],
       cdiDirectories: settings.cdi.dirs,
@@ -92,7 +92,9 @@ export class AgentCore {
       observe,
     });
     const host = createHost(settings.roots, clock, { observe });
-    this.pods = settings.podsApi && createPodsReader(settings.podsApi, { clock, onChange: changed, labels: settings.usage.labels }, logger);
+    this.pods =
+      settings.podsApi &&
+      createPodsReader(settings.podsApi, { clock, onChange: () => this.#changed(), labels: settings.usage.labels }, logger);
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
@@ -120,7 +122,7 @@ export class AgentCore {
           isolated,
           start,
           events: {
-            changed,
+            changed: (isNews) => this.#changed(isNews),
             wake: () => this.#refreshSoon(runner),
             crashed: (name, message) => logger.error('a probe ended with an error', { family: name, error: message }),
           },
@@ -241,9 +243,11 @@ export class AgentCore {
 
   /** The drivers' files are read after each answer, so that a snapshot never joins new claims with old files. */
   #answered(): void {
-    const { allocations } = this.poller.current();
+    const { allocations, problem } = this.poller.current();
     if (!allocations.some(({ claim }) => claim !== undefined)) {
-      this.#changed();
+      const before = this.store.snapshot()?.podResources;
+      const isNews = problem !== undefined || before?.problem !== undefined || !isDeepStrictEqual(allocations, before?.allocations);
+      this.#changed(isNews);
       return;
     }
     const reading = this.#claims.read(allocations).then(() => {
@@ -253,11 +257,14 @@ export class AgentCore {
     this.#readingClaims = reading;
   }
 
-  /** Makes a snapshot when no other read runs; otherwise waits {@link SETTLE_MS} for the other reads. */
-  #changed(): void {
+  /**
+   * Makes a snapshot when no other read runs. Otherwise news waits {@link SETTLE_MS} for the other reads, and an input that tells nothing
+   * new waits for their end.
+   */
+  #changed(isNews = true): void {
     this.#isBehind = true;
-    if (this.#isReading()) this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
-    else this.assemble();
+    if (!this.#isReading()) this.assemble();
+    else if (isNews) this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
   }
 
   #isReading(): boolean {

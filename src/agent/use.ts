@@ -1,5 +1,5 @@
+import type { CheckpointUids } from '../join/pod-uids.ts';
 import { holdingPods, processOwners } from '../join/process-owners.ts';
-import type { PodSources } from '../join/processes.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
 import type { Allocation } from '../model/allocation.ts';
 import { type Device, deviceKey, isOtherDevice } from '../model/device.ts';
@@ -7,6 +7,7 @@ import { activityOf, type DeviceActivity, type TrafficSum } from '../model/devic
 import type { DeviceUse, DeviceUser, HoldingPod } from '../model/device-use.ts';
 import type { Verdict } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
+import type { PodFactsByName } from '../model/pod-facts.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { KnownDevice, Moment, RestoredDevice } from './known-devices.ts';
 
@@ -23,7 +24,9 @@ export interface UseInput {
   readonly holdersOf: (key: string) => readonly Allocation[];
   /** Allocations that lead to no known device. */
   readonly unresolved: readonly Allocation[];
-  readonly sources: PodSources;
+  readonly inCheckpoint: CheckpointUids;
+  /** All pods that the kubelet's Pods API tells; absent where it is not asked. */
+  readonly pods?: PodFactsByName | undefined;
   readonly areHoldersKnown: boolean;
   readonly staleAfterMs: number;
   /** Verdicts of the snapshot before. */
@@ -59,14 +62,15 @@ export class UseKeeper {
 
   look({ activities, idle }: UseSettings, input: UseInput, now: Moment): Uses {
     const kin = kinOf(input.known);
-    const possible = holdingPods(input.unresolved, input.sources);
+    const { inCheckpoint, pods } = input;
+    const possible = holdingPods(input.unresolved, inCheckpoint, pods);
     const kept = new Map<string, Kept>();
     const uses = new Map<string, DeviceUse>();
     for (const [key, known] of input.known) {
       const { device, read } = known;
       const spec = activities.get(device.family);
       const before = this.#before(key, device);
-      const held = holdingPods([key, ...kin.of(key)].flatMap(input.holdersOf), input.sources);
+      const held = holdingPods([key, ...kin.of(key)].flatMap(input.holdersOf), inCheckpoint, pods);
       const user = input.areHoldersKnown ? userAfter(before.user, held, now) : before.user;
       const seen = {
         ...before,
@@ -88,7 +92,7 @@ export class UseKeeper {
         holders: [...new Set(input.holdersOf(key).map(({ namespace, pod }) => `${namespace}/${pod}`))].sort(),
         isHeld: held.length > 0,
         ...(user === undefined ? {} : { user }),
-        processes: processOwners(read.processes ?? [], { held, possible, user, pods: input.sources.pods }),
+        processes: processOwners(read.processes ?? [], { held, possible, user, pods }),
         hasAllProcesses: read.hasAllProcesses ?? false,
         ...memoryOf(read.readings),
         ports: read.readings.flatMap(({ metric, value }) => (metric === shared.linkUp.name ? [Number(value) === 1] : [])),

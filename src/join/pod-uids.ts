@@ -1,15 +1,16 @@
 import type { Allocation } from '../model/allocation.ts';
-import { podName } from '../model/pod-facts.ts';
+import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { PodSources } from './processes.ts';
+
+/** UIDs of the pods to which the kubelet's checkpoint assigns the device id. A pod that ended may still be among them. */
+export type CheckpointUids = (allocation: Allocation) => ReadonlySet<string>;
 
 /** UID of the pod that has an allocation. Undefined while no source tells exactly one. */
 export type UidOf = (allocation: Allocation) => string | undefined;
 
-/**
- * The kubelet's checkpoint tells the UID for each device id, and may still list a pod that ended. Its Pods API tells the UID for each name,
- * also for claims, and decides between several.
- */
-export function podUids({ checkpoint, pods }: PodSources): UidOf {
+const NONE: ReadonlySet<string> = new Set();
+
+export function checkpointUids(checkpoint: PodSources['checkpoint']): CheckpointUids {
   const uids = new Map<string, Set<string>>();
   for (const { podUid, container, resource, deviceIds } of checkpoint) {
     for (const id of deviceIds) {
@@ -19,11 +20,14 @@ export function podUids({ checkpoint, pods }: PodSources): UidOf {
       else known.add(podUid);
     }
   }
+  return ({ container, resource, deviceId }) => uids.get(slotOf(container, resource, deviceId)) ?? NONE;
+}
+
+/** The checkpoint comes first. The kubelet's Pods API tells the UID for each name, also for claims, and decides between several. */
+export function podUids(inCheckpoint: CheckpointUids, pods?: PodFactsByName): UidOf {
   return (allocation) => {
-    const { container, resource, deviceId } = allocation;
-    const found = uids.get(slotOf(container, resource, deviceId));
-    if (found?.size === 1) return found.values().next().value;
-    return pods?.get(podName(allocation))?.uid;
+    const found = inCheckpoint(allocation);
+    return found.size === 1 ? found.values().next().value : pods?.get(podName(allocation))?.uid;
   };
 }
 

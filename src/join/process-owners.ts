@@ -2,28 +2,31 @@ import type { Allocation } from '../model/allocation.ts';
 import type { DeviceProcess } from '../model/collection.ts';
 import type { DeviceUser, HoldingPod, OwnedProcess } from '../model/device-use.ts';
 import { type PodFacts, type PodFactsByName, podName } from '../model/pod-facts.ts';
-import type { PodSources } from './processes.ts';
+import type { CheckpointUids } from './pod-uids.ts';
 
-/** The pods of allocations, each once, sorted by name, with the UID where exactly one is known. */
-export function holdingPods(holders: readonly Allocation[], { checkpoint, pods }: PodSources): readonly HoldingPod[] {
-  if (holders.length === 0) return [];
-  const byName = new Map(holders.map((holder) => [podName(holder), holder]));
+/**
+ * The pods of allocations, each once, sorted by name, with the UID where exactly one is known. A pod that ended with the same devices may
+ * still be in the checkpoint. Two UIDs for one holder are therefore none.
+ */
+export function holdingPods(
+  holders: readonly Allocation[],
+  inCheckpoint: CheckpointUids,
+  pods: PodFactsByName | undefined,
+): readonly HoldingPod[] {
+  const byName = new Map<string, Allocation[]>();
+  for (const holder of holders) {
+    const own = byName.get(podName(holder));
+    if (own === undefined) byName.set(podName(holder), [holder]);
+    else own.push(holder);
+  }
   return [...byName]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, { namespace, pod }]): HoldingPod => {
+    .map(([name, own]): HoldingPod => {
+      const { namespace, pod } = own[0] as Allocation;
       const told = pods?.get(name)?.uid;
-      const own = holders.filter((holder) => podName(holder) === name);
-      const uids = told === undefined ? uidsInCheckpoint(own, checkpoint) : [told];
+      const uids = told === undefined ? [...new Set(own.flatMap((holder) => [...inCheckpoint(holder)]))] : [told];
       return uids.length === 1 ? { namespace, pod, uid: uids[0] as string } : { namespace, pod };
     });
-}
-
-/** An ended pod with the same devices may still be in the checkpoint. Two UIDs for one holder are therefore none. */
-function uidsInCheckpoint(own: readonly Allocation[], checkpoint: PodSources['checkpoint']): readonly string[] {
-  const entries = checkpoint.filter(({ container, resource, deviceIds }) =>
-    own.some((holder) => holder.container === container && holder.resource === resource && deviceIds.includes(holder.deviceId)),
-  );
-  return [...new Set(entries.map(({ podUid }) => podUid))];
 }
 
 /** The pods that a process may belong to, and that matter for its device. */

@@ -39,8 +39,8 @@ export interface RunnerSettings extends ThreadSettings {
 }
 
 export interface RunnerEvents {
-  /** The state changed: new collection, failure or hang. */
-  changed(): void;
+  /** The state was determined again: new collection, failure or hang, or still no hardware (`isNews` is false). */
+  changed(isNews: boolean): void;
   /** The probe detected an event and requests a read soon. */
   wake(): void;
   /** The probe threw an error that differs from its last one. This is a bug in the probe. */
@@ -117,6 +117,8 @@ export class FamilyRunner {
   #latest: Look | undefined;
   /** The family has or had devices on this node. */
   #isKnown: boolean;
+  /** The last refresh found no hardware and made no run. */
+  #isSkipped = false;
   /** Why the last run failed. */
   #fault: Problem | undefined;
   #lastCrash: string | undefined;
@@ -191,6 +193,7 @@ export class FamilyRunner {
       this.#skip();
       return Promise.resolve();
     }
+    this.#isSkipped = false;
     this.#isolateUntried();
     this.#readDirectlyWhenCalm();
     let settle = (): void => {};
@@ -221,7 +224,9 @@ export class FamilyRunner {
     this.#latest = undefined;
     this.#fault = undefined;
     this.#tally.skipped(this.#clock.now());
-    this.#events.changed();
+    const isNews = !this.#isSkipped;
+    this.#isSkipped = true;
+    this.#events.changed(isNews);
   }
 
   #startRun(): void {
@@ -346,7 +351,7 @@ export class FamilyRunner {
   /** A read started to hang, or a hanging read returned. */
   #hangsChanged(): void {
     this.#calmSinceMs = this.#clock.monotonic();
-    if (!this.#isClosed && this.#run === undefined) this.#events.changed();
+    if (!this.#isClosed && this.#run === undefined) this.#events.changed(true);
   }
 
   #readDirectlyWhenCalm(): void {
@@ -426,7 +431,7 @@ export class FamilyRunner {
   /** An abandoned thread left its hanging step and ended. The next run reads everything again. */
   #released(step: Step | undefined): void {
     if (step?.kind === 'call') this.#isOutdated = true;
-    if (!this.#isClosed) this.#events.changed();
+    if (!this.#isClosed) this.#events.changed(true);
   }
 
   #endRun(): void {
@@ -440,7 +445,7 @@ export class FamilyRunner {
     if (refresh === undefined) return;
     this.#refresh = undefined;
     refresh.settle();
-    this.#events.changed();
+    this.#events.changed(true);
   }
 }
 

@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { createExposition } from '../../src/metrics/page/exposition.ts';
+import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
+import type { Format } from '../../src/metrics/page/page.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
 import { families, snapshot, state, stats } from './sample.ts';
 
+const textOf = async (page: Exposition, format: Format = 'text'): Promise<string> => (await page.page(format)).plain.toString();
 const exposition = (now: () => Snapshot | undefined = () => snapshot) => createExposition({ families, snapshot: now, agent: () => stats });
 
 const samples = (page: string): string[] => page.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -19,26 +21,26 @@ describe('the metrics page', () => {
   });
 
   it('shows the agent itself as the golden page has it', async () => {
-    const page = await exposition().text();
+    const page = await textOf(exposition());
     const hardware = await exposition().devices();
     await expect(withoutProcess(page.slice(hardware.length + 1))).toMatchFileSnapshot('agent.prom');
   });
 
   it('begins with exactly the page of devices', async () => {
     const devices = await exposition().devices();
-    expect(await exposition().text()).toSatisfy((page: string) => page.startsWith(`${devices}\n# HELP device_agent_`));
+    expect(await textOf(exposition())).toSatisfy((page: string) => page.startsWith(`${devices}\n# HELP device_agent_`));
     expect(devices).not.toContain('device_agent_');
   });
 
   it('keeps every digit of a counter beyond 2^53', async () => {
-    const page = await exposition().text();
+    const page = await textOf(exposition());
     expect(lines(page, 'device_errors_total')).toContain('device_errors_total{device="toy-0",kind="parity"} 18446744073709551615');
     expect(lines(page, 'device_received_bytes_total')).toEqual(['device_received_bytes_total{device="wire-a",port="1"} 9007199254740993']);
   });
 
   it('has the samples of a histogram together, buckets by their bounds', async () => {
     const name = 'device_agent_plugin_call_duration_seconds';
-    for (const page of [await exposition().text(), await exposition().openMetrics()]) {
+    for (const page of [await textOf(exposition()), await textOf(exposition(), 'openmetrics')]) {
       const [, type, ...after] = page
         .slice(page.indexOf(`# HELP ${name} `))
         .split('\n')
@@ -58,7 +60,7 @@ describe('the metrics page', () => {
   });
 
   it('escapes label values and help in both formats', async () => {
-    const [text, open] = [await exposition().text(), await exposition().openMetrics()];
+    const [text, open] = [await textOf(exposition()), await textOf(exposition(), 'openmetrics')];
     expect(text).toContain('model="Toy \\"Deluxe\\" \\\\ 2\\nnd edition"');
     expect(text).toContain('kind="a\\"b\\\\c\\nd"');
     expect(text).toContain('# HELP device_toy_crossings_total Crossings with a "quoted" word and a back\\\\slash.');
@@ -66,7 +68,7 @@ describe('the metrics page', () => {
   });
 
   it('leaves out and counts what is said twice, not declared, or not a number', async () => {
-    const page = await exposition().text();
+    const page = await textOf(exposition());
     expect(lines(page, 'device_temperature_celsius').filter((line) => line.includes('toy-1'))).toEqual([
       'device_temperature_celsius{device="toy-1",sensor="core"} 91',
     ]);
@@ -79,7 +81,7 @@ describe('the metrics page', () => {
   });
 
   it('counts the series that it shows', async () => {
-    const page = await exposition().text();
+    const page = await textOf(exposition());
     const shown = samples(await exposition().devices());
     const containers = shown.filter((line) => /^(?:container|pod)_/.test(line)).length;
     expect(lines(page, 'device_agent_series')).toEqual([
@@ -89,7 +91,7 @@ describe('the metrics page', () => {
   });
 
   it('has each HELP and TYPE once and each series once', async () => {
-    for (const page of [await exposition().text(), await exposition().openMetrics()]) {
+    for (const page of [await textOf(exposition()), await textOf(exposition(), 'openmetrics')]) {
       const heads = page
         .split('\n')
         .filter((line) => line.startsWith('# HELP '))
@@ -113,7 +115,7 @@ describe('the metrics page', () => {
   it('keeps no series of a device that is gone', async () => {
     let now: Snapshot = snapshot;
     const page = exposition(() => now);
-    expect(await page.text()).toContain('wire-a');
+    expect(await textOf(page)).toContain('wire-a');
     now = {
       ...snapshot,
       sequence: 2,
@@ -122,7 +124,7 @@ describe('the metrics page', () => {
       pods: new Map(),
       containerReadings: [],
     };
-    const after = await page.text();
+    const after = await textOf(page);
     expect(after).not.toContain('wire-a');
     expect(after).not.toContain('container_device_');
   });
@@ -139,9 +141,9 @@ describe('the metrics page', () => {
   it('shows the agent alone before the first snapshot', async () => {
     const page = exposition(() => undefined);
     expect(await page.devices()).toBe('');
-    expect(lines(await page.text(), 'device_agent_build_info')).toHaveLength(1);
-    expect(await page.text()).not.toContain('device_agent_snapshot');
-    expect(await page.openMetrics()).toMatch(/^# HELP [\s\S]*\n# EOF\n$/);
+    expect(lines(await textOf(page), 'device_agent_build_info')).toHaveLength(1);
+    expect(await textOf(page)).not.toContain('device_agent_snapshot');
+    expect(await textOf(page, 'openmetrics')).toMatch(/^# HELP [\s\S]*\n# EOF\n$/);
   });
 
   it('refuses a metric that two families declare with different meanings', () => {
@@ -152,7 +154,7 @@ describe('the metrics page', () => {
 
 describe('OpenMetrics', () => {
   it('ends in # EOF, without blank lines, and names counters without _total in HELP and TYPE only', async () => {
-    const page = await exposition().openMetrics();
+    const page = await textOf(exposition(), 'openmetrics');
     expect(page.endsWith('\n# EOF\n')).toBe(true);
     expect(page.match(/# EOF/g)).toHaveLength(1);
     expect(page).not.toContain('\n\n');
@@ -163,15 +165,15 @@ describe('OpenMetrics', () => {
   });
 
   it('names the unit of each metric whose name ends in one, and the text format does not', async () => {
-    const page = await exposition().openMetrics();
+    const page = await textOf(exposition(), 'openmetrics');
     expect(page).toContain('# TYPE device_received_bytes counter\n# UNIT device_received_bytes bytes\n');
     for (const [, name, unit] of page.matchAll(/# UNIT (\S+) (\S+)/g)) expect(name?.endsWith(`_${unit}`)).toBe(true);
-    expect(await exposition().text()).not.toContain('# UNIT');
+    expect(await textOf(exposition())).not.toContain('# UNIT');
   });
 
   it('has the same samples as the text format', async () => {
     const stable = (page: string): string[] => samples(page).filter((line) => !/^(?:process|nodejs)_/.test(line));
-    expect(stable(await exposition().openMetrics())).toEqual(stable(await exposition().text()));
+    expect(stable(await textOf(exposition(), 'openmetrics'))).toEqual(stable(await textOf(exposition())));
   });
 
   it('and the text format do not change each other when asked for in turn', async () => {
@@ -179,13 +181,13 @@ describe('OpenMetrics', () => {
     const page = exposition(() => now);
     const first = {
       text: await page.devices(),
-      open: withoutProcess(await page.openMetrics())
+      open: withoutProcess(await textOf(page, 'openmetrics'))
         .split('\n')
         .filter((line) => /^device_errors|crossings/.test(line)),
     };
     for (let turn = 0; turn < 100; turn += 1) {
       now = { ...snapshot };
-      const [open, text] = [await page.openMetrics(), await page.devices()];
+      const [open, text] = [await textOf(page, 'openmetrics'), await page.devices()];
       expect(text).toBe(first.text);
       expect(open.split('\n').filter((line) => /^device_errors|crossings/.test(line))).toEqual(first.open);
     }
@@ -203,7 +205,7 @@ const promtool = ((): boolean => {
 
 describe('promtool check metrics', () => {
   it.skipIf(!promtool)(`finds nothing to say about the page${promtool ? '' : ' (skipped: promtool is not installed)'}`, async () => {
-    const said = execFileSync('promtool', ['check', 'metrics'], { input: await exposition().text(), encoding: 'utf8', stdio: 'pipe' });
+    const said = execFileSync('promtool', ['check', 'metrics'], { input: await textOf(exposition()), encoding: 'utf8', stdio: 'pipe' });
     expect(said).toBe('');
   });
 });

@@ -3,16 +3,20 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
 /** Descriptors reserved for sockets, threads, pipes and short-lived files. */
 const RESERVE = 256;
 const MOST = 65_536;
+/** A full cache closes the files that were not read for this time: their devices or processes have ended. */
+const IDLE_MS = 600_000;
+/** Shortest time between two searches for such files. */
+const SEARCH_EVERY_MS = 60_000;
 
 interface OpenFile {
   readonly descriptor: number;
-  /** Sequence number of the last read of this file. */
-  lastRead: number;
+  lastReadMs: number;
 }
 
 /**
  * Cache of open files, path to descriptor. The kernel generates the text of a sysfs attribute at each read from position 0. Such a read
- * costs a third of a read that also opens the file. When the cache is full, it closes the quarter of the files read longest ago.
+ * costs a third of a read that also opens the file. When the cache is full, further files are opened and closed at each read. They do not
+ * displace others: all files are read in turn, so the file read longest ago is the one that is read next.
  *
  * A read of an attribute that the kernel has removed fails, and the path is opened again. A descriptor follows a renamed device: a caller
  * that reads below a device's name must call {@link forget} when the name belongs to another device. Other file systems return the
@@ -21,14 +25,16 @@ interface OpenFile {
  */
 export class OpenFiles {
   readonly #root: string;
+  readonly #now: () => number;
   readonly #files = new Map<string, OpenFile>();
   #most: number;
-  #reads = 0;
+  #searchedMs = Number.NEGATIVE_INFINITY;
 
-  /** Paths are relative to `root`. */
-  constructor(root: string, most = keepableDescriptors()) {
+  /** Paths are relative to `root`. `now`: monotonic clock in milliseconds. */
+  constructor(root: string, most = keepableDescriptors(), now = () => performance.now()) {
     this.#root = root;
     this.#most = most;
+    this.#now = now;
   }
 
   /** Reads a file from its beginning with one call and returns the number of bytes. Throws the error of the system. */
@@ -37,7 +43,7 @@ export class OpenFiles {
     if (file === undefined) return this.#open(path, into);
     const count = readAgain(file.descriptor, into);
     if (count > 0) {
-      file.lastRead = ++this.#reads;
+      file.lastReadMs = this.#now();
       return count;
     }
     this.#close(path, file);
@@ -54,25 +60,29 @@ export class OpenFiles {
     const { size } = this.#files;
     if (size === 0) return;
     this.#most = Math.floor(size / 2);
-    this.#closeDownTo(this.#most);
+    for (const [path, file] of [...this.#files].slice(this.#most)) this.#close(path, file);
   }
 
   #open(path: string, into: Buffer): number {
     const descriptor = openSync(`${this.#root}/${path}`, 'r');
+    let isKept = false;
     try {
       const count = readSync(descriptor, into, 0, into.length, 0);
-      this.#files.set(path, { descriptor, lastRead: ++this.#reads });
-      if (this.#files.size > this.#most) this.#closeDownTo(Math.floor(this.#most * 0.75));
+      isKept = this.#hasRoom();
+      if (isKept) this.#files.set(path, { descriptor, lastReadMs: this.#now() });
       return count;
-    } catch (error) {
-      closeSync(descriptor);
-      throw error;
+    } finally {
+      if (!isKept) closeSync(descriptor);
     }
   }
 
-  #closeDownTo(most: number): void {
-    const files = [...this.#files].sort(([, a], [, b]) => a.lastRead - b.lastRead);
-    for (const [path, file] of files.slice(0, files.length - most)) this.#close(path, file);
+  #hasRoom(): boolean {
+    if (this.#files.size < this.#most) return true;
+    const nowMs = this.#now();
+    if (this.#most === 0 || nowMs - this.#searchedMs < SEARCH_EVERY_MS) return false;
+    this.#searchedMs = nowMs;
+    for (const [path, file] of this.#files) if (nowMs - file.lastReadMs >= IDLE_MS) this.#close(path, file);
+    return this.#files.size < this.#most;
   }
 
   #close(path: string, { descriptor }: OpenFile): void {

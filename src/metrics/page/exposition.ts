@@ -39,21 +39,25 @@ export interface WrittenPage {
 /** The metrics page in all formats. It reads the latest snapshot and never the hardware. */
 export interface Exposition {
   page(format: Format): Promise<WrittenPage>;
-  /** The whole page in Prometheus text format 0.0.4. */
-  text(): Promise<string>;
-  /** The whole page in OpenMetrics 1.0. */
-  openMetrics(): Promise<string>;
-  /** Only the first part of {@link Exposition.text}: devices and containers. Empty before the first snapshot. */
+  /** Only devices, containers and their totals, in Prometheus text format 0.0.4. Empty before the first snapshot. */
   devices(): string;
   readonly contentTypes: Readonly<Record<Format, string>>;
 }
 
-/** Devices and containers of one snapshot, rendered at most once per format. */
-interface Hardware {
-  readonly snapshot: Snapshot;
-  readonly usage: Usage | undefined;
+/** A part of the page that stays the same until its source changes. It is rendered at most once per format. */
+class Part {
   readonly page: FinishedPage;
-  text(format: Format): string;
+  readonly #bytes = new Map<Format, Buffer>();
+
+  constructor(page: Page) {
+    this.page = page.finish();
+  }
+
+  bytes(format: Format): Buffer {
+    const bytes = this.#bytes.get(format) ?? Buffer.from(this.page.text(format));
+    this.#bytes.set(format, bytes);
+    return bytes;
+  }
 }
 
 interface Latest {
@@ -61,6 +65,8 @@ interface Latest {
   readonly atMs: number;
   readonly page: Promise<WrittenPage>;
 }
+
+const LINE_FEED = Buffer.from('\n');
 
 export function createExposition(sources: ExpositionSources): Exposition {
   const { clock = systemClock, attribution = '' } = sources;
@@ -70,9 +76,8 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const ofContainers = metricsOfContainers(catalogue);
   const ownProcess = new ProcessMetrics();
   const latest = new Map<Format, Latest>();
-  let written: Hardware | undefined;
 
-  const write = (snapshot: Snapshot, usage: Usage | undefined): Hardware => {
+  const hardware = keep((snapshot: Snapshot) => {
     const page = new Page();
     for (const state of snapshot.devices) {
       addDevice(page, state);
@@ -84,36 +89,28 @@ export function createExposition(sources: ExpositionSources): Exposition {
       addReadings(page, ofContainers, labels, one.readings);
     }
     addEndedCounters(page, ofContainers, snapshot.usage, holderText);
-    if (usage !== undefined) addUsage(page, usage, holderText);
-    const finished = page.finish();
-    const texts = new Map<Format, string>();
-    const text = (format: Format): string => {
-      const known = texts.get(format) ?? finished.text(format);
-      texts.set(format, known);
-      return known;
-    };
-    return { snapshot, usage, page: finished, text };
-  };
+    return new Part(page);
+  });
 
-  const hardware = (): Hardware | undefined => {
-    const snapshot = sources.snapshot();
-    if (snapshot === undefined) return undefined;
-    const usage = sources.usage === undefined ? snapshot.usage : sources.usage(snapshot.usage);
-    if (written?.snapshot !== snapshot || written.usage !== usage) written = write(snapshot, usage);
-    return written;
-  };
-
-  const whole = async (format: Format): Promise<string> => {
-    const shown = hardware();
+  // Totals are a part of their own, because they change later than the snapshot: when they are on disk.
+  const totals = keep((usage: Usage) => {
     const page = new Page();
-    addAgent(page, sources.agent(), shown);
-    await ownProcess.addTo(page);
-    const parts = [shown?.text(format) ?? '', page.finish().text(format)].filter((part) => part !== '');
-    return format === 'text' ? parts.join('\n') : parts.join('') + END;
+    addUsage(page, usage, holderText);
+    return new Part(page);
+  });
+
+  const ofHardware = (snapshot: Snapshot | undefined): readonly Part[] => {
+    if (snapshot === undefined) return [];
+    const usage = sources.usage === undefined ? snapshot.usage : sources.usage(snapshot.usage);
+    return usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)];
   };
 
-  const asBytes = async (format: Format): Promise<WrittenPage> => {
-    const plain = Buffer.from(await whole(format));
+  const write = async (snapshot: Snapshot | undefined, format: Format): Promise<WrittenPage> => {
+    const shown = ofHardware(snapshot);
+    const page = new Page();
+    addAgent(page, sources.agent(), snapshot && { snapshot, pages: shown.map((part) => part.page) });
+    await ownProcess.addTo(page);
+    const plain = join([...shown, new Part(page)], format);
     let gzipped: Promise<Buffer> | undefined;
     return {
       plain,
@@ -131,15 +128,32 @@ export function createExposition(sources: ExpositionSources): Exposition {
       const atMs = clock.monotonic();
       const known = latest.get(format);
       if (known !== undefined && known.snapshot === snapshot && atMs - known.atMs < REUSE_MS) return known.page;
-      const page = asBytes(format);
+      const page = write(snapshot, format);
       latest.set(format, { snapshot, atMs, page });
       // After a failure the next scrape tries again.
       page.catch(() => latest.delete(format));
       return page;
     },
-    text: () => whole('text'),
-    openMetrics: () => whole('openmetrics'),
-    devices: () => hardware()?.text('text') ?? '',
+    devices: () => separated(ofHardware(sources.snapshot()), 'text').toString(),
     contentTypes: CONTENT_TYPES,
+  };
+}
+
+function join(parts: readonly Part[], format: Format): Buffer {
+  return format === 'text' ? separated(parts, format) : Buffer.concat([...parts.map((part) => part.bytes(format)), Buffer.from(END)]);
+}
+
+/** The text format separates metrics, and so parts, by a blank line. */
+function separated(parts: readonly Part[], format: Format): Buffer {
+  const written = parts.map((part) => part.bytes(format)).filter(({ length }) => length > 0);
+  return Buffer.concat(written.flatMap((bytes, at) => (at === 0 ? [bytes] : [LINE_FEED, bytes])));
+}
+
+/** Keeps the result for the latest input. */
+function keep<T, R>(make: (input: T) => R): (input: T) => R {
+  let known: { readonly input: T; readonly result: R } | undefined;
+  return (input) => {
+    if (known?.input !== input) known = { input, result: make(input) };
+    return known.result;
   };
 }

@@ -1,15 +1,20 @@
 /** Text of a series' labels without the braces; empty for no labels. */
 export type LabelText = string;
 
-/** Label values. A label with an unknown value is left out, because Prometheus treats an empty value as an absent label. */
+/** Label values. An undefined or empty value is left out, because Prometheus treats an empty value as an absent label. */
 export type LabelValues = Readonly<Record<string, string | number | undefined>>;
 
-/** Renders labels in the given order, without undefined ones. */
+/** Renders labels in the given order. */
 export function labelText(labels: LabelValues): LabelText {
+  return labelTextOf(labels, Object.keys(labels));
+}
+
+/** Renders the labels with these names, in this order. */
+export function labelTextOf(labels: LabelValues, names: readonly string[]): LabelText {
   let text = '';
-  for (const name in labels) {
+  for (const name of names) {
     const value = labels[name];
-    if (value !== undefined) text += `${text === '' ? '' : ','}${name}="${escapeLabelValue(String(value))}"`;
+    if (value !== undefined && value !== '') text += `${text === '' ? '' : ','}${name}="${escapeLabelValue(String(value))}"`;
   }
   return text;
 }
@@ -29,6 +34,3 @@ export function escapeHelp(help: string, openMetrics: boolean): string {
   const escaped = help.replace(/[\\\n]/g, (character) => (character === '\n' ? '\\n' : '\\\\'));
   return openMetrics ? escaped.replaceAll('"', '\\"') : escaped;
 }
-
-/** Maps an empty text, which sysfs and plugins use for a missing value, to undefined. */
-export const known = (value: string | undefined): string | undefined => (value === undefined || value === '' ? undefined : value);

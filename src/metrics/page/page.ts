@@ -65,13 +65,20 @@ export class Page {
   /** Sorts the series and removes duplicates. Call it once, after all series were added. */
   finish(): FinishedPage {
     const metrics = [...this.#metrics.values()].sort((a, b) => (a.head.name < b.head.name ? -1 : 1));
-    for (const { samples } of metrics) {
-      samples.sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : a.rank - b.rank));
-      const unique = samples.filter(({ labels, rank }, at) => labels !== samples[at - 1]?.labels || rank !== samples[at - 1]?.rank);
-      for (let left = samples.length - unique.length; left > 0; left -= 1) this.drop('duplicate');
-      samples.splice(0, samples.length, ...unique);
-    }
-    return new FinishedPage(metrics, this.#dropped);
+    return new FinishedPage(
+      metrics.map(({ head, samples }) => ({ head, samples: this.#unique(samples) })),
+      this.#dropped,
+    );
+  }
+
+  #unique(samples: Sample[]): readonly Sample[] {
+    samples.sort((a, b) => (a.labels < b.labels ? -1 : a.labels > b.labels ? 1 : a.rank - b.rank));
+    return samples.filter(({ labels, rank }, at) => {
+      const before = samples[at - 1];
+      const isUnique = labels !== before?.labels || rank !== before.rank;
+      if (!isUnique) this.drop('duplicate');
+      return isUnique;
+    });
   }
 
   #samplesOf(head: Head): Sample[] {

@@ -1,7 +1,7 @@
 import type { AgentStats } from '../../model/agent-stats.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
-import { known, labelText } from '../page/labels.ts';
+import { labelText } from '../page/labels.ts';
 import { DROP_REASONS, type FinishedPage, type Page } from '../page/page.ts';
 import { addExpected } from './expected-metrics.ts';
 import { addIncidents } from './incident-metrics.ts';
@@ -72,13 +72,13 @@ export const agentMetrics = {
   ),
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
-/** Adds the series that can change between two scrapes of the same snapshot. `shown` is the snapshot and its part of the page. */
+/** Adds the series that can change between two scrapes of the same snapshot. `shown` is the snapshot and its parts of the page. */
 export function addAgent(
   page: Page,
   stats: AgentStats,
-  shown: { readonly snapshot: Snapshot; readonly page: FinishedPage } | undefined,
+  shown: { readonly snapshot: Snapshot; readonly pages: readonly FinishedPage[] } | undefined,
 ): void {
-  page.add(agentMetrics.build, labelText({ version: stats.version, revision: known(stats.revision), node_version: process.version }), 1);
+  page.add(agentMetrics.build, labelText({ version: stats.version, revision: stats.revision, node_version: process.version }), 1);
   page.add(agentMetrics.node, labelText({ node: stats.node }), 1);
   addHost(page, stats.host);
   addConfig(page, stats.config);
@@ -87,11 +87,15 @@ export function addAgent(
   addWebConfig(page, stats.webConfig);
   addIncidents(page, stats.incidents);
   if (shown === undefined) return;
-  const { snapshot, page: hardware } = shown;
+  const { snapshot, pages } = shown;
+  const count = (prefix: string): number => pages.reduce((sum, one) => sum + one.count(prefix), 0);
   page.add(agentMetrics.snapshotTime, '', snapshot.takenAtMs / 1_000);
-  page.add(agentMetrics.series, labelText({ group: 'device' }), hardware.count('device_'));
-  page.add(agentMetrics.series, labelText({ group: 'container' }), hardware.count('container_') + hardware.count('pod_'));
-  for (const reason of DROP_REASONS) page.add(agentMetrics.dropped, labelText({ reason }), hardware.dropped.get(reason) ?? 0);
+  page.add(agentMetrics.series, labelText({ group: 'device' }), count('device_'));
+  page.add(agentMetrics.series, labelText({ group: 'container' }), count('container_') + count('pod_'));
+  for (const reason of DROP_REASONS) {
+    const dropped = pages.reduce((sum, one) => sum + (one.dropped.get(reason) ?? 0), 0);
+    page.add(agentMetrics.dropped, labelText({ reason }), dropped);
+  }
   addProbes(page, snapshot);
   addExpected(page, snapshot.expected);
   addKubelet(page, snapshot.podResources);
@@ -100,11 +104,11 @@ export function addAgent(
 function addHost(page: Page, host: AgentStats['host']): void {
   if (host === undefined) return;
   const labels = labelText({
-    manufacturer: known(host.manufacturer),
-    model: known(host.model),
-    cpu_model: known(host.cpuModel),
-    operating_system: known(host.operatingSystem),
-    kernel: known(host.kernel),
+    manufacturer: host.manufacturer,
+    model: host.model,
+    cpu_model: host.cpuModel,
+    operating_system: host.operatingSystem,
+    kernel: host.kernel,
   });
   if (labels !== '') page.add(agentMetrics.host, labels, 1);
   if (host.cpus !== undefined) page.add(agentMetrics.hostCpus, '', host.cpus);

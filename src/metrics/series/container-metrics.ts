@@ -3,7 +3,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import { type PodFactsByName, podName } from '../../model/pod-facts.ts';
 import type { ExclusiveResources, MemoryBlock, PodExclusiveResources } from '../../model/pod-resources.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../../model/snapshot.ts';
-import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
+import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
 const POD = ['namespace', 'pod'] as const;
@@ -156,7 +156,7 @@ function claimLabels(claim: Claim, extended_resource: string | undefined, device
     driver: claim.driver,
     pool: claim.pool,
     claim_device: claim.device,
-    share_id: known(claim.shareId),
+    share_id: claim.shareId,
     extended_resource,
     device,
   });
@@ -197,7 +197,7 @@ function addPodExclusive(add: Add, exclusive: PodExclusiveResources, holderText:
 export function memoryByNode(blocks: readonly MemoryBlock[]): readonly { readonly labels: LabelText; readonly bytes: bigint }[] {
   const sums = new Map<LabelText, bigint>();
   for (const { type, bytes, numaNodes } of blocks) {
-    const labels = labelText({ kind: type, numa_node: known(numaNodes.join(',')) });
+    const labels = labelText({ kind: type, numa_node: numaNodes.join(',') });
     sums.set(labels, (sums.get(labels) ?? 0n) + bytes);
   }
   return [...sums].map(([labels, bytes]) => ({ labels, bytes }));

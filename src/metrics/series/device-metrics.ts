@@ -2,7 +2,7 @@ import type { Device } from '../../model/device.ts';
 import { type ActiveCondition, HEALTH_STATES, type Verdict } from '../../model/health.ts';
 import type { MetricSpec } from '../../model/metric.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
-import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
+import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
 const CONDITION_LABELS = ['condition', 'class', 'part', 'reason', 'severity', 'remedy'];
@@ -81,22 +81,22 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
 }
 
 function conditionLabels({ type, class: conditionClass, instance, reason, severity, remedy }: ActiveCondition): LabelText {
-  return labelText({ condition: type, class: conditionClass, part: known(instance), reason, severity, remedy });
+  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy });
 }
 
 function identityLabels(device: Device): LabelText {
   return labelText({
     family: device.family,
     kind: device.kind,
-    parent: known(device.parent),
-    model: known(device.model),
-    vendor: known(device.vendor),
-    uuid: known(device.uuid),
-    serial: known(device.serial),
-    pci_address: known(device.pciAddress),
+    parent: device.parent,
+    model: device.model,
+    vendor: device.vendor,
+    uuid: device.uuid,
+    serial: device.serial,
+    pci_address: device.pciAddress,
     numa_node: device.numaNode,
-    driver: known(device.driver),
-    firmware: known(device.firmware),
+    driver: device.driver,
+    firmware: device.firmware,
   });
 }
 

@@ -1,6 +1,6 @@
 import type { IncidentCount } from '../../model/agent-stats.ts';
 import type { MetricSpec } from '../../model/metric.ts';
-import { known, labelText } from '../page/labels.ts';
+import { labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
 export const incidentMetrics = {
@@ -15,6 +15,6 @@ export const incidentMetrics = {
 
 export function addIncidents(page: Page, incidents: readonly IncidentCount[] | undefined): void {
   for (const { device, condition, count } of incidents ?? []) {
-    page.add(incidentMetrics.total, labelText({ device, condition: known(condition) }), count);
+    page.add(incidentMetrics.total, labelText({ device, condition }), count);
   }
 }

@@ -1,5 +1,5 @@
 import type { Labels, MetricSpec, Reading } from '../../model/metric.ts';
-import { joinLabels, known, type LabelText, labelText } from '../page/labels.ts';
+import { joinLabels, type LabelText, labelTextOf } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
 /** The declared metrics of one family. */
@@ -59,11 +59,12 @@ export function metricsOfContainers(catalogue: Catalogue): WrittenMetrics {
 export function addReadings(page: Page, metrics: WrittenMetrics, first: LabelText, readings: Iterable<Reading>): void {
   for (const { metric, labels = {}, value } of readings) {
     const declared = metrics.get(metric);
-    if (declared === undefined || Object.keys(labels).some((name) => !declared.labels.includes(name))) page.drop('undeclared');
-    else page.add(declared.spec, joinLabels(first, ownLabels(labels, declared.labels)), value);
+    if (declared === undefined || hasOthers(labels, declared.labels)) page.drop('undeclared');
+    else page.add(declared.spec, joinLabels(first, labelTextOf(labels, declared.labels)), value);
   }
 }
 
-function ownLabels(labels: Labels, names: readonly string[]): LabelText {
-  return labelText(Object.fromEntries(names.map((name) => [name, known(labels[name])])));
+function hasOthers(labels: Labels, names: readonly string[]): boolean {
+  for (const name in labels) if (!names.includes(name)) return true;
+  return false;
 }

@@ -137,16 +137,30 @@ describe('descriptors', () => {
   const into = Buffer.alloc(64);
   const names = Array.from({ length: 5 }, (_, n) => `port/${n}`);
 
-  it('stay within the limit: the files read longest ago are closed', () => {
+  it('stay within the limit: the files that were opened first stay open', () => {
     const files = new OpenFiles(root, 4);
     for (const name of names) put(name, `${name}\n`);
     const read = (name: string): string => into.toString('utf8', 0, files.read(name, into));
-    for (const at of [0, 1, 2, 3, 0, 4]) expect(read(`port/${at}`)).toBe(`port/${at}\n`);
-    expect(open()).toEqual(['port/0', 'port/3', 'port/4']);
+    for (const at of [0, 1, 2, 3, 4, 0, 4]) expect(read(`port/${at}`)).toBe(`port/${at}\n`);
+    expect(open()).toEqual(['port/0', 'port/1', 'port/2', 'port/3']);
     files.forget('por');
-    expect(open()).toEqual(['port/0', 'port/3', 'port/4']);
+    expect(open().length).toBe(4);
     files.forget('port');
     expect(open()).toEqual([]);
+  });
+
+  it('of files that nobody reads any more go to others', () => {
+    let nowMs = 0;
+    const files = new OpenFiles(root, 2, () => nowMs);
+    for (const name of names) put(name, 'x');
+    for (const at of [0, 1, 2]) files.read(`port/${at}`, into);
+    nowMs = 599_999;
+    for (const at of [0, 3]) files.read(`port/${at}`, into);
+    expect(open()).toEqual(['port/0', 'port/1']);
+    nowMs += 60_000;
+    files.read('port/3', into);
+    expect(open()).toEqual(['port/0', 'port/3']);
+    files.forget('port');
   });
 
   it('are not kept when the limit is 0', () => {
