@@ -62,6 +62,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     inventory.update(snapshot, plugin?.stats());
     usage?.published(snapshot.usage);
     ledger.update(snapshot);
+    setImmediate(() => exposition.prepare());
   });
   const claimNames = new Map(settings.families.map(({ family }) => [family.name, family.claimNames]));
   const feed = new HealthFeed({

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
 import type { Format } from '../../src/metrics/page/page.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { families, snapshot, state, stats } from './sample.ts';
 
 const textOf = async (page: Exposition, format: Format = 'text'): Promise<string> => (await page.page(format)).plain.toString();
@@ -127,6 +128,35 @@ describe('the metrics page', () => {
     const after = await textOf(page);
     expect(after).not.toContain('wire-a');
     expect(after).not.toContain('container_device_');
+  });
+
+  it('is prepared after a snapshot only while somebody scrapes', async () => {
+    const clock = new ManualClock();
+    let written = 0;
+    const next = (): Snapshot => ({
+      ...snapshot,
+      get devices() {
+        written += 1;
+        return snapshot.devices;
+      },
+    });
+    let latest = next();
+    const page = createExposition({ families, snapshot: () => latest, agent: () => stats, clock });
+    page.prepare();
+    expect(written, 'nobody has scraped').toBe(0);
+    await page.page('text');
+    const ofOne = written;
+    latest = next();
+    page.prepare();
+    expect(written).toBeGreaterThan(ofOne);
+    const prepared = written;
+    await page.page('text');
+    expect(written - prepared, 'only what the agent tells of itself').toBeLessThan(ofOne);
+    const before = written;
+    clock.advance(180_000);
+    latest = next();
+    page.prepare();
+    expect(written, 'the scraper has gone').toBe(before);
   });
 
   it('puts a prefix before the labels of a holder when one is configured, and changes nothing else', async () => {

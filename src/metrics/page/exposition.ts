@@ -17,6 +17,8 @@ const compress = promisify(gzip);
 
 /** Scrapes within this time get the same page, so that several concurrent scrapers cost only one page. */
 const REUSE_MS = 1_000;
+/** While scrapes come, the large part of the page is written when its snapshot is there, so that no scrape waits for it. */
+const PREPARE_FOR_MS = 180_000;
 
 export interface ExpositionSources {
   readonly families: readonly FamilyMetrics[];
@@ -39,6 +41,8 @@ export interface WrittenPage {
 /** The metrics page in all formats. It reads the latest snapshot and never the hardware. */
 export interface Exposition {
   page(format: Format): Promise<WrittenPage>;
+  /** Must be called after each snapshot. Writes its devices and containers while somebody scrapes. */
+  prepare(): void;
   /** Only devices, containers and their totals, in Prometheus text format 0.0.4. Empty before the first snapshot. */
   devices(): string;
   readonly contentTypes: Readonly<Record<Format, string>>;
@@ -76,6 +80,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const ofContainers = metricsOfContainers(catalogue);
   const ownProcess = new ProcessMetrics();
   const latest = new Map<Format, Latest>();
+  const scrapedMs = new Map<Format, number>();
 
   const hardware = keep((snapshot: Snapshot) => {
     const page = new Page();
@@ -126,6 +131,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
     page(format) {
       const snapshot = sources.snapshot();
       const atMs = clock.monotonic();
+      scrapedMs.set(format, atMs);
       const known = latest.get(format);
       if (known !== undefined && known.snapshot === snapshot && atMs - known.atMs < REUSE_MS) return known.page;
       const page = write(snapshot, format);
@@ -133,6 +139,11 @@ export function createExposition(sources: ExpositionSources): Exposition {
       // After a failure the next scrape tries again.
       page.catch(() => latest.delete(format));
       return page;
+    },
+    prepare() {
+      const snapshot = sources.snapshot();
+      if (snapshot === undefined) return;
+      for (const [format, atMs] of scrapedMs) if (clock.monotonic() - atMs < PREPARE_FOR_MS) hardware(snapshot).bytes(format);
     },
     devices: () => separated(ofHardware(sources.snapshot()), 'text').toString(),
     contentTypes: CONTENT_TYPES,
