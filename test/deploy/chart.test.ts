@@ -47,6 +47,19 @@ interface Monitor {
 }
 const endpointOf = (spec: Monitor) => (spec.podMetricsEndpoints ?? spec.endpoints ?? [])[0];
 
+it('has each value that the remedy of a problem names', async () => {
+  const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+  const named = families.flatMap(({ problems }) =>
+    problems.flatMap(({ remedy }) => [...remedy.matchAll(/([\w.]+)(?:: true)? in the values of the chart/g)].map(([, path]) => path ?? '')),
+  );
+  expect([...new Set(named)].sort()).toEqual(['hostNetwork', 'nvme.smart.enabled', 'processes.enabled']);
+  const values = parse(readFileSync('deploy/chart/values.yaml', 'utf8')) as object;
+  const valueAt = (path: string): unknown =>
+    path.split('.').reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], values);
+  // They widen the rights of the agent, so they are off.
+  expect(named.filter((path) => valueAt(path) !== false)).toEqual([]);
+});
+
 describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
   it.each(presets)('renders the preset %s', (preset) => {
     const manifests = render('-f', presetFile(preset));
