@@ -149,7 +149,7 @@ export const CAPTURED: Readonly<Record<string, Capture>> = {
 
   'pci/node_exporter': {
     test: DECLARED,
-    without: { 'power_state D0': 'it decides whether a function is read; families in code tell it as device_<family>_asleep' },
+    without: { ...PCI_ID, 'power_state D0': 'it decides whether a function is read; families in code tell it as device_<family>_asleep' },
   },
 
   'edac/sys': {

@@ -136,9 +136,10 @@ describe.skipIf(!areThere)(`captured PCI functions${skipped}`, () => {
   it('have the link, the NUMA node and the errors of their files', async () => {
     const collection = await lookAt(await familyNamed('pci'), machine());
     expect(collection.problems).toEqual([]);
-    expect(collection.reports.map(({ device }) => [device.id, device.driver, device.numaNode])).toEqual([
-      ['0000:01:00.0', 'nvme', undefined],
-      ['0000:45:00.0', 'igb', 0],
+    const facts = collection.reports.map(({ device }) => [device.id, device.driver, device.numaNode, device.pciVendor, device.pciDevice]);
+    expect(facts).toEqual([
+      ['0000:01:00.0', 'nvme', undefined, '0xc0a9', '0x540a'],
+      ['0000:45:00.0', 'igb', 0, '0x8086', '0x1521'],
     ]);
     const link = (generation: number, most: number) => ({
       device_pcie_link_width_lanes: 4,
