@@ -72,6 +72,8 @@ export class Cluster {
     return new PseudoTerminal(size, [join(SCRIPTS, 'kubectl.sh'), ...words], {
       K8S_CACHE: CACHE,
       K8S_RUN: this.directory,
+      // kubectl keeps what it learns of the server there.
+      HOME: this.directory,
       TERM: 'xterm-256color',
     });
   }
