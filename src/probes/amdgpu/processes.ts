@@ -53,9 +53,9 @@ export class ProcessReader {
     this.#mostListed = mostListed;
   }
 
-  /** True when the open files of some process are hidden. */
+  /** True when processes are searched, and the open files of some are hidden. */
   get isPartial(): boolean {
-    return this.#search.isPartial;
+    return this.#mostListed > 0 && this.#search.isPartial;
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
