@@ -14,13 +14,16 @@ const directory = mkdtempSync(join(root, 'node_modules/.generate-'));
 try {
   const [rules, values, dashboards] = await bundled();
   const boards = dashboards.dashboardFiles();
+  const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+  // A switch of the chart turns a family off. One that is off already has none.
+  const names = families.filter(({ isOffByDefault }) => isOffByDefault !== true).map(({ name }) => name);
   const config = JSON.parse(execFileSync(process.execPath, [join(root, 'dist/cli/main.js'), 'config', 'schema'], { encoding: 'utf8' }));
   const files = {
     ...rules.ruleFiles(),
     ...boards,
     // A chart has only files below its own directory.
     ...Object.fromEntries(Object.entries(boards).map(([path, text]) => [`deploy/chart/files/${path}`, JSON.stringify(JSON.parse(text))])),
-    'deploy/chart/values.schema.json': `${JSON.stringify(values.valuesSchema(config, Object.keys(familyLoaders)), null, 2)}\n`,
+    'deploy/chart/values.schema.json': `${JSON.stringify(values.valuesSchema(config, names), null, 2)}\n`,
   };
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });

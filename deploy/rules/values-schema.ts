@@ -64,6 +64,8 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       state: closed({ enabled: flag, hostPath: path }),
       nvidia: closed({ runtimeClassName: text, visibleDevices: flag, driverRoot: optionalPath }),
       kmsg: closed({ enabled: flag }),
+      processes: closed({ enabled: flag }),
+      nvme: closed({ smart: closed({ enabled: flag }) }),
       hostPaths: { type: 'array', items: hostPath },
       webConfig: closed({ secretName: text, tls: flag, requiresClientCertificate: flag }),
       ...{ podMonitor: monitor, serviceMonitor: monitor, scrapeAnnotations: flag },

@@ -40,14 +40,24 @@ export class ClientSearch {
   readonly #found = new Map<number, { readonly nodes: OpenNodes; readonly atMs: number }>();
   readonly #seen = new Map<number, Seen>();
   #searchedAtMs: number | undefined;
-  /** True when the last listings were all refused. */
-  isRefused = false;
   /** True when the last search knew the files of every process, and none was refused. */
   isComplete = false;
 
   constructor(proc: Tree, pace: SearchPace) {
     this.#proc = proc;
     this.#pace = pace;
+  }
+
+  /** True when the kernel hides the open files of some process. */
+  get isPartial(): boolean {
+    return [...this.#seen.values()].some(({ isRefused }) => isRefused);
+  }
+
+  /** True when the kernel hides the open files of all processes but this one. */
+  get isRefused(): boolean {
+    const own = this.#proc.link('self');
+    const others = [...this.#seen].filter(([pid]) => String(pid) !== own);
+    return others.length > 0 && others.every(([, { isRefused }]) => isRefused);
   }
 
   /** `users`: processes that are known to use a card. */
@@ -62,7 +72,6 @@ export class ClientSearch {
       for (const pid of this.#next(present, nowMs)) due.add(pid);
     }
     const outcomes = [...due].map((pid) => this.#list(pid, nowMs));
-    if (outcomes.length > 0) this.isRefused = outcomes.includes('refused') && !outcomes.includes('listed');
     if (isSearch) this.isComplete = present.size > 0 && this.#isComplete(present, outcomes.includes('gone'));
     return [...this.#found.values()].map(({ nodes }) => nodes).sort((a, b) => a.pid - b.pid);
   }
@@ -99,16 +108,21 @@ export class ClientSearch {
 
   #list(pid: number, atMs: number): 'listed' | 'refused' | 'gone' {
     const { names, error } = this.#proc.listing(`${pid}/fd`);
-    const isRefused = error === 'EACCES' || error === 'EPERM';
-    if (names === undefined) this.#found.delete(pid);
+    const targets = (names ?? []).map((fd) => ({ fd, target: this.#proc.link(`${pid}/fd/${fd}`) }));
+    // Root without capabilities may list the files of a process of root that has some, and learns nothing of them.
+    const isBlind = targets.length > 0 && targets.every(({ target }) => target === undefined);
+    const isRefused = isPermission(error) || (isBlind && isPermission(this.#proc.listing(`${pid}/fdinfo`).error));
     if (names === undefined && !isRefused) {
       this.forget(pid);
       return 'gone';
     }
     this.#seen.set(pid, { firstMs: this.#seen.get(pid)?.firstMs ?? atMs, lastMs: atMs, isRefused });
-    if (names === undefined) return 'refused';
-    const files = names.flatMap((fd) => {
-      const node = /^\/dev\/dri\/((?:renderD|card)\d{1,6})$/.exec(this.#proc.link(`${pid}/fd/${fd}`) ?? '')?.[1];
+    if (isRefused) {
+      this.#found.delete(pid);
+      return 'refused';
+    }
+    const files = targets.flatMap(({ fd, target = '' }) => {
+      const node = /^\/dev\/dri\/((?:renderD|card)\d{1,6})$/.exec(target)?.[1];
       return node === undefined ? [] : [{ fd, node }];
     });
     if (files.length === 0) this.#found.delete(pid);
@@ -116,6 +130,8 @@ export class ClientSearch {
     return 'listed';
   }
 }
+
+const isPermission = (error: string | undefined): boolean => error === 'EACCES' || error === 'EPERM';
 
 /** Time since the last listing as a share of the time after which the process is due; 1 and above: it is due. */
 function waitOf({ firstMs, lastMs }: Seen, nowMs: number): number {

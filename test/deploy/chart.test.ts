@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
+import { familyLoaders } from '../../src/probes/families.ts';
 import { manifestOf, presetFile, presets, render, renderText, whyNoHelm } from '../support/chart.ts';
 import { privilegesPage } from '../support/privileges.ts';
 import { isInstalled } from '../support/prometheus.ts';
@@ -45,6 +46,19 @@ interface Monitor {
   readonly endpoints?: readonly { readonly honorLabels: boolean; readonly relabelings: readonly object[] }[];
 }
 const endpointOf = (spec: Monitor) => (spec.podMetricsEndpoints ?? spec.endpoints ?? [])[0];
+
+it('has each value that the remedy of a problem names', async () => {
+  const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+  const named = families.flatMap(({ problems }) =>
+    problems.flatMap(({ remedy }) => [...remedy.matchAll(/([\w.]+)(?:: true)? in the values of the chart/g)].map(([, path]) => path ?? '')),
+  );
+  expect([...new Set(named)].sort()).toEqual(['hostNetwork', 'nvme.smart.enabled', 'processes.enabled']);
+  const values = parse(readFileSync('deploy/chart/values.yaml', 'utf8')) as object;
+  const valueAt = (path: string): unknown =>
+    path.split('.').reduce<unknown>((value, name) => (value as Readonly<Record<string, unknown>> | undefined)?.[name], values);
+  // They widen the rights of the agent, so they are off.
+  expect(named.filter((path) => valueAt(path) !== false)).toEqual([]);
+});
 
 describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
   it.each(presets)('renders the preset %s', (preset) => {
@@ -118,6 +132,59 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     expect(parse(data?.['config.yaml'] ?? '')).toEqual({ probe: { nvidia: { enabled: false } }, refresh: { interval: '5s' } });
   });
 
+  describe('what widens the rights of the agent', () => {
+    interface Agent {
+      readonly hostPID?: boolean;
+      readonly hostNetwork?: boolean;
+      readonly containers: readonly { readonly securityContext: object }[];
+    }
+    const podOf = (values: object) => (manifestOf(rendered(values), 'DaemonSet').spec as { template: { spec: Agent } }).template.spec;
+    const contextOf = (values: object) => podOf(values).containers[0]?.securityContext;
+    const least = {
+      ...{ runAsUser: 0, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
+      ...{ capabilities: { drop: ['ALL'] }, seccompProfile: { type: 'RuntimeDefault' } },
+    };
+
+    it('is off by default', () => {
+      const { hostPID, hostNetwork } = podOf({});
+      expect([hostPID, hostNetwork, contextOf({})]).toEqual([undefined, undefined, least]);
+    });
+
+    it('is two capabilities for the processes on GPUs', () => {
+      const added = { ...least, capabilities: { drop: ['ALL'], add: ['SYS_PTRACE', 'DAC_READ_SEARCH'] } };
+      expect(contextOf({ processes: { enabled: true } })).toEqual(added);
+    });
+
+    it('is a privileged container for the SMART logs of drives, which the configuration then reads', () => {
+      const manifests = rendered({ nvme: { smart: { enabled: true } }, config: { probe: { nvme: { 'smart-interval': '10m' } } } });
+      const { data } = manifestOf(manifests, 'ConfigMap');
+      expect(parse(data?.['config.yaml'] ?? '')).toEqual({ probe: { nvme: { smart: true, 'smart-interval': '10m' } } });
+      expect(contextOf({ nvme: { smart: { enabled: true } } })).toEqual({ runAsUser: 0, readOnlyRootFilesystem: true, privileged: true });
+    });
+
+    it('is the network of the host for SR-IOV functions', () => {
+      const { hostNetwork } = podOf({ hostNetwork: true, updateStrategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } });
+      expect(hostNetwork).toBe(true);
+    });
+
+    it('can be added to', () => {
+      const given = { capabilities: { add: ['SYSLOG'] }, appArmorProfile: { type: 'Unconfined' } };
+      expect(contextOf({ securityContext: given })).toEqual({
+        ...least,
+        capabilities: { drop: ['ALL'], add: ['SYSLOG'] },
+        appArmorProfile: { type: 'Unconfined' },
+      });
+    });
+  });
+
+  it('has a switch for each family that is on', async () => {
+    const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
+    const on = families.filter(({ isOffByDefault }) => isOffByDefault !== true).map(({ name }) => name);
+    const { families: switches } = parse(readFileSync('deploy/chart/values.yaml', 'utf8')) as { families: object };
+    expect(Object.keys(switches).sort()).toEqual(on.sort());
+    expect(refusal({ families: { pci: { enabled: true } } })).toMatch(/pci/);
+  });
+
   it('does not restart the agents when the configuration changes, except where that is asked for', () => {
     const template = (values: object) => (manifestOf(rendered(values), 'DaemonSet').spec as { template: object }).template;
     const [a, b] = [{ refresh: { interval: '5s' } }, { refresh: { interval: '6s' } }];
@@ -140,6 +207,8 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     expect(refusal({ service: { port: 'abc' } })).toMatch(/service.port/);
     expect(refusal({ config: { plugin: { resorces: [] } } })).toMatch(/config.plugin.*resorces/);
     expect(refusal({ rules: { alerts: { DeviceIdel: {} } } })).toMatch(/DeviceIdel/);
+    expect(refusal({ processes: { enabled: 'some' } })).toMatch(/processes.enabled/);
+    expect(refusal({ nvme: { smrat: {} } })).toMatch(/smrat/);
     expect(refusal({ families: { nvidea: { enabled: true } } })).toMatch(/nvidea/);
     expect(refusal({ hostNetwork: true })).toMatch(/maxSurge must be 0 with hostNetwork/);
   });

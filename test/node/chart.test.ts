@@ -13,7 +13,7 @@ import { makeImage, whyNoImage } from './support/oci-image.ts';
 const missing = whyNoCluster() ?? whyNoImage();
 
 interface Pod {
-  readonly metadata: { readonly name: string; readonly uid: string };
+  readonly metadata: { readonly name: string; readonly uid: string; readonly deletionTimestamp?: string };
   readonly spec: { readonly nodeName: string };
   readonly status: {
     readonly phase: string;
@@ -124,6 +124,23 @@ describe.skipIf(missing !== undefined)(
       expect(listed).toContain('mlx5_0');
     });
 
+    it('shows the node in a terminal of its pod, at each size, and ends on q', async () => {
+      const [first] = await agents();
+      const words = ['exec', '-it', ...inNamespace, first?.metadata.name ?? '', '--', 'device-agent', 'top'];
+      const terminal = cluster.kubectlTerminal({ columns: 120, rows: 30 }, ...words);
+      const node = `device-agent {2}node ${first?.spec.nodeName} `;
+      // The last line of the screen has the keys. Its text is as wide as the screen allows.
+      expect(await terminal.until(/ mlx5_3 .*\n[\s\S]*Enter device\n$/)).toMatch(new RegExp(`^${node}`));
+      expect(terminal.isAlternate).toBe(true);
+      terminal.resize(70, 14);
+      expect((await terminal.until(/q quit .*…\n$/)).split('\n')[0]).toMatch(new RegExp(`^${node}`));
+      terminal.resize(160, 40);
+      await terminal.until(/Enter device\n$/);
+      terminal.type('q');
+      expect(await terminal.ended).toEqual({ how: 'exit', number: 0, areModesRestored: true });
+      expect(terminal.isAlternate).toBe(false);
+    });
+
     it('gives a pod a device and the variables that name it', async () => {
       const pod = {
         ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'job' } },
@@ -222,6 +239,25 @@ describe.skipIf(missing !== undefined)(
         );
       }
     });
+
+    it('sees the open files of every process of its node with the value for that, and not without', async () => {
+      const look = `const fs = require('node:fs');
+        let hidden = 0;
+        for (const pid of fs.readdirSync('/host/proc').filter((name) => /^[1-9]/.test(name)))
+          try {
+            const fd = fs.readdirSync('/host/proc/' + pid + '/fd')[0];
+            if (fd !== undefined) fs.readFileSync('/host/proc/' + pid + '/fdinfo/' + fd);
+          } catch (error) { if (error.code === 'EACCES') hidden += 1; }
+        console.log(hidden);`;
+      const hidden = async (): Promise<number> => {
+        const pods = (await agents()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+        const exec = ['exec', ...inNamespace, pods[0]?.metadata.name ?? '', '--', '/nodejs/bin/node', '-e', look];
+        return Number(await cluster.kubectl(...exec));
+      };
+      expect(await hidden()).toBeGreaterThan(0);
+      await upgrade([resource(HCA, 'pf')], '--set=processes.enabled=true', '--wait', '--timeout=120s');
+      await expect.poll(hidden, { timeout: 60_000, interval: 500 }).toBe(0);
+    }, 200_000);
 
     it('leaves nothing behind when it is uninstalled', async () => {
       await cluster.kubectl('delete', 'pod', 'job', '--grace-period=1');

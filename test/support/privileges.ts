@@ -1,7 +1,10 @@
 import { type Manifest, manifestOf } from './chart.ts';
 
 interface Container {
-  readonly securityContext: { readonly privileged?: boolean; readonly capabilities?: { readonly drop: readonly string[] } };
+  readonly securityContext: {
+    readonly privileged?: boolean;
+    readonly capabilities?: { readonly drop: readonly string[]; readonly add?: readonly string[] };
+  };
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[];
 }
 interface PodSpec {
@@ -24,7 +27,8 @@ function privilegesOf(preset: string, manifests: readonly Manifest[]): string {
       .map((path) => `\`${path}\``)
       .join(', ');
   const { privileged = false, capabilities } = agent.securityContext;
-  const rights = privileged ? '**privileged**' : `no capability (drops ${capabilities?.drop.join(', ')})`;
+  const added = capabilities?.add?.map((name) => `**${name}**`).join(', ') ?? 'no capability';
+  const rights = privileged ? '**privileged**' : `${added} (drops ${capabilities?.drop.join(', ')})`;
   const namespaces = [spec.hostPID === true ? 'PID' : '', spec.hostNetwork === true ? 'network' : ''].filter((name) => name !== '');
   return `| \`${preset}\` | ${rights} | ${namespaces.join(', ') || 'none'} | ${paths(true)} | ${paths(false)} |`;
 }

@@ -46,15 +46,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- end -}}
 
-{{/* The configuration file: the value `config` with the switches of the families. */}}
+{{/* The configuration file: the value `config` with the switches of the families and of what needs rights. */}}
 {{- define "device-agent.config" -}}
 {{- $probes := dict -}}
 {{- range $family, $settings := .Values.families -}}
 {{- if not $settings.enabled -}}{{- $_ := set $probes $family (dict "enabled" false) -}}{{- end -}}
 {{- end -}}
+{{- if and .Values.nvme.smart.enabled .Values.families.nvme.enabled -}}{{- $_ := set $probes "nvme" (dict "smart" true) -}}{{- end -}}
 {{- $config := deepCopy .Values.config -}}
 {{- if $probes -}}{{- $config = mergeOverwrite (dict "probe" $probes) $config -}}{{- end -}}
 {{- toYaml $config -}}
+{{- end -}}
+
+{{/* What the container may do: the least that works, what the values of the chart add, and the value `securityContext`. */}}
+{{- define "device-agent.securityContext" -}}
+{{- $context := dict "runAsUser" 0 "readOnlyRootFilesystem" true -}}
+{{- if or .Values.kmsg.enabled .Values.nvme.smart.enabled (dig "privileged" false .Values.securityContext) -}}
+{{- $_ := set $context "privileged" true -}}
+{{- else -}}
+{{- $capabilities := dict "drop" (list "ALL") -}}
+{{- if .Values.processes.enabled -}}{{- $_ := set $capabilities "add" (list "SYS_PTRACE" "DAC_READ_SEARCH") -}}{{- end -}}
+{{- $_ := set $context "allowPrivilegeEscalation" false -}}
+{{- $_ := set $context "capabilities" $capabilities -}}
+{{- $_ := set $context "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $context (omit .Values.securityContext "privileged")) -}}
 {{- end -}}
 
 {{/* A probe of the kubelet. It cannot show a client certificate, so it then only opens a connection. */}}

@@ -125,7 +125,7 @@ export class AmdgpuProbe implements Probe {
     const problems: Problem[] = [];
     if (topology.error !== undefined && topology.error !== 'ENOENT')
       problems.push({ code: 'topology-unreadable', message: `listing the nodes of the KFD topology fails with ${topology.error}` });
-    if (this.#processes.isRefused) problems.push({ code: 'processes-hidden', message: 'listing /proc/<pid>/fd is refused' });
+    if (this.#processes.isPartial) problems.push({ code: 'processes-hidden', message: 'the kernel hides the open files of processes' });
     return problems;
   }
 

@@ -48,8 +48,10 @@ export const problems = [
   },
   {
     code: 'processes-hidden',
-    meaning: 'The agent may not list the open files of processes, so graphics processes and the time on the engines are unknown.',
-    remedy: 'Run the agent in the PID namespace of the host with the capability SYS_PTRACE.',
+    meaning:
+      'The kernel hides the open files of some or all processes from the agent, so processes of graphics and their time on the engines may be unknown.',
+    remedy:
+      'Let the agent see the /proc of the host, and give it the capabilities SYS_PTRACE and DAC_READ_SEARCH (processes.enabled in the values of the chart). Under AppArmor it can also need the profile Unconfined. Or set the option processes-per-search to 0: then no process is searched.',
   },
 ] as const satisfies readonly ProblemSpec[];
 

@@ -53,9 +53,9 @@ export class ProcessReader {
     this.#mostListed = mostListed;
   }
 
-  /** True when the open files of all processes are hidden. */
-  get isRefused(): boolean {
-    return this.#search.isRefused;
+  /** True when processes are searched, and the open files of some are hidden. */
+  get isPartial(): boolean {
+    return this.#mostListed > 0 && this.#search.isPartial;
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
@@ -83,6 +83,8 @@ export class ProcessReader {
         if (vramBytes !== undefined) use.memoryBytes = Math.max(use.memoryBytes ?? 0, vramBytes);
         if (computeUnits !== undefined) use.computeUnits = computeUnits;
       }
+      // A hidden process may be the one that uses it.
+      if (!isCompute && byPid.size === 0 && this.#search.isPartial) return undefined;
       return this.#useOf([...byPid.values()]);
     });
     this.#meters = meters;

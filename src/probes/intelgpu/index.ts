@@ -16,6 +16,8 @@ import { faults } from './simulated-faults.ts';
 export const family = defineFamily({
   name: 'intelgpu',
   summary: 'Intel GPUs and their virtual functions, by the files of the drivers i915 and xe, and the kernel log',
+  proven:
+    'Sensors, clocks, throttling and idle times were checked against captured files of two Arc cards and of two integrated GPUs and the figures that another program states for them. Virtual functions, the survivability mode, lines of the kernel log and fdinfo follow documentation and source of the drivers.',
   kinds: ['gpu', 'vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],

@@ -109,13 +109,14 @@ export class IntelgpuProbe implements Probe {
     });
     const uses = this.#useOf(reads, nowMs);
     const reports = reads.map((read) => this.#report(read, reads, uses.get(read.card.place.address)));
+    const { hidden } = this.#processes;
     return {
       reports,
       problems: [
         ...problems,
         ...reads.flatMap(({ card }) => card.problems),
         ...clientProblems(uses),
-        ...(this.#processes.isRefused && uses.size > 0 ? [HIDDEN] : []),
+        ...(hidden !== undefined && uses.size > 0 ? [{ code: 'processes-hidden', message: hidden }] : []),
       ],
       listing,
     };
@@ -192,8 +193,6 @@ const hasDriver = ({ driver }: CardPlace): boolean => driver === 'i915' || drive
 
 /** Faults of a card that take all its functions out of service. */
 const isOfAllFunctions = ({ type }: Finding): boolean => type === conditions.Survivability.type;
-
-const HIDDEN: Problem = { code: 'processes-hidden', message: 'the processes of the host are hidden, or listing /proc/<pid>/fd is refused' };
 
 function clientProblems(uses: ReadonlyMap<string, GpuUse | undefined>): readonly Problem[] {
   return [...uses].flatMap(([device, use]) =>

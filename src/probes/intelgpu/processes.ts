@@ -59,9 +59,11 @@ export class ProcessReader {
     this.#mostListed = mostListed;
   }
 
-  /** True when processes of the host are hidden, or the open files of all processes. */
-  get isRefused(): boolean {
-    return this.#mostListed > 0 && (!this.#seesHost || this.#search.isRefused);
+  /** Why processes are missing; undefined when all show their open files. */
+  get hidden(): string | undefined {
+    if (this.#mostListed === 0) return undefined;
+    if (!this.#seesHost) return 'the processes of the host are hidden';
+    return this.#search.isPartial ? 'the kernel hides the open files of processes' : undefined;
   }
 
   /** Returns the use of each GPU in the order of `gpus`; undefined where nothing shows the processes. */
@@ -71,7 +73,7 @@ export class ProcessReader {
     this.#seesHost ||= this.#proc.text('2/comm') === 'kthreadd';
     this.#facts.renew();
     const open = this.#search.find(nowMs);
-    if (this.isRefused) {
+    if (!this.#seesHost || this.#search.isRefused) {
       this.#meters = new Map();
       this.#readBefore = new Set();
       return gpus.map(() => undefined);
@@ -83,7 +85,7 @@ export class ProcessReader {
     return uses;
   }
 
-  #useOf(gpu: UsedGpu, open: readonly OpenNodes[], nowMs: number, meters: Map<string, Meter>): GpuUse {
+  #useOf(gpu: UsedGpu, open: readonly OpenNodes[], nowMs: number, meters: Map<string, Meter>): GpuUse | undefined {
     const found = this.#clients(gpu, open);
     if ('hung' in found) return { processes: [], engines: {}, hung: found.hung };
     const byPid = new Map<number, { memoryBytes?: number; shares: Shares[] }>();
@@ -93,6 +95,8 @@ export class ProcessReader {
       if (client.memoryBytes !== undefined) use.memoryBytes = (use.memoryBytes ?? 0) + client.memoryBytes;
       use.shares.push(this.#shares(client, key, nowMs, meters));
     }
+    // A hidden process may be the one that uses it.
+    if (byPid.size === 0 && this.#search.isPartial) return undefined;
     const all = [...byPid.values()].flatMap(({ shares }) => shares);
     const isWhole = this.#search.isComplete && !found.isPartial && this.#readBefore.has(gpu.address);
     return {

@@ -19,6 +19,8 @@ import { faults } from './simulated-faults.ts';
 export const family = defineFamily({
   name: 'netdev',
   summary: 'Network functions of SR-IOV and of DPDK: physical and virtual functions without an RDMA device',
+  proven:
+    'Counters and settings by the command ip were checked against the printed text of an adapter of Intel with four functions and of one of AMD. Netlink was checked against the kernel, on interfaces without functions, and follows its source for functions. Counters in files follow the sources of the drivers.',
   kinds: ['pf', 'vf', 'function'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],

@@ -10,7 +10,8 @@ export const problems = [
     code: 'other-network-namespace',
     meaning:
       'The agent sees an interface in sysfs and not in its own network namespace. The counters and settings that the kernel keeps for virtual functions are unknown.',
-    remedy: "Run the agent in the host's network namespace: hostNetwork: true in the values of the chart.",
+    remedy:
+      "Run the agent in the host's network namespace: hostNetwork: true in the values of the chart. Or set the option source to sysfs: then only the files of the drivers are read.",
   },
   {
     code: 'netlink-unusable',

@@ -44,7 +44,8 @@ export const problems = [
   {
     code: 'smart-refused',
     meaning: 'The agent may not send the command that reads the SMART log, so spare, wear and media errors are unknown.',
-    remedy: 'Give the agent the device nodes /dev/nvme<N> and the capability SYS_ADMIN, or turn the option smart off.',
+    remedy:
+      'Give the agent the device nodes /dev/nvme<N> and the capability SYS_ADMIN (nvme.smart.enabled in the values of the chart), or let another program write the logs to smart-directory. Or turn the option smart off.',
   },
   {
     code: 'smart-failed',

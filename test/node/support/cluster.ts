@@ -4,6 +4,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { whyNoHelm } from '../../support/chart.ts';
+import { PseudoTerminal } from '../../support/pseudo-terminal.ts';
 import { whyNoNode } from './stock-node.ts';
 
 const run = promisify(execFile);
@@ -64,6 +65,17 @@ export class Cluster {
 
   kubectl(...words: readonly string[]): Promise<string> {
     return this.#run(join(SCRIPTS, 'kubectl.sh'), words);
+  }
+
+  /** kubectl on a terminal, as a person uses it. */
+  kubectlTerminal(size: { readonly columns: number; readonly rows: number }, ...words: readonly string[]): PseudoTerminal {
+    return new PseudoTerminal(size, [join(SCRIPTS, 'kubectl.sh'), ...words], {
+      K8S_CACHE: CACHE,
+      K8S_RUN: this.directory,
+      // kubectl keeps what it learns of the server there.
+      HOME: this.directory,
+      TERM: 'xterm-256color',
+    });
   }
 
   async json<T>(...words: readonly string[]): Promise<T> {

@@ -1,17 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Collection } from '../../../src/model/collection.ts';
-import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
-import { decodeGpuMetrics } from '../../../src/probes/amdgpu/table.ts';
-import { CAPTURES, capturedCard, emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './machines.ts';
-
-/*
- * Not checked here: `rocm-smi/*.json`, `amdgpu_top/dump.json` and `amdgpu_firmware_info` are output of other programs and a debug file. The
- * agent reads none of them; their machines have no files in the captures.
- */
-const isThere = existsSync(CAPTURES);
-const skipped = isThere ? '' : ` (skipped: ${CAPTURES} is not there)`;
+import type { Collection, DeviceReport } from '../../../src/model/collection.ts';
+import { areThere, CAPTURES, skipped } from '../../support/captures.ts';
+import { toldOf } from '../../support/told.ts';
+import { CARDS, emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './machines.ts';
 
 /** Figures that the program LACT states for each card. `undefined`: the card has no such file, so there must be no series. */
 interface Figures {
@@ -114,7 +107,7 @@ const FIGURES: Readonly<Record<string, Figures>> = {
   hd7870: { pci: '1002:6818', edge: 27 },
 };
 
-describe.skipIf(!isThere).each(Object.entries(FIGURES))(`the captured card %s${skipped}`, (capture, figures) => {
+describe.skipIf(!areThere).each(Object.entries(FIGURES))(`the captured card %s${skipped}`, (capture, figures) => {
   let machine: ProbedMachine;
   let collection: Collection;
   let address: string;
@@ -157,115 +150,107 @@ describe.skipIf(!isThere).each(Object.entries(FIGURES))(`the captured card %s${s
   });
 });
 
-const tableOf = (capture: string) => {
-  const { table } = decodeGpuMetrics(readFileSync(join(capturedCard(capture), 'device/gpu_metrics')));
-  const samples = (table?.samples ?? []).map(({ quantity, name, value }) => [`${quantity} ${name}`.trim(), value] as const);
-  return { version: table?.version, values: Object.fromEntries(samples) };
+const seriesIn = (capture: string): Readonly<Record<string, number | bigint>> => {
+  const machine = emptyMachine();
+  try {
+    const address = placeCapture(machine.root, capture);
+    return seriesOf(reportOf(machine.collect(), address));
+  } finally {
+    machine.end();
+  }
 };
 
-describe.skipIf(!isThere)(`captured gpu_metrics${skipped}`, () => {
-  it('of an RX 7800 XT are as its program decodes them', () => {
-    const { version, values } = tableOf('rx7800xt');
-    expect(version).toBe('1.3');
-    expect(values).toMatchObject({
-      'temperature junction': 31,
-      'temperature memory': 48,
-      'temperature vr_gfx': 34,
-      'temperature vr_soc': 32,
-      'temperature vr_memory': 34,
-      'busy gpu': 0.24,
-      'power gpu': 32,
-      'clock graphics': 2_011_000_000,
-      'fan 0': 868,
-      'voltage soc': 0.768,
-      'voltage vddgfx': 0.985,
-      'voltage memory': 0.704,
+describe.skipIf(!areThere)(`captured gpu_metrics${skipped}`, () => {
+  it('of an RX 7800 XT are series as its program decodes them', () => {
+    const series = seriesIn('rx7800xt');
+    expect(series).toMatchObject({
+      'device_temperature_celsius{sensor=junction}': 31,
+      'device_temperature_celsius{sensor=memory}': 48,
+      'device_temperature_celsius{sensor=vr_gfx}': 34,
+      'device_temperature_celsius{sensor=vr_soc}': 32,
+      'device_temperature_celsius{sensor=vr_memory}': 34,
+      'device_power_watts{sensor=gpu}': 32,
+      'device_clock_hertz{clock=graphics}': 2_011_000_000,
+      'device_fan_speed_rpm{fan=0}': 868,
+      'device_voltage_volts{sensor=soc}': 0.768,
+      'device_voltage_volts{sensor=vddgfx}': 0.985,
+      'device_voltage_volts{sensor=memory}': 0.704,
+      // Of the kernel, which tells the same as the table.
+      device_pcie_link_width_lanes: 16,
+      device_pcie_link_generation: 4,
+      // The file says 2 %, the table 24 %.
+      'device_utilization_ratio{engine=gpu}': 0.02,
     });
-    // The counter of energy is 0, which means that the card has none. The link of gpu_metrics is not used: the kernel tells the link.
-    expect(Object.keys(values).filter((name) => /^(?:energy|temperature hbm|busyAccumulated)/.test(name))).toEqual([]);
+    // The counter of energy is 0, which means that the card has none.
+    expect(Object.keys(series).filter((name) => /energy|hbm|activity/.test(name))).toEqual([]);
   });
 
   it('of an RX 6900 XT are read although the file is padded to a page', () => {
-    const { version, values } = tableOf('rx6900xt');
-    expect([version, values['temperature junction'], values['busy gpu'], values['power gpu']]).toEqual(['1.3', 59, 0.03, 36]);
+    const series = seriesIn('rx6900xt');
+    // Only the table has the voltage regulators.
+    expect(series['device_temperature_celsius{sensor=vr_gfx}']).toBe(49);
+    // It has an energy counter of an unknown unit, so there is no energy.
+    expect(series.device_energy_joules_total).toBeUndefined();
   });
 
   it('of a Phoenix APU count in hundredths and in milliwatts', () => {
-    const { version, values } = tableOf('phoenix');
-    expect(version).toBe('2.1');
-    expect(values).toMatchObject({
-      'temperature gfx': 25,
-      'temperature soc': 27.37,
-      'busy gpu': 0.0079,
-      'power socket_average': 3.401,
+    expect(seriesIn('phoenix')).toMatchObject({
+      'device_temperature_celsius{sensor=gfx}': 25,
+      'device_temperature_celsius{sensor=soc}': 27.37,
+      'device_power_watts{sensor=socket_average}': 3.401,
+      'device_clock_hertz{clock=graphics}': 800_000_000,
+      // The file says 0 %, the table 0.79 %.
+      'device_utilization_ratio{engine=gpu}': 0,
     });
   });
 });
 
-describe.skipIf(!isThere)(`values that only some captures have${skipped}`, () => {
-  const seriesIn = (capture: string): Readonly<Record<string, number | bigint>> => {
+describe.skipIf(!areThere)(`captured clients of graphics drivers${skipped}`, () => {
+  const [FIRST, SECOND] = ['0000:08:00.0', '0000:c5:00.1'];
+
+  it('are a process of the card, with its memory and the time on its engine, and nothing of another driver', () => {
     const machine = emptyMachine();
     try {
-      const address = placeCapture(machine.root, capture);
-      return seriesOf(reportOf(machine.collect(), address));
-    } finally {
-      machine.end();
-    }
-  };
-
-  it('an RX 6900 XT has an energy counter of an unknown unit, so there is no energy', () => {
-    expect(seriesIn('rx6900xt').device_energy_joules_total).toBeUndefined();
-  });
-
-  it('the link of an RX 7800 XT is that of the kernel and of gpu_metrics: 16 lanes at 16 GT/s', () => {
-    const series = seriesIn('rx7800xt');
-    expect([series.device_pcie_link_width_lanes, series.device_pcie_link_generation]).toEqual([16, 4]);
-  });
-
-  it('the temperatures of a Phoenix APU agree with its hardware monitor, so its other values are trusted', () => {
-    const series = seriesIn('phoenix');
-    expect(series['device_temperature_celsius{sensor=soc}']).toBe(27.37);
-    expect(series['device_power_watts{sensor=socket_average}']).toBe(3.401);
-    expect(series['device_clock_hertz{clock=graphics}']).toBe(800_000_000);
-  });
-
-  it('a copied tree without links is found by the file uevent', () => {
-    const machine = emptyMachine();
-    try {
-      machine.write('sys/class/drm/card1/device/uevent', 'DRIVER=amdgpu\nPCI_ID=1002:747E\nPCI_SLOT_NAME=0000:03:00.0\n');
-      machine.write('sys/class/drm/card1/device/gpu_busy_percent', '2\n');
-      const [report] = machine.collect().reports;
-      expect([report?.device.id, report?.device.pciDevice]).toEqual(['0000:03:00.0', '0x747e']);
-      expect(seriesOf(reportOf(machine.collect(), '0000:03:00.0'))['device_utilization_ratio{engine=gpu}']).toBe(0.02);
+      for (const [n, address] of [FIRST, SECOND].entries()) {
+        machine.write(`sys/devices/pci0000:00/${address}/vendor`, '0x1002\n');
+        machine.link(`sys/devices/pci0000:00/${address}/driver`, '../../../bus/pci/drivers/amdgpu');
+        machine.write(`sys/devices/pci0000:00/${address}/drm/renderD${128 + n}/dev`, `226:${128 + n}\n`);
+        machine.write(`sys/devices/pci0000:00/${address}/drm/card${n}/dev`, `226:${n}\n`);
+        machine.link(`sys/bus/pci/devices/${address}`, `../../../devices/pci0000:00/${address}`);
+        for (const name of [`renderD${128 + n}`, `card${n}`])
+          machine.link(`sys/class/drm/${name}`, `../../devices/pci0000:00/${address}/drm/${name}`);
+      }
+      const client = readFileSync(join(CAPTURES, 'fdinfo/amdgpu-vram-gtt-cpu.txt'), 'utf8');
+      const open = (pid: number, text: string, node: string): void => {
+        machine.write(`proc/${pid}/stat`, `${pid} (game) S 1 ${pid} ${pid} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4242 0 0\n`);
+        machine.write(`proc/${pid}/fdinfo/4`, text);
+        machine.remove(`proc/${pid}/fd/4`);
+        machine.link(`proc/${pid}/fd/4`, node);
+      };
+      open(900, client, '/dev/dri/renderD128');
+      open(901, readFileSync(join(CAPTURES, 'fdinfo/amdxdna-idle.txt'), 'utf8'), '/dev/dri/renderD129');
+      const processesOf = (address: string) => reportOf(machine.collect(), address).processes;
+      expect(processesOf(FIRST)).toMatchObject([{ pid: 900, memoryUsedBytes: 2_068 * 1_024 }]);
+      expect(processesOf(SECOND) ?? []).toMatchObject([]);
+      // The engine runs for a quarter of the next 10 s.
+      machine.forward(10_000);
+      open(900, client.replace('107322799', String(107_322_799 + 2_500_000_000)), '/dev/dri/renderD128');
+      expect(processesOf(FIRST)).toMatchObject([{ pid: 900, utilization: { gpu: 0.25 } }]);
     } finally {
       machine.end();
     }
   });
 });
 
-describe.skipIf(!isThere)(`captured clients of graphics drivers${skipped}`, () => {
-  const clientOf = (file: string) => parseDrmClient(readFileSync(join(CAPTURES, '../fdinfo', file), 'utf8'));
-
-  it('tell the memory and the time of an amdgpu client, and nothing of the client of another driver', () => {
-    expect(clientOf('amdgpu-vram-gtt-cpu.txt')).toEqual({
-      pdev: '0000:08:00.0',
-      id: '217',
-      vramBytes: 2_068 * 1_024,
-      engineNs: new Map([['gfx', 107_322_799n]]),
-    });
-    expect(clientOf('amdxdna-idle.txt')).toBeUndefined();
-  });
-});
-
-describe.skipIf(!isThere)(`captured KFD topologies${skipped}`, () => {
+describe.skipIf(!areThere)(`captured KFD topologies${skipped}`, () => {
   /** Makes cards for the nodes of a captured topology, as the driver does. The first node of a card belongs to its PCI function. */
   function cardsOf(
     machine: ProbedMachine,
     capture: string,
   ): readonly { readonly minor: number; readonly address: string; readonly isFirst: boolean }[] {
-    const inside = existsSync(join(CAPTURES, capture, 'topology')) ? 'topology/nodes' : 'nodes';
-    const nodes = join(CAPTURES, capture, inside);
-    machine.link('sys/class/kfd/kfd/topology/nodes', join(process.cwd(), nodes));
+    const inside = existsSync(join(CARDS, capture, 'topology')) ? 'topology/nodes' : 'nodes';
+    const nodes = join(CARDS, capture, inside);
+    machine.link('sys/class/kfd/kfd/topology/nodes', nodes);
     const found: { minor: number; address: string; isFirst: boolean }[] = [];
     for (let node = 0; existsSync(join(nodes, String(node), 'properties')); node += 1) {
       const text = readFileSync(join(nodes, String(node), 'properties'), 'utf8');
@@ -289,6 +274,9 @@ describe.skipIf(!isThere)(`captured KFD topologies${skipped}`, () => {
     return found;
   }
 
+  const renderNodes = (reports: readonly DeviceReport[]): readonly string[] =>
+    reports.flatMap(({ device }) => device.characterDevices?.filter((path) => path.includes('renderD')) ?? []).sort();
+
   it('of eight MI210 cards give eight GPUs with the links of their two groups', () => {
     const machine = emptyMachine();
     try {
@@ -297,6 +285,7 @@ describe.skipIf(!isThere)(`captured KFD topologies${skipped}`, () => {
       expect(listing).toBe('complete');
       expect(reports.map(({ device }) => device.id).sort()).toEqual(cards.map(({ address }) => address).sort());
       expect(cards.map(({ minor }) => minor)).toEqual([128, 129, 130, 131, 132, 133, 134, 135]);
+      expect(renderNodes(reports)).toEqual(cards.map(({ minor }) => `/dev/dri/renderD${minor}`));
       for (const { device } of reports) expect([device.kind, device.peers?.length], device.id).toEqual(['gpu', 3]);
       const info = reports.map((report) => seriesOf(reportOf({ reports } as never, report.device.id)));
       for (const series of info)
@@ -324,6 +313,11 @@ describe.skipIf(!isThere)(`captured KFD topologies${skipped}`, () => {
       const whole = reports.filter(({ device }) => device.kind === 'gpu');
       const parts = reports.filter(({ device }) => device.kind === 'partition');
       expect([whole.length, parts.length]).toEqual([8, 63]);
+      const namesOf = (report: DeviceReport): readonly string[] => Object.keys(seriesOf(toldOf(report)));
+      for (const card of whole) expect(namesOf(card).filter((name) => name.includes('gfx_target=90402'))).toHaveLength(1);
+      // The nodes say 0 bytes of memory, which is no size.
+      expect(reports.flatMap(namesOf).filter((name) => name.startsWith('device_memory_'))).toEqual([]);
+      expect(renderNodes(parts)).toEqual(cards.map(({ minor }) => `/dev/dri/renderD${minor}`));
       expect(new Set(whole.map(({ device }) => device.uuid)).size).toBe(8);
       const lacking = whole.filter(({ read }) => read?.findings.some(({ type, status }) => type === 'PartitionMissing' && status === true));
       const counts = new Map(whole.map(({ device }) => [device.id, parts.filter((part) => part.device.parent === device.id).length]));

@@ -7,11 +7,13 @@ import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/amdgpu/index.ts';
 import type { Probe } from '../../../src/probes/family.ts';
+import { CAPTURES } from '../../support/captures.ts';
 import { buildMachine, type MachineFile } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 
-export const CAPTURES = '../shared/captures/amdgpu';
+/** Captured cards. */
+export const CARDS = join(CAPTURES, 'amdgpu');
 
 /** A machine with a probe and a manual clock. */
 export interface ProbedMachine {
@@ -65,7 +67,7 @@ export const emptyMachine = (options: Readonly<Record<string, string>> = {}): Pr
 
 /** Path of a captured card: the only directory `cardN` of the capture. */
 export function capturedCard(capture: string): string {
-  const folder = join(CAPTURES, capture);
+  const folder = join(CARDS, capture);
   const card = readdirSync(folder).find((name) => /^card\d+$/.test(name)) ?? '';
   return join(folder, card);
 }
@@ -86,7 +88,7 @@ export function placeCapture(root: string, capture: string): string {
   link(`sys/devices/pci0000:00/${address}/driver`, `../../../bus/pci/drivers/${value('DRIVER')}`);
   const name = card.slice(card.lastIndexOf('/') + 1);
   link(`sys/class/drm/${name}`, `../../devices/pci0000:00/${address}/drm/${name}`);
-  const kfd = join(CAPTURES, capture, 'kfd');
+  const kfd = join(CARDS, capture, 'kfd');
   if (existsSync(kfd)) cpSync(kfd, join(root, 'sys/class/kfd/kfd'), { recursive: true });
   return address;
 }

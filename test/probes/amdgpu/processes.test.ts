@@ -1,6 +1,11 @@
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DeviceProcess } from '../../../src/model/collection.ts';
+import { systemClock } from '../../../src/host/clock.ts';
+import { createHost } from '../../../src/host/host.ts';
+import type { Collection, DeviceProcess } from '../../../src/model/collection.ts';
 import { parseDrmClient } from '../../../src/probes/amdgpu/fdinfo.ts';
+import { family } from '../../../src/probes/amdgpu/index.ts';
+import { probeOptions } from '../../support/probe-options.ts';
 import { type ProbedMachine, reportOf, simulatedMachine } from './machines.ts';
 
 const FIRST = '0020:10:00.0';
@@ -151,5 +156,26 @@ describe('fdinfo', () => {
   it('has blanks before the tab after some keys, and numbers without a unit in bytes', () => {
     const client = parseDrmClient('drm-driver:\tamdgpu\ndrm-memory-gtt: \t8192 KiB\ndrm-memory-vram: \t2068 KiB\ndrm-resident-vram:\t77\n');
     expect(client?.vramBytes).toBe(77);
+  });
+});
+
+describe('a process whose open files are hidden', () => {
+  /** What a look tells of the first card, with the kernel's refusal for each process. */
+  function look(options: Readonly<Record<string, string>>) {
+    const errors = `${machine.root}/recorded-errors`;
+    const pids = readdirSync(`${machine.root}/proc`).filter((name) => existsSync(`${machine.root}/proc/${name}/fd`));
+    writeFileSync(errors, pids.map((pid) => `EACCES ${machine.root}/proc/${pid}/fd`).join('\n'));
+    const roots = { sysfs: `${machine.root}/sys`, procfs: `${machine.root}/proc`, dev: `${machine.root}/dev`, 'recorded-errors': errors };
+    const probe = family.createProbe(createHost(roots, systemClock), probeOptions(family, options));
+    const collection = probe.collect() as Collection;
+    probe.close?.();
+    return { processes: reportOf(collection, FIRST).processes, problems: collection.problems.map(({ code }) => code) };
+  }
+
+  it('is a problem while processes are searched, and leaves unknown who uses a card without compute', () => {
+    open(900, 4, 128, { id: '1', vram: '2068 KiB' });
+    machine.remove('sys/class/kfd');
+    expect(look({})).toEqual({ processes: undefined, problems: ['processes-hidden'] });
+    expect(look({ 'processes-per-search': '0' })).toEqual({ processes: undefined, problems: [] });
   });
 });

@@ -1,14 +1,7 @@
-import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
-import { CAPTURES, emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './machines.ts';
-
-/*
- * Not checked here: `intel_gpu_top/igt.json` is output of another program, which reads performance counters of the kernel. The agent opens
- * no such counters, and the machine has no files in the captures.
- */
-const isThere = existsSync(CAPTURES);
-const skipped = isThere ? '' : ` (skipped: ${CAPTURES} is not there)`;
+import { areThere, skipped } from '../../support/captures.ts';
+import { emptyMachine, type ProbedMachine, placeCapture, reportOf, seriesOf } from './machines.ts';
 
 /** Figures of each capture, in the units of the metrics. `undefined`: there must be no such series. */
 const FIGURES: Readonly<Record<string, { readonly pci: string; readonly series: Readonly<Record<string, number | undefined>> }>> = {
@@ -70,7 +63,7 @@ const FIGURES: Readonly<Record<string, { readonly pci: string; readonly series: 
   },
 };
 
-describe.skipIf(!isThere).each(Object.entries(FIGURES))(`the captured card %s${skipped}`, (capture, { pci, series }) => {
+describe.skipIf(!areThere).each(Object.entries(FIGURES))(`the captured card %s${skipped}`, (capture, { pci, series }) => {
   let machine: ProbedMachine;
   let collection: Collection;
   let address: string;

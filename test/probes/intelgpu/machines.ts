@@ -7,11 +7,13 @@ import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/intelgpu/index.ts';
+import { CAPTURES } from '../../support/captures.ts';
 import { buildMachine, type MachineFile } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
 
-export const CAPTURES = '../shared/captures/intel-gpu';
+/** Captured cards. */
+export const CARDS = join(CAPTURES, 'intel-gpu');
 
 /** A machine with a probe and a manual clock. */
 export interface ProbedMachine {
@@ -79,7 +81,7 @@ export function emptyMachine(): ProbedMachine {
 
 /** Puts a captured card into a machine, with the links that a real machine has. The capture has lost them. */
 export function placeCapture(root: string, capture: string): string {
-  const folder = join(CAPTURES, capture);
+  const folder = join(CARDS, capture);
   const name = readdirSync(folder).find((entry) => /^card\d+$/.test(entry)) ?? '';
   const card = join(folder, name);
   const uevent = readFileSync(join(card, 'device/uevent'), 'utf8');

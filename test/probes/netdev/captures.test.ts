@@ -1,23 +1,28 @@
-import { existsSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseIpText } from '../../../src/probes/netdev/ip-text.ts';
-import { CAPTURES, capture, machineOf, probeMachine, reportOf, valueIn } from './machines.ts';
+import { areThere, skipped } from '../../support/captures.ts';
+import type { MachineFile } from '../../support/machine.ts';
+import { capture, machineOf, probeMachine, reportOf, SRIOV, valueIn } from './machines.ts';
 
-/*
- * Not checked here, because the agent does not run these programs: `nicctl*.json` and `rdma*` are output of AMD's tool and of the tool of
- * RDMA devices. `ethtool -S` asks the firmware for milliseconds and mixes counters of the port into those of a function: its four counters
- * of the function are also in /sys/class/net.
- */
-const isThere = existsSync(CAPTURES);
-const skipped = isThere ? '' : ` (skipped: ${CAPTURES} is not there)`;
-
-describe.skipIf(!isThere)(`an Intel adapter with four functions${skipped}`, () => {
-  const machine = machineOf('flooded-functions-that-drop');
-  const text = () => capture('intel-pf-4vf/ip_-s_-d_link.txt');
-
-  it('printed the text of the machine', () => {
-    expect(machine.files?.['bin/ip']).toContain(text().trimEnd());
-  });
+describe.skipIf(!areThere)(`an Intel adapter with four functions${skipped}`, () => {
+  const PF = 'sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.1/net/ens1f1';
+  const golden = machineOf('flooded-functions-that-drop');
+  const text = join(SRIOV, 'intel-pf-4vf/ip_-s_-d_link.txt');
+  /** The golden machine with the captured text as output of the command ip, and its figures of the port in the files of the kernel. */
+  const machine: MachineFile = {
+    ...golden,
+    files: {
+      ...golden.files,
+      'bin/ip': `#!/bin/sh\ncat '${text}'\n`,
+      [`${PF}/address`]: 'b4:96:91:e5:c8:a9\n',
+      [`${PF}/statistics/rx_bytes`]: '17496609\n',
+      [`${PF}/statistics/rx_packets`]: '257835\n',
+      [`${PF}/statistics/rx_dropped`]: '67\n',
+      [`${PF}/statistics/multicast`]: '792\n',
+    },
+  };
 
   it.each([0, 1, 2, 3])('gives each expected figure of function %i', async (number) => {
     const report = reportOf(await probeMachine(machine).at(0), `0000:3b:0a.${number}`);
@@ -31,6 +36,8 @@ describe.skipIf(!isThere)(`an Intel adapter with four functions${skipped}`, () =
   });
 
   it('gives each expected figure of the physical function', async () => {
+    // The columns of ip are those of the files in /sys/class/net, which the agent reads.
+    expect(readFileSync(text, 'utf8')).toMatch(/^ {4}17496609 +257835 +0 +67 +0 +792$/m);
     const report = reportOf(await probeMachine(machine).at(0), '0000:3b:00.1');
     const value = (name: string, labels = {}) => valueIn(report, `device_${name}_total`, labels);
     expect([
@@ -42,7 +49,7 @@ describe.skipIf(!isThere)(`an Intel adapter with four functions${skipped}`, () =
   });
 });
 
-describe.skipIf(!isThere)(`an AMD adapter with RDMA devices${skipped}`, () => {
+describe.skipIf(!areThere)(`an AMD adapter with RDMA devices${skipped}`, () => {
   const machine = machineOf('rdma-functions-on-demand');
   const counters = (path: string): ReadonlyMap<string, number> =>
     new Map([...capture(path).matchAll(/^\s+(\w+): (\d+)$/gm)].map(([, name, value]) => [name as string, Number(value)]));

@@ -8,6 +8,7 @@ import type { Collection, DeviceReport } from '../../../src/model/collection.ts'
 import type { Value } from '../../../src/model/metric.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/netdev/index.ts';
+import { CAPTURES } from '../../support/captures.ts';
 import { buildMachine, type MachineFile, readMachine } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 
@@ -66,6 +67,6 @@ export function valueIn(report: DeviceReport, metric: string, labels: Readonly<R
 }
 
 /** Captures of real adapters. */
-export const CAPTURES = '../shared/captures/sriov';
+export const SRIOV = join(CAPTURES, 'sriov');
 
-export const capture = (path: string): string => readFileSync(join(CAPTURES, path), 'utf8');
+export const capture = (path: string): string => readFileSync(join(SRIOV, path), 'utf8');

@@ -1,48 +1,21 @@
-import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/host/clock.ts';
-import { createHost } from '../../../src/host/host.ts';
-import { family } from '../../../src/probes/nvme/index.ts';
 import { decodeSmartLog, LOG_FIELDS, type LogFieldName, parseSmartJson, type SmartLog } from '../../../src/probes/nvme/smart-log.ts';
+import { areThere, CAPTURES, restoreLinks, skipped } from '../../support/captures.ts';
 import { devicesOf, emptyMachine, type ProbedMachine, reportOf, seriesOf } from './machines.ts';
-
-/*
- * Not checked here, because the agent reads no output of these programs: `nvme-cli/v2.3-nvme-list.json` (identity, which sysfs has),
- * `smartctl-*.json` (smartctl's own names and units), and `expected-tree.out` beyond the paths, which is checked below. The host's own name is
- * not in sysfs. The directories `class/nvme-subsystem` of `sysfs/sys` are made up: no class `nvme` shows their controllers.
- */
-const CAPTURES = '../shared/captures';
-const isThere = existsSync(`${CAPTURES}/nvme`);
-const skipped = isThere ? '' : ` (skipped: ${CAPTURES} is not there)`;
 
 let machine: ProbedMachine;
 afterEach(() => machine.end());
-
-/** The captures hold links as files with the target as text. Makes them links again. */
-function restoreLinks(directory: string): void {
-  for (const entry of readdirSync(directory, { withFileTypes: true })) {
-    const path = join(directory, entry.name);
-    if (entry.isDirectory()) restoreLinks(path);
-    else if (lstatSync(path).size < 200) {
-      const text = readFileSync(path, 'utf8');
-      if (!/^(?:\.\.\/)+\S+$/.test(text)) continue;
-      rmSync(path);
-      symlinkSync(text, path);
-    }
-  }
-}
 
 /** `parts` are directories below `/sys`. */
 function place(capture: string, parts: readonly string[]): void {
   machine = emptyMachine();
   for (const part of parts) cpSync(join(CAPTURES, capture, 'sys', part), join(machine.root, 'sys', part), { recursive: true });
-  execFileSync('chmod', ['-R', 'u+w', machine.root]);
   restoreLinks(join(machine.root, 'sys'));
 }
 
-describe.skipIf(!isThere)(`the captured machine with multipath${skipped}`, () => {
+describe.skipIf(!areThere)(`the captured machine with multipath${skipped}`, () => {
   const TREE = 'nvme/samsung-pm1743-pm1735a-multipath';
   const HEAD = 'eui.36525430529000570025384500000001';
   const ALONE = 'eui.374446305770006300253847000002e1';
@@ -105,7 +78,7 @@ describe.skipIf(!isThere)(`the captured machine with multipath${skipped}`, () =>
   });
 });
 
-describe.skipIf(!isThere)(`the captured laptop drive${skipped}`, () => {
+describe.skipIf(!areThere)(`the captured laptop drive${skipped}`, () => {
   it('has the figures of its files', () => {
     place('sysfs', ['devices/pci0000:00/0000:00:02.1', 'bus/pci/devices', 'class/nvme']);
     // The class of this capture is made up of another drive.
@@ -151,12 +124,12 @@ describe.skipIf(!isThere)(`the captured laptop drive${skipped}`, () => {
   });
 });
 
-describe.skipIf(!isThere)(`the captured PCI function of a drive${skipped}`, () => {
+describe.skipIf(!areThere)(`the captured PCI function of a drive${skipped}`, () => {
   it('is not degraded, because the port above it has the same speed', () => {
     machine = emptyMachine();
     const root = 'devices/pci0000:00/0000:00:02.1/0000:01:00.0';
     cpSync(join(CAPTURES, 'pci/node_exporter/sys', root), join(machine.root, 'sys', root), { recursive: true });
-    execFileSync('chmod', ['-R', 'u+w', machine.root]);
+    restoreLinks(machine.root);
     machine.write('sys/devices/pci0000:00/0000:00:02.1/max_link_speed', '8.0 GT/s PCIe\n');
     machine.write(`sys/${root}/nvme/nvme0/state`, 'live\n');
     machine.write(`sys/${root}/nvme/nvme0/address`, '0000:01:00.0\n');
@@ -170,32 +143,7 @@ describe.skipIf(!isThere)(`the captured PCI function of a drive${skipped}`, () =
   });
 });
 
-describe.skipIf(!isThere)(`whole captured machines${skipped}`, () => {
-  it.each(['32em64t-2n8c+dax+nvme+mic+dimms', '32intel64-2p8co2t+8ve', 'nvidiagpunumanodes'])(
-    '%s has no drive of a class that this driver has',
-    (archive) => {
-      // The drive of the first machine has a driver of 2013, which put it into the class `misc`.
-      machine = emptyMachine();
-      execFileSync('tar', [
-        '-xjf',
-        join(CAPTURES, 'hwloc', `${archive}.tar.bz2`),
-        '-C',
-        machine.root,
-        '--strip-components=1',
-        '--wildcards',
-        '*/sys',
-      ]);
-      expect(existsSync(join(machine.root, 'sys'))).toBe(true);
-      expect(machine.collect()).toEqual({ reports: [], problems: [], listing: 'absent' });
-      const { root } = machine;
-      const host = createHost({ sysfs: `${root}/sys`, procfs: `${root}/proc`, dev: `${root}/dev` }, systemClock);
-      expect(family.isPresent?.(host)).toBe(false);
-      execFileSync('chmod', ['-R', 'u+w', root]);
-    },
-  );
-});
-
-describe.skipIf(!isThere)(`captured SMART logs${skipped}`, () => {
+describe.skipIf(!areThere)(`captured SMART logs${skipped}`, () => {
   const STYLES = ['', '-float', '-string'];
 
   /** The log as a drive sends it. */
