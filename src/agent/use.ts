@@ -42,6 +42,8 @@ export interface Uses {
 interface Kept {
   readonly device: Device;
   readonly user?: DeviceUser;
+  /** The pods that the latest answer of the kubelet names, and when they were first seen; absent before an answer. */
+  readonly held?: { readonly pods: string; readonly fromMs: number };
   /** Activity of the latest read, and the counters that the next read is compared with. */
   readonly activity?: DeviceActivity;
   readonly readMs?: number;
@@ -72,10 +74,12 @@ export class UseKeeper {
       const before = this.#before(key, device);
       const held = holdingPods([key, ...kin.of(key)].flatMap(input.holdersOf), inCheckpoint, pods);
       const user = input.areHoldersKnown ? userAfter(before.user, held, now) : before.user;
+      const heldNow = input.areHoldersKnown ? heldAfter(before.held, held, now) : before.held;
       const seen = {
         ...before,
         device,
         ...(user === undefined ? {} : { user }),
+        ...(heldNow === undefined ? {} : { held: heldNow }),
         ...activityAfter(before, known, spec, idle[device.family]),
       };
       kept.set(key, seen);
@@ -89,6 +93,7 @@ export class UseKeeper {
         hasParts: kin.parts(key).length > 0,
         isPart: device.parent !== undefined,
         areHoldersKnown: input.areHoldersKnown,
+        isReadWithHolders: heldNow !== undefined && read.startedMs >= heldNow.fromMs,
         holders: [...new Set(input.holdersOf(key).map(({ namespace, pod }) => `${namespace}/${pod}`))].sort(),
         isHeld: held.length > 0,
         ...(user === undefined ? {} : { user }),
@@ -117,6 +122,12 @@ export class UseKeeper {
 function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], { nowMs }: Moment): DeviceUser | undefined {
   if (held.length > 0) return { pods: held };
   return before === undefined || before.endedAtMs !== undefined ? before : { ...before, endedAtMs: nowMs };
+}
+
+/** A pod that gets a UID is another one: processes can be compared only from then on. */
+function heldAfter(before: Kept['held'], held: readonly HoldingPod[], { monotonicMs }: Moment): Kept['held'] {
+  const pods = held.map(({ namespace, pod, uid }) => `${namespace}/${pod}/${uid}`).join(' ');
+  return before?.pods === pods ? before : { pods, fromMs: monotonicMs };
 }
 
 function activityAfter(

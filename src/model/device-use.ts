@@ -46,6 +46,8 @@ export interface DeviceUse {
   readonly isPart: boolean;
   /** The kubelet answers, so holders are those of the present. */
   readonly areHoldersKnown: boolean;
+  /** The read began after the present holders were first seen. An earlier read shows the processes of earlier holders. */
+  readonly isReadWithHolders: boolean;
   /** Pods that hold the device itself, as `namespace/pod`, each once. */
   readonly holders: readonly string[];
   /** A pod holds the device, a part of it or the whole. */

@@ -74,6 +74,8 @@ interface Moment {
   /** Readings and findings in place of those of a GPU. */
   readonly read?: (device: Device, seconds: number) => Partial<DeviceRead>;
   readonly isUnread?: boolean;
+  /** The kubelet answers, and the devices were read before that. */
+  readonly isReadBefore?: boolean;
 }
 
 const gpuRead = ({ processes = [], areAllListed = true, usedMib = 0, busy = 0 }: Moment): Partial<DeviceRead> => ({
@@ -152,9 +154,10 @@ class Node {
   }
 
   #take(moment: Moment): void {
-    const { devices = [GPU], held = [], kubelet = {}, checkpoint = [], pods, read = () => gpuRead(moment), isUnread = false } = moment;
+    const { devices = [GPU], held = [], kubelet = {}, checkpoint = [], pods, read = () => gpuRead(moment) } = moment;
+    const { isUnread = false, isReadBefore = false } = moment;
     const nowMs = START + this.seconds * 1_000;
-    if (!isUnread) {
+    if (!isUnread && !isReadBefore) {
       this.#latest = devices.map((one) => report({ device: one, ...read(one, this.seconds) }));
       this.#readAtMs = nowMs;
     }
@@ -321,6 +324,18 @@ describe('a device held by a stranger', () => {
     node.restart();
     expect(node.pass(10, stranger)).toEqual([]);
     expect(node.pass(10, stranger)).toEqual(['HeldByStranger']);
+  });
+
+  it('is not accused by a read from before its present holders', () => {
+    const node = new Node({ conditions: { 'nvidia.HeldByStranger': { for: '0s' }, 'nvidia.DirtyAfterUse': { for: '0s' } } });
+    node.pass(10, oneHolder);
+    const next: Moment = { held: [given(2)], checkpoint: [entry(2)] };
+    expect(node.pass(10, { ...next, isReadBefore: true }), 'another pod has it').toEqual([]);
+    expect(node.last?.processes.map(({ podUid }) => podUid)).toEqual([uid(1)]);
+    expect(node.pass(10, { ...next, processes: [inPod(2)] })).toEqual([]);
+    expect(node.pass(10, { isReadBefore: true }), 'nobody has it').toEqual([]);
+    expect(node.pass(10, { ...next, isReadBefore: true }), 'the same pod again').toEqual([]);
+    expect(node.pass(10, { ...next, processes: [inPod(1)] }), 'a read since then').toEqual(['HeldByStranger']);
   });
 
   it('takes another time from the health policy', () => {

@@ -19,6 +19,7 @@ const use = (part: Partial<DeviceUse> = {}): DeviceUse => ({
   hasParts: false,
   isPart: false,
   areHoldersKnown: true,
+  isReadWithHolders: true,
   holders: ['ml/new'],
   isHeld: true,
   processes: [],
