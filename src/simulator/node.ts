@@ -156,7 +156,12 @@ export class SimulatedNode {
       devices,
       this.#families.map(({ name }) => name),
     );
-    const use = this.#use.at(elapsedMs, this.kubelet.pods(), new Set([...this.#idleIds, ...this.#stoppedIds]));
+    // The processes of a pod end before the kubelet forgets it. Those of a new pod begin at the next step, when the kubelet knows it.
+    const staying = new Set(
+      planPods([], this.#options.pods, this.#podChanges(elapsedMs)).map(({ namespace, name }) => `${namespace}/${name}`),
+    );
+    const pods = this.kubelet.pods().filter(({ namespace, name }) => staying.has(`${namespace}/${name}`));
+    const use = this.#use.at(elapsedMs, pods, new Set([...this.#idleIds, ...this.#stoppedIds]));
     const scenario: Scenario = { gpus, hcas, vfs, fpgas, counts, elapsedMs, use };
     const simulated = this.#families.flatMap((family) => {
       const hardware = family.simulate?.({ ...scenario, faults: this.faults.of(family.name) });
@@ -172,8 +177,6 @@ export class SimulatedNode {
   }
 
   #placePods(hardware: readonly SimulatedHardware[], elapsedMs: number): void {
-    const every = this.#options['pod-change'];
-    const changes = every === 0 ? 0 : Math.floor(elapsedMs / every);
     const stock = hardware.flatMap((part) => part.resources).map((supply) => served(withoutPooled(supply)));
     const nodesOf = new Map(
       stock.flatMap(({ resource, deviceIds, numaNodes }) => deviceIds.map((id, n) => [`${resource} ${id}`, numaNodes?.[n]] as const)),
@@ -187,9 +190,14 @@ export class SimulatedNode {
       this.#pods.setStock(others.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id))));
       this.#hasStock = true;
     }
-    const plan = planPods(stock, this.#options.pods, changes);
+    const plan = planPods(stock, this.#options.pods, this.#podChanges(elapsedMs));
     this.#idleIds = new Set(plan.flatMap(({ idleIds = [] }) => idleIds));
     this.#pods.place(plan, deviceOf);
+  }
+
+  #podChanges(elapsedMs: number): number {
+    const every = this.#options['pod-change'];
+    return every === 0 ? 0 : Math.floor(elapsedMs / every);
   }
 
   #writeConfiguration(): void {

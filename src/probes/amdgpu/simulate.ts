@@ -15,7 +15,7 @@ export function simulate(scenario: Scenario): SimulatedHardware {
     const holder = use?.[addressOf(index)]?.holder;
     const isWorking = use === undefined || holder?.isIdle === false;
     addCard(index, isWorking ? loadOf(index, elapsedMs) : 0, scenario, files, links);
-    if (holder !== undefined) addProcess(index, holder, files);
+    if (use !== undefined) addProcess(index, holder, files);
   }
   if (count > 0) addTopology(cards, files);
   const resources = count === 0 ? [] : [{ resource: 'amd.com/gpu', deviceIds: cards.map(addressOf), numaNodes: cards.map(numaNodeOf) }];
@@ -105,11 +105,13 @@ function addCard(index: number, load: number, scenario: Scenario, files: Record<
 /** Memory of a process that does nothing. */
 const IDLE_BYTES = 536_870_912;
 
-/** The process of a holder, as KFD and the kernel show it. */
-function addProcess(index: number, { podUid, program, isIdle }: SimulatedHolder, files: Record<string, string>): void {
+/** The process of a holder, as KFD and the kernel show it. When there is none, its file tells that it uses nothing. */
+function addProcess(index: number, holder: SimulatedHolder | undefined, files: Record<string, string>): void {
   const pid = 60_000 + index;
+  files[`sys/class/kfd/kfd/proc/${pid}/vram_${gpuIdOf(index)}`] = `${holder === undefined ? 0 : holder.isIdle ? IDLE_BYTES : 16 * GIB}\n`;
+  if (holder === undefined) return;
+  const { podUid, program } = holder;
   const id = createHash('sha256').update(podUid).digest('hex');
-  files[`sys/class/kfd/kfd/proc/${pid}/vram_${gpuIdOf(index)}`] = `${isIdle ? IDLE_BYTES : 16 * GIB}\n`;
   files[`proc/${pid}/stat`] =
     `${pid} (${program}) S 1 ${pid} ${pid} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 ${Number.parseInt(id.slice(0, 8), 16)} 0 0\n`;
   files[`proc/${pid}/cgroup`] = `0::/kubepods.slice/kubepods-pod${podUid.replaceAll('-', '_')}.slice/cri-containerd-${id}.scope\n`;

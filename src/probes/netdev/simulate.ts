@@ -34,7 +34,7 @@ const interfaceOf = (card: number): string => `ens${card + 1}f0`;
 
 function addCard(card: number, scenario: Scenario, files: Record<string, string>, links: Record<string, string>): void {
   const { elapsedMs } = scenario;
-  const port = `sys/devices/pci0030:00/0030:00:${hex((card % 31) + 1)}.0`;
+  const port = `sys/devices/pci0030:00/0030:00:${hex(31 - (card % 31))}.0`;
   const directory = `${port}/${addressOf(card, 0)}`;
   const { isOn: isDown, times: losses } = pastOf(scenario, 'port-down', addressOf(card, 0));
   const write = (path: string, texts: Readonly<Record<string, string | number | bigint>>): void => {

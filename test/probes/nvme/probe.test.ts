@@ -18,8 +18,8 @@ import {
   statusOf,
 } from './machines.ts';
 
-const FIRST = '0030:10:00.0';
-const SECOND = '0030:11:00.0';
+const FIRST = '0040:10:00.0';
+const SECOND = '0040:11:00.0';
 const FIRST_DISK = 'eui.36524e5a000000000025384500000001';
 const DIRECTORY = `sys/bus/pci/devices/${FIRST}`;
 
