@@ -86,6 +86,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     })),
     feed,
     events: (since) => health.engine.eventsSince(since),
+    watched: () => health.watched,
     ...(incidents === undefined ? {} : { incidents }),
     usage: (query) => ledger.report(query),
     version,

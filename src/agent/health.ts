@@ -4,6 +4,7 @@ import { FindingsJournal } from '../health/journal/findings-journal.ts';
 import { createFindingsLog, findingsDirectory } from '../health/journal/findings-log.ts';
 import { createJournal, type Journal } from '../health/journal/journal.ts';
 import { createStateFile, type StateFile } from '../health/journal/state-file.ts';
+import { watchedAfter } from '../health/journal/watched.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import { policyDigest } from '../health/policy/policy-digest.ts';
 import type { Clock } from '../host/clock.ts';
@@ -11,6 +12,7 @@ import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
+import { NEVER_WATCHED, type Watched } from '../model/watched.ts';
 import type { Judge } from './assemble.ts';
 import { bootIdOf } from './boot-id.ts';
 import { healthPolicy } from './health-policy.ts';
@@ -34,12 +36,14 @@ export class HealthKeeper {
   #written: Promise<void> = Promise.resolve();
   /** Hanging steps, keyed by family. */
   #hung: Hangs;
+  #watched: Watched;
+  #isFirst = true;
 
   private constructor(
     policy: HealthPolicy,
     engine: HealthEngine,
     file: StateFile | undefined,
-    hung: Hangs,
+    { hung = {}, watched = NEVER_WATCHED }: Pick<HealthMemory, 'hung' | 'watched'>,
     clock: Clock,
     logger: Logger,
     path: string,
@@ -50,6 +54,7 @@ export class HealthKeeper {
     this.#logger = logger;
     this.engine = engine;
     this.#hung = hung;
+    this.#watched = watched;
     this.#clock = clock;
     const changes = createChangeLog(logger);
     this.#findings = openFindings?.(engine, changes);
@@ -57,7 +62,7 @@ export class HealthKeeper {
       engine: {
         hasNews: () => engine.hasNews(),
         announce: (throughId) => engine.announce(throughId),
-        state: () => ({ ...engine.state(), hung: this.#hung }),
+        state: () => ({ ...engine.state(), hung: this.#hung, watched: this.#watched }),
       },
       clock,
       announced: (event) => log(logger, event),
@@ -88,7 +93,7 @@ export class HealthKeeper {
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const state = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
-    return new HealthKeeper(policy, engine, file, state?.hung ?? {}, clock, logger, path, findingsOf(settings, path, state, clock));
+    return new HealthKeeper(policy, engine, file, state ?? {}, clock, logger, path, findingsOf(settings, path, state, clock));
   }
 
   get policy(): HealthPolicy {
@@ -106,6 +111,11 @@ export class HealthKeeper {
   known(): readonly RestoredDevice[] {
     const known = this.engine.knownDevices().filter(({ device }) => this.#policy.specs.has(device.family));
     return known.map(({ readAtMs = 0, ...device }) => ({ ...device, readAtMs }));
+  }
+
+  /** When the agent judged devices, in this run and before. */
+  get watched(): Watched {
+    return this.#watched;
   }
 
   /** Steps of a family that hung at the end of the earlier run. */
@@ -140,6 +150,9 @@ export class HealthKeeper {
 
   readonly judge: Judge = (devices, { nowMs, monotonicMs }) => {
     const judgement = this.engine.judge({ devices, monotonicMs }, nowMs);
+    const keys = devices.map(({ key }) => key);
+    this.#watched = watchedAfter(this.#watched, { keys, nowMs, pauseMs: this.#policy.staleAfterMs, isFirst: this.#isFirst });
+    this.#isFirst = false;
     this.#onEvents(judgement.events);
     this.#written = this.#journal.record(judgement, nowMs);
     this.#findings?.judged(devices, { nowMs, monotonicMs }, judgement.events, this.#digest);

@@ -40,3 +40,30 @@ export function rateBetween(
 
 /** Four digits are more than a picture can show, and keep the text of a trend short. */
 const significant = (value: number): number => Number(value.toPrecision(4));
+
+/** A longer time between two reads, as a multiple of the usual one, is a gap: nobody knows what was in between. */
+const GAP = 3;
+
+/** The usual time between samples whose times ascend; undefined while there are not two. */
+export function usualSpacing(times: readonly number[]): number | undefined {
+  const distances = times.slice(1).map((time, at) => time - (times[at] as number));
+  return distances.sort((a, b) => a - b)[Math.floor(distances.length / 2)];
+}
+
+/** Whether nobody read for so long between two times that a line must not connect them. */
+export const isGap = (fromMs: number, toMs: number, spacingMs: number | undefined): boolean =>
+  spacingMs !== undefined && toMs - fromMs > GAP * spacingMs;
+
+type Columns = readonly (readonly (number | null)[])[];
+
+/** Puts an empty sample into each gap, so that a chart does not draw a line through it. */
+export function withGaps(times: readonly number[], columns: Columns): { readonly times: readonly number[]; readonly columns: Columns } {
+  const spacing = usualSpacing(times);
+  const ends = times.flatMap((time, at) => (at > 0 && isGap(times[at - 1] as number, time, spacing) ? [at] : []));
+  const filled = <T>(values: readonly T[], between: (at: number) => T): readonly T[] =>
+    values.flatMap((value, at) => (ends.includes(at) ? [between(at), value] : [value]));
+  return {
+    times: filled(times, (at) => ((times[at - 1] as number) + (times[at] as number)) / 2),
+    columns: columns.map((values) => filled<number | null>(values, () => null)),
+  };
+}

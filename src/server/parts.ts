@@ -8,6 +8,7 @@ import type { HealthEvent } from '../model/events.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { PluginStats } from '../model/plugin-stats.ts';
 import type { Snapshot } from '../model/snapshot.ts';
+import type { Watched } from '../model/watched.ts';
 import type { Access } from './access/access.ts';
 import type { ComparePassword } from './access/passwords.ts';
 import type { ReportUsage } from './api/usage.ts';
@@ -44,6 +45,8 @@ export interface ServerParts {
   status(): object;
   /** Returns events newer than the event with id `since`, oldest first. When absent, `/api/v1/events` is empty. */
   readonly events?: (since: number) => readonly HealthEvent[];
+  /** When the agent judged devices. When absent, all time since the first known state counts. */
+  readonly watched?: () => Watched;
   /** When absent, there are no incidents. */
   readonly incidents?: IncidentSource;
   /** Reports what containers used. When absent, `/api/usage` is not there. */

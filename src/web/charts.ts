@@ -1,5 +1,5 @@
 import uPlot from 'uplot';
-import { TREND_MS } from '../board/trend.ts';
+import { TREND_MS, withGaps } from '../board/trend.ts';
 import { rateText, readingText } from '../board/units.ts';
 
 interface HistoryAnswer {
@@ -39,7 +39,11 @@ class Charts {
   #show(figure: HTMLElement, { times, series }: HistoryAnswer): void {
     const metric = figure.dataset.metric ?? '';
     const lines = series.filter((one) => one.metric === metric && one.values.some((value) => value !== null)).slice(0, MOST_LINES);
-    const data = [times.map((time) => time / 1_000), ...lines.map(({ values }) => [...values])] as uPlot.AlignedData;
+    const filled = withGaps(
+      times,
+      lines.map(({ values }) => values),
+    );
+    const data = [filled.times.map((time) => time / 1_000), ...filled.columns] as uPlot.AlignedData;
     const known = this.#plots.get(metric);
     if (known !== undefined && known.lines === lines.length) {
       known.plot.setData(data);

@@ -61,9 +61,9 @@ export function createApp(parts: ServerParts, { passwords, answerMs, streams, bo
   else app.use('/api', off('api-off', 'The API is off: --web.api is false.'));
   if (options.page) {
     const isLive = options.api && store.subscribe !== undefined;
-    const { history, events, incidents, plugin, fault } = parts;
+    const { history, events, watched, incidents, plugin, fault } = parts;
     const frame = { version, node, telemetryPath: options['telemetry-path'], hasApi: options.api, isLive };
-    app.use(createPages({ ...frame, ...sources, board, history, events, incidents, plugin, fault, families }));
+    app.use(createPages({ ...frame, ...sources, board, history, events, watched, incidents, plugin, fault, families }));
   } else app.get(PAGE_PATHS, off('page-off', 'The HTML pages are off: --web.page is false.'));
   app.use((request, response) => sendError(request, response, 404, 'not-found', `There is nothing at ${request.path}.`));
   app.use(failure(logger));

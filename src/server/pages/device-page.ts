@@ -10,6 +10,7 @@ import type { ListedIncident } from '../../incidents/store.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Reading } from '../../model/metric.ts';
 import type { DeviceState } from '../../model/snapshot.ts';
+import type { Watched } from '../../model/watched.ts';
 import { charts } from './charts.ts';
 import { eventList, timeline } from './health-timeline.ts';
 import { incidentList } from './incident-list.ts';
@@ -22,12 +23,13 @@ export interface DevicePageParts {
   readonly history: DeviceHistory | undefined;
   /** Events of the device, the newest first. */
   readonly events: readonly HealthEvent[];
+  readonly watched: Watched | undefined;
   /** Those of the device, the newest first. */
   readonly incidents: readonly ListedIncident[];
 }
 
 /** Renders one device: its verdict and what to do, then the last half hour, then what rarely matters. */
-export function devicePage({ state, row, board, history, events, incidents }: DevicePageParts, frame: PageFrame): string {
+export function devicePage({ state, row, board, history, events, watched, incidents }: DevicePageParts, frame: PageFrame): string {
   const { device } = state;
   const parts = board.rows.filter(({ parent }) => parent === row.key);
   const whole = board.rows.find(({ key }) => key === row.parent);
@@ -42,7 +44,7 @@ ${part(
     ['Parts', parts.length === 0 ? undefined : html`<ul class="plain">${parts.map((one) => html`<li>${deviceLink(one)}</li>`)}</ul>`],
   ]),
 )}<h2>Last 30 minutes</h2>
-${part('timeline', timeline(row, events, frame.nowMs))}${part('charts', charts(row.key, history, frame.nowMs))}<h2>Events</h2>
+${part('timeline', timeline({ row, events, watched, readTimes: history?.times ?? [], nowMs: frame.nowMs }))}${part('charts', charts(row.key, history, frame.nowMs))}<h2>Events</h2>
 ${part('events', eventList(events))}${incidents.length === 0 ? undefined : html`<h2>Incidents</h2>\n${incidentList(incidents)}`}
 <details><summary>Facts and other names</summary>${factTable(identity(state))}</details>
 <details><summary>All readings</summary>${part('readings', readings(state.readings))}</details>`;

@@ -1,33 +1,27 @@
 import { type Html, html } from '../../board/html.ts';
 import { podPath } from '../../board/paths.ts';
-import type { BoardRow } from '../../board/row.ts';
 import { TREND_MS } from '../../board/trend.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import type { EventHolder, HealthEvent } from '../../model/events.ts';
+import type { TimeSpan } from '../../model/watched.ts';
+import { type KnownPast, statesIn } from './known-past.ts';
 
 const MOST_EVENTS = 20;
 const WIDTH = 1_800;
 
-/** The states of a device over half an hour as a strip. `events`: the newest first. Time before the first known state stays empty. */
-export function timeline(row: BoardRow, events: readonly HealthEvent[], nowMs: number): Html {
-  const fromMs = nowMs - TREND_MS;
-  const spans: { readonly state: string; readonly fromMs: number; readonly untilMs: number }[] = [];
-  let untilMs = nowMs;
-  let state: string = row.state;
-  for (const { timeMs, from, to } of events.filter(({ transition }) => transition === 'state')) {
-    if (to === undefined || untilMs <= fromMs) break;
-    spans.push({ state, fromMs: Math.max(timeMs, fromMs), untilMs });
-    untilMs = Math.min(untilMs, timeMs);
-    state = from ?? 'none';
-  }
-  const sinceMs = spans.length === 0 ? (row.sinceMs ?? nowMs) : fromMs;
-  if (untilMs > fromMs && state !== 'none') spans.push({ state, fromMs: Math.max(fromMs, Math.min(sinceMs, untilMs)), untilMs });
+/** The states of a device over half an hour as a strip. It is empty where nobody looked. */
+export function timeline(past: KnownPast): Html {
+  const fromMs = past.nowMs - TREND_MS;
+  const spans = statesIn(past, fromMs);
   const x = (ms: number): number => Math.round(((ms - fromMs) / TREND_MS) * WIDTH);
-  const words = spans.toReversed().map((span) => `${span.state} for ${Math.round((span.untilMs - span.fromMs) / 60_000)} minutes`);
-  return html`<svg class="strip" viewBox="0 0 ${WIDTH} 14" preserveAspectRatio="none" role="img" aria-label="Health over the last 30 minutes: ${words.join(', ')}">${spans.map(
+  const minutes = ({ fromMs: from, untilMs }: TimeSpan): string => `${Math.round((untilMs - from) / 60_000)} minutes`;
+  const words = spans.map((span) => `${span.state ?? 'not known'} for ${minutes(span)}`);
+  const known = spans.filter((span) => span.state !== undefined);
+  const left = spans.length === known.length ? undefined : html`<p class="soft">Where the strip is empty, nobody read the device.</p>`;
+  return html`<svg class="strip" viewBox="0 0 ${WIDTH} 14" preserveAspectRatio="none" role="img" aria-label="Health over the last 30 minutes: ${words.join(', ')}">${known.map(
     (span) =>
       html`<rect class="${span.state}" x="${x(span.fromMs)}" width="${Math.max(4, x(span.untilMs) - x(span.fromMs))}" height="14"/>`,
-  )}</svg>`;
+  )}</svg>${left}`;
 }
 
 /** What happened to the device, and who held it then. */

@@ -6,6 +6,7 @@ import type { ReadingHistory } from '../../incidents/history.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { PluginStats } from '../../model/plugin-stats.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
+import type { Watched } from '../../model/watched.ts';
 import { takes } from '../api/parameters.ts';
 import type { BoardSource } from '../feed/board-source.ts';
 import { HTML_TYPE, sendError, sendText } from '../http/answer.ts';
@@ -26,6 +27,7 @@ export interface PageSources extends Omit<PageFrame, 'nowMs' | 'pathOf'> {
   snapshot(): Snapshot | undefined;
   readonly history?: (() => ReadingHistory) | undefined;
   readonly events?: ((since: number) => readonly HealthEvent[]) | undefined;
+  readonly watched?: (() => Watched) | undefined;
   readonly incidents?: IncidentSource | undefined;
   readonly plugin?: (() => PluginStats | undefined) | undefined;
   readonly fault?: (() => string | undefined) | undefined;
@@ -84,6 +86,7 @@ export function createPages(sources: PageSources): Router {
       board,
       history: sources.history?.().seriesOf(key, sources.now() - TREND_MS),
       events: (sources.events?.(0) ?? []).filter(({ device }) => device === key).toReversed(),
+      watched: sources.watched?.(),
       incidents: (sources.incidents?.list() ?? []).filter(({ device }) => device === key),
     };
     return send(request, response, devicePage(parts, frame()));
