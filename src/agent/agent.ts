@@ -83,6 +83,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
       name: family.name,
       problems: [...supervisorProblems, ...family.problems],
       conditions: [...family.conditions, ...OWN_CONDITIONS, ...USE_CONDITIONS],
+      ...(family.shows === undefined ? {} : { shows: family.shows }),
     })),
     feed,
     events: (since) => health.engine.eventsSince(since),

@@ -1,10 +1,11 @@
 import type { ActiveCondition, PendingCondition } from '../model/health.ts';
 import type { DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import { remedyNow, standingOf } from '../model/standing.ts';
+import type { RateOf } from './chosen-reading.ts';
 import { Holders, parentKey } from './holders.ts';
-import { nameOf } from './name.ts';
+import { alsoOf, nameOf } from './name.ts';
 import { byAttention, inTrees, STATE_ORDER } from './order.ts';
-import { chosenReadings, type RateOf } from './readings.ts';
+import { chosenReadings, type ShownOf } from './readings.ts';
 import type {
   Board,
   BoardCounts,
@@ -23,6 +24,8 @@ export interface BoardOptions {
   readonly node?: string;
   /** Without it, no rate is known. */
   readonly rateOf?: RateOf;
+  /** Without it, the readings of each device are chosen from the shared metrics. */
+  readonly shownOf?: ShownOf;
   /** Declared remedy of a problem of a family. */
   readonly remedyOf?: (family: string, code: string) => string | undefined;
 }
@@ -31,12 +34,9 @@ const MOST_UNRESOLVED = 100;
 
 /** Turns a snapshot into what people see of it. Pure. */
 export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
-  const { nowMs, node, rateOf, remedyOf } = options;
+  const { nowMs, node, remedyOf } = options;
   const holders = new Holders(snapshot);
-  const rows = inTrees(
-    snapshot.devices.map((state) => rowOf(state, holders, rateOf)),
-    byAttention,
-  ).map(({ row }) => row);
+  const rows = inTrees(withWholes(snapshot.devices.map((state) => rowOf(state, holders, options))), byAttention).map(({ row }) => row);
   return {
     ...(node === undefined ? {} : { node }),
     nowMs,
@@ -51,9 +51,11 @@ export function boardOf(snapshot: Snapshot, options: BoardOptions): Board {
   };
 }
 
-function rowOf(state: DeviceState, all: Holders, rateOf: RateOf | undefined): BoardRow {
+function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRow {
   const { key, device, verdict, missingSinceMs, readAtMs, stale } = state;
-  const { family, id, kind, model, numaNode, pciAddress, pciPath } = device;
+  const { family, id, kind, vendor, driver, numaNode, pciAddress, pciPath } = device;
+  const also = alsoOf(device);
+  const model = device.model ?? (vendor === undefined ? undefined : [vendor, driver].filter((one) => one !== undefined).join(' '));
   const parent = parentKey(state);
   const sinceMs = missingSinceMs ?? verdict.sinceMs;
   const { use, holders } = all.of(state);
@@ -63,6 +65,7 @@ function rowOf(state: DeviceState, all: Holders, rateOf: RateOf | undefined): Bo
     id,
     name: nameOf(device),
     kind,
+    ...(also === undefined ? {} : { also }),
     ...(model === undefined ? {} : { model }),
     ...(parent === undefined ? {} : { parent }),
     ...(numaNode === undefined ? {} : { numaNode }),
@@ -80,8 +83,20 @@ function rowOf(state: DeviceState, all: Holders, rateOf: RateOf | undefined): Bo
         }),
     use,
     holders,
-    readings: chosenReadings(state, rateOf).map(({ series: _series, isRate: _isRate, ...shown }) => shown),
+    readings: chosenReadings(state, options).map(({ series: _series, isRate: _isRate, ...shown }) => shown),
   };
+}
+
+/** A port that is down is down for each virtual function. What to do stands with the whole, once. */
+function withWholes(rows: readonly BoardRow[]): readonly BoardRow[] {
+  const byKey = new Map(rows.map((row) => [row.key, row]));
+  return rows.map((row) => {
+    const whole = row.parent === undefined || row.parent === row.key ? undefined : byKey.get(row.parent);
+    if (whole === undefined || row.conditions.length === 0 || whole.conditions.length === 0) return row;
+    const isSame = ({ name, countsAtMs }: RowCondition): boolean =>
+      whole.conditions.some((one) => one.name === name && (one.countsAtMs === undefined) === (countsAtMs === undefined));
+    return { ...row, conditions: row.conditions.map((one) => (isSame(one) ? { ...one, ofWhole: whole.name } : one)) };
+  });
 }
 
 export function stateOf({ missingSinceMs, verdict }: DeviceState): RowState {

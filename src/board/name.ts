@@ -1,9 +1,26 @@
 import type { Device } from '../model/device.ts';
 
-const LONGEST_ID = 20;
+const LONGEST_NAME = 20;
+const PCI_ADDRESS = /^[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.\d/i;
 
-/** Short name of a device for people. An id that only a program can tell apart gives way to the index of the vendor's tools. */
-export function nameOf({ id, kind, index, uuid }: Pick<Device, 'id' | 'kind' | 'index' | 'uuid'>): string {
-  if (id.length <= LONGEST_ID || (id !== uuid && index === undefined)) return id;
-  return index === undefined ? `${id.slice(0, 12)}…` : `${kind.toUpperCase()} ${index}`;
+type Named = Pick<Device, 'id' | 'kind' | 'index' | 'uuid' | 'aliases'>;
+
+/**
+ * Short name of a device for people. An id that only a program can tell apart gives way to the index of the vendor's tools, or to the name
+ * that the kernel has for the device: `nvme0n1`.
+ */
+export function nameOf(device: Named): string {
+  const { id, kind, index, uuid, aliases } = device;
+  if (id.length <= LONGEST_NAME) return id;
+  if (index !== undefined) return `${kind.toUpperCase()} ${index}`;
+  return aliases.find(isShort) ?? (id === uuid ? `${id.slice(0, 12)}…` : id);
 }
+
+/** Another name by which people know the device: its network interface, or its name in the kernel. */
+export function alsoOf(device: Named & Pick<Device, 'netdevs'>): string | undefined {
+  const name = nameOf(device);
+  const [also] = [...(device.netdevs ?? []), ...device.aliases.slice(0, 1)].filter(isShort);
+  return also === name || name !== device.id ? undefined : also;
+}
+
+const isShort = (name: string): boolean => name.length <= LONGEST_NAME && !PCI_ADDRESS.test(name);

@@ -10,8 +10,10 @@ const MOST_HOLDERS = 4;
 
 /** One device as a row of the table. Server and browser use the same code, so that a live page equals a loaded one. */
 export function rowHtml({ row, depth, distance }: ViewRow, trend: Trend | undefined, nowMs: number): Html {
-  const { key, family, kind, model, pciAddress, id, name, state } = row;
-  const facts = [`${family} ${kind}`, model, pciAddress === name ? undefined : pciAddress, distance].filter((fact) => fact !== undefined);
+  const { key, family, kind, also, model, pciAddress, id, name, state } = row;
+  const facts = [`${family} ${kind}`, also, model, pciAddress === name ? undefined : pciAddress, distance].filter(
+    (fact) => fact !== undefined,
+  );
   return html`<tr data-key="${key}" class="is-${state} depth-${Math.min(depth, 3)}"><th scope="row"><a class="id" href="${devicePath(row)}" title="${id}">${name}</a><br><small>${facts.join(' · ')}</small></th><td>${stateCell(row, nowMs, true)}</td><td>${useCell(row, MOST_HOLDERS)}</td><td>${readingList(row.readings)}</td><td class="trend">${sparkline(row, trend)}</td></tr>`;
 }
 

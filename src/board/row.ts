@@ -20,6 +20,9 @@ export interface BoardRow {
   /** Short name for people: `GPU 0`, `mlx5_0`. It may change at a reboot; `id` does not. */
   readonly name: string;
   readonly kind: string;
+  /** Another name of it: its network interface, or its name in the kernel. */
+  readonly also?: string;
+  /** Its model, or what else is known of its maker: vendor and driver. */
   readonly model?: string;
   /** Key of the device that contains it. */
   readonly parent?: string;
@@ -63,6 +66,8 @@ export interface RowCondition {
   readonly countsAtMs?: number;
   /** Present for a condition that ended and still counts. */
   readonly recovering?: Recovering;
+  /** Name of the whole that has the same condition: what there is to know and to do stands there. */
+  readonly ofWhole?: string;
 }
 
 export interface RowHolder {

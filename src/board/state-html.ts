@@ -6,15 +6,16 @@ import { durationText } from './units.ts';
 import { STATE_NAMES } from './words.ts';
 
 /**
- * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record have a name only, because no
- * row of a long table should be tall for them.
+ * The state of a device with its age, and each condition with what to do. `isBrief`: conditions for the record, and those that the whole has
+ * too, have a name only, because no row of a long table should be tall for them.
  */
 export function stateCell(row: BoardRow, nowMs: number, isBrief = false): Html {
   const { state, sinceMs, isStale, readAtMs, conditions, ignored } = row;
   return html`<span class="state ${state}">${STATE_NAMES[state]}</span>${
     sinceMs === undefined ? undefined : html` <small>for ${age(sinceMs, nowMs)}</small>`
   }${standingText(row)}${isStale === true ? html`<p class="condition">Not read for ${age(readAtMs, nowMs)}.</p>` : undefined}${conditions.map(
-    (condition) => conditionLine(row.family, condition, nowMs, isBrief && condition.severity === 'info'),
+    (condition) =>
+      conditionLine(row.family, condition, nowMs, isBrief && (condition.severity === 'info' || condition.ofWhole !== undefined)),
   )}${ignored?.map(
     ({ name, untilMs, why }) =>
       html`<p class="condition soft">${name} is ignored until ${new Date(Math.min(untilMs, LATEST_MS)).toISOString().slice(0, 10)}: ${why}</p>`,
@@ -42,9 +43,9 @@ function standingText({ state, conditions }: BoardRow): Html | undefined {
 }
 
 function conditionLine(family: string, condition: RowCondition, nowMs: number, isNameOnly: boolean): Html {
-  const { name, type, severity, reason, standing, advice } = condition;
+  const { name, type, severity, reason, standing, advice, ofWhole } = condition;
   const labels = [severity, reason, ...standing].join(', ');
-  const sentences = isNameOnly ? [] : conditionSentences(condition, nowMs);
+  const sentences = isNameOnly ? (ofWhole === undefined ? [] : [`The same as ${ofWhole}.`]) : conditionSentences(condition, nowMs);
   const remedy = isNameOnly || advice === undefined ? undefined : html`<br><b>${advice}</b>`;
   return html`<p class="condition"><b><a href="${conditionPath(family, type)}">${name}</a></b> <small>${labels}</small>${sentences.map((text) => html`<br>${text}`)}${remedy}</p>`;
 }

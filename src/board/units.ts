@@ -22,9 +22,11 @@ export function readingText(metric: string, value: number | bigint): string {
   return write === undefined ? grouped(value) : write(Number(value));
 }
 
-/** Bytes per second are shown as bits, as links are named; other counters by what they count. */
+/** What passes a link is shown in bits, as links are named. Time per second is a share. Other counters are shown by what they count. */
 export function rateText(metric: string, value: number): string {
-  if (metric.endsWith('_bytes_total')) return readingText('_bytes_per_second', value);
+  if (/(?:received|transmitted)_bytes_total$/.test(metric)) return readingText('_bytes_per_second', value);
+  if (metric.endsWith('_bytes_total')) return scaled(value, 'B/s');
+  if (metric.endsWith('_seconds_total')) return readingText('_ratio', value);
   return metric.endsWith('_joules_total') ? readingText('_watts', value) : `${readingText('', Number(value.toPrecision(3)))}/s`;
 }
 

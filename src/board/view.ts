@@ -90,9 +90,9 @@ export function matches(row: BoardRow, { text, family, state, namespace, holder 
 
 const has = (text: string, part: string): boolean => text.toLowerCase().includes(part.toLowerCase());
 
-function searchText({ key, name, kind, model, pciAddress, state, use, conditions, holders }: BoardRow): string {
+function searchText({ key, name, kind, also, model, pciAddress, state, use, conditions, holders }: BoardRow): string {
   const who = holders.flatMap(({ namespace, pod, container, resource }) => [`${namespace}/${pod}/${container}`, resource]);
-  return [key, name, kind, model, pciAddress, state, use, ...conditions.map((one) => `${one.name} ${one.message}`), ...who].join(' ');
+  return [key, name, kind, also, model, pciAddress, state, use, ...conditions.map((one) => `${one.name} ${one.message}`), ...who].join(' ');
 }
 
 const SORTS: Readonly<Record<ViewSort, (a: BoardRow, b: BoardRow) => number>> = {

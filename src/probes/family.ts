@@ -9,6 +9,7 @@ import type { ConditionSpec } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { PciSign } from '../model/pci-sign.ts';
+import type { ShownReadings } from '../model/shown-reading.ts';
 import type { FaultSpec, Scenario, SimulatedHardware } from '../model/simulated.ts';
 
 /**
@@ -49,6 +50,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   claimNames?(device: Device): readonly ClaimName[];
   /** What shows that a device works. Without it, the use of the family's devices is never observed. */
   readonly activity?: ActivitySpec;
+  /** What page and terminal show first of each kind of device. Of a kind that is absent, they choose from the shared metrics. */
+  readonly shows?: ShownReadings;
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
   /** Returns the family's part of a simulated node at one moment. */

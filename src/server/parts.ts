@@ -7,6 +7,7 @@ import type { ProblemSpec } from '../model/collection.ts';
 import type { HealthEvent } from '../model/events.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { PluginStats } from '../model/plugin-stats.ts';
+import type { ShownReadings } from '../model/shown-reading.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { Watched } from '../model/watched.ts';
 import type { Access } from './access/access.ts';
@@ -59,6 +60,7 @@ export interface ServerParts {
     readonly name: string;
     readonly problems: readonly ProblemSpec[];
     readonly conditions?: readonly ConditionSpec[];
+    readonly shows?: ShownReadings;
   }[];
   readonly version: string;
   readonly node?: string;

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { boardOf } from '../../src/board/board.ts';
-import type { Board } from '../../src/board/row.ts';
+import type { Board, BoardRow } from '../../src/board/row.ts';
+import { stateCell } from '../../src/board/state-html.ts';
+import type { ActiveCondition } from '../../src/model/health.ts';
+import type { ShownReading } from '../../src/model/shown-reading.ts';
 import type { DeviceState, Snapshot } from '../../src/model/snapshot.ts';
 import { snapshot as sample, state, TAKEN_AT_MS } from '../metrics/sample.ts';
 import { allocation, device, podResources } from '../support/snapshots.ts';
@@ -64,6 +67,45 @@ describe('the name of a device', () => {
     expect(named({ uuid, index: '3' })).toBe('GPU 3');
     expect(named({ uuid })).toBe('GPU-5e1f0000…');
     expect(named({})).toBe(uuid);
+    expect(named({ aliases: ['0008:01:00.0', 'accel0'] }), 'the name in the kernel').toBe('accel0');
+  });
+});
+
+describe('the other name of a device', () => {
+  const also = (part: object) => of([state(device({ id: '0030:20:00.0', kind: 'pf', ...part }))]).rows[0]?.also;
+  it('is its interface or its name in the kernel, and never its PCI address', () => {
+    expect(also({ netdevs: ['ens1f0'], aliases: ['uverbs0'] })).toBe('ens1f0');
+    expect(also({ aliases: ['nvme0'] })).toBe('nvme0');
+    expect(also({ aliases: ['0000:10:00.0', 'uverbs0'] })).toBeUndefined();
+    expect(also({ id: 'eui.36524e5a000000000025384500000001', aliases: ['nvme0n1'] }), 'it is the name already').toBeUndefined();
+  });
+});
+
+describe('a condition of a part', () => {
+  const down = (message: string): ActiveCondition => ({
+    type: 'PortDown',
+    instance: '1',
+    class: 'self-clearing',
+    severity: 'fatal',
+    reason: 'LinkDown',
+    message,
+    remedy: 'check-cable',
+    sinceMs: 1,
+  });
+  const port = (id: string, message: string, parent?: string) =>
+    state(device({ id, kind: 'pf', ...(parent && { parent }) }), {
+      verdict: { state: 'unhealthy', sinceMs: 1, conditions: [down(message)] },
+    });
+
+  it('refers to the whole that has the same one, so that what to do stands once', () => {
+    const { rows } = of([port('pf0', 'no link'), port('vf0', 'no link at pf0', 'pf0'), port('pf1', 'no link')]);
+    expect(rows.map(({ id, conditions }) => [id, conditions[0]?.ofWhole])).toEqual([
+      ['pf0', undefined],
+      ['vf0', 'pf0'],
+      ['pf1', undefined],
+    ]);
+    expect(stateCell(rows[1] as BoardRow, 0, true).text).toContain('The same as pf0.');
+    expect(stateCell(rows[1] as BoardRow, 0).text, 'its own page tells all').toContain('no link at pf0');
   });
 });
 
@@ -122,6 +164,39 @@ describe('the readings of a row', () => {
         reading('device_temperature_limit_celsius', 5, { sensor: 'board', limit: 'min' }),
       ]) ?? [];
     expect(first).toEqual({ label: 'Temperature', text: '60 °C of 66 °C', value: 60, ratio: 0.909 });
+  });
+
+  it('of a kind that its family describes are those, as far as they are known', () => {
+    const shown: readonly ShownReading[] = [
+      { label: 'Power', metric: 'device_toy_asleep', words: { 1: 'asleep' } },
+      'memory',
+      { label: 'Wear', metric: 'device_toy_wear_ratio', full: 1 },
+      { label: 'Drops', metric: 'device_toy_drops_total' },
+      { label: 'Busy', metric: 'device_toy_busy_seconds_total', labels: { queue: '0' }, full: 1 },
+      'traffic',
+    ];
+    const chosen = (rate: number | undefined, ...readings: DeviceState['readings']) =>
+      boardOf(
+        { ...sample, devices: [state(device({ id: 'a', kind: 'drive' }), { readings })] },
+        { nowMs: 0, rateOf: () => rate, shownOf: (_family, kind) => (kind === 'drive' ? shown : undefined) },
+      ).rows[0]?.readings;
+    const drops = [reading('device_toy_drops_total', 5, { port: '1' }), reading('device_toy_drops_total', 7, { port: '2' })];
+    const all = [
+      reading('device_toy_asleep', 0),
+      reading('device_toy_wear_ratio', 0.25),
+      ...drops,
+      reading('device_toy_busy_seconds_total', 9, { queue: '0' }),
+      reading('device_toy_busy_seconds_total', 9, { queue: '1' }),
+    ];
+    expect(chosen(0.5, ...all)).toEqual([
+      { label: 'Wear', text: '25 %', value: 0.25, ratio: 0.25 },
+      { label: 'Drops', text: '1/s', value: 1 },
+      { label: 'Busy', text: '50 %', value: 0.5, ratio: 0.5 },
+    ]);
+    expect(chosen(undefined, ...drops)).toEqual([{ label: 'Drops', text: 'no rate yet' }]);
+    expect(chosen(undefined, reading('device_toy_asleep', 1))).toEqual([{ label: 'Power', text: 'asleep', value: 1 }]);
+    expect(chosen(1e6, ...port)).toEqual([{ label: 'Traffic', text: '8 Mbit/s in, 8 Mbit/s out', value: 2e6 }]);
+    expect(chosen(undefined, reading('device_toy_flow_rpm', 900)), 'nothing else takes their place').toEqual([]);
   });
 
   it('of an unknown kind are its first values with a natural limit; NaN, facts and states are none', () => {

@@ -23,6 +23,7 @@ export async function ownSource(settings: AgentSettings, parts: AgentParts): Pro
           nowMs: Date.now(),
           node: settings.node,
           rateOf: ratesBetween(before, latest),
+          shownOf: (family, kind) => settings.families.find((one) => one.family.name === family)?.family.shows?.[kind],
           remedyOf: (family, code) => remedies.get(family)?.find((one) => one.code === code)?.remedy,
         }),
       };

@@ -1,4 +1,4 @@
-import type { RateOf } from '../../board/readings.ts';
+import type { RateOf } from '../../board/chosen-reading.ts';
 import type { Labels, Reading, Value } from '../../model/metric.ts';
 import type { DeviceState, Snapshot } from '../../model/snapshot.ts';
 

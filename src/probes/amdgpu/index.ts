@@ -25,6 +25,10 @@ export const family = defineFamily({
   isPresent,
   signs: [{ vendor: '0x1002', classes: ['03', '1200'], what: 'AMD GPU' }],
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
+  shows: {
+    gpu: ['busy', 'memory', 'power', 'temperature', { label: 'Power', metric: metrics.asleep.name, words: { 1: 'asleep' } }],
+    partition: ['busy', 'memory', { label: 'Busy units', metric: metrics.computeUnitsBusy.name }],
+  },
   options,
   createProbe: (host, values) => new AmdgpuProbe(host, values),
   resolve,

@@ -26,6 +26,10 @@ export const family = defineFamily({
   signs: [{ vendor: '0x8086', classes: ['03'], what: 'Intel GPU' }],
   // The display of the host is on these GPUs, too: on integrated ones always, and on cards with a connector. Its work is no fault.
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: false },
+  shows: {
+    gpu: ['busy', 'memory', 'power', 'temperature', { label: 'Power', metric: metrics.asleep.name, words: { 1: 'asleep' } }],
+    vf: ['busy', 'memory'],
+  },
   options,
   createProbe: (host, values) => new IntelgpuProbe(host, values),
   resolve,

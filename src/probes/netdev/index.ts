@@ -1,3 +1,4 @@
+import type { ShownReading } from '../../model/shown-reading.ts';
 import { defineFamily } from '../family.ts';
 import { pcieMetrics } from '../pcie.ts';
 import { pcieConditions } from '../pcie-health.ts';
@@ -11,6 +12,8 @@ import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
 import { simulate } from './simulate.ts';
 import { faults } from './simulated-faults.ts';
+
+const SHOWN: readonly ShownReading[] = ['traffic', 'link', { label: 'Drops', metric: metrics.dropped.name }];
 
 /**
  * Network functions that SR-IOV plugins hand out by PCI address. A function with an RDMA device belongs to the family `infiniband`, which
@@ -28,6 +31,7 @@ export const family = defineFamily({
   isPresent,
   // Below 10 kB a second are the broadcasts that a switch floods to all ports.
   activity: { traffic: { metrics: [metrics.receivedBytes.name, metrics.transmittedBytes.name], above: 10_000 }, isForHoldersOnly: false },
+  shows: { pf: SHOWN, vf: SHOWN, function: SHOWN },
   options,
   createProbe: (host, values) => new NetdevProbe(host, values),
   resolve,

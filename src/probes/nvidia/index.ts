@@ -25,6 +25,7 @@ export const family = defineFamily({
   isPresent: mayHaveGpus,
   signs: [{ vendor: '0x10de', classes: ['03'], what: 'NVIDIA GPU' }],
   activity: { utilization: { above: 0.05 }, isForHoldersOnly: true },
+  shows: { gpu: ['busy', 'memory', 'power', 'temperature'], mig: ['busy', 'memory'] },
   options,
   createProbe: (host, values) =>
     new KernelLogProbe(new NvidiaProbe(host, values), host, values.kmsg === '' ? host.dev.path('kmsg') : values.kmsg),

@@ -28,6 +28,19 @@ export const family = defineFamily({
   problems,
   isPresent,
   activity: { traffic: { metrics: [metrics.readBytes.name, metrics.writtenBytes.name], above: 100_000 }, isForHoldersOnly: false },
+  shows: {
+    controller: [
+      'temperature',
+      { label: 'Wear', metric: metrics.used.name, full: 1 },
+      { label: 'Written', metric: metrics.lifetimeWritten.name },
+      { label: 'Power', metric: metrics.asleep.name, words: { 1: 'asleep' } },
+    ],
+    namespace: [
+      { label: 'Busy', metric: metrics.busyTime.name, full: 1 },
+      { label: 'Read', metric: metrics.readBytes.name },
+      { label: 'Written', metric: metrics.writtenBytes.name },
+    ],
+  },
   options,
   createProbe: (host, values) => new NvmeProbe(host, values),
   resolve,

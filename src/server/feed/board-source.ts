@@ -1,5 +1,5 @@
 import { boardOf } from '../../board/board.ts';
-import { chosenReadings } from '../../board/readings.ts';
+import { chosenReadings, type ShownOf } from '../../board/readings.ts';
 import type { Board } from '../../board/row.ts';
 import { ratesOf, TREND_MS, type Trend, trendOf } from '../../board/trend.ts';
 import type { ReadingHistory } from '../../incidents/history.ts';
@@ -11,6 +11,7 @@ export interface BoardSourceParts {
   readonly history: (() => ReadingHistory) | undefined;
   readonly node: string | undefined;
   remedyOf: RemedyOf;
+  readonly shownOf: ShownOf;
   now(): number;
 }
 
@@ -43,11 +44,12 @@ export class BoardSource {
   }
 
   #boardOf(snapshot: Snapshot): Board {
-    const { history, node, remedyOf, now } = this.#parts;
+    const { history, node, remedyOf, shownOf, now } = this.#parts;
     const kept = history?.();
     return boardOf(snapshot, {
       nowMs: now(),
       remedyOf,
+      shownOf,
       ...(node === undefined ? {} : { node }),
       ...(kept === undefined ? {} : { rateOf: (key, metric, labels) => kept.rateOf(key, metric, labels) }),
     });
@@ -58,15 +60,15 @@ export class BoardSource {
     if (kept === undefined) return {};
     return Object.fromEntries(
       devices.flatMap((state) => {
-        const trend = deviceTrend(state, kept, takenAtMs);
+        const trend = deviceTrend(state, kept, takenAtMs, this.#parts.shownOf);
         return trend === undefined ? [] : [[state.key, trend]];
       }),
     );
   }
 }
 
-function deviceTrend(state: DeviceState, history: ReadingHistory, endMs: number): Trend | undefined {
-  const [first] = chosenReadings(state);
+function deviceTrend(state: DeviceState, history: ReadingHistory, endMs: number, shownOf: ShownOf): Trend | undefined {
+  const [first] = chosenReadings(state, { shownOf });
   if (first === undefined) return undefined;
   const columns = first.series.map(({ metric, labels }) => {
     const { times, values } = history.samplesOf(state.key, metric, labels, endMs - TREND_MS);

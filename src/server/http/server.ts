@@ -1,4 +1,5 @@
 import { createServer as createHttpServer, type Server } from 'node:http';
+import type { ShownOf } from '../../board/readings.ts';
 import { systemClock } from '../../host/clock.ts';
 import { OPEN_ACCESS } from '../access/access.ts';
 import { PasswordThread } from '../access/password-thread.ts';
@@ -83,7 +84,8 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
 function boardSource({ store, history, node, families, clock = systemClock }: ServerParts): BoardSource {
   const remedyOf = (family: string, code: string): string | undefined =>
     families.find(({ name }) => name === family)?.problems.find((problem) => problem.code === code)?.remedy;
-  return new BoardSource({ snapshot: () => store.snapshot(), history, node, remedyOf, now: () => clock.now() });
+  const shownOf: ShownOf = (family, kind) => families.find(({ name }) => name === family)?.shows?.[kind];
+  return new BoardSource({ snapshot: () => store.snapshot(), history, node, remedyOf, shownOf, now: () => clock.now() });
 }
 
 function watchBoard({ store, clock = systemClock }: ServerParts, board: BoardSource): BoardWatch | undefined {

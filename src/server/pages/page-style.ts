@@ -41,7 +41,7 @@ ul.plain { list-style: none; margin: 0; padding: 0; }
 .healthy { color: var(--good); } .degraded { color: var(--warn); } .unhealthy, .missing { color: var(--bad); } .unknown { color: var(--none); }
 .unhealthy.state::before, .missing.state::before { border-radius: 0; }
 .unknown.state::before { background: none; border: 2px solid currentColor; }
-.condition { margin: .25rem 0 0; max-width: 30rem; overflow-wrap: anywhere; }
+.condition { margin: .25rem 0 0; max-width: 34rem; overflow-wrap: break-word; }
 code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 .hidden { position: absolute; width: 1px; height: 1px; margin: -1px; padding: 0; overflow: hidden; clip-path: inset(50%); border: 0; white-space: nowrap; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
@@ -54,8 +54,10 @@ tr:focus-within { background: color-mix(in srgb, var(--link) 9%, transparent); }
 .bar { display: block; width: 100%; max-width: 11rem; height: 4px; margin: .1rem 0 .2rem; border-radius: 2px; }
 .bar .rail { fill: var(--line); } .bar .fill { fill: var(--link); } .bar.full .fill { fill: var(--bad); }
 .is-unhealthy > th, .is-missing > th { box-shadow: inset 3px 0 var(--bad); } .is-degraded > th { box-shadow: inset 3px 0 var(--warn); }
-#devices td:nth-child(2) { min-width: 12rem; } #devices td:nth-child(4) { min-width: 17rem; } #devices dd { white-space: nowrap; } td.trend { width: 9.6rem; }
-.spark { width: 8rem; height: 24px; display: block; }
+#devices { table-layout: fixed; min-width: 60rem; } #devices td, #devices th { overflow-wrap: anywhere; }
+#devices thead th:nth-child(1) { width: 16%; } #devices thead th:nth-child(2) { width: 31%; } #devices thead th:nth-child(3) { width: 18%; }
+#devices thead th:nth-child(4) { width: 25%; } #devices thead th:nth-child(5) { width: 10%; }
+.spark { width: 100%; height: 24px; display: block; }
 .spark path, .plot path { fill: none; stroke: var(--link); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: .75rem; }
 figure { margin: 0; padding: .5rem; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; min-width: 0; overflow: hidden; }
@@ -77,7 +79,9 @@ article { overflow-wrap: anywhere; } article:target { background: var(--card); o
 h4 { margin: 1rem 0 .2rem; } article p { margin: .2rem 0; max-width: 60rem; }
 @media (max-width: 40rem) {
   .charts { grid-template-columns: 1fr; }
-  .group { display: block; } .spark { width: 100%; } #devices td { min-width: 0; } #devices td.trend, #devices td:nth-child(4) { width: 100%; }
+  .is-unhealthy > th, .is-missing > th, .is-degraded > th { box-shadow: none; }
+  .is-unhealthy, .is-missing { box-shadow: inset 3px 0 var(--bad); } .is-degraded { box-shadow: inset 3px 0 var(--warn); }
+  .group { display: block; } #devices { min-width: 0; } #devices td.trend, #devices td:nth-child(2), #devices td:nth-child(4) { width: 100%; }
   table, tbody { display: block; }
   thead { display: none; }
   tr { display: flex; flex-wrap: wrap; gap: .25rem 1rem; padding: .6rem .8rem; border-top: 1px solid var(--line); }

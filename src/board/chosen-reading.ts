@@ -1,0 +1,45 @@
+import type { Labels, Reading } from '../model/metric.ts';
+import type { RowReading } from './row.ts';
+import { rateText, readingText } from './units.ts';
+
+/** Growth of one counter per second; undefined after a reset, and until two reads are there. */
+export type RateOf = (key: string, metric: string, labels: Labels | undefined) => number | undefined;
+
+/** A reading that is shown, with the series that it comes from. */
+export interface ChosenReading extends RowReading {
+  readonly series: readonly Pick<Reading, 'metric' | 'labels'>[];
+  /** The value is the growth of the series per second, and not their sum. */
+  readonly isRate: boolean;
+}
+
+/** The readings of one device, and how fast its counters grow. */
+export interface Known {
+  of(metric: string): readonly Reading[];
+  /** Sum of the growth of several counters per second; undefined while that of one of them is not known. */
+  rate(series: readonly Reading[]): number | undefined;
+}
+
+export function plain(label: string, reading: Reading, ratio?: number): ChosenReading {
+  const { metric, value } = reading;
+  return { label, text: readingText(metric, value), value: Number(value), ...share(ratio), series: [reading], isRate: false };
+}
+
+export function against(label: string, reading: Reading, limit: Reading | undefined): ChosenReading {
+  if (limit === undefined || Number(limit.value) <= 0) return plain(label, reading);
+  const text = `${readingText(reading.metric, reading.value)} of ${readingText(limit.metric, limit.value)}`;
+  return { ...plain(label, reading, Number(reading.value) / Number(limit.value)), text };
+}
+
+export const NO_RATE = 'no rate yet';
+
+/** The growth of counters of one metric. `full`: the rate that fills the bar. */
+export function grown(label: string, series: readonly Reading[], known: Known, full?: number): ChosenReading {
+  const value = known.rate(series);
+  const source = { series, isRate: true };
+  if (value === undefined) return { label, text: NO_RATE, ...source };
+  const ratio = full === undefined || full <= 0 ? undefined : value / full;
+  return { label, text: rateText(series[0]?.metric ?? '', value), value, ...share(ratio), ...source };
+}
+
+export const share = (ratio: number | undefined): { ratio?: number } =>
+  ratio === undefined || !Number.isFinite(ratio) ? {} : { ratio: Math.round(Math.min(1, Math.max(0, ratio)) * 1_000) / 1_000 };
