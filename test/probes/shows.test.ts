@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { families } from '../../src/probes/families.ts';
+import { loadFamilies } from '../../src/config/sections.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
 
+const families = await loadFamilies(familyLoaders);
 /** A kind has at most one entry more than fits for each that a device may not tell. */
 const MOST = 5;
 
