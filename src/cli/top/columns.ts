@@ -17,6 +17,8 @@ export interface Column {
   readonly head: string;
   /** Cells below which the column is left out. */
   readonly least: number;
+  /** Cells that it gets before any other column grows. Absent: its least. */
+  readonly soon?: number;
   /** Cells that show what matters. They are given before any column shows more. */
   readonly good: number;
   /** Cells that show everything. */
@@ -37,8 +39,10 @@ export const STATE_STYLES: Readonly<Record<BoardRow['state'], Style>> = {
 const BAR_CELLS = 5;
 /** Shows a name in full, mostly. */
 const GOOD_CELLS = 28;
-/** A bar, a short label and a number. */
-const FIRST_READING_CELLS = 19;
+/** A short label and a number, without their bar. */
+const FIRST_READING_CELLS = 14;
+/** The name of most conditions. */
+const CONDITION_CELLS = 19;
 /** `Memory 48.1 GiB of 80 GiB`, without its bar. */
 const OTHER_READING_CELLS = 26;
 const LONGEST_NAME = 32;
@@ -62,7 +66,10 @@ export function columnsOf(rows: readonly ViewRow[], drawing: Drawing): readonly 
     ...texts('DEVICE', 1, 14, LONGEST_NAME, nameText, 'strong'),
     ...texts('HELD BY', 3, 14, LONGEST_HOLDER, ({ row }) => useText(row), 'text'),
     ...readings,
-    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionText(row), 'mild'),
+    ...texts('CONDITION', 2, 14, LONGEST_CONDITION, ({ row }) => conditionText(row), 'mild').map((column) => ({
+      ...column,
+      soon: Math.min(CONDITION_CELLS, column.most),
+    })),
     ...texts('PLACE', 4, 20, LONGEST_HOLDER, ({ distance = '' }) => distance, 'faint'),
     ...texts('MODEL', 7, 12, LONGEST_MODEL, ({ row }) => row.model ?? '', 'faint'),
   ];
@@ -109,6 +116,8 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8 }: Drawi
     const reading = row.readings[slot];
     if (reading === undefined) return [];
     const { ratio } = reading;
+    // The number says more than its label, too.
+    if (widthOf(text(reading)) > width) return [span(reading.text)];
     // The number says more than the bar.
     if (!hasBars || widthOf(text(reading)) + BAR_CELLS + 1 > width) return [span(text(reading))];
     const bar = ratio === undefined ? ' '.repeat(BAR_CELLS) : barText(ratio, BAR_CELLS, isUtf8);
@@ -142,16 +151,18 @@ export function placed(columns: readonly Column[], room: number, gap: number): r
     left -= width + gap;
   };
   /** All columns grow alike until they have what they need, or no cell is left. */
-  const grow = (need: 'good' | 'most'): void => {
-    for (let lacking = chosen; left > 0 && lacking.length > 0; lacking = lacking.filter((one) => one.width < one.column[need])) {
+  const grow = (need: 'soon' | 'good' | 'most'): void => {
+    const lacks = ({ width, column }: Placed): boolean => width < (column[need] ?? column.least);
+    for (let lacking = chosen; left > 0 && lacking.length > 0; lacking = lacking.filter(lacks)) {
       for (const one of lacking) {
-        if (left <= 0 || one.width >= one.column[need]) continue;
+        if (left <= 0 || !lacks(one)) continue;
         one.width += 1;
         left -= 1;
       }
     }
   };
   ranked.filter(({ rank }) => rank <= LAST_ESSENTIAL).forEach(choose);
+  grow('soon');
   grow('good');
   ranked.filter(({ rank }) => rank > LAST_ESSENTIAL).forEach(choose);
   grow('good');

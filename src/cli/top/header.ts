@@ -59,17 +59,19 @@ function countLine({ counts }: Board): Line {
   return [span(`${counts.devices} ${counts.devices === 1 ? 'device' : 'devices'}: `), ...joined([...states, ...pending, ...held])];
 }
 
-/** What the agent reads from. */
+/** What the agent reads from. What is wrong comes first, because a narrow terminal cuts the line. */
 function stateLine({ kubelet, families, problems, unresolved }: Board): Line {
   const isGood = kubelet.state === 'answers';
+  const working = families.filter(({ devices, state }) => devices > 0 && state === 'works').map(({ family }) => family);
   const kept = kubelet.kept === 0 ? '' : `, ${kubelet.kept} allocations kept`;
   const parts = [
     span(`kubelet ${kubelet.state}${kept}`, isGood ? 'text' : 'bad'),
     ...families
-      .filter(({ devices, state }) => devices > 0 || state !== 'works')
-      .map(({ family, state }) => span(`${family} ${state}`, state === 'works' ? 'text' : state === 'starts' ? 'faint' : 'bad')),
+      .filter(({ state }) => state !== 'works')
+      .map(({ family, state }) => span(`${family} ${state}`, state === 'starts' ? 'faint' : 'bad')),
     ...(problems.length === 0 ? [] : [span(`${problems.length} ${problems.length === 1 ? 'problem' : 'problems'}`, 'mild')]),
     ...(unresolved.length === 0 ? [] : [span(`${unresolved.length} without a device`, 'mild')]),
+    ...(working.length === 0 ? [] : [span(`${working.join(', ')} ${working.length === 1 ? 'works' : 'work'}`)]),
   ];
   return joined(parts);
 }
