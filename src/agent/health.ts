@@ -48,6 +48,7 @@ export class HealthKeeper {
     logger: Logger,
     path: string,
     openFindings: OpenFindings | undefined,
+    isLasting: boolean,
   ) {
     this.#policy = policy;
     this.#digest = policyDigest(policy);
@@ -65,7 +66,8 @@ export class HealthKeeper {
         state: () => ({ ...engine.state(), hung: this.#hung, watched: this.#watched }),
       },
       clock,
-      announced: (event) => log(logger, event),
+      // What a single reading finds is the result of the command, and no change.
+      announced: (event) => isLasting && log(logger, event),
       ...(file === undefined ? {} : { file: { write: (state) => this.#beforeSave().then(() => file.write(state)) } }),
       written: (error) =>
         changes.update(
@@ -93,7 +95,7 @@ export class HealthKeeper {
     const file = path === '' ? undefined : createStateFile({ path, bootId: bootIdOf(settings.roots.procfs) });
     const state = await rememberedState(file, path, logger);
     const engine = createHealthEngine({ policy, ...(state === undefined ? {} : { state }) });
-    return new HealthKeeper(policy, engine, file, state ?? {}, clock, logger, path, findingsOf(settings, path, state, clock));
+    return new HealthKeeper(policy, engine, file, state ?? {}, clock, logger, path, findingsOf(settings, path, state, clock), isLasting);
   }
 
   get policy(): HealthPolicy {

@@ -20,6 +20,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--by <group>', help: 'One row for each device, or for each device that a pod holds.', choices: ['device', 'pod'] },
     ],
     notes: `-w and --by are for the tables. -w rewrites the table in place on a terminal, and appends it with a line of time elsewhere.
+On a narrow terminal, devices have their short names and long cells are cut; -o wide then tells the rest on further lines.
 "device-agent top" asks the running agent instead, and shows rates and events.`,
     examples: ['device-agent list', 'device-agent list --by=pod -w', 'device-agent list -o prom | promtool check metrics'],
     load: async () => (await import('./list.ts')).runList,

@@ -21,7 +21,7 @@ export async function runList(context: CommandContext): Promise<Ending> {
   if (options.watch === true) {
     const reader = await openReader(settings, parts);
     const { interval } = configuration.section('refresh', refreshOptions);
-    const table = async (): Promise<string> => snapshotTable(await withProgress('reading the devices', reader.read()), form);
+    const table = async (): Promise<string> => snapshotTable(await withProgress('reading the devices', reader.read()), fitted(form));
     await repeated(table, interval, output);
     return { status: 0, isStuck: !(await reader.close()) };
   }
@@ -29,6 +29,9 @@ export async function runList(context: CommandContext): Promise<Ending> {
   await output.write(await written(snapshot, page, options.output, form));
   return { status: 0, isStuck: !ended };
 }
+
+/** A terminal may be resized while the command runs. */
+const fitted = (form: TableForm): TableForm => ({ ...form, columns: process.stdout.isTTY ? process.stdout.columns : undefined });
 
 /** Options that shape a table are refused where there is none: a script would get something else than it asked for. */
 function formOf({ output, by = 'device', watch }: CommandContext['options']): TableForm {
@@ -47,7 +50,7 @@ async function written(snapshot: Snapshot, page: string, format: unknown, form: 
     case 'yaml':
       return (await import('yaml')).stringify(JSON.parse(snapshotJson(snapshot)), { aliasDuplicateObjects: false });
     default:
-      return snapshotTable(snapshot, form);
+      return snapshotTable(snapshot, fitted(form));
   }
 }
 

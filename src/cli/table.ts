@@ -1,9 +1,13 @@
+import { nameOf } from '../board/name.ts';
 import type { Allocation } from '../model/allocation.ts';
+import type { Device } from '../model/device.ts';
 import type { ActiveCondition, PendingCondition } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import { shared } from '../model/shared-metrics.ts';
 import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
 import { pendingTrouble, standingOf } from '../model/standing.ts';
+import { fittedTable } from './fitted-table.ts';
+import { widthOf } from './terminal/frame.ts';
 import { textTable } from './text-table.ts';
 
 /**
@@ -21,33 +25,72 @@ export interface TableForm {
   /** All holders, and where the device is. */
   readonly isWide: boolean;
   readonly by: 'device' | 'pod';
+  /** Cells of the terminal; absent where the output is no terminal. */
+  readonly columns?: number | undefined;
 }
 
 const USUAL: TableForm = { isWide: false, by: 'device' };
 
-/** Formats one line per device, and below them the allocations without a device. */
-export function snapshotTable(snapshot: Snapshot, { isWide, by }: TableForm = USUAL): string {
-  const tail = (state: DeviceState): string[] => (isWide ? wideCells(state) : []);
-  const heads = isWide ? WIDE_HEADS : [];
-  const devices =
-    by === 'pod'
-      ? textTable([['POD', 'CONTAINER', 'RESOURCE', 'DEVICE', ...HEADS, ...heads], ...podRows(snapshot, tail)])
-      : textTable([['DEVICE', ...HEADS, 'HOLDER', ...heads], ...snapshot.devices.map((state) => deviceRow(state, isWide, tail))]);
+/**
+ * Formats one line per device, and below them the allocations without a device. On a terminal that is too narrow for all, a device has its
+ * short name, and long cells are cut.
+ */
+export function snapshotTable(snapshot: Snapshot, form: TableForm = USUAL): string {
+  const heads = [...(form.by === 'pod' ? POD_HEADS : []), 'DEVICE', ...HEADS, ...(form.by === 'pod' ? [] : ['HOLDER'])];
+  const all = form.isWide ? [...heads, ...WIDE_HEADS] : heads;
+  const devices = fitting(
+    all,
+    (nameOf) => (form.by === 'pod' ? podRows(snapshot, form, nameOf) : deviceRows(snapshot, form, nameOf)),
+    form,
+  );
   const unresolved = snapshot.allocations.filter(({ unresolved }) => unresolved !== undefined);
   if (unresolved.length === 0) return devices;
   return `${devices}\n${textTable([['HOLDER', 'RESOURCE', 'DEVICE ID', 'WHY IT HAS NO DEVICE'], ...unresolved.map(unresolvedRow)])}`;
 }
 
+type NameOf = (device: Device) => string;
+type Rows = readonly (readonly string[])[];
+
+function fitting(heads: readonly string[], rowsOf: (nameOf: NameOf) => Rows, { columns, isWide }: TableForm): string {
+  const whole = textTable([heads, ...rowsOf(({ id }) => id)]);
+  if (columns === undefined || whole.split('\n').every((line) => widthOf(line) <= columns)) return whole;
+  const ranked = heads.map((head) => ({ head, ...(ROOM[head] ?? { rank: heads.length }) }));
+  const idAt = heads.indexOf('DEVICE');
+  const ids = rowsOf(({ id }) => id).map((row) => row[idAt] ?? '');
+  // The id follows where the short name is another one.
+  const rows = rowsOf(nameOf).map((row, at) => [...row, row[idAt] === ids[at] ? '' : (ids[at] ?? '')]);
+  return fittedTable([...ranked, { head: 'ID', rank: heads.length + 1 }], rows, columns, isWide);
+}
+
+/** The least cells of columns that may be cut, and what gives way first: the highest rank. */
+const ROOM: Readonly<Record<string, { readonly rank: number; readonly least?: number }>> = {
+  DEVICE: { rank: 0 },
+  POD: { rank: 1, least: 16 },
+  HEALTH: { rank: 1, least: 20 },
+  HOLDER: { rank: 2, least: 16 },
+  RESOURCE: { rank: 4, least: 12 },
+  UTIL: { rank: 3 },
+  MEM: { rank: 3 },
+  TEMP: { rank: 3 },
+  POWER: { rank: 3 },
+  KIND: { rank: 5 },
+  MODEL: { rank: 6, least: 12 },
+};
+
+const POD_HEADS = ['POD', 'CONTAINER', 'RESOURCE'];
 const HEADS = ['KIND', 'MODEL', 'HEALTH', 'UTIL', 'MEM', 'TEMP', 'POWER'];
 const WIDE_HEADS = ['PARENT', 'NUMA', 'PCI', 'DRIVER', 'FIRMWARE'];
 
-function deviceRow(state: DeviceState, isWide: boolean, tail: (state: DeviceState) => string[]): string[] {
-  const names = [...new Set(state.holders.map(holderName))];
-  return [state.device.id, ...deviceCells(state), isWide ? names.join(' ') : holderCell(names), ...tail(state)];
+function deviceRows({ devices }: Snapshot, { isWide }: TableForm, nameOf: NameOf): Rows {
+  return devices.map((state) => {
+    const names = [...new Set(state.holders.map(holderName))];
+    const holders = isWide ? names.join(' ') : holderCell(names);
+    return [nameOf(state.device), ...deviceCells(state), holders, ...(isWide ? wideCells(state) : [])];
+  });
 }
 
 /** One row for each container and device of it, in the order of the pods' names. */
-function podRows({ devices, allocations }: Snapshot, tail: (state: DeviceState) => string[]): string[][] {
+function podRows({ devices, allocations }: Snapshot, { isWide }: TableForm, nameOf: NameOf): Rows {
   const states = new Map(devices.map((state) => [state.key, state]));
   const rows = allocations.flatMap(({ allocation, devices: keys }) =>
     keys.map((key) => ({ allocation, state: states.get(key) })).filter((row): row is HeldRow => row.state !== undefined),
@@ -58,9 +101,9 @@ function podRows({ devices, allocations }: Snapshot, tail: (state: DeviceState) 
     `${allocation.namespace}/${allocation.pod}`,
     allocation.container,
     allocation.resource,
-    state.device.id,
+    nameOf(state.device),
     ...deviceCells(state),
-    ...tail(state),
+    ...(isWide ? wideCells(state) : []),
   ]);
 }
 

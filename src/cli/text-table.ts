@@ -14,8 +14,8 @@ export function textTable(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row)}\n`).join('');
 }
 
-/** Replaces control characters, because foreign text must not control the terminal or break the row. */
-function shown(cell: string): string {
+/** A cell as it is printed. Replaces control characters, because foreign text must not control the terminal or break the row. */
+export function shown(cell: string): string {
   return cell === '' ? '-' : cell.replace(/\p{Cc}/gu, '\ufffd');
 }
 

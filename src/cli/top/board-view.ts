@@ -1,6 +1,7 @@
 import type { ViewGroup } from '../../board/view.ts';
 import { type Line, type Size, span } from '../terminal/frame.ts';
-import { columnsOf, type Drawing, placed, rowLine } from './columns.ts';
+import { placed } from '../terminal/room.ts';
+import { columnsOf, type Drawing, rowLine } from './columns.ts';
 import type { Item } from './items.ts';
 import type { TopState } from './state.ts';
 

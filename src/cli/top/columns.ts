@@ -4,6 +4,7 @@ import type { ViewRow } from '../../board/view.ts';
 import { STATE_NAMES } from '../../board/words.ts';
 import type { Line } from '../terminal/frame.ts';
 import { fitLine, span, widthOf } from '../terminal/frame.ts';
+import type { ColumnRoom, Placed } from '../terminal/room.ts';
 import type { Style } from '../terminal/style.ts';
 import { barText } from './bar.ts';
 
@@ -13,18 +14,8 @@ export interface Drawing {
   readonly isUtf8: boolean;
 }
 
-export interface Column {
+export interface Column extends ColumnRoom {
   readonly head: string;
-  /** Cells below which the column is left out. */
-  readonly least: number;
-  /** Cells that it gets before any other column grows. Absent: its least. */
-  readonly soon?: number;
-  /** Cells that show what matters. They are given before any column shows more. */
-  readonly good: number;
-  /** Cells that show everything. */
-  readonly most: number;
-  /** Columns with a small rank are kept in a narrow terminal. */
-  readonly rank: number;
   cell(row: ViewRow, width: number): Line;
 }
 
@@ -128,50 +119,8 @@ function readingColumn(rows: readonly ViewRow[], slot: number, { isUtf8 }: Drawi
   return [{ head: isFirst ? 'READINGS' : '', rank: isFirst ? 4 : 5 + slot, least, good: most, most, cell }];
 }
 
-/** A column with the cells that it gets. */
-export interface Placed {
-  readonly column: Column;
-  readonly width: number;
-}
-
-/** Columns of a higher rank are there only when these show what matters. */
-const LAST_ESSENTIAL = 4;
-
-/** Chooses the columns that fit side by side, and shares the room among them. */
-export function placed(columns: readonly Column[], room: number, gap: number): readonly Placed[] {
-  const ranked = columns.toSorted((a, b) => a.rank - b.rank);
-  const chosen: { column: Column; width: number }[] = [];
-  let left = room + gap;
-  const choose = (column: Column): void => {
-    // Without state and name, a row says nothing: they are there even when they are cut.
-    const isNeeded = column.rank <= 1 && left - gap > 0;
-    if (column.least + gap > left && !isNeeded) return;
-    const width = Math.min(column.least, left - gap);
-    chosen.push({ column, width });
-    left -= width + gap;
-  };
-  /** All columns grow alike until they have what they need, or no cell is left. */
-  const grow = (need: 'soon' | 'good' | 'most'): void => {
-    const lacks = ({ width, column }: Placed): boolean => width < (column[need] ?? column.least);
-    for (let lacking = chosen; left > 0 && lacking.length > 0; lacking = lacking.filter(lacks)) {
-      for (const one of lacking) {
-        if (left <= 0 || !lacks(one)) continue;
-        one.width += 1;
-        left -= 1;
-      }
-    }
-  };
-  ranked.filter(({ rank }) => rank <= LAST_ESSENTIAL).forEach(choose);
-  grow('soon');
-  grow('good');
-  ranked.filter(({ rank }) => rank > LAST_ESSENTIAL).forEach(choose);
-  grow('good');
-  grow('most');
-  return columns.flatMap((column) => chosen.filter((one) => one.column === column));
-}
-
 /** The line of one row, or of the heads. */
-export function rowLine(places: readonly Placed[], gap: number, cellOf: (column: Column, width: number) => Line): Line {
+export function rowLine(places: readonly Placed<Column>[], gap: number, cellOf: (column: Column, width: number) => Line): Line {
   return places.flatMap(({ column, width }, at) => {
     const cut = fitLine(cellOf(column, width), width);
     return at === 0 ? cut : [span(' '.repeat(gap)), ...cut];
