@@ -139,6 +139,34 @@ export const device: Board = {
     {
       height: 8,
       panels: [
+        {
+          ...{ kind: 'series', title: 'Drive traffic', unit: 'Bps', width: 8 },
+          description: 'Bytes read from a namespace of a drive and written to it, per second.',
+          queries: [
+            query(by('device', rate('device_nvme_read_bytes_total')), 'read'),
+            query(by('device', rate('device_nvme_written_bytes_total')), 'written'),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Life of a drive', unit: 'percentunit', width: 8 },
+          description: 'Share of the expected life of a drive that is used, and the spare capacity that is left.',
+          queries: [
+            query(by('device', series('device_nvme_used_life_ratio')), 'used'),
+            query(by('device', series('device_nvme_available_spare_ratio')), 'spare'),
+          ],
+        },
+        counter(
+          'Dropped packets',
+          'pps',
+          'device_netdev_dropped_packets_total',
+          'direction',
+          'Packets that a network function dropped, per second.',
+        ),
+      ],
+    },
+    {
+      height: 8,
+      panels: [
         counter('Errors', 'ops', 'device_errors_total', 'kind', 'Errors that the hardware counted, per second.'),
         counter('PCIe errors', 'ops', 'device_pcie_errors_total', 'kind', 'Errors of the PCIe link by kind, per second.'),
         counter(
@@ -178,7 +206,7 @@ export const device: Board = {
       panels: [
         {
           ...{ kind: 'table', title: 'Parts', unit: 'none', width: 24, opens: 'device' },
-          description: 'The MIG instances or virtual functions of the device.',
+          description: 'The MIG instances, partitions, virtual functions or namespaces of the device.',
           columns: ['device', 'kind', 'model', 'node', 'cluster'],
           queries: [query(by('cluster, node, device, kind, model', onNodes('device_info', 'parent="$device"')))],
         },

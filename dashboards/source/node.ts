@@ -108,6 +108,29 @@ export const node: Board = {
       height: 8,
       panels: [
         {
+          ...{ kind: 'series', title: 'Drive traffic', unit: 'Bps', width: 8, opens: 'device' },
+          description: 'Bytes read from each namespace of a drive and written to it, per second.',
+          queries: [
+            query(by(DEVICE, rate('device_nvme_read_bytes_total')), `${LEGEND} read`),
+            query(by(DEVICE, rate('device_nvme_written_bytes_total')), `${LEGEND} written`),
+          ],
+        },
+        {
+          ...{ kind: 'series', title: 'Used life of drives', unit: 'percentunit', width: 8, opens: 'device' },
+          description: 'Share of the expected life of each drive that is used. SMART logs are off by default.',
+          queries: [query(by(DEVICE, series('device_nvme_used_life_ratio')), LEGEND)],
+        },
+        {
+          ...{ kind: 'series', title: 'Dropped packets', unit: 'pps', width: 8, opens: 'device' },
+          description: 'Packets that each network function dropped, per second. It also drops what the network floods to its port.',
+          queries: [query(`sum by (${DEVICE}) (${rate('device_netdev_dropped_packets_total')})`, LEGEND)],
+        },
+      ],
+    },
+    {
+      height: 8,
+      panels: [
+        {
           ...{ kind: 'series', title: 'Errors', unit: 'none', width: 8, opens: 'device' },
           description: 'Errors that the hardware counted, by device and kind, within the rate interval.',
           queries: [query(`sum by (${DEVICE}, kind) (increase(${series('device_errors_total')}[$__rate_interval]))`, `${LEGEND} {{kind}}`)],

@@ -36,7 +36,7 @@ interface ApiPending extends ApiCondition {
 }
 
 /** One device in the format of the API. */
-interface ApiDevice extends Device {
+export interface ApiDevice extends Device {
   readonly holders?: readonly { readonly claim?: Claim }[];
   readonly health: {
     readonly state: HealthState;

@@ -16,13 +16,35 @@ const RENAMED = 'renamed';
 const ALL = [...WAYS, RENAMED];
 
 const host = (agent: ServedAgent): string => new URL(agent.url).host;
-const sizes = ['--refresh.interval=1s', '--sim.gpus=4', '--sim.pods=8', '--sim.pod-change=0s', '--sim.story=off'];
+const sizes = [
+  '--refresh.interval=1s',
+  '--sim.gpus=4',
+  '--sim.pods=8',
+  '--sim.pod-change=0s',
+  '--sim.story=off',
+  '--sim.devices=amdgpu=1,intelgpu=1,netdev=1,nvme=1',
+];
+
+/** Conditions that count at once on the first node. */
+const AT_ONCE = ['infiniband.PortDown', 'netdev.PortDown', 'nvme.OverTemperature', 'intelgpu.OverTemperature'];
+/** Faults of the first node, with the alert that they lead to. */
+const ALERTED = [
+  { family: 'amdgpu', fault: 'ras', alert: 'DeviceUnhealthy' },
+  { family: 'intelgpu', fault: 'hot', alert: 'DeviceDegraded' },
+  { family: 'netdev', fault: 'port-down', alert: 'DeviceOutOfService' },
+  { family: 'nvme', fault: 'hot', alert: 'DeviceDegraded' },
+] as const;
+
+/** Id of the first device that the page has a series for. */
+const deviceIn = (page: string, series: string): string => new RegExp(`^${series}.*?device="([^"]+)"`, 'm').exec(page)?.[1] ?? '';
 
 /** Two nodes with faults: ports are down, one cannot be read, and the second node reads no FPGA, so that ids of FPGAs have no device. */
 describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way${skipped}`, () => {
   let directory: string;
   let agents: readonly ServedAgent[] = [];
   let prometheus: RunningPrometheus;
+  /** The metrics of the first node before its faults. */
+  let page = '';
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'device-agent-boards-'));
@@ -31,7 +53,7 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
       file,
       JSON.stringify({
         health: {
-          conditions: { 'infiniband.PortDown': { for: '0s' } },
+          conditions: Object.fromEntries(AT_ONCE.map((condition) => [condition, { for: '0s' }])),
           ignore: [{ device: 'mlx5_1', condition: 'PortDown', reason: 'recabling', until: '2999-01-01' }],
         },
       }),
@@ -55,6 +77,11 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
       const sysfs = /--path\.sysfs=(\S+)/.exec(agent.log())?.[1] as string;
       writeFileSync(`${sysfs}/class/infiniband/mlx5_2/ports/1/state`, 'garbage\n');
       for (const hca of ['mlx5_0', 'mlx5_1']) writeFileSync(`${sysfs}/class/infiniband/${hca}/ports/1/state`, '1: DOWN\n');
+    }
+    page = await first.until('all families', (text) => ALERTED.every(({ family }) => text.includes(`family="${family}"`)));
+    for (const { family, fault } of ALERTED) {
+      const device = `${family}/${/^device_info\{device="([^"]+)"/m.exec(linesOf(page, family))?.[1]}`;
+      expect(await run(['demo', 'fault', fault, device, `--demo=${first.child.pid}`], { TMPDIR: tmpdir() })).toMatchObject({ status: 0 });
     }
     const nodes = [
       { address: host(first), node: 'node-1' },
@@ -126,6 +153,16 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
     expect([...held].toSorted()).toEqual(allocated.map(({ metric: m }) => `${m.node} ${m.device}`).toSorted());
   });
 
+  it.each(ALERTED)(
+    'fires $alert for a device of $family',
+    async ({ family, alert }) => {
+      const firing = `ALERTS{alertname="${alert}",alertstate="firing",cluster="plain"}`;
+      const expr = `count(${firing} * on (device) group_left () count by (device) (device_info{cluster="plain",node="node-1",family="${family}"}))`;
+      await expect.poll(async () => (await prometheus.query(expr)).length, { timeout: 90_000, interval: 1_000 }).toBe(1);
+    },
+    100_000,
+  );
+
   it('answers each expression of each dashboard with data, in each way', async () => {
     const asked: { readonly panel: string; readonly expr: string }[] = [];
     for (const cluster of WAYS) {
@@ -133,7 +170,7 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
         const prefix = await prefixOf(dashboard, cluster);
         for (const { title, targets } of dashboard.panels)
           for (const { expr } of targets)
-            asked.push({ panel: `${cluster}: ${name}: ${title}`, expr: filledIn(expr, { cluster, prefix, ...chosen(name, title) }) });
+            asked.push({ panel: `${cluster}: ${name}: ${title}`, expr: filledIn(expr, { cluster, prefix, ...chosen(name, title, page) }) });
       }
     }
     expect(asked.length).toBeGreaterThan(4 * 90);
@@ -148,11 +185,26 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
   }, 90_000);
 });
 
+/** Panels that devices of one family fill, with a metric of them. */
+const OF_OTHERS = {
+  'Drive traffic': 'device_nvme_read_bytes_total',
+  'Life of a drive': 'device_nvme_used_life_ratio',
+  'Dropped packets': 'device_netdev_dropped_packets_total',
+};
+
+const linesOf = (page: string, family: string): string =>
+  page
+    .split('\n')
+    .filter((line) => line.includes(`family="${family}"`))
+    .join('\n');
+
 /** The device board shows one device; no device has all readings, so each panel is asked of one that has them. */
-function chosen(name: string, title: string): Readonly<Record<string, string>> {
+function chosen(name: string, title: string, page: string): Readonly<Record<string, string>> {
   if (name !== 'device.json') return {};
   const ofHca = ['Conditions', 'Conditions over time', 'Received', 'Transmitted', 'Link up', 'Errors', 'Parts'];
   if (ofHca.includes(title)) return { node: 'node-1', device: 'mlx5_0' };
+  const [, metric] = Object.entries(OF_OTHERS).find(([panel]) => panel === title) ?? [];
+  if (metric !== undefined) return { node: 'node-1', device: deviceIn(page, metric) };
   // A board that tells limits; the simulated GPUs tell margins, as Hopper does.
   if (title === 'Temperature') return { node: 'node-1', device: '0010:21:00.0' };
   return { node: 'node-1', device: 'GPU-5e1f0000-0000-4000-8000-000000000001' };

@@ -1,6 +1,6 @@
 import { devicesView } from '../../server/api/views.ts';
 import { askAgent, REFUSAL_TEXTS } from '../agent-api.ts';
-import { devicesIn } from '../health.ts';
+import { type ApiDevice, devicesIn } from '../health.ts';
 import { type CheckContext, type CheckResult, finding, ok, skipped } from './check.ts';
 
 /** Findings of one kind. A node with a fault of its fabric can have hundreds of them. */
@@ -19,11 +19,19 @@ export async function checkDevices({ configuration, collect }: CheckContext): Pr
   if (devices.length === 0) return [skipped(name, 'there are no devices')];
   const unwell = devices.filter(({ health }) => health.state !== 'healthy');
   if (unwell.length === 0) return [ok(name, `${devices.length} ${devices.length === 1 ? 'device is' : 'devices are'} healthy`)];
-  const findings = unwell.map(({ family, id, health }) => {
-    const [worst] = health.conditions;
-    const cause = worst === undefined ? 'There is no current reading of the device.' : `${worst.type}: ${worst.message}`;
-    return finding(name, `${family}/${id} is ${health.state}`, cause, worst === undefined ? REMEDY : `${worst.remedy}. ${REMEDY}`);
-  });
+  // A port that is down is down for each virtual function: one finding, and not hundreds.
+  const told = new Set(unwell.map(({ family, id, health }) => `${family}/${id} ${health.conditions[0]?.type}`));
+  const isOfWhole = ({ family, parent, health }: ApiDevice): boolean =>
+    parent !== undefined && health.conditions.length > 0 && told.has(`${family}/${parent} ${health.conditions[0]?.type}`);
+  const findings = unwell
+    .filter((device) => !isOfWhole(device))
+    .map(({ family, id, health }) => {
+      const [worst] = health.conditions;
+      const parts = unwell.filter((one) => one.family === family && one.parent === id && isOfWhole(one)).length;
+      const also = parts === 0 ? '' : `, and ${parts} of its parts for the same reason`;
+      const cause = worst === undefined ? 'There is no current reading of the device.' : `${worst.type}: ${worst.message}`;
+      return finding(name, `${family}/${id} is ${health.state}${also}`, cause, worst === undefined ? REMEDY : `${worst.remedy}. ${REMEDY}`);
+    });
   return bounded(name, findings);
 }
 

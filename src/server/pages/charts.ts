@@ -50,7 +50,8 @@ function chart(metric: string, list: readonly SeriesHistory[], times: readonly n
   const isRate = list.some(({ type }) => type === 'counter');
   const high = Math.max(...moving.map(({ trend }) => highest(trend)), metric.endsWith('_ratio') ? 1 : 0);
   const unit = (value: number): string => (isRate ? rateText(metric, value) : readingText(metric, value));
-  const title = `${metricTitle(metric)}${isRate ? ' per second' : ''}`;
+  // Time per second is a share of the time.
+  const title = `${metricTitle(metric)}${isRate && !metric.endsWith('_seconds_total') ? ' per second' : ''}`;
   return html`<figure data-metric="${metric}"><figcaption><b>${title}</b> <small>0 to ${unit(high)}</small></figcaption>
 <div class="plot"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title} over the last ${TREND_MS / 60_000} minutes">${moving.map(
     ({ trend }, at) => html`<path class="line-${at}" d="${linePath(trend, WIDTH, HEIGHT, 0, high)}"/>`,
