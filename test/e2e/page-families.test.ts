@@ -1,0 +1,106 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { run } from '../cli/command-line.ts';
+import { type ServedAgent, startAgent } from '../support/serve.ts';
+
+const BROWSER = '/usr/bin/chromium';
+const isThere = existsSync(BROWSER);
+/** Without these the browser asks its maker's servers at start. */
+const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-sync'];
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const FAMILIES = ['amdgpu', 'intelgpu', 'netdev', 'nvme'];
+/** The narrowest column in which the name of a condition and what to do are read without effort, in pixels. */
+const HEALTH_PX = 350;
+
+describe.skipIf(!isThere)(
+  `graphics cards, network functions and drives on the page${isThere ? '' : ` (skipped: ${BROWSER} is not there)`}`,
+  () => {
+    let directory = '';
+    let demo: ServedAgent;
+    let browser: Browser;
+
+    beforeAll(async () => {
+      directory = mkdtempSync(join(tmpdir(), 'device-agent-families-'));
+      const flags = ['--sim.devices=amdgpu=1,intelgpu=1,netdev=1,nvme=1', '--sim.pods=0', '--sim.story=off', '--refresh.interval=1s'];
+      const env = { ...process.env, TMPDIR: directory };
+      demo = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', ...flags], { env });
+      await demo.until('all families', (page) => FAMILIES.every((family) => page.includes(`family="${family}"`)));
+      const device = /^device_info\{device="([^"]+)".*family="netdev",kind="pf"/m.exec(await demo.metrics())?.[1] ?? '';
+      expect(await run(['demo', 'fault', 'port-down', `netdev/${device}`, `--demo=${demo.child.pid}`], env)).toMatchObject({ status: 0 });
+      browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
+    }, 60_000);
+
+    afterAll(async () => {
+      await browser?.close();
+      expect(await demo?.stop('SIGINT')).toBe(0);
+      rmSync(directory, { recursive: true, force: true });
+    });
+
+    async function open(path: string, width: number): Promise<Page> {
+      const context = await browser.newContext({ viewport: { width, height: 900 }, bypassCSP: true });
+      const page = await context.newPage();
+      await page.goto(demo.url + path);
+      return page;
+    }
+
+    /** The labels of the readings of the first device of a kind. */
+    const labelsOf = async (page: Page, kind: string): Promise<readonly string[]> =>
+      page.locator('tr', { hasText: kind }).first().locator('dt').allTextContents();
+
+    it('show the readings that their families declare', async () => {
+      const page = await open('/', 1_440);
+      const told = async (): Promise<object> =>
+        Object.fromEntries(
+          await Promise.all(
+            ['amdgpu gpu', 'intelgpu gpu', 'netdev pf', 'netdev vf', 'nvme controller', 'nvme namespace'].map(
+              async (kind) => [kind, await labelsOf(page, kind)] as const,
+            ),
+          ),
+        );
+      // Power and use of an Intel card need two reads.
+      await expect.poll(told, { timeout: 20_000 }).toEqual({
+        'amdgpu gpu': ['Busy', 'Memory', 'Power'],
+        'intelgpu gpu': ['Busy', 'Power', 'Temperature'],
+        'netdev pf': ['Traffic', 'Link', 'Drops'],
+        'netdev vf': ['Traffic', 'Link', 'Drops'],
+        'nvme controller': ['Temperature', 'Wear', 'Written'],
+        'nvme namespace': ['Busy', 'Read', 'Written'],
+      });
+      for (const name of ['ens1f0', 'nvme0', 'nvme0n1']) expect(await page.getByText(name).count(), name).toBeGreaterThan(0);
+    }, 40_000);
+
+    it('tell a fault of a port once, and refer to it from its virtual functions', async () => {
+      const page = await open('/?family=netdev', 1_280);
+      await page.locator('tr', { hasText: 'netdev pf' }).getByText('Check cable').waitFor({ timeout: 20_000 });
+      const functions = page.locator('tr', { hasText: 'netdev vf' });
+      expect(await functions.count()).toBeGreaterThan(1);
+      for (const text of await functions.allTextContents()) {
+        expect(text).toContain('The same as ');
+        expect(text).not.toContain('Check cable');
+      }
+      expect((await functions.first().locator('td').first().boundingBox())?.width).toBeGreaterThan(HEALTH_PX);
+    }, 40_000);
+
+    it('have pages without a violation that axe finds, and that a phone shows without moving them sideways', async () => {
+      const page = await open('/', 375);
+      const paths = await page.locator('#devices a.id').evaluateAll((links) => links.map((link) => link.getAttribute('href') ?? ''));
+      const own = FAMILIES.map((family) => paths.find((path) => path.startsWith(`/devices/${family}/`)) ?? '');
+      for (const path of ['/', ...own]) {
+        await page.goto(demo.url + path);
+        const beyond =
+          '[...document.querySelectorAll("html, .scroll")].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.className || one.tagName)';
+        expect(await page.evaluate(beyond), path).toEqual([]);
+        await page.evaluate(AXE);
+        const { violations } = (await page.evaluate('axe.run()')) as { readonly violations: readonly { readonly id: string }[] };
+        expect(
+          violations.map(({ id }) => `${path} ${id}`),
+          path,
+        ).toEqual([]);
+      }
+    }, 60_000);
+  },
+);
