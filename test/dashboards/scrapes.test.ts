@@ -35,6 +35,10 @@ const ALERTED = [
   { family: 'nvme', fault: 'hot', alert: 'DeviceDegraded' },
 ] as const;
 
+/** Id of the first device of a family; empty before the first read. */
+const infoOf = (page: string, family: string): string =>
+  new RegExp(`^device_info\\{device="([^"]+)".*family="${family}"`, 'm').exec(page)?.[1] ?? '';
+
 /** Id of the first device that the page has a series for. */
 const deviceIn = (page: string, series: string): string => new RegExp(`^${series}.*?device="([^"]+)"`, 'm').exec(page)?.[1] ?? '';
 
@@ -78,9 +82,9 @@ describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way
       writeFileSync(`${sysfs}/class/infiniband/mlx5_2/ports/1/state`, 'garbage\n');
       for (const hca of ['mlx5_0', 'mlx5_1']) writeFileSync(`${sysfs}/class/infiniband/${hca}/ports/1/state`, '1: DOWN\n');
     }
-    page = await first.until('all families', (text) => ALERTED.every(({ family }) => text.includes(`family="${family}"`)));
+    page = await first.until('all families', (text) => ALERTED.every(({ family }) => infoOf(text, family) !== ''));
     for (const { family, fault } of ALERTED) {
-      const device = `${family}/${/^device_info\{device="([^"]+)"/m.exec(linesOf(page, family))?.[1]}`;
+      const device = `${family}/${infoOf(page, family)}`;
       expect(await run(['demo', 'fault', fault, device, `--demo=${first.child.pid}`], { TMPDIR: tmpdir() })).toMatchObject({ status: 0 });
     }
     const nodes = [
@@ -191,12 +195,6 @@ const OF_OTHERS = {
   'Life of a drive': 'device_nvme_used_life_ratio',
   'Dropped packets': 'device_netdev_dropped_packets_total',
 };
-
-const linesOf = (page: string, family: string): string =>
-  page
-    .split('\n')
-    .filter((line) => line.includes(`family="${family}"`))
-    .join('\n');
 
 /** The device board shows one device; no device has all readings, so each panel is asked of one that has them. */
 function chosen(name: string, title: string, page: string): Readonly<Record<string, string>> {

@@ -28,7 +28,9 @@ describe.skipIf(!isThere)(
       const flags = ['--sim.devices=amdgpu=1,intelgpu=1,netdev=1,nvme=1', '--sim.pods=0', '--sim.story=off', '--refresh.interval=1s'];
       const env = { ...process.env, TMPDIR: directory };
       demo = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', ...flags], { env });
-      await demo.until('all families', (page) => FAMILIES.every((family) => page.includes(`family="${family}"`)));
+      await demo.until('all families', (page) =>
+        FAMILIES.every((family) => new RegExp(`^device_info\\{.*family="${family}"`, 'm').test(page)),
+      );
       const device = /^device_info\{device="([^"]+)".*family="netdev",kind="pf"/m.exec(await demo.metrics())?.[1] ?? '';
       expect(await run(['demo', 'fault', 'port-down', `netdev/${device}`, `--demo=${demo.child.pid}`], env)).toMatchObject({ status: 0 });
       browser = await chromium.launch({ executablePath: BROWSER, args: QUIET });
