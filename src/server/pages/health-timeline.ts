@@ -26,7 +26,8 @@ export function timeline(past: KnownPast): Html {
 
 /** What happened to the device, and who held it then. */
 export function eventList(events: readonly HealthEvent[]): Html {
-  if (events.length === 0) return html`<p class="soft">No event is known. Events begin when the agent first reads the device, and end with a reboot.</p>`;
+  if (events.length === 0)
+    return html`<p class="soft">No event is known. Events begin when the agent first reads the device, and end with a reboot.</p>`;
   return html`<div class="scroll"><table><thead><tr><th scope="col">Time</th><th scope="col">What</th><th scope="col">Held then by</th></tr></thead><tbody>
 ${events
   .slice(0, MOST_EVENTS)

@@ -39,7 +39,10 @@ ${part(
         .filter((text) => text !== '')
         .join('; '),
     ],
-    ['Holds', `${rows.length} devices${unresolved.length === 0 ? '' : `, and ${unresolved.length} that no probe found`}`],
+    [
+      'Holds',
+      `${rows.length} ${rows.length === 1 ? 'device' : 'devices'}${unresolved.length === 0 ? '' : `, and ${unresolved.length} that no probe found`}`,
+    ],
   ]),
 )}${part('devices', deviceTable(rows, isOfPod, frame.nowMs))}${part(
   'unresolved',
@@ -56,7 +59,7 @@ function deviceTable(rows: readonly BoardRow[], isOfPod: (one: BoardRow['holders
   return html`<div class="scroll"><table><thead><tr><th scope="col">Device</th><th scope="col">Health</th><th scope="col">Container</th><th scope="col">Readings</th></tr></thead><tbody>
 ${rows.map(
   (row) =>
-    html`<tr><th scope="row"><a class="id" href="${devicePath(row)}" title="${row.id}">${row.name}</a><br><small>${row.family} ${row.kind}</small></th><td>${stateCell(row, nowMs)}</td><td>${containers(row, isOfPod)}</td><td>${readingList(row.readings)}</td></tr>\n`,
+    html`<tr><th scope="row"><a class="id" href="${devicePath(row)}" title="${row.id}">${row.name}</a><br><small>${[`${row.family} ${row.kind}`, row.also, row.model].filter((fact) => fact !== undefined).join(' · ')}</small></th><td>${stateCell(row, nowMs)}</td><td>${containers(row, isOfPod)}</td><td>${readingList(row.readings)}</td></tr>\n`,
 )}</tbody></table></div>`;
 }
 
