@@ -109,7 +109,7 @@ describe('list -w', () => {
     const terminal = new PseudoTerminal({ columns: 30, rows: 8 }, [process.execPath, MAIN, 'list', '-w', ...flags], { TERM: 'xterm' });
     terminals.push(terminal);
     const screen = await terminal.until(/more lines/);
-    expect(screen).toMatch(/^\d{4}-.*Z\nDEVICE  KIND      HEALTH\nmlx5_0 .*\n(?:mlx5_\d .*\n)+… 5 more lines; "device-agent…\n\n$/);
+    expect(screen).toMatch(/^\d{4}-.*Z\nDEVICE +KIND +HEALTH\nmlx5_0 .*\n(?:mlx5_\d .*\n)+… 5 more lines; "device-agent…\n\n$/);
     rmSync(join(folder, 'sys/class/infiniband/mlx5_0'), { recursive: true });
     expect(await terminal.until(/^mlx5_0 +(?:function +)?un/m)).toMatch(/^\d{4}-.*Z\nDEVICE .*\nmlx5_0 .*\n(?:mlx5_\d .*\n)+… 5 more/);
     terminal.type('\u0003');

@@ -195,7 +195,9 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
     const other = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', '--sim.gpus=1']);
     const context = await browser.newContext();
     const page = await context.newPage();
-    await other.until('devices', (text) => text.includes('device_healthy{'));
+    await other.until('devices of all families', (text) =>
+      ['nvidia', 'infiniband', 'fpga'].every((family) => new RegExp(`^device_info\\{.*family="${family}"`, 'm').test(text)),
+    );
     await page.goto(other.url);
     await live(page);
     const shown = await ids(page);
