@@ -114,7 +114,7 @@ Device hours count a device that several containers hold once: each container ha
     ],
     examples: [
       'device-agent demo',
-      'device-agent demo --sim.gpus=16 --sim.pods=100 --web.listen-address=:0',
+      'device-agent demo --sim.devices=all=0,nvme=16 --sim.pods=100 --web.listen-address=:0',
       'device-agent demo --replay device-agent-capture.tar.gz --speed 10',
     ],
     load: async () => (await import('./demo.ts')).runDemo,

@@ -9,7 +9,7 @@ import type { ConditionSpec } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { PciSign } from '../model/pci-sign.ts';
-import type { FaultSpec, Scenario, SimulatedHardware } from '../model/simulated.ts';
+import type { FamilySimulation } from '../model/simulated.ts';
 
 /**
  * The contract of a device family. A family is one folder below `src/probes`. Its `index.ts` exports a constant `family` of
@@ -51,10 +51,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly activity?: ActivitySpec;
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
-  /** Returns the family's part of a simulated node at one moment. */
-  simulate?(scenario: Scenario): SimulatedHardware;
-  /** Faults that {@link simulate} can show. They change only files, programs and kernel log lines of the simulated node. */
-  readonly faults?: readonly FaultSpec[];
+  /** The family's part of the simulated node, which is the demo's. Without it, the demo has no device of the family. */
+  readonly simulation?: FamilySimulation;
 }
 
 /** Reads the hardware of one family. Each probe runs in its own thread, so it may block. */

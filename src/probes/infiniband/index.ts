@@ -10,8 +10,7 @@ import { isPresent } from './presence.ts';
 import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 export const family = defineFamily({
   name: 'infiniband',
@@ -32,6 +31,5 @@ export const family = defineFamily({
   resolve,
   claimNames: dranetNames,
   access,
-  simulate,
-  faults,
+  simulation,
 });

@@ -9,8 +9,7 @@ import { isPresent } from './presence.ts';
 import { IntelgpuProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 /** The family has two kinds of devices. `gpu` is a card or an integrated GPU. `vf` is a virtual function of one. */
 export const family = defineFamily({
@@ -29,6 +28,5 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
-  simulate,
-  faults,
+  simulation,
 });

@@ -9,8 +9,7 @@ import { isPresent } from './presence.ts';
 import { NetdevProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 /**
  * Network functions that SR-IOV plugins hand out by PCI address. A function with an RDMA device belongs to the family `infiniband`, which
@@ -31,6 +30,5 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
-  simulate,
-  faults,
+  simulation,
 });

@@ -11,8 +11,7 @@ import { options } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 import { xidConditions, xidMetrics } from './xid-conditions.ts';
 
 export const family = defineFamily({
@@ -31,6 +30,5 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
-  simulate,
-  faults,
+  simulation,
 });
