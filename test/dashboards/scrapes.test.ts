@@ -16,7 +16,7 @@ const RENAMED = 'renamed';
 const ALL = [...WAYS, RENAMED];
 
 const host = (agent: ServedAgent): string => new URL(agent.url).host;
-const sizes = ['--refresh.interval=1s', '--sim.gpus=4', '--sim.pods=8', '--sim.pod-change=0s', '--sim.story=off'];
+const sizes = ['--refresh.interval=1s', '--sim.devices=nvidia=4', '--sim.pods=8', '--sim.pod-change=0s', '--sim.story=off'];
 
 /** Two nodes with faults: ports are down, one cannot be read, and the second node reads no FPGA, so that ids of FPGAs have no device. */
 describe.skipIf(!installed)(`two nodes in a real Prometheus, scraped in each way${skipped}`, () => {
