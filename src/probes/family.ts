@@ -2,6 +2,7 @@ import type { Host } from '../host/host.ts';
 import type { DeviceAccess } from '../model/access.ts';
 import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
+import type { CapturedSources } from '../model/captured.ts';
 import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
@@ -28,6 +29,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly isOffByDefault?: boolean;
   /** All values of `Device.kind`. */
   readonly kinds?: readonly string[];
+  /** Kinds that are always parts of other devices, also where the other is not visible. `expect` does not count them. */
+  readonly partKinds?: readonly string[];
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
@@ -51,6 +54,11 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly activity?: ActivitySpec;
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
+  /**
+   * Options with which the probe reads a captured machine and nothing of the machine of the replay. Needed when it has other sources than
+   * files of `path.sysfs`, `path.procfs` and `path.dev`, programs (options `…-path`) and the kernel log (option `kmsg`).
+   */
+  replayOptions?(captured: CapturedSources): Readonly<Record<string, string>>;
   /** The family's part of the simulated node, which is the demo's. Without it, the demo has no device of the family. */
   readonly simulation?: FamilySimulation;
 }

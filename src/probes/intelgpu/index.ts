@@ -16,6 +16,7 @@ export const family = defineFamily({
   name: 'intelgpu',
   summary: 'Intel GPUs and their virtual functions, by the files of the drivers i915 and xe, and the kernel log',
   kinds: ['gpu', 'vf'],
+  partKinds: ['vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,

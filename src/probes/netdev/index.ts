@@ -19,6 +19,7 @@ export const family = defineFamily({
   name: 'netdev',
   summary: 'Network functions of SR-IOV and of DPDK: physical and virtual functions without an RDMA device',
   kinds: ['pf', 'vf', 'function'],
+  partKinds: ['vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
@@ -30,5 +31,7 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
+  // The socket would ask the kernel of the machine of the replay.
+  replayOptions: ({ options }) => ({ source: options.source === 'sysfs' ? 'sysfs' : 'ip' }),
   simulation,
 });

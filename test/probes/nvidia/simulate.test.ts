@@ -50,7 +50,7 @@ describe('the simulated node', () => {
     const instance = reports.find(({ device }) => device.kind === 'mig');
     expect(instance?.device).toMatchObject({ parent: 'GPU-5e1f0000-0000-4000-8000-000000000004', numaNode: 1 });
     expect(instance?.device.characterDevices?.filter((name) => name.includes('caps'))).toHaveLength(2);
-    expect(instance?.device.migProfile).toBe('1g.10gb');
+    expect(instance?.device.profile).toBe('1g.10gb');
   });
 
   it.each([
