@@ -77,7 +77,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
     argument: { name: 'id', help: 'Incident to print, as the list names it.' },
     notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the directory incidents beside
 --state.file. docs/incidents.md says what a record has and how long it is kept.`,
-    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvme-0000:3b:00.0 -o json > incident.json'],
+    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvme-0000-3b-00.0 -o json > incident.json'],
     load: async () => (await import('./incidents.ts')).runIncidents,
   },
   {

@@ -20,7 +20,7 @@ export interface FamilySimulation {
 export interface SimulatedSize {
   /** Lower case letters, digits and dashes; a part follows its family and a dot: `family.part`. */
   readonly name: string;
-  /** One of them in a few words: `FPGA board`. Several get an `s` at the end. */
+  /** One of them in a few words: `network adapter`. Several get an `s` at the end. */
   readonly about: string;
   /** Number in the demo when `--sim.devices` does not give another. */
   readonly default: number;

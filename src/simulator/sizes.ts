@@ -44,7 +44,7 @@ const namesOf = (sizes: readonly SimulatedSize[]): string => sizes.map(({ name }
 
 const refused = (problem: string): UserError => new UserError('flag-invalid', { flag: '--sim.devices', problem });
 
-/** Names all that a node has in words: `8 NVIDIA GPUs and 12 pods`. */
+/** Names all that a node has in words: `8 network adapters and 12 pods`. */
 export function sizeText(counts: Readonly<Record<string, number>>, sizes: readonly SimulatedSize[], pods: number): string {
   const devices = sizes.map(({ name, about }) => [counts[name] ?? 0, about] as const).filter(([count]) => count > 0);
   const words = [...devices, [pods, 'pod'] as const].map(([count, about]) => `${count} ${about}${count === 1 ? '' : 's'}`);
