@@ -29,7 +29,7 @@ async function measure(interval, times) {
   const root = mkdtempSync(join(tmpdir(), 'fact-to-kubelet-'));
   const plugins = join(root, 'kubelet/device-plugins');
   for (const path of ['proc', 'dev']) mkdirSync(join(root, path));
-  const hardware = family.simulate({ gpus: 0, hcas: 4, vfs: 0, fpgas: 0, elapsedMs: 0 });
+  const hardware = family.simulation.simulate({ counts: { infiniband: 4 }, elapsedMs: 0 });
   const writer = new TreeWriter(root);
   writer.apply(hardware);
   const port = Object.keys(hardware.files).find((path) => path.endsWith(`${DEVICE}/ports/1/state`));

@@ -12,7 +12,7 @@ const STEPS = [1_000, 10_000, 30_000, 100_000, 200_000, 300_000].filter((count) 
 const CHUNK = 500;
 const MIB = 2 ** 20;
 
-const node = await makeNode({ hcas: 8 });
+const node = await makeNode({ infiniband: 8 });
 const kubelet = await makeKubelet(
   node.root,
   60,

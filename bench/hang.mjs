@@ -45,14 +45,14 @@ const GPUS = 8;
 const ofHcas = (count) => ({
   name: `a counter file of ${count} of ${HCAS} HCAs`,
   family: 'infiniband',
-  machine: { hcas: HCAS },
+  machine: { counts: { infiniband: HCAS } },
   isHung: (device) => /^mlx5_(\d+)$/.exec(device)?.[1] < count,
   hang: ({ root }) => hangFiles(Array.from({ length: count }, (_, n) => join(root, 'sys/class/infiniband', `mlx5_${n}`, COUNTER))),
 });
 const ofGpus = (count) => ({
   name: `a library call for ${count} of ${GPUS} GPUs`,
   family: 'nvidia',
-  machine: { hcas: HCAS, driverGpus: GPUS },
+  machine: { counts: { infiniband: HCAS }, driverGpus: GPUS },
   calls: count,
   isHung: (device, { driver }) => driver.ids.indexOf(device) > -1 && driver.ids.indexOf(device) < count,
   hang: ({ driver }) => driver.hang(CALL, count),
@@ -60,14 +60,14 @@ const ofGpus = (count) => ({
 const ofSmi = {
   name: 'nvidia-smi',
   family: 'nvidia',
-  machine: { hcas: HCAS, gpus: GPUS },
+  machine: { counts: { infiniband: HCAS, nvidia: GPUS } },
   isHung: (device) => /^(?:GPU|MIG)-/.test(device),
   hang: ({ root }) => hangCommand(join(root, 'bin/nvidia-smi')),
 };
 const ofMonitor = (make, address, monitor) => ({
   name: `a file of a hardware monitor of 1 of 4 FPGAs, ${make}`,
   family: 'fpga',
-  machine: { hcas: HCAS, fpgas: 4 },
+  machine: { counts: { infiniband: HCAS, fpga: 4 } },
   // Else the sensors are read every 30 s, and nobody comes across the file before.
   flags: ['--probe.fpga.sensor-interval=1s'],
   isHung: (device) => device.startsWith(address),
@@ -122,8 +122,8 @@ function rowOf(took) {
 }
 
 async function measure(each) {
-  const { driverGpus, ...devices } = each.machine;
-  const node = await makeNode(devices);
+  const { driverGpus, counts } = each.machine;
+  const node = await makeNode(counts);
   if (driverGpus !== undefined) node.driver = await addDriver(node, driverGpus, { isFrozen: false });
   const kubelet = { podResourcesSocket: join(node.root, 'none.sock'), checkpoint: '' };
   const flags = [

@@ -23,7 +23,7 @@ const [DEVICES, PAGES, SECONDS, SETTLE, INTERVAL] = ['devices', 'pages', 'second
 );
 const HCAS = Math.min(8, DEVICES);
 
-const node = await makeNode({ hcas: HCAS, vfs: DEVICES - HCAS });
+const node = await makeNode({ infiniband: HCAS, 'infiniband.vf': DEVICES - HCAS });
 const kubelet = await makeKubelet(
   node.root,
   DEVICES,
@@ -116,7 +116,7 @@ async function reportHistory() {
   const { familyLoaders } = await dist('probes/families.js');
   const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
   const specs = new Map(families.flatMap(({ metrics }) => metrics).map((spec) => [spec.name, spec]));
-  const machine = await makeNode({ gpus: 8, hcas: 8 });
+  const machine = await makeNode({ nvidia: 8, infiniband: 8 });
   const holders = await makeKubelet(machine.root, 0, []);
   const running = await startServe(machine, holders, { interval: '1s' });
   try {

@@ -18,7 +18,7 @@ const SCRAPE_MS = 250;
 /** Prometheus gives up after ten seconds by default. */
 const DEADLINE_MS = 10_000;
 
-const node = await makeNode({ hcas: 68 });
+const node = await makeNode({ infiniband: 68 });
 const kubelet = await makeKubelet(
   node.root,
   68,

@@ -28,7 +28,7 @@ for (const size of SIZES) rows.push(await measure(size));
 report('refresh', rows, { pauseMs: Number(values.pause) });
 
 async function measure({ name, hcas, vfs = 0, missing = 0 }) {
-  const node = await makeNode({ hcas, vfs });
+  const node = await makeNode({ infiniband: hcas, 'infiniband.vf': vfs });
   const ids = Array.from({ length: Math.min(PODS, hcas + vfs) }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, PODS, ids);
   const core = await startCore({ roots: node.roots, socket: kubelet.podResourcesSocket, families: ['infiniband'] });

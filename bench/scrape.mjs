@@ -31,7 +31,7 @@ for (const hcas of SIZES) rows.push(...(await measureSize(hcas)));
 report('scrape', rows);
 
 async function measureSize(hcas) {
-  const node = await makeNode({ hcas });
+  const node = await makeNode({ infiniband: hcas });
   const ids = Array.from({ length: hcas }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, hcas, ids);
   const started = [];

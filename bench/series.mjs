@@ -12,24 +12,25 @@ import { makeMachine } from './parts/node-tree.mjs';
 import { startServe } from './parts/serve.mjs';
 
 const SIZES = [
-  { node: '1 GPU', gpus: 1, hcas: 0, vfs: 0, fpgas: 0, pods: 4 },
-  { node: '8 HCAs', gpus: 0, hcas: 8, vfs: 0, fpgas: 0, pods: 16 },
-  { node: '8 FPGAs', gpus: 0, hcas: 0, vfs: 0, fpgas: 8, pods: 16 },
-  { node: '8 GPUs, 8 HCAs', gpus: 8, hcas: 8, vfs: 0, fpgas: 0, pods: 16 },
-  { node: '16 GPUs, 16 HCAs', gpus: 16, hcas: 16, vfs: 0, fpgas: 0, pods: 32 },
-  { node: '8 GPUs, 8 HCAs, 128 virtual functions', gpus: 8, hcas: 8, vfs: 128, fpgas: 0, pods: 60 },
+  { node: '1 GPU', counts: { nvidia: 1 }, pods: 4 },
+  { node: '8 HCAs', counts: { infiniband: 8 }, pods: 16 },
+  { node: '8 FPGAs', counts: { fpga: 8 }, pods: 16 },
+  { node: '8 GPUs, 8 HCAs', counts: { nvidia: 8, infiniband: 8 }, pods: 16 },
+  { node: '16 GPUs, 16 HCAs', counts: { nvidia: 16, infiniband: 16 }, pods: 32 },
+  { node: '8 GPUs, 8 HCAs, 128 virtual functions', counts: { nvidia: 8, infiniband: 8, 'infiniband.vf': 128 }, pods: 60 },
 ];
 const { values } = parseArgs({ options: { only: { type: 'string' } } });
 
 const rows = [];
-for (const { node, ...size } of SIZES) {
+for (const { node, counts, pods } of SIZES) {
   if (values.only !== undefined && node !== values.only) continue;
-  const flags = Object.entries(size).map(([name, count]) => `--sim.${name}=${count}`);
-  const agent = await startDemo([...flags, '--sim.pod-change=0s', '--refresh.interval=500ms']);
-  rows.push({ node, ...(await measure(agent, size.gpus + size.hcas + size.vfs + size.fpgas)) });
+  const devices = ['all=0', ...Object.entries(counts).map((entry) => entry.join('='))].join(',');
+  const agent = await startDemo([`--sim.devices=${devices}`, `--sim.pods=${pods}`, '--sim.pod-change=0s', '--refresh.interval=500ms']);
+  const count = Object.values(counts).reduce((sum, one) => sum + one, 0);
+  rows.push({ node, ...(await measure(agent, count)) });
 }
 if (values.only === undefined && hasCompiler('GPUs by the driver are not measured')) {
-  const machine = await makeMachine({ driverGpus: 8, hcas: 8, pods: 16 });
+  const machine = await makeMachine({ driverGpus: 8, counts: { infiniband: 8 }, pods: 16 });
   const agent = await startServe(machine.node, machine.kubelet, { interval: '500ms', flags: machine.flags });
   rows.push({ node: '8 GPUs by NVML, 8 HCAs', ...(await measure(agent, machine.deviceCount)) });
   await machine.remove();

@@ -15,7 +15,7 @@ const POLICY = JSON.stringify({ health: { conditions: { 'infiniband.PortDown': {
 
 /** `steps`: pages of each history. `stepSeconds`: how far the counters move from one to the next. */
 export async function recordNode({ steps, stepSeconds }) {
-  const node = await makeNode({ hcas: DEVICES });
+  const node = await makeNode({ infiniband: DEVICES });
   const driver = await addDriver(node, DEVICES);
   const kubelet = await makeKubelet(node.root, 0, []);
   const held = [...driver.ids.map((id) => [id, 'nvidia.com/gpu']), ...Array.from({ length: DEVICES }, (_, n) => [`mlx5_${n}`, 'rdma/hca'])];

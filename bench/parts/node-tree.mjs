@@ -9,8 +9,8 @@ const { familyLoaders } = await dist('probes/families.js');
 const { TreeWriter } = await dist('simulator/tree-writer.js');
 const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
 
-/** `vfs` are spread over the HCAs. `advance` moves all traffic counters on, in place as the kernel does. */
-export async function makeNode({ hcas = 0, vfs = 0, gpus = 0, fpgas = 0 }) {
+/** `counts`: by the names of `--sim.devices`. `advance` moves all traffic counters on, in place as the kernel does. */
+export async function makeNode(counts) {
   const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-'));
   // Every machine has these directories of sysfs; without them the agent takes sysfs for unmounted.
   for (const path of ['sys/class', 'sys/bus', 'sys/class/net/lo', 'proc', 'dev', 'bin', 'kubelet'])
@@ -18,10 +18,11 @@ export async function makeNode({ hcas = 0, vfs = 0, gpus = 0, fpgas = 0 }) {
   const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
   const writer = new TreeWriter(root);
   let elapsedMs = 60_000;
+  let present = counts;
   const options = {};
   const write = () => {
     for (const family of families) {
-      const hardware = family.simulate?.({ gpus, hcas, vfs, fpgas, elapsedMs });
+      const hardware = family.simulation?.simulate({ counts: present, elapsedMs });
       if (hardware === undefined) continue;
       writer.apply(hardware);
       options[family.name] = Object.fromEntries(
@@ -40,8 +41,8 @@ export async function makeNode({ hcas = 0, vfs = 0, gpus = 0, fpgas = 0 }) {
     },
     /** Takes all virtual functions away, as a driver does that is told to have none. */
     tearDownVfs() {
-      vfs = 0;
-      for (let n = hcas; ; n += 1) {
+      present = { ...present, 'infiniband.vf': 0 };
+      for (let n = counts.infiniband ?? 0; ; n += 1) {
         const entry = join(root, 'sys/class/infiniband', `mlx5_${n}`);
         if (lstatSync(entry, { throwIfNoEntry: false }) === undefined) break;
         rmSync(entry);
@@ -72,23 +73,23 @@ export function podOf(n, id, resource = 'rdma/hca') {
 /** Machines as they are met; `everyday` is most of them. */
 export const MACHINES = [
   { name: 'idle: no devices, no pods', pods: 0 },
-  { name: 'everyday: 8 HCAs, 60 pods', hcas: 8, pods: 60 },
-  { name: 'everyday: 8 GPUs by nvidia-smi, 8 HCAs, 60 pods', gpus: 8, hcas: 8, pods: 60 },
-  { name: 'everyday: 8 GPUs by NVML, 8 HCAs, 60 pods', driverGpus: 8, hcas: 8, pods: 60 },
-  { name: 'large: 136 HCA functions, 250 pods', hcas: 8, vfs: 128, pods: 250 },
+  { name: 'everyday: 8 HCAs, 60 pods', counts: { infiniband: 8 }, pods: 60 },
+  { name: 'everyday: 8 GPUs by nvidia-smi, 8 HCAs, 60 pods', counts: { nvidia: 8, infiniband: 8 }, pods: 60 },
+  { name: 'everyday: 8 GPUs by NVML, 8 HCAs, 60 pods', driverGpus: 8, counts: { infiniband: 8 }, pods: 60 },
+  { name: 'large: 136 HCA functions, 250 pods', counts: { infiniband: 8, 'infiniband.vf': 128 }, pods: 250 },
 ];
 
-/** A node and its kubelet; `flags` are the agent's. */
-export async function makeMachine({ pods, driverGpus = 0, hcas = 0, vfs = 0, gpus = 0 }) {
-  const node = await makeNode({ hcas, vfs, gpus });
+/** A node and its kubelet; `flags` are the agent's, `driverGpus` the GPUs of the driver's library beside those of `counts`. */
+export async function makeMachine({ pods, driverGpus = 0, counts = {} }) {
+  const node = await makeNode(counts);
   const { options = {} } = driverGpus === 0 ? {} : await addDriver(node, driverGpus);
   const flags = Object.entries(options).map(([name, value]) => `--probe.nvidia.${name}=${value}`);
-  const hcaCount = hcas + vfs;
+  const hcaCount = (counts.infiniband ?? 0) + (counts['infiniband.vf'] ?? 0);
   const ids = Array.from({ length: hcaCount }, (_, n) => `mlx5_${n}`);
   const kubelet = await makeKubelet(node.root, pods, ids);
   const remove = async () => {
     await kubelet.close();
     node.remove();
   };
-  return { node, kubelet, flags, hcaCount, deviceCount: hcaCount + gpus + driverGpus, remove };
+  return { node, kubelet, flags, hcaCount, deviceCount: hcaCount + (counts.nvidia ?? 0) + driverGpus, remove };
 }

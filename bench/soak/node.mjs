@@ -9,9 +9,9 @@ const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
 const { SimulatedDeviceManager } = await dist('simulator/kubelet/device-manager.js');
 const { admitThroughPlugins } = await dist('simulator/kubelet/admission.js');
 
-const SIZE = { hcas: 8, vfs: 16, gpus: 8, fpgas: 2 };
-const HCAS = Array.from({ length: SIZE.hcas }, (_, n) => `mlx5_${n}`);
-const VFS = Array.from({ length: SIZE.vfs }, (_, n) => `mlx5_${SIZE.hcas + n}`);
+const COUNTS = { infiniband: 8, 'infiniband.vf': 16, nvidia: 8, fpga: 2 };
+const HCAS = Array.from({ length: COUNTS.infiniband }, (_, n) => `mlx5_${n}`);
+const VFS = Array.from({ length: COUNTS['infiniband.vf'] }, (_, n) => `mlx5_${COUNTS.infiniband + n}`);
 /** What the agent's own plugin serves. */
 export const SERVED = { name: 'soak.example/vf', replicated: 'soak.example/hca-share' };
 /** The verdicts follow the faults at once, so that the churn reaches the events and the kubelet's lists. */
@@ -29,7 +29,7 @@ health:
 `;
 
 export async function makeSoakNode(podsAlive) {
-  const node = await makeNode(SIZE);
+  const node = await makeNode(COUNTS);
   const { root } = node;
   const pluginDirectory = join(root, 'kubelet/device-plugins');
   mkdirSync(pluginDirectory, { recursive: true });
@@ -77,12 +77,12 @@ const uidOf = (number) => `00000000-0000-4000-8000-${String(number).padStart(12,
 /** One pod ends and another begins. Most pods hold devices of their own; the others show that pods without devices cost nothing. */
 function churnOfPods({ kubelet, podsAlive }) {
   const alive = [];
-  const gpuOf = (n) => `GPU-5e1f0000-0000-4000-8000-${String((n % SIZE.gpus) + 1).padStart(12, '0')}`;
+  const gpuOf = (n) => `GPU-5e1f0000-0000-4000-8000-${String((n % COUNTS.nvidia) + 1).padStart(12, '0')}`;
   const devicesOf = (n) =>
     [
-      [{ resource: 'rdma/hca', id: HCAS[n % SIZE.hcas], numaNodes: [n % 2] }],
+      [{ resource: 'rdma/hca', id: HCAS[n % COUNTS.infiniband], numaNodes: [n % 2] }],
       [{ resource: 'nvidia.com/gpu', id: gpuOf(n) }],
-      [{ resource: 'openshift.io/ib_vf', id: VFS[n % SIZE.vfs] }],
+      [{ resource: 'openshift.io/ib_vf', id: VFS[n % COUNTS['infiniband.vf']] }],
       // Some plugins make a new id for each pod, which no family knows.
       [{ resource: 'other.example/slice', id: `slice-${n}` }],
       [],

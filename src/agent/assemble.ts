@@ -19,7 +19,7 @@ import type { Look } from '../supervisor/family-runner.ts';
 import type { Accounts } from '../usage/accounts.ts';
 import type { UsageOptions } from '../usage/options.ts';
 import type { UsedDevice } from '../usage/used-device.ts';
-import { ExpectedKeeper, withExpected } from './expected.ts';
+import { ExpectedKeeper, type PartKinds, withExpected } from './expected.ts';
 import { type FamilyInput, type KnownDevice, knownDevices, type Moment, type RestoredDevice, restored } from './known-devices.ts';
 import type { ServedDevice } from './served.ts';
 import { type UseInput, UseKeeper, type UseSettings, type Uses } from './use.ts';
@@ -34,6 +34,7 @@ export interface AssembleSettings {
   readonly missingRetentionMs: number;
   /** Number of devices that each family must have at least. */
   readonly expect?: Readonly<Record<string, number>>;
+  readonly partKinds?: PartKinds;
   /** Without them, the use of devices is not compared with their holders. */
   readonly use?: UseSettings & { readonly limits: Pick<UsageOptions, 'allowed-processes' | 'dirty-mib'> };
 }
@@ -153,7 +154,7 @@ export class Assembler {
     this.#accounts?.judged(verdicts);
     this.#uses = uses;
     this.#verdicts = verdicts;
-    const expected = this.#expectedKeeper.look(expect, families, this.#known.values());
+    const expected = this.#expectedKeeper.look(expect, families, this.#known.values(), this.#settings.partKinds);
     return {
       sequence: ++this.#sequence,
       takenAtMs: now.nowMs,

@@ -328,12 +328,13 @@ function withHung(
 function joined(
   { pools, plugin, refresh, usage, idle, expect }: AgentSettings,
   families: readonly DeviceFamily[],
-): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect'> {
+): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds'> {
   return {
     rules: { pools, families: resolvers(families), numbers: numberOwners(families) },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
     expect,
+    partKinds: new Map(families.map(({ name, partKinds = [] }) => [name, partKinds])),
     use: { activities: activitiesOf(families), idle, limits: usage },
   };
 }

@@ -3,6 +3,9 @@ import { areTooFew, countsAsDevice, type ExpectedDevices, expectedText } from '.
 import type { FamilyState } from '../model/snapshot.ts';
 import type { FamilyInput, KnownDevice } from './known-devices.ts';
 
+/** Kinds of devices that are always parts of others, keyed by family. */
+export type PartKinds = ReadonlyMap<string, readonly string[]>;
+
 /**
  * Compares the number of present devices with the expected number. A reading that could not reach everything proves only that there are
  * enough devices, never that there are too few: the last count then stays.
@@ -15,10 +18,12 @@ export class ExpectedKeeper {
     expected: Readonly<Record<string, number>>,
     families: readonly FamilyInput[],
     known: Iterable<KnownDevice>,
+    partKinds: PartKinds = new Map(),
   ): readonly ExpectedDevices[] {
     const present = new Map<string, number>();
     for (const { device, missingSinceMs } of known) {
-      if (missingSinceMs === undefined && countsAsDevice(device)) present.set(device.family, (present.get(device.family) ?? 0) + 1);
+      if (missingSinceMs !== undefined || !countsAsDevice(device, partKinds.get(device.family))) continue;
+      present.set(device.family, (present.get(device.family) ?? 0) + 1);
     }
     const counts = new Map(this.#counts);
     const list = Object.entries(expected).map(([family, wanted]): ExpectedDevices => {

@@ -7,6 +7,8 @@ export const FORMAT = 1;
 export type PlaceName = 'sys' | 'proc' | 'dev' | 'claims' | `cdi${number}` | typeof KERNEL_LOG | typeof CHECKPOINT;
 /** The kernel log, when it is not the one below `dev`. */
 export const KERNEL_LOG = 'log/kmsg';
+/** Options of families that name the kernel log. Empty: the one below `dev`. */
+export const KERNEL_LOG_OPTION = /^probe\.[^.]+\.kmsg$/;
 export const CHECKPOINT = 'kubelet/checkpoint';
 
 /** One gRPC call of the kubelet. `answer` is in base64. */

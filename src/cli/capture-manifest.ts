@@ -1,4 +1,4 @@
-import { FORMAT, KERNEL_LOG, type Manifest } from '../capture/frame.ts';
+import { FORMAT, KERNEL_LOG, KERNEL_LOG_OPTION, type Manifest } from '../capture/frame.ts';
 import type { Place } from '../capture/places.ts';
 import type { Configuration } from '../config/configuration.ts';
 import type { OptionEntry } from '../config/registry.ts';
@@ -38,6 +38,7 @@ const withoutAllocation = (resources: unknown): unknown =>
 /** Directories and files of which a capture keeps what is read. */
 export function placesOf(configuration: Configuration): readonly Place[] {
   const text = (key: string): string => String(configuration.setting(key).value).replace(/\/+$/, '');
+  const logs = configuration.settings.filter(({ entry }) => KERNEL_LOG_OPTION.test(entry.key));
   const cdi = configuration.setting('cdi.dirs').value as readonly string[];
   return [
     { name: 'sys', path: text('path.sysfs') },
@@ -45,7 +46,7 @@ export function placesOf(configuration: Configuration): readonly Place[] {
     { name: 'dev', path: text('path.dev') },
     { name: 'kubelet/checkpoint', path: text('podresources.checkpoint') },
     { name: 'claims', path: text('dra.metadata-dir') },
-    { name: KERNEL_LOG, path: text('probe.nvidia.kmsg') },
+    ...logs.map(({ entry }): Place => ({ name: KERNEL_LOG, path: text(entry.key) })),
     ...cdi.map((path, index): Place => ({ name: `cdi${index}`, path })),
   ];
 }

@@ -8,7 +8,7 @@ export const commands: readonly CommandSpec[] = [
   {
     name: 'serve',
     summary: 'Run the agent until SIGTERM or SIGINT. SIGHUP reads the configuration file again.',
-    examples: ['device-agent serve', 'device-agent serve --refresh.interval=5s --no-probe.fpga --log.format=json'],
+    examples: ['device-agent serve', 'device-agent serve --refresh.interval=5s --no-probe.nvme --log.format=json'],
     load: async () => (await import('./serve.ts')).runServe,
   },
   {
@@ -64,7 +64,7 @@ It reads the findings that the agent keeps beside --state.file, and asks no agen
 Wrong usage and errors also have status 2, because health is then unknown. Only unhealthy hardware has status 1.`,
     examples: [
       'device-agent health',
-      'device-agent health --device=mlx5_0',
+      'device-agent health --device=0000:3b:00.0',
       'device-agent health -o text',
       'device-agent health -o taint-rule | kubectl apply -f -',
       'device-agent health --what-if=policy.yaml --since=3d',
@@ -78,7 +78,7 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
     argument: { name: 'id', help: 'Incident to print, as the list names it.' },
     notes: `The command asks the running agent at --web.listen-address. Without an agent it reads the directory incidents beside
 --state.file. docs/incidents.md says what a record has and how long it is kept.`,
-    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvidia-GPU-5e1f0000 -o json > incident.json'],
+    examples: ['device-agent incidents', 'device-agent incidents 20261123-203015-nvme-0000-3b-00.0 -o json > incident.json'],
     load: async () => (await import('./incidents.ts')).runIncidents,
   },
   {
@@ -115,7 +115,7 @@ Device hours count a device that several containers hold once: each container ha
     ],
     examples: [
       'device-agent demo',
-      'device-agent demo --sim.gpus=16 --sim.pods=100 --web.listen-address=:0',
+      'device-agent demo --sim.devices=all=0,nvme=16 --sim.pods=100 --web.listen-address=:0',
       'device-agent demo --replay device-agent-capture.tar.gz --speed 10',
     ],
     load: async () => (await import('./demo.ts')).runDemo,
@@ -155,7 +155,7 @@ docs/capture.md says what is in the archive and what is replaced.`,
     notes: `Only files, programs and kernel log lines of the simulated node change, so the agent finds the fault as on real hardware.
 The demo must run as the same user and with the same TMPDIR. Faults that the demo begins by itself end by themselves; --sim.story=off keeps
 it from beginning any.`,
-    examples: ['device-agent demo fault', 'device-agent demo fault port-down mlx5_0', 'device-agent demo fault clear'],
+    examples: ['device-agent demo fault', 'device-agent demo fault hot 0008:01:00.0', 'device-agent demo fault clear'],
     load: async () => (await import('./demo-fault.ts')).runDemoFault,
   },
   {
@@ -163,7 +163,7 @@ it from beginning any.`,
     summary: 'End the faults of a running demo: all of them, or those of one name or one device.',
     argument: { name: 'what', help: 'Fault or device.' },
     options: [demoOption],
-    examples: ['device-agent demo fault clear', 'device-agent demo fault clear port-down', 'device-agent demo fault clear mlx5_0'],
+    examples: ['device-agent demo fault clear', 'device-agent demo fault clear hot', 'device-agent demo fault clear 0008:01:00.0'],
     load: async () => (await import('./demo-fault.ts')).runDemoFaultClear,
   },
   {

@@ -21,7 +21,7 @@ export async function runReplayDemo(context: CommandContext): Promise<Ending> {
   const file = String(options.replay);
   const speed = speedOf(options.speed);
   const capture = await readCapture(file);
-  const node = new ReplayNode(capture, Math.max(0, systemClock.now() - (capture.frames[0]?.wallMs ?? 0)));
+  const node = new ReplayNode(capture, families, Math.max(0, systemClock.now() - (capture.frames[0]?.wallMs ?? 0)));
   let agent: RunningAgent | undefined;
   try {
     await node.step();

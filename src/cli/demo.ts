@@ -6,6 +6,7 @@ import { LONGEST_SOCKET_PATH } from '../host/fs/socket-file.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { SimulatedNode } from '../simulator/node.ts';
 import { type SimulationOptions, simulationOptions } from '../simulator/options.ts';
+import { sizesOf, sizeText } from '../simulator/sizes.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { type DemoControl, serveControl } from './demo-control.ts';
 import { runReplayDemo } from './demo-replay.ts';
@@ -33,7 +34,8 @@ export async function runDemo(context: CommandContext): Promise<Ending> {
     const { configuration: ofNode } = await loadConfiguration(context.registry, context.environment, flags);
     agent = await startAgent(agentSettings(ofNode, families), { logger, version: readVersion().version });
     control = await serveControl(node, agent.address);
-    await output.write(welcome(agent.address, size, node.flags()));
+    const what = sizeText(node.counts, sizesOf(families), size.pods);
+    await output.write(welcome(agent.address, what, size.story === 'on', node.flags()));
     const trouble = await Promise.race([ended, node.broken.then(systemFault)]);
     const isStuck = !(await stopInTime(agent, logger));
     if (trouble instanceof Error) throw trouble;
@@ -73,11 +75,11 @@ export function demoFlags(nodeFlags: readonly string[], given: Flags): Flags {
   return new Map<string, string | boolean>([[REFRESH, DEMO_REFRESH], ...own, ...given]);
 }
 
-function welcome(address: string, size: SimulationOptions, nodeFlags: readonly string[]): string {
+function welcome(address: string, what: string, hasStory: boolean, nodeFlags: readonly string[]): string {
   const curl = address.startsWith('unix:')
     ? `curl -s --unix-socket ${address.slice('unix:'.length)} http://localhost`
     : `curl -s ${address}`;
-  return `A simulated node with ${size.gpus} GPUs, ${size.hcas} HCAs, ${size.vfs} virtual functions, ${size.fpgas} FPGAs and ${size.pods} pods.
+  return `A simulated node with ${what}.
 
   Page           ${address}/
   Metrics        ${curl}/metrics | grep ^container_device_
@@ -89,7 +91,7 @@ The other commands also work on this node:
 
   ${ownCommand()} list ${nodeFlags.join(' \\\n    ')}
 
-${size.story === 'on' ? 'Faults begin and end by themselves; in another terminal you begin your own:' : 'In another terminal you begin and end faults:'}
+${hasStory ? 'Faults begin and end by themselves; in another terminal you begin your own:' : 'In another terminal you begin and end faults:'}
 
   ${ownCommand()} demo fault
 

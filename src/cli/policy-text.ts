@@ -30,7 +30,7 @@ export function policyReference(policy: HealthPolicy): string {
 ${general.join('\n')}
 
 The first column is the key of the condition in \`health.conditions\`. The family \`*\` means every family. A finding can have its own severity
-(an Xid), but a severity in the configuration overrides it. A finding can also have its own remedy (a disabled port).
+(a code of the driver), but a severity in the configuration overrides it. A finding can also have its own remedy (a disabled port).
 
 | Condition | Class | Severity | For | Recovery | Threshold | Remedy | Source |
 |---|---|---|---|---|---|---|---|

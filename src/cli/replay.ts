@@ -41,7 +41,7 @@ export async function playCapture(
   context: ReplayContext,
   capture: Capture,
 ): Promise<{ readonly pages: readonly string[]; readonly isStuck: boolean }> {
-  const node = new ReplayNode(capture);
+  const node = new ReplayNode(capture, context.families);
   try {
     const clock = new ShiftedClock();
     const reader = await openReplay(context, node, clock);

@@ -33,13 +33,14 @@ async function runChecked(args: readonly string[], environment: Environment, out
   const [ofProgram, declared] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
   const families = declared.length === 0 ? ofProgram : withDeclared(ofProgram, declared, directory.path);
   const sections = optionSections(families);
-  const { invocation, help } = parse(createRegistry([...sections, ...commandSections], structuredParts), args);
+  const ofCommands = commandSections(families);
+  const { invocation, help } = parse(createRegistry([...sections, ...ofCommands], structuredParts), args);
   if (invocation === undefined) {
     await output.write(help);
     return { status: 0 };
   }
   const { spec, flags, options } = invocation;
-  const own = commandSections.filter(({ path }) => path === spec.ownSection);
+  const own = ofCommands.filter(({ path }) => path === spec.ownSection);
   const registry = createRegistry([...sections, ...own], structuredParts);
   const { configuration, unknownVariables } = await loadConfiguration(registry, environment, flags);
   const logger = createLogger(logSettings(configuration));

@@ -11,12 +11,12 @@ import { widthOf } from './terminal/frame.ts';
 import { textTable } from './text-table.ts';
 
 /**
- * For metrics with several series per device: the label values that represent the whole device, best first. When none is present, the
- * table shows the largest value, which is the relevant one for utilization and temperature.
+ * For metrics with several series per device: the label values that represent the whole device, best first; after them the name of its kind.
+ * When none is present, the table shows the largest value, which is the relevant one for utilization and temperature.
  */
 const WHOLE_DEVICE: Readonly<Record<string, readonly string[]>> = {
   engine: ['gpu', 'compute', 'graphics'],
-  sensor: ['gpu', 'board', 'total', 'module', 'average', 'instantaneous', 'instant', 'asic', 'chip', 'core', 'fpga'],
+  sensor: ['gpu', 'board', 'total', 'module', 'average', 'instantaneous', 'instant', 'asic', 'chip', 'core'],
   limit: ['enforced', 'current', 'requested', 'default', 'max'],
 };
 
@@ -113,15 +113,15 @@ interface HeldRow {
 }
 
 function deviceCells(state: DeviceState): string[] {
-  const { device, readings } = state;
+  const { device } = state;
   return [
     device.kind,
     device.model ?? '',
     healthCell(state),
-    show(reading(readings, shared.utilization.name), (ratio) => `${Math.round(ratio * 100)}%`),
-    memoryCell(readings),
-    show(reading(readings, shared.temperature.name), (celsius) => `${Math.round(celsius)}°C`),
-    powerCell(readings),
+    show(reading(state, shared.utilization.name), (ratio) => `${Math.round(ratio * 100)}%`),
+    memoryCell(state),
+    show(reading(state, shared.temperature.name), (celsius) => `${Math.round(celsius)}°C`),
+    powerCell(state),
   ];
 }
 
@@ -154,16 +154,16 @@ function withStanding(condition: ActiveCondition | PendingCondition): string {
   return [condition.type, ...standingOf(condition)].join(' ');
 }
 
-function memoryCell(readings: readonly Reading[]): string {
-  const used = reading(readings, shared.memoryUsed.name);
-  const total = reading(readings, shared.memoryTotal.name);
+function memoryCell(state: DeviceState): string {
+  const used = reading(state, shared.memoryUsed.name);
+  const total = reading(state, shared.memoryTotal.name);
   if (total === undefined) return show(used, (bytes) => `${gibibytes(bytes)} GiB`);
   return `${used === undefined ? '-' : gibibytes(used)}/${gibibytes(total)} GiB`;
 }
 
-function powerCell(readings: readonly Reading[]): string {
-  const watts = reading(readings, shared.power.name);
-  const limit = reading(readings, shared.powerLimit.name);
+function powerCell(state: DeviceState): string {
+  const watts = reading(state, shared.power.name);
+  const limit = reading(state, shared.powerLimit.name);
   if (watts === undefined) return '';
   return limit === undefined ? `${Math.round(watts)}W` : `${Math.round(watts)}/${Math.round(limit)}W`;
 }
@@ -179,18 +179,18 @@ function holderName({ namespace, pod, container }: Allocation): string {
 }
 
 /** Returns the value of a metric for the whole device; undefined when the device does not have it. */
-function reading(readings: readonly Reading[], metric: string): number | undefined {
+function reading({ device, readings }: DeviceState, metric: string): number | undefined {
   const found = readings.filter((one) => one.metric === metric);
   if (found.length === 0) return undefined;
-  const ranked = found.map((one) => ({ value: Number(one.value), rank: rankOf(one) }));
+  const ranked = found.map((one) => ({ value: Number(one.value), rank: rankOf(one, device.kind) }));
   const best = Math.min(...ranked.map(({ rank }) => rank));
   return Math.max(...ranked.filter(({ rank }) => rank === best).map(({ value }) => value));
 }
 
-function rankOf({ labels = {} }: Reading): number {
+function rankOf({ labels = {} }: Reading, kind: string): number {
   for (const [name, order] of Object.entries(WHOLE_DEVICE)) {
     const value = labels[name];
-    const rank = value === undefined ? -1 : order.indexOf(value);
+    const rank = value === undefined ? -1 : [...order, kind].indexOf(value);
     if (rank >= 0) return rank;
   }
   return Number.MAX_SAFE_INTEGER;

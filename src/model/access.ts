@@ -16,10 +16,10 @@ export interface DeviceAccess {
 
 /** How a vendor's container runtime gets a device: by a variable that lists ids, or by one mount per id. */
 export interface VisibleDevice {
-  /** `NVIDIA_VISIBLE_DEVICES`. */
+  /** Name of the variable that lists ids. */
   readonly variable: string;
-  /** Directory of mounts that name devices: `/var/run/nvidia-container-devices`. Absent: the runtime supports no such mounts. */
+  /** Directory of mounts that name devices, as in `/var/run/acme-devices/<id>`. Absent: the runtime supports no such mounts. */
   readonly directory?: string;
-  /** The forms of the id that the runtime understands; a MIG instance's index is `<gpu>:<instance>`. */
+  /** The forms of the id that the runtime understands; the index of a part can name the whole, too: `<index>:<part>`. */
   readonly ids: { readonly uuid?: string; readonly index?: string };
 }

@@ -15,8 +15,8 @@ export interface ActivitySpec {
     readonly above: number;
   };
   /**
-   * True when only processes of the holder have business on the device, as on a GPU. False when the host uses it too: the network of the
-   * node runs over its HCAs.
+   * True when only processes of the holder have business on the device, as on a GPU. False when the host uses it too: the network of
+   * the node runs over its adapters.
    */
   readonly isForHoldersOnly: boolean;
 }

@@ -79,6 +79,6 @@ export interface Collection {
   readonly reports: readonly DeviceReport[];
   readonly problems: readonly Problem[];
   readonly listing: Listing;
-  /** Data source, for display: `nvidia-smi`. Absent when the family has only one source. */
+  /** Data source, for display: the name of a program or a library. Absent when the family has only one source. */
   readonly source?: string;
 }

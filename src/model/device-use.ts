@@ -40,7 +40,7 @@ export interface DeviceUse {
   readonly idleShare?: number;
   /** Only processes of holders have business on the device. */
   readonly isForHoldersOnly: boolean;
-  /** The device contains other devices: a GPU with MIG instances. */
+  /** The device contains other devices: a GPU that is split into instances. */
   readonly hasParts: boolean;
   /** The device is a part of another device. */
   readonly isPart: boolean;

@@ -1,20 +1,20 @@
 /**
- * A unit that the kubelet can hand to a container: a GPU, a MIG instance, an HCA, a virtual function, an FPGA region.
+ * A unit that the kubelet can hand to a container: a card, an instance of a card that is split, an adapter, a virtual function, a drive.
  * Plain data: it crosses a thread boundary and is compared field by field.
  */
 export interface Device {
   /** Family that found the device; also the name of its folder below `src/probes`. */
   readonly family: string;
   /**
-   * Stable name within the node and the value of the label `device`: a GPU's UUID, an HCA's `mlx5_0`, a PCI address.
+   * Stable name within the node and the value of the label `device`: a UUID, a name that the driver gives, a PCI address.
    * Never an index that changes with probe order.
    */
   readonly id: string;
-  /** Kind within the family: `gpu`, `mig`, `pf`, `vf`, `sf`, `fpga`, … A short closed set per family. */
+  /** Kind within the family: `gpu`, `pf`, `vf`, … A short closed set per family. */
   readonly kind: string;
   /** All other names that a plugin may use for the device, in lower case if case has no meaning. */
   readonly aliases: readonly string[];
-  /** `id` of the device of the same family that contains it: GPU of a MIG instance, PF of a VF. */
+  /** `id` of the device of the same family that contains it: GPU of an instance, physical function of a virtual one. */
   readonly parent?: string;
   /** `dddd:bb:dd.f`, lower case; domain of four digits unless it needs more. */
   readonly pciAddress?: string;
@@ -26,13 +26,13 @@ export interface Device {
   readonly serial?: string;
   readonly driver?: string;
   readonly firmware?: string;
-  /** Devices of the same family reachable over direct links (NVLink, xGMI), also through switches: `id` and number of links. */
+  /** Devices of the same family reachable over direct links between devices, also through switches: `id` and number of links. */
   readonly peers?: readonly { readonly device: string; readonly links: number }[];
-  /** Index in the vendor's tools: `0`; `0:1` for a MIG instance. It may change at a reboot. */
+  /** Index in the vendor's tools: `0`; `0:1` for an instance. It may change at a reboot. */
   readonly index?: string;
-  /** Number of the device node: the 3 of `/dev/nvidia3`. */
+  /** Number of the device node: the 3 of `/dev/acme3`. */
   readonly minor?: number;
-  /** Module number (NVML) of a GPU on a board with several GPUs. */
+  /** Number of the module on a board with several GPUs, as the driver gives it. */
   readonly moduleId?: number;
   /** Ids of the PCI-SIG, four digits in lower case: `0x15b3`. */
   readonly pciVendor?: string;
@@ -45,18 +45,18 @@ export interface Device {
   readonly vfIndex?: number;
   /** Number that the administrator assigned to a scalable function. */
   readonly sfNumber?: number;
-  /** Link layers of its ports: `InfiniBand`, `Ethernet`. */
+  /** Link layers of its ports, as the kernel writes them: `Ethernet`. */
   readonly linkLayers?: readonly string[];
   /** Network interfaces of its ports. */
   readonly netdevs?: readonly string[];
   /** Absolute paths of the device nodes that a container needs. */
   readonly characterDevices?: readonly string[];
-  /** `1g.10gb`. */
-  readonly migProfile?: string;
-  /** Ids of a MIG instance in the driver. */
+  /** Profile by which a device was split: `1g.10gb`. */
+  readonly profile?: string;
+  /** Ids of an instance in the driver of a GPU that is split. */
   readonly gpuInstance?: number;
   readonly computeInstance?: number;
-  /** Driver stack of an FPGA: `dfl`, `xrt`, … */
+  /** Driver stack, when several exist for such devices. */
   readonly stack?: string;
 }
 

@@ -8,11 +8,12 @@ export interface ExpectedDevices {
   readonly present?: number;
 }
 
-const PARTS: ReadonlySet<string> = new Set(['vf', 'sf', 'mig']);
-
-/** Whether a device counts: parts of devices depend on how the node is set up, not on its hardware. */
-export function countsAsDevice({ parent, kind }: Pick<Device, 'parent' | 'kind'>): boolean {
-  return parent === undefined && !PARTS.has(kind);
+/**
+ * Whether a device counts: parts of devices depend on how the node is set up, not on its hardware. `partKinds`: kinds of the family that are
+ * always parts, also where the whole is not visible.
+ */
+export function countsAsDevice({ parent, kind }: Pick<Device, 'parent' | 'kind'>, partKinds: readonly string[] = []): boolean {
+  return parent === undefined && !partKinds.includes(kind);
 }
 
 export const areTooFew = ({ expected, present }: ExpectedDevices): boolean => present !== undefined && present < expected;

@@ -57,12 +57,12 @@ export interface ConditionSpec {
 interface FindingBase {
   /** `type` of a declared {@link ConditionSpec}. */
   readonly type: string;
-  /** Part of the device, when several parts can have the condition: a port number, an Xid. */
+  /** Part of the device, when several parts can have the condition: the number of a port, the code of an error. */
   readonly instance?: string;
   readonly reason: string;
   /** Includes the value that led to the finding. */
   readonly message: string;
-  /** Replaces the declared severity when the finding determines it (Xid tables, driver messages). */
+  /** Replaces the declared severity when the finding determines it (tables of error codes, driver messages). */
   readonly severity?: Severity;
   readonly remedy?: Remedy;
 }

@@ -12,7 +12,7 @@ export interface MetricSpec {
   readonly help: string;
   /** Labels in addition to `device`. The values of every label are a closed or hardware-bounded set. */
   readonly labels: readonly string[];
-  /** Source of the value in kernel or vendor terms: file, field, NVML call. */
+  /** Source of the value in kernel or vendor terms: file, field, call of a library. */
   readonly source: string;
   /**
    * Present when workload owners need the metric too. The reading then also appears as `container_<name>` with the labels

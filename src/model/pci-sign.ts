@@ -6,6 +6,6 @@ export interface PciSign {
   readonly classes: readonly string[];
   /** PCI device ids; needed when the vendor makes other hardware of the same class. */
   readonly devices?: readonly string[];
-  /** Display name: `NVIDIA GPU`. */
+  /** Display name: `Acme accelerator`. */
   readonly what: string;
 }

@@ -27,16 +27,16 @@ export interface DeviceSelector {
   readonly pciVendor?: string;
   readonly pciDevice?: string;
   readonly driver?: string;
-  /** Link layer of one of its ports: `InfiniBand`, `Ethernet`. */
+  /** Link layer of one of its ports, as the kernel writes it: `Ethernet`. */
   readonly linkLayer?: string;
   /** Name or PCI address of the physical function of a virtual function, or the name of the device itself. */
   readonly pfName?: string;
-  /** `1g.10gb`. */
-  readonly migProfile?: string;
+  /** Profile by which a device was split: `1g\.10gb`. */
+  readonly profile?: string;
   readonly numaNode?: number;
   /** Device ids or aliases. */
   readonly devices?: readonly string[];
-  /** Whether the device contains other devices: a GPU with MIG instances, a PF with VFs. */
+  /** Whether the device contains other devices: a GPU with instances, a physical function with virtual ones. */
   readonly hasParts?: boolean;
 }
 
@@ -127,6 +127,6 @@ export function selectorsOf(select: PluginResource['select']): readonly DeviceSe
   return Array.isArray(select) ? (select as readonly DeviceSelector[]) : [select as DeviceSelector];
 }
 
-function patternsOf({ model, driver, pfName, migProfile }: DeviceSelector): string[] {
-  return [model, driver, pfName, migProfile].filter((pattern) => pattern !== undefined);
+function patternsOf({ model, driver, pfName, profile }: DeviceSelector): string[] {
+  return [model, driver, pfName, profile].filter((pattern) => pattern !== undefined);
 }

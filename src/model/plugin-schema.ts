@@ -19,7 +19,7 @@ const selector = {
     driver: text,
     linkLayer: text,
     pfName: text,
-    migProfile: text,
+    profile: text,
     numaNode: { type: 'integer', minimum: 0 },
     devices: texts,
     hasParts: { type: 'boolean' },

@@ -1,12 +1,49 @@
+import type { PluginResource } from './plugin-resource.ts';
+import type { PoolRule } from './rule.ts';
+
+/**
+ * The part of a family in the simulated node of `device-agent demo`: files that its probe reads like those of real hardware. Tests use the
+ * same files. A family without it works, but the demo has no device of it.
+ */
+export interface FamilySimulation {
+  /** What `--sim.devices` can count. The first has the name of the family, each other one `<family>.<part>`. */
+  readonly sizes: readonly SimulatedSize[];
+  /** Returns the family's part of the node at one moment. */
+  simulate(scenario: Scenario): SimulatedHardware;
+  /** Faults that {@link simulate} can show. They change only files, programs and kernel log lines of the simulated node. */
+  readonly faults: readonly FaultSpec[];
+  /** Typical pods that hold its devices, the most typical one first. The node mixes those of all families. */
+  readonly workloads: readonly SimulatedWorkload[];
+}
+
+/** Something of which a simulated node has a number. */
+export interface SimulatedSize {
+  /** Lower case letters, digits and dashes; a part follows its family and a dot: `family.part`. */
+  readonly name: string;
+  /** One of them in a few words: `network adapter`. Several get an `s` at the end. */
+  readonly about: string;
+  /** Number in the demo when `--sim.devices` does not give another. */
+  readonly default: number;
+  /** Largest number that can be simulated. */
+  readonly most: number;
+}
+
+/** A kind of pod. */
+export interface SimulatedWorkload {
+  readonly namespace: string;
+  /** Beginning of the name of its pods. */
+  readonly name: string;
+  readonly container: string;
+  /** Devices: the beginning of the name of a resource, and how many of it. A pod goes without those that are not free. */
+  readonly wants: readonly (readonly [resource: string, amount: number])[];
+  /** Number of devices that it holds and does not use. */
+  readonly unused?: number;
+}
+
 /** Size and elapsed time of a simulated node. Plain data: the same input gives the same hardware. */
 export interface Scenario {
-  readonly gpus: number;
-  readonly hcas: number;
-  /** Total number of virtual functions, spread over the HCAs. */
-  readonly vfs: number;
-  readonly fpgas: number;
-  /** Number of devices of the families that have no size of their own, keyed by family. A family that is absent has none. */
-  readonly counts?: Readonly<Record<string, number>>;
+  /** Keyed by the name of a {@link SimulatedSize}; a name that is absent has 0. */
+  readonly counts: Readonly<Record<string, number>>;
   /** Time since the node's start; counters depend on it. */
   readonly elapsedMs: number;
   /** All faults that the family had until now, those that ended included, in the order of their beginning. Absent: none. */
@@ -73,15 +110,28 @@ export interface SimulatedHardware {
   /** Symbolic links, path to target. */
   readonly links: Readonly<Record<string, string>>;
   /** Device ids that a plugin would serve for the hardware, per resource. */
-  readonly resources: readonly {
-    readonly resource: string;
-    readonly deviceIds: readonly string[];
-    readonly numaNodes?: readonly (number | undefined)[];
-  }[];
+  readonly resources: readonly SimulatedResource[];
   /** Ids of resources on which no program can work now. Absent: none. */
   readonly stoppedIds?: readonly string[];
   /** Devices that can have faults. Absent: none. */
   readonly targets?: readonly FaultTarget[];
   /** Options of the family for this hardware; `{root}` is replaced by the node's root. */
   readonly options?: Readonly<Record<string, string>>;
+  /** What the configuration file of the node must say about this hardware, in the form of that file. Absent: nothing. */
+  readonly configuration?: {
+    /** Entries of `join.rules`. */
+    readonly rules?: readonly PoolRule[];
+    /** Entries of `plugin.resources`. */
+    readonly pluginResources?: readonly PluginResource[];
+  };
+}
+
+/** A resource of the simulated node. */
+export interface SimulatedResource {
+  readonly resource: string;
+  readonly deviceIds: readonly string[];
+  /** One for each id. */
+  readonly numaNodes?: readonly (number | undefined)[];
+  /** The agent's own device plugin serves it, by an entry of `configuration.pluginResources`. */
+  readonly isServed?: true;
 }

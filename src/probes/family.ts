@@ -2,6 +2,7 @@ import type { Host } from '../host/host.ts';
 import type { DeviceAccess } from '../model/access.ts';
 import type { ActivitySpec } from '../model/activity.ts';
 import type { Resolve } from '../model/allocation.ts';
+import type { CapturedSources } from '../model/captured.ts';
 import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
@@ -10,7 +11,7 @@ import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { PciSign } from '../model/pci-sign.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
-import type { FaultSpec, Scenario, SimulatedHardware } from '../model/simulated.ts';
+import type { FamilySimulation } from '../model/simulated.ts';
 
 /**
  * The contract of a device family. A family is one folder below `src/probes`. Its `index.ts` exports a constant `family` of
@@ -29,6 +30,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly isOffByDefault?: boolean;
   /** All values of `Device.kind`. */
   readonly kinds?: readonly string[];
+  /** Kinds that are always parts of other devices, also where the other is not visible. `expect` does not count them. */
+  readonly partKinds?: readonly string[];
   readonly metrics: readonly MetricSpec[];
   readonly conditions: readonly ConditionSpec[];
   readonly problems: readonly ProblemSpec[];
@@ -54,10 +57,13 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly shows?: ShownReadings;
   /** Needed only when the companion plugin can serve the devices. */
   access?(device: Device): DeviceAccess;
-  /** Returns the family's part of a simulated node at one moment. */
-  simulate?(scenario: Scenario): SimulatedHardware;
-  /** Faults that {@link simulate} can show. They change only files, programs and kernel log lines of the simulated node. */
-  readonly faults?: readonly FaultSpec[];
+  /**
+   * Options with which the probe reads a captured machine and nothing of the machine of the replay. Needed when it has other sources than
+   * files of `path.sysfs`, `path.procfs` and `path.dev`, programs (options `…-path`) and the kernel log (option `kmsg`).
+   */
+  replayOptions?(captured: CapturedSources): Readonly<Record<string, string>>;
+  /** The family's part of the simulated node, which is the demo's. Without it, the demo has no device of the family. */
+  readonly simulation?: FamilySimulation;
 }
 
 /** Reads the hardware of one family. Each probe runs in its own thread, so it may block. */

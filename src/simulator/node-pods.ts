@@ -7,8 +7,6 @@ import type { PlannedPod } from './pods.ts';
 export interface NodePodsParts {
   readonly kubelet: SimulatedKubelet;
   readonly manager: SimulatedDeviceManager;
-  /** Resources of real device plugins. All other resources need no plugin. */
-  readonly fromPlugins: ReadonlySet<string>;
 }
 
 /**
@@ -21,6 +19,8 @@ export class NodePods {
   readonly #admissions = new Map<string, Promise<void>>();
   #plan: ReadonlyMap<string, PlannedPod> = new Map();
   #stock: readonly SimulatedDevice[] = [];
+  /** Resources of the stock. All others are those of device plugins. */
+  #inStock: ReadonlySet<string> = new Set();
   #isStopped = false;
 
   constructor(parts: NodePodsParts) {
@@ -30,6 +30,7 @@ export class NodePods {
   /** Sets the devices that need no plugin. */
   setStock(devices: readonly SimulatedDevice[]): void {
     this.#stock = devices;
+    this.#inStock = new Set(devices.map(({ resource }) => resource));
     this.stockChanged();
   }
 
@@ -56,9 +57,9 @@ export class NodePods {
   }
 
   #admit(planned: PlannedPod, deviceOf: (resource: string, id: string) => SimulatedDevice): void {
-    const { kubelet, manager, fromPlugins } = this.#parts;
+    const { kubelet, manager } = this.#parts;
     const name = nameOf(planned);
-    const isThere = ({ resource }: { readonly resource: string }): boolean => !fromPlugins.has(resource);
+    const isThere = ({ resource }: { readonly resource: string }): boolean => this.#inStock.has(resource);
     const devices = planned.devices.filter(isThere).flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id)));
     const wants = planned.devices
       .filter((part) => !isThere(part))

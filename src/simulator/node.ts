@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { UserError } from '../errors.ts';
 import { type Clock, systemClock } from '../host/clock.ts';
-import type { Scenario, SimulatedHardware } from '../model/simulated.ts';
+import type { FamilySimulation, Scenario, SimulatedHardware, SimulatedWorkload } from '../model/simulated.ts';
 import type { DeviceFamily } from '../probes/family.ts';
+import { configurationText } from './configuration.ts';
 import { DeviceUse } from './device-use.ts';
 import { type FaultyFamily, type NodeFault, NodeFaults } from './faults.ts';
 import { SimulatedDeviceManager } from './kubelet/device-manager.ts';
@@ -12,37 +12,42 @@ import { SimulatedKubelet } from './kubelet/kubelet.ts';
 import type { SimulatedDevice } from './kubelet/pods.ts';
 import { NodePods } from './node-pods.ts';
 import type { SimulationOptions } from './options.ts';
-import { planPods } from './pods.ts';
+import { mixed, planPods } from './pods.ts';
+import { countsOf, sizesOf } from './sizes.ts';
 import { Story } from './story.ts';
 import { TreeWriter } from './tree-writer.ts';
 
-/** Pool resource with opaque ids for the last HCA. */
-const POOL = 'rdma/hca_shared';
-const PF_RESOURCE = 'nvidia.com/ib_pf';
-/** In the demo, the agent's own plugin serves the virtual functions under another name. */
-const VF_RESOURCE = 'openshift.io/ib_vf';
-const SERVED = 'device-agent.dev/vf';
-
 /** Beginning of the name of a node's directory, in the directory of temporary files. */
 export const NODE_PREFIX = 'device-agent-node-';
+
+/** What one family adds to the node now. */
+interface FamilyPart {
+  readonly family: string;
+  readonly simulation: FamilySimulation;
+  readonly hardware: SimulatedHardware;
+}
 
 /** A simulated node of files, small programs and a gRPC kubelet, in one temporary directory. */
 export class SimulatedNode {
   readonly root: string;
   readonly kubelet: SimulatedKubelet;
   readonly manager: SimulatedDeviceManager;
+  /** Number of each size of the families. */
+  readonly counts: Readonly<Record<string, number>>;
   readonly #families: readonly DeviceFamily[];
   readonly #options: SimulationOptions;
   readonly #clock: Clock;
   readonly #writer: TreeWriter;
   readonly #startedMs: number;
-  readonly #familyOptions = new Map<string, Readonly<Record<string, string>>>();
   readonly #pods: NodePods;
   readonly #use = new DeviceUse();
+  #parts: readonly FamilyPart[] = [];
   #faulty: readonly FaultyFamily[] = [];
   readonly #story: Story;
   /** What runs now and what ended. A change is seen in the files at the next step. */
   readonly faults = new NodeFaults(() => this.#faulty);
+  /** Workloads of the latest plan. */
+  #workloads: readonly SimulatedWorkload[] = [];
   #idleIds: ReadonlySet<string> = new Set();
   #stoppedIds: readonly string[] = [];
   #hasStock = false;
@@ -56,6 +61,7 @@ export class SimulatedNode {
   constructor(families: readonly DeviceFamily[], options: SimulationOptions, clock: Clock = systemClock) {
     this.#families = families;
     this.#options = options;
+    this.counts = countsOf(options.devices, sizesOf(families));
     this.#clock = clock;
     this.#startedMs = clock.monotonic();
     this.#story = new Story(this.faults, () => this.#faulty);
@@ -67,12 +73,12 @@ export class SimulatedNode {
     this.kubelet = new SimulatedKubelet({ directory: join(this.root, 'kubelet') });
     const onChange = (): void => this.#pods.stockChanged();
     this.manager = new SimulatedDeviceManager({ directory: this.#pluginDirectory, onChange });
-    this.#pods = new NodePods({ kubelet: this.kubelet, manager: this.manager, fromPlugins: new Set([SERVED]) });
+    this.#pods = new NodePods({ kubelet: this.kubelet, manager: this.manager });
   }
 
   async start(): Promise<void> {
     this.step();
-    this.#writeConfiguration();
+    writeFileSync(this.#configFile, configurationText(this.#parts.map(({ hardware }) => hardware)));
     await this.kubelet.start();
     await this.manager.start();
     this.#tick();
@@ -81,9 +87,9 @@ export class SimulatedNode {
   /** Updates hardware and pods to the elapsed time. */
   step(elapsedMs: number = this.elapsedMs): void {
     if (this.#options.story === 'on') this.#story.step(elapsedMs);
-    const hardware = this.#hardware(elapsedMs);
-    for (const part of hardware) this.#writer.apply(part);
-    this.#placePods(hardware, elapsedMs);
+    this.#simulate(elapsedMs);
+    for (const { hardware } of this.#parts) this.#writer.apply(hardware);
+    this.#placePods(elapsedMs);
   }
 
   /** Time since the node's start. */
@@ -107,7 +113,7 @@ export class SimulatedNode {
 
   /** Returns the flags that make an agent use this node. Nothing else shows the agent that the node is simulated. */
   flags(): readonly string[] {
-    const families = [...this.#familyOptions].flatMap(([family, options]) =>
+    const families = this.#parts.flatMap(({ family, hardware: { options = {} } }) =>
       Object.entries(options).map(([name, value]) => `--probe.${family}.${name}=${value.replaceAll('{root}', this.root)}`),
     );
     return [
@@ -150,34 +156,27 @@ export class SimulatedNode {
     });
   }
 
-  #hardware(elapsedMs: number): readonly SimulatedHardware[] {
-    const { gpus, hcas, vfs, fpgas, devices } = this.#options;
-    const counts = deviceCounts(
-      devices,
-      this.#families.map(({ name }) => name),
-    );
+  #simulate(elapsedMs: number): void {
     // The processes of a pod end before the kubelet forgets it. Those of a new pod begin at the next step, when the kubelet knows it.
     const staying = new Set(
-      planPods([], this.#options.pods, this.#podChanges(elapsedMs)).map(({ namespace, name }) => `${namespace}/${name}`),
+      planPods([], this.#workloads, this.#options.pods, this.#podChanges(elapsedMs)).map(({ namespace, name }) => `${namespace}/${name}`),
     );
     const pods = this.kubelet.pods().filter(({ namespace, name }) => staying.has(`${namespace}/${name}`));
     const use = this.#use.at(elapsedMs, pods, new Set([...this.#idleIds, ...this.#stoppedIds]));
-    const scenario: Scenario = { gpus, hcas, vfs, fpgas, counts, elapsedMs, use };
-    const simulated = this.#families.flatMap((family) => {
-      const hardware = family.simulate?.({ ...scenario, faults: this.faults.of(family.name) });
-      if (hardware === undefined) return [];
-      this.#familyOptions.set(family.name, hardware.options ?? {});
-      return [{ family, hardware }];
-    });
-    this.#faulty = simulated.flatMap(({ family, hardware: { targets = [] } }) =>
-      targets.length === 0 ? [] : [{ family: family.name, faults: family.faults ?? [], targets }],
+    const scenario: Scenario = { counts: this.counts, elapsedMs, use };
+    this.#parts = this.#families.flatMap(({ name, simulation }) =>
+      simulation === undefined
+        ? []
+        : [{ family: name, simulation, hardware: simulation.simulate({ ...scenario, faults: this.faults.of(name) }) }],
     );
-    this.#stoppedIds = simulated.flatMap(({ hardware }) => hardware.stoppedIds ?? []);
-    return simulated.map(({ hardware }) => hardware);
+    this.#faulty = this.#parts.flatMap(({ family, simulation: { faults }, hardware: { targets = [] } }) =>
+      targets.length === 0 ? [] : [{ family, faults, targets }],
+    );
+    this.#stoppedIds = this.#parts.flatMap(({ hardware }) => hardware.stoppedIds ?? []);
   }
 
-  #placePods(hardware: readonly SimulatedHardware[], elapsedMs: number): void {
-    const stock = hardware.flatMap((part) => part.resources).map((supply) => served(withoutPooled(supply)));
+  #placePods(elapsedMs: number): void {
+    const stock = this.#parts.flatMap(({ hardware }) => hardware.resources);
     const nodesOf = new Map(
       stock.flatMap(({ resource, deviceIds, numaNodes }) => deviceIds.map((id, n) => [`${resource} ${id}`, numaNodes?.[n]] as const)),
     );
@@ -186,11 +185,17 @@ export class SimulatedNode {
       return numaNode === undefined ? { resource, id } : { resource, id, numaNodes: [numaNode] };
     };
     if (!this.#hasStock) {
-      const others = stock.filter(({ resource }) => resource !== SERVED);
+      const others = stock.filter(({ isServed }) => isServed !== true);
       this.#pods.setStock(others.flatMap(({ resource, deviceIds }) => deviceIds.map((id) => deviceOf(resource, id))));
       this.#hasStock = true;
     }
-    const plan = planPods(stock, this.#options.pods, this.#podChanges(elapsedMs));
+    // Families with many devices come first, so that few pods hold most of what the node has.
+    const families = this.#parts.toSorted((a, b) => (this.counts[b.family] ?? 0) - (this.counts[a.family] ?? 0));
+    this.#workloads = mixed(
+      families.map(({ simulation }) => simulation.workloads),
+      stock,
+    );
+    const plan = planPods(stock, this.#workloads, this.#options.pods, this.#podChanges(elapsedMs));
     this.#idleIds = new Set(plan.flatMap(({ idleIds = [] }) => idleIds));
     this.#pods.place(plan, deviceOf);
   }
@@ -199,52 +204,4 @@ export class SimulatedNode {
     const every = this.#options['pod-change'];
     return every === 0 ? 0 : Math.floor(elapsedMs / every);
   }
-
-  #writeConfiguration(): void {
-    const last = `mlx5_${this.#options.hcas - 1}`;
-    writeFileSync(
-      this.#configFile,
-      `# The ids of the pool are plain numbers, so this rule names their HCA.
-join:
-  rules:
-    - resource: ${POOL}
-      devices: [${last}]
-# The agent's own device plugin serves the virtual functions and reports their health to the kubelet.
-plugin:
-  resources:
-    - resource: ${SERVED}
-      select: { family: infiniband, kind: vf }
-      idStrategy: bdf
-`,
-    );
-  }
-}
-
-/** Largest number of simulated devices of one family. */
-const MOST_DEVICES = 200;
-
-/** Parses entries `family=count`. Throws `flag-invalid` for an entry of another form and for an unknown family. */
-export function deviceCounts(entries: readonly string[], families: readonly string[]): Readonly<Record<string, number>> {
-  return Object.fromEntries(
-    entries.map((entry) => {
-      const match = /^([a-z][a-z0-9-]*)=(\d{1,4})$/.exec(entry.trim());
-      const count = Number(match?.[2]);
-      if (match === null || count > MOST_DEVICES || !families.includes(match[1] as string)) {
-        throw new UserError('flag-invalid', {
-          flag: '--sim.devices',
-          problem: `${entry} is not family=count with at most ${MOST_DEVICES}; families are ${families.join(', ')}`,
-        });
-      }
-      return [match[1], count];
-    }),
-  );
-}
-
-function served<T extends { readonly resource: string }>(supply: T): T {
-  return supply.resource === VF_RESOURCE ? { ...supply, resource: SERVED } : supply;
-}
-
-/** Removes the last HCA, because the pool offers it. */
-function withoutPooled<T extends { readonly resource: string; readonly deviceIds: readonly string[] }>(supply: T): T {
-  return supply.resource === PF_RESOURCE ? { ...supply, deviceIds: supply.deviceIds.slice(0, -1) } : supply;
 }

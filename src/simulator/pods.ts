@@ -1,3 +1,5 @@
+import type { SimulatedWorkload } from '../model/simulated.ts';
+
 /** The ids of one resource that the node can allocate. */
 export interface Supply {
   readonly resource: string;
@@ -14,52 +16,41 @@ export interface PlannedPod {
   readonly idleIds?: readonly string[];
 }
 
-interface Kind {
-  readonly namespace: string;
-  readonly name: string;
-  readonly container: string;
-  /** Resource (by prefix of its name) and amount. */
-  readonly wants: readonly (readonly [prefix: string, amount: number])[];
-  /** Number of devices that it holds and does not use. */
-  readonly unused?: number;
-}
-
-/** Typical workloads. Pods take their kind from this list in turn. */
-const KINDS: readonly Kind[] = [
-  {
-    namespace: 'training',
-    name: 'llm',
-    container: 'worker',
-    wants: [
-      ['nvidia.com/gpu', 1],
-      ['nvidia.com/ib_pf', 1],
-    ],
-  },
-  { namespace: 'genomics', name: 'aligner', container: 'kernel', wants: [['fpga.intel.com/', 1]] },
-  { namespace: 'simulation', name: 'mpi', container: 'rank', wants: [['device-agent.dev/', 1]] },
-  { namespace: 'inference', name: 'chat', container: 'server', wants: [['nvidia.com/mig', 1]] },
-  { namespace: 'video', name: 'transcode', container: 'encoder', wants: [['amd.com/', 1]] },
-  { namespace: 'storage', name: 'nvmf', container: 'target', wants: [['rdma/', 1]] },
-  { namespace: 'training', name: 'finetune', container: 'trainer', wants: [['nvidia.com/gpu', 2]], unused: 1 },
-  { namespace: 'web', name: 'front', container: 'nginx', wants: [] },
-];
+/** Most pods of a node need no device. */
+const WITHOUT_DEVICES: SimulatedWorkload = { namespace: 'web', name: 'front', container: 'nginx', wants: [] };
 
 /**
- * Plans the pods of the node after `changes` replacements. Each pod takes free devices; a pod whose request cannot be met runs without
- * devices, as most pods of a node do.
+ * Mixes the workloads of families: the first of each, then the second of each, and so on, and one that needs no device. A workload is left out
+ * when the node has none of the resources that it wants.
  */
-export function planPods(supplies: readonly Supply[], count: number, changes: number): readonly PlannedPod[] {
+export function mixed(families: readonly (readonly SimulatedWorkload[])[], supplies: readonly Supply[]): readonly SimulatedWorkload[] {
+  const has = ([prefix]: readonly [string, number]): boolean => supplies.some(({ resource }) => resource.startsWith(prefix));
+  const able = families.map((workloads) => workloads.filter(({ wants }) => wants.some(has)));
+  const most = Math.max(0, ...able.map(({ length }) => length));
+  return [...Array.from({ length: most }, (_, n) => able.flatMap((workloads) => workloads[n] ?? [])).flat(), WITHOUT_DEVICES];
+}
+
+/**
+ * Plans the pods of the node after `changes` replacements. Pods take their workload in turn. Each takes free devices; a pod whose request
+ * cannot be met runs without devices.
+ */
+export function planPods(
+  supplies: readonly Supply[],
+  workloads: readonly SimulatedWorkload[],
+  count: number,
+  changes: number,
+): readonly PlannedPod[] {
   const free = new Map(supplies.map(({ resource, deviceIds }) => [resource, [...deviceIds]]));
   return Array.from({ length: count }, (_, slot) => {
     // One slot after the other gets a new pod; the pod's name contains the generation.
     const generation = count === 0 ? 0 : Math.floor((changes + count - 1 - slot) / count);
-    const kind = KINDS[slot % KINDS.length] as Kind;
-    const devices = kind.wants.flatMap(([prefix, amount]) => take(free, prefix, amount));
-    const idleIds = kind.unused === undefined ? [] : devices.flatMap(({ deviceIds }) => deviceIds).slice(-kind.unused);
+    const workload = workloads[slot % workloads.length] ?? WITHOUT_DEVICES;
+    const devices = workload.wants.flatMap(([prefix, amount]) => take(free, prefix, amount));
+    const idleIds = workload.unused === undefined ? [] : devices.flatMap(({ deviceIds }) => deviceIds).slice(-workload.unused);
     return {
-      namespace: kind.namespace,
-      name: `${kind.name}-${Math.floor(slot / KINDS.length)}-${generation}`,
-      container: kind.container,
+      namespace: workload.namespace,
+      name: `${workload.name}-${Math.floor(slot / workloads.length)}-${generation}`,
+      container: workload.container,
       devices,
       ...(idleIds.length === 0 ? {} : { idleIds }),
     };

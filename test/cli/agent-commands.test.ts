@@ -171,7 +171,7 @@ function makeHungPort(): void {
 }
 
 describe('demo', () => {
-  const small = ['--sim.gpus=1', '--sim.hcas=2', '--sim.vfs=2', '--sim.fpgas=1', '--sim.pods=4', '--refresh.interval=200ms'];
+  const small = ['--sim.devices=nvidia=1,infiniband=2,infiniband.vf=2,fpga=1', '--sim.pods=4', '--refresh.interval=200ms'];
 
   it('shows containers with their devices, works with the other commands, and leaves nothing', async () => {
     const socket = join(folder, 'web.sock');
@@ -220,6 +220,6 @@ describe('demo', () => {
   });
 
   it('does not know its size flags anywhere else', async () => {
-    expect(await run(['serve', '--sim.gpus=3'])).toMatchObject({ status: 2, stderr: expect.stringContaining('unknown flag --sim.gpus') });
+    expect(await run(['serve', '--sim.pods=3'])).toMatchObject({ status: 2, stderr: expect.stringContaining('unknown flag --sim.pods') });
   });
 });

@@ -35,7 +35,7 @@ describe('the commands capture and replay', () => {
   let flags: readonly string[];
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'device-agent-capture-'));
-    machine = new Machine({ hcas: 1 });
+    machine = new Machine({ infiniband: 1 });
     flags = [...machine.flags(), '--podresources.socket=/nonexistent/kubelet.sock', '--podresources.checkpoint=', '--refresh.interval=1s'];
     file = join(directory, 'node.tar.gz');
     const { status, stdout } = await command(['capture', '-o', file, ...flags]);

@@ -13,7 +13,13 @@ import { openCapture, playCapture, replayContext } from '../support/captured.ts'
 const families = await Promise.all(Object.values(familyLoaders).map((load) => load()));
 const NEVER = 3_600_000;
 const defaults = Object.fromEntries(Object.entries(simulationOptions).map(([name, { default: value }]) => [name, value]));
-const SIZE = { ...defaults, gpus: 4, hcas: 3, vfs: 3, pods: 8, step: NEVER, 'pod-change': 100_000 } as unknown as SimulationOptions;
+const SIZE = {
+  ...defaults,
+  devices: ['nvidia=4', 'infiniband=3', 'infiniband.vf=3'],
+  pods: 8,
+  step: NEVER,
+  'pod-change': 100_000,
+} as unknown as SimulationOptions;
 
 const nodes: SimulatedNode[] = [];
 afterAll(async () => {
@@ -92,7 +98,7 @@ describe('a capture of the simulated node with faults', () => {
 
 describe('a capture of a node with a read that hangs', () => {
   it('replays the hang: the device is unread, and all others are read', async () => {
-    const machine = new Machine({ hcas: 2 });
+    const machine = new Machine({ infiniband: 2 });
     const hung = 'mlx5_1/ports/1/state';
     try {
       const session = await openCapture([

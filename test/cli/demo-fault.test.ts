@@ -7,11 +7,7 @@ import { type ServedAgent, startAgent } from '../support/serve.ts';
 import { MAIN, type Ran, run } from './command-line.ts';
 
 const SMALL = [
-  '--sim.devices=amdgpu=1,netdev=1,nvme=1',
-  '--sim.gpus=2',
-  '--sim.hcas=1',
-  '--sim.vfs=1',
-  '--sim.fpgas=1',
+  '--sim.devices=amdgpu=1,netdev=1,nvme=1,nvidia=2,infiniband=1,infiniband.vf=1,fpga=1',
   '--sim.pods=2',
   '--sim.story=off',
   '--refresh.interval=500ms',
@@ -103,11 +99,11 @@ describe('demo fault', () => {
   it.each([
     [['prt-down', 'mlx5_0'], 2, 'there is no fault prt-down; did you mean port-down?', REMEDY],
     [['port-down', 'mlx5_9'], 2, 'there is no device mlx5_9; did you mean mlx5_0?', REMEDY],
-    [['port-down'], 2, 'the fault port-down needs a device: mlx5_0, 0030:20:00.0', REMEDY],
+    [['port-down'], 2, 'the fault port-down needs a device: mlx5_0, 0040:10:00.0', REMEDY],
     [['clear', 'mlx5_8'], 2, 'there is no fault and no device mlx5_8; did you mean mlx5_0?', REMEDY],
     [['--demo=x'], 2, 'flag --demo: must be a process id', expect.stringContaining('Correct the value')],
     [['clear', '--demo=1'], 1, 'no demo runs with the process id 1', expect.stringContaining('Start "device-agent demo"')],
-    [['--sim.gpus=3'], 2, 'unknown flag --sim.gpus', expect.stringContaining('demo fault --help')],
+    [['--sim.pods=3'], 2, 'unknown flag --sim.pods', expect.stringContaining('demo fault --help')],
     [['clear', 'a', 'b'], 2, expect.stringContaining('too many arguments'), expect.stringContaining('--help')],
   ])('says of %j what is wrong', async (words, status, message, remedy) => {
     const { stderr, stdout, ...rest } = await command(...words);

@@ -9,6 +9,7 @@ import { shortened } from '../../src/model/one-line.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 import { type Ran, run } from './command-line.ts';
@@ -23,7 +24,7 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'device-agent-health-'));
   for (const folder of ['sys', 'proc', 'dev']) mkdirSync(join(root, folder));
   writer = new TreeWriter(root);
-  const hardware = infiniband.simulate?.({ gpus: 0, hcas: 3, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} };
+  const hardware = hardwareOf(infiniband, { infiniband: 3 });
   files = Object.keys(hardware.files);
   writer.apply(hardware);
   configure({ for: '0s' });

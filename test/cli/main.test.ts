@@ -31,7 +31,7 @@ describe('wrong command lines', () => {
     ['unknown negation', ['config', 'print', '--no-log.level'], 'unknown flag --no-log.level'],
     ['switch with a value', ['list', '--probe.fpga=false'], 'flag --probe.fpga: takes no value: write --probe.fpga or --no-probe.fpga'],
     ['help on no command', ['help', 'lst'], 'unknown command "device-agent lst"; did you mean list?'],
-    ['more than can be simulated', ['demo', '--sim.gpus=100000'], 'flag --sim.gpus: must be 64 or less'],
+    ['more than can be simulated', ['demo', '--sim.devices=nvidia=100000'], 'flag --sim.devices: nvidia must be 64 or less'],
     ['file without end', ['config', 'check', '--config.file=/dev/zero'], '/dev/zero cannot be read: not a regular file'],
     ['path too long for a socket', ['config', 'check', `--web.listen-address=/${'x'.repeat(107)}`], 'a socket path of 107 bytes at most'],
     ['flag without value', ['config', 'print', '--log.level'], '--log.level'],

@@ -88,7 +88,14 @@ describe('device-agent usage without an agent', () => {
 describe('device-agent usage with an agent', () => {
   it('asks the agent, which knows what runs now; its ledger has that after its end', async () => {
     const agent = await serve(
-      ['--refresh.interval=1s', '--sim.gpus=2', '--sim.pods=4', '--sim.pod-change=0s', '--usage.zero-for=0s', `--state.file=${state}`],
+      [
+        '--refresh.interval=1s',
+        '--sim.devices=nvidia=2',
+        '--sim.pods=4',
+        '--sim.pod-change=0s',
+        '--usage.zero-for=0s',
+        `--state.file=${state}`,
+      ],
       'demo',
     );
     try {

@@ -18,11 +18,10 @@ const ALL = [...WAYS, RENAMED];
 const host = (agent: ServedAgent): string => new URL(agent.url).host;
 const sizes = [
   '--refresh.interval=1s',
-  '--sim.gpus=4',
   '--sim.pods=8',
   '--sim.pod-change=0s',
   '--sim.story=off',
-  '--sim.devices=amdgpu=1,intelgpu=1,netdev=1,nvme=1',
+  '--sim.devices=nvidia=4,amdgpu=1,intelgpu=1,netdev=1,nvme=1',
 ];
 
 /** Conditions that count at once on the first node. */

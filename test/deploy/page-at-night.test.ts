@@ -22,15 +22,7 @@ describe.skipIf(missing.length > 0)(`a port that goes down at night${skipped}`, 
     const file = join(directory, 'config.yaml');
     writeFileSync(file, JSON.stringify({ health: { conditions: { 'infiniband.PortDown': { for: '0s', recovery: '1s' } } } }));
     const demo = await serve(
-      [
-        '--refresh.interval=500ms',
-        '--sim.gpus=0',
-        '--sim.fpgas=0',
-        '--sim.vfs=0',
-        '--sim.pods=8',
-        '--sim.pod-change=0s',
-        `--config.file=${file}`,
-      ],
+      ['--refresh.interval=500ms', '--sim.devices=all=0,infiniband=4', '--sim.pods=8', '--sim.pod-change=0s', `--config.file=${file}`],
       'demo',
     );
     undo.push(() => demo.stop('SIGINT'));

@@ -23,7 +23,7 @@ let demo: ServedAgent;
 let page: string;
 
 beforeAll(async () => {
-  demo = await serve(['--refresh.interval=1s', '--sim.gpus=2', '--sim.hcas=1', '--sim.pod-change=0s'], 'demo');
+  demo = await serve(['--refresh.interval=1s', '--sim.devices=nvidia=2,infiniband=1', '--sim.pod-change=0s'], 'demo');
   page = await demo.until('GPUs that containers hold, and ports', (one) => READ.every((metric) => one.includes(`${metric}{`)), 60_000);
 }, 90_000);
 afterAll(() => demo?.stop());

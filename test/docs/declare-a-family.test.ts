@@ -75,8 +75,8 @@ describe('the invented card on a node', () => {
     mkdirSync(join(directory, 'served'));
     writeFileSync(join(directory, 'served/acme.yaml'), declaration);
     node = new ServedNode({
-      family: { name: 'acme', simulate } as unknown as DeviceFamily,
-      scenario: {},
+      family: { name: 'acme', simulation: { simulate } } as unknown as DeviceFamily,
+      counts: {},
       resource: 'acme.example/card',
       config: parse(config) as object,
       flags: [`--family.dir=${directory}/served`],

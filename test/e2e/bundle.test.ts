@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 
@@ -18,8 +19,8 @@ beforeAll(() => {
   elsewhere = join(root, 'elsewhere');
   mkdirSync(elsewhere);
   execFileSync(process.execPath, ['scripts/bundle.mjs', join(root, 'program')], { stdio: 'pipe' });
-  const hardware = infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 });
-  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+  const hardware = hardwareOf(infiniband, { infiniband: 2 });
+  new TreeWriter(root).apply(hardware);
   flags = [
     `--path.sysfs=${root}/sys`,
     `--path.procfs=${root}/proc`,

@@ -38,7 +38,7 @@ async function findings(of: ServedNode, address: string): Promise<readonly Check
 
 describe('doctor beside a running agent', () => {
   it('has no finding on a healthy node, and names an unhealthy device and a standing problem', async () => {
-    node = new ServedNode({ family: infiniband, scenario: { hcas: 2 }, resource: RESOURCE, config: CONFIG });
+    node = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: RESOURCE, config: CONFIG });
     for (const path of ['proc/stat', 'dev/null']) writeFileSync(join(node.root, path), '');
     const agent = await node.start();
     const list = (): object => node?.list() ?? {};

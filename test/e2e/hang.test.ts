@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, serve } from '../support/serve.ts';
 
@@ -33,8 +34,8 @@ beforeEach(() => {
 /** In place of those that are there. */
 function makeHcas(hcas: number): void {
   rmSync(join(root, 'sys'), { recursive: true, force: true });
-  const hardware = infiniband.simulate?.({ gpus: 0, hcas, vfs: 0, fpgas: 0, elapsedMs: 0 });
-  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+  const hardware = hardwareOf(infiniband, { infiniband: hcas });
+  new TreeWriter(root).apply(hardware);
 }
 
 afterEach(async () => {

@@ -34,7 +34,7 @@ let toggling: NodeJS.Timeout;
 beforeAll(async () => {
   node = new ServedNode({
     family: infiniband,
-    scenario: { hcas: 2 },
+    counts: { infiniband: 2 },
     resource: HCA,
     config: {
       plugin: { resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }] },

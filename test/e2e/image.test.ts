@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { daemonSet, imageStart } from '../support/image.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 
@@ -25,7 +26,7 @@ beforeAll(() => {
   // As the first stage does, but for the directory.
   expect(DOCKERFILE).toContain(`RUN npm run bundle -- ${place}\n`);
   execFileSync('npm', ['run', '--silent', 'bundle', '--', join(root, 'program')], { stdio: 'pipe' });
-  new TreeWriter(root).apply(infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} });
+  new TreeWriter(root).apply(hardwareOf(infiniband, { infiniband: 2 }));
 }, 60_000);
 
 let agent: ServedAgent | undefined;

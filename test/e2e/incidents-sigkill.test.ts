@@ -15,7 +15,7 @@ let node: ServedNode;
 beforeAll(async () => {
   node = new ServedNode({
     family: infiniband,
-    scenario: { hcas: HCAS + 1 },
+    counts: { infiniband: HCAS + 1 },
     resource: 'example.com/hca',
     config: { health: { conditions: { 'infiniband.PortDown': { for: '0s', recovery: '0s' } } } },
     flags: ['--refresh.interval=100ms'],

@@ -26,7 +26,13 @@ const recordOf = async (device: RegExp): Promise<IncidentRecord> =>
   (await (await get(`/api/incidents/${await idOf(device)}`)).json()) as IncidentRecord;
 
 beforeAll(async () => {
-  const size = { ...defaultValues(simulationOptions), gpus: 3, hcas: 2, vfs: 0, fpgas: 1, pods: 8, 'pod-change': millis(0), story: 'off' };
+  const size = {
+    ...defaultValues(simulationOptions),
+    devices: ['all=0', 'nvidia=3', 'infiniband=2', 'fpga=1'],
+    pods: 8,
+    'pod-change': millis(0),
+    story: 'off',
+  };
   node = new SimulatedNode(await loadFamilies(familyLoaders), size, new ManualClock());
   await node.start();
   appendFileSync(join(node.root, 'device-agent.yaml'), 'health: { conditions: { infiniband.PortDown: { for: 0s } } }\n');

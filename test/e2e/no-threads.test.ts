@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { type ServedAgent, seriesValue, serve, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
 
@@ -42,7 +43,7 @@ function makeRoot(): void {
 }
 
 function plugIn(): void {
-  new TreeWriter(root).apply(infiniband.simulate?.({ gpus: 0, hcas: 1, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} });
+  new TreeWriter(root).apply(hardwareOf(infiniband, { infiniband: 1 }));
 }
 
 describe('a machine without room for another thread', () => {

@@ -38,7 +38,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'device-agent-page-'));
-    const flags = ['--sim.gpus=4', '--sim.pods=8'];
+    const flags = ['--sim.devices=nvidia=4', '--sim.pods=8'];
     demo = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', ...flags], { env: { ...process.env, TMPDIR: directory } });
     await demo.until('all three families', (page) =>
       ['nvidia', 'infiniband', 'fpga'].every((family) => page.includes(`family="${family}"`)),
@@ -192,7 +192,7 @@ describe.skipIf(!isThere)(`the page in a real browser${isThere ? '' : ` (skipped
   }, 30_000);
 
   it('says so when the agent is gone, and keeps what it showed', async () => {
-    const other = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', '--sim.gpus=1']);
+    const other = await startAgent([process.execPath, 'dist/cli/main.js', 'demo', '--sim.devices=nvidia=1']);
     const context = await browser.newContext();
     const page = await context.newPage();
     await other.until('devices of all families', (text) =>

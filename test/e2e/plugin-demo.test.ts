@@ -22,7 +22,7 @@ afterEach(async () => {
 
 describe('the demo', () => {
   it('serves virtual functions through the plugin, admits pods by them, and takes everything along', async () => {
-    demo = await serve(['--sim.gpus=0', '--sim.hcas=2', '--sim.vfs=4', '--sim.fpgas=0', '--sim.pods=12', '--sim.pod-change=2s'], 'demo');
+    demo = await serve(['--sim.devices=all=0,infiniband=2,infiniband.vf=4', '--sim.pods=12', '--sim.pod-change=2s'], 'demo');
     const named = (name: string): Readonly<Record<string, string>> => ({ resource: SERVED, ...(name === '' ? {} : { result: name }) });
     const page = await demo.until(
       'pods came and went',

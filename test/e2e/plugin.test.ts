@@ -30,7 +30,7 @@ async function start(settings: NodeSettings): Promise<{ node: ServedNode; agent:
 const HCA = 'example.com/hca';
 const hcas = (health: object = {}, flags: readonly string[] = []): NodeSettings => ({
   family: infiniband,
-  scenario: { hcas: 2 },
+  counts: { infiniband: 2 },
   resource: HCA,
   config: {
     plugin: { resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }] },
@@ -99,7 +99,7 @@ describe('an FPGA board with an error in its register', () => {
   it('takes its port out at the kubelet until the register is clear, and leaves the other board in', async () => {
     const settings: NodeSettings = {
       family: fpga,
-      scenario: { fpgas: 3 },
+      counts: { fpga: 3 },
       resource: PORT,
       config: { plugin: { resources: [{ resource: PORT, select: { family: 'fpga', kind: 'port' } }] } },
     };

@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 async function start(settings: Partial<NodeSettings> = {}) {
-  const made = new ServedNode({ family: infiniband, scenario: { hcas: 2 }, resource: HCA, config: CONFIG, ...settings });
+  const made = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: HCA, config: CONFIG, ...settings });
   node = made;
   const agent = await made.start();
   await expect.poll(() => made.list(), WAIT).toEqual(bothHealthy);
@@ -117,7 +117,7 @@ describe('SIGHUP', () => {
 
 describe('a mounted ConfigMap', () => {
   it('is used again after the kubelet swapped its directory', async () => {
-    const made = new ServedNode({ family: infiniband, scenario: { hcas: 2 }, resource: HCA, config: CONFIG });
+    const made = new ServedNode({ family: infiniband, counts: { infiniband: 2 }, resource: HCA, config: CONFIG });
     node = made;
     const folder = join(made.root, 'mounted');
     // As the kubelet writes it: agent.yaml -> ..data/agent.yaml, ..data -> ..<time>.

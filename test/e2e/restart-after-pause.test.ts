@@ -12,7 +12,7 @@ let node: ServedNode;
 beforeAll(async () => {
   node = new ServedNode({
     family: infiniband,
-    scenario: { hcas: 2 },
+    counts: { infiniband: 2 },
     resource: HCA,
     config: { plugin: { resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }] }, health: { unknown: 'unhealthy' } },
     flags: ['--refresh.interval=200ms', `--refresh.stale-after=${STALE_AFTER_MS}ms`],

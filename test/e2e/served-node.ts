@@ -6,6 +6,7 @@ import type { HealthEvent } from '../../src/model/events.ts';
 import type { Scenario } from '../../src/model/simulated.ts';
 import type { DeviceFamily } from '../../src/probes/family.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { TestDeviceManager } from '../support/kubelet/device-manager.ts';
 import { TestKubelet } from '../support/kubelet/kubelet.ts';
 import { type ServedAgent, serve } from '../support/serve.ts';
@@ -22,7 +23,7 @@ export interface SeenList {
 
 export interface NodeSettings {
   readonly family: DeviceFamily;
-  readonly scenario: Partial<Scenario>;
+  readonly counts: Scenario['counts'];
   readonly resource: string;
   /** The configuration file, as plain data. */
   readonly config: object;
@@ -44,9 +45,8 @@ export class ServedNode {
   constructor(settings: NodeSettings) {
     this.#settings = settings;
     for (const folder of ['sys', 'proc', 'dev', 'bin', this.pluginDirectory]) mkdirSync(join(this.root, folder), { recursive: true });
-    const { family, scenario } = settings;
-    const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 0, ...scenario });
-    if (hardware === undefined) throw new Error(`${family.name} cannot be simulated`);
+    const { family, counts } = settings;
+    const hardware = hardwareOf(family, counts);
     this.#writer.apply(hardware);
     this.#paths = Object.keys(hardware.files);
     this.#options = Object.entries(hardware.options ?? {}).map(

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { removeAsKernel } from '../support/kernel-files.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 import { unless } from '../support/skipped.ts';
@@ -49,7 +50,7 @@ afterEach(async () => {
 
 function writeTree(place: string, elapsedMs: number): void {
   for (const folder of ['proc', 'dev']) mkdirSync(join(place, folder), { recursive: true });
-  new TreeWriter(place).apply(infiniband.simulate?.({ gpus: 0, hcas: HCAS, vfs: 0, fpgas: 0, elapsedMs }) ?? { files: {}, links: {} });
+  new TreeWriter(place).apply(hardwareOf(infiniband, { infiniband: HCAS }, elapsedMs));
 }
 
 const counter = (device: string, name: string): string => join(root, 'sys/class/infiniband', device, 'ports/1/counters', name);

@@ -49,7 +49,7 @@ export interface Told {
 export class TroubledNode {
   readonly node = new ServedNode({
     family: infiniband,
-    scenario: { hcas: NAMES.length },
+    counts: { infiniband: NAMES.length },
     resource: HCA,
     config: configFor(POLICIES[0]),
     flags: ['--refresh.interval=200ms', '--refresh.timeout=500ms', '--refresh.stale-after=1500ms'],

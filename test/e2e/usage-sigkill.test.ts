@@ -21,7 +21,7 @@ let bytes = 10_000_000;
 beforeAll(async () => {
   node = new ServedNode({
     family: infiniband,
-    scenario: { hcas: 2 },
+    counts: { infiniband: 2 },
     resource: HCA,
     config: {},
     flags: ['--refresh.interval=200ms', '--usage.zero-for=200ms'],

@@ -30,7 +30,7 @@ interface Life {
 describe.skipIf(!installed)(`increase() of allocated seconds in a real Prometheus${skipped}`, () => {
   const node = new ServedNode({
     family,
-    scenario: { hcas: HCAS },
+    counts: { infiniband: HCAS },
     resource: RESOURCE,
     config: {},
     flags: [`--refresh.interval=${REFRESH_MS}ms`, `--usage.zero-for=${ms(60)}ms`, `--usage.linger=${LINGER_MS}ms`],

@@ -19,7 +19,7 @@ const addressOf = (gpu: number): string => `0008:${String(gpu + 1).padStart(2, '
 async function start() {
   node = new ServedNode({
     family: nvidia,
-    scenario: { gpus: 3 },
+    counts: { nvidia: 3 },
     resource: GPU,
     config: { plugin: { resources: [{ resource: GPU, select: { family: 'nvidia', kind: 'gpu' } }] } },
   });

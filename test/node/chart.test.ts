@@ -66,7 +66,7 @@ describe.skipIf(missing !== undefined)(
   `the chart on a cluster of two nodes${missing === undefined ? '' : ` (skipped: ${missing})`}`,
   () => {
     const cluster = missing === undefined ? new Cluster() : (undefined as never);
-    const machine = missing === undefined ? new Machine({ hcas: 4, vfs: 4 }) : (undefined as never);
+    const machine = missing === undefined ? new Machine({ infiniband: 4, 'infiniband.vf': 4 }) : (undefined as never);
     let directory: string;
     const inNamespace = ['-n', 'device-agent'];
     const clients = new Map<string, PodResourcesListerClient>();

@@ -60,7 +60,7 @@ describe.skipIf(missing !== undefined)(
   `the whole agent beside a DRA driver on a stock kubelet${missing === undefined ? '' : ` (${missing})`}`,
   () => {
     const cluster = missing === undefined ? new Cluster() : (undefined as never);
-    const machine = missing === undefined ? new Machine({ hcas: 4, vfs: 4 }) : (undefined as never);
+    const machine = missing === undefined ? new Machine({ infiniband: 4, 'infiniband.vf': 4 }) : (undefined as never);
     const folder = mkdtempSync(join(tmpdir(), 'claims-'));
     const driver = missing === undefined ? new MetadataDriver(cluster) : (undefined as never);
     const script = (name: string, ...words: readonly string[]) =>

@@ -65,7 +65,7 @@ describe.skipIf(why !== undefined)('the health of a claimed device on a stock cl
 
   beforeAll(async () => {
     directory = mkdtempSync(join(tmpdir(), 'health-feed-'));
-    machine = new Machine({ hcas: 2 });
+    machine = new Machine({ infiniband: 2 });
     driver = new DraDriver();
     driver.build();
     cluster = new Cluster({

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { imageStart } from '../support/image.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 import { ImageBuild, whyNoBuild } from './support/image-build.ts';
@@ -59,9 +60,7 @@ describe.skipIf(why !== undefined)('the image that a container engine builds', (
   it('reads the host by what is mounted, is scraped, and ends on SIGTERM', async ({ skip }) => {
     skip(whyNot !== undefined);
     for (const path of ['sys', 'proc']) mkdirSync(join(directory, path));
-    new TreeWriter(directory).apply(
-      infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} },
-    );
+    new TreeWriter(directory).apply(hardwareOf(infiniband, { infiniband: 2 }));
     const volumes = { [join(directory, 'sys')]: '/host/sys', [join(directory, 'proc')]: '/host/proc' };
     const command = [...start.entrypoint, ...start.arguments, '--path.sysfs=/host/sys', '--path.procfs=/host/proc', '--state.file='];
     agent = await startAgent(images.inContainer(IMAGE, command, volumes));

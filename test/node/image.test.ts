@@ -21,7 +21,7 @@ describe.skipIf(why !== undefined)('the image, as the DaemonSet runs it, on a st
   let plugin: VendorPlugin;
 
   beforeAll(async () => {
-    machine = new Machine({ hcas: 2 });
+    machine = new Machine({ infiniband: 2 });
     const [layout, archive] = [join(directory, 'layout'), join(directory, 'image.tar')];
     const whyStandIn = whyNoImage() ?? makeImage(layout, '--architectures=amd64', `--archive=${archive}`);
     node = new StockNode('kubelet');

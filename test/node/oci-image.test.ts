@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { family as infiniband } from '../../src/probes/infiniband/index.ts';
 import { SimulatedKubelet } from '../../src/simulator/kubelet/kubelet.ts';
 import { TreeWriter } from '../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../support/hardware.ts';
 import { imageStart } from '../support/image.ts';
 import { type ServedAgent, seriesValue, startAgent } from '../support/serve.ts';
 import { confine, imageConfig, makeImage, runc, unpackImage, whyNoImage } from './support/oci-image.ts';
@@ -107,7 +108,7 @@ describe.skipIf(why !== undefined)('the image that is made without an engine', (
     it('is scraped with a root that is read-only and no capability, and ends on SIGTERM', async ({ skip }) => {
       skip(whyNot !== undefined || program === undefined);
       for (const path of ['sys', 'proc', 'kubelet']) mkdirSync(join(directory, path), { recursive: true });
-      const hardware = infiniband.simulate?.({ gpus: 0, hcas: 2, vfs: 0, fpgas: 0, elapsedMs: 0 }) ?? { files: {}, links: {} };
+      const hardware = hardwareOf(infiniband, { infiniband: 2 });
       new TreeWriter(directory).apply(hardware);
       await kubelet.start();
       const containers = [{ name: 'main', devices: [{ resource: 'rdma/hca', id: 'mlx5_1', numaNodes: [0] }] }];

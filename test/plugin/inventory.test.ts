@@ -88,7 +88,7 @@ describe('selectDevices', () => {
     pciVendor: '0x10de',
     pciDevice: '0x2330',
   });
-  const mig = deviceState({ family: 'nvidia', kind: 'mig', id: 'MIG-1', parent: 'GPU-0', migProfile: '1g.10gb' });
+  const mig = deviceState({ family: 'nvidia', kind: 'mig', id: 'MIG-1', parent: 'GPU-0', profile: '1g.10gb' });
   const cut = deviceState({ family: 'nvidia', kind: 'gpu', id: 'GPU-0' });
   const pf = deviceState({ family: 'infiniband', kind: 'pf', id: 'mlx5_0', linkLayers: ['InfiniBand'] });
   const vf = deviceState({
@@ -113,7 +113,7 @@ describe('selectDevices', () => {
     [{ linkLayer: 'infiniband' }, ['mlx5_0']],
     [{ kind: 'vf', pfName: 'mlx5_0' }, ['mlx5_4']],
     [{ pfName: '0000:10:00\\..' }, ['mlx5_4']],
-    [{ migProfile: '1g\\..*' }, ['MIG-1']],
+    [{ profile: '1g\\..*' }, ['MIG-1']],
     [{ numaNode: 1 }, ['GPU-1']],
     [{ devices: ['0000:3B:00.0', 'mlx5_4'] }, ['GPU-1', 'mlx5_4']],
     [{ family: 'nvidia', hasParts: false }, ['GPU-1', 'MIG-1']],

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DeviceUse } from '../../src/simulator/device-use.ts';
 import type { SimulatedPod } from '../../src/simulator/kubelet/pods.ts';
-import { planPods } from '../../src/simulator/pods.ts';
 
 const pod = (uid: string, ...ids: readonly string[]): SimulatedPod => ({
   namespace: 'n',
@@ -41,15 +40,5 @@ describe('the use of simulated devices', () => {
     const use = new DeviceUse();
     use.at(5_000, [pod('one', 'a')], NONE);
     expect(use.at(1_000, [pod('one', 'a')], NONE)).toEqual({ a: { activeMs: 0, holder: holder('one') } });
-  });
-});
-
-describe('the plan of the simulated pods', () => {
-  it('has one workload that holds two GPUs and uses one', () => {
-    const gpus = ['a', 'b', 'c', 'd'];
-    const plan = planPods([{ resource: 'nvidia.com/gpu', deviceIds: gpus }], 8, 0);
-    expect(plan.filter(({ idleIds }) => idleIds !== undefined).map(({ name, devices, idleIds }) => [name, devices, idleIds])).toEqual([
-      ['finetune-0-0', [{ resource: 'nvidia.com/gpu', deviceIds: ['b', 'c'] }], ['c']],
-    ]);
   });
 });

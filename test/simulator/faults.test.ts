@@ -114,11 +114,8 @@ describe('a program on a port that is down', () => {
     const families = await loadFamilies(familyLoaders);
     const size = {
       ...defaultValues(simulationOptions),
-      gpus: 0,
-      fpgas: 0,
-      vfs: 0,
-      hcas: 2,
-      pods: 1,
+      devices: ['all=0', 'infiniband=2'],
+      pods: 4,
       story: 'off',
       'pod-change': millis(0),
     };
@@ -149,14 +146,12 @@ describe('a program on a port that is down', () => {
 describe('the faults that families declare', async () => {
   const all = await loadFamilies(familyLoaders);
   const scenario: Scenario = {
-    gpus: 4,
-    hcas: 2,
-    vfs: 2,
-    fpgas: 2,
-    counts: { amdgpu: 2, intelgpu: 2, netdev: 2, nvme: 2 },
+    counts: { nvidia: 4, infiniband: 2, 'infiniband.vf': 2, fpga: 2, amdgpu: 2, intelgpu: 2, netdev: 2, nvme: 2 },
     elapsedMs: 60_000,
   };
-  const cases = all.flatMap((family) => (family.faults ?? []).map((fault) => ({ family, fault, name: `${family.name} ${fault.name}` })));
+  const cases = all.flatMap((family) =>
+    (family.simulation?.faults ?? []).map((fault) => ({ family, fault, name: `${family.name} ${fault.name}` })),
+  );
 
   it('exist for each family in code', () => {
     const inCode = all.filter(({ declared }) => declared === undefined).map(({ name }) => name);
@@ -168,15 +163,15 @@ describe('the faults that families declare', async () => {
     ({ family, fault }) => {
       expect(fault.name).toMatch(/^[a-z][a-z0-9-]*$/);
       for (const kind of fault.kinds) expect(family.kinds).toContain(kind);
-      const before = family.simulate?.(scenario);
+      const before = family.simulation?.simulate(scenario);
       const able = (before?.targets ?? []).filter(({ kind, lacks = [] }) => fault.kinds.includes(kind) && !lacks.includes(fault.name));
       const devices = fault.kinds.length === 0 ? [undefined] : able.map(({ id }) => id);
       expect(devices.length).toBeGreaterThan(0);
       for (const device of devices) {
         const begunFault = { name: fault.name, ...(device !== undefined && { device }), fromMs: 30_000 };
-        const during = family.simulate?.({ ...scenario, faults: [begunFault] });
+        const during = family.simulation?.simulate({ ...scenario, faults: [begunFault] });
         expect({ ...during?.files, ...during?.links }).not.toEqual({ ...before?.files, ...before?.links });
-        const after = family.simulate?.({ ...scenario, faults: [{ ...begunFault, untilMs: 45_000 }] });
+        const after = family.simulation?.simulate({ ...scenario, faults: [{ ...begunFault, untilMs: 45_000 }] });
         expect(Object.keys(after?.files ?? {})).toEqual(Object.keys(before?.files ?? {}));
         expect(after?.links).toEqual(before?.links);
       }

@@ -3,10 +3,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Capture, Frame, Manifest } from '../../src/capture/frame.ts';
+import { loadFamilies } from '../../src/config/sections.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { runCommand } from '../../src/host/process/command.ts';
 import { PodResourcesClient } from '../../src/kubelet/client/client.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
 import { ReplayNode } from '../../src/simulator/replay/replay-node.ts';
 
 const NOTHING: Frame = {
@@ -24,6 +26,7 @@ const NOTHING: Frame = {
   requests: [],
   page: '',
 };
+const families = await loadFamilies(familyLoaders);
 const nodes: ReplayNode[] = [];
 afterEach(() => {
   for (const node of nodes.splice(0)) node.stop();
@@ -41,7 +44,7 @@ function replay(frames: readonly Partial<Frame>[], manifest: Partial<Manifest> =
     ...manifest,
   };
   const capture: Capture = { manifest: whole, frames: frames.map((frame) => ({ ...NOTHING, ...frame })) };
-  const node = new ReplayNode(capture);
+  const node = new ReplayNode(capture, families);
   nodes.push(node);
   return node;
 }
@@ -69,6 +72,31 @@ describe('the options of a replayed node', () => {
     expect(Object.keys(taken).filter((key) => key.startsWith('web.') || key.startsWith('health-feed'))).toEqual([]);
     expect(taken['config.file']?.startsWith(node.root)).toBe(true);
     expect(JSON.parse(readFileSync(taken['config.file'] as string, 'utf8'))).toEqual({ join: { rules: [] } });
+  });
+});
+
+describe('the sources of a replayed node', () => {
+  const call = { symbol: 'nvmlInit_v2', types: '', values: [], code: 0, memory: [] };
+  const sourcesOf = (frame: Partial<Frame>, options: Readonly<Record<string, string>> = {}) => {
+    const node = replay([frame], { options });
+    const {
+      'probe.nvidia.source': source,
+      'probe.nvidia.nvml-library': library = '',
+      'probe.netdev.source': netdev,
+      'probe.intelgpu.kmsg': log,
+    } = node.options();
+    return [source, library.replace(node.root, ''), netdev, log?.replace(node.root, '')];
+  };
+
+  it('are never those of the machine of the replay', () => {
+    expect(sourcesOf({})).toEqual(['smi', '', 'ip', undefined]);
+    expect(sourcesOf({ library: [call] })).toEqual(['auto', '/library.json', 'ip', undefined]);
+    expect(sourcesOf({}, { 'probe.nvidia.source': 'nvml', 'probe.netdev.source': 'sysfs', 'probe.intelgpu.kmsg': '/run/log' })).toEqual([
+      'nvml',
+      '/library.json',
+      'sysfs',
+      '/log/kmsg',
+    ]);
   });
 });
 

@@ -6,15 +6,16 @@ import { familyLoaders } from '../../src/probes/families.ts';
 import { type FaultyFamily, NodeFaults } from '../../src/simulator/faults.ts';
 import { SimulatedNode } from '../../src/simulator/node.ts';
 import { simulationOptions } from '../../src/simulator/options.ts';
+import { countsOf, sizesOf } from '../../src/simulator/sizes.ts';
 import { type Scene, Story, sceneAt } from '../../src/simulator/story.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 
 const families = await loadFamilies(familyLoaders);
 
 /** What the families of the default demo can have. */
-const demo: readonly FaultyFamily[] = families.flatMap(({ name, faults = [], simulate }) => {
-  const { targets = [] } = simulate?.({ gpus: 8, hcas: 4, vfs: 4, fpgas: 2, elapsedMs: 0 }) ?? {};
-  return targets.length === 0 ? [] : [{ family: name, faults, targets }];
+const demo: readonly FaultyFamily[] = families.flatMap(({ name, simulation }) => {
+  const { targets = [] } = simulation?.simulate({ counts: countsOf([], sizesOf(families)), elapsedMs: 0 }) ?? {};
+  return targets.length === 0 ? [] : [{ family: name, faults: simulation?.faults ?? [], targets }];
 });
 
 /** All scenes until a time, found by looking every second. */

@@ -8,7 +8,7 @@ import { parseListing, parseTopology } from '../../../dist/probes/nvidia/smi-sou
 import { parseNvidiaLines } from '../../../dist/probes/nvidia/xid-line.js';
 import { mutate, pick, randomText } from '../random.mjs';
 
-const gpus = Array.from({ length: 4 }, (_, index) => simulateGpu(index, { gpus: 4, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 60_000 }));
+const gpus = Array.from({ length: 4 }, (_, index) => simulateGpu(index, { counts: { nvidia: 4 }, elapsedMs: 60_000 }));
 const processOf = (pid) => `<process_info>
 \t<gpu_instance_id>N/A</gpu_instance_id>
 \t<compute_instance_id>N/A</compute_instance_id>

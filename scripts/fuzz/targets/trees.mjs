@@ -14,10 +14,10 @@ import { content, mutate, pick } from '../random.mjs';
 /** Bounds of what a counter of the kernel can hold. Bytes are counted in words of four bytes. */
 const MOST = 4n * 2n ** 64n;
 
-function tree(family, scenario, checkOf) {
+function tree(family, counts, checkOf) {
   const root = mkdtempSync(join(tmpdir(), 'device-agent-fuzz-'));
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));
-  const hardware = family.simulate({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 60_000, ...scenario });
+  const hardware = family.simulation.simulate({ counts, elapsedMs: 60_000 });
   new TreeWriter(root).apply(hardware);
   const roots = { sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') };
   const probe = family.createProbe(createHost(roots, systemClock), { ...defaultValues(family.options), ...hardware.options });
@@ -75,5 +75,5 @@ function checkBytes(changed, device, read) {
   }
 }
 
-export const infiniband = () => tree(infinibandFamily, { hcas: 2, vfs: 2 }, checkBytes);
-export const fpga = () => tree(fpgaFamily, { fpgas: 4 });
+export const infiniband = () => tree(infinibandFamily, { infiniband: 2, 'infiniband.vf': 2 }, checkBytes);
+export const fpga = () => tree(fpgaFamily, { fpga: 4 });

@@ -1,5 +1,4 @@
-import { createRegistry, type OptionEntry, type Registry } from '../../config/registry.ts';
-import { commandSections } from '../command-sections.ts';
+import { createRegistry, type OptionEntry, type OptionSection, type Registry } from '../../config/registry.ts';
 import type { CommandSpec, OwnOption } from '../command-spec.ts';
 
 /** A flag as a shell completes it. */
@@ -31,16 +30,20 @@ export interface Words {
   readonly flags: readonly FlagWord[];
 }
 
-/** Derives everything from the declarations, so that a new command or option is completed without further work. */
-export function wordsOf(specs: readonly CommandSpec[], registry: Registry): Words {
-  const own = new Set(commandSections.map(({ path }) => path));
+/**
+ * Derives everything from the declarations, so that a new command or option is completed without further work. `ofCommands`: the options of
+ * single commands.
+ */
+export function wordsOf(specs: readonly CommandSpec[], registry: Registry, ofCommands: readonly OptionSection[]): Words {
+  const own = new Set(ofCommands.map(({ path }) => path));
   const help: FlagWord = { names: ['--help'], help: 'Help for the command.', takesValue: false };
   const global = registry.entries.filter(({ section }) => !own.has(section.path));
-  return { commands: specs.map(commandWords), flags: [...global.flatMap(entryWords), help] };
+  return { commands: specs.map((spec) => commandWords(spec, ofCommands)), flags: [...global.flatMap(entryWords), help] };
 }
 
-function commandWords({ name, summary, formats, options = [], argument, ownSection }: CommandSpec): CommandWords {
-  const section = commandSections.filter(({ path }) => path === ownSection);
+function commandWords(spec: CommandSpec, ofCommands: readonly OptionSection[]): CommandWords {
+  const { name, summary, formats, options = [], argument, ownSection } = spec;
+  const section = ofCommands.filter(({ path }) => path === ownSection);
   const format: FlagWord[] =
     formats === undefined ? [] : [{ names: ['-o', '--output'], help: 'Form of the output.', takesValue: true, values: formats }];
   const flags = [...format, ...options.map(ownWords), ...createRegistry(section).entries.flatMap(entryWords)];

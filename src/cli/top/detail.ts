@@ -28,7 +28,7 @@ const FACTS: Readonly<Record<string, string>> = {
   vendor: 'Vendor',
   driver: 'Driver',
   firmware: 'Firmware',
-  migProfile: 'MIG profile',
+  profile: 'Profile',
   parent: 'Part of',
   physicalFunction: 'Function of',
 };

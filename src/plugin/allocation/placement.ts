@@ -6,12 +6,12 @@ export interface Placement {
   readonly id: string;
   /** Key of the device; the same for all its replicas. */
   readonly device: string;
-  /** Key of the parent device (the GPU of a MIG instance, the PF of a VF), or of the device itself when it has no parent. */
+  /** Key of the parent device (the GPU of an instance, the physical function of a virtual one), or of the device itself when it has no parent. */
   readonly physical: string;
   readonly numaNode?: number;
   /** From the root complex down to the device itself; empty when unknown. */
   readonly pciPath: readonly string[];
-  /** Number of direct links (NVLink, xGMI), keyed by `device` of the other end. */
+  /** Number of direct links between the devices, keyed by `device` of the other end. */
   readonly links: ReadonlyMap<string, number>;
 }
 
@@ -45,7 +45,7 @@ const ONE_BOARD = 70;
 
 /**
  * Nearness of two places; a larger value is nearer. One direct link outweighs every PCIe distance. Parts of one board come before boards
- * below one switch. Replicas of one device are furthest: the second adds no hardware. Levels as in nvidia-smi: PSB, PIX, PXB, PHB, NODE, SYS.
+ * below one switch. Replicas of one device are furthest: the second adds no hardware. The levels are those of vendors' tools: PSB, PIX, PXB, PHB, NODE, SYS.
  */
 export function nearness(a: Placement, b: Placement): number {
   if (a.device === b.device) return SAME_DEVICE;

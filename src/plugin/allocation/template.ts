@@ -38,7 +38,7 @@ const DEVICE_FACTS: Readonly<Record<string, (device: Device) => string | number 
   vfIndex: ({ vfIndex }) => vfIndex,
   sfNumber: ({ sfNumber }) => sfNumber,
   netdev: ({ netdevs }) => netdevs?.[0],
-  migProfile: ({ migProfile }) => migProfile,
+  profile: ({ profile }) => profile,
   gpuInstance: ({ gpuInstance }) => gpuInstance,
   computeInstance: ({ computeInstance }) => computeInstance,
 };

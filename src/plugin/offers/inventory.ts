@@ -74,7 +74,7 @@ export function whyWithheld(state: DeviceState, healthOf: HealthRule): string {
   return [state.verdict.state, ...reasons].join('; ');
 }
 
-/** When several devices have the same name, such as the index of a MIG instance within its GPU, each uses its own device id instead. */
+/** When several devices have the same name, such as the index of an instance within its GPU, each uses its own device id instead. */
 function distinctNames(devices: readonly DeviceState[], { idStrategy }: PluginResource): (state: DeviceState) => string {
   const owners = new Map<string, number>();
   for (const { device, missingSinceMs } of devices) {
@@ -115,7 +115,7 @@ function replicate(offer: Offer, replicas = 1): Offer[] {
   return replicas === 1 ? [offer] : Array.from({ length: replicas }, (_, at) => ({ ...offer, id: `${offer.baseId}::${at}` }));
 }
 
-/** Sorts `mlx5_2` before `mlx5_10`. Other parts compare by UTF-16 code units, independent of the locale. */
+/** Sorts `card2` before `card10`. Other parts compare by UTF-16 code units, independent of the locale. */
 export function compareIds(a: string, b: string): number {
   const parts = (id: string): string[] => id.match(/\d+|\D+/g) ?? [];
   const [left, right] = [parts(a), parts(b)];
@@ -150,7 +150,7 @@ function matches(selector: DeviceSelector, device: Device, hasParts: boolean): b
       (device.linkLayers ?? []).map((layer) => layer.toLowerCase()),
     ) &&
     (isLike(selector.pfName, device.physicalFunction) || isLike(selector.pfName, device.parent ?? device.id)) &&
-    isLike(selector.migProfile, device.migProfile) &&
+    isLike(selector.profile, device.profile) &&
     (selector.numaNode === undefined || selector.numaNode === device.numaNode) &&
     isOneOf(selector.devices, [device.id, device.id.toLowerCase(), ...device.aliases]) &&
     (selector.hasParts === undefined || selector.hasParts === hasParts)

@@ -9,8 +9,7 @@ import { isPresent } from './presence.ts';
 import { AmdgpuProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 /** The family has two kinds of devices. `gpu` is a card. `partition` is a part of a card of the MI300 class: `<address>-xcp<number>`. */
 export const family = defineFamily({
@@ -34,6 +33,5 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
-  simulate,
-  faults,
+  simulation,
 });

@@ -6,7 +6,7 @@ const GIB = 1_073_741_824;
 
 /** Simulates MI210 cards on two NUMA nodes, joined in pairs. */
 export function simulate(scenario: Scenario): SimulatedHardware {
-  const { counts = {}, elapsedMs, use } = scenario;
+  const { counts, elapsedMs, use } = scenario;
   const count = counts.amdgpu ?? 0;
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};

@@ -7,8 +7,7 @@ import { isPresent } from './presence.ts';
 import { createFpgaProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 /**
  * The family has two kinds of devices. `fpga` is a board. Its id is the PCI address of its physical (DFL) or user (Alveo) function,
@@ -31,6 +30,5 @@ export const family = defineFamily({
   createProbe: createFpgaProbe,
   resolve,
   access,
-  simulate,
-  faults,
+  simulation,
 });

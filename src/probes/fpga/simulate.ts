@@ -4,7 +4,7 @@ import { simulateDfl } from './simulated-dfl.ts';
 
 /** Simulates alternating boards: Intel D5005 with DFL, AMD U250 with XRT. */
 export function simulate(scenario: Scenario): SimulatedHardware {
-  const boards = Array.from({ length: scenario.fpgas }, (_, board) =>
+  const boards = Array.from({ length: scenario.counts.fpga ?? 0 }, (_, board) =>
     board % 2 === 0 ? simulateDfl(board, board / 2, scenario) : simulateAlveo(board, scenario),
   );
   const resources = new Map<string, { readonly deviceIds: string[]; readonly numaNodes: number[] }>();

@@ -10,13 +10,13 @@ import { isPresent } from './presence.ts';
 import { createInfinibandProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 export const family = defineFamily({
   name: 'infiniband',
   summary: 'InfiniBand, RoCE, iWARP and EFA devices: physical, virtual and scalable functions',
   kinds: ['pf', 'vf', 'sf', 'function'],
+  partKinds: ['vf', 'sf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
@@ -32,6 +32,5 @@ export const family = defineFamily({
   resolve,
   claimNames: dranetNames,
   access,
-  simulate,
-  faults,
+  simulation,
 });

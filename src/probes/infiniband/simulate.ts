@@ -1,11 +1,11 @@
-import type { Scenario, SimulatedHardware } from '../../model/simulated.ts';
+import type { Scenario, SimulatedHardware, SimulatedResource } from '../../model/simulated.ts';
 import { pastOf } from '../../model/simulated-faults.ts';
 import { type PortPast, portFiles, trafficTimeMs } from './simulated-port.ts';
 
-/** Kubelet resources of the simulated devices. */
-const VF_RESOURCE = 'openshift.io/ib_vf';
+/** Kubelet resources of the simulated devices. The agent's own plugin serves the virtual functions. */
+const VF_RESOURCE = 'device-agent.dev/vf';
 const PF_RESOURCE = 'nvidia.com/ib_pf';
-/** The pool has the ids "0", "1", …. Only a configured rule can map such a pool to devices. */
+/** A pool with the ids "0", "1", …, which a rule maps to the last card. No other resource has this card. */
 const SHARED_RESOURCE = 'rdma/hca_shared';
 const SHARED_IDS = 64;
 
@@ -19,7 +19,7 @@ interface SimulatedFunction {
   readonly address: string;
   /** Path of its directory below the node's root. */
   readonly directory: string;
-  /** The pool offers the last card, so it is always in use. */
+  /** The pool offers it, so it is always in use. */
   readonly isPooled: boolean;
 }
 
@@ -40,13 +40,14 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   return {
     files,
     links,
-    resources: resourcesOf(functions),
+    ...kubeletOf(functions),
     ...(stoppedIds.length > 0 && { stoppedIds }),
     ...(targets.length > 0 && { targets }),
   };
 }
 
-function layOut({ hcas, vfs }: Scenario): readonly SimulatedFunction[] {
+function layOut({ counts }: Scenario): readonly SimulatedFunction[] {
+  const { infiniband: hcas = 0, 'infiniband.vf': vfs = 0 } = counts;
   const functions: SimulatedFunction[] = [];
   const add = (card: number, vf?: number): void => {
     const address = addressOf(card, vf === undefined ? 0 : vf + 1);
@@ -181,19 +182,26 @@ function addCharDevices(fn: SimulatedFunction, name: string, files: Record<strin
   }
 }
 
-function resourcesOf(functions: readonly SimulatedFunction[]): SimulatedHardware['resources'] {
-  const entry = (resource: string, of: readonly SimulatedFunction[]): SimulatedHardware['resources'] =>
+/** What plugins offer of the functions, and what the agent's configuration says about that. */
+function kubeletOf(functions: readonly SimulatedFunction[]): Pick<SimulatedHardware, 'resources' | 'configuration'> {
+  const pooled = functions.find(({ isPooled }) => isPooled);
+  if (pooled === undefined) return { resources: [] };
+  const offered = (resource: string, of: readonly SimulatedFunction[]): SimulatedResource[] =>
     of.length === 0 ? [] : [{ resource, deviceIds: of.map(({ address }) => address), numaNodes: of.map(({ card }) => card % 2) }];
-  if (functions.length === 0) return [];
-  return [
-    ...entry(
-      VF_RESOURCE,
-      functions.filter(({ vf }) => vf !== undefined),
-    ),
-    ...entry(
-      PF_RESOURCE,
-      functions.filter(({ vf }) => vf === undefined),
-    ),
-    { resource: SHARED_RESOURCE, deviceIds: Array.from({ length: SHARED_IDS }, (_, id) => String(id)) },
-  ];
+  const virtual = offered(
+    VF_RESOURCE,
+    functions.filter(({ vf }) => vf !== undefined),
+  );
+  const physical = offered(
+    PF_RESOURCE,
+    functions.filter(({ vf, isPooled }) => vf === undefined && !isPooled),
+  );
+  const shared = { resource: SHARED_RESOURCE, deviceIds: Array.from({ length: SHARED_IDS }, (_, id) => String(id)) };
+  return {
+    resources: [...virtual.map((part) => ({ ...part, isServed: true as const })), ...physical, shared],
+    configuration: {
+      rules: [{ resource: SHARED_RESOURCE, devices: [`mlx5_${pooled.index}`] }],
+      pluginResources: virtual.map(({ resource }) => ({ resource, select: { family: 'infiniband', kind: 'vf' }, idStrategy: 'bdf' })),
+    },
+  };
 }

@@ -9,8 +9,7 @@ import { isPresent } from './presence.ts';
 import { IntelgpuProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 /** The family has two kinds of devices. `gpu` is a card or an integrated GPU. `vf` is a virtual function of one. */
 export const family = defineFamily({
@@ -19,6 +18,7 @@ export const family = defineFamily({
   proven:
     'Sensors, clocks, throttling and idle times were checked against captured files of two Arc cards and of two integrated GPUs and the figures that another program states for them. Virtual functions, the survivability mode, lines of the kernel log and fdinfo follow documentation and source of the drivers.',
   kinds: ['gpu', 'vf'],
+  partKinds: ['vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
@@ -35,6 +35,5 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
-  simulate,
-  faults,
+  simulation,
 });

@@ -15,7 +15,7 @@ const LOG = 'dev/kmsg-xe';
 
 /** Simulates Flex 170 cards on two NUMA nodes. */
 export function simulate(scenario: Scenario): SimulatedHardware {
-  const { counts = {}, elapsedMs, use } = scenario;
+  const { counts, elapsedMs, use } = scenario;
   const cards = Array.from({ length: counts.intelgpu ?? 0 }, (_, index) => index);
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};

@@ -10,8 +10,7 @@ import { isPresent } from './presence.ts';
 import { NetdevProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 const SHOWN: readonly ShownReading[] = ['traffic', 'link', { label: 'Drops', metric: metrics.dropped.name }];
 
@@ -25,6 +24,7 @@ export const family = defineFamily({
   proven:
     'Counters and settings by the command ip were checked against the printed text of an adapter of Intel with four functions and of one of AMD. Netlink was checked against the kernel, on interfaces without functions, and follows its source for functions. Counters in files follow the sources of the drivers.',
   kinds: ['pf', 'vf', 'function'],
+  partKinds: ['vf'],
   metrics: [...Object.values(metrics), ...pcieMetrics],
   conditions: [...Object.values(conditions), ...pcieConditions],
   problems,
@@ -37,6 +37,7 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
-  simulate,
-  faults,
+  // The socket would ask the kernel of the machine of the replay.
+  replayOptions: ({ options }) => ({ source: options.source === 'sysfs' ? 'sysfs' : 'ip' }),
+  simulation,
 });

@@ -15,7 +15,7 @@ const BYTES_PER_BROADCAST = 60n;
  * last function of each card.
  */
 export function simulate(scenario: Scenario): SimulatedHardware {
-  const cards = Array.from({ length: scenario.counts?.netdev ?? 0 }, (_, card) => card);
+  const cards = Array.from({ length: scenario.counts.netdev ?? 0 }, (_, card) => card);
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
   for (const card of cards) addCard(card, scenario, files, links);
@@ -29,12 +29,12 @@ export function simulate(scenario: Scenario): SimulatedHardware {
 const numbers = Array.from({ length: FUNCTIONS_PER_CARD }, (_, number) => number);
 const hex = (value: number): string => value.toString(16).padStart(2, '0');
 /** `fn` is 0 for the physical function. */
-const addressOf = (card: number, fn: number): string => `0030:${hex(0x20 + card)}:00.${fn}`;
+const addressOf = (card: number, fn: number): string => `0040:${hex(0x10 + card)}:00.${fn}`;
 const interfaceOf = (card: number): string => `ens${card + 1}f0`;
 
 function addCard(card: number, scenario: Scenario, files: Record<string, string>, links: Record<string, string>): void {
   const { elapsedMs } = scenario;
-  const port = `sys/devices/pci0030:00/0030:00:${hex(31 - (card % 31))}.0`;
+  const port = `sys/devices/pci0040:00/0040:00:${hex((card % 31) + 1)}.0`;
   const directory = `${port}/${addressOf(card, 0)}`;
   const { isOn: isDown, times: losses } = pastOf(scenario, 'port-down', addressOf(card, 0));
   const write = (path: string, texts: Readonly<Record<string, string | number | bigint>>): void => {

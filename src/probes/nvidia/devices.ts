@@ -81,7 +81,7 @@ export function instanceDevice(instance: MigSample, parent: Device, facts: NodeF
       pciVendor: parent.pciVendor,
       pciDevice: parent.pciDevice,
       pciPath: parent.pciPath,
-      migProfile: name?.profile,
+      profile: name?.profile,
       gpuInstance: numberOf(gpuInstance),
       computeInstance: numberOf(computeInstance),
     }),

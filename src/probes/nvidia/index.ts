@@ -10,15 +10,16 @@ import { ncclConditions } from './nccl-crashes.ts';
 import { options } from './options.ts';
 import { NvidiaProbe } from './probe.ts';
 import { problems } from './problems.ts';
+import { replayOptions } from './replay-options.ts';
 import { claimNames, resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 import { xidConditions, xidMetrics } from './xid-conditions.ts';
 
 export const family = defineFamily({
   name: 'nvidia',
   summary: 'NVIDIA GPUs and MIG instances, by NVML or nvidia-smi, and the kernel log.',
   kinds: ['gpu', 'mig'],
+  partKinds: ['mig'],
   metrics: [...metrics, pcieErrorMetric, ...xidMetrics],
   conditions: [...conditions, ...xidConditions, ...ncclConditions],
   problems: [...problems, ...kmsgProblems],
@@ -32,6 +33,6 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
-  simulate,
-  faults,
+  replayOptions,
+  simulation,
 });

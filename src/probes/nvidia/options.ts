@@ -9,7 +9,7 @@ export const options = {
   ),
   'nvml-library': stringOption(
     '',
-    'Path of the library libnvidia-ml.so.1. Empty: search with the linker and in the usual folders. A replay gives a file of recorded answers, *.nvml.json.',
+    'Path of the library libnvidia-ml.so.1. Empty: search with the linker and in the usual folders. A replay gives a file of recorded answers, *.json.',
   ),
   'nvml-slow-every': durationOption(
     seconds(30),

@@ -48,9 +48,7 @@ function byClaim(name: string, devices: readonly Device[]): readonly Device[] {
     const [, minor, profile] = mig;
     const fitting = devices.filter(
       (device) =>
-        device.kind === 'mig' &&
-        device.minor === Number(minor) &&
-        plainProfile(device.migProfile ?? '') === plainProfile(profile as string),
+        device.kind === 'mig' && device.minor === Number(minor) && plainProfile(device.profile ?? '') === plainProfile(profile as string),
     );
     return fitting.length === 1 ? fitting : [];
   }

@@ -21,7 +21,7 @@ const HUNG_PROGRAM = '#!/bin/sh\nexec sleep 3600\n';
  * Simulates H100 boards on two NUMA nodes. With four or more, the last has MIG. A board that no pod holds is idle.
  */
 export function simulate(scenario: Scenario): SimulatedHardware {
-  const gpus = Array.from({ length: scenario.gpus }, (_, index) => simulateGpu(index, scenario));
+  const gpus = Array.from({ length: scenario.counts.nvidia ?? 0 }, (_, index) => simulateGpu(index, scenario));
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
   for (const gpu of gpus) addPciFunction(gpu, files, links);

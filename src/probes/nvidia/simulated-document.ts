@@ -44,7 +44,8 @@ const MIB_TOTAL = 81_559;
 export const STRANGER_MIB = 6_000;
 
 export function simulateGpu(index: number, scenario: Scenario): SimulatedGpu {
-  const { gpus, elapsedMs, use } = scenario;
+  const { counts, elapsedMs, use } = scenario;
+  const gpus = counts.nvidia ?? 0;
   const isSplit = gpus >= 4 && index === gpus - 1;
   const digits = (index + 1).toString(16).padStart(12, '0');
   const uuid = `GPU-5e1f0000-0000-4000-8000-${digits}`;

@@ -9,8 +9,7 @@ import { isPresent } from './presence.ts';
 import { NvmeProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { resolve } from './resolve.ts';
-import { simulate } from './simulate.ts';
-import { faults } from './simulated-faults.ts';
+import { simulation } from './simulation.ts';
 
 /**
  * The family has two kinds of devices. `controller`: its id is the PCI address, or subsystem name and controller id on other transports.
@@ -45,6 +44,5 @@ export const family = defineFamily({
   createProbe: (host, values) => new NvmeProbe(host, values),
   resolve,
   access,
-  simulate,
-  faults,
+  simulation,
 });

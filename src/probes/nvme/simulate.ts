@@ -8,7 +8,7 @@ const [READ, WRITTEN] = [2_000, 1_000];
 
 /** Simulates drives of 3.84 TB with one namespace each on two NUMA nodes. */
 export function simulate(scenario: Scenario): SimulatedHardware {
-  const { counts = {}, elapsedMs, use } = scenario;
+  const { counts, elapsedMs, use } = scenario;
   const files: Record<string, string> = {};
   const links: Record<string, string> = {};
   const drives = Array.from({ length: counts.nvme ?? 0 }, (_, index) => index);
@@ -21,13 +21,13 @@ export function simulate(scenario: Scenario): SimulatedHardware {
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
-const addressOf = (index: number): string => `0040:${hex(0x10 + index, 2)}:00.0`;
+const addressOf = (index: number): string => `0050:${hex(0x10 + index, 2)}:00.0`;
 const idOf = (index: number): string => `eui.36524e5a${hex(index, 8)}0025384500000001`;
 const serialOf = (index: number): string => `S64FNE0R${String(100_000 + index)}`;
 
 function addDrive(index: number, scenario: Scenario, activeMs: number, files: Record<string, string>, links: Record<string, string>): void {
   const address = addressOf(index);
-  const root = `sys/devices/pci0040:00/0040:00:${hex((index >> 3) % 32, 2)}.${index % 8}`;
+  const root = `sys/devices/pci0050:00/0050:00:${hex((index >> 3) % 32, 2)}.${index % 8}`;
   const directory = `${root}/${address}`;
   const controller = `${directory}/nvme/nvme${index}`;
   const disk = `${controller}/nvme${index}n1`;

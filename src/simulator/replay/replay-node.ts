@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Capture, CHECKPOINT, type Frame, type FrameCall, KERNEL_LOG } from '../../capture/frame.ts';
+import { type Capture, CHECKPOINT, type Frame, type FrameCall, KERNEL_LOG, KERNEL_LOG_OPTION } from '../../capture/frame.ts';
+import type { DeviceFamily } from '../../probes/family.ts';
 import { RecordedCommands } from './recorded-commands.ts';
 import { RecordedKubelet } from './recorded-kubelet.ts';
 import { TreePlayer } from './tree-player.ts';
@@ -24,6 +25,7 @@ const PARTS: readonly string[] = ['join.rules', 'health', 'plugin.resources', 'e
 export class ReplayNode {
   readonly root: string;
   readonly #capture: Capture;
+  readonly #families: readonly DeviceFamily[];
   readonly #tree: TreePlayer;
   readonly #commands: RecordedCommands;
   readonly #kubelet: RecordedKubelet;
@@ -31,8 +33,9 @@ export class ReplayNode {
   #next = 0;
 
   /** `laterMs`: by how much the wall clock of the replay is ahead of that of the capture. */
-  constructor(capture: Capture, laterMs = 0) {
+  constructor(capture: Capture, families: readonly DeviceFamily[], laterMs = 0) {
     this.#capture = capture;
+    this.#families = families;
     this.root = mkdtempSync(join(tmpdir(), 'device-agent-replay-'));
     for (const folder of ['sys', 'proc', 'dev', 'bin', 'kubelet', 'claims', 'plugins']) mkdirSync(join(this.root, folder));
     this.#tree = new TreePlayer(this.root, laterMs);
@@ -67,7 +70,7 @@ export class ReplayNode {
     const { options } = this.#capture.manifest;
     const cdi = (options['cdi.dirs'] ?? '').split(',').filter((path) => path !== '');
     const programs = Object.entries(options).filter(([key]) => NAMES_PROGRAM.test(key));
-    const source = options['probe.nvidia.source'] ?? 'auto';
+    const logs = Object.keys(options).filter((key) => KERNEL_LOG_OPTION.test(key));
     const flags: Record<string, string> = {
       ...Object.fromEntries(Object.entries(options).filter(isTaken)),
       'path.sysfs': join(this.root, 'sys'),
@@ -81,14 +84,9 @@ export class ReplayNode {
       'plugin.dir': join(this.root, 'plugins'),
       'state.file': join(this.root, 'state', 'health.json'),
       ...Object.fromEntries(programs.map(([key, program]) => [key, this.#commands.programFor(program)])),
-      // Where no library answered, the replay must not find the library of its own machine.
-      'probe.nvidia.nvml-library': this.#hasLibrary || source === 'nvml' ? this.#answersFile : '',
-      'probe.nvidia.source': source === 'auto' && !this.#hasLibrary ? 'smi' : source,
-      // The socket would ask the kernel of the machine of the replay.
-      'probe.netdev.source': options['probe.netdev.source'] === 'sysfs' ? 'sysfs' : 'ip',
-      'probe.nvidia.release-file': '',
+      ...Object.fromEntries(logs.map((key) => [key, join(this.root, this.#kernelLog)])),
+      ...this.#familyOptions(),
       'config.file': this.#configFile,
-      'probe.nvidia.kmsg': join(this.root, this.#kernelLog),
     };
     return flags;
   }
@@ -114,7 +112,7 @@ export class ReplayNode {
   }
 
   get #answersFile(): string {
-    return join(this.root, 'answers.nvml.json');
+    return join(this.root, 'library.json');
   }
 
   get #hasLibrary(): boolean {
@@ -123,7 +121,24 @@ export class ReplayNode {
 
   /** Path of the kernel log in the capture. */
   get #kernelLog(): string {
-    return (this.#capture.manifest.options['probe.nvidia.kmsg'] ?? '') === '' ? 'dev/kmsg' : KERNEL_LOG;
+    const { options } = this.#capture.manifest;
+    return Object.entries(options).some(([key, path]) => KERNEL_LOG_OPTION.test(key) && path !== '') ? KERNEL_LOG : 'dev/kmsg';
+  }
+
+  /** Options that families need in a replay. */
+  #familyOptions(): Readonly<Record<string, string>> {
+    const { options } = this.#capture.manifest;
+    const answers = { hasAnswers: this.#hasLibrary, answersFile: this.#answersFile };
+    return Object.fromEntries(
+      this.#families.flatMap(({ name, replayOptions }) => {
+        const prefix = `probe.${name}.`;
+        const given = Object.entries(options).flatMap(([key, value]) =>
+          key.startsWith(prefix) ? [[key.slice(prefix.length), value]] : [],
+        );
+        const own = replayOptions?.({ options: Object.fromEntries(given), ...answers }) ?? {};
+        return Object.entries(own).map(([option, value]) => [prefix + option, value] as const);
+      }),
+    );
   }
 
   #answers({ library }: Frame): void {

@@ -49,7 +49,7 @@ describe('completion of bash', () => {
       const [flag = ''] = /--[\w-]+/.exec(declared) ?? [];
       expect(flags.map((one) => one.replace(/=$/, ''))).toContain(flag);
     }
-    expect(flags.includes('--sim.gpus=')).toBe(name === 'demo');
+    expect(flags.includes('--sim.devices=')).toBe(name === 'demo');
   });
 
   it.each([

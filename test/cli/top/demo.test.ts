@@ -17,7 +17,7 @@ const terminals: PseudoTerminal[] = [];
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'device-agent-top-'));
-  const small = ['--sim.gpus=2', '--sim.hcas=2', '--sim.vfs=2', '--sim.fpgas=1', '--sim.pods=4', '--refresh.interval=500ms'];
+  const small = ['--sim.devices=nvidia=2,infiniband=2,infiniband.vf=2,fpga=1', '--sim.pods=4', '--refresh.interval=500ms'];
   demo = spawn(process.execPath, [MAIN, 'demo', ...small, `--web.listen-address=${folder}/web.sock`, '--log.level=error'], {
     env: { PATH: process.env.PATH, TMPDIR: folder, DEVICE_AGENT_STATE_FILE: '' },
     stdio: ['ignore', 'pipe', 'pipe'],

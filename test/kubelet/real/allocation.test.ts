@@ -36,7 +36,7 @@ const RESOURCES: readonly PluginResource[] = [
   { resource: CARD, select: { family: 'fpga', pciVendor: '10ee' } },
 ];
 
-const SCENARIO = { gpus: 3, hcas: 2, vfs: 4, fpgas: 4 };
+const COUNTS = { nvidia: 3, infiniband: 2, 'infiniband.vf': 4, fpga: 4 };
 
 /** The union of what the families say of the devices that a container was given. */
 function declared(devices: readonly ToldDevice[]): DeviceAccess[] {
@@ -65,7 +65,7 @@ describeReal.each(['direct', 'watcher'] as const)(
   (registration) => {
     it('has every resource with all its devices, gives containers what the families declare, and has them attributed', async () => {
       const flags = [`--plugin.registration=${registration}`];
-      const { kubelet, agent, devices } = await watchedNode({ scenario: SCENARIO, resources: RESOURCES, flags });
+      const { kubelet, agent, devices } = await watchedNode({ counts: COUNTS, resources: RESOURCES, flags });
       const amounts = async (): Promise<Record<string, number>> => ({ ...(await kubelet.capacity()).allocatable });
       await expect.poll(amounts, { timeout: 20_000 }).toEqual({ [GPU]: 3, [HCA]: 2, [VF]: 4, [PORT]: 2, [CARD]: 2 });
       expect((await kubelet.capacity()).capacity, 'no device is told of that cannot be used').toEqual(await amounts());
@@ -97,7 +97,7 @@ describeReal.each(['direct', 'watcher'] as const)(
 
     it('passes configured variables, annotations, mounts and CDI names on', async () => {
       const flags = [`--plugin.registration=${registration}`];
-      const { kubelet } = await watchedNode({ scenario: SCENARIO, resources: RESOURCES, flags });
+      const { kubelet } = await watchedNode({ counts: COUNTS, resources: RESOURCES, flags });
       await expect.poll(async () => (await kubelet.capacity()).allocatable, { timeout: 20_000 }).toMatchObject({ [GPU]: 3, [HCA]: 2 });
       const containers = [
         { name: 'gpus', wants: { [GPU]: 2 } },
@@ -126,7 +126,7 @@ describeReal.each(['direct', 'watcher'] as const)(
       // The totals of an ended container stay for a time; here they would hide what else stays.
       const flags = [`--plugin.registration=${registration}`, '--usage.zero-for=0s', '--usage.linger=0s'];
       const resources = RESOURCES.filter(({ resource }) => resource === HCA);
-      const { kubelet, agent } = await watchedNode({ scenario: SCENARIO, resources, flags });
+      const { kubelet, agent } = await watchedNode({ counts: COUNTS, resources, flags });
       await expect.poll(() => kubelet.amounts(HCA), { timeout: 20_000 }).toBe('2/2');
       const pod = { ...podNamed('train'), containers: [{ name: 'rank', wants: { [HCA]: 1 } }, { name: 'idle' }] };
       const { rank } = await kubelet.run(pod);

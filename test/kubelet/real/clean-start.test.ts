@@ -17,7 +17,7 @@ async function node(replicas: number): Promise<WatchedNode> {
   const resources = [
     { resource: GPU, select: { family: 'nvidia', kind: 'gpu' }, idStrategy: 'uuid' as const, replicas, requireClean: true },
   ];
-  const made = await watchedNode({ scenario: { gpus: 1 }, resources, flags: ['--refresh.interval=1h'] });
+  const made = await watchedNode({ counts: { nvidia: 1 }, resources, flags: ['--refresh.interval=1h'] });
   use(made, [], 0);
   await expect.poll(() => made.kubelet.amounts(GPU), WAIT).toBe(`${replicas}/${replicas}`);
   return made;

@@ -12,7 +12,7 @@ const NAMES = ['mlx5_0', 'mlx5_1', 'mlx5_2', 'mlx5_3'];
 /** An agent on a busy machine still reads within this time after its start. */
 const STALE_AFTER_MS = 5_000;
 const SETTINGS = {
-  scenario: { hcas: NAMES.length },
+  counts: { infiniband: NAMES.length },
   resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }],
   flags: ['--refresh.interval=200ms', `--refresh.stale-after=${STALE_AFTER_MS}ms`],
 };

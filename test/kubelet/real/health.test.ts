@@ -7,7 +7,7 @@ closeAfterEach();
 
 const HCA = 'example.com/hca';
 const SETTINGS = {
-  scenario: { hcas: 2 },
+  counts: { infiniband: 2 },
   resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }],
   config: { health: { conditions: { 'infiniband.PortDown': { for: '300ms', recovery: '400ms' } } } },
 };

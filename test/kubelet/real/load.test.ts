@@ -10,7 +10,7 @@ const PODS = 250;
 const EACH = 4;
 const DEVICES = 40;
 const SETTINGS = {
-  scenario: { hcas: DEVICES },
+  counts: { infiniband: DEVICES },
   resources: [{ resource: SHARE, select: { family: 'infiniband', kind: 'pf' }, replicas: (PODS * EACH) / DEVICES }],
 };
 const WAIT = { timeout: 30_000, interval: 50 };

@@ -54,7 +54,7 @@ const NODE = ['-cpus', '[0,1,2,3,4,5,6,7]', '-memory', JSON.stringify([{ type: '
 
 describeReal("the kubelet's own PodResources services", () => {
   it('attribute devices of another plugin, exclusive CPUs and memory, and claims, to apps and sidecars but not to init containers', async () => {
-    const node = await watchedNode({ scenario: { gpus: 3, hcas: 1 }, kubelet: NODE });
+    const node = await watchedNode({ counts: { nvidia: 3, infiniband: 1 }, kubelet: NODE });
     const { kubelet, agent } = node;
     await vendorOf(kubelet, await uuidsOf(node));
     const { prepare, proxy, main } = await kubelet.run(POD);
@@ -82,7 +82,7 @@ describeReal("the kubelet's own PodResources services", () => {
   });
 
   it('count healthy devices of another plugin, and forget the pods that came to their end', async () => {
-    const node = await watchedNode({ scenario: { gpus: 3 } });
+    const node = await watchedNode({ counts: { nvidia: 3 } });
     const { kubelet, agent } = node;
     const [first, ...others] = await uuidsOf(node);
     const plugin = await vendorOf(kubelet, [`${first}`, ...others]);
@@ -101,7 +101,7 @@ describeReal("the kubelet's own PodResources services", () => {
   });
 
   it('are enough in their oldest version alone', async () => {
-    const node = await watchedNode({ scenario: { gpus: 3, hcas: 1 }, kubelet: ['-only-v1alpha1', ...NODE] });
+    const node = await watchedNode({ counts: { nvidia: 3, infiniband: 1 }, kubelet: ['-only-v1alpha1', ...NODE] });
     const { kubelet, agent } = node;
     await vendorOf(kubelet, await uuidsOf(node));
     const { main } = await kubelet.run(POD);
@@ -120,7 +120,7 @@ describeReal("the kubelet's own PodResources services", () => {
   });
 
   it('answer Get with the entry of List, and GetAllocatableResources with what is healthy, as the client decodes them', async () => {
-    const node = await watchedNode({ scenario: { gpus: 3 }, kubelet: NODE });
+    const node = await watchedNode({ counts: { nvidia: 3 }, kubelet: NODE });
     const { kubelet } = node;
     const plugin = await vendorOf(kubelet, await uuidsOf(node));
     await kubelet.run(POD);

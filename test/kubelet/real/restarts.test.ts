@@ -9,7 +9,7 @@ closeAfterEach();
 const HCA = 'example.com/hca';
 const VF = 'example.com/vf';
 const SETTINGS = {
-  scenario: { hcas: 2, vfs: 6 },
+  counts: { infiniband: 2, 'infiniband.vf': 6 },
   resources: [
     { resource: HCA, select: { family: 'infiniband', kind: 'pf' } },
     { resource: VF, select: { family: 'infiniband', kind: 'vf' } },

@@ -12,7 +12,7 @@ const WAIT = { timeout: 30_000, interval: 20 };
 describeReal("another vendor's plugin of the same resource", () => {
   it.each(['direct', 'watcher'])('leaves the resource in service when it ends, though the kubelet drops it (%s)', async (registration) => {
     const { kubelet } = await watchedNode({
-      scenario: { hcas: 2 },
+      counts: { infiniband: 2 },
       resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }],
       flags: [`--plugin.registration=${registration}`],
     });
@@ -30,7 +30,7 @@ describeReal("another vendor's plugin of the same resource", () => {
 describeReal('two agents of one node', () => {
   it.each(['SIGTERM', 'SIGKILL'] as const)('leave the resource in service when the second ends by %s', async (signal) => {
     const { kubelet, machine } = await watchedNode({
-      scenario: { hcas: 2 },
+      counts: { infiniband: 2 },
       resources: [{ resource: HCA, select: { family: 'infiniband', kind: 'pf' } }],
     });
     await expect.poll(() => kubelet.amounts(HCA), WAIT).toBe('2/2');

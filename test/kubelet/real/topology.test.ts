@@ -7,7 +7,7 @@ closeAfterEach();
 
 const VF = 'example.com/vf';
 /** Four cards of four virtual functions: cards 0 and 2 are on NUMA node 0, cards 1 and 3 on node 1. */
-const SCENARIO = { hcas: 4, vfs: 16 };
+const COUNTS = { infiniband: 4, 'infiniband.vf': 16 };
 const SELECT = { family: 'infiniband', kind: 'vf' } as const;
 const WAIT = { timeout: 20_000, interval: 50 };
 
@@ -17,7 +17,7 @@ interface Place {
 }
 
 async function node(kubelet: readonly string[], preferred: 'aligned' | 'spread'): Promise<WatchedNode & { placeOf(id: string): Place }> {
-  const started = await watchedNode({ scenario: SCENARIO, resources: [{ resource: VF, select: SELECT, preferred }], kubelet });
+  const started = await watchedNode({ counts: COUNTS, resources: [{ resource: VF, select: SELECT, preferred }], kubelet });
   await expect.poll(() => started.kubelet.amounts(VF), WAIT).toBe('16/16');
   const places = new Map((await started.devices()).map(({ id, parent = '', numaNode = -1 }) => [id, { card: parent, numa: numaNode }]));
   return { ...started, placeOf: (id) => places.get(id) as Place };

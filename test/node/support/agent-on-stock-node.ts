@@ -42,7 +42,7 @@ const CDI = {
 
 /** Four simulated HCAs, a stock kubelet, and between them the built agent in a process of its own. */
 export class AgentOnStockNode {
-  readonly machine = new Machine({ hcas: 4 });
+  readonly machine = new Machine({ infiniband: 4 });
   readonly node: StockNode;
   readonly #config = join(this.machine.root, 'config.json');
   #agent: ServedAgent | undefined;

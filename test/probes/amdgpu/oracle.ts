@@ -2,8 +2,9 @@ import { family } from '../../../src/probes/amdgpu/index.ts';
 import { eventState } from '../../../src/probes/amdgpu/simulate.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 
-const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { amdgpu: 2 }, elapsedMs: 0 });
+const hardware = hardwareOf(family, { amdgpu: 2 });
 const { files, links } = hardware ?? { files: {}, links: {} };
 const DEVICES = ['0020:10:00.0', '0020:11:00.0'];
 

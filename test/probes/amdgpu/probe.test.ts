@@ -215,7 +215,7 @@ describe('presence', () => {
 describe('the simulated node', () => {
   it('has no card unless the scenario counts some', () => {
     machine = emptyMachine();
-    const none = simulate({ gpus: 8, hcas: 8, vfs: 0, fpgas: 8, elapsedMs: 0 });
+    const none = simulate({ counts: { nvidia: 8, intelgpu: 8 }, elapsedMs: 0 });
     expect(none).toEqual({ files: {}, links: {}, resources: [] });
   });
 
@@ -223,7 +223,7 @@ describe('the simulated node', () => {
     machine = emptyMachine();
     const holder = { podUid: '1f0c2a4e-7b3d-4c59-9a86-0d5e7f1b2c3d', program: 'train', isIdle: false };
     const use = { [FIRST]: { activeMs: 1_000, holder } };
-    const node = simulate({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { amdgpu: 2 }, elapsedMs: 0, use });
+    const node = simulate({ counts: { amdgpu: 2 }, elapsedMs: 0, use });
     for (const [path, text] of Object.entries(node.files)) machine.write(path, text);
     for (const [path, target] of Object.entries(node.links)) machine.link(path, target);
     const { reports } = machine.collect();
@@ -243,7 +243,7 @@ describe('the simulated node', () => {
       { name: 'hot', device: SECOND, fromMs: 0 },
       { name: 'ras', device: FIRST, fromMs: 0 },
     ];
-    const faulty = simulate({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { amdgpu: 3 }, elapsedMs: 0, faults });
+    const faulty = simulate({ counts: { amdgpu: 3 }, elapsedMs: 0, faults });
     for (const [path, text] of Object.entries(faulty.files)) machine.write(path, text);
     const after = machine.collect();
     expect(holding(reportOf(after, SECOND))).toEqual({ 'OverTemperature/junction': 'AtCritical' });

@@ -1,9 +1,10 @@
 import { family } from '../../../src/probes/fpga/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 
 /** A DFL board with its port, and an Alveo board. */
-const { files, links } = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 2, elapsedMs: 0 }) ?? { files: {}, links: {} };
+const { files, links } = hardwareOf(family, { fpga: 2 });
 const [DFL, PORT, ALVEO] = ['0010:21:00.0', '0010:21:00.0-port0', '0010:22:00.1'];
 const MANAGEMENT = '0010:22:00.0';
 

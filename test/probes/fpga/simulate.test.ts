@@ -8,10 +8,7 @@ import { toldOf } from '../../support/told.ts';
 import { holding, probeOn, reportOf, seriesValue } from './machines.ts';
 
 const scenario = (fpgas: number, elapsedMs: number, faults: readonly SimulatedFault[] = []) => ({
-  gpus: 0,
-  hcas: 0,
-  vfs: 0,
-  fpgas,
+  counts: { fpga: fpgas },
   elapsedMs,
   faults,
 });

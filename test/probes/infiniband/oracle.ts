@@ -1,18 +1,15 @@
 import { family } from '../../../src/probes/infiniband/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 
 const HCAS = 3;
-const { files, links, resources } = family.simulate?.({ gpus: 0, hcas: HCAS, vfs: 0, fpgas: 0, elapsedMs: 30_000 }) ?? {
-  files: {},
-  links: {},
-  resources: [],
-};
+const { files, links } = hardwareOf(family, { infiniband: HCAS }, 30_000);
 
 const CLASS = 'sys/class/infiniband';
 const names = Array.from({ length: HCAS }, (_, index) => `mlx5_${index}`);
 const addresses = new Map(
-  names.map((name, index) => [name, (resources.find(({ resource }) => /pf/.test(resource))?.deviceIds[index] ?? '') as string]),
+  names.map((name) => [name, Object.keys(files).flatMap((path) => path.match(`([^/]+)/infiniband/${name}/fw_ver$`)?.[1] ?? [])[0] ?? '']),
 );
 
 /** Returns the real path of a device's file: its entry in the class directory is a link. */

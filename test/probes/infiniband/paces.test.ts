@@ -7,6 +7,7 @@ import { createHost } from '../../../src/host/host.ts';
 import type { Collection } from '../../../src/model/collection.ts';
 import { family } from '../../../src/probes/infiniband/index.ts';
 import { TreeWriter } from '../../../src/simulator/tree-writer.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { unless } from '../../support/skipped.ts';
 
@@ -23,8 +24,8 @@ const clock: Clock = { now: () => nowMs, monotonic: () => nowMs, after: () => ()
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'device-agent-paces-'));
   nowMs = 1_000_000;
-  const hardware = family.simulate?.({ gpus: 0, hcas: HCAS, vfs: 0, fpgas: 0, elapsedMs: 1_000 });
-  new TreeWriter(root).apply(hardware ?? { files: {}, links: {} });
+  const hardware = hardwareOf(family, { infiniband: HCAS }, 1_000);
+  new TreeWriter(root).apply(hardware);
 });
 
 afterEach(() => rmSync(root, { recursive: true, force: true }));

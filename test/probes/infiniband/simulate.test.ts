@@ -6,7 +6,7 @@ import { resolve } from '../../../src/probes/infiniband/resolve.ts';
 import { simulate } from '../../../src/probes/infiniband/simulate.ts';
 import { findingIn, placeHardware, probeRoot, reportOf, valueIn } from './machines.ts';
 
-const scenario = { gpus: 0, hcas: 2, vfs: 5, fpgas: 0, elapsedMs: 10_000 };
+const scenario = { counts: { infiniband: 2, 'infiniband.vf': 5 }, elapsedMs: 10_000 };
 const cleanups: (() => void)[] = [];
 
 function collectSimulated(part: Partial<Scenario> = {}): Collection {
@@ -86,8 +86,8 @@ describe('the simulated node', () => {
   it('allocates ids that resolve, except those of the pool that needs a rule', () => {
     const { resources } = simulate(scenario);
     expect(resources.map(({ resource, deviceIds }) => [resource, deviceIds.length])).toEqual([
-      ['openshift.io/ib_vf', 5],
-      ['nvidia.com/ib_pf', 2],
+      ['device-agent.dev/vf', 5],
+      ['nvidia.com/ib_pf', 1],
       ['rdma/hca_shared', 64],
     ]);
     const devices = collectSimulated().reports.map(({ device }) => device);
@@ -99,20 +99,19 @@ describe('the simulated node', () => {
   });
 
   it('has an address for each of 136 functions and for 136 cards', () => {
-    for (const size of [
-      { hcas: 8, vfs: 128 },
-      { hcas: 136, vfs: 0 },
-      { hcas: 1, vfs: 600 },
-    ]) {
-      const { links } = simulate({ ...scenario, ...size });
-      expect(Object.keys(links).filter((path) => path.startsWith('sys/bus/pci/devices/'))).toHaveLength(size.hcas + size.vfs);
+    for (const [hcas, vfs] of [
+      [8, 128],
+      [136, 0],
+      [1, 600],
+    ] as const) {
+      const { links } = simulate({ ...scenario, counts: { infiniband: hcas, 'infiniband.vf': vfs } });
+      expect(Object.keys(links).filter((path) => path.startsWith('sys/bus/pci/devices/'))).toHaveLength(hcas + vfs);
     }
   });
 
   it('is nothing without cards, and the same for the same moment', () => {
-    expect(simulate({ ...scenario, hcas: 0 })).toEqual({ files: {}, links: {}, resources: [] });
+    expect(simulate({ ...scenario, counts: { 'infiniband.vf': 5 } })).toEqual({ files: {}, links: {}, resources: [] });
     expect(simulate(scenario)).toEqual(simulate(scenario));
-    expect(family.simulate).toBe(simulate);
   });
 });
 

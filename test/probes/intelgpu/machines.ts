@@ -8,6 +8,7 @@ import type { Collection } from '../../../src/model/collection.ts';
 import type { Probe } from '../../../src/probes/family.ts';
 import { family } from '../../../src/probes/intelgpu/index.ts';
 import { CAPTURES } from '../../support/captures.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 import { buildMachine, type MachineFile } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
@@ -57,7 +58,7 @@ export function probeOn(root: string, options: Readonly<Record<string, string>> 
 
 /** Machine of the simulated node, without processes. */
 export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}, guard?: ReadGuard): ProbedMachine {
-  const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { intelgpu: count }, elapsedMs: 0 });
+  const hardware = hardwareOf(family, { intelgpu: count });
   const { root } = buildMachine({ about: '', ...hardware, options: {} } as MachineFile);
   const kmsg = hardware?.options?.kmsg?.replace('{root}', root) ?? '';
   return probeOn(root, { kmsg, ...options }, guard);

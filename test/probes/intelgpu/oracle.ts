@@ -1,8 +1,9 @@
 import { family } from '../../../src/probes/intelgpu/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { OverlaidTree, Overlay } from '../../oracle/overlaid-tree.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 
-const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { intelgpu: 2 }, elapsedMs: 0 });
+const hardware = hardwareOf(family, { intelgpu: 2 });
 const { files: simulated, links } = hardware ?? { files: {}, links: {} };
 /** Each fact is in one file, so that hiding the file hides the fact. A kernel tells the reasons of throttling twice. */
 const files = Object.fromEntries(Object.entries(simulated).filter(([path]) => !path.includes('/throttle/reason_')));

@@ -112,7 +112,7 @@ describe('a read that never returns', () => {
 describe('the kernel log', () => {
   const wedge = (seq: number, address = FIRST): string =>
     `2,${seq},900,-;xe ${address}: [drm] *ERROR* CRITICAL: Xe has declared device ${address} as wedged.\\x0aIOCTLs are blocked.\n`;
-  const start = simulate({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { intelgpu: 2 }, elapsedMs: 0 }).files[LOG] ?? '';
+  const start = simulate({ counts: { intelgpu: 2 }, elapsedMs: 0 }).files[LOG] ?? '';
 
   it('tells that a card is wedged until the driver starts again', () => {
     expect(status().Wedged).toBe(false);
@@ -202,7 +202,7 @@ describe('the time in C6', () => {
 
 describe('the simulated node', () => {
   const holder = { podUid: '1f0c2a4e-7b3d-4c59-9a86-0d5e7f1b2c3d', program: 'train', isIdle: false };
-  const scenario = { gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { intelgpu: 2 } };
+  const scenario = { counts: { intelgpu: 2 } };
 
   it('has no card unless it is asked for one', () => {
     expect(simulate({ ...scenario, counts: {}, elapsedMs: 0 })).toEqual({ files: {}, links: {}, resources: [] });

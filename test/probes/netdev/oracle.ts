@@ -1,18 +1,12 @@
 import { family } from '../../../src/probes/netdev/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 
 const CARDS = 2;
-const {
-  files,
-  links,
-  options = {},
-} = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { netdev: CARDS }, elapsedMs: 30_000 }) ?? {
-  files: {},
-  links: {},
-};
+const { files, links, options = {} } = hardwareOf(family, { netdev: CARDS }, 30_000);
 
-const cards = Array.from({ length: CARDS }, (_, card) => `0030:${(0x20 + card).toString(16)}:00`);
+const cards = Array.from({ length: CARDS }, (_, card) => `0040:${(0x10 + card).toString(16)}:00`);
 const PHYSICAL = cards.map((card) => `${card}.0`);
 /** A card whose files hang. After a restart the agent knows that the card hung, and not that its functions depend on it. */
 const HANGING = PHYSICAL[1] as string;

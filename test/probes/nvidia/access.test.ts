@@ -102,7 +102,7 @@ describe('what a container needs for a MIG instance', () => {
     ]);
     expect(access(device).visible?.ids).toEqual({ uuid: 'MIG-a1000000-0000-5000-8000-000000000011', index: '0:1' });
     expect(access(device).cdiDevices).toEqual(['nvidia.com/gpu=MIG-a1000000-0000-5000-8000-000000000011']);
-    expect(device).toMatchObject({ migProfile: '2c.3g.20gb', pciPath: 'pci0000:c0/0000:c0:01.1/0000:c1:00.0' });
+    expect(device).toMatchObject({ profile: '2c.3g.20gb', pciPath: 'pci0000:c0/0000:c0:01.1/0000:c1:00.0' });
   });
 
   it('finds the capabilities in their own files too', async () => {

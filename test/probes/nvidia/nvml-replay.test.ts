@@ -72,7 +72,7 @@ async function captured(nodes: readonly ScriptedNode[]): Promise<Captured> {
 
 async function replayed(capture: Capture): Promise<readonly Collection[]> {
   let nowMs = 0;
-  const node = new ReplayNode(capture);
+  const node = new ReplayNode(capture, [family]);
   ends.push(() => node.stop());
   writeFileSync(join(node.root, 'dev/kmsg'), '');
   const collections: Collection[] = [];

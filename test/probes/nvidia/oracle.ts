@@ -1,12 +1,9 @@
 import { family } from '../../../src/probes/nvidia/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 
 const GPUS = 2;
-const { files, links, resources } = family.simulate?.({ gpus: GPUS, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 30_000 }) ?? {
-  files: {},
-  links: {},
-  resources: [],
-};
+const { files, links, resources } = hardwareOf(family, { nvidia: GPUS }, 30_000);
 
 const SMI = 'bin/nvidia-smi';
 const XML = 'bin/nvidia-smi.xml';

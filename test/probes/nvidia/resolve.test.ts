@@ -31,7 +31,7 @@ function instance(id: string, gpuInstance: string, computeInstance: string, prof
     minor: 0,
     gpuInstance: Number(gpuInstance),
     computeInstance: Number(computeInstance),
-    migProfile: profile,
+    profile: profile,
   };
 }
 

@@ -10,6 +10,7 @@ import type { IoctlLibrary } from '../../../src/probes/nvme/admin-command.ts';
 import { family } from '../../../src/probes/nvme/index.ts';
 import { NvmeProbe } from '../../../src/probes/nvme/probe.ts';
 import { SmartReader } from '../../../src/probes/nvme/smart-reader.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 import { buildMachine, type MachineFile } from '../../support/machine.ts';
 import { probeOptions } from '../../support/probe-options.ts';
 import { type Told, toldOf } from '../../support/told.ts';
@@ -68,7 +69,7 @@ export function probeOn(root: string, options: Readonly<Record<string, string>> 
 
 /** Machine of the simulated node. */
 export function simulatedMachine(count: number, options: Readonly<Record<string, string>> = {}, parts: ProbeParts = {}): ProbedMachine {
-  const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { nvme: count }, elapsedMs: 30_000 });
+  const hardware = hardwareOf(family, { nvme: count }, 30_000);
   return probeOn(buildMachine({ about: '', ...hardware, options: {} } as MachineFile).root, options, parts);
 }
 

@@ -1,10 +1,11 @@
 import { family } from '../../../src/probes/nvme/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
+import { hardwareOf } from '../../support/hardware.ts';
 
-const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, counts: { nvme: 2 }, elapsedMs: 30_000 });
-const files: Readonly<Record<string, string>> = hardware?.files ?? {};
-const links: Readonly<Record<string, string>> = hardware?.links ?? {};
+const hardware = hardwareOf(family, { nvme: 2 }, 30_000);
+const files: Readonly<Record<string, string>> = hardware.files;
+const links: Readonly<Record<string, string>> = hardware.links;
 
 /** Pace of the temperatures in the histories. */
 const PACE_MS = 20_000;

@@ -18,8 +18,8 @@ import {
   statusOf,
 } from './machines.ts';
 
-const FIRST = '0040:10:00.0';
-const SECOND = '0040:11:00.0';
+const FIRST = '0050:10:00.0';
+const SECOND = '0050:11:00.0';
 const FIRST_DISK = 'eui.36524e5a000000000025384500000001';
 const DIRECTORY = `sys/bus/pci/devices/${FIRST}`;
 
@@ -204,7 +204,7 @@ describe('the list of drives', () => {
 });
 
 describe('the simulated node', () => {
-  const scenario = { gpus: 8, hcas: 8, vfs: 0, fpgas: 8, elapsedMs: 0 };
+  const scenario = { counts: { nvidia: 8 }, elapsedMs: 0 };
 
   it('has no drive unless the scenario counts some', () => {
     machine = emptyMachine();

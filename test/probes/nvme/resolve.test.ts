@@ -3,7 +3,7 @@ import { Resolver } from '../../../src/join/resolve.ts';
 import { family } from '../../../src/probes/nvme/index.ts';
 import { devicesOf, emptyMachine, type ProbedMachine, simulatedMachine } from './machines.ts';
 
-const FIRST = '0040:10:00.0';
+const FIRST = '0050:10:00.0';
 const DISK = 'eui.36524e5a000000000025384500000001';
 
 let machine: ProbedMachine;
@@ -29,13 +29,13 @@ describe('an id of a plugin', () => {
     ['/dev/nvme0', FIRST],
     ['nvme0', FIRST],
     [FIRST, FIRST],
-    ['00000040:10:00.0', FIRST],
+    ['00000050:10:00.0', FIRST],
   ])('%s names one device', (id, device) => {
     machine = simulatedMachine(2);
     expect(resolved(id)).toEqual([`nvme/${device}`]);
   });
 
-  it.each(['/dev/nvme0n1p1', 'nvme7', '0040:10:00', '0', '', '/dev/', '/dev/sda', 'nvme'])('%s names none', (id) => {
+  it.each(['/dev/nvme0n1p1', 'nvme7', '0050:10:00', '0', '', '/dev/', '/dev/sda', 'nvme'])('%s names none', (id) => {
     machine = simulatedMachine(2);
     expect(resolved(id)).toEqual([]);
   });

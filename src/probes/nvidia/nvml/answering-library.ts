@@ -5,7 +5,7 @@ import type { Handle, Library, NvmlFunction } from './library.ts';
 import { Memory } from './memory.ts';
 
 /** End of the name of a file of recorded answers. */
-export const ANSWERS = '.nvml.json';
+export const ANSWERS = '.json';
 const SCRATCH_BYTES = 4_096;
 /** Addresses of the memories of a replay. Nothing is at these addresses; they only tell one memory from another. */
 const FIRST_ADDRESS = 0x1000;

@@ -22,10 +22,10 @@ export class Machine {
   readonly #paths: string[] = [];
   readonly #options: string[] = [];
 
-  constructor(scenario: Partial<Scenario>) {
+  constructor(counts: Scenario['counts']) {
     for (const folder of ['sys', 'proc', 'dev', 'bin']) mkdirSync(join(this.root, folder));
     for (const family of families) {
-      const hardware = family.simulate?.({ gpus: 0, hcas: 0, vfs: 0, fpgas: 0, elapsedMs: 0, ...scenario });
+      const hardware = family.simulation?.simulate({ counts, elapsedMs: 0 });
       if (hardware === undefined) continue;
       this.#writer.apply(hardware);
       this.#paths.push(...Object.keys(hardware.files));

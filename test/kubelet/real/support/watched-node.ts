@@ -10,7 +10,7 @@ import { Machine } from './machine.ts';
 import { RealKubelet } from './real-kubelet.ts';
 
 export interface NodeSettings {
-  readonly scenario?: Partial<Scenario>;
+  readonly counts?: Scenario['counts'];
   readonly resources?: readonly PluginResource[];
   /** The rest of the configuration file. */
   readonly config?: Readonly<Record<string, unknown>>;
@@ -52,7 +52,7 @@ export function closing<T extends { close(): unknown }>(one: T): T {
 }
 
 export async function watchedNode(settings: NodeSettings = {}): Promise<WatchedNode> {
-  const machine = new Machine(settings.scenario ?? {});
+  const machine = new Machine(settings.counts ?? {});
   closing({ close: () => machine.remove() });
   const kubelet = closing(new RealKubelet(settings.kubelet));
   await kubelet.start(settings.start);
