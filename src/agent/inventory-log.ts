@@ -18,7 +18,9 @@ export class InventoryLog {
   }
 
   update(snapshot: Snapshot, plugin: PluginStats | undefined): void {
-    for (const { family, succeeded } of snapshot.families) if (succeeded === true) this.#family(family, snapshot);
+    const read = snapshot.families.filter(({ succeeded }) => succeeded === true).map(({ family }) => family);
+    const without = read.filter((family) => this.#family(family, snapshot));
+    if (without.length > 0) this.#logger.info('no devices found', { families: without.join(', ') });
     const registered = plugin?.resources.filter((one) => one.registered || this.#resources.has(one.resource)) ?? [];
     for (const { resource, healthy, unhealthy } of registered) {
       if (!this.#resources.has(resource))
@@ -27,13 +29,17 @@ export class InventoryLog {
     this.#resources = new Set(registered.map(({ resource }) => resource));
   }
 
-  #family(family: string, { devices }: Snapshot): void {
+  /** Returns true for a family whose first read found no device. All such families share one line. */
+  #family(family: string, { devices }: Snapshot): boolean {
     const present = devices.filter(({ device, missingSinceMs }) => device.family === family && missingSinceMs === undefined);
     const all = present.map(({ key }) => key).join('\u0000');
     const names = present.map(({ device }) => shortName(device));
-    if (this.#devices.get(family) === all) return;
+    const before = this.#devices.get(family);
+    if (before === all) return false;
     this.#devices.set(family, all);
+    if (before === undefined && names.length === 0) return true;
     this.#logger.info('devices found', { family, count: names.length, ...(names.length === 0 ? {} : { devices: shortened(names) }) });
+    return false;
   }
 }
 

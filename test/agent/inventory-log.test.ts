@@ -31,6 +31,12 @@ describe('log of what the node has', () => {
     expect(lines()).toEqual(['devices found family=toy count=0']);
   });
 
+  it('names all families without a device in one line, once', () => {
+    const { log, lines } = logged();
+    for (let times = 0; times < 2; times++) log.update(seen([], [familyState('toy'), familyState('other')]), undefined);
+    expect(lines()).toEqual(['no devices found families="toy, other"']);
+  });
+
   it('names 16 devices, by the short names that the tools of the vendor print', () => {
     const { log, lines } = logged();
     const gpus = toys(40).map((state, at) => ({ ...state, device: { ...state.device, kind: 'gpu', index: String(at) } }));
