@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { seriesValue } from '../support/serve.ts';
+import { BAD_TLP, injectErrors, POISONED_TLP } from './support/aer.ts';
 import { findKernel } from './support/kernel-package.ts';
 import { KernelMachine } from './support/machine.ts';
 
@@ -26,9 +27,6 @@ health:
     netdev.AerNonfatal: { threshold: { growth: 0, window: 1h } }`;
 const SAID = '/run/said.json';
 const WAIT = { timeout: 60_000, interval: 200 };
-/** Bits of the status registers of Advanced Error Reporting (PCI Express Base Specification). */
-const BAD_TLP = 0x40;
-const POISONED_TLP = 0x1000;
 
 interface Aer {
   readonly errors: readonly { readonly severity: string; readonly kind: string; readonly count: number }[];
@@ -50,12 +48,6 @@ describe.skipIf('missing' in found)("the PCIe reading on a kernel's own files", 
   /** Errors booked, by severity and kind. */
   const booked = ({ errors }: Aer): Readonly<Record<string, number>> =>
     Object.fromEntries(errors.filter(({ count }) => count > 0).map(({ severity, kind, count }) => [`${severity} ${kind}`, count]));
-  /** As the kernel's own tool for it does: bus, device, function, status registers, four words of a header, domain. */
-  const inject = async (uncorrectable: number, correctable: number): Promise<void> => {
-    const words = [uncorrectable, correctable, 0, 0, 0, 0, 0].flatMap((word) => [...Buffer.from(Uint32Array.of(word).buffer)]);
-    const bytes = [1, 0, 0, 0, ...words].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
-    await guest.run(`printf '${bytes}' > /dev/aer_inject`);
-  };
 
   beforeAll(async () => {
     if ('missing' in found) return;
@@ -96,11 +88,11 @@ describe.skipIf('missing' in found)("the PCIe reading on a kernel's own files", 
     const kinds = await guest.run(`cat /sys/bus/pci/devices/${CARD}/aer_dev_{correctable,nonfatal,fatal} | grep -vc TOTAL`);
     expect(aer.errors).toHaveLength(Number(kinds));
     for (let time = 0; time < 3; time += 1) {
-      await inject(0, BAD_TLP);
+      await injectErrors(guest, 0, BAD_TLP);
       const file = `/sys/bus/pci/devices/${CARD}/aer_dev_correctable`;
       await expect.poll(() => guest.run(`grep BadTLP ${file}`), WAIT).toBe(`BadTLP ${time + 1}\n`);
     }
-    await inject(POISONED_TLP, 0);
+    await injectErrors(guest, POISONED_TLP, 0);
     const expected = { 'correctable BadTLP': 3, 'nonfatal TLP': 1 };
     await expect.poll(async () => booked((await said()).aer), WAIT).toEqual(expected);
     expect((await said()).aer.totals).toEqual({ correctable: 3, nonfatal: 1, fatal: 0 });
