@@ -133,7 +133,8 @@ describe.skipIf('missing' in found)("the PCIe reading on a kernel's own files", 
     expect(holds(broken, 'AerFatal')).toBe(true);
     expect(told(broken, 'fatal RootPort')).toBe(1);
     for (const [name, count] of await kernel()) expect([name, told(broken, name)]).toEqual([name, count]);
-    expect(seriesValue(broken, 'device_healthy', { device: CARD }), 'the card on the other port').toBe(1);
+    const other = { device: CARD, condition: 'AerFatal' };
+    expect(seriesValue(broken, 'device_health_condition', other), 'the card on the other port').toBeUndefined();
   });
 
   it('tells nothing of a card that was unplugged, and begins anew with the next one', async () => {
