@@ -39,6 +39,8 @@ interface Said {
 }
 
 const found = findKernel();
+/** QEMU before 8 does not pass errors on from a card to its port. It is known by the device that came with that release. */
+const passesErrorsOn = 'kernel' in findKernel([], ['igb']);
 if ('missing' in found) process.stderr.write(`skipped: the kernel's own PCIe files, ${found.missing}\n`);
 
 describe.skipIf('missing' in found)("the PCIe reading on a kernel's own files", () => {
@@ -98,7 +100,7 @@ describe.skipIf('missing' in found)("the PCIe reading on a kernel's own files", 
     expect((await said()).aer.totals).toEqual({ correctable: 3, nonfatal: 1, fatal: 0 });
   });
 
-  it('counts and judges the errors that a card signals to its port', async () => {
+  it.skipIf(!passesErrorsOn)('counts and judges the errors that a card signals to its port', async () => {
     /** What the kernel booked for the card, and fatal errors at the port, by severity and kind. */
     const kernel = async (): Promise<ReadonlyMap<string, number>> => {
       const text = await guest.run(`cd /sys/bus/pci/devices/${SIGNALLER} && grep -v TOTAL aer_dev_{correctable,nonfatal,fatal}`);
