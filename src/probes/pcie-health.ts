@@ -37,7 +37,7 @@ export const pcieErrorConditions: readonly ConditionSpec[] = [
     severity: 'fatal',
     meaning: 'Uncorrectable fatal PCIe errors were reported.',
     remedy: 'reseat',
-    source: `${PCI}: TOTAL_ERR_FATAL; ${AER}`,
+    source: `${PCI}: TOTAL_ERR_FATAL; aer_rootport_total_err_fatal of the root port directly above; ${AER}`,
     growth: 0,
     windowMs: hours(24),
   }),
@@ -115,9 +115,12 @@ function levelFinding(
 }
 
 function aerFindings(aer: AerCounters): Finding[] {
-  const { fatal } = aer.totals;
+  const { totals, rootPort } = aer;
   return [
-    ...(fatal === undefined ? [] : [aerFinding('AerFatal', 'TOTAL_ERR_FATAL', fatal)]),
+    ...(totals.fatal === undefined ? [] : [aerFinding('AerFatal', 'TOTAL_ERR_FATAL', totals.fatal)]),
+    ...(rootPort === undefined
+      ? []
+      : [{ ...aerFinding('AerFatal', `fatal errors below root port ${rootPort.address}`, rootPort.fatal), instance: rootPort.address }]),
     ...summedFinding(aer, 'nonfatal', 'AerNonfatal'),
     ...summedFinding(aer, 'correctable', 'AerCorrectable'),
   ];

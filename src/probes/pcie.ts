@@ -44,7 +44,7 @@ export const pcieLinkMetrics = {
 
 export const pcieErrorMetric: MetricSpec = measured(
   shared.pcieErrors,
-  `${PCI}/aer_dev_correctable, aer_dev_nonfatal, aer_dev_fatal: one line per kind`,
+  `${PCI}/aer_dev_correctable, aer_dev_nonfatal, aer_dev_fatal: one line per kind; RootPort: aer_rootport_total_err_fatal of the root port directly above`,
 );
 
 /** All metrics of a device whose link the kernel reports. */
@@ -61,7 +61,9 @@ function pcieLinkReadings({ link }: PcieSample): Reading[] {
 }
 
 export function pcieErrorReadings({ aer }: PcieErrors): Reading[] {
-  return aer.errors.map(({ severity, kind, count }) => ({
+  const { errors, rootPort } = aer;
+  const above: AerCounters['errors'] = rootPort === undefined ? [] : [{ severity: 'fatal', kind: 'RootPort', count: rootPort.fatal }];
+  return [...errors, ...above].map(({ severity, kind, count }) => ({
     metric: pcieErrorMetric.name,
     labels: { severity, kind },
     value: count <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(count) : count,

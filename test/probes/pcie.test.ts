@@ -129,6 +129,17 @@ describe('the errors of a link', () => {
     ]);
   });
 
+  it('are judged by the port above, too, because below a link that failed the kernel counts nothing', () => {
+    const above: AerCounters = { errors: [], totals: { fatal: 0n }, rootPort: { address: '0000:3a:01.0', fatal: 2n } };
+    expect(pcieErrorFindings(sample({}, above)).map(({ type, instance, count }) => [type, instance, count])).toEqual([
+      ['AerFatal', undefined, 0],
+      ['AerFatal', '0000:3a:01.0', 2],
+    ]);
+    expect(pcieErrorReadings(sample({}, above))).toEqual([
+      { metric: pcieErrorMetric.name, labels: { severity: 'fatal', kind: 'RootPort' }, value: 2 },
+    ]);
+  });
+
   it('are not judged when the kernel counts no error, or only harmless errors', () => {
     expect(pcieErrorFindings(sample())).toEqual([]);
     const harmless: AerCounters = { errors: [{ severity: 'nonfatal', kind: 'UnsupReq', count: 9n }], totals: { nonfatal: 9n } };
@@ -165,6 +176,16 @@ describe('one read of a function', () => {
     expect(link).toMatchObject({ width: 8, widthMax: 16, upstreamWidthMax: 16, generation: 3, generationMax: 4, upstreamGenerationMax: 3 });
     expect(aer).toEqual({ errors: [{ severity: 'fatal', kind: 'MalfTLP', count: 2n }], totals: { fatal: 2n } });
     expect(answers).toBe(true);
+  });
+
+  it.each([
+    ['reads the fatal errors of the port directly above', '12\n', {}, { address: '0000:3a:01.0', fatal: 12n }],
+    ['takes no count from garbage', 'many\n', {}, undefined],
+    ['leaves the port above to the physical function', '12\n', { physfn: '' }, undefined],
+  ])('%s', (_, text, files, expected) => {
+    const sys = treeWith({ aer_dev_fatal: 'MalfTLP 0\nTOTAL_ERR_FATAL 0\n' }, { aer_rootport_total_err_fatal: text });
+    if ('physfn' in files) symlinkSync('../0000:3b:00.1', join(sys.path('devices/pci0000:3a/0000:3a:01.0/0000:3b:00.0'), 'physfn'));
+    expect(readPcie(sys, '0000:3b:00.0').aer.rootPort).toEqual(expected);
   });
 
   it('detects a card that left the bus by reads of all ones', () => {

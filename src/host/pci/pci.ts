@@ -39,6 +39,17 @@ export function numaNodeOf(sys: Tree, address: string): number | undefined {
   return Number(text);
 }
 
+/**
+ * Device node of a function that a driver of VFIO has. A machine without an IOMMU has groups of another name.
+ * Source: Linux drivers/vfio/group.c.
+ */
+export function vfioNodeOf(sys: Tree, address: string): string | undefined {
+  const link = `bus/pci/devices/${address}/iommu_group`;
+  const group = sys.link(link);
+  if (group === undefined) return undefined;
+  return `/dev/vfio/${sys.text(`${link}/name`) === 'vfio-noiommu' ? 'noiommu-' : ''}${basename(group)}`;
+}
+
 /** Path of a PCI function below `/sys/devices`: root complex, bridges, switches, function. */
 export function pciPathOf(sys: Tree, address: string): string | undefined {
   return sys.realpath(`bus/pci/devices/${address}`)?.replace(/^devices\//, '');

@@ -26,6 +26,8 @@ export interface AerCounters {
   readonly errors: readonly { readonly severity: AerSeverity; readonly kind: string; readonly count: bigint }[];
   /** Messages per severity. A message can carry several errors, so this is not the sum of the lines. */
   readonly totals: Readonly<Partial<Record<AerSeverity, bigint>>>;
+  /** Fatal messages that the root port directly above the card received. Absent behind a switch, because others are below that root port. */
+  readonly rootPort?: { readonly address: string; readonly fatal: bigint };
 }
 
 /** Limit of kinds per file. Kernels print about 20. */
@@ -90,9 +92,12 @@ export function readPcieLink(sys: Tree, address: string): PcieLink {
 
 /**
  * Reads the AER counters of one function. Empty when the kernel has none: no AER capability, most VFs, or firmware that handles AER.
- * The files come from the kernel's memory and wake no device.
+ * The files come from the kernel's memory and wake no device. `slot`: the function whose link leads to the slot, for a card with a switch.
+ *
+ * The kernel reads no error register below a link that failed. Before 6.16 it then counts a fatal error of an endpoint at the root port
+ * only; later it counts a message without a kind (Linux drivers/pci/pcie/aer.c, aer_get_device_error_info and aer_print_error).
  */
-export function readAer(sys: Tree, address: string): AerCounters {
+export function readAer(sys: Tree, address: string, slot = address): AerCounters {
   const errors: { severity: AerSeverity; kind: string; count: bigint }[] = [];
   const totals: Partial<Record<AerSeverity, bigint>> = {};
   for (const severity of ['correctable', 'nonfatal', 'fatal'] as const) {
@@ -102,7 +107,16 @@ export function readAer(sys: Tree, address: string): AerCounters {
     for (const [kind, count] of kinds) errors.push({ severity, kind, count });
     if (total !== undefined) totals[severity] = total;
   }
-  return { errors, totals };
+  const rootPort = readRootPort(sys, address, slot);
+  return { errors, totals, ...(rootPort !== undefined && { rootPort }) };
+}
+
+/** The card of a virtual function is its physical function, so the port above is read for that one only. */
+function readRootPort(sys: Tree, address: string, slot: string): AerCounters['rootPort'] {
+  const port = sys.link(`bus/pci/devices/${address}/physfn`) === undefined ? upstreamPortOf(sys, slot) : undefined;
+  const text = port === undefined ? undefined : sys.text(`${port}/aer_rootport_total_err_fatal`);
+  if (port === undefined || text === undefined || !/^\d{1,20}$/.test(text)) return undefined;
+  return { address: basename(port), fatal: BigInt(text) };
 }
 
 /** Largest width that both ends of the link support; undefined when both are unknown. */

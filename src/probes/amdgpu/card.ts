@@ -140,7 +140,7 @@ export class Card {
     this.#slot ??= slotFunctionOf(sys, address, ({ vendor }) => vendor === ATI);
     const sample = {
       link: readPcieLink(sys, this.#slot),
-      aer: readAer(sys, address),
+      aer: readAer(sys, address, this.#slot),
       ...(answers !== undefined && { answers }),
     };
     const apart = files.apart();

@@ -35,7 +35,9 @@ export function findingsOf(sample: HcaSample, context: FindingContext): Finding[
 function cardFindings(parent: HcaSample | undefined, own: readonly Finding[]): Finding[] {
   if (parent?.pcie === undefined) return [];
   const findings = pcieFindings(parent.pcie).filter(({ type }) => type === 'AerFatal' || type === 'PciFunctionGone');
-  return findings.map((finding) => (own.some(({ type }) => type === finding.type) ? { ...finding, instance: parent.facts.name } : finding));
+  return findings.map((finding) =>
+    own.some(({ type }) => type === finding.type) ? { ...finding, instance: finding.instance ?? parent.facts.name } : finding,
+  );
 }
 
 function ownPortFindings(sample: PortSample, context: FindingContext): Finding[] {

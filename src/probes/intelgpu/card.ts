@@ -170,7 +170,7 @@ export class Card {
     if (before !== undefined && before.sample.answers !== false && nowMs - before.atMs < PCIE_EVERY_MS) return before.sample;
     const answers = doesPciFunctionAnswer(sys, address);
     const slot = slotFunctionOf(sys, address, ({ vendor, device }) => vendor === INTEL && OWN_SWITCHES.has(device));
-    const sample = { link: readPcieLink(sys, slot), aer: readAer(sys, address), ...(answers !== undefined && { answers }) };
+    const sample = { link: readPcieLink(sys, slot), aer: readAer(sys, address, slot), ...(answers !== undefined && { answers }) };
     this.#pcie = { sample, atMs: nowMs };
     return sample;
   }

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { isPciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { isPciAddress, numaNodeOf, pciPathOf, vfioNodeOf } from '../../host/pci/pci.ts';
 
 export const PCI = 'bus/pci/devices';
 
@@ -30,8 +30,8 @@ export interface NetworkFunction {
   readonly rdmaDevices: readonly string[];
   /** Its RDMA device is, or may be, in the network namespace of a container. */
   readonly hasHiddenRdma: boolean;
-  /** Number of its IOMMU group; only while a driver of user space has it. */
-  readonly vfioGroup?: string;
+  /** Node of VFIO; only while a driver of user space has it. */
+  readonly vfioNode?: string;
   /** It has counters of PCIe errors. */
   readonly hasErrorCounters: boolean;
   /** Virtual functions that it has and can have. */
@@ -109,7 +109,7 @@ function networkFunction(
   const link = sys.link(`${directory}/driver`);
   const driver = link === undefined ? undefined : basename(link);
   const isInUserSpace = driver !== undefined && USER_SPACE_DRIVERS.has(driver);
-  const group = isInUserSpace ? sys.link(`${directory}/iommu_group`) : undefined;
+  const vfioNode = isInUserSpace ? vfioNodeOf(sys, address) : undefined;
   const [pciVendor, pciDevice, numaNode, pciPath] = [fact('vendor'), fact('device'), numaNodeOf(sys, address), pciPathOf(sys, address)];
   const max = /^\d{1,5}$/.exec(fact('sriov_totalvfs') ?? '')?.[0];
   const rdmaDevices = entries.includes('infiniband') ? sys.list(`${directory}/infiniband`) : [];
@@ -124,7 +124,7 @@ function networkFunction(
     rdmaDevices,
     hasHiddenRdma: isInExclusiveCard && rdmaDevices.length === 0 && driver !== undefined && !isInUserSpace,
     hasErrorCounters: entries.some((name) => name.startsWith('aer_dev_')),
-    ...(group !== undefined && { vfioGroup: basename(group) }),
+    ...(vfioNode !== undefined && { vfioNode }),
     ...(max !== undefined && { maxVirtualFunctions: Number(max) }),
   };
 }
@@ -144,11 +144,16 @@ function interfacesOf(sys: Tree, directory: string | undefined): Pick<NetworkFun
 
 /**
  * Whether a function is one that this family reports. A function with an RDMA device is reported by the family of RDMA devices: one
- * function is one device, and its bytes count once.
+ * function is one device, and its bytes count once. `hadFunctions`: it had virtual functions. Their number changes by way of 0, and the
+ * physical function is not missing then.
  */
-export function isReported(fn: NetworkFunction, options: { readonly all: boolean; readonly 'rdma-functions': boolean }): boolean {
+export function isReported(
+  fn: NetworkFunction,
+  options: { readonly all: boolean; readonly 'rdma-functions': boolean },
+  hadFunctions = false,
+): boolean {
   if (!options['rdma-functions'] && (fn.rdmaDevices.length > 0 || fn.hasHiddenRdma)) return false;
-  if (options.all || fn.kind === 'vf' || fn.virtualFunctions > 0) return true;
+  if (options.all || fn.kind === 'vf' || fn.virtualFunctions > 0 || hadFunctions) return true;
   return fn.driver !== undefined && USER_SPACE_DRIVERS.has(fn.driver);
 }
 

@@ -23,7 +23,7 @@ const VENDORS: Readonly<Record<string, string>> = {
 
 /** Builds the device of the common model. Its id is the PCI address, which is the id of SR-IOV device plugins. */
 export function deviceOf(fn: NetworkFunction, isParentReported: boolean): Device {
-  const { address, kind, physicalFunction, number, driver, pciVendor, pciDevice, numaNode, pciPath, interfaces, vfioGroup } = fn;
+  const { address, kind, physicalFunction, number, driver, pciVendor, pciDevice, numaNode, pciPath, interfaces, vfioNode } = fn;
   const vendor = VENDORS[pciVendor ?? ''];
   return {
     family: FAMILY,
@@ -41,6 +41,6 @@ export function deviceOf(fn: NetworkFunction, isParentReported: boolean): Device
     ...(physicalFunction !== undefined && { physicalFunction }),
     ...(number !== undefined && { vfIndex: number }),
     ...(interfaces.length > 0 && { netdevs: interfaces }),
-    ...(vfioGroup !== undefined && { characterDevices: [`/dev/vfio/${vfioGroup}`, '/dev/vfio/vfio'] }),
+    ...(vfioNode !== undefined && { characterDevices: [vfioNode, '/dev/vfio/vfio'] }),
   };
 }

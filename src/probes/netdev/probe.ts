@@ -35,6 +35,8 @@ export class NetdevProbe implements Probe {
   readonly #cardSamples = new Map<string, { readonly sample: CardSample; readonly atMs: number }>();
   readonly #ports = new Map<string, readonly Port[]>();
   readonly #pcie = new Map<string, { readonly sample: PcieSample; readonly atMs: number }>();
+  /** Physical functions that had virtual functions. */
+  readonly #hadFunctions = new Set<string>();
   /** Virtual functions whose counters come from their own interface. They keep that source while the host has the interface. */
   readonly #withOwnCounters = new Set<string>();
   #survey: { readonly survey: Survey; readonly key: string; readonly atMs: number } | undefined;
@@ -77,7 +79,8 @@ export class NetdevProbe implements Probe {
     const nowMs = clock.monotonic();
     const found = this.#surveyed(names, nowMs);
     const { functions, unreadable } = found;
-    const reported = [...functions.values()].filter((fn) => isReported(fn, this.#options));
+    for (const { address, virtualFunctions } of functions.values()) if (virtualFunctions > 0) this.#hadFunctions.add(address);
+    const reported = [...functions.values()].filter((fn) => isReported(fn, this.#options, this.#hadFunctions.has(fn.address)));
     const physical = new Set(reported.map(({ kind, address, physicalFunction }) => (kind === 'vf' ? physicalFunction : address)));
     const problems: Problem[] = unreadable.map((address) => problem('class-unreadable', `/sys/${PCI}/${address}/class cannot be read`));
     const reads = new Map<string, CardRead>();
@@ -223,7 +226,9 @@ function physicalReport(fn: NetworkFunction, read: CardRead | undefined): Device
 function parentFaults(parent: string, pcie: PcieSample | undefined, own: readonly Finding[]): Finding[] {
   if (pcie === undefined) return [];
   const fatal = pcieErrorFindings(pcie).filter(({ type }) => type === 'AerFatal' || type === 'PciFunctionGone');
-  return fatal.map((finding) => (own.some(({ type }) => type === finding.type) ? { ...finding, instance: parent } : finding));
+  return fatal.map((finding) =>
+    own.some(({ type }) => type === finding.type) ? { ...finding, instance: finding.instance ?? parent } : finding,
+  );
 }
 
 const problem = (code: ProblemCode, message: string) => ({ code, message });

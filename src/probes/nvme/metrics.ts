@@ -2,7 +2,7 @@ import type { MetricSpec } from '../../model/metric.ts';
 import { measured, shared } from '../../model/shared-metrics.ts';
 
 const CONTROLLER = '/sys/class/nvme/<controller>';
-const STAT = '/sys/block/<namespace>/stat';
+const STAT = '/sys/block/<namespace>/stat, or that of its only path while queue/iostats is 0';
 const SMART = 'SMART log';
 
 export const metrics = {

@@ -53,7 +53,7 @@ export class Namespace {
   read(nowMs: number): NamespaceSample {
     const files = new DeviceFiles(this.#sys, this.place.directory);
     this.#readFacts(files, nowMs);
-    const stat = files.live('stat', parseDiskStat);
+    const stat = this.#readStat(files);
     const isReadOnly = files.live('ro', parseFlag);
     const anaStates = this.place.paths.flatMap(({ directory }) => (directory === undefined ? [] : [this.#anaState(directory)]));
     this.problemsOf = (device) => files.problems(device);
@@ -68,6 +68,19 @@ export class Namespace {
   close(): void {
     this.#sys.forget(this.place.directory);
     for (const { directory } of this.place.paths) if (directory !== undefined) this.#sys.forget(directory);
+  }
+
+  /**
+   * A disk whose `queue/iostats` is 0 counts nothing, and its `stat` stands still. Kernels before 6.3 never count on a disk with paths. The
+   * only path then counts the same operations; of several paths each counts those that were repeated on another one, too.
+   */
+  #readStat(files: DeviceFiles): DiskStat | undefined {
+    const counts = (disk: DeviceFiles): boolean => disk.live('queue/iostats', parseFlag) !== false;
+    if (counts(files)) return files.live('stat', parseDiskStat);
+    const [path, another] = this.place.paths;
+    if (path?.directory === undefined || another !== undefined) return undefined;
+    const only = new DeviceFiles(this.#sys, path.directory);
+    return counts(only) ? only.live('stat', parseDiskStat) : undefined;
   }
 
   /** Drives without asymmetric access have no such file: all their paths are equal. */

@@ -1,6 +1,5 @@
-import { basename } from 'node:path';
 import type { Tree } from '../../host/fs/tree.ts';
-import { isPciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
+import { isPciAddress, numaNodeOf, pciPathOf, vfioNodeOf } from '../../host/pci/pci.ts';
 import { isAsleepState } from '../../host/pci/pcie.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
@@ -54,7 +53,7 @@ export class PassedThrough {
 
 function deviceOf(sys: Tree, address: string): Device {
   const directory = `bus/pci/devices/${address}`;
-  const group = sys.link(`${directory}/iommu_group`);
+  const vfioNode = vfioNodeOf(sys, address);
   const numaNode = numaNodeOf(sys, address);
   const pciPath = pciPathOf(sys, address);
   const [pciVendor, pciDevice] = ['vendor', 'device'].map((file) => sys.text(`${directory}/${file}`)?.toLowerCase());
@@ -65,7 +64,7 @@ function deviceOf(sys: Tree, address: string): Device {
     aliases: [],
     pciAddress: address,
     driver: 'vfio-pci',
-    ...(group !== undefined && { characterDevices: ['/dev/vfio/vfio', `/dev/vfio/${basename(group)}`] }),
+    ...(vfioNode !== undefined && { characterDevices: ['/dev/vfio/vfio', vfioNode] }),
     ...(numaNode !== undefined && { numaNode }),
     ...(pciPath !== undefined && { pciPath }),
     ...(pciVendor !== undefined && { pciVendor }),

@@ -31,6 +31,7 @@ export class Guest {
   readonly #directory = mkdtempSync(join(tmpdir(), 'device-agent-guest-'));
   readonly #kernel: Kernel;
   readonly #devices: readonly string[];
+  readonly #parameters: readonly string[];
   #server: Server | undefined;
   #socket: Socket | undefined;
   #emulator: ChildProcess | undefined;
@@ -39,10 +40,11 @@ export class Guest {
   #nextId = 1;
   readonly #waiting = new Map<number, Waiting>();
 
-  /** `devices`: further words for the emulator. */
-  constructor(kernel: Kernel, devices: readonly string[] = []) {
+  /** `devices`: further words for the emulator. `parameters`: further words of the kernel's command line. */
+  constructor(kernel: Kernel, devices: readonly string[] = [], parameters: readonly string[] = []) {
     this.#kernel = kernel;
     this.#devices = devices;
+    this.#parameters = parameters;
   }
 
   async start(): Promise<void> {
@@ -138,7 +140,13 @@ export class Guest {
       `local,path=${path},mount_tag=${tag},security_model=none,readonly=on,multidevs=remap`,
     ];
     const variables = { node: process.execPath, checkout: process.cwd() };
-    const line = ['console=ttyS0', 'quiet', 'panic=-1', ...Object.entries(variables).map(([name, value]) => `${name}="${value}"`)];
+    const line = [
+      'console=ttyS0',
+      'quiet',
+      'panic=-1',
+      ...this.#parameters,
+      ...Object.entries(variables).map(([name, value]) => `${name}="${value}"`),
+    ];
     return [
       ...['-machine', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max', '-smp', '2', '-m', '2048'],
       ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot', '-serial', 'stdio'],

@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -10,7 +11,7 @@ export const EARLY_MODULES: readonly string[] = ['virtio_pci', '9pnet_virtio', '
 /** What the tests load in it. Soft RoCE asks for its checksum by another name than that of the module. */
 const TESTED_MODULES: readonly string[] = [
   ...['rdma_rxe', 'crc32_generic', 'ib_umad', 'ib_uverbs', 'rdma_ucm', 'ib_ipoib', 'veth', 'dummy'],
-  ...['nvme', 'e1000e', 'igb', 'aer_inject'],
+  ...['nvme', 'e1000e', 'igb', 'igbvf', 'vfio-pci', 'aer_inject'],
 ];
 const PROGRAMS: readonly string[] = ['qemu-system-x86_64', 'busybox', 'depmod', 'modprobe', 'apt-cache', 'apt-get', 'dpkg-deb'];
 
@@ -26,17 +27,25 @@ export type Found = { readonly kernel: Kernel } | { readonly missing: string };
 
 /**
  * The kernel, from the cache or this machine's package archive. `missing` says why there is none, or why it cannot be booted here, or
- * which of the programs that are wanted besides is absent.
+ * which of the programs or emulated devices that are wanted besides is absent.
  */
-export function findKernel(programs: readonly string[] = []): Found {
+export function findKernel(programs: readonly string[] = [], devices: readonly string[] = []): Found {
   if (process.arch !== 'x64') return { missing: `the kernel is one for x64, and this machine is ${process.arch}` };
   const absent = [...PROGRAMS, ...programs].find((program) => spawnSync(program, ['--version']).error !== undefined);
   if (absent !== undefined) return { missing: `there is no ${absent}` };
+  const known = spawnSync('qemu-system-x86_64', ['-device', 'help'], { encoding: 'utf8' }).stdout;
+  const unknown = devices.find((device) => !known.includes(`name "${device}"`));
+  if (unknown !== undefined) return { missing: `this QEMU does not emulate ${unknown}` };
   const dependencies = spawnSync('apt-cache', ['depends', META_PACKAGE], { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } }).stdout;
   const name = /^\s*Depends: (linux-image-\S+)$/m.exec(dependencies)?.[1];
   if (name === undefined) return { missing: `the package archive has no ${META_PACKAGE}` };
   const release = name.slice('linux-image-'.length);
-  const folder = join(process.env.TEST_CACHE ?? join(homedir(), '.cache/device-agent'), name);
+  // A cache with other modules is another cache.
+  const modules = createHash('sha256')
+    .update([...EARLY_MODULES, ...TESTED_MODULES].join(' '))
+    .digest('hex')
+    .slice(0, 8);
+  const folder = join(process.env.TEST_CACHE ?? join(homedir(), '.cache/device-agent'), `${name}-${modules}`);
   const failure = existsSync(folder) ? undefined : fetchKernel(name, release, folder);
   if (failure !== undefined) return { missing: failure };
   return { kernel: { release, image: join(folder, 'vmlinuz'), modules: join(folder, 'lib/modules', release) } };

@@ -1,6 +1,5 @@
 import { seriesValue } from '../../support/serve.ts';
 import { Guest } from './guest.ts';
-import type { Kernel } from './kernel-package.ts';
 
 const AGENT = 'http://127.0.0.1:9835';
 const LOG = '/run/agent.log';
@@ -11,10 +10,6 @@ const STARTED = `for _ in $(seq 600); do grep -q '"address"' ${LOG} && exit 0; s
 
 /** A guest with the bundled agent in it, which is how the agent is shipped. */
 export class KernelMachine extends Guest {
-  constructor(kernel: Kernel, devices: readonly string[] = []) {
-    super(kernel, devices);
-  }
-
   /** `config` is text of a configuration file. */
   async startAgent(config: string): Promise<void> {
     const flags = `--config.file=${CONFIG} --web.listen-address=127.0.0.1:9835 --state.file= --log.format=json`;
@@ -39,10 +34,11 @@ export class KernelMachine extends Guest {
   }
 
   /** The page after the next refresh that began after now. */
-  async refreshed(): Promise<string> {
-    const runs = (page: string): number => seriesValue(page, 'device_agent_probe_runs_total', { family: 'infiniband' }) ?? 0;
+  async refreshed(family = 'infiniband'): Promise<string> {
+    const runs = (page: string): number => seriesValue(page, 'device_agent_probe_runs_total', { family }) ?? 0;
     const before = runs(await this.page());
-    return this.until('two more refreshes', (page) => runs(page) >= before + 2);
+    // The agent's totals can be one run ahead of the readings on the same page.
+    return this.until('three more refreshes', (page) => runs(page) >= before + 3);
   }
 
   /** Log lines so far. */
@@ -61,10 +57,10 @@ export class KernelMachine extends Guest {
   }
 }
 
-/** Series of a page that are readings of RDMA devices, whose name may be given. */
+/** Series of a page that are readings of RDMA devices or of network functions, whose name may be given. */
 export function readingsOf(page: string, device?: string): readonly string[] {
   return page
     .split('\n')
-    .filter((line) => /^device_(infiniband_|link_|errors_|received_|transmitted_)/.test(line))
+    .filter((line) => /^device_(infiniband_|netdev_|link_|errors_|received_|transmitted_)/.test(line))
     .filter((line) => device === undefined || line.includes(`device="${device}"`));
 }

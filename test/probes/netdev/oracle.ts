@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path';
 import { family } from '../../../src/probes/netdev/index.ts';
 import type { Blinding, Fault, OracleFamily } from '../../oracle/family.ts';
 import type { Overlay } from '../../oracle/overlaid-tree.ts';
@@ -23,6 +24,8 @@ const inside =
 const CARRIER = inside('/carrier');
 const FLAGS = inside('/flags');
 const AER = inside('/aer_dev_fatal');
+/** Fatal errors that the root port above a card received. */
+const ROOT_PORT = (device: string): string => join(dirname(dirname(AER(device))), 'aer_rootport_total_err_fatal');
 const LOSSES = inside('/carrier_down_count');
 const COUNTERS = (device: string): string => {
   const number = Number(device.at(-1)) - 1;
@@ -55,9 +58,20 @@ const portFaults: readonly Fault[] = PHYSICAL.flatMap((card): Fault[] => [
     shownBy: (device) => [AER(device)],
     begin: (tree, device, layer) => tree.put(layer, AER(device), 'DLP 1\nTOTAL_ERR_FATAL 1\n'),
   },
+  {
+    name: `fatal PCIe error of ${card} that only the root port counts`,
+    condition: 'AerFatal',
+    devices: [card],
+    recovery: 'never',
+    isFromPast: true,
+    paceMs: 30_000,
+    shadows: onAll('AerFatal')(card),
+    shownBy: (device) => [ROOT_PORT(device)],
+    begin: (tree, device, layer) => tree.put(layer, ROOT_PORT(device), '1\n'),
+  },
 ]);
 
-const everything = (device: string): readonly string[] => [CARRIER, FLAGS, AER, LOSSES].map((path) => path(device));
+const everything = (device: string): readonly string[] => [CARRIER, FLAGS, AER, ROOT_PORT, LOSSES].map((path) => path(device));
 const ofCard = (device: string): readonly string[] => [parentOf(device), ...childrenOf(parentOf(device))];
 
 /** Replaces one file of a port. It concerns the virtual functions of the port, too. */
@@ -108,7 +122,7 @@ const blindings: readonly Blinding[] = [
 export const oracle: OracleFamily = {
   family,
   options,
-  machine: () => ({ files, links }),
+  machine: () => ({ files: { ...files, ...Object.fromEntries(PHYSICAL.map((card) => [ROOT_PORT(card), '0\n'])) }, links }),
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults: portFaults,
   blindings,

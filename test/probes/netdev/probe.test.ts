@@ -106,6 +106,39 @@ describe('the probe', () => {
     ]);
   });
 
+  it('keeps a card whose last function was taken away, because their number changes by way of 0', async () => {
+    const probed = probeMachine(machineOf('functions-of-dpdk'));
+    await probed.at(0);
+    for (const [number, address] of ['0000:3b:01.0', '0000:3b:01.1'].entries()) {
+      rmSync(join(probed.root, PF, `virtfn${number}`));
+      rmSync(join(probed.root, 'sys/bus/pci/devices', address));
+    }
+    const collection = await probed.at(1_000);
+    expect([collection.reports.map(({ device }) => [device.id, device.kind]), collection.listing]).toEqual([
+      [
+        ['0000:3b:00.0', 'pf'],
+        ['0000:5e:00.0', 'function'],
+      ],
+      'complete',
+    ]);
+    expect(valueIn(reportOf(collection, '0000:3b:00.0'), 'device_netdev_virtual_functions')).toBe(0);
+    rmSync(join(probed.root, 'sys/bus/pci/devices/0000:3b:00.0'));
+    expect((await probed.at(2_000)).reports.map(({ device }) => device.id)).toEqual(['0000:5e:00.0']);
+  });
+
+  it('names the node of VFIO, which is another one on a machine without an IOMMU', async () => {
+    const probed = probeMachine(machineOf('functions-of-dpdk'));
+    const groups = join(probed.root, 'sys/kernel/iommu_groups');
+    mkdirSync(join(groups, '61'), { recursive: true });
+    writeFileSync(join(groups, '61/name'), 'vfio-noiommu\n');
+    const collection = await probed.at(0);
+    const nodes = ['0000:3b:01.0', '0000:3b:01.1'].map((id) => reportOf(collection, id).device.characterDevices);
+    expect(nodes).toEqual([
+      ['/dev/vfio/60', '/dev/vfio/vfio'],
+      ['/dev/vfio/noiommu-61', '/dev/vfio/vfio'],
+    ]);
+  });
+
   it('follows the link of a port, and asks for its speed again when it comes back', async () => {
     const probed = probeMachine(machineOf('functions-of-dpdk'));
     const write = (file: string, text: string): void => writeFileSync(join(probed.root, PF, 'net/ens1f0', file), `${text}\n`);
