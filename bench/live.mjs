@@ -13,14 +13,15 @@ const { values } = parseArgs({
   options: {
     devices: { type: 'string', default: '500' },
     pages: { type: 'string', default: '50' },
-    seconds: { type: 'string', default: '60' },
+    seconds: { type: 'string', default: '150' },
     settle: { type: 'string', default: '30' },
     interval: { type: 'string', default: '10' },
+    // As two or three Prometheus servers scrape.
+    scrape: { type: 'string', default: '5' },
   },
 });
-const [DEVICES, PAGES, SECONDS, SETTLE, INTERVAL] = ['devices', 'pages', 'seconds', 'settle', 'interval'].map((name) =>
-  Number(values[name]),
-);
+const names = ['devices', 'pages', 'seconds', 'settle', 'interval', 'scrape'];
+const [DEVICES, PAGES, SECONDS, SETTLE, INTERVAL, SCRAPE] = names.map((name) => Number(values[name]));
 const HCAS = Math.min(8, DEVICES);
 
 const node = await makeNode({ infiniband: HCAS, 'infiniband.vf': DEVICES - HCAS });
@@ -48,7 +49,7 @@ try {
         'CPU of a core': `${(Number.parseFloat(watched['CPU of a core']) - Number.parseFloat(alone['CPU of a core'])).toFixed(2)} %`,
       },
     ],
-    { devices: DEVICES, intervalSeconds: INTERVAL, seconds: SECONDS },
+    { devices: DEVICES, intervalSeconds: INTERVAL, scrapeSeconds: SCRAPE, seconds: SECONDS },
   );
 } finally {
   for (const { end } of clients) end();
@@ -71,15 +72,15 @@ async function waitForDevices() {
 /** CPU and memory over the time, with traffic that moves. */
 async function measure() {
   const times = [];
-  /** A scrape each second, and new counters before each refresh: writing them costs this process much. */
+  /** New counters come before each refresh only, because writing them costs this process much. */
   const run = async (seconds) => {
     const endMs = performance.now() + seconds * 1_000;
     for (let n = 0; performance.now() < endMs; n += 1) {
-      if (n % INTERVAL === 0) node.advance();
+      if ((n * SCRAPE) % INTERVAL < SCRAPE) node.advance();
       const startMs = performance.now();
       await scraper.scrape();
       times.push(performance.now() - startMs);
-      await sleep(Math.max(0, startMs + 1_000 - performance.now()));
+      await sleep(Math.max(0, startMs + SCRAPE * 1_000 - performance.now()));
     }
   };
   await run(SETTLE);

@@ -1,5 +1,5 @@
 // A simulated node's files below a temporary directory, and a kubelet whose pods hold its devices.
-import { lstatSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dist } from './dist.mjs';
@@ -9,9 +9,12 @@ const { familyLoaders } = await dist('probes/families.js');
 const { TreeWriter } = await dist('simulator/tree-writer.js');
 const { SimulatedKubelet } = await dist('simulator/kubelet/kubelet.js');
 
+/** Sysfs is never on a disk. */
+const MEMORY = '/dev/shm';
+
 /** `counts`: by the names of `--sim.devices`. `advance` moves all traffic counters on, in place as the kernel does. */
 export async function makeNode(counts) {
-  const root = mkdtempSync(join(tmpdir(), 'device-agent-bench-'));
+  const root = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), 'device-agent-bench-'));
   // Every machine has these directories of sysfs; without them the agent takes sysfs for unmounted.
   for (const path of ['sys/class', 'sys/bus', 'sys/class/net/lo', 'proc', 'dev', 'bin', 'kubelet'])
     mkdirSync(join(root, path), { recursive: true });
