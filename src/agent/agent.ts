@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { OWN_CONDITIONS } from '../health/policy/own-conditions.ts';
 import { USE_CONDITIONS } from '../health/policy/use-conditions.ts';
-import { type Clock, systemClock } from '../host/clock.ts';
+import { systemClock } from '../host/clock.ts';
 import type { IncidentPlace } from '../incidents/freeze.ts';
 import type { Logger } from '../log/logger.ts';
 import { createExposition, type Exposition } from '../metrics/page/exposition.ts';
@@ -160,39 +160,34 @@ export async function collectOnce(settings: AgentSettings, parts: AgentParts): P
 export interface OwnReader {
   /** Refreshes everything. Threads and what is known of hung devices last from one read to the next. */
   read(): Promise<Snapshot>;
-  /** As {@link OwnReader.read}, and waits for the reads that follow when new holders were seen. */
-  readSettled(): Promise<Snapshot>;
   /** Metrics of devices and containers at the latest read, without those of the agent. */
   page(): string;
+  /** The whole metrics page at the latest read. */
+  metrics(): Promise<string>;
   /** Events of the reads so far. */
   events(): readonly HealthEvent[];
   /** Resolves to false when a thread is stuck in the kernel. */
   close(): Promise<boolean>;
 }
 
-/** Opens a reader. `own`: parts and clock of a capture or a replay. */
-export async function openReader(settings: AgentSettings, parts: AgentParts, own?: CoreParts, clock?: Clock): Promise<OwnReader> {
-  const { core, health, exposition } = await build(settings, parts, { isLasting: false, clock, parts: own });
-  const latest = (): Snapshot => {
-    core.assemble();
-    return core.store.snapshot() as Snapshot;
-  };
+/** Opens a reader. `own`: parts of a capture or a replay, which also keeps accounts and incidents, in memory. */
+export async function openReader(settings: AgentSettings, parts: AgentParts, own?: CoreParts): Promise<OwnReader> {
+  const inMemory = { ...settings, state: { ...settings.state, file: '' } };
+  const { core, health, exposition, plugin, incidents } = await build(inMemory, parts, { isLasting: false, parts: own });
+  plugin?.follow();
   return {
     async read() {
       await core.refresh();
-      return latest();
-    },
-    async readSettled() {
-      await core.refresh();
       core.assemble();
-      await core.settled();
-      return latest();
+      return core.store.snapshot() as Snapshot;
     },
     page: () => exposition.devices(),
+    metrics: () => exposition.text(),
     events: () => health.engine.eventsSince(0),
     async close() {
       const ended = await core.close();
-      await health.close();
+      await Promise.all([health.close(), plugin?.stop()]);
+      await incidents?.close();
       return ended;
     },
   };
@@ -204,35 +199,39 @@ interface Built {
   /** Absent in a single reading, which has no past. */
   readonly usage: UsageKeeper | undefined;
   readonly exposition: Exposition;
+  /** Only in an agent. */
   readonly facts: HostFactsKeeper | undefined;
+  /** Absent in a single reading. */
   readonly plugin: DevicePlugin | undefined;
   /** Absent in a single reading, and while no incident is kept. */
   readonly incidents: IncidentKeeper | undefined;
-  /** Absent in a single reading. */
+  /** Only in an agent. */
   readonly history: HistoryKeeper | undefined;
 }
 
 interface BuildParts {
+  /** False for what a command reads itself. */
   readonly isLasting: boolean;
   readonly access?: AccessKeeper | undefined;
-  readonly clock?: Clock | undefined;
   readonly parts?: CoreParts | undefined;
 }
 
 async function build(
   settings: AgentSettings,
   { logger, version, config }: AgentParts,
-  { isLasting, access, clock = systemClock, parts }: BuildParts,
+  { isLasting, access, parts }: BuildParts,
 ): Promise<Built> {
+  const clock = parts?.frames ?? systemClock;
+  const hasPast = isLasting || parts?.frames !== undefined;
   const health = await HealthKeeper.open(settings, logger, clock, isLasting);
-  const usage = isLasting ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
+  const usage = hasPast ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
-  const incidents = isLasting ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
-  const core = new AgentCore(settings, health, logger, clock, parts, usage);
+  const incidents = hasPast ? await IncidentKeeper.open(settings, { health, place, logger, clock: systemClock }) : undefined;
+  const core = new AgentCore(settings, health, logger, systemClock, parts, usage);
   incidents?.follow(core.store);
   const history = isLasting ? new HistoryKeeper(settings, incidents, core.store) : undefined;
-  const plugin = isLasting ? createAgentPlugin(settings, core, () => health.policy, logger, systemClock) : undefined;
+  const plugin = hasPast ? createAgentPlugin(settings, core, () => health.policy, logger, clock, parts?.observe) : undefined;
   const stats = (): AgentStats => {
     const polled = core.poller.stats();
     const host = facts?.facts();

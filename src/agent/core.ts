@@ -37,8 +37,6 @@ const SETTLE_MS = 20;
 /** Shortest time between two reads that a probe asked for. */
 const WAKE_SPACING_MS = 100;
 const CLOSE_GRACE_MS = 1_000;
-/** Longest wait for the reads that follow a refresh. */
-const SETTLED_MS = 15_000;
 
 /** Starts threads and processes of the operating system. Tests replace it. */
 export interface CoreParts {
@@ -46,6 +44,11 @@ export interface CoreParts {
   readonly isolated: ReadProcess;
   /** Takes what is read in the main thread. Present only in a capture. */
   readonly observe?: Observe;
+  /**
+   * The clock of a capture or a replay. A frame is one refresh and one snapshot. The order in which its reads end must not show, so no
+   * snapshot is made before the last one ended, and no read follows.
+   */
+  readonly frames?: Clock;
 }
 
 /** Probes, kubelet client and store, without the scheduler that calls them and the outputs that read them. */
@@ -56,6 +59,9 @@ export class AgentCore {
   readonly pods: PodsReader | undefined;
   readonly runners: readonly FamilyRunner[];
   readonly #clock: Clock;
+  /** Gives readings and snapshots their times. */
+  readonly #moments: Clock;
+  readonly #isFramed: boolean;
   readonly #assembler: Assembler;
   readonly #problems: ProblemLog;
   readonly #wakes = new Map<FamilyRunner, () => void>();
@@ -78,7 +84,9 @@ export class AgentCore {
   constructor(settings: AgentSettings, health: HealthKeeper, logger: Logger, clock: Clock, parts?: CoreParts, usage?: UsageKeeper) {
     this.#clock = clock;
     this.#health = health;
-    const { start, isolated, observe }: CoreParts = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
+    const { start, isolated, observe, frames }: CoreParts = parts ?? { start: startThread, isolated: new IsolatedReads(clock) };
+    this.#moments = frames ?? clock;
+    this.#isFramed = frames !== undefined;
     this.#isolated = isolated;
     this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock, observe);
     const families = settings.families.map(({ family }) => family);
@@ -98,7 +106,7 @@ export class AgentCore {
     this.poller = createPodResourcesPoller({
       options: settings.podResources,
       specDirectories: settings.cdi.dirs,
-      clock,
+      clock: this.#moments,
       observe,
       onChange: () => {
         this.#answered();
@@ -119,6 +127,7 @@ export class AgentCore {
         },
         {
           clock,
+          moments: this.#moments,
           isolated,
           start,
           events: {
@@ -196,7 +205,7 @@ export class AgentCore {
         checkpoint: this.#checkpoint.entries,
         claims: this.#claims.current(),
       },
-      { nowMs: this.#clock.now(), monotonicMs: this.#clock.monotonic() },
+      { nowMs: this.#moments.now(), monotonicMs: this.#moments.monotonic() },
     );
     this.#health.hangs(Object.fromEntries(this.runners.map(({ family, hung }) => [family, hung])));
     this.#problems.update(snapshot);
@@ -206,14 +215,6 @@ export class AgentCore {
     // A driver may have made the device, a MIG instance for example, when it prepared the claim.
     const looking = this.#arrivals.families(snapshot.allocations);
     for (const runner of this.runners) if (looking === 'all' || looking.has(runner.family)) this.#refreshSoon(runner);
-  }
-
-  /** Resolves when no read runs and none is due at once, or after {@link SETTLED_MS}: a probe may ask for one read after the other. */
-  async settled(): Promise<void> {
-    for (let leftMs = SETTLED_MS; leftMs > 0; leftMs -= SETTLE_MS) {
-      if (this.#wakes.size === 0 && this.#readingClaims === undefined && !this.#isReading()) return;
-      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
-    }
   }
 
   /** Resolves to false when a thread is stuck in the kernel, so that the process cannot end by itself. */
@@ -238,7 +239,7 @@ export class AgentCore {
     await Promise.all([this.poller.refresh().then(() => this.pods?.idle()), this.#readCheckpoint()]);
     await this.#readingClaims;
     this.#asking -= 1;
-    if (this.#isBehind && !this.#isReading()) this.assemble();
+    if (this.#isBehind && !this.#isReading() && !this.#isFramed) this.assemble();
   }
 
   /** The drivers' files are read after each answer, so that a snapshot never joins new claims with old files. */
@@ -263,6 +264,7 @@ export class AgentCore {
    */
   #changed(isNews = true): void {
     this.#isBehind = true;
+    if (this.#isFramed) return;
     if (!this.#isReading()) this.assemble();
     else if (isNews) this.#cancelAssembly ??= this.#clock.after(SETTLE_MS, () => this.assemble());
   }
@@ -280,7 +282,7 @@ export class AgentCore {
   }
 
   #refreshSoon(runner: FamilyRunner): void {
-    if (this.#wakes.has(runner)) return;
+    if (this.#isFramed || this.#wakes.has(runner)) return;
     const cancel = this.#clock.after(WAKE_SPACING_MS, () => {
       this.#wakes.delete(runner);
       void runner.refresh();

@@ -1,21 +1,23 @@
 import { kubeletHealth } from '../health/policy/kubelet-health.ts';
 import type { HealthPolicy } from '../health/policy/policy.ts';
 import type { Clock } from '../host/clock.ts';
-import { Tree } from '../host/fs/tree.ts';
+import { createHost } from '../host/host.ts';
 import { createChangeLog } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
+import type { Observe } from '../model/observation.ts';
 import { type PluginResource, selectorsOf } from '../model/plugin-resource.ts';
 import { createDevicePlugin, type DevicePlugin } from '../plugin/plugin.ts';
 import type { AgentCore } from './core.ts';
 import type { AgentSettings } from './settings.ts';
 
-/** Creates the device plugin on the agent's snapshots and verdicts. Without resources it does nothing. */
+/** Creates the device plugin on the agent's snapshots and verdicts. Without resources it does nothing. `observe`: that of a capture. */
 export function createAgentPlugin(
   settings: AgentSettings,
   core: Pick<AgentCore, 'store' | 'refreshFamilies' | 'refreshWithHolders' | 'whyDirty'>,
   policy: () => Pick<HealthPolicy, 'unknown'>,
   logger: Logger,
   clock: Clock,
+  observe?: Observe,
 ): DevicePlugin {
   const { options, resources } = settings.plugin;
   warnOfResources(settings, logger);
@@ -25,7 +27,7 @@ export function createAgentPlugin(
     store: core.store,
     access: Object.fromEntries(settings.families.map(({ family }) => [family.name, family.access?.bind(family)])),
     healthOf: (verdict) => kubeletHealth(verdict, policy()),
-    dev: new Tree(settings.roots.dev),
+    dev: createHost(settings.roots, clock, { observe }).dev,
     missingRetentionMs: settings.device['missing-retention'],
     // Only the families of the resource: a family that hangs must not delay the containers of another family.
     refresh: (resource) => {

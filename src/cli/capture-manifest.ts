@@ -5,8 +5,8 @@ import type { OptionEntry } from '../config/registry.ts';
 import { toText } from '../config/values.ts';
 import { nodeName } from './settings.ts';
 
-/** Sections that decide what a probe reads and how it is joined, judged and named. All others concern the machine of the agent. */
-const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi)$/;
+/** Sections that decide what a probe reads and how it is joined, judged, counted and named. All others concern the machine of the agent. */
+const SECTIONS = /^(?:probe\.[^.]+|device|labels|podresources|dra|cdi|usage|incidents)$/;
 const isKept = ({ key, section }: OptionEntry): boolean => SECTIONS.test(section.path) || key === 'refresh.stale-after';
 
 /** Options that a replay needs although they have their defaults: it has other programs and other directories. */

@@ -4,9 +4,11 @@ import { CaptureLog } from '../capture/capture-log.ts';
 import type { Capture, Frame, Manifest } from '../capture/frame.ts';
 import { redactCapture } from '../capture/redaction/redact.ts';
 import { systemClock } from '../host/clock.ts';
+import { FrameClock } from '../host/recorded/frame-clock.ts';
 import { IsolatedReads } from '../supervisor/isolated-reads.ts';
-import { observedThreads } from '../supervisor/probe-thread.ts';
+import { framedThreads } from '../supervisor/probe-thread.ts';
 import { manifestOf, placesOf } from './capture-manifest.ts';
+import { capturedPage } from './captured-page.ts';
 import type { CommandContext } from './context.ts';
 import { agentSettings, nodeName } from './settings.ts';
 import { readVersion } from './version.ts';
@@ -14,14 +16,16 @@ import { readVersion } from './version.ts';
 /** Reads the node as the agent does, and keeps what was read. */
 export class CaptureSession {
   readonly #log: CaptureLog;
+  readonly #clock: FrameClock;
   readonly #reader: OwnReader;
   readonly #manifest: Manifest;
   readonly #frames: Frame[] = [];
   readonly #startedMs = systemClock.monotonic();
 
-  private constructor(reader: OwnReader, log: CaptureLog, manifest: Manifest) {
+  private constructor(reader: OwnReader, log: CaptureLog, clock: FrameClock, manifest: Manifest) {
     this.#reader = reader;
     this.#log = log;
+    this.#clock = clock;
     this.#manifest = manifest;
   }
 
@@ -34,9 +38,11 @@ export class CaptureSession {
     // The answers of the Pods API have the environment of all pods, so they are not asked for.
     const { podsApi: _, ...settings } = agentSettings(configuration, families);
     const log = new CaptureLog(placesOf(configuration));
-    const parts = { start: observedThreads(log.take), isolated: new IsolatedReads(systemClock), observe: log.take };
+    const frames = new FrameClock();
+    const start = framedThreads(frames.memory, log.take);
+    const parts = { start, isolated: new IsolatedReads(systemClock), observe: log.take, frames };
     const reader = await openReader(settings, { logger, version }, parts);
-    return new CaptureSession(reader, log, manifestOf(configuration, version));
+    return new CaptureSession(reader, log, frames, manifestOf(configuration, version));
   }
 
   /** Milliseconds since the start. */
@@ -46,9 +52,10 @@ export class CaptureSession {
 
   /** Reads everything once. */
   async read(): Promise<Frame> {
-    const [atMs, wallMs] = [this.elapsedMs, systemClock.now()];
-    await this.#reader.readSettled();
-    return this.#log.cut({ atMs, wallMs, page: this.#reader.page() });
+    const [atMs, wallMs] = [Math.round(this.elapsedMs), systemClock.now()];
+    this.#clock.moveTo(wallMs, atMs);
+    await this.#reader.read();
+    return this.#log.cut({ atMs, wallMs, page: capturedPage(await this.#reader.metrics()) });
   }
 
   /** Adds a frame to the capture. */

@@ -1,16 +1,14 @@
-/** Series whose value is a time of the clock, or lasted for a time of the clock. */
-const TIMES = /^[a-z0-9_]*(?:timestamp|since|unobserved|last_(?:read|seen))[a-z0-9_]*(?:\{| )/;
 const MOST_LINES = 200;
 
-/** Series of a page without times and comments, sorted. */
+/** Series of a page without comments, sorted. */
 export function seriesOf(page: string): readonly string[] {
   return page
     .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#') && !TIMES.test(line))
+    .filter((line) => line !== '' && !line.startsWith('#'))
     .sort();
 }
 
-/** Lines that differ, `-` expected and `+` found; empty when the pages are equal. Times and comments do not count. */
+/** Lines that differ, `-` expected and `+` found; empty when the pages are equal. Comments do not count. */
 export function pageDifference(expected: string, found: string): readonly string[] {
   const [before, after] = [seriesOf(expected), seriesOf(found)];
   const [inBefore, inAfter] = [new Set(before), new Set(after)];

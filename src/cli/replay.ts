@@ -3,11 +3,13 @@ import { type OwnReader, openReader } from '../agent/agent.ts';
 import type { Capture } from '../capture/frame.ts';
 import { loadConfiguration } from '../config/configuration.ts';
 import { systemWords, UserError } from '../errors.ts';
-import { ShiftedClock } from '../host/recorded/shifted-clock.ts';
+import { systemClock } from '../host/clock.ts';
+import { FrameClock } from '../host/recorded/frame-clock.ts';
 import { ReplayNode } from '../simulator/replay/replay-node.ts';
 import { IsolatedReads } from '../supervisor/isolated-reads.ts';
-import { clockedThreads } from '../supervisor/probe-thread.ts';
+import { framedThreads } from '../supervisor/probe-thread.ts';
 import { captureFault, readCapture } from './capture-file.ts';
+import { capturedPage } from './captured-page.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { pageDifference } from './page-difference.ts';
 import { replayFlags } from './replay-flags.ts';
@@ -36,22 +38,21 @@ export async function runReplay(context: CommandContext): Promise<Ending> {
 
 type ReplayContext = Pick<CommandContext, 'registry' | 'families' | 'logger' | 'flags'>;
 
-/** Plays all frames, and returns the page after each one. The clock jumps from frame to frame, so that a capture of hours takes seconds. */
+/** Plays all frames, and returns the page after each one. The clock moves from frame to frame, so that a capture of hours takes seconds. */
 export async function playCapture(
   context: ReplayContext,
   capture: Capture,
 ): Promise<{ readonly pages: readonly string[]; readonly isStuck: boolean }> {
   const node = new ReplayNode(capture, context.families);
   try {
-    const clock = new ShiftedClock();
-    const reader = await openReplay(context, node, clock);
+    const clock = new FrameClock();
+    const reader = await openReplay(context, node, clock, capture.manifest.node);
     const pages: string[] = [];
-    const originMs = clock.monotonic();
     for (const { wallMs, atMs } of capture.frames) {
       await node.step();
-      clock.jump(wallMs, originMs + atMs);
-      await reader.readSettled();
-      pages.push(reader.page());
+      clock.moveTo(wallMs, atMs);
+      await reader.read();
+      pages.push(capturedPage(await reader.metrics()));
     }
     node.release();
     return { pages, isStuck: !(await reader.close()) };
@@ -61,15 +62,20 @@ export async function playCapture(
 }
 
 /** The settings of the capture, and none of this machine: the same archive gives the same page everywhere. */
-async function openReplay({ registry, families, logger, flags }: ReplayContext, node: ReplayNode, clock: ShiftedClock): Promise<OwnReader> {
-  const { configuration } = await loadConfiguration(registry, {}, replayFlags(registry, node, flags));
-  const parts = { start: clockedThreads(clock.memory), isolated: new IsolatedReads(clock) };
-  return await openReader(agentSettings(configuration, families), { logger, version: readVersion().version }, parts, clock);
+async function openReplay(
+  { registry, families, logger, flags }: ReplayContext,
+  replayed: ReplayNode,
+  frames: FrameClock,
+  node: string,
+): Promise<OwnReader> {
+  const { configuration } = await loadConfiguration(registry, {}, replayFlags(registry, replayed, flags));
+  const parts = { start: framedThreads(frames.memory), isolated: new IsolatedReads(systemClock), frames };
+  return await openReader({ ...agentSettings(configuration, families), node }, { logger, version: readVersion().version }, parts);
 }
 
 async function expectedPage(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return capturedPage(await readFile(path, 'utf8'));
   } catch (error) {
     throw new UserError('usage-invalid', { problem: `${path} cannot be read: ${systemWords(error)}`, command: 'device-agent replay' });
   }

@@ -6,6 +6,8 @@ export interface Clock {
   monotonic(): number;
   /** Runs once after a delay; returns a function that cancels it. The timer does not keep the process alive. */
   after(delayMs: number, run: () => void): () => void;
+  /** The clock of a capture or a replay: nothing is read between two frames. */
+  readonly isStill?: true;
 }
 
 /** A clock that a later process of the same boot can continue. */
@@ -17,8 +19,12 @@ export interface UptimeClock extends Clock {
 /** Longest delay of a Node timer, about 25 days. A timer with a longer delay fires at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Runs at each multiple of a period, see {@link untilNext}; returns a function that stops it, which `run` itself may call. */
+/**
+ * Runs at each multiple of a period, see {@link untilNext}; returns a function that stops it, which `run` itself may call. Never runs on a
+ * clock that stands still.
+ */
 export function atEach(clock: Clock, periodMs: number, run: () => void): () => void {
+  if (clock.isStill === true) return () => {};
   let cancel: (() => void) | undefined;
   const next = (): void => {
     cancel = clock.after(untilNext(clock, periodMs), () => {

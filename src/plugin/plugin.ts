@@ -38,6 +38,8 @@ export interface DevicePluginParts {
 export interface DevicePlugin {
   /** Returns immediately. Registration continues in the background until `stop`. */
   start(): void;
+  /** In place of `start`, for a capture: follows the devices of the resources, and offers nothing to the kubelet. */
+  follow(): void;
   /**
    * Offers these resources from now on. A resource with the same settings keeps its socket and its streams. A resource with other settings
    * is registered anew. Its counts go on. Resolves when the sockets of the old resources are removed.
@@ -79,6 +81,9 @@ export function createDevicePlugin(parts: DevicePluginParts): DevicePlugin {
     start() {
       isRunning = true;
       for (const part of all) startPart(part);
+    },
+    follow() {
+      for (const { offers } of all) offers.start();
     },
     offer(resources) {
       changed = changed.then(() => change(resources));

@@ -49,6 +49,8 @@ export interface RunnerEvents {
 
 export interface RunnerParts {
   readonly clock: Clock;
+  /** Gives readings their times. Default: the clock that counts deadlines. */
+  readonly moments?: Clock;
   readonly isolated: ReadProcess;
   readonly events: RunnerEvents;
   /** Default: a worker thread. */
@@ -92,6 +94,7 @@ export class FamilyRunner {
   readonly family: string;
   #settings: RunnerSettings;
   readonly #clock: Clock;
+  readonly #moments: Clock;
   readonly #isolated: ReadProcess;
   readonly #events: RunnerEvents;
   readonly #start: StartThread;
@@ -126,11 +129,12 @@ export class FamilyRunner {
 
   constructor(
     settings: RunnerSettings,
-    { clock, isolated, events, start = startThread, isPresent = () => true, known = () => [] }: RunnerParts,
+    { clock, moments = clock, isolated, events, start = startThread, isPresent = () => true, known = () => [] }: RunnerParts,
   ) {
     this.family = settings.family;
     this.#settings = settings;
     this.#clock = clock;
+    this.#moments = moments;
     this.#isolated = isolated;
     this.#events = events;
     this.#start = start;
@@ -223,7 +227,7 @@ export class FamilyRunner {
     this.#dismiss();
     this.#latest = undefined;
     this.#fault = undefined;
-    this.#tally.skipped(this.#clock.now());
+    this.#tally.skipped(this.#moments.now());
     const isNews = !this.#isSkipped;
     this.#isSkipped = true;
     this.#events.changed(isNews);
@@ -236,8 +240,8 @@ export class FamilyRunner {
       return;
     }
     const id = this.#nextRun++;
-    const startedMs = this.#clock.monotonic();
-    this.#run = { id, thread, startedMs, timedFromMs: startedMs, unread: new Set(), cancelCheck: () => {} };
+    const startedMs = this.#moments.monotonic();
+    this.#run = { id, thread, startedMs, timedFromMs: this.#clock.monotonic(), unread: new Set(), cancelCheck: () => {} };
     this.#watch(this.#run, undefined);
     thread.send({ type: 'collect', run: id });
   }
@@ -370,11 +374,11 @@ export class FamilyRunner {
   }
 
   #collected(run: Run, raw: Collection, durationMs: number): void {
-    const readAtMs = this.#clock.now();
+    const readAtMs = this.#moments.now();
     const isLost = raw.listing === 'absent' && this.#isKnown;
     const reported = isLost ? { ...raw, problems: [...raw.problems, NOTHING_SHOWN] } : raw;
     const collection = leaveOut(reported, [...run.unread, ...this.#hungDirectories, ...this.#closedPlaces], this.#sys);
-    this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#clock.monotonic() };
+    this.#latest = { collection, startedMs: run.startedMs, readAtMs, monotonicMs: this.#moments.monotonic() };
     this.#fault = undefined;
     this.#tally.ended(hasRead(collection) && !isLost, durationMs, readAtMs);
     this.#isKnown ||= raw.reports.length > 0;

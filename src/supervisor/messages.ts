@@ -6,9 +6,9 @@ import type { PostedCollection } from './posted-collection.ts';
 
 /** What a capture or a replay wants from a thread. Both are absent in a running agent. */
 export interface ThreadExtras {
-  /** The thread tells all that it reads. */
+  /** The thread tells all that it reads: it is that of a capture. */
   readonly isObserved?: boolean;
-  /** Memory of the clock that the thread shares with the replay. */
+  /** Memory of the clock of frames. */
   readonly clock?: SharedArrayBuffer;
 }
 

@@ -48,17 +48,11 @@ export type StartThread = (settings: ThreadSettings, context: ThreadContext, lis
 
 export const startThread: StartThread = (settings, context, listener) => new WorkerThread(settings, context, listener);
 
-/** Starts threads that tell what they read. */
-export const observedThreads =
-  (observe: Observe): StartThread =>
+/** Starts threads of a capture, which tell what they read, or of a replay. `clock`: memory of the clock of frames. */
+export const framedThreads =
+  (clock: SharedArrayBuffer, observe?: Observe): StartThread =>
   (settings, context, listener) =>
-    new WorkerThread(settings, context, listener, { isObserved: true }, observe);
-
-/** Starts threads whose clock is that of a replay. `clock`: memory of a shifted clock. */
-export const clockedThreads =
-  (clock: SharedArrayBuffer): StartThread =>
-  (settings, context, listener) =>
-    new WorkerThread(settings, context, listener, { clock });
+    new WorkerThread(settings, context, listener, { isObserved: observe !== undefined, clock }, observe);
 
 /** A worker thread, with the state that is needed to abandon it: its child processes and its current step. */
 class WorkerThread implements ProbeThread {

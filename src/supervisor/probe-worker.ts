@@ -3,7 +3,7 @@ import { systemClock } from '../host/clock.ts';
 import { IsolatedChannel } from '../host/fs/isolated-channel.ts';
 import { ReadGuard } from '../host/fs/read-guard.ts';
 import { createHost } from '../host/host.ts';
-import { ShiftedClock } from '../host/recorded/shifted-clock.ts';
+import { frameTime } from '../host/recorded/frame-clock.ts';
 import type { Observation } from '../model/observation.ts';
 import type { DeclaredFamily } from '../probes/declared/family.ts';
 import { familyLoaders } from '../probes/families.ts';
@@ -27,7 +27,7 @@ async function run(start: WorkerStart): Promise<void> {
   const family = await loadFamily(start);
   let observed: Observation[] = [];
   const observe = start.isObserved === true ? (observation: Observation): void => void observed.push(observation) : undefined;
-  const clock = start.clock === undefined ? systemClock : new ShiftedClock(start.clock);
+  const clock = start.clock === undefined ? systemClock : frameTime(start.clock);
   const host = createHost(start.roots, clock, { children, guard, known: start.known, observe });
   const probe = family.createProbe(host, start.options as never);
   const unwatch = probe.watch?.(() => send({ type: 'wake' }));

@@ -5,6 +5,16 @@ const COMMON = /^(?:nvidia|python|java|node|bash|sh|Xorg|ray|mpirun|orted|nv|kwo
 const nameOf = (name: string, pseudonyms: Pseudonyms): string =>
   name === '' || COMMON.test(name) ? name : pseudonyms.name(`program ${name}`, 'p').slice(0, 12);
 
+/** The kernel cuts the name of a program after so many characters. */
+const NAME_LENGTH = 15;
+
+/** Replaces names of programs in the list of an option, so that they still fit those in `/proc/<pid>`. */
+export const redactPrograms = (list: string, pseudonyms: Pseudonyms): string =>
+  list
+    .split(',')
+    .map((name) => nameOf(name.slice(0, NAME_LENGTH), pseudonyms))
+    .join(',');
+
 /** Replaces the name of a program in a file of `/proc/<pid>`. */
 export function redactProcessFile(path: string, text: string, pseudonyms: Pseudonyms): string {
   if (path.endsWith('/stat')) return text.replace(/\((.*)\)/s, (_, name: string) => `(${nameOf(name, pseudonyms)})`);

@@ -2,12 +2,14 @@ import type { Capture, Frame, FrameCall, FrameRequest } from '../frame.ts';
 import { redactCdiSpec, redactCheckpoint, redactMetadata } from './documents.ts';
 import { redactIdentifiers } from './identifiers.ts';
 import { redactAnswer } from './kubelet-answers.ts';
-import { redactProcessElements, redactProcessFile, redactRecord } from './programs.ts';
+import { redactProcessElements, redactProcessFile, redactPrograms, redactRecord } from './programs.ts';
 import { Pseudonyms } from './pseudonyms.ts';
 import { designsOf, serialsOf } from './secrets.ts';
 
 /** Labels of metrics that name something of the cluster. */
 const NAME_LABEL = /([{,]\w*(?:namespace|pod|container|claim|pool)\w*=")((?:[^"\\]|\\.)*)"/g;
+/** The option whose value is a list of programs. */
+const PROGRAMS = 'usage.allowed-processes';
 /** A name that no text has by chance. A shorter name is replaced only where a name stands. */
 const isTelling = (name: string): boolean => (name.length >= 6 && /[-.\d]/.test(name)) || name.length >= 12;
 
@@ -42,7 +44,12 @@ class Redaction {
         ...manifest,
         isRedacted: true,
         node: this.#pseudonyms.name(manifest.node, 'host'),
-        options: Object.fromEntries(Object.entries(manifest.options).map(([key, value]) => [key, this.#text(value)])),
+        options: Object.fromEntries(
+          Object.entries(manifest.options).map(([key, value]) => [
+            key,
+            this.#text(key === PROGRAMS ? redactPrograms(value, this.#pseudonyms) : value),
+          ]),
+        ),
         parts: JSON.parse(this.#text(JSON.stringify(manifest.parts))) as Capture['manifest']['parts'],
       },
       frames: frames.map((frame) => this.#frame(frame)),
