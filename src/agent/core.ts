@@ -88,7 +88,6 @@ export class AgentCore {
     this.#moments = frames ?? clock;
     this.#isFramed = frames !== undefined;
     this.#isolated = isolated;
-    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock, observe);
     const families = settings.families.map(({ family }) => family);
     warnOfExpected(settings, families, logger);
     this.#problems = new ProblemLog(createChangeLog(logger), families);
@@ -100,6 +99,7 @@ export class AgentCore {
       observe,
     });
     const host = createHost(settings.roots, clock, { observe });
+    this.#checkpointReader = new CheckpointReader(settings.podResources.checkpoint, clock, host);
     this.pods =
       settings.podsApi &&
       createPodsReader(settings.podsApi, { clock, onChange: () => this.#changed(), labels: settings.usage.labels }, logger);

@@ -1,4 +1,4 @@
-/** Series of `/metrics` that no replay can repeat. A capture and a replay leave them out; `*` stands for the rest of a name. */
+/** Series of `/metrics` that no replay can repeat. A capture and a replay leave them out. `*` stands for the rest of a name. */
 export const NOT_REPEATED: readonly { readonly series: readonly string[]; readonly why: string }[] = [
   { series: ['process_*', 'nodejs_*'], why: 'CPU, memory and files of the process that reads' },
   { series: ['device_agent_build_info'], why: 'the version that plays is another one than the version that captured' },
@@ -25,6 +25,9 @@ export const NOT_REPEATED: readonly { readonly series: readonly string[]; readon
     why: 'a capture runs beside the agent and offers nothing to the kubelet',
   },
 ];
+
+/** The list for the help text. */
+export const notRepeatedText = (): string => NOT_REPEATED.map(({ series, why }) => `  ${series.join('\n  ')}\n      ${why}`).join('\n');
 
 const NAME = /^(?:# (?:HELP|TYPE|UNIT) )?([a-zA-Z_:][\w:]*)/;
 const PATTERNS = NOT_REPEATED.flatMap(({ series }) => series).map((text) => text.replace('*', '.*'));

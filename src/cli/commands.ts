@@ -1,4 +1,5 @@
 import { VIEW_SORTS } from '../board/view.ts';
+import { notRepeatedText } from './captured-page.ts';
 import type { CommandSpec } from './command-spec.ts';
 
 /** Chooses one of several demos. */
@@ -141,7 +142,9 @@ docs/capture.md says what is in the archive and what is replaced.`,
     options: [
       { flags: '--expect <page>', help: 'Metrics to expect after the last frame (default: those in the archive, after each frame).' },
     ],
-    notes: `Times do not count. -o prom prints the metrics after the last frame.`,
+    notes: `-o prom prints the metrics after the last frame.
+All series count, also times, totals of use and incidents, except those that a replay cannot repeat:
+${notRepeatedText()}`,
     examples: ['device-agent replay node-7.tar.gz', 'device-agent replay node-7.tar.gz --expect page.prom'],
     load: async () => (await import('./replay.ts')).runReplay,
   },

@@ -3,6 +3,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import { systemWords } from '../../errors.ts';
 import type { Observe } from '../../model/observation.ts';
 import type { Clock } from '../clock.ts';
+import type { RecordedErrors } from '../recorded/recorded-errors.ts';
 import { errnoName } from './tree.ts';
 
 /** Why a file was not read. Closed set. */
@@ -35,10 +36,13 @@ export class OutsideFile {
   readonly #limits: OutsideFileLimits;
   readonly #clock: Clock;
   readonly #observe: Observe | undefined;
+  readonly #recordedErrors: RecordedErrors | undefined;
   #pending: Promise<OutsideRead> | undefined;
 
-  constructor(path: string, limits: OutsideFileLimits, clock: Clock, observe?: Observe) {
+  /** `observe`: that of a capture. `recordedErrors`: those of a replay. */
+  constructor(path: string, limits: OutsideFileLimits, clock: Clock, { observe, recordedErrors }: OutsideFileParts = {}) {
     this.#observe = observe;
+    this.#recordedErrors = recordedErrors;
     this.#path = path;
     this.#limits = limits;
     this.#clock = clock;
@@ -51,21 +55,32 @@ export class OutsideFile {
 
   /** Never rejects, and resolves within the timeout. While an earlier read hangs, it waits for that read and starts no other. */
   read(): Promise<OutsideRead> {
-    this.#pending ??= readOutsideFile(this.#path, this.#limits.mostBytes, this.#observe).finally(() => {
+    const recorded = this.#recordedErrors?.(this.#path);
+    if (recorded !== undefined) return Promise.resolve(failure(recorded as FileProblemCode, this.#path, 'failed when it was captured'));
+    this.#pending ??= readWhole(this.#path, this.#limits.mostBytes).finally(() => {
       this.#pending = undefined;
     });
     const pending = this.#pending;
     return new Promise((resolve) => {
       const { timeoutMs } = this.#limits;
-      const cancel = this.#clock.after(timeoutMs, () => {
-        resolve(failure('timeout', this.#path, `the read has not returned after ${timeoutMs} ms`));
-      });
-      void pending.then((result) => {
+      let end = (result: OutsideRead): void => {
         cancel();
+        // What a read gives after its time does not count.
+        end = () => {};
+        tell(this.#observe, this.#path, result);
         resolve(result);
-      });
+      };
+      const cancel = this.#clock.after(timeoutMs, () =>
+        end(failure('timeout', this.#path, `the read has not returned after ${timeoutMs} ms`)),
+      );
+      void pending.then((result) => end(result));
     });
   }
+}
+
+export interface OutsideFileParts {
+  readonly observe?: Observe | undefined;
+  readonly recordedErrors?: RecordedErrors | undefined;
 }
 
 /** Another file may take the name after the check of its type: without O_NONBLOCK, opening a pipe waits for a writer. */
@@ -75,10 +90,14 @@ const PART_BYTES = 65_536;
 /** Reads a regular file of at most `mostBytes`. Never rejects. Has no limit of time: see {@link OutsideFile}. */
 export async function readOutsideFile(path: string, mostBytes: number, observe?: Observe): Promise<OutsideRead> {
   const read = await readWhole(path, mostBytes);
+  tell(observe, path, read);
+  return read;
+}
+
+function tell(observe: Observe | undefined, path: string, read: OutsideRead): void {
   if (read.text !== undefined) observe?.({ kind: 'file', path, bytes: Buffer.from(read.text) });
   else if (read.problem === 'absent') observe?.({ kind: 'absent', path });
   else observe?.({ kind: 'error', path, errno: read.problem });
-  return read;
 }
 
 async function readWhole(path: string, mostBytes: number): Promise<OutsideRead> {

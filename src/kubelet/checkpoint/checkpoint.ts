@@ -1,6 +1,5 @@
 import type { Clock } from '../../host/clock.ts';
-import { OutsideFile } from '../../host/fs/outside-file.ts';
-import type { Observe } from '../../model/observation.ts';
+import { OutsideFile, type OutsideFileParts } from '../../host/fs/outside-file.ts';
 import type { CheckpointEntry, CheckpointReason } from '../../model/pod-resources.ts';
 
 /**
@@ -36,9 +35,9 @@ export class CheckpointReader {
   readonly #file: OutsideFile;
 
   /** With an empty path there is nothing to read. */
-  constructor(path: string, clock: Clock, observe?: Observe) {
+  constructor(path: string, clock: Clock, parts?: OutsideFileParts) {
     this.#path = path;
-    this.#file = new OutsideFile(path, CHECKPOINT_LIMITS, clock, observe);
+    this.#file = new OutsideFile(path, CHECKPOINT_LIMITS, clock, parts);
   }
 
   /** True while a read has not returned. */

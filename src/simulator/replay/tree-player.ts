@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Frame } from '../../capture/frame.ts';
+import { CHECKPOINT, type Frame } from '../../capture/frame.ts';
 import { ArchiveProblem } from '../../capture/untar.ts';
 
 /** A file that is larger than every limit of the agent. It has no blocks on disk. */
@@ -35,7 +35,9 @@ export class TreePlayer {
       if (path !== kernelLog) this.#write(path, path === BOOT_FILE ? this.#movedBoot(bytes) : bytes);
     if (kernelLog !== undefined) this.#log(kernelLog, frame.kernelLog);
     for (const [path, errno] of Object.entries(frame.errors)) this.#fail(path, errno);
-    const lines = Object.entries(frame.errors).filter(([, errno]) => /^E[A-Z0-9]+$/.test(errno) && errno !== 'EHUNG');
+    const lines = Object.entries(frame.errors).filter(
+      ([path, errno]) => path === CHECKPOINT || (/^E[A-Z0-9]+$/.test(errno) && errno !== 'EHUNG'),
+    );
     this.#replace(this.errorsFile, lines.map(([path, errno]) => `${errno} ${join(this.#root, path)}\n`).join(''));
   }
 

@@ -2,9 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
 import { type FileProblemCode, OutsideFile, readOutsideFile, readOutsideFileSync } from '../../../src/host/fs/outside-file.ts';
+import type { Observation } from '../../../src/model/observation.ts';
+import { ManualClock } from '../../kubelet/support/manual-clock.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'outside-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -36,5 +38,30 @@ describe.each([
     const path = join(directory, `${name} ${size}`);
     writeFileSync(path, 'x'.repeat(size));
     expect((await read(path)).text).toHaveLength(size);
+  });
+});
+
+describe('a file that others can touch, in a capture and in its replay', () => {
+  const path = join(directory, 'captured');
+  const limits = { mostBytes: MOST, timeoutMs: 5_000 };
+
+  it('tells that its time was over, and not what came later', async () => {
+    writeFileSync(path, 'late');
+    const clock = new ManualClock();
+    const told: Observation[] = [];
+    const file = new OutsideFile(path, limits, clock, { observe: (one) => told.push(one) });
+    const reading = file.read();
+    clock.advance(5_000);
+    expect((await reading).problem).toBe('timeout');
+    await vi.waitFor(() => expect(file.isPending).toBe(false));
+    expect(told).toEqual([{ kind: 'error', path, errno: 'timeout' }]);
+    expect((await file.read()).text).toBe('late');
+    expect(told.at(-1)).toMatchObject({ kind: 'file', path });
+  });
+
+  it('fails in the replay as it failed on the machine', async () => {
+    writeFileSync(path, 'text');
+    const recordedErrors = (asked: string): string | undefined => (asked === path ? 'timeout' : undefined);
+    expect(await new OutsideFile(path, limits, systemClock, { recordedErrors }).read()).toMatchObject({ problem: 'timeout' });
   });
 });
