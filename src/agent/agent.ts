@@ -182,7 +182,7 @@ export async function openReader(settings: AgentSettings, parts: AgentParts, own
       return core.store.snapshot() as Snapshot;
     },
     page: () => exposition.devices(),
-    metrics: () => exposition.text(),
+    metrics: async () => (await exposition.page('text')).plain.toString(),
     events: () => health.engine.eventsSince(0),
     async close() {
       const ended = await core.close();
@@ -223,7 +223,7 @@ async function build(
 ): Promise<Built> {
   const clock = parts?.frames ?? systemClock;
   const hasPast = isLasting || parts?.frames !== undefined;
-  const health = await HealthKeeper.open(settings, logger, clock, isLasting);
+  const health = await HealthKeeper.open(settings, logger, clock, hasPast);
   const usage = hasPast ? await UsageKeeper.open(settings, logger, systemClock) : undefined;
   const facts = isLasting ? new HostFactsKeeper(settings.roots.sysfs, systemClock) : undefined;
   const place = (): IncidentPlace => ({ node: settings.node, agentVersion: version, host: facts?.facts() ?? {} });
