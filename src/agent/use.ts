@@ -99,8 +99,7 @@ export class UseKeeper {
         ...(user === undefined ? {} : { user }),
         processes: processOwners(read.processes ?? [], { held, possible, user, pods }),
         hasAllProcesses: read.hasAllProcesses ?? false,
-        ...memoryOf(read.readings),
-        ports: read.readings.flatMap(({ metric, value }) => (metric === shared.linkUp.name ? [Number(value) === 1] : [])),
+        ...memoryAndPorts(read.readings),
         isPortFaultTold: isPortFaultTold(input.verdicts.get(key)),
       });
     }
@@ -155,9 +154,14 @@ function isRead({ read, isUnread, missingSinceMs }: KnownDevice, staleAfterMs: n
   return read !== undefined && !isUnread && missingSinceMs === undefined && monotonicMs - read.monotonicMs < staleAfterMs;
 }
 
-function memoryOf(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes'> {
-  const used = readings.find(({ metric }) => metric === shared.memoryUsed.name);
-  return used === undefined ? {} : { memoryUsedBytes: Number(used.value) };
+function memoryAndPorts(readings: readonly Reading[]): Pick<DeviceUse, 'memoryUsedBytes' | 'ports'> {
+  const ports: boolean[] = [];
+  let used: number | undefined;
+  for (const { metric, value } of readings) {
+    if (metric === shared.linkUp.name) ports.push(Number(value) === 1);
+    else if (metric === shared.memoryUsed.name) used ??= Number(value);
+  }
+  return used === undefined ? { ports } : { ports, memoryUsedBytes: used };
 }
 
 function isPortFaultTold(verdict: Verdict | undefined): boolean {

@@ -1,4 +1,4 @@
-import type { Reading, Value } from '../model/metric.ts';
+import type { Labels, Reading, Value } from '../model/metric.ts';
 import type { ContainerUsage } from '../model/usage.ts';
 import { restoredValue, type SavedValue, savedValue } from '../model/value-sum.ts';
 import type { ContainerAccount } from './container-account.ts';
@@ -29,10 +29,12 @@ interface SavedContainer extends Pick<ContainerAccount, Kept | KeptToo> {
   /** Time from the last allocated moment to the save. */
   readonly seenAgoMs: number;
   readonly counted: readonly (readonly [string, SavedValue])[];
+  /** Only counters: they outlive the container. */
   readonly own?: readonly SavedReading[];
 }
 
-type SavedReading = Omit<Reading, 'value'> & { readonly value: SavedValue };
+/** Metric, value and labels. Each container on a device has many, so their names are left out. */
+type SavedReading = readonly [metric: string, value: SavedValue, labels?: Labels];
 type SavedUsage = Omit<ContainerUsage, 'receivedBytes' | 'transmittedBytes' | 'counters'> & {
   readonly receivedBytes?: SavedValue;
   readonly transmittedBytes?: SavedValue;
@@ -48,17 +50,18 @@ export function savedAccounts(
   active: ReadonlyMap<string, ContainerAccount>,
   ended: readonly EndedAccount[],
   steppedMs: number,
+  isCounter: (metric: string) => boolean,
 ): AccountsState {
   return {
     devices: [...devices.values()].map(
       ({ isUnhealthy: _, awaitedMs: __, readFromMs: ___, trafficSum: ____, joules: _____, ...kept }) => kept,
     ),
-    active: [...active.values()].map((account) => savedContainer(account, steppedMs)),
+    active: [...active.values()].map((account) => savedContainer(account, steppedMs, isCounter)),
     ended: ended.map(({ usage, ...times }) => ({ usage: savedUsage(usage), ...times })),
   };
 }
 
-function savedContainer(account: ContainerAccount, steppedMs: number): SavedContainer {
+function savedContainer(account: ContainerAccount, steppedMs: number, isCounter: (metric: string) => boolean): SavedContainer {
   const { uid, countedFromAtMs: _, observedAtMs: __, seenAtMs, pendingMs, isAwaited: ___, counted, own, ...rest } = account;
   const { receivedBytes, transmittedBytes, unobservedMs, ...kept } = rest;
   return {
@@ -69,7 +72,7 @@ function savedContainer(account: ContainerAccount, steppedMs: number): SavedCont
     ...savedBytes({ receivedBytes, transmittedBytes }),
     seenAgoMs: Math.max(0, steppedMs - seenAtMs),
     counted: [...counted].map(([series, value]) => [series, savedValue(value)] as const),
-    ...(own === undefined ? {} : { own: own.map(savedReading) }),
+    ...(own === undefined ? {} : { own: own.filter(({ metric }) => isCounter(metric)).map(savedReading) }),
   };
 }
 
@@ -98,12 +101,14 @@ function restoredBytes({ receivedBytes, transmittedBytes }: Bytes<SavedValue>): 
   return { ...(received === undefined ? {} : { receivedBytes: received }), ...(sent === undefined ? {} : { transmittedBytes: sent }) };
 }
 
-const savedReading = ({ value, ...series }: Reading): SavedReading => ({ ...series, value: savedValue(value) });
+const savedReading = ({ metric, value, labels }: Reading): SavedReading =>
+  labels === undefined ? [metric, savedValue(value)] : [metric, savedValue(value), labels];
 
 function restoredReadings(saved: readonly SavedReading[]): readonly Reading[] {
-  return saved.flatMap(({ value: told, ...series }) => {
+  return saved.flatMap(([metric, told, labels]) => {
     const value = restoredValue(told);
-    return value === undefined ? [] : [{ ...series, value }];
+    if (value === undefined) return [];
+    return [labels === undefined ? { metric, value } : { metric, value, labels }];
   });
 }
 

@@ -102,7 +102,7 @@ export class Accounts {
 
   /** What a later run of the agent needs. Plain data. */
   state(): AccountsState {
-    return savedAccounts(this.#devices, this.#active, this.#ended, this.#steppedMs ?? 0);
+    return savedAccounts(this.#devices, this.#active, this.#ended, this.#steppedMs ?? 0, this.#settings.isCounter);
   }
 
   /** All accounts as the last step left them, also those that an earlier run saved. */
