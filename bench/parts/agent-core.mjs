@@ -5,9 +5,10 @@ const { systemClock } = await dist('host/clock.js');
 const { AgentCore } = await dist('agent/core.js');
 const { HealthKeeper } = await dist('agent/health.js');
 const { refreshOptions, deviceOptions } = await dist('agent/options.js');
-const { podResourcesOptions } = await dist('kubelet/options.js');
+const { cdiOptions, draOptions, podResourcesOptions } = await dist('kubelet/options.js');
 const { pluginOptions } = await dist('plugin/options.js');
 const { defaultValues } = await dist('model/options.js');
+const { usageOptions } = await dist('usage/options.js');
 const { familyLoaders } = await dist('probes/families.js');
 
 const { roots, socket, families: wanted, options = {} } = JSON.parse(process.argv[2]);
@@ -17,11 +18,16 @@ const settings = {
   refresh: defaultValues(refreshOptions),
   device: defaultValues(deviceOptions),
   podResources: { ...defaultValues(podResourcesOptions), socket, checkpoint: '' },
+  dra: defaultValues(draOptions),
+  cdi: defaultValues(cdiOptions),
   families: families.map((family) => ({ family, options: { ...defaultValues(family.options), ...options[family.name] } })),
   pools: [],
   health: {},
   plugin: { options: defaultValues(pluginOptions), resources: [] },
   state: { file: '' },
+  usage: defaultValues(usageOptions),
+  expect: {},
+  idle: {},
 };
 const silent = { debug() {}, info() {}, warn() {}, error: console.error };
 const core = new AgentCore(settings, await HealthKeeper.open(settings, silent, systemClock, true), silent, systemClock);

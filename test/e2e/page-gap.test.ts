@@ -4,7 +4,7 @@ import { family as nvme } from '../../src/probes/nvme/index.ts';
 import { seriesValue } from '../support/serve.ts';
 import { ServedNode } from './served-node.ts';
 
-const DRIVE = '0040:10:00.0';
+const DRIVE = '0050:10:00.0';
 const PAUSE_MS = 8_000;
 /** The strip has one unit for each second, and no part of it is narrower than this. */
 const [STRIP_S, LEAST_S] = [1_800, 4];
@@ -26,7 +26,7 @@ async function strip(url: string): Promise<readonly { readonly state: string; re
 it.each(['SIGTERM', 'SIGKILL'] as const)('the time in which no agent ran is empty in the strip of a device, after %s', async (signal) => {
   node = new ServedNode({
     family: nvme,
-    scenario: { counts: { nvme: 1 } },
+    counts: { nvme: 1 },
     resource: 'example.com/nvme',
     config: {},
     flags: ['--refresh.interval=200ms'],
