@@ -17,7 +17,9 @@ export function simulate(scenario: Scenario): SimulatedHardware {
   if (drives.length === 0) return { files, links, resources: [] };
   const resources = [{ resource: RESOURCE, deviceIds: ids, numaNodes: drives.map((index) => index % 2) }];
   const targets = drives.map((index) => ({ id: addressOf(index), kind: 'controller', names: [`nvme${index}`] }));
-  return { files, links, resources, targets, options: { 'smart-directory': '{root}/dev/nvme-smart' } };
+  // The faults of a demo are shorter than the usual time between two reads of a drive.
+  const options = { 'smart-directory': '{root}/dev/nvme-smart', 'smart-interval': '10s', 'temperature-interval': '10s' };
+  return { files, links, resources, targets, options };
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0');
