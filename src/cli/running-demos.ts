@@ -29,10 +29,15 @@ export async function askDemo(
   for (const demo of demos.filter((each) => pid === undefined || each.pid === pid)) {
     const answer = await ask(demo, request);
     if (answer === undefined) continue;
-    if ('refused' in answer) throw new UserError('demo-fault-refused', { problem: answer.refused });
+    if ('refused' in answer) throw new UserError('demo-fault-refused', { problem: `${answer.refused}${otherDemos(demos, demo)}` });
     return { demo, answer };
   }
   throw new UserError('demo-absent', { which: pid === undefined ? '' : ` with the process id ${pid}` });
+}
+
+/** The user may mean another demo than the newest one. */
+function otherDemos(demos: readonly RunningDemo[], { pid, address }: RunningDemo): string {
+  return demos.length === 1 ? '' : ` (of the demo ${pid} at ${address}; --demo=PID asks another one)`;
 }
 
 /** The newest one is first. A directory of another user is not believed. */
