@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createExposition, type Exposition } from '../../src/metrics/page/exposition.ts';
 import type { Format } from '../../src/metrics/page/page.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
+import type { Usage } from '../../src/model/usage.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
 import { families, snapshot, state, stats } from './sample.ts';
 
@@ -128,6 +129,24 @@ describe('the metrics page', () => {
     const after = await textOf(page);
     expect(after).not.toContain('wire-a');
     expect(after).not.toContain('container_device_');
+  });
+
+  it('shows totals as soon as they are on disk, also for the same snapshot', async () => {
+    const usageAfter = (allocatedSeconds: number): Usage => {
+      const device = { device: 'toy/a', sinceMs: 0, allocatedSeconds, unallocatedSeconds: 0, unhealthySeconds: 0, unobservedSeconds: 0 };
+      return { containers: [], devices: [device] };
+    };
+    let onDisk = usageAfter(1);
+    const page = createExposition({
+      families,
+      snapshot: () => snapshot,
+      agent: () => stats,
+      usage: () => onDisk,
+      clock: new ManualClock(),
+    });
+    expect(await textOf(page)).toContain('device_allocated_seconds_total{device="a"} 1\n');
+    onDisk = usageAfter(2);
+    expect(await textOf(page)).toContain('device_allocated_seconds_total{device="a"} 2\n');
   });
 
   it('is prepared after a snapshot only while somebody scrapes', async () => {

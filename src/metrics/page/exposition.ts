@@ -66,6 +66,7 @@ class Part {
 
 interface Latest {
   readonly snapshot: Snapshot | undefined;
+  readonly usage: Usage | undefined;
   readonly atMs: number;
   readonly page: Promise<WrittenPage>;
 }
@@ -104,14 +105,16 @@ export function createExposition(sources: ExpositionSources): Exposition {
     return new Part(page);
   });
 
-  const ofHardware = (snapshot: Snapshot | undefined): readonly Part[] => {
+  const usageOf = (snapshot: Snapshot | undefined): Usage | undefined =>
+    sources.usage === undefined ? snapshot?.usage : sources.usage(snapshot?.usage);
+
+  const ofHardware = (snapshot: Snapshot | undefined, usage = usageOf(snapshot)): readonly Part[] => {
     if (snapshot === undefined) return [];
-    const usage = sources.usage === undefined ? snapshot.usage : sources.usage(snapshot.usage);
     return usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)];
   };
 
-  const write = async (snapshot: Snapshot | undefined, format: Format): Promise<WrittenPage> => {
-    const shown = ofHardware(snapshot);
+  const write = async (snapshot: Snapshot | undefined, usage: Usage | undefined, format: Format): Promise<WrittenPage> => {
+    const shown = ofHardware(snapshot, usage);
     const page = new Page();
     addAgent(page, sources.agent(), snapshot && { snapshot, pages: shown.map((part) => part.page) });
     await ownProcess.addTo(page);
@@ -130,12 +133,13 @@ export function createExposition(sources: ExpositionSources): Exposition {
   return {
     page(format) {
       const snapshot = sources.snapshot();
+      const usage = usageOf(snapshot);
       const atMs = clock.monotonic();
       scrapedMs.set(format, atMs);
       const known = latest.get(format);
-      if (known !== undefined && known.snapshot === snapshot && atMs - known.atMs < REUSE_MS) return known.page;
-      const page = write(snapshot, format);
-      latest.set(format, { snapshot, atMs, page });
+      if (known !== undefined && known.snapshot === snapshot && known.usage === usage && atMs - known.atMs < REUSE_MS) return known.page;
+      const page = write(snapshot, usage, format);
+      latest.set(format, { snapshot, usage, atMs, page });
       // After a failure the next scrape tries again.
       page.catch(() => latest.delete(format));
       return page;
