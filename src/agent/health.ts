@@ -66,7 +66,7 @@ export class HealthKeeper {
         state: () => ({ ...engine.state(), hung: this.#hung, watched: this.#watched }),
       },
       clock,
-      // What a single reading finds is the result of the command, and no change.
+      // A command that reads once prints what it finds. Its findings are no change of health, so they are not logged.
       announced: (event) => isLasting && log(logger, event),
       ...(file === undefined ? {} : { file: { write: (state) => this.#beforeSave().then(() => file.write(state)) } }),
       written: (error) =>

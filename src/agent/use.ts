@@ -123,7 +123,7 @@ function userAfter(before: DeviceUser | undefined, held: readonly HoldingPod[], 
   return before === undefined || before.endedAtMs !== undefined ? before : { ...before, endedAtMs: nowMs };
 }
 
-/** A pod that gets a UID is another one: processes can be compared only from then on. */
+/** A pod whose UID becomes known counts as other pods: without the UID, its processes could not be compared. */
 function heldAfter(before: Kept['held'], held: readonly HoldingPod[], { monotonicMs }: Moment): Kept['held'] {
   const pods = held.map(({ namespace, pod, uid }) => `${namespace}/${pod}/${uid}`).join(' ');
   return before?.pods === pods ? before : { pods, fromMs: monotonicMs };

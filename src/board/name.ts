@@ -16,7 +16,7 @@ export function nameOf(device: Named): string {
   return aliases.find(isShort) ?? (id === uuid ? `${id.slice(0, 12)}…` : id);
 }
 
-/** Another name by which people know the device: its network interface, or its name in the kernel. */
+/** A second name of the device: its network interface or its kernel name. */
 export function alsoOf(device: Named & Pick<Device, 'netdevs'>): string | undefined {
   const name = nameOf(device);
   const [also] = [...(device.netdevs ?? []), ...device.aliases.slice(0, 1)].filter(isShort);

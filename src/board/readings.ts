@@ -6,7 +6,7 @@ import { type ChosenReading, grown, type Known, plain, type RateOf } from './cho
 import { SHARED } from './shared-readings.ts';
 import { metricTitle } from './units.ts';
 
-/** What a family declares for a kind of its devices; undefined when it declares nothing. */
+/** The readings that a family declares for one kind of its devices; undefined when it declares none. */
 export type ShownOf = (family: string, kind: string) => readonly ShownReading[] | undefined;
 
 export interface ReadingsOptions {

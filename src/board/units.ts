@@ -22,7 +22,7 @@ export function readingText(metric: string, value: number | bigint): string {
   return write === undefined ? grouped(value) : write(Number(value));
 }
 
-/** What passes a link is shown in bits, as links are named. Time per second is a share. Other counters are shown by what they count. */
+/** Text of a rate. Traffic of a link is in bits, because link speeds are in bits. Seconds per second are a share, and joules per second are watts. */
 export function rateText(metric: string, value: number): string {
   if (/(?:received|transmitted)_bytes_total$/.test(metric)) return readingText('_bytes_per_second', value);
   if (metric.endsWith('_bytes_total')) return scaled(value, 'B/s');

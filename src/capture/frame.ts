@@ -30,7 +30,7 @@ export interface FrameCall {
   readonly event?: number;
 }
 
-/** What changed on the machine up to one snapshot. Paths are relative and begin with a {@link PlaceName}. */
+/** The changes of the machine between two snapshots. Paths are relative and begin with a {@link PlaceName}. */
 export interface Frame {
   /** Monotonic milliseconds since the first frame. */
   readonly atMs: number;
@@ -59,7 +59,7 @@ export interface Manifest {
   readonly agentVersion: string;
   readonly node: string;
   readonly isRedacted: boolean;
-  /** Options of the captured agent by which the replay must read: flag without dashes to text. */
+  /** Options of the captured agent that the replay must use, keyed by flag without dashes. */
   readonly options: Readonly<Record<string, string>>;
   /** Nested parts of the captured agent's configuration file, such as `join.rules`. */
   readonly parts: Readonly<Record<string, unknown>>;

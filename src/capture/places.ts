@@ -1,6 +1,6 @@
 import type { PlaceName } from './frame.ts';
 
-/** Where one place of a capture is on the machine. */
+/** Directory or file on the machine for one place of a capture. */
 export interface Place {
   readonly name: PlaceName;
   /** Absolute path, without a slash at its end. */
@@ -11,7 +11,7 @@ export interface Place {
 export class Places {
   readonly #places: readonly Place[];
 
-  /** Of two places that contain a path, the longer one counts. */
+  /** When two places contain a path, the place with the longer path is used. */
   constructor(places: readonly Place[]) {
     this.#places = places.filter(({ path }) => path !== '').sort((a, b) => b.path.length - a.path.length);
   }

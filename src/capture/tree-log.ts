@@ -8,10 +8,10 @@ type TreeObservation = Extract<Observation, { kind: 'file' | 'error' | 'director
 
 /** Largest file of a capture. Files of sysfs have 64 KiB at most; the kubelet's checkpoint of 1,000 pods has less than 4 MiB. */
 export const MOST_FILE_BYTES = 4 * 2 ** 20;
-/** What a replay gives for a file that nobody read. */
+/** Content that a replay gives to a file that nobody read. */
 const UNREAD = 'ENODATA';
 
-/** What is known of one path. */
+/** Known facts of one path. */
 type Known =
   | { readonly kind: 'file'; readonly bytes: Uint8Array }
   | { readonly kind: 'link'; readonly target: string }

@@ -3,7 +3,7 @@ import type { TarEntry } from './tar.ts';
 /** Limits of an archive that somebody else made. */
 export const ARCHIVE_LIMITS = { mostBytes: 256 * 2 ** 20, mostEntryBytes: 16 * 2 ** 20, mostEntries: 200_000, mostPathBytes: 4_096 };
 
-/** What is wrong with an archive, as the end of a sentence. */
+/** The fault of an archive. An error message for the user ends with its text: `it is cut off`. */
 export class ArchiveProblem extends Error {}
 
 const BLOCK = 512;

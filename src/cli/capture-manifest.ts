@@ -31,7 +31,7 @@ export function manifestOf(configuration: Configuration, agentVersion: string): 
   };
 }
 
-/** What a container gets is not read, and can have passwords in its variables. */
+/** A capture leaves out what containers get: a replay does not need it, and its variables can hold passwords. */
 const withoutAllocation = (resources: unknown): unknown =>
   (resources as readonly Readonly<Record<string, unknown>>[]).map(({ allocation: _, ...resource }) => resource);
 

@@ -9,10 +9,10 @@ import type { SimulatedNode } from '../simulator/node.ts';
 export const CONTROL_SOCKET = 'control.sock';
 export const DEMO_FILE = 'demo.json';
 
-/** What a demo tells of itself in {@link DEMO_FILE}. */
+/** Content of {@link DEMO_FILE}: how to find a demo. */
 export interface DemoFacts {
   readonly pid: number;
-  /** Where its agent listens. */
+  /** Address of its agent. */
   readonly address: string;
   /** Milliseconds since 1970. */
   readonly startedMs: number;

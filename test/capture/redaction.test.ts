@@ -4,6 +4,7 @@ import { redactIdentifiers } from '../../src/capture/redaction/identifiers.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
 import { ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
+import { EMPTY_FRAME } from '../support/empty-frame.ts';
 
 const identified = (text: string): string => redactIdentifiers(text, new Pseudonyms(Buffer.alloc(32)), new Set(['bfaf2ae94a5246e3']));
 
@@ -41,21 +42,6 @@ describe('identifiers', () => {
   });
 });
 
-const NOTHING: Frame = {
-  atMs: 0,
-  wallMs: 0,
-  files: {},
-  links: {},
-  directories: [],
-  unread: [],
-  errors: {},
-  removed: [],
-  kernelLog: [],
-  commands: [],
-  library: [],
-  requests: [],
-  page: '',
-};
 const LIST = '/v1.PodResourcesLister/List';
 
 function redacted(frame: Partial<Frame>, pods: readonly (readonly [namespace: string, name: string, container: string])[] = []): Frame {
@@ -64,7 +50,7 @@ function redacted(frame: Partial<Frame>, pods: readonly (readonly [namespace: st
     'base64',
   );
   const manifest = { format: 1, agentVersion: '1', node: 'host-of-acme', isRedacted: false, options: {}, parts: {}, frames: 1 };
-  const capture: Capture = { manifest, frames: [{ ...NOTHING, requests: [{ method: LIST, kubelet: 0, answer }], ...frame }] };
+  const capture: Capture = { manifest, frames: [{ ...EMPTY_FRAME, requests: [{ method: LIST, kubelet: 0, answer }], ...frame }] };
   return redactCapture(capture, ['host-of-acme']).frames[0] as Frame;
 }
 

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { unpackCapture } from '../../src/capture/archive.ts';
 import { packTar, type TarEntry } from '../../src/capture/tar.ts';
 import { unpackTar } from '../../src/capture/untar.ts';
+import { EMPTY_FRAME } from '../support/empty-frame.ts';
 
 const entry = (path: string, text: string): TarEntry => ({ path, bytes: Buffer.from(text) });
 const manifest = (more: object = {}): TarEntry =>
@@ -14,19 +15,8 @@ const manifest = (more: object = {}): TarEntry =>
     'manifest.json',
     JSON.stringify({ format: 1, agentVersion: '1', node: 'n', isRedacted: true, options: {}, parts: {}, frames: 1, ...more }),
   );
-const EMPTY = {
-  atMs: 0,
-  wallMs: 0,
-  links: {},
-  directories: [],
-  unread: [],
-  errors: {},
-  removed: [],
-  kernelLog: [],
-  commands: [],
-  library: [],
-  requests: [],
-};
+// An archive has the files and the page of a frame as entries of their own.
+const { files: _files, page: _page, ...EMPTY } = EMPTY_FRAME;
 const frame = (more: object = {}): TarEntry => entry('frames/00000/frame.json', JSON.stringify({ ...EMPTY, ...more }));
 const inDirectory = <T>(work: (directory: string) => T): T => {
   const directory = mkdtempSync(join(tmpdir(), 'device-agent-tar-'));

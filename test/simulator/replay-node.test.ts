@@ -10,22 +10,8 @@ import { PodResourcesClient } from '../../src/kubelet/client/client.ts';
 import { podResourcesOptions } from '../../src/kubelet/options.ts';
 import { familyLoaders } from '../../src/probes/families.ts';
 import { ReplayNode } from '../../src/simulator/replay/replay-node.ts';
+import { EMPTY_FRAME } from '../support/empty-frame.ts';
 
-const NOTHING: Frame = {
-  atMs: 0,
-  wallMs: 0,
-  files: {},
-  links: {},
-  directories: [],
-  unread: [],
-  errors: {},
-  removed: [],
-  kernelLog: [],
-  commands: [],
-  library: [],
-  requests: [],
-  page: '',
-};
 const families = await loadFamilies(familyLoaders);
 const nodes: ReplayNode[] = [];
 afterEach(() => {
@@ -43,7 +29,7 @@ function replay(frames: readonly Partial<Frame>[], manifest: Partial<Manifest> =
     frames: frames.length,
     ...manifest,
   };
-  const capture: Capture = { manifest: whole, frames: frames.map((frame) => ({ ...NOTHING, ...frame })) };
+  const capture: Capture = { manifest: whole, frames: frames.map((frame) => ({ ...EMPTY_FRAME, ...frame })) };
   const node = new ReplayNode(capture, families);
   nodes.push(node);
   return node;

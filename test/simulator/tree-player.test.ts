@@ -6,22 +6,7 @@ import type { Frame } from '../../src/capture/frame.ts';
 import { systemClock } from '../../src/host/clock.ts';
 import { createHost } from '../../src/host/host.ts';
 import { TreePlayer } from '../../src/simulator/replay/tree-player.ts';
-
-const NOTHING: Frame = {
-  atMs: 0,
-  wallMs: 0,
-  files: {},
-  links: {},
-  directories: [],
-  unread: [],
-  errors: {},
-  removed: [],
-  kernelLog: [],
-  commands: [],
-  library: [],
-  requests: [],
-  page: '',
-};
+import { EMPTY_FRAME } from '../support/empty-frame.ts';
 
 let outer: string;
 let root: string;
@@ -32,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(outer, { recursive: true }));
 
-const play = (frame: Partial<Frame>): void => new TreePlayer(root).apply({ ...NOTHING, ...frame }, 'dev/kmsg');
+const play = (frame: Partial<Frame>): void => new TreePlayer(root).apply({ ...EMPTY_FRAME, ...frame }, 'dev/kmsg');
 
 describe('the files of a replay', () => {
   it.each([
@@ -88,7 +73,7 @@ describe('the files of a replay', () => {
     play({ kernelLog: ['6,3,3,-;three'] });
     expect(readFileSync(join(root, 'dev/kmsg'), 'utf8')).toBe('6,1,1,-;one\n6,2,2,-;two\n SUBSYSTEM=pci\n6,3,3,-;three\n');
     const player = new TreePlayer(root);
-    player.apply({ ...NOTHING, unread: ['sys/hangs'], errors: { 'sys/hangs': 'EHUNG' } }, undefined);
+    player.apply({ ...EMPTY_FRAME, unread: ['sys/hangs'], errors: { 'sys/hangs': 'EHUNG' } }, undefined);
     expect(lstatSync(join(root, 'sys/hangs')).isFIFO()).toBe(true);
     player.release();
     expect(existsSync(join(root, 'sys/hangs'))).toBe(false);

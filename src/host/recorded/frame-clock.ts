@@ -3,8 +3,8 @@ import { type Clock, systemClock } from '../clock.ts';
 const [WALL, MONOTONIC] = [0, 1];
 
 /**
- * The clock of a capture and of its replay. It stands still while a frame is read: all that a frame shows has one time, however long its
- * reads last, so that a replay has the same times. Timers that come due between two frames ring in their order, at their time.
+ * The clock of a capture and of its replay. It stands still while a frame is read. All readings of a frame therefore have one time, and a
+ * replay has the same times. Timers that come due between two frames run in order, each at its own time.
  */
 export class FrameClock implements Clock {
   readonly isStill = true;

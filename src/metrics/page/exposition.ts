@@ -17,7 +17,7 @@ const compress = promisify(gzip);
 
 /** Scrapes within this time get the same page, so that several concurrent scrapers cost only one page. */
 const REUSE_MS = 1_000;
-/** While scrapes come, the large part of the page is written when its snapshot is there, so that no scrape waits for it. */
+/** For this time after a scrape, each snapshot is written as a page at once, so that the next scrape does not wait for it. */
 const PREPARE_FOR_MS = 180_000;
 
 export interface ExpositionSources {
@@ -108,7 +108,7 @@ export function createExposition(sources: ExpositionSources): Exposition {
   const usageOf = (snapshot: Snapshot | undefined): Usage | undefined =>
     sources.usage === undefined ? snapshot?.usage : sources.usage(snapshot?.usage);
 
-  const ofHardware = (snapshot: Snapshot | undefined, usage = usageOf(snapshot)): readonly Part[] => {
+  const ofHardware = (snapshot: Snapshot | undefined, usage: Usage | undefined): readonly Part[] => {
     if (snapshot === undefined) return [];
     return usage === undefined ? [hardware(snapshot)] : [hardware(snapshot), totals(usage)];
   };
@@ -149,7 +149,10 @@ export function createExposition(sources: ExpositionSources): Exposition {
       if (snapshot === undefined) return;
       for (const [format, atMs] of scrapedMs) if (clock.monotonic() - atMs < PREPARE_FOR_MS) hardware(snapshot).bytes(format);
     },
-    devices: () => separated(ofHardware(sources.snapshot()), 'text').toString(),
+    devices() {
+      const snapshot = sources.snapshot();
+      return separated(ofHardware(snapshot, usageOf(snapshot)), 'text').toString();
+    },
     contentTypes: CONTENT_TYPES,
   };
 }

@@ -34,6 +34,19 @@ const COUNTERS = (device: string): string => {
 
 const onAll = (condition: string) => (device: string) => childrenOf(device).map((child) => ({ device: child, condition }));
 
+/** A fatal error has no end, because the counters of the kernel only grow. */
+const fatalError = (card: string, name: string, file: (device: string) => string, text: string): Fault => ({
+  name,
+  condition: 'AerFatal',
+  devices: [card],
+  recovery: 'never',
+  isFromPast: true,
+  paceMs: 30_000,
+  shadows: onAll('AerFatal')(card),
+  shownBy: (device) => [file(device)],
+  begin: (tree, device, layer) => tree.put(layer, file(device), text),
+});
+
 /** A fault of a port of a card: it also shows on the virtual functions. One fault for each card, because the shadows depend on it. */
 const portFaults: readonly Fault[] = PHYSICAL.flatMap((card): Fault[] => [
   {
@@ -47,28 +60,8 @@ const portFaults: readonly Fault[] = PHYSICAL.flatMap((card): Fault[] => [
     begin: (tree, device, layer) => tree.put(layer, CARRIER(device), '0\n'),
     end: (tree, _device, layer) => tree.take(layer),
   },
-  {
-    name: `fatal PCIe error of ${card}`,
-    condition: 'AerFatal',
-    devices: [card],
-    recovery: 'never',
-    isFromPast: true,
-    paceMs: 30_000,
-    shadows: onAll('AerFatal')(card),
-    shownBy: (device) => [AER(device)],
-    begin: (tree, device, layer) => tree.put(layer, AER(device), 'DLP 1\nTOTAL_ERR_FATAL 1\n'),
-  },
-  {
-    name: `fatal PCIe error of ${card} that only the root port counts`,
-    condition: 'AerFatal',
-    devices: [card],
-    recovery: 'never',
-    isFromPast: true,
-    paceMs: 30_000,
-    shadows: onAll('AerFatal')(card),
-    shownBy: (device) => [ROOT_PORT(device)],
-    begin: (tree, device, layer) => tree.put(layer, ROOT_PORT(device), '1\n'),
-  },
+  fatalError(card, `fatal PCIe error of ${card}`, AER, 'DLP 1\nTOTAL_ERR_FATAL 1\n'),
+  fatalError(card, `fatal PCIe error of ${card} that only the root port counts`, ROOT_PORT, '1\n'),
 ]);
 
 const everything = (device: string): readonly string[] => [CARRIER, FLAGS, AER, ROOT_PORT, LOSSES].map((path) => path(device));
