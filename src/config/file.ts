@@ -1,6 +1,6 @@
 import type { Document, LineCounter } from 'yaml';
 import { UserError } from '../errors.ts';
-import { type OutsideRead, readOutsideFileSync } from '../host/fs/outside-file.ts';
+import { type OutsideRead, readOutsideFile } from '../host/fs/outside-file.ts';
 import { type FileProblem, inOrder, parseDocument, problemLines } from './document.ts';
 import { CONFIG_LIMITS, digestOf } from './file-text.ts';
 import type { Registry } from './registry.ts';
@@ -22,7 +22,7 @@ export interface FileContent {
 
 /** Throws {@link UserError}. `origin` describes where the file name came from. `read`: the file, when it was read before. */
 export async function readConfigFile(file: string, origin: string, registry: Registry, read?: OutsideRead): Promise<FileContent> {
-  const text = textOf(read ?? readOutsideFileSync(file, CONFIG_LIMITS.mostBytes), file, origin);
+  const text = textOf(read ?? (await readOutsideFile(file, CONFIG_LIMITS.mostBytes)), file, origin);
   const checked = await checkConfigText(file, text, registry);
   if (checked.content !== undefined) return checked.content;
   throw new UserError('config-file-invalid', { file, problems: problemLines(file, checked.problems) });

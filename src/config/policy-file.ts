@@ -1,6 +1,6 @@
 import { UserError } from '../errors.ts';
 import type { HealthConfig } from '../health/policy/policy-config.ts';
-import { type OutsideRead, readOutsideFileSync } from '../host/fs/outside-file.ts';
+import { type OutsideRead, readOutsideFile } from '../host/fs/outside-file.ts';
 import { type FileProblem, parseDocument, problemLines } from './document.ts';
 import { checkConfigText } from './file.ts';
 import { CONFIG_LIMITS } from './file-text.ts';
@@ -11,7 +11,7 @@ import { positionOf, positionOfKey } from './text-positions.ts';
 
 /** Reads a health policy: a configuration file, or only its part `health`. `-` is the standard input. Throws {@link UserError}. */
 export async function readPolicyFile(file: string, registry: Registry): Promise<HealthConfig> {
-  const text = textOf(file, file === '-' ? await standardInput() : readOutsideFileSync(file, CONFIG_LIMITS.mostBytes));
+  const text = textOf(file, await (file === '-' ? standardInput() : readOutsideFile(file, CONFIG_LIMITS.mostBytes)));
   const parsed = await parseDocument(text);
   if (parsed.problems !== undefined) throw invalid(file, parsed.problems);
   const { document, lines, plain } = parsed;

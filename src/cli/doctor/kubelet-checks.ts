@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemClock } from '../../host/clock.ts';
-import { readOutsideFileSync } from '../../host/fs/outside-file.ts';
+import { readOutsideFile } from '../../host/fs/outside-file.ts';
 import { errnoName } from '../../host/fs/tree.ts';
 import { CHECKPOINT_LIMITS, parseCheckpoint } from '../../kubelet/checkpoint/checkpoint.ts';
 import { PodResourcesClient } from '../../kubelet/client/client.ts';
@@ -67,13 +67,13 @@ function checkDirectory(path: string): CheckResult {
 }
 
 /** The checkpoint is optional. Without it the agent may never see a pod that lives for less than an interval. */
-export function checkCheckpoint({ configuration }: CheckContext): CheckResult[] {
+export async function checkCheckpoint({ configuration }: CheckContext): Promise<CheckResult[]> {
   const name = 'checkpoint';
   const { checkpoint } = configuration.section('podresources', podResourcesOptions);
   if (checkpoint === '') return [skipped(name, 'turned off by an empty --podresources.checkpoint')];
   const cause = 'The agent may not see pods that live for less than --refresh.interval, and it sees other pods up to one interval late.';
   const remedy = 'Mount the directory /var/lib/kubelet/device-plugins read-only, or set --podresources.checkpoint.';
-  const read = readOutsideFileSync(checkpoint, CHECKPOINT_LIMITS.mostBytes);
+  const read = await readOutsideFile(checkpoint, CHECKPOINT_LIMITS.mostBytes);
   // This is the kubelet's own directory. The kubelet writes the checkpoint at the first registration of a plugin.
   if (read.problem === 'absent' && existsSync(join(dirname(checkpoint), 'kubelet.sock')))
     return [skipped(name, `${checkpoint} does not exist yet: no device plugin has registered with the kubelet`)];

@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { UserError } from '../../errors.ts';
-import { readOutsideFileSync } from '../../host/fs/outside-file.ts';
+import { readOutsideFile } from '../../host/fs/outside-file.ts';
 import { deviceMetrics } from '../../metrics/series/device-metrics.ts';
 import type { Declaration } from '../../probes/declared/declaration.ts';
 import type { DeclaredFamily } from '../../probes/declared/family.ts';
@@ -39,7 +39,7 @@ export async function checkDeclaration(text: string): Promise<CheckedDeclaration
 
 /** Reads one declaration. Throws {@link UserError}. */
 export async function readFamilyFile(file: string): Promise<DeclaredFamily> {
-  const read = readOutsideFileSync(file, MOST_BYTES);
+  const read = await readOutsideFile(file, MOST_BYTES);
   if (read.problem !== undefined) throw new UserError('family-file-unreadable', { file, problem: read.reason });
   const { declaration, problems } = await checkDeclaration(read.text);
   if (problems !== undefined) throw new UserError('family-file-invalid', { file, problems: problemLines(file, problems) });

@@ -1,16 +1,25 @@
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { resolve as absolute } from 'node:path';
 import { systemWords } from '../../errors.ts';
 import type { Observe } from '../../model/observation.ts';
 import type { Clock } from '../clock.ts';
 import type { RecordedErrors } from '../recorded/recorded-errors.ts';
+import { descriptorPath, type OpenedPath, openPath, RefusedLink } from './open-path.ts';
 import { errnoName } from './tree.ts';
 
 /** Why a file was not read. Closed set. */
 export type FileProblemCode = 'absent' | 'not-a-file' | 'too-large' | 'unreadable' | 'timeout';
 
 export type OutsideRead =
-  | { readonly text: string; readonly problem?: undefined; readonly message?: undefined; readonly reason?: undefined }
+  | {
+      readonly text: string;
+      /** Why others can change the file, as {@link OpenedPath.untrusted}. */
+      readonly untrusted?: string;
+      readonly problem?: undefined;
+      readonly message?: undefined;
+      readonly reason?: undefined;
+    }
   | {
       readonly text?: undefined;
       readonly problem: FileProblemCode;
@@ -28,8 +37,8 @@ export interface OutsideFileLimits {
 /**
  * A file that other programs can replace: by a pipe, a device, a link to an endless file, or a file on a file system that hangs.
  *
- * The type is checked before the file is opened, and once more on the open file. The read has a limit of bytes and of time. At most one
- * read is in progress, so that a hanging file system blocks one thread of Node's pool and never more.
+ * {@link openPath} names the file and follows no link that others can put there; the type is checked before the file is opened for reading.
+ * The read has a limit of bytes and of time. At most one read is in progress, so that a hanging file system blocks one thread of Node's pool and never more.
  */
 export class OutsideFile {
   readonly #path: string;
@@ -83,7 +92,6 @@ export interface OutsideFileParts {
   readonly recordedErrors?: RecordedErrors | undefined;
 }
 
-/** Another file may take the name after the check of its type: without O_NONBLOCK, opening a pipe waits for a writer. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PART_BYTES = 65_536;
 
@@ -101,41 +109,25 @@ function tell(observe: Observe | undefined, path: string, read: OutsideRead): vo
 }
 
 async function readWhole(path: string, mostBytes: number): Promise<OutsideRead> {
+  let opened: OpenedPath | undefined;
   let file: FileHandle | undefined;
   try {
-    if (!(await stat(path)).isFile()) return notAFile(path);
-    file = await open(path, FLAGS);
-    if (!(await file.stat()).isFile()) return notAFile(path);
+    opened = await openPath(absolute(path));
+    if (!opened.stats.isFile()) return notAFile(path);
+    file = await open(descriptorPath(opened), FLAGS);
     const content = new BoundedContent(path, mostBytes);
     for (;;) {
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(PART_BYTES), 0, PART_BYTES, null);
       const result = content.add(buffer.subarray(0, bytesRead));
-      if (result !== undefined) return result;
+      if (result === undefined) continue;
+      const { untrusted } = opened;
+      return result.problem !== undefined || untrusted === undefined ? result : { ...result, untrusted };
     }
   } catch (error) {
     return failed(path, error);
   } finally {
     await file?.close().catch(() => undefined);
-  }
-}
-
-/** Like {@link readOutsideFile}, for a command that does nothing else meanwhile. Never throws. */
-export function readOutsideFileSync(path: string, mostBytes: number): OutsideRead {
-  let descriptor: number | undefined;
-  try {
-    if (!statSync(path).isFile()) return notAFile(path);
-    descriptor = openSync(path, FLAGS);
-    if (!fstatSync(descriptor).isFile()) return notAFile(path);
-    const content = new BoundedContent(path, mostBytes);
-    for (;;) {
-      const buffer = Buffer.allocUnsafe(PART_BYTES);
-      const result = content.add(buffer.subarray(0, readSync(descriptor, buffer, 0, PART_BYTES, null)));
-      if (result !== undefined) return result;
-    }
-  } catch (error) {
-    return failed(path, error);
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    await opened?.handle.close().catch(() => undefined);
   }
 }
 
@@ -164,6 +156,7 @@ class BoundedContent {
 const notAFile = (path: string): OutsideRead => failure('not-a-file', path, 'not a regular file');
 
 function failed(path: string, error: unknown): OutsideRead {
+  if (error instanceof RefusedLink) return failure('not-a-file', path, error.message);
   const errno = errnoName(error);
   return failure(errno === 'ENOENT' || errno === 'ENOTDIR' ? 'absent' : 'unreadable', path, systemWords(error));
 }

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readOutsideFileSync } from '../../host/fs/outside-file.ts';
+import { readOutsideFile } from '../../host/fs/outside-file.ts';
 import type { Host } from '../../host/host.ts';
 import { runCommand } from '../../host/process/command.ts';
 import type { Problem } from '../../model/collection.ts';
@@ -87,7 +87,7 @@ export class CommandRows {
     const absent = (): void =>
       command.optional === true ? keep(undefined) : keep(undefined, 'command-failed', 'there is no such program');
     if (command.captured !== undefined) {
-      const { text } = readOutsideFileSync(command.captured, MOST_BYTES);
+      const { text } = await readOutsideFile(command.captured, MOST_BYTES);
       return text === undefined ? absent() : take(text);
     }
     const path = this.#pathOf(name, command);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/host/clock.ts';
-import { type FileProblemCode, OutsideFile, readOutsideFile, readOutsideFileSync } from '../../../src/host/fs/outside-file.ts';
+import { type FileProblemCode, OutsideFile, readOutsideFile } from '../../../src/host/fs/outside-file.ts';
 import type { Observation } from '../../../src/model/observation.ts';
 import { ManualClock } from '../../kubelet/support/manual-clock.ts';
 
@@ -25,7 +25,6 @@ const KINDS: readonly (readonly [string, FileProblemCode, (path: string) => void
 describe.each([
   ['in the background', (path: string) => new OutsideFile(path, { mostBytes: MOST, timeoutMs: 5_000 }, systemClock).read()],
   ['once', (path: string) => readOutsideFile(path, MOST)],
-  ['at once', async (path: string) => readOutsideFileSync(path, MOST)],
 ])('a file that others can touch, read %s', (name, read) => {
   it.each(KINDS)('is not read when it is %s', async (kind, problem, place) => {
     const path = join(directory, `${name} ${kind}`);
