@@ -40,10 +40,9 @@ export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>
 ${lines.map(([name, load]) => `  ${key(name)}: ${load},`).join('\n')}
 };
 
-/** A declaration of the package is as trusted as its code. */
 async function shipped(declaration: object): Promise<DeviceFamily> {
   const { familyOf } = await import('./declared/family.ts');
-  return familyOf({ declaration: declaration as Declaration, mayRunCommands: true });
+  return familyOf({ declaration: declaration as Declaration, origin: 'package' });
 }
 `,
 );

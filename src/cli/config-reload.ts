@@ -126,7 +126,7 @@ export class ConfigReload {
   /** Whether the declarations of families changed since the start. Throws when one of them is wrong: the next start would fail. */
   async #hasOtherFamilies(): Promise<boolean> {
     const { declared } = this.#context;
-    return declared !== undefined && !isDeepStrictEqual(await readFamilyDirectory(declared.directory), declared.families);
+    return declared !== undefined && !isDeepStrictEqual((await readFamilyDirectory(declared.directory)).families, declared.families);
   }
 
   #report(error: unknown): void {

@@ -2,20 +2,29 @@ import { healthPolicy } from '../agent/health-policy.ts';
 import { resourcesWithoutEffect } from '../agent/plugin.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
+import { refusedParts } from '../probes/declared/family.ts';
+import { problems as declaredProblems } from '../probes/declared/problems.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { policyComment, policyJson, policyTable } from './policy-text.ts';
 import { agentSettings } from './settings.ts';
 import { textTable } from './text-table.ts';
 
+const REMEDY = declaredProblems.find(({ code }) => code === 'declaration-refused')?.remedy;
+
 /**
  * Syntax errors have already ended the command. This reports settings without effect, with status 1: for example a health policy for a
- * condition that no enabled family has, or a resource without devices.
+ * condition that no enabled family has, a resource without devices, or what a declaration does not get because others can change it.
  */
-export async function checkConfig({ configuration, families, output }: CommandContext): Promise<Ending> {
+export async function checkConfig({ configuration, families, declared, output }: CommandContext): Promise<Ending> {
   const settings = agentSettings(configuration, families);
   const reading = await settings.access?.read();
   if (reading?.problem !== undefined) throw reading.problem;
-  const problems = [...healthPolicy(settings).problems, ...resourcesWithoutEffect(settings)];
+  const problems = [
+    ...healthPolicy(settings).problems,
+    ...resourcesWithoutEffect(settings),
+    ...(declared?.leftOut ?? []).map(({ message, remedy }) => `${message}. ${remedy}`),
+    ...(declared?.families ?? []).flatMap((one) => refusedParts(one).map((part) => `family ${one.declaration.family}: ${part}. ${REMEDY}`)),
+  ];
   await output.write(problems.map((problem) => `${problem}\n`).join(''));
   return { status: problems.length === 0 ? 0 : 1 };
 }

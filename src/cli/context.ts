@@ -1,9 +1,8 @@
 import type { Configuration, Flags } from '../config/configuration.ts';
 import type { Environment } from '../config/environment.ts';
-import type { FamilyDirectory } from '../config/families/family-directory.ts';
+import type { FamilyDirectory, ReadFamilies } from '../config/families/family-directory.ts';
 import type { Registry } from '../config/registry.ts';
 import type { AdjustableLogger } from '../log/logger.ts';
-import type { DeclaredFamily } from '../probes/declared/family.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import type { Output } from './output.ts';
 
@@ -15,8 +14,8 @@ export interface CommandContext {
   readonly environment: Environment;
   readonly flags: Flags;
   readonly families: readonly DeviceFamily[];
-  /** The directory of declarations and its families, as they were when the command began. */
-  readonly declared?: { readonly directory: FamilyDirectory; readonly families: readonly DeclaredFamily[] };
+  /** The directory of declarations and what was read there when the command began. */
+  readonly declared?: ReadFamilies & { readonly directory: FamilyDirectory };
   readonly logger: AdjustableLogger;
   readonly output: Output;
   /** Options of the command itself, such as `output` for `-o`. */

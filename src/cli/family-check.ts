@@ -31,12 +31,13 @@ export async function checkFamily({ configuration, output, options }: CommandCon
 }
 
 /** The same declaration with captured outputs instead of programs. */
-function captured({ declaration, mayRunCommands }: DeclaredFamily, root: string): DeclaredFamily {
+function captured(declared: DeclaredFamily, root: string): DeclaredFamily {
+  const { declaration } = declared;
   const commands = Object.entries(declaration.commands ?? {}).map(([name, command]) => [
     name,
     { ...command, captured: `${root}/commands/${name}.txt` },
   ]);
-  return { declaration: { ...declaration, commands: Object.fromEntries(commands) }, mayRunCommands };
+  return { ...declared, declaration: { ...declaration, commands: Object.fromEntries(commands) } };
 }
 
 async function lookOnce(declared: DeclaredFamily, roots: Roots): Promise<{ readonly check: FamilyCheck; readonly hasEnded: boolean }> {

@@ -30,8 +30,8 @@ export async function runCommandLine(args: readonly string[], environment: Envir
 
 async function runChecked(args: readonly string[], environment: Environment, output: Output): Promise<Ending> {
   const directory = await familyDirectory(args, environment);
-  const [ofProgram, declared] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
-  const families = declared.length === 0 ? ofProgram : withDeclared(ofProgram, declared, directory.path);
+  const [ofProgram, read] = await Promise.all([loadFamilies(familyLoaders), readFamilyDirectory(directory)]);
+  const families = read.families.length === 0 ? ofProgram : withDeclared(ofProgram, read.families, directory.path);
   const sections = optionSections(families);
   const ofCommands = commandSections(families);
   const { invocation, help } = parse(createRegistry([...sections, ...ofCommands], structuredParts), args);
@@ -47,6 +47,8 @@ async function runChecked(args: readonly string[], environment: Environment, out
   adoptLibraryLines(logger);
   checkMeaning(configuration, families);
   warnOfVariables(logger, unknownVariables);
+  for (const { message, remedy } of read.leftOut)
+    logger.warn('a declaration that others can change is left out', { problem: message, remedy });
   const run = await spec.load();
   return await run({
     configuration,
@@ -54,7 +56,7 @@ async function runChecked(args: readonly string[], environment: Environment, out
     environment,
     flags,
     families,
-    declared: { directory, families: declared },
+    declared: { directory, ...read },
     logger,
     output,
     options,

@@ -19,8 +19,7 @@ export const familyLoaders: Readonly<Record<string, () => Promise<DeviceFamily>>
   ve: async () => shipped((await import('../generated/families/ve.ts')).declaration),
 };
 
-/** A declaration of the package is as trusted as its code. */
 async function shipped(declaration: object): Promise<DeviceFamily> {
   const { familyOf } = await import('./declared/family.ts');
-  return familyOf({ declaration: declaration as Declaration, mayRunCommands: true });
+  return familyOf({ declaration: declaration as Declaration, origin: 'package' });
 }

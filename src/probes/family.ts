@@ -9,6 +9,7 @@ import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
+import type { Origin } from '../model/origin.ts';
 import type { PciSign } from '../model/pci-sign.ts';
 import type { ShownReadings } from '../model/shown-reading.ts';
 import type { FamilySimulation } from '../model/simulated.ts';
@@ -26,6 +27,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
   readonly proven?: string;
   /** The data that a declared family is made of. Its thread builds the family from it; the thread of a family in code loads its folder. */
   readonly declared?: object;
+  /** Who decides what a declared family says. Default: `code`. */
+  readonly origin?: Origin;
   /** The family is read only when the configuration enables it. */
   readonly isOffByDefault?: boolean;
   /** All values of `Device.kind`. */

@@ -116,7 +116,7 @@ describe('the declarations of families', () => {
     const directory = { path, isGiven: true };
     const { write, reload, applied } = await watched('refresh: {interval: 5s}', {
       directory,
-      families: await readFamilyDirectory(directory),
+      ...(await readFamilyDirectory(directory)),
     });
     write('refresh: {interval: 6s}');
     expect(await reload.reload()).toBeUndefined();

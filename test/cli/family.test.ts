@@ -160,7 +160,7 @@ readings:
     expect(problems.filter(({ family }: { family: string }) => family !== 'bad')).toEqual([]);
   });
 
-  it('runs no program when others can change its declaration', () => {
+  it('runs no program when others can change its declaration', { timeout: 90_000 }, () => {
     const dir = join(directory, 'open');
     mkdirSync(dir);
     const marker = join(directory, 'marker');
@@ -176,10 +176,20 @@ devices:
     execFileSync('chmod', ['666', join(dir, 'tool.yaml')]);
     const list = (): string =>
       run('list', `--family.dir=${dir}`, ...roots(machine.root), '--podresources.socket=/none', '--state.file=', '-o', 'json').stdout;
-    expect(list()).toContain('command-refused');
+    expect(list()).toContain('declaration-refused');
     expect(() => execFileSync('test', ['-e', marker])).toThrow();
+    const check = run('config', 'check', `--family.dir=${dir}`);
+    expect(check).toMatchObject({ status: 1, stdout: expect.stringMatching(/^family tool: the program ls .* does not run, .*Make root/) });
+    const shown = run('family', 'check', join(dir, 'tool.yaml'), ...roots(machine.root));
+    expect(shown).toMatchObject({ status: 1, stdout: expect.stringContaining('the program ls') });
+    expect(() => execFileSync('test', ['-e', marker])).toThrow();
+    writeFileSync(join(dir, 'wrong.yaml'), 'family: [');
+    execFileSync('chmod', ['666', join(dir, 'wrong.yaml')]);
+    const left = run('config', 'check', `--family.dir=${dir}`);
+    expect([left.status, left.stdout.includes('wrong.yaml'), left.stderr.includes('is left out')]).toEqual([1, true, true]);
+    execFileSync('rm', [join(dir, 'wrong.yaml')]);
     execFileSync('chmod', ['644', join(dir, 'tool.yaml')]);
-    expect(list()).not.toContain('command-refused');
+    expect(list()).not.toContain('declaration-refused');
     execFileSync('test', ['-e', marker]);
   });
 });

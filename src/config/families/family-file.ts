@@ -1,6 +1,6 @@
-import { realpathSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { resolve } from 'node:path';
 import { UserError } from '../../errors.ts';
+import { openPath, RefusedLink } from '../../host/fs/open-path.ts';
 import { readOutsideFile } from '../../host/fs/outside-file.ts';
 import { deviceMetrics } from '../../metrics/series/device-metrics.ts';
 import type { Declaration } from '../../probes/declared/declaration.ts';
@@ -37,25 +37,39 @@ export async function checkDeclaration(text: string): Promise<CheckedDeclaration
   return unclear.length > 0 ? { problems: located(unclear) } : { declaration };
 }
 
+/** A declaration, or what is wrong with its file, and why others than root and the user of this process can change it. */
+export type ReadDeclaration =
+  | { readonly declared: DeclaredFamily; readonly weakness: string | undefined; readonly problem?: undefined }
+  | { readonly declared?: undefined; readonly weakness: string | undefined; readonly problem: UserError };
+
 /** Reads one declaration. Throws {@link UserError}. */
 export async function readFamilyFile(file: string): Promise<DeclaredFamily> {
-  const read = await readOutsideFile(file, MOST_BYTES);
-  if (read.problem !== undefined) throw new UserError('family-file-unreadable', { file, problem: read.reason });
-  const { declaration, problems } = await checkDeclaration(read.text);
-  if (problems !== undefined) throw new UserError('family-file-invalid', { file, problems: problemLines(file, problems) });
-  return { declaration, mayRunCommands: isOwn(file) };
+  const { declared, problem } = await tryFamilyFile(file);
+  if (problem !== undefined) throw problem;
+  return declared;
 }
 
-/** Whether only root and the user of this process can change a file: whoever can change it decides which programs run. */
-function isOwn(file: string): boolean {
+/** Like {@link readFamilyFile}, and never throws. */
+export async function tryFamilyFile(file: string): Promise<ReadDeclaration> {
+  const read = await readOutsideFile(file, MOST_BYTES);
+  if (read.problem !== undefined)
+    return { weakness: await weaknessOf(file), problem: new UserError('family-file-unreadable', { file, problem: read.reason }) };
+  const { untrusted: weakness } = read;
+  const { declaration, problems } = await checkDeclaration(read.text);
+  if (problems !== undefined)
+    return { weakness, problem: new UserError('family-file-invalid', { file, problems: problemLines(file, problems) }) };
+  const declared: DeclaredFamily =
+    weakness === undefined ? { declaration, origin: 'administrator' } : { declaration, origin: 'others', weakness };
+  return { declared, weakness };
+}
+
+/** Why others can change what a path names; undefined when they cannot, or when nothing can be opened there. */
+export async function weaknessOf(path: string): Promise<string | undefined> {
   try {
-    const real = realpathSync(file);
-    const user = process.getuid?.() ?? 0;
-    return [real, dirname(real)].every((path) => {
-      const { uid, mode } = statSync(path);
-      return (uid === 0 || uid === user) && (mode & 0o022) === 0;
-    });
-  } catch {
-    return false;
+    const { handle, untrusted } = await openPath(resolve(path));
+    await handle.close();
+    return untrusted;
+  } catch (error) {
+    return error instanceof RefusedLink ? error.message : undefined;
   }
 }

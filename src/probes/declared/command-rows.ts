@@ -14,7 +14,7 @@ export const TIMEOUT_MS = 3_000;
 
 /** What the thread may do with the programs of a declaration. */
 export interface CommandRights {
-  /** False when others can change the declaration. */
+  /** False when others can change the declaration, and with it the arguments. No option changes that. */
   readonly areAllowed: boolean;
   /** Paths that the configuration sets, by name of the command. */
   readonly paths: Readonly<Record<string, string>>;
@@ -58,6 +58,11 @@ export class CommandRows {
     return this.#commands.find(([each]) => each === name)?.[1].key;
   }
 
+  /** Some program did not run or gave no rows, so that devices may exist which only its output names. */
+  get areIncomplete(): boolean {
+    return (!this.#rights.areAllowed && this.#commands.length > 0) || this.problems.length > 0;
+  }
+
   get problems(): readonly Problem[] {
     return [...this.#states.values()].flatMap(({ problem }) => problem ?? []);
   }
@@ -90,10 +95,9 @@ export class CommandRows {
       const { text } = await readOutsideFile(command.captured, MOST_BYTES);
       return text === undefined ? absent() : take(text);
     }
+    if (!this.#rights.areAllowed) return keep(undefined);
     const path = this.#pathOf(name, command);
     if (command.optional === true && !existsSync(path)) return absent();
-    if (!this.#rights.areAllowed && this.#rights.paths[name] === undefined)
-      return keep(undefined, 'command-refused', 'others can change the declaration');
     const { stdout, exitCode, failure, stillRunning } = await runCommand(path, command.args ?? [], {
       deadlineMs: parseDuration(command.timeout ?? '') ?? TIMEOUT_MS,
       maxOutputBytes: MOST_BYTES,

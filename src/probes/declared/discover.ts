@@ -79,8 +79,8 @@ function fitOf(sys: Tree, directory: string, { vendor, devices, class: code, dri
 
 function inRows(command: string, commands: CommandRows): Discovery {
   const rows = commands.rows(command);
-  // The program may be absent where the hardware is absent. If it failed, it has a problem, and devices may exist.
-  if (rows === undefined) return { ...ABSENT, state: commands.problems.length > 0 ? 'partial' : 'absent' };
+  // The program may be absent where the hardware is absent. If it failed or may not run, devices may exist.
+  if (rows === undefined) return { ...ABSENT, state: commands.areIncomplete ? 'partial' : 'absent' };
   const entries = rows.slice(0, MOST_DEVICES).map((row, n): Entry => ({ words: { name: String(n) }, rows: { [command]: row } }));
   return { entries, state: 'complete', isCut: rows.length > MOST_DEVICES };
 }

@@ -1,6 +1,9 @@
 import { existsSync } from 'node:fs';
+import type { DeviceAccess } from '../../model/access.ts';
 import type { ActivitySpec } from '../../model/activity.ts';
+import type { Device } from '../../model/device.ts';
 import { listOption, type OptionSpec, stringOption } from '../../model/options.ts';
+import type { Origin } from '../../model/origin.ts';
 import type { PciSign } from '../../model/pci-sign.ts';
 import type { DeviceFamily } from '../family.ts';
 import { conditionsOf } from './conditions.ts';
@@ -10,45 +13,59 @@ import { metricsOf } from './metrics.ts';
 import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
 import { problems } from './problems.ts';
 import { ownsNumbers, resolver } from './resolve.ts';
+import { partsWithPower, withoutPower } from './rights.ts';
 
-/** A declared family, and whether its programs may run. Plain data: the thread builds the family again from it. */
+/** A declared family, and who can change it. Plain data: the thread builds the family again from it. */
 export interface DeclaredFamily {
   readonly declaration: Declaration;
-  /** False when users other than root or the agent can change the declaration. */
-  readonly mayRunCommands: boolean;
+  readonly origin: Exclude<Origin, 'code'>;
+  /** Why others than root and the user of the agent can change it: `families.d can be written by others`. Only of the origin `others`. */
+  readonly weakness?: string;
 }
 
 const COMMAND_PATH = /^(.+)-path$/;
 
 /** Makes a device family of a checked declaration. Everything else treats it like a family in code. */
 export function familyOf(declared: DeclaredFamily): DeviceFamily {
-  const { declaration, mayRunCommands } = declared;
+  const { origin } = declared;
+  const isTrusted = origin !== 'others';
+  const declaration = isTrusted ? declared.declaration : withoutPower(declared.declaration);
+  const refused = isTrusted ? [] : refusedParts(declared);
   const { family, summary, proven, resources = [], enabled = true } = declaration;
   return {
     name: family,
     summary: summary.replace(/\.$/, ''),
     ...(proven === undefined ? {} : { proven }),
     declared,
+    origin,
     isOffByDefault: !enabled,
     kinds: [...new Set(declaration.devices.map(({ kind }) => kind))],
     metrics: metricsOf(declaration),
     conditions: conditionsOf(declaration),
     problems,
-    isPresent: presenceOf(declaration, existsSync),
+    // Whether a program exists is no answer to strangers.
+    isPresent: presenceOf(declaration, isTrusted ? existsSync : () => true),
     signs: signsOf(declaration),
     options: optionsOf(declaration),
     createProbe: (host, options) => {
       const given = options as unknown as DeclaredOptions & Readonly<Record<string, unknown>>;
-      return new DeclaredProbe(host, declaration, given, { areAllowed: mayRunCommands, paths: pathsIn(given) });
+      return new DeclaredProbe(host, declaration, given, { areAllowed: isTrusted, paths: pathsIn(given) }, refused);
     },
     ...(resources.length === 0 ? {} : { resolve: resolver(resources), ownsNumbers: ownsNumbers(resources) }),
     ...(declaration.activity === undefined ? {} : { activity: declaration.activity satisfies ActivitySpec }),
-    access: (device) => ({
-      deviceNodes: (device.characterDevices ?? []).map((path) => ({ path, permissions: 'rw' })),
-      ...(device.pciAddress !== undefined && { env: { 'PCIDEVICE_{RESOURCE}': device.pciAddress } }),
-    }),
+    ...(isTrusted ? { access } : {}),
   };
 }
+
+/** What the agent refuses to a declaration of others, as sentences. Empty for every other declaration. */
+export function refusedParts({ declaration, weakness }: DeclaredFamily): readonly string[] {
+  return weakness === undefined ? [] : partsWithPower(declaration).map((part) => `${part}, because others can change it: ${weakness}`);
+}
+
+const access = (device: Device): DeviceAccess => ({
+  deviceNodes: (device.characterDevices ?? []).map((path) => ({ path, permissions: 'rw' })),
+  ...(device.pciAddress !== undefined && { env: { 'PCIDEVICE_{RESOURCE}': device.pciAddress } }),
+});
 
 function optionsOf({ commands = {} }: Declaration): Readonly<Record<string, OptionSpec>> {
   const paths = Object.entries(commands).map(([name, { path }]): [string, OptionSpec] => [

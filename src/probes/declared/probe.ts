@@ -41,15 +41,18 @@ export class DeclaredProbe implements Probe {
   readonly #options: DeclaredOptions;
   readonly #commands: CommandRows;
   readonly #reader: SourceReader;
+  readonly #refused: readonly Problem[];
   /** Keyed by place. */
   #kept: ReadonlyMap<string, Kept> = new Map();
 
-  constructor(host: Host, declaration: Declaration, options: DeclaredOptions, rights: CommandRights) {
+  /** `refused`: what others ask for in the declaration and do not get. */
+  constructor(host: Host, declaration: Declaration, options: DeclaredOptions, rights: CommandRights, refused: readonly string[] = []) {
     this.#host = host;
     this.#declaration = declaration;
     this.#options = options;
     this.#commands = new CommandRows(host, declaration.commands ?? {}, rights);
     this.#reader = new SourceReader(host, this.#commands);
+    this.#refused = refused.map((message) => problem('declaration-refused', message));
   }
 
   async collect(): Promise<Collection> {
@@ -90,7 +93,7 @@ export class DeclaredProbe implements Probe {
     for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
     this.#kept = kept;
     const reports = found.flatMap(({ entry, known }) => this.#report(entry, known, problems));
-    return { reports, problems: [...this.#commands.problems, ...problems], listing: listingOf(states) };
+    return { reports, problems: [...this.#refused, ...this.#commands.problems, ...problems], listing: listingOf(states) };
   }
 
   close(): void {

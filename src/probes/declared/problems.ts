@@ -58,10 +58,11 @@ export const problems = [
     remedy: 'Run the program manually and compare its output with the format, the rows and the columns of the declaration.',
   },
   {
-    code: 'command-refused',
+    code: 'declaration-refused',
     meaning:
-      'The declaration names a program, but users other than root or the agent can change the declaration. The program does not run.',
-    remedy: 'Make root (or the user of the agent) the owner of the file and its directory, and remove write access of group and others.',
+      'Users other than root and the user of the agent can change the declaration. Its programs do not run, its device nodes and resources are not used, and its devices have no holders.',
+    remedy:
+      'Make root (or the user of the agent) the owner of the file and of every directory above it, and remove write access of group and others.',
   },
 ] as const satisfies readonly ProblemSpec[];
 

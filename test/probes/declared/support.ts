@@ -19,8 +19,8 @@ export async function declarationOf(text: string): Promise<Declaration> {
   return declaration;
 }
 
-export const declaredFamily = async (text: string, mayRunCommands = true): Promise<DeviceFamily> =>
-  familyOf({ declaration: await declarationOf(text), mayRunCommands });
+export const declaredFamily = async (text: string): Promise<DeviceFamily> =>
+  familyOf({ declaration: await declarationOf(text), origin: 'administrator' });
 
 /** Files of cards of the invented accelerator, from the root of a machine. */
 export function acmeFiles(cards: number): {
