@@ -3,18 +3,20 @@ import { useLimits } from '../health/use/explained.ts';
 import { useFindings } from '../health/use/findings.ts';
 import { ContainerCounters } from '../join/container-counters.ts';
 import { containerReadings, type SeenDevice } from '../join/container-readings.ts';
+import { nameConflicts, type Origins } from '../join/name-conflicts.ts';
 import { findOwners } from '../join/owners.ts';
 import { checkpointUids, podUids } from '../join/pod-uids.ts';
 import { type ResolveRules, Resolver, type ServedIds } from '../join/resolve.ts';
 import type { Allocation } from '../model/allocation.ts';
 import type { ClaimHardwareIndex } from '../model/claim-hardware.ts';
+import type { Problem } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { DeviceUse, DeviceUser, UseLimits } from '../model/device-use.ts';
 import type { Verdict } from '../model/health.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import { type PodFactsByName, podName } from '../model/pod-facts.ts';
 import type { CheckpointEntry, PodResources } from '../model/pod-resources.ts';
-import type { AllocationState, DeviceState, Snapshot } from '../model/snapshot.ts';
+import type { AllocationState, DeviceState, FamilyState, Snapshot } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 import type { Accounts } from '../usage/accounts.ts';
 import type { UsageOptions } from '../usage/options.ts';
@@ -124,7 +126,12 @@ export class Assembler {
   assemble({ families, podResources, pods, checkpoint, claims = new Map() }: Inputs, now: Moment): Snapshot {
     this.#begunAt ??= now;
     const { specs, missingRetentionMs, expect = {} } = this.#settings;
-    this.#known = knownDevices(this.#known, families, missingRetentionMs, now);
+    const found = knownDevices(this.#known, families, missingRetentionMs, now);
+    const { changed, problems } = nameConflicts(
+      [...found.values()].map(({ device }) => device),
+      this.#origins,
+    );
+    this.#known = withNames(found, changed);
     const known = [...this.#known].sort(([a], [b]) => (a < b ? -1 : 1));
     const { allocations, holders } = findOwners(
       podResources,
@@ -161,7 +168,7 @@ export class Assembler {
       devices: unjudged.map((state): DeviceState => ({ ...state, verdict: verdicts.get(state.key) ?? UNJUDGED })),
       allocations,
       containerReadings: ownReadings,
-      families: families.map(({ state }) => withExpected(state, expected)),
+      families: families.map(({ state }) => withExpected(withProblems(state, problems.get(state.family)), expected)),
       ...(expected.length === 0 ? {} : { expected }),
       podResources,
       ...(usage === undefined ? {} : { usage }),
@@ -190,10 +197,15 @@ export class Assembler {
     return this.#useKeeper.look(use, { known: this.#known, ...owned, areHoldersKnown, staleAfterMs, verdicts: this.#verdicts }, now);
   }
 
+  get #origins(): Origins {
+    return this.#settings.rules.origins ?? NO_ORIGINS;
+  }
+
   #resolver(claims: ClaimHardwareIndex): Resolver {
     const { rules: fixed, served } = this.#settings;
     const rules = { ...fixed, claims };
-    const known = [...this.#known.values()];
+    // A declaration that others can change gives no device a holder.
+    const known = [...this.#known.values()].filter(({ device }) => this.#origins.get(device.family) !== 'others');
     const devices = known.map(({ device }) => device);
     return new Resolver(devices, served === undefined ? rules : { ...rules, served: served(known.map(asServed)) });
   }
@@ -220,6 +232,24 @@ export class Assembler {
 
 const unresolvedIn = (allocations: readonly AllocationState[]): readonly Allocation[] =>
   allocations.flatMap(({ allocation, unresolved }) => (unresolved === 'no-device' || unresolved === 'ambiguous' ? [allocation] : []));
+
+const NO_ORIGINS: Origins = new Map();
+
+function withNames(
+  known: ReadonlyMap<string, KnownDevice>,
+  changed: ReadonlyMap<string, Device | undefined>,
+): ReadonlyMap<string, KnownDevice> {
+  if (changed.size === 0) return known;
+  return new Map(
+    [...known].flatMap(([key, one]): [string, KnownDevice][] => {
+      const device = changed.has(key) ? changed.get(key) : one.device;
+      return device === undefined ? [] : [[key, { ...one, device }]];
+    }),
+  );
+}
+
+const withProblems = (state: FamilyState, problems: readonly Problem[] = []): FamilyState =>
+  problems.length === 0 ? state : { ...state, problems: [...state.problems, ...problems] };
 
 const NO_USES: Uses = { uses: new Map(), users: new Map() };
 

@@ -332,7 +332,12 @@ function joined(
   families: readonly DeviceFamily[],
 ): Pick<AssembleSettings, 'rules' | 'served' | 'staleAfterMs' | 'use' | 'expect' | 'partKinds'> {
   return {
-    rules: { pools, families: resolvers(families), numbers: numberOwners(families) },
+    rules: {
+      pools,
+      families: resolvers(families),
+      numbers: numberOwners(families),
+      origins: new Map(families.map(({ name, origin = 'code' }) => [name, origin])),
+    },
     served: (devices) => servedIds(plugin.resources, devices),
     staleAfterMs: refresh['stale-after'],
     expect,

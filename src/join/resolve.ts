@@ -1,10 +1,12 @@
 import type { Allocation, Claim, Resolve } from '../model/allocation.ts';
 import { type ClaimHardware, type ClaimHardwareIndex, claimDeviceKey } from '../model/claim-hardware.ts';
 import { type Device, deviceKey } from '../model/device.ts';
+import { ORIGINS } from '../model/origin.ts';
 import type { PoolRule } from '../model/rule.ts';
 import type { Contradiction, JoinWay } from '../model/snapshot.ts';
 import { HardwareJoin } from './claim-devices.ts';
 import { addTo } from './lists.ts';
+import { type Origins, rankOf } from './name-conflicts.ts';
 
 /** Rules that map the device ids of plugins to devices. */
 export interface ResolveRules {
@@ -13,6 +15,8 @@ export interface ResolveRules {
   readonly families: ReadonlyMap<string, Resolve>;
   /** Keyed by family; tells whether the ids of a resource may be bare numbers that the family knows. */
   readonly numbers?: ReadonlyMap<string, (resource: string) => boolean>;
+  /** The most trusted family that knows an id wins. Default: all families are equal. */
+  readonly origins?: Origins;
   /** Resources that this agent serves. */
   readonly served?: ServedIds;
   /** The hardware that the files of DRA drivers name for claims. */
@@ -24,7 +28,7 @@ export type Served = { readonly byId: ReadonlyMap<string, readonly string[]> } |
 /** Keyed by resource. */
 export type ServedIds = ReadonlyMap<string, Served>;
 
-/** Device keys of an allocation, and whether more than one family claims its id. */
+/** Device keys of an allocation, and whether more than one family of the same origin claims its id. */
 export interface Resolution {
   readonly devices: readonly string[];
   readonly ambiguous: boolean;
@@ -50,7 +54,8 @@ export class Resolver {
   readonly #devices: readonly Device[];
   readonly #byName = new Map<string, Device[]>();
   readonly #byFamily = new Map<string, Device[]>();
-  #hardware: HardwareJoin | undefined;
+  /** One for each origin, the most trusted first. */
+  #hardware: readonly HardwareJoin[] | undefined;
 
   constructor(devices: readonly Device[], rules: ResolveRules) {
     this.#devices = devices;
@@ -90,9 +95,13 @@ export class Resolver {
   }
 
   #found(hardware: ClaimHardware): readonly string[] {
-    this.#hardware ??= new HardwareJoin(this.#devices);
-    const device = this.#hardware.find(hardware);
-    return device === undefined ? [] : [deviceKey(device)];
+    const { origins } = this.#rules;
+    this.#hardware ??= ORIGINS.map((_, rank) => new HardwareJoin(this.#devices.filter(({ family }) => rankOf(origins, family) === rank)));
+    for (const join of this.#hardware) {
+      const device = join.find(hardware);
+      if (device !== undefined) return [deviceKey(device)];
+    }
+    return [];
   }
 
   #named(allocation: Allocation): Resolution {
@@ -108,8 +117,9 @@ export class Resolver {
     // The id may be a replica of a resource that this agent no longer serves, or of another plugin. Pods keep their ids.
     const deviceId = withoutReplica(allocation.deviceId);
     if (claims.size === 0 && deviceId !== allocation.deviceId) return this.#named({ ...allocation, deviceId });
-    const devices = [...claims.values()].flat();
-    return { devices, ambiguous: claims.size > 1 };
+    const ranks = [...claims.keys()].map((family) => rankOf(this.#rules.origins, family));
+    const first = [...claims.values()].filter((_, n) => ranks[n] === Math.min(...ranks));
+    return { devices: first.flat(), ambiguous: first.length > 1 };
   }
 
   /** Also resolves places and replicas of an earlier configuration, because pods may still hold them. */

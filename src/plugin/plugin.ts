@@ -110,7 +110,15 @@ async function stopPart({ offers, registration }: Part): Promise<void> {
 
 function createPart(resource: PluginResource, counts: ResourceCounts, parts: DevicePluginParts): Part {
   const { store, clock, changes, options, dev, refresh, missingRetentionMs, healthOf = healthByState, random = Math.random } = parts;
-  const offers = new ResourceOffers(resource, { store, clock, healthOf, missingRetentionMs, ...(dev === undefined ? {} : { dev }) });
+  const canServe = (family: string): boolean => parts.access[family] !== undefined;
+  const offers = new ResourceOffers(resource, {
+    store,
+    clock,
+    healthOf,
+    canServe,
+    missingRetentionMs,
+    ...(dev === undefined ? {} : { dev }),
+  });
   const service = new PluginService({
     offers,
     counts,

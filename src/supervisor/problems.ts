@@ -40,6 +40,13 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     remedy: 'Raise the open file limit of the container (at least 256 plus 60 per InfiniBand port), or raise fs.file-max of the node.',
   },
   {
+    code: 'name-conflict',
+    meaning:
+      'A device has a name that a device of another family has too. A family in code keeps it before a shipped declaration, and that before a declared one. Between equals, neither device gets the holders of the name.',
+    remedy:
+      'Declare another id or alias, or leave the device out of one family with its option `exclude`. docs/declare-a-family.md has the order.',
+  },
+  {
     code: 'too-many-entries',
     meaning: 'The family reports more devices, readings, findings or processes than the agent holds. The message says what was left out.',
     remedy: 'Check whether the machine has that many devices. If a program creates processes on a GPU without end, stop it.',

@@ -14,6 +14,8 @@ export interface SnapshotSource {
 export interface OffersParts {
   readonly store: SnapshotSource;
   readonly healthOf: HealthRule;
+  /** Whether containers can get devices of a family. Default: of each. */
+  readonly canServe?: (family: string) => boolean;
   readonly clock: Clock;
   /** Access to `/dev`. When it is absent, resources made of paths have no devices. */
   readonly dev?: DeviceDirectory;
@@ -26,14 +28,17 @@ export class ResourceOffers {
   readonly resource: PluginResource;
   readonly #store: SnapshotSource;
   readonly #healthOf: HealthRule;
+  readonly #canServe: (family: string) => boolean;
   readonly #paths: PathWatch | undefined;
   readonly #listeners = new Set<() => void>();
   #unsubscribe = (): void => {};
 
-  constructor(resource: PluginResource, { store, healthOf, clock, dev, missingRetentionMs: retentionMs }: OffersParts) {
+  constructor(resource: PluginResource, parts: OffersParts) {
+    const { store, healthOf, canServe = () => true, clock, dev, missingRetentionMs: retentionMs } = parts;
     this.resource = resource;
     this.#store = store;
     this.#healthOf = healthOf;
+    this.#canServe = canServe;
     if (resource.paths !== undefined && dev !== undefined) this.#paths = new PathWatch({ globs: resource.paths, dev, clock, retentionMs });
   }
 
@@ -70,7 +75,8 @@ export class ResourceOffers {
   }
 
   current(): Offer[] {
-    return takeInventory(this.resource, this.#store.snapshot()?.devices ?? [], this.#healthOf, this.#paths?.paths());
+    const devices = (this.#store.snapshot()?.devices ?? []).filter(({ device }) => this.#canServe(device.family));
+    return takeInventory(this.resource, devices, this.#healthOf, this.#paths?.paths());
   }
 
   /** Number of this resource's ids that the kubelet reports as allocatable, and when it was asked; undefined when it does not report it. */

@@ -1,0 +1,95 @@
+import type { Problem } from '../model/collection.ts';
+import { type Device, deviceKey } from '../model/device.ts';
+import { ORIGINS, type Origin } from '../model/origin.ts';
+import { addTo } from './lists.ts';
+
+/** Limit of conflicts that one family reports: a declaration can have thousands of names. */
+const MOST_TOLD = 8;
+
+/** Origin of each family. Default: `code`. */
+export type Origins = ReadonlyMap<string, Origin>;
+
+/** The place of a family in the order of {@link ORIGINS}. The lower one keeps a name that both have. */
+export const rankOf = (origins: Origins | undefined, family: string): number => ORIGINS.indexOf(origins?.get(family) ?? 'code');
+
+export interface NameConflicts {
+  /** By key, the devices that lose names; undefined for a device that is left out, because its id belongs to another device. */
+  readonly changed: ReadonlyMap<string, Device | undefined>;
+  /** Keyed by family. */
+  readonly problems: ReadonlyMap<string, readonly Problem[]>;
+}
+
+/**
+ * Finds names that devices of two families have. The family whose origin is more trusted keeps the name: the other loses an alias, and it
+ * loses the device when both have the same id, because a metric names a device by its id alone. Between equals both keep the name, and the
+ * join gives its holder to neither. A device of `others` bears no name of another family at all, also no UUID and no PCI address.
+ */
+export function nameConflicts(devices: readonly Device[], origins: Origins): NameConflicts {
+  const [joined, every] = [bearersOf(devices, namesOf), bearersOf(devices, (device) => [...namesOf(device), ...hardwareOf(device)])];
+  const changed = new Map<string, Device | undefined>();
+  const problems = new Map<string, Problem[]>();
+  for (const device of devices) {
+    const rank = rankOf(origins, device.family);
+    const isOfOthers = origins.get(device.family) === 'others';
+    const rivals = (name: string): readonly Rival[] =>
+      ((isOfOthers ? every : joined).get(name.toLowerCase()) ?? NOBODY)
+        .filter(({ family }) => family !== device.family)
+        .map((rival) => ({ device: rival, isStronger: rankOf(origins, rival.family) < rank, rank: rankOf(origins, rival.family) }))
+        .filter((rival) => rival.isStronger || (rival.rank === rank && !isOfOthers))
+        .sort((a, b) => a.rank - b.rank);
+    const { left, told } = withoutNamesOf(device, rivals, isOfOthers);
+    if (left !== device) changed.set(deviceKey(device), left);
+    for (const message of told)
+      addTo(problems, device.family, { code: 'name-conflict', message, ...(left === undefined ? {} : { device: device.id }) });
+  }
+  return { changed, problems: new Map([...problems].map(([family, list]) => [family, bounded(list)])) };
+}
+
+interface Rival {
+  readonly device: Device;
+  readonly rank: number;
+  readonly isStronger: boolean;
+}
+
+interface Left {
+  readonly left: Device | undefined;
+  readonly told: readonly string[];
+}
+
+function withoutNamesOf(device: Device, rivals: (name: string) => readonly Rival[], isOfOthers: boolean): Left {
+  const told: string[] = [];
+  const keeps = (what: string, name: string): boolean => {
+    const [rival] = rivals(name);
+    if (rival === undefined) return true;
+    const end = rival.isStronger ? 'which keeps it' : 'and neither gets the holders of this name';
+    told.push(`the ${what} ${name} of ${deviceKey(device)} is also a name of ${deviceKey(rival.device)}, ${end}`);
+    return !rival.isStronger;
+  };
+  const isSame = (other: Device): boolean => other.id.toLowerCase() === device.id.toLowerCase();
+  const isLost = rivals(device.id).some((rival) => rival.isStronger && (isOfOthers || isSame(rival.device)));
+  keeps('id', device.id);
+  if (isLost) return { left: undefined, told: told.map((text) => `${text}: the device is left out`) };
+  const aliases = device.aliases.filter((alias) => keeps('alias', alias));
+  const lost = isOfOthers
+    ? (['uuid', 'pciAddress'] as const).filter((fact) => device[fact] !== undefined && !keeps(fact, device[fact]))
+    : [];
+  if (aliases.length === device.aliases.length && lost.length === 0) return { left: device, told };
+  return { left: { ...device, aliases, ...Object.fromEntries(lost.map((fact) => [fact, undefined])) }, told };
+}
+
+const NOBODY: readonly Device[] = [];
+
+/** The names by which the join finds a device. A bare number names no device. */
+const namesOf = ({ id, aliases }: Device): readonly string[] => [id, ...aliases].filter((name) => !/^\d+$/.test(name));
+const hardwareOf = ({ uuid, pciAddress }: Device): readonly string[] => [uuid, pciAddress].filter((name) => name !== undefined);
+
+function bearersOf(devices: readonly Device[], names: (device: Device) => readonly string[]): ReadonlyMap<string, readonly Device[]> {
+  const bearers = new Map<string, Device[]>();
+  for (const device of devices) for (const name of new Set(names(device).map((one) => one.toLowerCase()))) addTo(bearers, name, device);
+  return bearers;
+}
+
+function bounded(problems: readonly Problem[]): readonly Problem[] {
+  if (problems.length <= MOST_TOLD) return problems;
+  return [...problems.slice(0, MOST_TOLD), { code: 'name-conflict', message: 'more names of the family are names of other families' }];
+}
