@@ -12,6 +12,7 @@ import { discover, MOST_DEVICES } from './discover.ts';
 import { type KnownDevice, readDevice } from './facts.ts';
 import { capturesOf } from './glob.ts';
 import { sharedMetric } from './metrics.ts';
+import { NameBudget } from './name-budget.ts';
 import type { ProblemCode } from './problems.ts';
 import { type Entry, type SourceFault, SourceReader, type SourceResult } from './source-reader.ts';
 import { fill, plain } from './template.ts';
@@ -21,6 +22,10 @@ import { numberOf } from './value.ts';
 const FACTS_MS = 60_000;
 /** Limit of problems that one device reports. */
 const MOST_PROBLEMS = 8;
+/** Different devices in a day: each of the most devices may once change its facts or be replaced. */
+const MOST_DEVICE_NAMES = 2 * MOST_DEVICES;
+/** Different series and instances of conditions in a day, and those of a declaration that others can change. */
+const [MOST_SERIES, MOST_SERIES_OF_OTHERS] = [50_000, 5_000];
 
 export interface DeclaredOptions {
   readonly include: readonly string[];
@@ -42,6 +47,9 @@ export class DeclaredProbe implements Probe {
   readonly #commands: CommandRows;
   readonly #reader: SourceReader;
   readonly #refused: readonly Problem[];
+  readonly #deviceNames: NameBudget;
+  readonly #seriesNames: NameBudget;
+  #hasTooManyNames = false;
   /** Keyed by place. */
   #kept: ReadonlyMap<string, Kept> = new Map();
 
@@ -52,6 +60,8 @@ export class DeclaredProbe implements Probe {
     this.#options = options;
     this.#commands = new CommandRows(host, declaration.commands ?? {}, rights);
     this.#reader = new SourceReader(host, this.#commands);
+    this.#deviceNames = new NameBudget(MOST_DEVICE_NAMES, host.clock);
+    this.#seriesNames = new NameBudget(rights.areAllowed ? MOST_SERIES : MOST_SERIES_OF_OTHERS, host.clock);
     this.#refused = refused.map((message) => problem('declaration-refused', message));
   }
 
@@ -62,6 +72,7 @@ export class DeclaredProbe implements Probe {
     const kept = new Map<string, Kept>();
     const found: { readonly declared: DeclaredDevices; readonly entry: Entry; readonly known: Kept }[] = [];
     const ids = new Set<string>();
+    this.#hasTooManyNames = false;
     for (const declared of this.#declaration.devices) {
       const discovery = discover(this.#host, declared, this.#commands);
       states.add(discovery.state);
@@ -70,6 +81,7 @@ export class DeclaredProbe implements Probe {
       for (const entry of discovery.entries) {
         const place = `${declared.kind} ${entry.directory ?? entry.words.name}`;
         const known = this.#know(place, declared, entry);
+        if (known === 'left-out') continue;
         if (known === undefined) {
           states.add('partial');
           if (!this.#isGone(entry)) problems.push(problem('id-unreadable', `the id of ${placeText(entry)} cannot be read`));
@@ -89,6 +101,10 @@ export class DeclaredProbe implements Probe {
         states.add('partial');
         problems.push(problem('too-many-devices', `more than ${MOST_DEVICES} devices match`));
       }
+    }
+    if (this.#hasTooManyNames) {
+      states.add('partial');
+      problems.push(problem('too-many-devices', `the ids and facts of the devices changed more than ${MOST_DEVICE_NAMES} times in a day`));
     }
     for (const [place, { device }] of this.#kept) if (!kept.has(place)) this.#leave(place, device.kind);
     this.#kept = kept;
@@ -116,7 +132,7 @@ export class DeclaredProbe implements Probe {
   }
 
   /** The device of a place: the known one, or read again after a time or when another device took the place. */
-  #know(place: string, declared: DeclaredDevices, entry: Entry): Kept | undefined {
+  #know(place: string, declared: DeclaredDevices, entry: Entry): Kept | 'left-out' | undefined {
     const nowMs = this.#host.clock.monotonic();
     const identity = entry.directory === undefined ? undefined : this.#host.sys.identity(entry.directory);
     const before = this.#kept.get(place);
@@ -127,6 +143,10 @@ export class DeclaredProbe implements Probe {
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);
     const known = readDevice(this.#declaration.family, declared, entry, this.#reader);
     if (known === undefined) return undefined;
+    if (!this.#deviceNames.takes(JSON.stringify(known.device))) {
+      this.#hasTooManyNames = true;
+      return isSame ? before : 'left-out';
+    }
     const pcie =
       isSame && before.pcie !== undefined ? { pcie: before.pcie, pcieAtMs: before.pcieAtMs } : { pcieAtMs: Number.NEGATIVE_INFINITY };
     return { ...known, identity, readAtMs: nowMs, ...pcie };
@@ -143,8 +163,14 @@ export class DeclaredProbe implements Probe {
       results.set(source, result);
       return result;
     };
-    const readings = this.#readings(device.kind, read, faults);
-    const findings = this.#findings(device.kind, read);
+    const fits = (what: string, parts: readonly unknown[]): boolean => {
+      if (this.#seriesNames.takes(JSON.stringify([device.id, what, ...parts]))) return true;
+      const message = `${what} needs more than the ${this.#seriesNames.most} series that the family may have in a day`;
+      faults.push({ code: 'too-many-values', message });
+      return false;
+    };
+    const readings = this.#readings(device.kind, read, faults).filter(({ metric, labels = {} }) => fits(metric, Object.values(labels)));
+    const findings = this.#findings(device.kind, read).filter(({ type, instance }) => fits(type, [instance]));
     const pcie = this.#pcie(known);
     if (pcie !== undefined) {
       readings.push(...pcieReadings(pcie));

@@ -19,8 +19,9 @@ export const problems = [
   },
   {
     code: 'too-many-devices',
-    meaning: 'More devices match the declaration than a family may have. The agent reports the first ones.',
-    remedy: 'Make the place in the declaration narrower.',
+    meaning:
+      'More devices match the declaration than a family may have, or their ids and facts change often. The agent reports the first ones.',
+    remedy: 'Make the place in the declaration narrower. Take ids and facts from files that do not change.',
   },
   {
     code: 'device-unreadable',
@@ -44,8 +45,9 @@ export const problems = [
   },
   {
     code: 'too-many-values',
-    meaning: 'A declared reading has more values on one device than a reading may have. The agent reports the first ones.',
-    remedy: 'Make the glob in the declaration narrower.',
+    meaning:
+      'A declared source has more values on one device than it may have, or its labels change so often that the family has used up its series of a day. The agent reports the first ones.',
+    remedy: 'Make the glob in the declaration narrower. Take labels from names that do not change.',
   },
   {
     code: 'command-failed',

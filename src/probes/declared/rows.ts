@@ -1,8 +1,8 @@
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 import type { DeclaredCommand } from './declaration.ts';
 
-/** Limit of rows of one output. */
-const MOST_ROWS = 1_024;
+/** Limit of rows of one output: one more than devices, so that it shows when devices are left out. */
+const MOST_ROWS = 1_025;
 
 /** One row of a command's output: an object of JSON, or the cells of a CSV line by column. */
 export type Row = Readonly<Record<string, unknown>>;

@@ -121,9 +121,9 @@ export class SourceReader {
   #entries(source: DeclaredSource, names: string, entry: Entry): SourceResult {
     const filled = fillPath(names, entry.words);
     if (filled === undefined || entry.directory === undefined) return NOTHING;
-    const { matches } = this.#search(this.host.sys, `${entry.directory}/${filled}`);
+    const { matches, isCut } = this.#search(this.host.sys, `${entry.directory}/${filled}`);
     const values: SourceValue[] = [];
-    const faults: SourceFault[] = [];
+    const faults: SourceFault[] = isCut ? [tooMany(filled)] : [];
     for (const { path, captures } of matches) {
       const words = captureWords(captures);
       this.#take(captures[0] ?? basename(path), source, { place: `/sys/${path}`, words, values, faults });
@@ -149,7 +149,7 @@ export class SourceReader {
     const values: SourceValue[] = [];
     const faults: SourceFault[] = [];
     const place = `${filled} of ${this.#commands.nameOf(command)}`;
-    const cells = row === undefined || filled === undefined ? [] : cellsOf(row, filled).slice(0, MOST_VALUES);
+    const cells = row === undefined || filled === undefined ? [] : cellsOf(row, filled).slice(0, MOST_VALUES + 1);
     for (const cell of cells) this.#take(cell, source, { place, words: {}, values, faults });
     return { values, faults };
   }

@@ -3,7 +3,8 @@ import type { DeclaredSource } from './declaration.ts';
 
 /** Longest text that is looked at. */
 const MOST_CHARACTERS = 65_536;
-const MOST_LINES = 256;
+/** One more than values, so that it shows when values are left out. */
+const MOST_KEYS = 257;
 
 /** A text that became a value, or why it did not: `absent` is no value, `invalid` is a text that the declaration does not describe. */
 export type Parsed =
@@ -23,7 +24,8 @@ export function textsOf(text: string, rules: Rules): readonly KeyedText[] {
   const bounded = text.slice(0, MOST_CHARACTERS);
   if (rules.each === undefined) return [{ parsed: partOf(bounded, rules) }];
   const found: KeyedText[] = [];
-  for (const line of bounded.split('\n').slice(0, MOST_LINES)) {
+  for (const line of bounded.split('\n')) {
+    if (found.length >= MOST_KEYS) break;
     const trimmed = line.trim();
     const at = Math.max(trimmed.lastIndexOf(' '), trimmed.lastIndexOf('\t'));
     if (at <= 0) continue;
