@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Assembler } from '../../src/agent/assemble.ts';
 import { nameConflicts, type Origins } from '../../src/join/name-conflicts.ts';
+import { Resolver } from '../../src/join/resolve.ts';
+import { claimDeviceKey } from '../../src/model/claim-hardware.ts';
 import type { Device } from '../../src/model/device.ts';
 import type { Origin } from '../../src/model/origin.ts';
 import type { Snapshot } from '../../src/model/snapshot.ts';
@@ -82,6 +84,20 @@ describe('a name of two families', () => {
     const snapshot = snapshotOf([...GPUS, link], { acme: 'administrator' });
     expect(holdersIn(snapshot)).toEqual({ ...heldGpus, 'acme/0000:00:00.0': 0 });
     expect(holdersIn(snapshotOf([...GPUS, link], { acme: 'others' }))).toEqual(heldGpus);
+  });
+
+  it('or an address of two families leaves the holder of a claim at the more trusted one', () => {
+    const [gpu] = GPUS as [Device];
+    const link = device({ family: 'acme', id: 'link', pciAddress: '0000:00:00.0' });
+    const claim = { name: 'c', namespace: 'ml', driver: 'gpu.example', pool: 'n', device: 'd0' };
+    const hardware = { by: 'metadata' as const, pciAddress: '0000:00:00.0' };
+    const claims = new Map([[claimDeviceKey(claim), [hardware]]]);
+    const found = (from: Readonly<Record<string, Origin>>): readonly string[] =>
+      new Resolver([link, gpu], { pools: [], families: new Map(), claims, origins: origins(from) }).resolve(
+        allocation({ deviceId: 'n/d0', claim }),
+      ).devices;
+    expect(found({ acme: 'administrator' })).toEqual(['gpu/GPU-0']);
+    expect(found({})).toEqual([]);
   });
 
   it('never is a UUID or PCI address that strangers borrow', () => {

@@ -1,4 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Collection } from '../../../src/model/collection.ts';
@@ -26,9 +27,11 @@ const CARD = `devices:
 
 describe('a declaration that names too much', () => {
   it('reads 256 of 100,000 files that its glob matches, as values, names and devices', { timeout: 240_000 }, async () => {
-    const root = machine({ 'sys/class/bomb/bomb0/state': 'ok\n' });
+    // In memory where that is possible: a disk takes minutes for so many files.
+    const root = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'device-agent-many-'));
+    onTestFinished(() => rmSync(root, { recursive: true }), 120_000);
     const many = join(root, 'sys/class/bomb/bomb0/many');
-    mkdirSync(many);
+    mkdirSync(many, { recursive: true });
     for (let n = 0; n < 100_000; n += 1) writeFileSync(join(many, `v${n}`), '1\n');
     const family = await declaredFamily(`${HEAD}${CARD}readings:
   - { metric: device_bomb_value, help: A value., file: 'many/v#', labels: { n: '{1}' } }
@@ -39,14 +42,11 @@ conditions:
     const values = await lookAt(family, root);
     expect(values.reports[0]?.read?.readings).toHaveLength(512);
     expect(values.reports[0]?.read?.findings).toHaveLength(256);
-    expect(values.problems.map(({ code, message }) => `${code} ${message.split('/').at(-1)}`)).toEqual(
-      [
-        'too-many-values v# has more than 256 values',
-        'too-many-values v# has more than 256 values',
-        'too-many-values v* has more than 256 values',
-      ].slice(0, values.problems.length),
-    );
-    expect(values.problems.length).toBeGreaterThanOrEqual(2);
+    expect(values.problems.map(({ code, message }) => `${code} ${message.split('/').at(-1)}`)).toEqual([
+      'too-many-values v# has more than 256 values',
+      'too-many-values v# has more than 256 values',
+      'too-many-values v* has more than 256 values',
+    ]);
     const devices = await lookAt(
       await declaredFamily(`${HEAD}devices:\n  - { kind: card, find: { sysfs: 'class/bomb/bomb0/many/v#' }, id: '{name}' }\n`),
       root,
