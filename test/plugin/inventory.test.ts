@@ -1,18 +1,37 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
+import { defaultValues } from '../../src/model/options.ts';
 import { type PluginResource, pluginResourceProblems, resourceNameProblem } from '../../src/model/plugin-resource.ts';
 import { pluginSchema } from '../../src/model/plugin-schema.ts';
 import type { DeviceState } from '../../src/model/snapshot.ts';
 import { findPaths, mergePaths, PathWatch } from '../../src/plugin/offers/device-paths.ts';
 import { compareIds, healthByState, kubeletDevices, selectDevices, takeInventory } from '../../src/plugin/offers/inventory.ts';
+import { type PluginOptions, pluginOptions } from '../../src/plugin/options.ts';
+import { createDevicePlugin } from '../../src/plugin/plugin.ts';
 import { socketPath } from '../../src/plugin/registration/socket-names.ts';
 import { ManualClock } from '../kubelet/support/manual-clock.ts';
-import { deviceState, TOY } from './support.ts';
+import { deviceState, TestStore, TOY, toyAccess } from './support.ts';
 
 const ids = (resource: PluginResource, states: readonly DeviceState[]): string[] =>
   takeInventory(resource, states, healthByState).map(({ id, health }) => `${id}=${health}`);
 
 describe('takeInventory', () => {
+  it('has no device of a family whose devices containers cannot get, whatever it calls itself', () => {
+    const store = new TestStore();
+    store.publish([deviceState({ id: 'GPU-a', model: 'H100' }), deviceState({ family: 'evil', id: 'GPU-b', model: 'H100' })]);
+    const resource: PluginResource = { resource: 'example.com/gpu', select: { model: 'H100' } };
+    const { stats } = createDevicePlugin({
+      resources: [resource],
+      options: defaultValues(pluginOptions) as PluginOptions,
+      store,
+      access: { toy: toyAccess, evil: undefined },
+      missingRetentionMs: 60_000,
+      clock: new ManualClock(),
+      changes: { update() {}, begin() {}, end() {} },
+    });
+    expect(stats().resources).toMatchObject([{ healthy: 1, unhealthy: 0 }]);
+  });
+
   it('orders by id, numbers by value, whatever the order of the snapshot', () => {
     const states = ['mlx5_10', 'mlx5_2', 'mlx5_1'].map((id) => deviceState({ id }));
     expect(ids(TOY, states)).toEqual(ids(TOY, [...states].reverse()));
