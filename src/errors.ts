@@ -76,7 +76,8 @@ export const errors = {
   },
   'family-file-unreadable': {
     message: 'family declaration {file} cannot be used: {problem}',
-    remedy: 'Correct the file or remove it from the directory of --family.dir. It must be a regular file of 256 KiB at most, and only root may replace a shipped family.',
+    remedy:
+      'Correct the file or remove it from the directory of --family.dir. It must be a regular file of 256 KiB at most, and only root may replace a shipped family.',
     exit: 2,
   },
   'family-file-invalid': {
