@@ -108,7 +108,7 @@ describe('device plugin', () => {
   });
 
   it('checks a verdict again before a container starts only where configured', async () => {
-    const strict: PluginResource = { ...TOY, resource: 'example.com/strict', preStart: true };
+    const strict: PluginResource = { ...TOY, resource: 'example.com/strict', preStart: true, allowOverlap: true };
     let refreshed = 0;
     const refresh = async (): Promise<void> => {
       refreshed += 1;
