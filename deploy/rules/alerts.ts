@@ -1,4 +1,4 @@
-import { HOLDER_OF_DEVICE, HOLDER_OF_UNRESOLVED, REMEDY } from './annotations.ts';
+import { CONDITIONS_OF_DEVICE, CONSEQUENCES, HOLDER_OF_DEVICE, HOLDER_OF_UNRESOLVED, REMEDY } from './annotations.ts';
 import { ALLOCATED, by, DEVICE, NODE, RUNBOOKS, series, THRESHOLD } from './promql.ts';
 
 /** `critical` wakes a person, `warning` is for working hours, `info` is for the owner of the devices. */
@@ -22,15 +22,20 @@ export interface Alert {
 
 const CONDITION = 'condition, class, part, reason, remedy';
 
-/** The conditions that hold, each once. */
-const conditions = (matchers: string): string => by(`${DEVICE}, ${CONDITION}`, series('device_health_condition', matchers));
+/**
+ * The conditions that hold, each once. Leaves out those that recover or need no action, and the consequences of another condition: one fault
+ * is one alert.
+ */
+const conditions = (matchers: string): string =>
+  by(`${DEVICE}, ${CONDITION}`, series('device_health_condition', `${matchers},remedy!="none",cause=""`));
 
 /** Leaves out the parts of a device whose own alert already tells the fault. */
 const unlessWholeIs = (state: 'unhealthy' | 'sick'): string => `unless on (${DEVICE}) device:whole_${state}:bool`;
 
 const ON_DEVICE = '{{ $labels.device }} on node {{ $labels.node }}';
 const WHY =
-  '{{ $labels.condition }}{{ if $labels.part }} ({{ $labels.part }}){{ end }}, reason {{ $labels.reason }}. docs/health.md explains the condition.';
+  '{{ $labels.condition }}{{ if $labels.part }} ({{ $labels.part }}){{ end }}, reason {{ $labels.reason }}.' +
+  ` ${CONSEQUENCES}docs/health.md explains the condition.`;
 const ON_NODE = 'on node {{ $labels.node }}';
 
 /** Facts that the alerts of the same group use. The group evaluates them first. */
@@ -64,7 +69,7 @@ export const deviceAlerts: readonly Alert[] = [
     name: 'DeviceOutOfService',
     severity: 'critical',
     expr: `
-      ${conditions('severity="fatal",class=~"self-clearing|in-progress|rate",remedy!="none"')}
+      ${conditions('severity="fatal",class!="latched"')}
       ${unlessWholeIs('unhealthy')}`,
     for: '2m',
     keepFiringFor: '5m',
@@ -132,6 +137,7 @@ export const deviceAlerts: readonly Alert[] = [
     expr: `
       ${by(DEVICE, `${series('device_health', 'state="unknown"')} == 1`)}
       unless on (${DEVICE}) ${by(DEVICE, `${series('device_present')} == 0`)}
+      unless on (${DEVICE}) ${by(DEVICE, series('device_health_condition', 'severity="fatal"'))}
       unless on (${DEVICE}) (
         ${by(`${DEVICE}, family`, series('device_info'))}
         * on (${NODE}, family) group_left () ${by(`${NODE}, family`, `${series('device_agent_probe_success')} == 0`)}
@@ -139,8 +145,7 @@ export const deviceAlerts: readonly Alert[] = [
       ${unlessWholeIs('unhealthy')}`,
     for: '5m',
     summary: `The health of ${ON_DEVICE} is unknown.`,
-    description:
-      'The device was not read for a while, or its data does not show its health. The agent reads other devices of the family. device_agent_problems has the failed reads.',
+    description: `${CONDITIONS_OF_DEVICE}The device was not read for a while, or its data does not show its health. The agent reads other devices of the family. device_agent_problems has the failed reads.`,
     holder: HOLDER_OF_DEVICE,
     remedy: 'Run `device-agent doctor` in the agent of the node. docs/problems.md has the remedy for each code.',
   },
@@ -152,7 +157,7 @@ export const deviceAlerts: readonly Alert[] = [
     summary: `{{ $value }} allocated ids of {{ $labels.resource }} ${ON_NODE} belong to no device that the agent knows.`,
     description: 'Containers hold ids of the resource, but no metric of a device can be attributed to them. Reason: {{ $labels.reason }}.',
     holder: HOLDER_OF_UNRESOLVED,
-    remedy: 'Run `device-agent doctor` in the agent of the node. If the resource is a pool, configure a rule in `pools`.',
+    remedy: 'Run `device-agent doctor` in the agent of the node. If the resource is a pool, configure a rule in `join.rules`.',
   },
   {
     name: 'DeviceAllocationRefused',
@@ -170,7 +175,7 @@ export const deviceAlerts: readonly Alert[] = [
     expr: `
       ${by(DEVICE, `max_over_time(${series('device_utilization_ratio')}[2h])`)} < ${THRESHOLD}
       and on (${DEVICE}) ${ALLOCATED}
-      and on (${DEVICE}) ${by(DEVICE, `min_over_time(${series('container_device_allocation', 'device!=""')}[2h])`)}`,
+      and on (${DEVICE}) ${by(DEVICE, `${series('container_device_allocation', 'device!=""')} offset 2h`)}`,
     for: '1h',
     threshold: 0.01,
     summary: `${ON_DEVICE} is allocated and was idle for hours.`,

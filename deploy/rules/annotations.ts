@@ -18,11 +18,25 @@ export const HOLDER_OF_UNRESOLVED = holderText(
   'The container has ended meanwhile.',
 );
 
+/** Conditions of the device of an alert, with their reasons. */
+export const CONDITIONS_OF_DEVICE = conditionText('device=%q', '$labels.device', 'Conditions of the device: ');
+
+/** Conditions of which the condition of an alert is the cause. */
+export const CONSEQUENCES = conditionText('device=%q,cause=%q', '$labels.device $labels.condition', 'It also caused ');
+
+function conditionText(matchers: string, values: string, begin: string): string {
+  const query = `max by (condition, part, reason) (device_health_condition{cluster=%q,node=%q,${matchers}})`;
+  const one = '{{ $c.Labels.condition }}{{ if $c.Labels.part }}/{{ $c.Labels.part }}{{ end }} ({{ $c.Labels.reason }})';
+  return `{{ $found := query (printf \`${query}\` $labels.cluster $labels.node ${values}) }}{{ if $found }}${begin}{{ range $i, $c := $found }}{{ if $i }}, {{ end }}${one}{{ end }}. {{ end }}`;
+}
+
 function holderText(query: string, values: string, none: string): string {
+  // A container can hold several ids of the device, or hold it together with a part of it.
+  const labels = ['namespace', 'pod', 'container'].flatMap((name) => [name, `exported_${name}`, `workload_${name}`]).join(', ');
   const part = (label: string): string => `{{ or $s.Labels.exported_${label} $s.Labels.workload_${label} $s.Labels.${label} }}`;
   const name = `${part('namespace')}/${part('pod')}/${part('container')}`;
   const list = `{{ range $i, $s := $held }}{{ if $i }}, {{ end }}${name}{{ end }}`;
-  return `{{ $held := query (printf \`${query}\` ${values}) }}{{ if $held }}Held by ${list}.{{ else }}${none}{{ end }}`;
+  return `{{ $held := query (printf \`max by (${labels}) (${query})\` ${values}) }}{{ if $held }}Held by ${list}.{{ else }}${none}{{ end }}`;
 }
 
 /** Template text: the sentence of the alert's label `remedy`. */

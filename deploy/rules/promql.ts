@@ -17,6 +17,12 @@ export function series(name: string, matchers = ''): string {
 /** One value for each combination of the labels, without the labels of the scrape. */
 export const by = (labels: string, expression: string): string => `max by (${labels}) (${expression})`;
 
+/**
+ * Growth of a counter, one value for each combination of the labels. A new pod of the agent has series of its own: while the range covers
+ * both, each has a part of the growth, so they add up. Jobs that scrape the same agent give the same growth, so one of them counts.
+ */
+export const grown = (labels: string, growth: string): string => by(labels, `sum by (${labels}, job) (${growth})`);
+
 /** Matcher of the sensors that measure a whole board, without its parts and averages. */
 export const WHOLE_BOARD = 'sensor!~"module.*|.*_average"';
 

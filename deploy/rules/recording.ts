@@ -1,6 +1,6 @@
 import { flat } from './alerts.ts';
 import { IDLE_BY_NAMESPACE, SHARE_BY_NAMESPACE } from './cost.ts';
-import { BOARD_POWER, BUSY, by, DEVICE, IDENTITY_OF_DEVICE, NODE, series, withHolderNamespace } from './promql.ts';
+import { BOARD_POWER, BUSY, by, DEVICE, grown, IDENTITY_OF_DEVICE, NODE, series, withHolderNamespace } from './promql.ts';
 
 interface Recording {
   readonly record: string;
@@ -32,7 +32,7 @@ const withIdentity = (expr: string): string => `${expr} * on (${DEVICE}) group_l
 
 /** How fast a total of a container and a device grows: its device, the namespace of the holder, and the model. */
 const byNamespace = (expr: string): string =>
-  `sum by (cluster, holder_namespace, family, model) (sum by (${DEVICE}, holder_namespace) (${withHolderNamespace(expr)}) * on (${DEVICE}) group_left (family, model) ${PRESENT})`;
+  `sum by (cluster, holder_namespace, family, model) (${grown(`${DEVICE}, holder_namespace`, withHolderNamespace(expr))} * on (${DEVICE}) group_left (family, model) ${PRESENT})`;
 
 const growth = (name: string): string => `rate(${series(name)}[5m])`;
 
@@ -41,7 +41,7 @@ const timeOfDevices = (state: string): readonly Recording[] =>
   summed(
     `device_${state}_seconds`,
     'rate5m',
-    `sum by (${NODE}, ${IDENTITY}) (${by(DEVICE, growth(`device_${state}_seconds_total`))} * on (${DEVICE}) group_left (${IDENTITY}) ${COUNTED})`,
+    `sum by (${NODE}, ${IDENTITY}) (${grown(DEVICE, growth(`device_${state}_seconds_total`))} * on (${DEVICE}) group_left (${IDENTITY}) ${COUNTED})`,
   );
 
 /** What containers use, by namespace. A second of a device within a second is one device: the sum over an hour is device hours. */
@@ -90,12 +90,12 @@ export const recordings: readonly Recording[] = [
   ...summed(
     'device_received_bytes',
     'rate5m',
-    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`sum by (${DEVICE}) (rate(${series('device_received_bytes_total')}[5m]))`)})`,
+    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`${grown(DEVICE, growth('device_received_bytes_total'))}`)})`,
   ),
   ...summed(
     'device_transmitted_bytes',
     'rate5m',
-    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`sum by (${DEVICE}) (rate(${series('device_transmitted_bytes_total')}[5m]))`)})`,
+    `sum by (${NODE}, ${IDENTITY}) (${withIdentity(`${grown(DEVICE, growth('device_transmitted_bytes_total'))}`)})`,
   ),
   ...summed(
     'device_conditions',
@@ -105,7 +105,7 @@ export const recordings: readonly Recording[] = [
   ...summed(
     'device_health_transitions',
     'increase1h',
-    `sum by (${NODE}, state) (${by(`${DEVICE}, state`, `increase(${series('device_health_transitions_total')}[1h])`)}) > 0`,
+    `sum by (${NODE}, state) (${grown(`${DEVICE}, state`, `increase(${series('device_health_transitions_total')}[1h])`)}) > 0`,
   ),
   { record: 'node:device_utilization_ratio:avg', expr: `avg by (${NODE}, ${IDENTITY}) (${withIdentity(BUSIEST)})` },
   { record: 'cluster:device_utilization_ratio:avg', expr: `avg by (cluster, ${IDENTITY}) (${withIdentity(BUSIEST)})` },

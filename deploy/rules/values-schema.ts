@@ -77,6 +77,7 @@ export function valuesSchema(config: Schema, families: readonly string[]): Schem
       }),
       dashboards: closed({ enabled: flag, labels: texts, annotations: texts, namespace: text }),
       networkPolicy: closed({ enabled: flag, from: list }),
+      test: closed({ hostAliases: list }),
       serviceAccount: closed({ create: flag, name: text, annotations: texts }),
       ...{ priorityClassName: text, resourceQuota: closed({ enabled: flag, pods: { type: ['string', 'integer'] } }) },
       updateStrategy: anything,

@@ -14,6 +14,7 @@ import { podsApiOptions } from '../kubelet/pods/options.ts';
 import type { LogSettings } from '../log/logger.ts';
 import { type LogFormat, type LogLevel, logOptions } from '../log/options.ts';
 import { attributionProblem, labelOptions } from '../metrics/options.ts';
+import { overlapProblems } from '../model/plugin-overlap.ts';
 import { pluginResourceProblems } from '../model/plugin-resource.ts';
 import { pluginOptions } from '../plugin/options.ts';
 import type { DeviceFamily } from '../probes/family.ts';
@@ -89,7 +90,7 @@ export function checkMeaning(configuration: Configuration, families: readonly De
 
 function checkResources(configuration: Configuration, families: readonly DeviceFamily[]): void {
   const resources = configuration.part(pluginResources);
-  const problems = [...pluginResourceProblems(resources), ...selectorProblems(resources, families)];
+  const problems = [...pluginResourceProblems(resources), ...overlapProblems(resources), ...selectorProblems(resources, families)];
   if (problems.length === 0) return;
   const origin = configuration.structured.find(({ part }) => part.path === pluginResources.path)?.origin ?? { from: 'default' };
   throw new UserError('setting-invalid', {

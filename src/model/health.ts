@@ -43,6 +43,11 @@ export interface ConditionSpec {
   /** For class `rate`: growth per `windowMs` above which the condition holds. */
   readonly threshold?: { readonly growth: number; readonly windowMs: number };
   /**
+   * Conditions that the same fault raises too, as `Type` or `Type/instance`. While both count, this one is their cause, and alerts only
+   * report the cause.
+   */
+  readonly consequences?: readonly string[];
+  /**
    * Findings come from another source than the device itself: the kernel log, the state of the whole driver. They are in the part `aside`
    * of a report, and that part contains only findings of such conditions.
    */
@@ -117,6 +122,8 @@ export interface ActiveCondition {
   readonly message: string;
   readonly remedy: Remedy;
   readonly sinceMs: number;
+  /** Type of the condition that counts too and is the cause of this one; see {@link ConditionSpec.consequences}. */
+  readonly cause?: string;
   /** Wall clock since which its status is unknown; absent while the status is known. */
   readonly unverifiedSinceMs?: number;
   /** Present while the source is quiet and the condition is not yet cleared. */

@@ -82,6 +82,11 @@ export interface PluginResource {
    * cannot be read. Only for families whose processes are known. Default false.
    */
   readonly requireClean?: boolean;
+  /**
+   * Whether the resource may offer a device that another resource offers too, such as a whole GPU and its replicas. Kubernetes then hands the
+   * device out twice. Default false.
+   */
+  readonly allowOverlap?: boolean;
 }
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;

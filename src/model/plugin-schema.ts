@@ -75,6 +75,7 @@ export const pluginSchema = {
       preferred: { enum: PREFERENCES },
       preStart: { type: 'boolean' },
       requireClean: { type: 'boolean' },
+      allowOverlap: { type: 'boolean' },
     },
   },
 } as const;

@@ -1,8 +1,14 @@
 import { DurationTally } from '../model/duration-counts.ts';
+import { REFUSAL_REASONS } from './allocation/refusal.ts';
 
-/** Event counts by name. A name is present only after its first event. */
+/** Event counts by name. */
 export class Counts {
-  readonly #counts = new Map<string, number>();
+  readonly #counts: Map<string, number>;
+
+  /** Names that are counted from 0. Any other name is present only after its first event. */
+  constructor(names: readonly string[] = []) {
+    this.#counts = new Map(names.map((name) => [name, 0]));
+  }
 
   add(name: string): void {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
@@ -26,6 +32,7 @@ export interface ResourceCounts {
 
 export const resourceCounts = (): ResourceCounts => ({
   registrations: new Counts(),
-  allocations: new Counts(),
+  // Prometheus sees no increase of a counter that first appears with the value 1, and an alert depends on these.
+  allocations: new Counts(['ok', ...REFUSAL_REASONS, 'internal']),
   calls: new DurationTally(),
 });

@@ -3,6 +3,7 @@ import type { Clock } from '../host/clock.ts';
 import type { ChangeLog } from '../log/changes.ts';
 import type { DeviceAccess } from '../model/access.ts';
 import type { Device } from '../model/device.ts';
+import { overlapOf } from '../model/plugin-overlap.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
 import type { PluginResourceStats, PluginStats } from '../model/plugin-stats.ts';
 import { type ResourceCounts, resourceCounts } from './counts.ts';
@@ -52,6 +53,7 @@ export interface DevicePlugin {
 
 interface Part {
   readonly resource: PluginResource;
+  readonly rivals: readonly PluginResource[];
   readonly counts: ResourceCounts;
   readonly offers: ResourceOffers;
   readonly service: PluginService;
@@ -61,21 +63,26 @@ interface Part {
 /** Offers the configured resources to the kubelet. The resources are independent of each other. */
 export function createDevicePlugin(parts: DevicePluginParts): DevicePlugin {
   const counts = new Map<string, ResourceCounts>();
-  const partOf = (resource: PluginResource): Part => {
-    const kept = counts.get(resource.resource) ?? resourceCounts();
-    counts.set(resource.resource, kept);
-    return createPart(resource, kept, parts);
-  };
-  let all: readonly Part[] = parts.resources.map(partOf);
+  const partsOf = (resources: readonly PluginResource[]): readonly Part[] =>
+    resources.map((resource, at) => {
+      const kept = counts.get(resource.resource) ?? resourceCounts();
+      counts.set(resource.resource, kept);
+      const rivals = resources.slice(0, at).filter((earlier) => overlapOf(earlier, resource) !== 'none');
+      return (
+        all.find((part) => isDeepStrictEqual([part.resource, part.rivals], [resource, rivals])) ?? createPart(resource, rivals, kept, parts)
+      );
+    });
+  let all: readonly Part[] = [];
+  all = partsOf(parts.resources);
   let isRunning = false;
   // Each change waits for the one before: the old socket of a resource must be gone before the new one is registered.
   let changed: Promise<void> = Promise.resolve();
   const change = async (resources: readonly PluginResource[]): Promise<void> => {
-    const kept = all.filter(({ resource }) => resources.some((one) => isDeepStrictEqual(one, resource)));
-    await Promise.all(all.filter((part) => !kept.includes(part)).map(stopPart));
-    const before = new Set(kept);
-    all = resources.map((resource) => kept.find((part) => isDeepStrictEqual(part.resource, resource)) ?? partOf(resource));
-    if (isRunning) for (const part of all) if (!before.has(part)) startPart(part);
+    const before = all;
+    const next = partsOf(resources);
+    await Promise.all(before.filter((part) => !next.includes(part)).map(stopPart));
+    all = next;
+    if (isRunning) for (const part of all) if (!before.includes(part)) startPart(part);
   };
   return {
     start() {
@@ -108,7 +115,7 @@ async function stopPart({ offers, registration }: Part): Promise<void> {
   offers.stop();
 }
 
-function createPart(resource: PluginResource, counts: ResourceCounts, parts: DevicePluginParts): Part {
+function createPart(resource: PluginResource, rivals: readonly PluginResource[], counts: ResourceCounts, parts: DevicePluginParts): Part {
   const { store, clock, changes, options, dev, refresh, missingRetentionMs, healthOf = healthByState, random = Math.random } = parts;
   const canServe = (family: string): boolean => parts.access[family] !== undefined;
   const offers = new ResourceOffers(resource, {
@@ -117,6 +124,7 @@ function createPart(resource: PluginResource, counts: ResourceCounts, parts: Dev
     healthOf,
     canServe,
     missingRetentionMs,
+    rivals,
     ...(dev === undefined ? {} : { dev }),
   });
   const service = new PluginService({
@@ -130,7 +138,7 @@ function createPart(resource: PluginResource, counts: ResourceCounts, parts: Dev
   });
   const timings = { ...TIMINGS, ...parts.timings };
   const registration = new Registration({ offers, service, results: counts.registrations, clock, changes, options, random, timings });
-  return { resource, counts, offers, service, registration };
+  return { resource, rivals, counts, offers, service, registration };
 }
 
 function statsOf({ counts, offers, service, registration }: Part): PluginResourceStats {

@@ -91,7 +91,7 @@ describe('resources of the device plugin', () => {
       { resource: 'a.b/c', select },
     );
     expect(() => check(wrong)).toThrow(
-      /^plugin\.resources cannot be served: resource "nothing": .*; .*configured twice \(file x\.yaml:7\)$/,
+      /^plugin\.resources cannot be served: resource "nothing": .*; .*configured twice; .*offer the same devices.* \(file x\.yaml:7\)$/,
     );
     const right = await served({ resource: 'a.b/c', select });
     expect(() => check(right)).not.toThrow();

@@ -73,6 +73,8 @@ export const cases: readonly AlertCase[] = [
     series: {
       [condition('mlx5_0', 'PortDown', DOWN)]: '_x10 1x20 stale _x40',
       [held('mlx5_0')]: '1x80',
+      // The container holds a second id of the device.
+      [held('mlx5_0', 'container_device_allocation', { device_id: 'mlx5_0-1' })]: '1x80',
       [info('mlx5_0', 'infiniband')]: '1x80',
       [info('mlx5_1', 'infiniband')]: '1x80',
       [condition('mlx5_1', 'PortDown', DOWN)]: '_x5 1 stale _x60',
@@ -182,6 +184,9 @@ export const cases: readonly AlertCase[] = [
       [told('device_utilization_ratio', { device: 'GPU-1', engine: 'gpu' })]: '0.5x10 0x300 0.9x290',
       // Busy, and idle but free.
       [held('GPU-2')]: '1x600',
+      // Idle, and allocated for less than two hours.
+      [held('GPU-4')]: '_x130 1x115 stale',
+      [told('device_utilization_ratio', { device: 'GPU-4', engine: 'gpu' })]: '0x600',
       [told('device_utilization_ratio', { device: 'GPU-2', engine: 'gpu' })]: '0.2x600',
       [told('device_utilization_ratio', { device: 'GPU-3', engine: 'gpu' })]: '0x600',
     },

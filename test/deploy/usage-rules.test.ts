@@ -99,6 +99,38 @@ describe.skipIf(!installed)(`rules of usage and cost${skipped}`, () => {
     }
   });
 
+  it('count all time while a new pod of the agent replaces the old one', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'device-agent-usage-rules-'));
+    const total = (instance: string): string => `device_allocated_seconds_total{node="n1",device="whole",instance="${instance}",job="j"}`;
+    const twin = 'device_allocated_seconds_total{node="n1",device="whole",instance="i",job="second job"}';
+    const test = {
+      rule_files: [resolve('deploy/rules.yaml')],
+      evaluation_interval: '1m',
+      tests: [
+        {
+          interval: '1m',
+          input_series: [
+            { series: info('whole', 'gpu', H100), values: '1x40' },
+            { series: total('old'), values: '0+60x20 stale' },
+            { series: total('new'), values: '_x21 1260+60x20' },
+            { series: twin, values: '_x35 2100+60x10' },
+          ],
+          promql_expr_test: [20, 22, 23, 24, 25, 30, 40].map((minute) => ({
+            expr: 'round(node:device_allocated_seconds:rate5m, 0.01)',
+            eval_time: `${minute}m`,
+            exp_samples: [{ labels: kinds('gpu', H100), value: 1 }],
+          })),
+        },
+      ],
+    };
+    writeFileSync(join(directory, 'test.yaml'), JSON.stringify(test));
+    try {
+      expect(promtool(directory, 'test', 'rules', 'test.yaml')).toContain('SUCCESS');
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
+
   it('of the file with an example price are accepted', () => {
     expect(promtool('.', 'check', 'rules', 'deploy/rules-cost.yaml')).toContain('SUCCESS: 3 rules found');
   });

@@ -53,6 +53,27 @@ describe('one condition', () => {
     expect(one.read(95, gone('Down')).state).toBe('healthy');
   });
 
+  it('names its cause, while both count and the cause is not less severe', () => {
+    const one = new OneDevice(
+      policyFor([
+        spec('Lost', { consequences: ['Code/79'] }),
+        spec('Code', { class: 'latched' }),
+        spec('Mild', { severity: 'info', consequences: ['Code'] }),
+      ]),
+    );
+    const code = (instance: string): ReturnType<typeof found> => found('Code', { instance });
+    const causes = (verdict: ReturnType<OneDevice['read']>): object =>
+      Object.fromEntries(verdict.conditions.map(({ type, instance = '', cause }) => [`${type}${instance}`, cause]));
+    expect(causes(one.read(0, code('79'), found('Mild')))).toEqual({ Code79: undefined, Mild: undefined });
+    expect(causes(one.read(1, code('79'), code('80'), found('Lost')))).toEqual({
+      Lost: undefined,
+      Code79: 'Lost',
+      Code80: undefined,
+      Mild: undefined,
+    });
+    expect(causes(one.read(2, code('79'), gone('Lost'), gone('Mild')))).toEqual({ Code79: undefined, Code80: undefined });
+  });
+
   it('is listed as pending before it counts, with the time at which it will count', () => {
     const one = new OneDevice(policyFor([spec('Down', { forMs: 30_000 }), spec('Hot', { forMs: 10_000, severity: 'degraded' })]));
     const verdict = one.read(0, found('Down'), found('Hot', { instance: '1' }));

@@ -50,7 +50,7 @@ describe('the answer for node-problem-detector', () => {
     ],
     ['one that was degraded and is gone, which does not count', [unsaid], 2, 'test/g unknown'],
     ['one unhealthy', [unknown, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset'],
-    ['several unhealthy', [unhealthy, unhealthy, unhealthy], 1, 'test/d unhealthy, Down/1: Down at 42; reset (and 2 more)'],
+    ['several unhealthy', [unhealthy, unhealthy, unhealthy], 1, '3 unhealthy, first: test/d unhealthy, Down/1: Down at 42; reset'],
   ])('with %s', (_, devices, exitCode, message) => {
     expect(nodeProblem(devices)).toEqual({ exitCode, message });
   });

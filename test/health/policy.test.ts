@@ -27,6 +27,7 @@ describe('the policy', () => {
       threshold: { growth: 0, windowMs: 3_600_000 },
       enabled: true,
       remedy: 'reset',
+      consequences: [],
       isAside: false,
       isUse: false,
     });

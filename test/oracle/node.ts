@@ -184,6 +184,7 @@ export class OracleNode {
         healthOf: (verdict) => kubeletHealth(verdict, policy),
         clock: this.clock,
         missingRetentionMs: 86_400_000,
+        rivals: [],
       },
     );
     offers.start();

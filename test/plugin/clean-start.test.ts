@@ -109,10 +109,10 @@ describe('a resource that must be clean', () => {
       /code = FailedPrecondition desc = device "t0" of example.com\/clean is not clean, so no container starts on it: it is used by process 42/,
     );
     expect(reads).toEqual(['refresh', 'toy/t0']);
-    expect(resultsOf()).toEqual({ ok: 1, 'dirty-device': 1 });
+    expect(resultsOf()).toMatchObject({ ok: 1, 'dirty-device': 1, internal: 0 });
     why = undefined;
     await start();
-    expect(resultsOf(), 'a start is not counted again').toEqual({ ok: 1, 'dirty-device': 1 });
+    expect(resultsOf(), 'a start is not counted again').toMatchObject({ ok: 1, 'dirty-device': 1 });
   });
 
   it('tells the check from when on a read is new enough', async () => {

@@ -9,7 +9,7 @@ import type { RegistrationFault } from '../support/kubelet/device-manager.ts';
 import { listen } from '../support/kubelet/sockets.ts';
 import { type Bench, deviceState, listed, ownSockets, pause, setUp, TOY, until } from './support.ts';
 
-const OTHER: PluginResource = { ...TOY, resource: 'example.com/other' };
+const OTHER: PluginResource = { ...TOY, resource: 'example.com/other', allowOverlap: true };
 const open: Bench[] = [];
 afterEach(async () => {
   for (const bench of open.splice(0)) await bench.close();

@@ -121,7 +121,7 @@ describe('selectDevices', () => {
   const all = [gpu, mig, cut, pf, vf];
 
   it.each([
-    [{ family: 'nvidia' }, ['GPU-1', 'MIG-1', 'GPU-0']],
+    [{ family: 'nvidia' }, ['GPU-1', 'MIG-1']],
     [{ kind: ['mig', 'vf'] }, ['MIG-1', 'mlx5_4']],
     [{ model: '.*h100.*' }, ['GPU-1']],
     [{ model: 'h100' }, []],

@@ -100,12 +100,15 @@ describe('device plugin', () => {
     const asking = manager.allocate({ podUid: 'u2', container: 'main', resource: TOY.resource, count: 1 });
     store.publish([deviceState({ id: free }, 'unhealthy')]);
     await expect(asking).rejects.toThrow(`device "${free}" of example.com/toy must not be used: unhealthy; Fault/Broken: error count 3`);
-    expect(plugin.stats().resources[0]?.allocations).toEqual({ ok: 1, 'unhealthy-device': 1 });
+    expect(plugin.stats().resources[0]?.allocations).toEqual({
+      ...{ ok: 1, 'unhealthy-device': 1, 'unknown-device': 0 },
+      ...{ 'dirty-device': 0, 'unsupported-strategy': 0, 'invalid-request': 0, internal: 0 },
+    });
     expect(plugin.stats().resources[0]?.calls.find(({ method }) => method === 'Allocate')?.durations.count).toBe(2);
   });
 
   it('checks a verdict again before a container starts only where configured', async () => {
-    const strict: PluginResource = { ...TOY, resource: 'example.com/strict', preStart: true };
+    const strict: PluginResource = { ...TOY, resource: 'example.com/strict', preStart: true, allowOverlap: true };
     let refreshed = 0;
     const refresh = async (): Promise<void> => {
       refreshed += 1;

@@ -45,7 +45,10 @@ export function judgeVerdict(input: VerdictInput): VerdictOutput {
   const state = stateOf(counting, isBlind, input);
   const sinceMs = input.previous?.state === state ? input.previous.sinceMs : input.nowMs;
   const waiting = pending.length === 0 ? {} : { pending: pending.sort((a, b) => a.countsAtMs - b.countsAtMs || worstFirst(a, b)) };
-  const verdict = { state, sinceMs, conditions: counting.sort(worstFirst), ...waiting };
+  const conditions = withCauses(counting.sort(worstFirst), ({ type, instance }) =>
+    conditionPolicy(input.policy, input.device.family, type, instance),
+  );
+  const verdict = { state, sinceMs, conditions, ...waiting };
   if (ignored.length === 0) return { verdict };
   return { verdict: { ...verdict, ignored: ignored.sort(worstFirst) }, dueMs: Math.min(...ignored.map((item) => item.ignoredUntilMs)) };
 }
@@ -60,6 +63,21 @@ function stateOf(counting: readonly ActiveCondition[], isBlind: boolean, { polic
   if (counting.some((condition) => condition.severity === 'fatal' && isFault(condition))) return 'unhealthy';
   if (isBlind) return 'unknown';
   return counting.some((condition) => condition.severity === 'degraded') ? 'degraded' : 'healthy';
+}
+
+/** Names the cause of each condition that is the consequence of another one. A cause is never less severe than its consequence. */
+function withCauses(
+  conditions: readonly ActiveCondition[],
+  policyOf: (condition: ActiveCondition) => ConditionPolicy,
+): readonly ActiveCondition[] {
+  if (conditions.length < 2) return conditions;
+  return conditions.map((condition) => {
+    const names = [condition.type, `${condition.type}/${condition.instance}`];
+    const cause = conditions.find(
+      (other) => WEIGHT[other.severity] <= WEIGHT[condition.severity] && policyOf(other).consequences.some((name) => names.includes(name)),
+    );
+    return cause === undefined ? condition : { ...condition, cause: cause.type };
+  });
 }
 
 /** Precedence: configured severity, then the finding's, then the declared one. */

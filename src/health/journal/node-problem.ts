@@ -52,7 +52,8 @@ function summary(devices: readonly JudgedState[], state: HealthState): string {
   const why = conditions.find(({ type, severity }) => severity === 'fatal' || type === DEVICE_MISSING || type === DEVICE_NOT_READ);
   const condition = state === 'unknown' ? why : conditions[0];
   const what = condition === undefined ? state : `${state}, ${describe(condition)}`;
-  return `${first.key} ${what}${devices.length > 1 ? ` (and ${devices.length - 1} more)` : ''}`;
+  // The count comes first, because readers cut the end of the line.
+  return `${devices.length > 1 ? `${devices.length} ${state}, first: ` : ''}${first.key} ${what}`;
 }
 
 /** Text for pending conditions, so that a device with one is not reported as plainly healthy. */

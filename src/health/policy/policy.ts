@@ -25,6 +25,8 @@ export interface ConditionPolicy {
   readonly threshold: RateThreshold;
   readonly enabled: boolean;
   readonly remedy: Remedy;
+  /** Conditions that the same fault raises too, as `Type` or `Type/instance`. */
+  readonly consequences: readonly string[];
   /** Findings on the condition come from another source than the device. */
   readonly isAside: boolean;
   /** Findings on the condition come from the comparison of use and holders. */
@@ -173,6 +175,7 @@ function declaredPolicy(spec: ConditionSpec): ConditionPolicy {
     threshold: spec.threshold ?? POLICY_DEFAULTS.threshold,
     enabled: true,
     remedy: spec.remedy,
+    consequences: spec.consequences ?? [],
     isAside: spec.aside ?? false,
     isUse: spec.use ?? false,
   };

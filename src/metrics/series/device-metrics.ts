@@ -5,7 +5,7 @@ import type { DeviceState } from '../../model/snapshot.ts';
 import { joinLabels, type LabelText, labelText } from '../page/labels.ts';
 import type { Page } from '../page/page.ts';
 
-const CONDITION_LABELS = ['condition', 'class', 'part', 'reason', 'severity', 'remedy'];
+const CONDITION_LABELS = ['condition', 'class', 'part', 'reason', 'severity', 'remedy', 'cause'];
 
 /** Metrics of every device, independent of its family. */
 export const deviceMetrics = {
@@ -33,7 +33,7 @@ export const deviceMetrics = {
     'device_health_condition',
     '1 while a condition holds.',
     CONDITION_LABELS,
-    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times.',
+    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times. `cause` names the condition of which this one is a consequence. `remedy` is `none` while the condition recovers.',
   ),
   ignored: gauge(
     'device_health_condition_ignored',
@@ -80,8 +80,19 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 
-function conditionLabels({ type, class: conditionClass, instance, reason, severity, remedy }: ActiveCondition): LabelText {
-  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy });
+/** A condition that recovers has ended, so there is nothing to do. Alerts select by the remedy, and would otherwise begin after the end. */
+function conditionLabels({
+  type,
+  class: conditionClass,
+  instance,
+  reason,
+  severity,
+  remedy,
+  recovering,
+  cause,
+}: ActiveCondition): LabelText {
+  const toDo = recovering === undefined ? remedy : 'none';
+  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy: toDo, cause });
 }
 
 function identityLabels(device: Device): LabelText {

@@ -1,5 +1,6 @@
 /** Why a kubelet call is refused. Closed set, used as values of the label `result`. */
-export type RefusalReason = 'unknown-device' | 'unhealthy-device' | 'dirty-device' | 'unsupported-strategy' | 'invalid-request';
+export const REFUSAL_REASONS = ['unknown-device', 'unhealthy-device', 'dirty-device', 'unsupported-strategy', 'invalid-request'] as const;
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /** gRPC sends the message in a trailer, and clients refuse trailers of more than 8 to 64 KiB. */
 const MOST_BYTES = 1_024;

@@ -32,16 +32,17 @@ export interface Offer {
 
 /**
  * Returns all offers of a resource, in an order that depends only on the ids. A missing device is offered as unhealthy as long as the
- * snapshot keeps it, so that the kubelet sees a fault and not a smaller node.
+ * snapshot keeps it, so that the kubelet sees a fault and not a smaller node. `taken`: keys of devices that another resource offers.
  */
 export function takeInventory(
   resource: PluginResource,
   states: readonly DeviceState[],
   healthOf: HealthRule,
   paths: readonly PathState[] = [],
+  taken: ReadonlySet<string> = new Set(),
 ): Offer[] {
   if (resource.paths !== undefined) return paths.flatMap((path) => replicate(offerOfPath(path), resource.replicas));
-  const devices = selectDevices(resource, states);
+  const devices = selectDevices(resource, states).filter(({ key }) => !taken.has(key));
   if (resource.pool !== undefined) return offerPool(devices, resource.pool, healthOf);
   const nameOf = distinctNames(devices, resource);
   const byId = new Map<string, Offer>();
@@ -128,11 +129,25 @@ export function compareIds(a: string, b: string): number {
   return left.length - right.length;
 }
 
-/** Returns the devices of the snapshot that the resource selects, in snapshot order. */
+/**
+ * Returns the devices of the snapshot that the resource selects, in snapshot order. A device whose parts are selected too is left out: a
+ * container that gets the device would get the parts of another container.
+ */
 export function selectDevices(resource: PluginResource, devices: readonly DeviceState[]): DeviceState[] {
   const selectors = selectorsOf(resource.select);
-  const parents = new Set(devices.filter(isPresent).map(({ device }) => `${device.family}/${device.parent}`));
-  return devices.filter((state) => selectors.some((selector) => matches(selector, state.device, parents.has(state.key))));
+  const parents = parentsOf(devices);
+  const selected = devices.filter((state) => selectors.some((selector) => matches(selector, state.device, parents.has(state.key))));
+  const divided = parentsOf(selected);
+  return divided.size === 0 ? selected : selected.filter(({ key }) => !divided.has(key));
+}
+
+/** Keys of the devices that contain one of these devices. */
+function parentsOf(devices: readonly DeviceState[]): ReadonlySet<string> {
+  return new Set(
+    devices
+      .filter((state) => isPresent(state) && state.device.parent !== undefined)
+      .map(({ device }) => `${device.family}/${device.parent}`),
+  );
 }
 
 const isPresent = (state: DeviceState): boolean => state.missingSinceMs === undefined;

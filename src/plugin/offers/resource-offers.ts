@@ -2,7 +2,7 @@ import type { Clock } from '../../host/clock.ts';
 import { type PluginResource, selectorsOf } from '../../model/plugin-resource.ts';
 import type { Snapshot } from '../../model/snapshot.ts';
 import { type DeviceDirectory, PathWatch } from './device-paths.ts';
-import { type HealthRule, type Offer, takeInventory } from './inventory.ts';
+import { type HealthRule, type Offer, selectDevices, takeInventory } from './inventory.ts';
 
 /** Source of snapshots. */
 export interface SnapshotSource {
@@ -21,6 +21,8 @@ export interface OffersParts {
   readonly dev?: DeviceDirectory;
   /** How long an absent device node is still offered as unhealthy. */
   readonly missingRetentionMs: number;
+  /** Resources whose devices this resource must not offer too. */
+  readonly rivals: readonly PluginResource[];
 }
 
 /** The current offers of one resource to the kubelet. */
@@ -30,11 +32,13 @@ export class ResourceOffers {
   readonly #healthOf: HealthRule;
   readonly #canServe: (family: string) => boolean;
   readonly #paths: PathWatch | undefined;
+  readonly #rivals: readonly PluginResource[];
   readonly #listeners = new Set<() => void>();
   #unsubscribe = (): void => {};
 
   constructor(resource: PluginResource, parts: OffersParts) {
     const { store, healthOf, canServe = () => true, clock, dev, missingRetentionMs: retentionMs } = parts;
+    this.#rivals = parts.rivals;
     this.resource = resource;
     this.#store = store;
     this.#healthOf = healthOf;
@@ -76,7 +80,8 @@ export class ResourceOffers {
 
   current(): Offer[] {
     const devices = (this.#store.snapshot()?.devices ?? []).filter(({ device }) => this.#canServe(device.family));
-    return takeInventory(this.resource, devices, this.#healthOf, this.#paths?.paths());
+    const taken = new Set(this.#rivals.flatMap((rival) => selectDevices(rival, devices).map(({ key }) => key)));
+    return takeInventory(this.resource, devices, this.#healthOf, this.#paths?.paths(), taken);
   }
 
   /** Number of this resource's ids that the kubelet reports as allocatable, and when it was asked; undefined when it does not report it. */
