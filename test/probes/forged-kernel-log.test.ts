@@ -25,11 +25,11 @@ async function collect(family: DeviceFamily, path: string, log: string): Promise
   const machine = buildMachine(readMachine(path));
   const { root } = machine;
   const host = createHost({ sysfs: join(root, 'sys'), procfs: join(root, 'proc'), dev: join(root, 'dev') }, clock);
-  const options = probeOptions(family, machine.options);
+  const options: Readonly<Record<string, unknown>> = probeOptions(family, machine.options);
   const file = typeof options.kmsg === 'string' && options.kmsg !== '' ? options.kmsg : join(root, 'dev/kmsg');
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, log);
-  const probe = family.createProbe(host, options);
+  const probe = family.createProbe(host, options as never);
   try {
     const collection = await probe.collect();
     const text = inspect(collection, { depth: null, maxArrayLength: null, sorted: true }).replaceAll(root, '{root}');

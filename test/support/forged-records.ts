@@ -1,9 +1,7 @@
 /** Text as the kernel puts it into a record of `/dev/kmsg`: each byte outside printable ASCII, and the backslash, as `\xHH`. */
 export const escaped = (text: string | Buffer): string =>
   [...Buffer.from(text)]
-    .map((byte) =>
-      byte < 0x20 || byte >= 0x7f || byte === 0x5c ? `\\x${byte.toString(16).padStart(2, '0')}` : String.fromCharCode(byte),
-    )
+    .map((byte) => (byte < 0x20 || byte >= 0x7f || byte === 0x5c ? `\\x${byte.toString(16).padStart(2, '0')}` : String.fromCharCode(byte)))
     .join('');
 
 /**
@@ -42,8 +40,7 @@ const TEMPLATES: Readonly<Record<string, (name: string, file: string) => string>
     `${name}[4711]: unhandled exception: DABT (lower EL), ESR 0x0000000092000046, level 2 translation fault in ${file}[aaaab3c10000+1000]`,
   'bad frame': (name, file) =>
     `${name}[4711] bad frame in rt_sigreturn frame:00007ffc12345678 ip:55d0c1a01129 sp:7ffc12345678 orax:0 in ${file}[55d0c1a01000+1000]`,
-  trap: (name, file) =>
-    `traps: ${name}[4711] trap invalid opcode ip:55d0c1a01129 sp:7ffc12345678 error:0 in ${file}[55d0c1a01000+1000]`,
+  trap: (name, file) => `traps: ${name}[4711] trap invalid opcode ip:55d0c1a01129 sp:7ffc12345678 error:0 in ${file}[55d0c1a01000+1000]`,
   memfd: (name) => `${name}[4711]: memfd_create() called without MFD_EXEC or MFD_NOEXEC_SEAL set`,
   'OOM killer': (name) => `${name} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=1000`,
   'out of memory': (name) => `Memory cgroup out of memory: Killed process 4711 (${name}) total-vm:9kB, anon-rss:1kB, file-rss:0kB`,
@@ -52,9 +49,11 @@ const TEMPLATES: Readonly<Record<string, (name: string, file: string) => string>
   'dropped caches': (name) => `${name} (4711): drop_caches: 3`,
   'hung task': (name) => `INFO: task ${name}:4711 blocked for more than 120 seconds.`,
   'state of a CPU': (name) => `CPU: 1 PID: 4711 Comm: ${name} Not tainted 6.1.0-30-amd64 #1  Debian 6.1.124-1`,
-  audit: (name, file) => `audit: type=1701 audit(1700000000.100:5): auid=1000 uid=1000 pid=4711 comm="${name}" exe="/tmp/${file}" sig=11 res=1`,
+  audit: (name, file) =>
+    `audit: type=1701 audit(1700000000.100:5): auid=1000 uid=1000 pid=4711 comm="${name}" exe="/tmp/${file}" sig=11 res=1`,
   module: (_, file) => `${file}: loading out-of-tree module taints kernel.`,
-  packet: (_, file) => `${file.slice(0, 127)}IN=eth0 OUT= MAC= SRC=10.0.0.1 DST=10.0.0.2 LEN=60 TOS=0x00 PREC=0x00 TTL=64 ID=1 DF PROTO=TCP`,
+  packet: (_, file) =>
+    `${file.slice(0, 127)}IN=eth0 OUT= MAC= SRC=10.0.0.1 DST=10.0.0.2 LEN=60 TOS=0x00 PREC=0x00 TTL=64 ID=1 DF PROTO=TCP`,
 };
 
 export interface ForgedRecord {
