@@ -7,7 +7,7 @@ export const escaped = (text: string | Buffer): string =>
 /**
  * What a process that imitates drivers may be called: its program's file has the whole name, and the process the first 15 bytes
  * (TASK_COMM_LEN of the kernel). `at` is the PCI address of the device: `0000:03:00.0`. */
-function forgedNames(at: string): Readonly<Record<string, string>> {
+export function forgedNames(at: string): Readonly<Record<string, string>> {
   const slot = at.slice(0, -2);
   const lost = `NVRM: Xid (PCI:${slot}): 79, GPU has fallen off the bus.`;
   const wedged = `xe ${at}: [drm] *ERROR* CRITICAL: Xe has declared device ${at} as wedged.`;

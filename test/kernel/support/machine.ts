@@ -14,8 +14,18 @@ export class KernelMachine extends Guest {
   async startAgent(config: string): Promise<void> {
     const flags = `--config.file=${CONFIG} --web.listen-address=127.0.0.1:9835 --state.file= --log.format=json`;
     await this.run(`cat > ${CONFIG} <<'END'\n${config}\nEND`);
-    await this.run(`"$node" dist-bundle/main.js serve ${flags} > ${LOG} 2>&1 & echo $! > /run/agent.pid`);
-    await this.run(STARTED);
+    await this.#start(`serve ${flags}`, STARTED);
+  }
+
+  /** Starts the agent on a simulated node of files, with more options. */
+  async startDemo(options: string): Promise<void> {
+    const started = `for _ in $(seq 600); do grep -q 'Ctrl-C' ${LOG} && exit 0; sleep 0.1; done; cat ${LOG}; exit 1`;
+    await this.#start(`demo --web.listen-address=127.0.0.1:9835 ${options}`, started);
+  }
+
+  async #start(words: string, started: string): Promise<void> {
+    await this.run(`"$node" dist-bundle/main.js ${words} > ${LOG} 2>&1 & echo $! > /run/agent.pid`);
+    await this.run(started);
   }
 
   async page(): Promise<string> {
