@@ -46,6 +46,7 @@ const TEMPLATES: Readonly<Record<string, (name: string, file: string) => string>
   'out of memory': (name) => `Memory cgroup out of memory: Killed process 4711 (${name}) total-vm:9kB, anon-rss:1kB, file-rss:0kB`,
   'out of pages': (name, file) =>
     `${name}: page allocation failure: order:4, mode:0x40cc0(GFP_KERNEL|__GFP_COMP), nodemask=(null),cpuset=${file.replaceAll(/[/\n]/g, ' ')},mems_allowed=0`,
+  'out of pages, the second piece': (_, file) => `${file.replaceAll(/[/\n]/g, ' ')},mems_allowed=0`,
   'dropped caches': (name) => `${name} (4711): drop_caches: 3`,
   'hung task': (name) => `INFO: task ${name}:4711 blocked for more than 120 seconds.`,
   'state of a CPU': (name) => `CPU: 1 PID: 4711 Comm: ${name} Not tainted 6.1.0-30-amd64 #1  Debian 6.1.124-1`,

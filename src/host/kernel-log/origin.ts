@@ -24,7 +24,12 @@ const MODULE =
   /: (?:loading out-of-tree module taints|module license |module verification failed|module is from the staging|version magic |unknown parameter|no symbol version |disagrees about version |Unknown symbol )/;
 /** Records that begin with the prefix of a rule, 127 bytes at most. From net/netfilter/nf_log_syslog.c of Linux. */
 const PACKET = /IN=\S{0,15} OUT=\S{0,15} /;
-const ABOUT_PROCESS = [NAME_FIRST, NAME_LATER, MODULE, PACKET];
+/**
+ * Records that the kernel prints piece by piece, `…,cpuset=` `<name of a cgroup>` `,mems_allowed=0`. When another CPU prints in between, the
+ * rest of the pieces is a record of its own, which begins with the name. From cpuset_print_current_mems_allowed of Linux.
+ */
+const CPUSET = /,mems_allowed=/;
+const ABOUT_PROCESS = [NAME_FIRST, NAME_LATER, MODULE, PACKET, CPUSET];
 
 /**
  * The facility is 0 for the kernel alone: it gives a program that writes 0 the facility 1 (devkmsg_write). `hasDevice`: the record has
