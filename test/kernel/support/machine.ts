@@ -5,7 +5,7 @@ const AGENT = 'http://127.0.0.1:9835';
 const LOG = '/run/agent.log';
 const CONFIG = '/run/agent.yaml';
 /** Emulation is slow, more so on a busy machine: these say only when something counts as never. */
-const SEEN_MS = 60_000;
+const SEEN_MS = 120_000;
 const STARTED = `for _ in $(seq 600); do grep -q '"address"' ${LOG} && exit 0; sleep 0.1; done; cat ${LOG}; exit 1`;
 
 /** A guest with the bundled agent in it, which is how the agent is shipped. */
@@ -19,7 +19,7 @@ export class KernelMachine extends Guest {
 
   /** Starts the agent on a simulated node of files, with more options. */
   async startDemo(options: string): Promise<void> {
-    const started = `for _ in $(seq 600); do grep -q 'Ctrl-C' ${LOG} && exit 0; sleep 0.1; done; cat ${LOG}; exit 1`;
+    const started = `for _ in $(seq 3000); do grep -q 'Ctrl-C' ${LOG} && exit 0; sleep 0.1; done; cat ${LOG}; exit 1`;
     await this.#start(`demo --web.listen-address=127.0.0.1:9835 ${options}`, started);
   }
 
