@@ -55,14 +55,17 @@ function run(name, bytes, before = '') {
 /** Loads the module `dummy` under a name of its own, which the kernel does not trust. */
 function load(name) {
   const path = readdirSync(modules, { recursive: true }).find((file) => file.endsWith('/dummy.ko'));
-  if (path === undefined) return;
+  if (path === undefined) throw new Error(`there is no dummy.ko below ${modules}`);
   const bytes = readFileSync(join(modules, path));
   const at = bytes.indexOf(Buffer.concat([Buffer.from('dummy'), Buffer.alloc(51)]));
   bytes.fill(0, at, at + 56);
   bytes.write(name.slice(0, 55), at);
   bytes.write('x', bytes.indexOf('intree=Y'));
-  writeFileSync(join(FOLDER, 'module.ko'), bytes);
-  spawnSync('insmod', [join(FOLDER, 'module.ko')]);
+  // A module with a wrong signature is refused. One without is loaded, and the kernel says so.
+  const end = bytes.indexOf('~Module signature appended~');
+  writeFileSync(join(FOLDER, 'module.ko'), bytes.subarray(0, end < 0 ? bytes.length : end));
+  const { status, stderr, error } = spawnSync('insmod', [join(FOLDER, 'module.ko')], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`the module was not loaded: ${error ?? stderr}`);
 }
 
 mkdirSync(FOLDER, { recursive: true });
