@@ -55,7 +55,7 @@ function addressForms(address: string): readonly string[] {
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** Keeps the last lines about each device while a log is read once. Records of programs are left out: anybody may name a device. */
+/** Keeps the last lines about each device while a log is read once. Only the kernel's own: a process may have the name of a device. */
 export class LineCollector {
   readonly #kept: { readonly isAbout: ReturnType<typeof lineMatcher>; lines: KernelLine[]; earlier: number }[];
 
@@ -64,7 +64,7 @@ export class LineCollector {
   }
 
   take(message: KmsgMessage): void {
-    if (message.facility !== 0) return;
+    if (message.origin !== 'kernel') return;
     for (const kept of this.#kept) {
       if (!kept.isAbout(message)) continue;
       kept.lines.push(lineOf(message));

@@ -27,11 +27,11 @@ describe('the unit of systemd', () => {
     expect(settings.get('StateDirectory')).toEqual(['device-agent']);
   });
 
-  it('writes to few places, opens few devices, and has one capability', () => {
+  it('writes to few places, opens few devices and no kernel log, and has no capability', () => {
     expect(settings.get('ProtectSystem')).toEqual(['strict']);
     expect(settings.get('NoNewPrivileges')).toEqual(['yes']);
-    expect(settings.get('CapabilityBoundingSet')).toEqual(['CAP_SYSLOG']);
-    expect([settings.get('DevicePolicy'), settings.get('DeviceAllow')]).toEqual([['closed'], ['char-nvidia* rw', '/dev/kmsg r']]);
+    expect(settings.get('CapabilityBoundingSet')).toEqual(['']);
+    expect([settings.get('DevicePolicy'), settings.get('DeviceAllow')]).toEqual([['closed'], ['char-nvidia* rw']]);
     expect(settings.has('MemoryDenyWriteExecute')).toBe(false);
   });
 

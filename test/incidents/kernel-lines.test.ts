@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { KmsgMessage } from '../../src/host/kernel-log/reader.ts';
 import { LineCollector, lineMatcher, marksOf } from '../../src/incidents/kernel-lines.ts';
 import { device } from '../support/snapshots.ts';
 
@@ -13,7 +14,16 @@ const gpu = marksOf(
   }),
 );
 const hca = marksOf(device({ id: 'mlx5_1', pciAddress: '0008:01:00.1', netdevs: ['ib1'] }));
-const message = (text: string, part: object = {}) => ({ level: 3, facility: 0, seq: 1, timeUsec: 1, text, timeMs: 0, live: true, ...part });
+const message = (text: string, part: Partial<KmsgMessage> = {}): KmsgMessage => ({
+  level: 3,
+  origin: 'kernel',
+  seq: 1,
+  timeUsec: 1,
+  text,
+  timeMs: 0,
+  live: true,
+  ...part,
+});
 
 describe('a line of the kernel log', () => {
   it.each([
@@ -52,9 +62,12 @@ describe('a line of the kernel log', () => {
   it('is kept as one short line without control characters, with its time, and only from the kernel', () => {
     const collector = new LineCollector([hca, gpu]);
     for (let n = 0; n < 60; n += 1) collector.take(message(`mlx5_1: ${n}`, { timeMs: 1_000 }));
-    collector.take(message('mlx5_1: \u001b[31mred\nsecond \u202eline \u0007', { timeMs: undefined }));
+    const { timeMs, ...timeless } = message('mlx5_1: \u001b[31mred\nsecond \u202eline \u0007');
+    expect(timeMs).toBe(0);
+    collector.take(timeless);
     collector.take(message(`mlx5_1: ${'x'.repeat(9_000)}`));
-    collector.take(message('mlx5_1: a program may say anything', { facility: 1 }));
+    collector.take(message('mlx5_1: a program may say anything', { origin: 'program' }));
+    collector.take(message('mlx5_1[4711]: a process may have any name', { origin: 'about-process' }));
     const [own, other] = collector.parts('a problem');
     expect(own).toMatchObject({ earlier: 12, problem: 'a problem' });
     expect(own?.lines).toHaveLength(50);

@@ -1,16 +1,21 @@
-/** One record of `/dev/kmsg`. */
+import { oneLine } from '../../model/one-line.ts';
+import { originOf, type RecordOrigin } from './origin.ts';
+
+/** One record of `/dev/kmsg`: one call of `printk`, and so one message, however many lines the driver printed it in. */
 export interface KmsgRecord {
   /** 0 emergency to 7 debug. */
   readonly level: number;
-  /** 0 for the kernel itself; 1 and above for a program that wrote to `/dev/kmsg`. */
-  readonly facility: number;
+  readonly origin: RecordOrigin;
   /** Grows by one with each record of this boot. */
   readonly seq: number;
   /** Microseconds since boot, on the kernel's own clock. */
   readonly timeUsec: number;
-  /** Decoded text; may contain several lines. */
+  /**
+   * Decoded text in one line. Line breaks, also those of Unicode, and other control characters are spaces: a name in the text may contain them, and what follows
+   * would pass for another message.
+   */
   readonly text: string;
-  /** Subsystem of the device in the record: `pci`. */
+  /** Subsystem of the device in the record: `pci`. Only the kernel adds the properties of a device (`dev_printk`). */
   readonly subsystem?: string;
   /** Device in the kernel's notation: `+pci:0000:3b:00.0`, `b8:0`, `c1:3` or `n2`. */
   readonly device?: string;
@@ -27,14 +32,16 @@ export function parseKmsgRecord(record: string): KmsgRecord | undefined {
   const end = record.indexOf('\n');
   const match = HEADER.exec(end < 0 ? record : record.slice(0, end));
   if (match === null) return undefined;
-  const [, priority, seq, timeUsec, text = ''] = match;
+  const [, priority, seq, timeUsec, escaped = ''] = match;
+  const text = oneLine(unescapeBytes(escaped)).replaceAll(/[\u2028\u2029]/g, ' ');
+  const about = end < 0 ? {} : subject(record.slice(end + 1));
   return {
     level: Number(priority) & 7,
-    facility: Math.floor(Number(priority) / 8),
+    origin: originOf(Math.floor(Number(priority) / 8), text, about.device !== undefined),
     seq: Number(seq),
     timeUsec: Number(timeUsec),
-    text: unescapeBytes(text),
-    ...(end < 0 ? {} : subject(record.slice(end + 1))),
+    text,
+    ...about,
   };
 }
 

@@ -5,13 +5,23 @@ export interface CgroupOwner {
   readonly containerId?: string;
 }
 
-const POD = /\/(?:[^/]*-)?pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?=[/:]|$)/;
+const UID = '([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})';
+/**
+ * Path of a pod below the kubelet's own cgroup, `kubepods`, which is itself below `--cgroup-root` and below the cgroup of a node in a container.
+ * Driver cgroupfs: `/kubepods/burstable/pod<uid>`. Driver systemd: `/kubepods.slice/…/kubepods-burstable-pod<uid>.slice`. In the cgroup
+ * namespace of another pod a path begins with `..`, and may do so without the word. From cm/pod_container_manager_linux.go of the kubelet.
+ */
+const POD = new RegExp(
+  `/(?:(?:kubepods|\\.\\.)/(?:(?:burstable|besteffort)/)?pod${UID}|(?:[^/]*-)?kubepods(?:-burstable|-besteffort)?-pod${UID}\\.slice)(?=[/:]|$)`,
+);
 const CONTAINER = /(?:^|[/:])(?:[a-z]+-)*?([0-9a-f]{64})(?:\.scope)?(?=\/|$)/;
+/** Cgroups of systemd for users. Below its own, `user@<uid>.service`, a user without rights creates cgroups of any name. */
+const OF_USER = /\/user(?:\.slice|-\d+\.slice|@\d+\.service)(?=\/|$)/;
 
 /**
  * Parses the text of `/proc/<pid>/cgroup`: systemd and cgroupfs drivers, cgroup v1 and v2, containerd, CRI-O, docker. It takes the first
  * container id after the pod, because a workload may nest its own containers. In another cgroup namespace the path may contain the
- * container without the pod.
+ * container without the pod. What is below the cgroup of a user is neither, whatever its name.
  */
 export function parseCgroup(text: string): CgroupOwner {
   const paths = text
@@ -21,15 +31,18 @@ export function parseCgroup(text: string): CgroupOwner {
   const inPods = paths.flatMap(ownerIn);
   const inPod = inPods.find(({ containerId }) => containerId !== undefined) ?? inPods[0];
   if (inPod !== undefined) return inPod;
-  const containerId = paths.map(containerIn).find((id) => id !== undefined);
+  const containerId = paths
+    .filter((path) => !OF_USER.test(path))
+    .map(containerIn)
+    .find((id) => id !== undefined);
   return containerId === undefined ? {} : { containerId };
 }
 
 /** Empty for a path without a pod. */
 function ownerIn(path: string): readonly CgroupOwner[] {
   const match = POD.exec(path);
-  if (match === null) return [];
-  const podUid = (match[1] as string).replaceAll('_', '-');
+  if (match === null || OF_USER.test(path.slice(0, match.index + 1))) return [];
+  const podUid = (match[1] ?? (match[2] as string)).replaceAll('_', '-');
   const containerId = containerIn(path.slice(match.index + match[0].length));
   return [containerId === undefined ? { podUid } : { podUid, containerId }];
 }

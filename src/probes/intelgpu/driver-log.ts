@@ -114,12 +114,12 @@ export class DriverLog {
     return isReadable ? { ...faults, counts: { recoveries, errors } } : faults;
   }
 
-  #add({ facility, seq, text }: KmsgRecord): void {
+  #add(record: KmsgRecord): void {
+    const { seq } = record;
     const isGap = this.#lastSeq !== undefined && seq !== this.#lastSeq + 1;
     this.#lastSeq = seq;
     if (isGap) for (const [address, log] of this.#cards) this.#cards.set(address, afterGap(log));
-    // Programs can write to the log, too, but only the kernel tells about its drivers.
-    const line = facility === 0 ? parseLogLine(text) : undefined;
+    const line = parseLogLine(record);
     if (line === undefined || (this.#cards.size >= MOST_CARDS && !this.#cards.has(line.address))) return;
     this.#cards.set(line.address, addLine(this.#cards.get(line.address) ?? EMPTY_LOG, line));
     this.#hasNews = true;

@@ -8,7 +8,7 @@ import type { Probe } from '../family.ts';
 import { NcclCrashes } from './nccl-crashes.ts';
 import type { LibraryXid } from './nvml/source.ts';
 import { type XidReport, xidReports } from './xid-findings.ts';
-import { parseNvidiaLines } from './xid-line.ts';
+import { parseNvidiaLine } from './xid-line.ts';
 import { EMPTY_MEMORY, endFaults, LIBRARY_TEXT, rememberRecord, type XidMemory } from './xid-memory.ts';
 
 /** A recovery action may be this much older than the start of its read. Log lines of these seconds may be newer than the action. */
@@ -120,7 +120,7 @@ export class KernelLogProbe implements Probe {
         onRecord: (message) => {
           this.#memory = rememberRecord(this.#memory, message);
           if (this.#crashes.add(message, this.#logMs())) this.#hasNewLines = true;
-          this.#hasNewLines ||= parseNvidiaLines(message.text).some(({ kind }) => kind !== 'other');
+          this.#hasNewLines ||= (parseNvidiaLine(message)?.kind ?? 'other') !== 'other';
         },
       });
       this.#stopFollowing = this.#reader.follow(() => {
@@ -156,7 +156,7 @@ function recordOf(
   const instance =
     gpuInstance === undefined ? '' : ` GPU-I:${gpuInstance}${computeInstance === undefined ? '' : ` GPU-CI:${computeInstance}`}`;
   const text = `NVRM: Xid (PCI:${pciAddress.replace(/\.[0-7]$/, '')}${instance}): ${xid}, ${LIBRARY_TEXT}`;
-  return { level: 3, facility: 0, seq, timeUsec: Math.round(monotonicMs * 1_000), text, timeMs, live: true };
+  return { level: 3, origin: 'kernel', seq, timeUsec: Math.round(monotonicMs * 1_000), text, timeMs, live: true };
 }
 
 /** Returns the GPUs for which the driver reports the recovery action "none". This action has priority over the Xid table. */

@@ -1,3 +1,4 @@
+import type { KmsgRecord } from '../../host/kernel-log/record.ts';
 import { normalizePciAddress } from '../../host/pci/pci.ts';
 
 /** Details that the text of some Xids contains. */
@@ -18,7 +19,7 @@ export interface NvlinkDetail {
   readonly link?: number;
 }
 
-/** One Xid as the driver logs it. Details that the line lacks are absent. */
+/** One Xid as the driver logs it. Details that the record lacks are absent. */
 export interface XidLine extends XidDetails {
   readonly kind: 'xid';
   readonly pciAddress: string;
@@ -45,47 +46,44 @@ export interface SwitchLine {
   readonly text: string;
 }
 
-/** Lines of the NVIDIA driver in the kernel log that concern health. */
+/** Messages of the NVIDIA driver in the kernel log that concern health. */
 export type NvidiaLine =
   | XidLine
   | SwitchLine
   | { readonly kind: 'identity'; readonly pciAddress: string; readonly uuid: string }
   | { readonly kind: 'lost'; readonly pciAddress: string }
-  /** First line of a message of several lines, which may report a lost GPU. */
+  /** First record of a message of several records, which may report a lost GPU. */
   | { readonly kind: 'gpu-named'; readonly pciAddress: string }
-  /** Last line of that message. */
+  /** Last record of that message. */
   | { readonly kind: 'named-gpu-lost' }
-  | { readonly kind: 'api-mismatch'; readonly clientVersion: string }
   | { readonly kind: 'driver-loaded'; readonly version?: string }
-  /** Any other line of the driver. It ends a message of several lines, unless `isMiddle`. */
+  /** Any other record of the driver. It ends a message of several records, unless `isMiddle`. */
   | { readonly kind: 'other'; readonly isMiddle: boolean };
 
-const OWN_LINE = /^\s*(?:NVRM:|nvidia-nvswitch)/;
+const OWN = /^(?:NVRM:|nvidia-nvswitch)/;
 const XID =
-  /^\s*NVRM: Xid \((?:PCI:)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: GPU-I:(\d+)(?: GPU-CI:(\d+))?)?\): (\d{1,5})(?:, *(.*))?$/i;
-const IDENTITY = /^\s*NVRM: GPU at PCI:([0-9a-f:.]+): (GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/i;
-const LOST = /^\s*NVRM: GPU (?:at )?(?:PCI:)?([0-9a-f:.]+): GPU has fallen off the bus/i;
-const NAMED = /^\s*NVRM: The NVIDIA GPU ([0-9a-f:.]+)(.*)$/i;
-const LOST_TAIL = /fallen off the bus/i;
-const SWITCH = /^\s*nvidia-nvswitch\d*:? SXid \(PCI:([0-9a-f:.]+)\): (\d{1,6}), *(.*)$/i;
-const MISMATCH = /^\s*NVRM: API mismatch: the client has the version ([^\s,]+)/;
-const LOADED = /^\s*NVRM: loading NVIDIA UNIX .*Kernel Module(?: for \S+)? +(\d[\d.]*)?/;
+  /^NVRM: Xid \((?:PCI:)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:\.[0-7])?(?: GPU-I:(\d+)(?: GPU-CI:(\d+))?)?\): (\d{1,5})(?:, *(.*))?$/i;
+const IDENTITY = /^NVRM: GPU at PCI:([0-9a-f:.]+): (GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/i;
+const LOST = /^NVRM: GPU (?:at )?(?:PCI:)?([0-9a-f:.]+): GPU has fallen off the bus/i;
+const NAMED = /^NVRM: The NVIDIA GPU ([0-9a-f:.]+)(.*)$/i;
+const LOST_TAIL = /^NVRM: fallen off the bus/i;
+const SWITCH = /^nvidia-nvswitch\d*:? SXid \(PCI:([0-9a-f:.]+)\): (\d{1,6}), *(.*)$/i;
+const LOADED = /^NVRM: loading NVIDIA UNIX .*Kernel Module(?: for \S+)? +(\d[\d.]*)?/;
 
 /**
- * Parses the text of one record, which may hold several lines. The record must begin like a line of the NVIDIA driver; otherwise the
- * result is empty. Other parts of the kernel print names that a device or a program chooses, which could imitate such a line.
+ * Parses one record. Undefined for a record of another origin: other parts of the kernel print names that a device or a process chooses.
+ *
+ * The driver prints without a device (nv_printf in os-interface.c of the open kernel modules), and at a level that depends on its
+ * version, so only the text shows that a record is its own. Each form below has more fixed bytes at its begin than the name of a process
+ * can have, 15, and the record is one line: a name within it starts no further message.
  */
-export function parseNvidiaLines(text: string): readonly NvidiaLine[] {
-  if (!OWN_LINE.test(text)) return [];
-  return text.split('\n').map(parseLine);
-}
-
-function parseLine(line: string): NvidiaLine {
-  return xidLine(line) ?? lostLine(line) ?? identityLine(line) ?? switchLine(line) ?? nodeLine(line) ?? otherLine(line);
+export function parseNvidiaLine({ origin, text }: Pick<KmsgRecord, 'origin' | 'text'>): NvidiaLine | undefined {
+  if (origin !== 'kernel' || !OWN.test(text)) return undefined;
+  return xidLine(text) ?? lostLine(text) ?? identityLine(text) ?? switchLine(text) ?? loadedLine(text) ?? otherLine(text);
 }
 
 function otherLine(line: string): NvidiaLine {
-  return { kind: 'other', isMiddle: /NVRM: \(PCI ID:/.test(line) };
+  return { kind: 'other', isMiddle: /^NVRM: \(PCI ID:/.test(line) };
 }
 
 function identityLine(line: string): NvidiaLine | undefined {
@@ -94,14 +92,14 @@ function identityLine(line: string): NvidiaLine | undefined {
   return pciAddress === undefined ? undefined : { kind: 'identity', pciAddress, uuid: `GPU-${uuid.slice(4).toLowerCase()}` };
 }
 
-/** Parses the loss of a GPU without an Xid: one line, or three lines that are one record or several, depending on the kernel. */
+/** Parses the loss of a GPU without an Xid. Its message is one record, or the three lines of it are records of their own. */
 function lostLine(line: string): NvidiaLine | undefined {
   const lost = normalizePciAddress(LOST.exec(line)?.[1] ?? '');
   if (lost !== undefined) return { kind: 'lost', pciAddress: lost };
   const [, address = '', rest = ''] = NAMED.exec(line) ?? [];
   const named = normalizePciAddress(address);
-  if (named !== undefined) return { kind: LOST_TAIL.test(rest) ? 'lost' : 'gpu-named', pciAddress: named };
-  return OWN_LINE.test(line) && LOST_TAIL.test(line) ? { kind: 'named-gpu-lost' } : undefined;
+  if (named !== undefined) return { kind: /fallen off the bus/i.test(rest) ? 'lost' : 'gpu-named', pciAddress: named };
+  return LOST_TAIL.test(line) ? { kind: 'named-gpu-lost' } : undefined;
 }
 
 function switchLine(line: string): SwitchLine | undefined {
@@ -120,9 +118,7 @@ function switchLine(line: string): SwitchLine | undefined {
   };
 }
 
-function nodeLine(line: string): NvidiaLine | undefined {
-  const clientVersion = MISMATCH.exec(line)?.[1];
-  if (clientVersion !== undefined) return { kind: 'api-mismatch', clientVersion };
+function loadedLine(line: string): NvidiaLine | undefined {
   const loaded = LOADED.exec(line);
   if (loaded === null) return undefined;
   return { kind: 'driver-loaded', ...(loaded[1] !== undefined && { version: loaded[1] }) };

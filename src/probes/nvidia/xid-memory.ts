@@ -1,6 +1,6 @@
 import type { KmsgMessage } from '../../host/kernel-log/reader.ts';
 import type { Severity } from '../../model/health.ts';
-import { type NvidiaLine, parseNvidiaLines, type SwitchLine, type XidLine } from './xid-line.ts';
+import { type NvidiaLine, parseNvidiaLine, type SwitchLine, type XidLine } from './xid-line.ts';
 import { NO_REMOVALS, type Removals, rememberCause, rememberRemoval } from './xid-removals.ts';
 import { judgeXid, type XidJudgement } from './xid-table.ts';
 
@@ -18,9 +18,7 @@ export interface XidMemory {
   readonly switches: ReadonlyMap<string, SwitchLine>;
   /** Time of the last load of the driver; absent when the log does not contain it. */
   readonly driverLoadedAtMs?: number;
-  /** Latest program whose libraries do not match the loaded driver. */
-  readonly mismatch?: { readonly clientVersion: string; readonly timeMs?: number };
-  /** Address of the GPU that the current message of several lines names. */
+  /** Address of the GPU that the current message of several records names. */
   readonly namedGpu?: string;
 }
 
@@ -74,12 +72,12 @@ export function gpuKey(pciAddress: string): string {
 
 /** Returns the memory after one more record of the kernel log. It is the same object when the record is irrelevant. */
 export function rememberRecord(memory: XidMemory, message: KmsgMessage, severityOfUnknown: Severity = 'degraded'): XidMemory {
-  return parseNvidiaLines(message.text).reduce((before, line) => rememberLine(before, line, message, severityOfUnknown), memory);
+  const line = parseNvidiaLine(message);
+  return line === undefined ? memory : rememberLine(memory, line, message, severityOfUnknown);
 }
 
 function rememberLine(memory: XidMemory, line: NvidiaLine, message: KmsgMessage, severityOfUnknown: Severity): XidMemory {
   const { namedGpu, ...rest } = memory;
-  const at = message.timeMs === undefined ? {} : { timeMs: message.timeMs };
   switch (line.kind) {
     case 'xid':
       return changeGpu(rest, line.pciAddress, (gpu) => once(gpu, message, () => rememberXid(gpu, line, message, severityOfUnknown)));
@@ -93,8 +91,6 @@ function rememberLine(memory: XidMemory, line: NvidiaLine, message: KmsgMessage,
       return namedGpu === undefined ? rest : lose(rest, namedGpu, message);
     case 'switch':
       return line.isFatal === true ? { ...rest, switches: new Map([...rest.switches, [line.pciAddress, line]]) } : rest;
-    case 'api-mismatch':
-      return { ...rest, mismatch: { clientVersion: line.clientVersion, ...at } };
     case 'driver-loaded':
       // A load of the driver sets up the fabric again. It does not end faults of GPUs: see `endFaults`.
       return { ...rest, switches: new Map(), ...(message.timeMs !== undefined && { driverLoadedAtMs: message.timeMs }) };

@@ -55,7 +55,7 @@ describe.skipIf(unreadable !== undefined)(
       closeSync(fd);
       reader.poll();
       reader.close();
-      expect(messages.find((message) => message.live && message.text === text)).toMatchObject({ facility: 1 });
+      expect(messages.find((message) => message.live && message.text === text)).toMatchObject({ origin: 'program' });
     });
 
     it('does not keep a thread from ending while it is followed', async () => {

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { parseBootTimeMs, parseKmsgRecord } from '../../../src/host/kernel-log/record.ts';
 
 describe('a record of the kernel log', () => {
-  it('has level, facility, number, time and text', () => {
+  it('has level, origin, number, time and text', () => {
     expect(parseKmsgRecord('3,1207,93511225417,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n')).toEqual({
       level: 3,
-      facility: 0,
+      origin: 'kernel',
       seq: 1207,
       timeUsec: 93_511_225_417,
       text: 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.',
@@ -17,9 +17,9 @@ describe('a record of the kernel log', () => {
     expect(parseKmsgRecord(record)).toMatchObject({ subsystem: 'pci', device: '+pci:0000:3b:00.0' });
   });
 
-  it('separates the facility of a program that wrote to the log from the level', () => {
-    expect(parseKmsgRecord('12,344,4100703121,-;device-agent test\n')).toMatchObject({ level: 4, facility: 1 });
-    expect(parseKmsgRecord('30,1,1,-;systemd[1]: hello')).toMatchObject({ level: 6, facility: 3 });
+  it('is from a program when its facility is not that of the kernel', () => {
+    expect(parseKmsgRecord('12,344,4100703121,-;device-agent test\n')).toMatchObject({ level: 4, origin: 'program' });
+    expect(parseKmsgRecord('30,1,1,-;systemd[1]: hello')).toMatchObject({ level: 6, origin: 'program' });
   });
 
   it('skips fields that later kernels add before the semicolon', () => {
@@ -27,7 +27,8 @@ describe('a record of the kernel log', () => {
   });
 
   it.each([
-    ['a line feed within a message', String.raw`6,1,2,-;first\x0asecond`, 'first\nsecond'],
+    ['a line feed within a message, as a space', String.raw`6,1,2,-;first\x0asecond`, 'first second'],
+    ['other ends of a line, as spaces', String.raw`6,1,2,-;a\x0d\x0b\xc2\x85b\xe2\x80\xa8c`, 'a b c'],
     ['a character of several bytes', String.raw`6,1,2,-;50 \xc2\xb0C`, '50 °C'],
     ['a backslash', String.raw`6,1,2,-;C:\x5cx41`, String.raw`C:\x41`],
     ['bytes that are no UTF-8', String.raw`6,1,2,-;a\xffb`, 'a\ufffdb'],
@@ -55,7 +56,7 @@ describe('a record of the kernel log', () => {
   it('ignores continuation lines without key or value', () => {
     expect(parseKmsgRecord('6,1,2,-;text\n =x\n SUBSYSTEM\nDEVICE=+pci:0\n')).toEqual({
       level: 6,
-      facility: 0,
+      origin: 'kernel',
       seq: 1,
       timeUsec: 2,
       text: 'text',

@@ -33,6 +33,16 @@ describe('parseCgroup', () => {
       `/system.slice/containerd.service/kubepods-burstable-pod${SLICE}.slice:cri-containerd:${ID}`,
     ],
     ['seen from another cgroup namespace', `/../../kubepods-burstable-pod${SLICE}.slice/cri-containerd-${ID}.scope`],
+    ['a guaranteed pod, seen from another cgroup namespace', `/../../pod${UID}/${ID}`],
+    ['a burstable pod, seen from another cgroup namespace', `/../../../burstable/pod${UID}/${ID}`],
+    ['a node in a container, cgroupfs', `/docker/${INNER}/kubelet/kubepods/burstable/pod${UID}/${ID}`],
+    [
+      'a node in a container, systemd',
+      `/system.slice/docker-${INNER}.scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod${SLICE}.slice/cri-containerd-${ID}.scope`,
+    ],
+    ['a node below another cgroup', `/a/b/k8s-node-1-0f3c/kubepods/besteffort/pod${UID}/${ID}`],
+    ['a kubelet in a service', `/system.slice/k3s.service/kubepods/pod${UID}/${ID}`],
+    ['a user in the container', `/kubepods/pod${UID}/${ID}/user.slice/user-1000.slice/user@1000.service/app.slice`],
     ['a container in the container', `/kubepods/burstable/pod${UID}/${ID}/docker/${INNER}`],
     ['systemd in the container', `/kubepods.slice/kubepods-pod${SLICE}.slice/cri-containerd-${ID}.scope/init.scope`],
     ['a scope in the container', `/kubepods.slice/kubepods-pod${SLICE}.slice/cri-containerd-${ID}.scope/docker-${INNER}.scope`],
@@ -74,6 +84,15 @@ describe('parseCgroup', () => {
     ['a service', '0::/system.slice/sshd.service\n'],
     ['a login', '0::/user.slice/user-0.slice/session-3.scope\n'],
     ['the root', '0::/\n'],
+    ['a name of a user, cgroupfs', `0::/user.slice/user-1000.slice/user@1000.service/kubepods/burstable/pod${UID}/${ID}\n`],
+    ['a name of a user, without the root of the kubelet', `0::/user.slice/user-1000.slice/user@1000.service/pod${UID}/${ID}\n`],
+    [
+      'a name of a user, systemd',
+      `0::/user.slice/user-1000.slice/user@1000.service/app.slice/kubepods.slice/kubepods-pod${SLICE}.slice/cri-containerd-${ID}.scope\n`,
+    ],
+    ['a name of a user, from another namespace', `0::/../../../user.slice/user-1000.slice/user@1000.service/kubepods/pod${UID}/${ID}\n`],
+    ['a name of a user who is that of a container', `0::/user.slice/user-1000.slice/user@1000.service/cri-containerd-${ID}.scope\n`],
+    ['a user in a hierarchy of cgroup v1', `1:name=systemd:/user.slice/user-1000.slice/kubepods/pod${UID}/${ID}\n0::/\n`],
     ['nothing', ''],
     ['garbage', 'no cgroup file at all\n\0\n::::'],
     ['a name that only looks like a pod', `0::/kubepods/podium/${ID.slice(1)}\n`],
@@ -81,6 +100,11 @@ describe('parseCgroup', () => {
     ['an id of 65 digits', `0::/docker/${ID}0\n`],
   ])('finds nothing in %s', (_, text) => {
     expect(parseCgroup(text)).toEqual({});
+  });
+
+  it('finds no pod outside of the cgroup of the kubelet', () => {
+    expect(parseCgroup(`0::/services/pod${UID}/${ID}\n`)).toEqual({ containerId: ID });
+    expect(parseCgroup(`0::/services/mypod${SLICE}.slice/${ID}\n`)).toEqual({ containerId: ID });
   });
 
   it('finds the container of a runtime without Kubernetes', () => {

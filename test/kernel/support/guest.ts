@@ -144,6 +144,8 @@ export class Guest {
       'console=ttyS0',
       'quiet',
       'panic=-1',
+      // On a busy machine the emulated timer is late, and the kernel would take it for one that does not work.
+      'no_timer_check',
       ...this.#parameters,
       ...Object.entries(variables).map(([name, value]) => `${name}="${value}"`),
     ];

@@ -5,7 +5,7 @@ const AGENT = 'http://127.0.0.1:9835';
 const LOG = '/run/agent.log';
 const CONFIG = '/run/agent.yaml';
 /** Emulation is slow, more so on a busy machine: these say only when something counts as never. */
-const SEEN_MS = 60_000;
+const SEEN_MS = 120_000;
 const STARTED = `for _ in $(seq 600); do grep -q '"address"' ${LOG} && exit 0; sleep 0.1; done; cat ${LOG}; exit 1`;
 
 /** A guest with the bundled agent in it, which is how the agent is shipped. */
@@ -14,8 +14,18 @@ export class KernelMachine extends Guest {
   async startAgent(config: string): Promise<void> {
     const flags = `--config.file=${CONFIG} --web.listen-address=127.0.0.1:9835 --state.file= --log.format=json`;
     await this.run(`cat > ${CONFIG} <<'END'\n${config}\nEND`);
-    await this.run(`"$node" dist-bundle/main.js serve ${flags} > ${LOG} 2>&1 & echo $! > /run/agent.pid`);
-    await this.run(STARTED);
+    await this.#start(`serve ${flags}`, STARTED);
+  }
+
+  /** Starts the agent on a simulated node of files, with more options. */
+  async startDemo(options: string): Promise<void> {
+    const started = `for _ in $(seq 3000); do grep -q 'Ctrl-C' ${LOG} && exit 0; sleep 0.1; done; cat ${LOG}; exit 1`;
+    await this.#start(`demo --web.listen-address=127.0.0.1:9835 ${options}`, started);
+  }
+
+  async #start(words: string, started: string): Promise<void> {
+    await this.run(`"$node" dist-bundle/main.js ${words} > ${LOG} 2>&1 & echo $! > /run/agent.pid`);
+    await this.run(started);
   }
 
   async page(): Promise<string> {

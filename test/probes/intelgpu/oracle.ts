@@ -32,11 +32,11 @@ function inFile(name: string, condition: string, path: (device: string) => strin
 
 const LOG = 'dev/kmsg-xe';
 
-/** Adds a record with the next sequence number to the kernel log. */
-function log(tree: OverlaidTree, text: string): void {
+/** Adds a record with the next sequence number to the kernel log, and the properties of its device. */
+function log(tree: OverlaidTree, text: string, properties = ''): void {
   tree.write(LOG, (before) => {
-    const last = Number(/(\d+),\d+,-;[^\n]*\n$/.exec(before)?.[1] ?? 0);
-    return `${before}3,${last + 1},${1_000_000 + last},-;${text}\n`;
+    const last = Number(/(\d+),\d+,-;[^\n]*\n(?: [^\n]*\n)*$/.exec(before)?.[1] ?? 0);
+    return `${before}3,${last + 1},${1_000_000 + last},-;${text}\n${properties}`;
   });
 }
 
@@ -48,7 +48,7 @@ function inLog(name: string, condition: string, line: (device: string) => string
     // The start of the driver ends all of them.
     group: 'log',
     shownBy: () => [LOG],
-    begin: (tree, device) => log(tree, line(device)),
+    begin: (tree, device) => log(tree, line(device), ` SUBSYSTEM=pci\n DEVICE=+pci:${device}\n`),
     end: (tree, device) => log(tree, `[drm] Initialized xe 1.1.0 for ${device} on minor 200`),
   };
 }

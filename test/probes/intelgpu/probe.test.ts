@@ -110,8 +110,10 @@ describe('a read that never returns', () => {
 });
 
 describe('the kernel log', () => {
+  /** Properties that the kernel adds to what a driver prints about a device. */
+  const about = (address: string): string => ` SUBSYSTEM=pci\n DEVICE=+pci:${address}\n`;
   const wedge = (seq: number, address = FIRST): string =>
-    `2,${seq},900,-;xe ${address}: [drm] *ERROR* CRITICAL: Xe has declared device ${address} as wedged.\\x0aIOCTLs are blocked.\n`;
+    `2,${seq},900,-;xe ${address}: [drm] *ERROR* CRITICAL: Xe has declared device ${address} as wedged.\\x0aIOCTLs are blocked.\n${about(address)}`;
   const start = simulate({ counts: { intelgpu: 2 }, elapsedMs: 0 }).files[LOG] ?? '';
 
   it('tells that a card is wedged until the driver starts again', () => {
@@ -161,9 +163,9 @@ describe('the kernel log', () => {
 
   it('counts errors by severity and resets that the driver survived', () => {
     const told = ['FATAL', 'NONFATAL', 'NONFATAL'].map(
-      (severity, n) => `3,${n + 3},1,-;xe ${FIRST}: [drm] *ERROR* [Hardware Error]: Tile0 reported ${severity} error 0x1\n`,
+      (severity, n) => `3,${n + 3},1,-;xe ${FIRST}: [drm] *ERROR* [Hardware Error]: Tile0 reported ${severity} error 0x1\n${about(FIRST)}`,
     );
-    machine.write(LOG, `${start}${told.join('')}6,6,1,-;xe ${FIRST}: [drm] device wedged, but recovered through reset\n`);
+    machine.write(LOG, `${start}${told.join('')}6,6,1,-;xe ${FIRST}: [drm] device wedged, but recovered through reset\n${about(FIRST)}`);
     expect(series()).toMatchObject({
       'device_intelgpu_hardware_errors_total{severity=fatal}': 1,
       'device_intelgpu_hardware_errors_total{severity=nonfatal}': 2,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { KmsgRecord } from '../../../src/host/kernel-log/record.ts';
 import { parseDrmClient, shareOf } from '../../../src/probes/intelgpu/fdinfo.ts';
 import { parseMask, parseMegahertz, parseReasons } from '../../../src/probes/intelgpu/gts.ts';
 import { parseLogLine } from '../../../src/probes/intelgpu/log-line.ts';
@@ -12,7 +13,7 @@ const XE =
 const I915 =
   'drm-driver:\ti915\ndrm-client-id:\t3\ndrm-pdev:\t0000:03:00.0\ndrm-resident-local0:\t512 MiB\ndrm-engine-render:\t9288864723 ns\ndrm-engine-capacity-render:\t2\n';
 const LINES = [
-  'xe 0000:03:00.0: [drm] *ERROR* CRITICAL: Xe has declared device 0000:03:00.0 as wedged.\nIOCTLs and executions are blocked.',
+  'xe 0000:03:00.0: [drm] *ERROR* CRITICAL: Xe has declared device 0000:03:00.0 as wedged. IOCTLs and executions are blocked.',
   'xe 0000:03:00.0: [drm] *ERROR* [Hardware Error]: Tile0 reported FATAL error 0x1',
   '[drm] Initialized xe 1.1.0 for 0000:03:00.0 on minor 0',
 ];
@@ -68,7 +69,7 @@ describe('random changes', () => {
     let told = 0;
     for (let n = 0; n < MUTATIONS; n += 1) {
       const line = mutated(LINES[random(LINES.length)] as string, random);
-      const parsed = parseLogLine(line);
+      const parsed = parseLogLine(ofCard(line));
       if (parsed === undefined) continue;
       told += 1;
       expect(line).toContain(parsed.address);
@@ -94,9 +95,29 @@ describe('lines of the kernel log', () => {
     ['[drm] Initialized i915 1.6.0 20230929 for 0000:00:02.0 on minor 0', 'loaded'],
     ['[drm] Initialized amdgpu 3.61.0 for 0000:00:02.0 on minor 0', undefined],
   ])('%s: %s', (line, event) => {
-    expect(parseLogLine(line)?.event).toBe(event);
+    expect(parseLogLine(ofCard(line))?.event).toBe(event);
+  });
+
+  it.each([
+    ['of no device, as the kernel writes about processes', ({ origin, text }) => ({ origin, text })],
+    ['of another device', (record) => ({ ...record, device: '+pci:0000:04:00.0' })],
+    ['of a device of another bus', (record) => ({ ...record, subsystem: 'usb' })],
+    ['of a program', (record) => ({ ...record, origin: 'program' })],
+  ] satisfies readonly [string, (record: CardRecord) => CardRecord][])('say nothing about a card when the record is %s', (_, changed) => {
+    for (const line of LINES.filter((text) => text.startsWith('xe'))) {
+      expect(parseLogLine(ofCard(line))).toBeDefined();
+      expect(parseLogLine(changed(ofCard(line)))).toBeUndefined();
+    }
   });
 });
+
+type CardRecord = Pick<KmsgRecord, 'origin' | 'text' | 'subsystem' | 'device'>;
+
+/** The record of a line that a driver printed about the card that it names first. */
+function ofCard(text: string): CardRecord {
+  const [address = ''] = /[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/.exec(text) ?? [];
+  return { origin: 'kernel', text, subsystem: 'pci', device: `+pci:${address}` };
+}
 
 function mutated(text: string, random: Choose): string {
   const letters = [...text];

@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseNvidiaLines } from '../../../src/probes/nvidia/xid-line.ts';
+import { type NvidiaLine, parseNvidiaLine } from '../../../src/probes/nvidia/xid-line.ts';
 
-const only = (text: string) => {
-  const lines = parseNvidiaLines(text);
-  expect(lines).toHaveLength(1);
-  return lines[0];
-};
+const only = (text: string): NvidiaLine | undefined => parseNvidiaLine({ origin: 'kernel', text });
 
 describe('an Xid line', () => {
   it.each([
@@ -137,12 +133,15 @@ describe('an Xid line', () => {
 describe('a line of another part of the kernel', () => {
   it.each([
     ['usb 1-1: Product: x NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.'],
-    ['usb 1-1: Product: x\nNVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.'],
     ['mlx5_core 0000:5d:00.0: Port module event: module 0, Cable unplugged'],
     ['the bus that it has fallen off the bus'],
     [''],
   ])('is of no concern: %j', (text) => {
-    expect(parseNvidiaLines(text)).toEqual([]);
+    expect(only(text)).toBeUndefined();
+  });
+
+  it.each(['about-process', 'program'] as const)('is of no concern, whatever it says: %s', (origin) => {
+    expect(parseNvidiaLine({ origin, text: 'NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.' })).toBeUndefined();
   });
 });
 
@@ -181,7 +180,7 @@ describe('the other lines of the driver', () => {
       'nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 11001, Severity 1 Engine instance 7 Sub-engine instance 00',
       { kind: 'switch', pciAddress: '0000:c3:00.0', sxid: 11001, text: 'Severity 1 Engine instance 7 Sub-engine instance 00' },
     ],
-    ['NVRM: API mismatch: the client has the version 535.247.01, but', { kind: 'api-mismatch', clientVersion: '535.247.01' }],
+    ['NVRM: API mismatch: the client has the version 535.247.01, but', { kind: 'other', isMiddle: false }],
     [
       'NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024',
       { kind: 'driver-loaded', version: '550.54.14' },
@@ -191,10 +190,16 @@ describe('the other lines of the driver', () => {
     expect(only(text)).toEqual(line);
   });
 
-  it('may come several in one record', () => {
+  it('has one meaning when its lines are one record', () => {
     const text =
-      'NVRM: The NVIDIA GPU 0000:18:00.0\nNVRM: (PCI ID: 10de:26b5) installed in this system has\nNVRM: fallen off the bus and is not responding to commands.';
-    expect(parseNvidiaLines(text).map(({ kind }) => kind)).toEqual(['gpu-named', 'other', 'named-gpu-lost']);
+      'NVRM: The NVIDIA GPU 0000:18:00.0 NVRM: (PCI ID: 10de:26b5) installed in this system has NVRM: fallen off the bus and is not responding to commands.';
+    expect(only(text)).toEqual({ kind: 'lost', pciAddress: '0000:18:00.0' });
+  });
+
+  it('starts no second message by the name of a process', () => {
+    const text =
+      'NVRM: Xid (PCI:0000:3b:00): 31, pid=7194, name=a NVRM: Xid (PCI:0000:5e:00): 79, GPU has fallen off the bus., Ch 00000008, intr 00000000';
+    expect(only(text)).toMatchObject({ pciAddress: '0000:3b:00.0', xid: 31, pid: 7194 });
   });
 
   it('are read although one is very long', () => {

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { KmsgMessage } from '../../../src/host/kernel-log/reader.ts';
+import { type KmsgRecord, parseKmsgRecord } from '../../../src/host/kernel-log/record.ts';
 import type { Device } from '../../../src/model/device.ts';
 import type { Finding, Severity } from '../../../src/model/health.ts';
 import { xidConditions } from '../../../src/probes/nvidia/xid-conditions.ts';
 import { type XidReport, xidReports } from '../../../src/probes/nvidia/xid-findings.ts';
 import { EMPTY_MEMORY, endFaults, rememberRecord, type XidMemory } from '../../../src/probes/nvidia/xid-memory.ts';
 import { BEFORE_CAUSE_MS, CHANNELS_REMOVED } from '../../../src/probes/nvidia/xid-removals.ts';
+import { escaped } from '../../support/forged-records.ts';
 
 const T0 = Date.parse('2026-01-01T00:00:00Z');
 const GPU = 'GPU-00000000-0000-0000-0000-00000000000';
@@ -39,7 +41,8 @@ class Log {
 
   message(text: string, more: Partial<KmsgMessage> = {}): KmsgMessage {
     const seq = this.#seq++;
-    return { level: 3, facility: 0, seq, timeUsec: seq * 1_000_000, text, timeMs: T0 + seq * 1_000, live: true, ...more };
+    const record = parseKmsgRecord(`3,${seq},${seq * 1_000_000},-;${escaped(text)}`) as KmsgRecord;
+    return { ...record, timeMs: T0 + seq * 1_000, live: true, ...more };
   }
 
   add(...texts: readonly string[]): this {
@@ -431,14 +434,6 @@ describe('the rest of the log', () => {
     log.add('NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.14');
     expect(log.holding()).toEqual([]);
     expect(log.memory.driverLoadedAtMs).toBe(log.nowMs - 1_000);
-  });
-
-  it('remembers libraries that do not match the driver', () => {
-    const log = new Log().add(
-      'NVRM: API mismatch: the client has the version 535.1, but\nNVRM: this kernel module has the version 550.2.  Please',
-    );
-    expect(log.memory.mismatch).toEqual({ clientVersion: '535.1', timeMs: T0 });
-    expect(log.holding()).toEqual([]);
   });
 
   it('is ignored when it is not from the driver', () => {
