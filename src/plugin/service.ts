@@ -8,7 +8,7 @@ import type {
 import type { Clock } from '../host/clock.ts';
 import { endsWithin } from '../host/ends-within.ts';
 import type { PluginResource } from '../model/plugin-resource.ts';
-import { type Access, allocateContainer, grantedOffers } from './allocation/allocate.ts';
+import { type Access, allocateContainer, grantedOffers, namedOffers } from './allocation/allocate.ts';
 import { placementsOf } from './allocation/placement.ts';
 import { preferenceOf, preferredIds } from './allocation/preferred.ts';
 import { listed, Refusal, type RefusalReason } from './allocation/refusal.ts';
@@ -16,6 +16,7 @@ import { type Method, type ResourceCounts, resourceCounts } from './counts.ts';
 import type { HealthRule, Offer } from './offers/inventory.ts';
 import { type ListCall, ListStream } from './offers/list-stream.ts';
 import type { ResourceOffers } from './offers/resource-offers.ts';
+import { spaced } from './spaced.ts';
 
 const STATUS_OF: Readonly<Record<RefusalReason, number>> = {
   'unknown-device': status.NOT_FOUND,
@@ -59,12 +60,15 @@ const NO_LISTENER: StreamListener = { opened() {}, ended() {} };
 
 /** The kubelet's own timeout for `PreStartContainer` is 30 s. */
 const REFRESH_LIMIT_MS = 10_000;
+/** Who reaches the socket can call as often as it wants, and a read can start a program. A container waits this time at most. */
+const REFRESH_SPACING_MS = 2_000;
 
 /** The five v1beta1 methods for one resource. It lives longer than its servers; each new server gets the same methods. */
 export class PluginService {
   readonly methods: DevicePluginServer;
   readonly #parts: ServiceParts;
   readonly #counts: ResourceCounts;
+  readonly #refresh: (() => Promise<void>) | undefined;
   readonly #streams = new Set<ListStream>();
   #listener: StreamListener = NO_LISTENER;
   #lastList: SentList | undefined;
@@ -72,6 +76,7 @@ export class PluginService {
   constructor(parts: ServiceParts) {
     this.#parts = parts;
     this.#counts = parts.counts ?? resourceCounts();
+    this.#refresh = parts.refresh && spaced(parts.refresh, REFRESH_SPACING_MS, parts.clock);
     this.methods = {
       getDevicePluginOptions: this.#unary('GetDevicePluginOptions', () => this.options()),
       listAndWatch: (call) => this.#open(call),
@@ -146,12 +151,14 @@ export class PluginService {
   }
 
   async #checkBeforeStart(ids: readonly string[]): Promise<object> {
-    const { offers, refresh, clock } = this.#parts;
+    const { offers, clock } = this.#parts;
     if (!isCheckedBeforeStart(offers.resource)) return {};
+    const { resource } = offers.resource;
     const askedMs = clock.monotonic();
-    if (refresh !== undefined) await endsWithin(refresh(), REFRESH_LIMIT_MS, clock);
     try {
-      const granted = grantedOffers(ids, offers.current(), offers.resource.resource);
+      namedOffers(ids, offers.current(), resource);
+      if (this.#refresh !== undefined) await endsWithin(this.#refresh(), REFRESH_LIMIT_MS, clock);
+      const granted = grantedOffers(ids, offers.current(), resource);
       if (offers.resource.requireClean === true) this.#refuseDirty(granted, askedMs);
       return {};
     } catch (error) {

@@ -203,6 +203,28 @@ describe.skipIf(missing !== undefined)(`the chart${skipped}`, () => {
     expect(probe({ tls: true, requiresClientCertificate: true })).toMatchObject({ tcpSocket: { port: 'metrics' } });
   });
 
+  it('lets only the pods of Prometheus reach the port where the preset asks for it', () => {
+    const policies = render('-f', presetFile('network-policy')).filter(({ kind }) => kind === 'NetworkPolicy');
+    expect(policies.map(({ spec }) => spec)).toEqual([
+      {
+        podSelector: { matchLabels: { 'app.kubernetes.io/name': 'device-agent', 'app.kubernetes.io/instance': 'device-agent' } },
+        policyTypes: ['Ingress', 'Egress'],
+        ingress: [
+          {
+            ports: [{ port: 'metrics' }],
+            from: [
+              {
+                namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } },
+                podSelector: { matchLabels: { 'app.kubernetes.io/name': 'prometheus' } },
+              },
+            ],
+          },
+        ],
+        egress: [],
+      },
+    ]);
+  });
+
   it('refuses wrong values with their place', () => {
     expect(refusal({ service: { port: 'abc' } })).toMatch(/service.port/);
     expect(refusal({ config: { plugin: { resorces: [] } } })).toMatch(/config.plugin.*resorces/);

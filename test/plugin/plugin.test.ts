@@ -130,6 +130,34 @@ describe('device plugin', () => {
     expect(refreshed).toBe(2);
   });
 
+  it('reads nothing before a container with an unknown id starts, and shares a read between many calls', async () => {
+    const strict: PluginResource = { ...TOY, resource: 'example.com/strict', preStart: true };
+    let [began, running, most] = [0, 0, 0];
+    const refresh = async (): Promise<void> => {
+      began += 1;
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      running -= 1;
+    };
+    const made = bench({ resources: [strict], parts: { refresh } });
+    await made.manager.start();
+    made.store.publish([deviceState({ id: 't0' })]);
+    made.plugin.start();
+    await until('registered', () => listed(made.manager, strict.resource).length === 1);
+    const path = join(made.directory, ownSockets(made.directory)[0] as string);
+    const client = new DevicePluginClient(`unix:${path}`, credentials.createInsecure());
+    const call = (id: string) =>
+      new Promise<string>((resolve) => client.preStartContainer({ devicesIds: [id] }, (error) => resolve(error?.details ?? 'ok')));
+    const forged = await Promise.all(Array.from({ length: 100 }, (_, at) => call(`none-${at}`)));
+    expect(new Set(forged.map((text) => text.slice(0, 36))), 'all refused').toEqual(new Set(['example.com/strict has no device "no']));
+    expect(began).toBe(0);
+    expect(await Promise.all(Array.from({ length: 30 }, () => call('t0')))).toEqual(Array.from({ length: 30 }, () => 'ok'));
+    expect(began, 'the first call, and the others together').toBeLessThanOrEqual(2);
+    expect(most).toBe(1);
+    client.close();
+  });
+
   it('gives a kubelet that reads slowly the newest list, not all that it missed', async () => {
     const made = await registered({ resources: [{ ...TOY, replicas: 1_000 }] }, 3_000);
     const client = new DevicePluginClient(

@@ -28,20 +28,51 @@ describe('a bad client', () => {
     expect(held() - before).toBeLessThan(bytes);
   });
 
-  it('that asks for thousands of answers before it has one does not keep others from theirs', async () => {
-    const { exposition } = bigExposition();
-    const { url } = await start({ parts: { exposition }, options: { 'max-requests': 4 }, limits: { answerMs: 300 } });
-    const greedy = connectTo(url, METRICS.repeat(5_000));
-    await greedy.answered();
-    await expect.poll(async () => (await ask(`${url}/api/v1/status`)).status).toBe(200);
+  it('that opens more connections than there may be loses its own, and the kubelet is answered while it holds them', async () => {
+    const { url } = await start({ limits: { connections: 10 } });
+    const kept = connectTo(url, HEALTHZ, { localAddress: '127.0.0.2' });
+    await kept.answered();
+    const all = Array.from({ length: 30 }, () => connectTo(url, HEALTHZ));
+    for (const { socket } of [kept, ...all]) socket.resume();
+    await expect.poll(() => all.filter(({ socket }) => socket.destroyed).length).toBe(21);
+    for (let probe = 0; probe < 20; probe += 1) expect((await ask(`${url}/healthz`)).status).toBe(200);
+    expect(kept.socket.destroyed, 'the connection of another address').toBe(false);
   });
 
-  it('that opens more connections than there may be is turned away', async () => {
-    const { url } = await start({ limits: { connections: 10 } });
-    const all = Array.from({ length: 30 }, () => connectTo(url, HEALTHZ));
-    await expect.poll(() => all.filter(({ socket }) => socket.destroyed).length).toBe(20);
-    for (const { socket } of all) socket.destroy();
-    await expect.poll(async () => (await ask(`${url}/healthz`).catch(() => undefined))?.status).toBe(200);
+  it('that waits longest without a request loses its connection first, and one with a running answer stays', async () => {
+    const { exposition } = bigExposition();
+    const { url } = await start({ parts: { exposition }, limits: { connections: 3 } });
+    const busy = connectTo(url, METRICS);
+    await busy.answered();
+    const idle = connectTo(url, HEALTHZ);
+    await idle.answered();
+    const next = connectTo(url, HEALTHZ);
+    await next.answered();
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+    idle.socket.resume();
+    await idle.closed;
+    expect([busy.socket.destroyed, next.socket.destroyed]).toEqual([false, false]);
+  });
+
+  it('that sends requests before it has its answer loses the connection, and no more of them are handled', async () => {
+    let probes = 0;
+    const fault = (): undefined => {
+      probes += 1;
+    };
+    const { url } = await start({ parts: { fault } });
+    const greedy = connectTo(url, HEALTHZ.repeat(20_000));
+    greedy.socket.resume();
+    await greedy.closed;
+    expect(probes).toBe(1);
+    expect((await ask(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it('has at most half of the answers, so that another address has its own', async () => {
+    const { exposition } = bigExposition();
+    const { url } = await start({ parts: { exposition }, options: { 'max-requests': 4 } });
+    await Promise.all(Array.from({ length: 2 }, () => connectTo(url, METRICS).answered()));
+    const status = async (localAddress: string) => (await ask(`${url}/api/v1/status`, {}, 'GET', { localAddress })).status;
+    expect([await status('127.0.0.1'), await status('127.0.0.2')]).toEqual([503, 200]);
   });
 
   it('that has its answer and stays idle is let go', async () => {

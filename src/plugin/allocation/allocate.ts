@@ -42,12 +42,18 @@ export function allocateContainer(
   return answer.response();
 }
 
-/** Returns the offers with these ids, each once, in inventory order. Refuses ids that are unknown or unhealthy. */
-export function grantedOffers(ids: readonly string[], offers: readonly Offer[], resource: string): Offer[] {
+/** Returns the offers with these ids, each once, in inventory order. Refuses unknown ids. */
+export function namedOffers(ids: readonly string[], offers: readonly Offer[], resource: string): Offer[] {
   const wanted = new Set(ids);
   const found = offers.filter(({ id }) => wanted.has(id));
   for (const { id } of found) wanted.delete(id);
   if (wanted.size > 0) throw new Refusal('unknown-device', `${resource} has no device ${listed([...wanted])}`);
+  return found;
+}
+
+/** As {@link namedOffers}. Refuses unhealthy ids too. */
+export function grantedOffers(ids: readonly string[], offers: readonly Offer[], resource: string): Offer[] {
+  const found = namedOffers(ids, offers, resource);
   const bad = found.find(({ health }) => health !== 'Healthy');
   if (bad !== undefined) throw new Refusal('unhealthy-device', `device ${listed([bad.id])} of ${resource} must not be used: ${bad.why}`);
   return found;

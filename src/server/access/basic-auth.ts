@@ -6,11 +6,15 @@ import type { Passwords } from './passwords.ts';
 /** Answers only requests with a user name and the right password, while the access has users. */
 export function basicAuth(passwords: Passwords, logger: Logger): RequestHandler {
   return async (request, response, next) => {
-    if (!passwords.areNeeded) return next();
+    const admit = (user?: string): void => {
+      passwords.admit(request.socket, user);
+      next();
+    };
+    if (!passwords.areNeeded) return admit();
     const given = credentials(request.headers.authorization);
     try {
       const verdict = given === undefined ? 'wrong' : await passwords.check(given.user, given.password);
-      if (verdict === 'right') return next();
+      if (verdict === 'right') return admit(given?.user);
       if (verdict === 'busy') {
         response.setHeader('Retry-After', '1');
         return await sendError(request, response, 503, 'too-many-passwords', 'Too many passwords wait for their check. Try again.');

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Socket } from 'node:net';
 
 /** Compares a password with a bcrypt hash. Rejects when the comparison could not be made. */
 export type ComparePassword = (password: string, hash: string) => Promise<boolean>;
@@ -23,6 +24,8 @@ export class Passwords {
   readonly #known = new Map<string, Buffer>();
   /** Running and waiting comparisons by digest. Equal requests share one. */
   readonly #waiting = new Map<string, Promise<boolean>>();
+  /** For each connection the users that read by it, with their hashes. The user is undefined when no password was needed. */
+  readonly #readers = new Map<Socket, Map<string | undefined, string | undefined>>();
   #last: Promise<unknown> = Promise.resolve();
   #users: ReadonlyMap<string, string> = new Map();
   #unknownHash = '';
@@ -36,7 +39,10 @@ export class Passwords {
     return this.#users.size > 0;
   }
 
-  /** Replaces the users. A digest contains the hash of its user, so a changed password ends what was known. */
+  /**
+   * Replaces the users. A digest contains the hash of its user, so a changed password ends what was known. It also closes the
+   * connections by which such a user reads, because some answers never end.
+   */
   use(users: ReadonlyMap<string, string>): void {
     this.#users = users;
     for (const user of this.#known.keys()) if (!users.has(user)) this.#known.delete(user);
@@ -46,6 +52,19 @@ export class Passwords {
       .sort()
       .reverse();
     this.#unknownHash = `$2b$${cost}$${NO_PASSWORD}`;
+    if (!this.areNeeded) return;
+    for (const [socket, readers] of this.#readers)
+      if ([...readers].some(([user, hash]) => user === undefined || users.get(user) !== hash)) socket.destroy();
+  }
+
+  /** Remembers who reads by the connection. `user` is undefined when no password is needed. */
+  admit(socket: Socket, user: string | undefined): void {
+    if (socket.destroyed) return;
+    const readers = this.#readers.get(socket) ?? new Map<string | undefined, string | undefined>();
+    readers.set(user, user === undefined ? undefined : this.#users.get(user));
+    if (this.#readers.has(socket)) return;
+    this.#readers.set(socket, readers);
+    socket.once('close', () => this.#readers.delete(socket));
   }
 
   async check(user: string, password: string): Promise<PasswordVerdict> {

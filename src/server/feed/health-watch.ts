@@ -1,31 +1,26 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { takes } from '../api/parameters.ts';
 import { sendError } from '../http/answer.ts';
+import { limitStreams } from '../http/limit-answers.ts';
 import type { FeedDevice, FeedList } from './feed-list.ts';
 import type { HealthFeed } from './health-feed.ts';
 
-/** Streams do not end, so they have places of their own: those of scrapes stay free. */
 const MOST_STREAMS = 16;
 
 export interface HealthWatch {
   readonly router: Router;
-  /** Ends all streams: the server closes, or the passwords changed. */
+  /** Ends all streams: the server closes. */
   end(): void;
 }
 
 /** `GET /api/health/watch`: the feed as JSON lines. */
 export function createHealthWatch(feed: HealthFeed): HealthWatch {
   const open = new Set<Response>();
-  const router = Router();
+  const onlyWhenReady: RequestHandler = (request, response, next) =>
+    feed.isReady ? next() : sendError(request, response, 503, 'not-ready', 'The first snapshot is not ready yet.');
   const handler: RequestHandler = (request, response) => {
-    if (Object.keys(request.query).length > 0)
-      return sendError(request, response, 400, 'parameter-unknown', 'This path has no parameters.');
-    if (!feed.isReady) return sendError(request, response, 503, 'not-ready', 'The first snapshot is not ready yet.');
-    if (open.size >= MOST_STREAMS) {
-      response.setHeader('Retry-After', '10');
-      return sendError(request, response, 503, 'too-many-streams', `There are ${MOST_STREAMS} streams already. Close one of them.`);
-    }
     response.setHeader('Content-Type', 'application/x-ndjson; charset=utf-8');
-    if (request.method === 'HEAD') return response.end();
+    if (request.method === 'HEAD') return void response.end();
     open.add(response);
     const stop = follow(feed, request, response);
     response.once('close', () => {
@@ -33,7 +28,8 @@ export function createHealthWatch(feed: HealthFeed): HealthWatch {
       stop();
     });
   };
-  router.get('/api/health/watch', handler);
+  const router = Router();
+  router.get('/api/health/watch', takes(), onlyWhenReady, limitStreams(MOST_STREAMS), handler);
   return {
     router,
     end() {

@@ -14,17 +14,20 @@ import { isReading, requestPath, sendError, sendFault, sendText, setCommonHeader
 import { limitAnswers } from './limit-answers.ts';
 import { RELOAD_PATH, reloadHandler } from './reload.ts';
 import { scrapeHandler } from './scrape.ts';
+import { takeTurns } from './turns.ts';
 
 export interface AppParts {
   readonly passwords: Passwords;
   readonly answerMs: number;
   /** Routes of answers that do not end. */
   readonly streams: readonly { readonly router: Router }[];
+  /** When the newest connection was accepted, on the monotonic clock. */
+  readonly acceptedMs: () => number;
   readonly board: BoardSource;
 }
 
 /** Creates all routes. Earlier routes take precedence: health checks, metrics, API, pages. */
-export function createApp(parts: ServerParts, { passwords, answerMs, streams, board }: AppParts): Express {
+export function createApp(parts: ServerParts, { passwords, answerMs, streams, board, acceptedMs }: AppParts): Express {
   const { store, families, version, node, options, exposition, logger, clock = systemClock } = parts;
   const app = express();
   app.disable('x-powered-by');
@@ -43,11 +46,13 @@ export function createApp(parts: ServerParts, { passwords, answerMs, streams, bo
       ? sendText(request, response, TEXT_TYPE, 'The first snapshot is not ready yet.\n', 503)
       : sendText(request, response, TEXT_TYPE, 'ok\n'),
   );
-  app.use(allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
+  const inTurn = takeTurns(acceptedMs);
+  app.use(inTurn, allowHosts(options['allowed-hosts'], parts.hostNames ?? []));
   // Passwords come before the limit, so that wrong ones take no place of a scrape.
   app.use(basicAuth(passwords, logger));
   if (options.api) for (const { router } of streams) app.use(router);
-  app.use(limitAnswers(options['max-requests'], answerMs));
+  // Again, for those that got a place: the others are refused first.
+  app.use(limitAnswers(options['max-requests'], answerMs), inTurn);
   app.all(RELOAD_PATH, reloadHandler(options['enable-lifecycle'], parts.reload));
   const scrape = scrapeHandler(exposition);
   // Compares plain text, because Express would interpret special characters of the configured path.

@@ -10,6 +10,7 @@ import { type BoardWatch, createBoardWatch } from '../feed/board-watch.ts';
 import { createHealthWatch } from '../feed/health-watch.ts';
 import type { ServerParts } from '../parts.ts';
 import { createApp } from './app.ts';
+import { Connections } from './connections.ts';
 import { listen } from './listen.ts';
 import { createTlsServer } from './tls-server.ts';
 
@@ -32,7 +33,7 @@ export interface ServerLimits {
   readonly answerMs: number;
   /** How long an idle connection is kept: longer than the usual scrape interval, so that Prometheus can reuse its connection. */
   readonly keepAliveMs: number;
-  /** Maximum number of connections; further ones are closed immediately. */
+  /** Maximum number of connections; a further one takes the place of another, see {@link Connections}. */
   readonly connections: number;
   /** How long a closing server waits for running answers. */
   readonly closeMs: number;
@@ -63,14 +64,13 @@ export function createServer(parts: ServerParts, limits: ServerLimits = serverLi
   const board = boardSource(parts);
   const boardWatch = watchBoard(parts, board);
   const streams = [watch, boardWatch].filter((one) => one !== undefined);
-  access?.subscribe((changed) => {
-    passwords.use(changed.users);
-    // A client that may no longer read must not go on reading. The others come back by themselves.
-    for (const stream of streams) stream.end();
-  });
-  const app = createApp(parts, { passwords, answerMs: limits.answerMs, streams, board });
+  access?.subscribe((changed) => passwords.use(changed.users));
+  const connections = new Connections(limits.connections);
+  const app = connections.oneAtATime(
+    createApp(parts, { passwords, answerMs: limits.answerMs, streams, board, acceptedMs: () => connections.acceptedMs }),
+  );
   const server = access === undefined || tls === undefined ? createHttpServer(timeouts, app) : createTlsServer(timeouts, app, tls, access);
-  server.maxConnections = limits.connections;
+  connections.accept(server);
   return {
     listen: () => listen(server, parts.options['listen-address']),
     async close() {

@@ -1,11 +1,12 @@
 import { constants } from 'node:crypto';
 import type { RequestListener, Server } from 'node:http';
 import { createServer, type ServerOptions } from 'node:https';
+import type { Socket } from 'node:net';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
 import type { Access, TlsRules } from '../access/access.ts';
 import { isAdmitted } from '../access/client-certificates.ts';
 
-/** Creates a server for HTTPS that takes each change of the rules for its next connections. */
+/** Creates a server for HTTPS. Each change of the rules counts for the next connections, and for the open ones, which are judged anew. */
 export function createTlsServer(
   timeouts: ServerOptions,
   app: RequestListener,
@@ -28,16 +29,28 @@ export function createTlsServer(
   // HTTP begins on a connection with its `secureConnection` event: only admitted connections may reach the original listeners.
   const listeners = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
+  const transports = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    transports.add(socket);
+    socket.once('close', () => transports.delete(socket));
+  });
+  const admitted = new Set<TLSSocket>();
   server.on('secureConnection', (socket: TLSSocket) => {
     if (!isAdmitted(socket, rules)) return void socket.destroy();
+    admitted.add(socket);
+    socket.once('close', () => admitted.delete(socket));
     for (const listener of listeners) listener.call(server, socket);
   });
   access.subscribe(({ tls }) => {
     if (tls === undefined) return;
+    // Node verifies a certificate only during the handshake, so another authority needs another handshake.
+    const isOtherAuthority = tls.context.ca !== rules.context.ca;
     rules = tls;
     server.setSecureContext(contextOf(tls));
     // Node has no method for this property. If it were ignored, certificates would be missing and `isAdmitted` would refuse.
     Object.assign(server, { requestCert: asksForCertificate(tls) });
+    if (isOtherAuthority) for (const socket of transports) socket.destroy();
+    for (const socket of admitted) if (!isAdmitted(socket, rules)) socket.destroy();
     server.closeIdleConnections();
   });
   return server;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type RequestOptions, request } from 'node:https';
+import { connect as tlsConnect } from 'node:tls';
 import { compare, hashSync } from 'bcryptjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Access, type ClientAuthType, OPEN_ACCESS } from '../../../src/server/access/access.ts';
@@ -7,7 +8,8 @@ import { namesIn } from '../../../src/server/access/client-certificates.ts';
 import { Certificates } from '../../support/certificates.ts';
 import { isInstalled } from '../../support/prometheus.ts';
 import { unless } from '../../support/skipped.ts';
-import { ask, start } from '../asking.ts';
+import { ask, connectTo, start } from '../asking.ts';
+import { feedOf, gpu } from '../feed/support.ts';
 
 /** An access that the test changes. */
 function changing(first: Partial<Access>) {
@@ -58,6 +60,21 @@ describe('a server with passwords', () => {
     access.change({ users: new Map([['bob', hashSync('b', 4)]]) });
     expect((await ask(`${url}/metrics`, basic('alice:sesame:ö'))).status).toBe(401);
     expect((await ask(`${url}/metrics`, basic('bob:b'))).status).toBe(200);
+  });
+
+  it('closes the streams of a user whose password changes, and not those of another', async () => {
+    const hash = hashSync('b', 4);
+    const access = changing({ users: new Map([...users, ['bob', hash]]) });
+    const { feed } = feedOf([gpu()]);
+    const { url } = await start({ parts: { access, feed, comparePassword: compare } });
+    const by = (text: string) =>
+      connectTo(url, `GET /api/health/watch HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${basic(text).authorization}\r\n\r\n`);
+    const [alice, bob] = [by('alice:sesame:ö'), by('bob:b')];
+    await Promise.all([alice.answered(), bob.answered()]);
+    access.change({ users: new Map([['bob', hash]]) });
+    alice.socket.resume();
+    await alice.closed;
+    expect(bob.socket.destroyed).toBe(false);
   });
 
   it('adds the headers of the file to each answer', async () => {
@@ -148,6 +165,95 @@ describe.skipIf(!hasOpenssl)(`a server with TLS${unless(hasOpenssl, 'openssl is 
     }
   });
 
+  it.each([
+    'dirName:directory',
+    'otherName:1.3.6.1.4.1.311.20.2.3;UTF8:DNS:good.example',
+    'otherName:1.3.6.1.5.5.7.8.5;UTF8:DNS:good.example',
+    'otherName:1.2.3.4.5;UTF8:DNS:good.example',
+    'RID:1.2.3.4',
+    'URI:DNS:good.example',
+    'email:DNS:good.example@b.example',
+  ])('does not take a part of another name for an allowed one: %s', async (san) => {
+    certificates.issue('other', { san: `${san}\n[directory]\nCN=DNS:good.example` });
+    const { url } = await startWith(changing(withTls('RequireAndVerifyClientCert', ['good.example'])));
+    expect(await get(url, 'other')).toBeUndefined();
+    certificates.issue('good', { san: 'DNS:good.example' });
+    expect((await get(url, 'good'))?.status).toBe(200);
+  });
+
+  describe('when the rules change, of open connections', () => {
+    /** A client that follows the board, and reads one more answer when it is told. */
+    const following = async (url: string, client: string, path = '/api/health/watch') => {
+      const socket = tlsConnect({
+        ...{ port: Number(new URL(url).port), host: '127.0.0.1', ca: read('ca.crt') },
+        ...{ cert: read(`${client}.crt`), key: read(`${client}.key`) },
+      });
+      let isClosed = false;
+      socket
+        .on('error', () => undefined)
+        .on('close', () => {
+          isClosed = true;
+        });
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+      await new Promise((resolve) => socket.once('data', resolve));
+      return { socket, isClosed: () => isClosed };
+    };
+    const served = async (access: ReturnType<typeof changing>) => {
+      const { feed } = feedOf([gpu()]);
+      return start({ parts: { access, feed, comparePassword: compare } });
+    };
+
+    it('closes that whose name is no longer allowed, also in the middle of an answer, and keeps the others', async () => {
+      certificates.issue('a', { san: 'DNS:a' });
+      certificates.issue('b', { san: 'DNS:b' });
+      const access = changing(withTls('RequireAndVerifyClientCert', ['a', 'b']));
+      const { url } = await served(access);
+      const [a, b] = [await following(url, 'a'), await following(url, 'b')];
+      access.change(withTls('RequireAndVerifyClientCert', ['b']));
+      await expect.poll(() => a.isClosed()).toBe(true);
+      expect(b.isClosed()).toBe(false);
+      b.socket.destroy();
+    });
+
+    it('closes all when the authority changes, also one in the middle of its handshake', async () => {
+      const access = changing(withTls('RequireAndVerifyClientCert'));
+      const { url } = await served(access);
+      const open = await following(url, 'prometheus');
+      const half = connectTo(url, '');
+      half.socket.resume();
+      await expect.poll(() => half.socket.readyState).toBe('open');
+      await get(url, 'prometheus');
+      const { tls } = withTls('RequireAndVerifyClientCert');
+      access.change(tls === undefined ? {} : { tls: { ...tls, context: { ...tls.context, ca: read('stranger.crt') } } });
+      await half.closed;
+      await expect.poll(() => open.isClosed()).toBe(true);
+      expect((await get(url, 'strange'))?.status).toBe(200);
+    });
+
+    it('keeps those that pass when only the certificate of the server changes', async () => {
+      const access = changing(withTls('RequireAndVerifyClientCert'));
+      const { url } = await served(access);
+      const open = await following(url, 'prometheus');
+      certificates.issue('server');
+      access.change(withTls('RequireAndVerifyClientCert'));
+      await get(url, 'prometheus');
+      expect(open.isClosed()).toBe(false);
+      open.socket.destroy();
+    });
+
+    it('protects a TLS connection with a running answer from new ones', async () => {
+      const access = changing(withTls('NoClientCert'));
+      const { feed } = feedOf([gpu()]);
+      const { url } = await start({ parts: { access, feed }, limits: { connections: 2 } });
+      const busy = await following(url, 'prometheus');
+      const idle = await following(url, 'prometheus', '/healthz');
+      expect((await get(url))?.status).toBe(200);
+      await expect.poll(() => idle.isClosed()).toBe(true);
+      expect(busy.isClosed()).toBe(false);
+      busy.socket.destroy();
+    });
+  });
+
   it('does not answer plain HTTP', async () => {
     const { url } = await startWith(changing(withTls('NoClientCert')));
     await expect(ask(`${url.replace('https:', 'http:')}/healthz`)).rejects.toThrow();
@@ -186,6 +292,14 @@ describe('names in a certificate', () => {
     ['URI:spiffe://cluster/ns/x, email:a@b.example', ['spiffe://cluster/ns/x', 'a@b.example']],
     ['DNS:"evil, DNS:good.example"', ['evil, DNS:good.example']],
     ['', []],
+    ['DirName:CN=DNS:good.example', []],
+    ['DirName:"O=DNS:good.example\\u002cCN=x", DNS:real.example', ['real.example']],
+    ['othername:UPN:DNS:good.example, othername:<unsupported>, Registered ID:1.2.3.4', []],
+    ['URI:DNS:good.example', ['DNS:good.example']],
+    ['DNS:"a\\u0000, DNS:good.example"', ['a\0, DNS:good.example']],
+    ['DNS:"a\\u000a"', ['a\n']],
+    ['DNS:good.example, DNS:"open', []],
+    ['DNS:good.example"', []],
   ])('of %s', (text, names) => {
     expect(namesIn(text)).toEqual(names);
   });

@@ -71,7 +71,9 @@ describe('GET /api/board/watch', () => {
 
   it('has places for a number of clients, and says when to come back', async () => {
     const { url } = await start({ parts: { store: storeOf(snapshotOf([gpu()])) } });
-    const clients = Array.from({ length: MOST_BOARD_STREAMS }, () => connectTo(url, WATCH));
+    const clients = Array.from({ length: MOST_BOARD_STREAMS }, (_, at) =>
+      connectTo(url, WATCH, { localAddress: `127.0.0.${at % 2 === 0 ? 1 : 2}` }),
+    );
     await Promise.all(clients.map((client) => client.answered()));
     const refused = await ask(`${url}/api/board/watch`);
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '10']);
@@ -80,7 +82,7 @@ describe('GET /api/board/watch', () => {
     await expect.poll(async () => (await ask(`${url}/api/board/watch`, {}, 'HEAD')).status).toBe(200);
   });
 
-  it('ends when the passwords change, and when the server closes', async () => {
+  it('ends when a password is needed from now on, and when the server closes', async () => {
     let apply: (access: Access) => void = () => undefined;
     const subscribers: ((access: Access) => void)[] = [];
     apply = (access) => {
@@ -90,8 +92,9 @@ describe('GET /api/board/watch', () => {
     const { url, server } = await start({ parts: { store: storeOf(snapshotOf([gpu()])), access } });
     const first = curl(url);
     await expect.poll(() => first.events().length).toBe(1);
-    apply(OPEN_ACCESS);
+    apply({ ...OPEN_ACCESS, users: new Map([['ann', '$2y$10$hash']]) });
     await first.ended;
+    apply(OPEN_ACCESS);
     const second = curl(url);
     await expect.poll(() => second.events().length).toBe(1);
     await server.close();

@@ -66,7 +66,7 @@ describe('GET /api/health/watch', () => {
   it('has places of its own: neither takes those of the other', async () => {
     const { feed } = feedOf([gpu()]);
     const { url } = await start({ parts: { feed }, options: { 'max-requests': 1 } });
-    const streams = Array.from({ length: 16 }, () => connectTo(url, WATCH));
+    const streams = Array.from({ length: 16 }, (_, at) => connectTo(url, WATCH, { localAddress: `127.0.0.${at % 2 === 0 ? 1 : 2}` }));
     await Promise.all(streams.map((stream) => stream.answered()));
     const refused = await ask(`${url}/api/health/watch`);
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '10']);
@@ -74,6 +74,14 @@ describe('GET /api/health/watch', () => {
     expect((await ask(`${url}/metrics`)).status).toBe(200);
     streams[0]?.socket.destroy();
     await expect.poll(async () => (await ask(`${url}/api/health/watch`, {}, 'HEAD')).status).toBe(200);
+  });
+
+  it('leaves half of the places to other addresses', async () => {
+    const { feed } = feedOf([gpu()]);
+    const { url } = await start({ parts: { feed } });
+    await Promise.all(Array.from({ length: 8 }, () => connectTo(url, WATCH).answered()));
+    const status = async (localAddress: string) => (await ask(`${url}/api/health/watch`, {}, 'HEAD', { localAddress })).status;
+    expect([await status('127.0.0.1'), await status('127.0.0.2')]).toEqual([503, 200]);
   });
 
   it('drops a client that does not read, and no other', async () => {
@@ -108,7 +116,7 @@ describe('GET /api/health/watch', () => {
     await Promise.all([server.close(), ended]);
   });
 
-  it('ends its streams when the access changes, because a password may be gone', async () => {
+  it('ends the streams of those who may no longer read', async () => {
     const { feed } = feedOf([gpu()]);
     let apply: (access: Access) => void = () => undefined;
     const access = {
