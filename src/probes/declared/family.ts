@@ -6,6 +6,7 @@ import type { DeviceFamily } from '../family.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Declaration } from './declaration.ts';
 import { presenceOf } from './discover.ts';
+import { knownTextOf } from './known-text.ts';
 import { metricsOf } from './metrics.ts';
 import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
 import { problems } from './problems.ts';
@@ -37,6 +38,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     isPresent: presenceOf(declaration, existsSync),
     signs: signsOf(declaration),
     options: optionsOf(declaration),
+    known: knownTextOf(declaration),
     createProbe: (host, options) => {
       const given = options as unknown as DeclaredOptions & Readonly<Record<string, unknown>>;
       return new DeclaredProbe(host, declaration, given, { areAllowed: mayRunCommands, paths: pathsIn(given) });
