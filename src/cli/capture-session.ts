@@ -20,13 +20,15 @@ export class CaptureSession {
   readonly #reader: OwnReader;
   readonly #manifest: Manifest;
   readonly #frames: Frame[] = [];
+  readonly #families: CommandContext['families'];
   readonly #startedMs = systemClock.monotonic();
 
-  private constructor(reader: OwnReader, log: CaptureLog, clock: FrameClock, manifest: Manifest) {
+  private constructor(reader: OwnReader, log: CaptureLog, clock: FrameClock, manifest: Manifest, families: CommandContext['families']) {
     this.#reader = reader;
     this.#log = log;
     this.#clock = clock;
     this.#manifest = manifest;
+    this.#families = families;
   }
 
   static async open({
@@ -42,7 +44,7 @@ export class CaptureSession {
     const start = framedThreads(frames.memory, log.take);
     const parts = { start, isolated: new IsolatedReads(systemClock), observe: log.take, frames };
     const reader = await openReader(settings, { logger, version }, parts);
-    return new CaptureSession(reader, log, frames, manifestOf(configuration, version));
+    return new CaptureSession(reader, log, frames, manifestOf(configuration, version), families);
   }
 
   /** Milliseconds since the start. */
@@ -70,7 +72,8 @@ export class CaptureSession {
 
   capture(isRedacted: boolean): Capture {
     const capture = { manifest: { ...this.#manifest, frames: this.#frames.length }, frames: this.#frames };
-    return isRedacted ? redactCapture(capture, hostNames()) : capture;
+    const known = this.#families.flatMap((family) => family.known ?? []);
+    return isRedacted ? redactCapture(capture, hostNames(), known) : capture;
   }
 }
 

@@ -7,6 +7,7 @@ import type { ClaimName } from '../model/claim-name.ts';
 import type { Collection, ProblemSpec } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { ConditionSpec } from '../model/health.ts';
+import type { KnownText } from '../model/known-text.ts';
 import type { MetricSpec } from '../model/metric.ts';
 import type { OptionSpecs, OptionValues } from '../model/options.ts';
 import type { Origin } from '../model/origin.ts';
@@ -65,6 +66,8 @@ export interface DeviceFamily<S extends OptionSpecs = OptionSpecs> {
    * files of `path.sysfs`, `path.procfs` and `path.dev`, programs (options `…-path`) and the kernel log (option `kmsg`).
    */
   replayOptions?(captured: CapturedSources): Readonly<Record<string, string>>;
+  /** What the family understands of its sources. A capture with replaced names keeps this and nothing else. */
+  readonly known?: KnownText;
   /** The family's part of the simulated node, which is the demo's. Without it, the demo has no device of the family. */
   readonly simulation?: FamilySimulation;
 }

@@ -3,10 +3,18 @@ import { type Capture, CHECKPOINT, type Frame } from '../../src/capture/frame.ts
 import { redactIdentifiers } from '../../src/capture/redaction/identifiers.ts';
 import { Pseudonyms } from '../../src/capture/redaction/pseudonyms.ts';
 import { redactCapture } from '../../src/capture/redaction/redact.ts';
+import { loadFamilies } from '../../src/config/sections.ts';
 import { ListPodResourcesResponse } from '../../src/generated/podresources/v1/api.ts';
+import { familyLoaders } from '../../src/probes/families.ts';
 import { EMPTY_FRAME } from '../support/empty-frame.ts';
 
-const identified = (text: string): string => redactIdentifiers(text, new Pseudonyms(Buffer.alloc(32)), new Set(['bfaf2ae94a5246e3']));
+const pseudonyms = new Pseudonyms(Buffer.alloc(32));
+const identified = (text: string): string =>
+  redactIdentifiers(
+    text,
+    (value) => pseudonyms.hex(value),
+    (value) => pseudonyms.token(value),
+  );
 
 describe('identifiers', () => {
   it.each([
@@ -42,6 +50,7 @@ describe('identifiers', () => {
   });
 });
 
+const known = (await loadFamilies(familyLoaders)).flatMap((family) => family.known ?? []);
 const LIST = '/v1.PodResourcesLister/List';
 
 function redacted(frame: Partial<Frame>, pods: readonly (readonly [namespace: string, name: string, container: string])[] = []): Frame {
@@ -51,7 +60,7 @@ function redacted(frame: Partial<Frame>, pods: readonly (readonly [namespace: st
   );
   const manifest = { format: 1, agentVersion: '1', node: 'host-of-acme', isRedacted: false, options: {}, parts: {}, frames: 1 };
   const capture: Capture = { manifest, frames: [{ ...EMPTY_FRAME, requests: [{ method: LIST, kubelet: 0, answer }], ...frame }] };
-  return redactCapture(capture, ['host-of-acme']).frames[0] as Frame;
+  return redactCapture(capture, ['host-of-acme'], known).frames[0] as Frame;
 }
 
 const textOf = (frame: Frame, path: string): string => Buffer.from(frame.files[path] ?? []).toString();
@@ -94,6 +103,33 @@ describe('a redacted frame', () => {
     expect(kernelLog[2]).toMatch(/^6,3,30,-;p-[0-9a-f]{10}\[12\]: segfault .* in libnccl\.so\.2\[7f\+1\]$/);
   });
 
+  it('has the records that a family understands, without names of programs', () => {
+    const { kernelLog } = redacted({
+      kernelLog: [
+        '3,1,10,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery',
+        '3,2,20,-;i915 0000:03:00.0: [drm] *ERROR* GT0: Failed to initialize GPU, declaring it wedged!',
+        '6,3,30,-,caller=T7;[drm] Initialized xe 1.1.0 for 0000:4d:00.0 on minor 0\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4d:00.0\n NAME=S3CR3T',
+        '12,4,40,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery',
+      ],
+    });
+    expect(kernelLog).toEqual([
+      '3,1,10,-;xe 0000:4d:00.0: [drm] device wedged, needs recovery',
+      '3,2,20,-;i915 0000:03:00.0: [drm] *ERROR* GT0: Failed to initialize GPU, declaring it wedged!',
+      '6,3,30,-;[drm] Initialized xe 1.1.0 for 0000:4d:00.0 on minor 0\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4d:00.0',
+      '12,4,40,-;-',
+    ]);
+  });
+
+  it('has only the size of a file that is not the document of its place', () => {
+    const key = '-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n';
+    const claim = 'claims/gpu.example.com/dra-device-metadata/acme_llm/r/metadata.json';
+    const frame = redacted({ files: { [claim]: Buffer.from(key), [CHECKPOINT]: Buffer.from(key), 'cdi0/x.yaml': Buffer.from(key) } });
+    expect(Object.values(frame.files).map((bytes) => Buffer.from(bytes).toString())).toEqual(
+      Array(3).fill(`not a known document, ${key.length} bytes\n`),
+    );
+    expect(JSON.stringify(Object.keys(frame.files))).not.toMatch(/acme|llm|x\.yaml/);
+  });
+
   it('has other serial numbers wherever they stand, other program names, and no host name', () => {
     const serial = '1654922000421';
     const frame = redacted({
@@ -116,7 +152,7 @@ describe('a redacted frame', () => {
     const all = JSON.stringify({ ...frame, files: Object.keys(frame.files).map((path) => textOf(frame, path)) });
     expect(all).not.toMatch(/1654922000421|21320733V010|secret|host-of-acme/);
     expect(textOf(frame, 'sys/devices/x/board_serial')).toMatch(/^\d{8}[A-Z]\d{3}\n$/);
-    expect(textOf(frame, 'proc/7/stat')).toMatch(/^7 \(p-[0-9a-f]{10}\) S 1 1$/);
+    expect(textOf(frame, 'proc/7/stat')).toMatch(/^7 \(p-[0-9a-f]{10}\) S 1 1\n$/);
     const [, inPage] = /serial="(\d{13})"/.exec(frame.page) ?? [];
     expect(frame.commands[0]?.stderr).toBe(inPage);
   });
@@ -137,7 +173,9 @@ describe('a redacted frame', () => {
       ],
     };
     const frame = redacted({ files: { 'cdi0/x.json': Buffer.from(JSON.stringify(spec)) } });
-    expect(JSON.parse(textOf(frame, 'cdi0/x.json'))).toEqual({
+    const [path = ''] = Object.keys(frame.files);
+    expect(path).toMatch(/^cdi0\/cdi-[0-9a-f]{10}\.json$/);
+    expect(JSON.parse(textOf(frame, path))).toEqual({
       cdiVersion: '0.6.0',
       kind: 'a.b/c',
       devices: [{ name: 'd', containerEdits: { deviceNodes: [{ path: '/dev/x', major: 1, minor: 3 }] } }],

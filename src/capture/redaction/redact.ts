@@ -1,153 +1,213 @@
+import { basename } from 'node:path';
+import type { KnownText } from '../../model/known-text.ts';
 import type { Capture, Frame, FrameCall, FrameRequest } from '../frame.ts';
-import { redactCdiSpec, redactCheckpoint, redactMetadata } from './documents.ts';
-import { redactIdentifiers } from './identifiers.ts';
+import { Documents } from './documents.ts';
+import { redactRecord } from './kernel-log.ts';
+import { KERNEL_FILES, KnownNamesIndex } from './known-names.ts';
 import { redactAnswer } from './kubelet-answers.ts';
-import { redactProcessElements, redactProcessFile, redactPrograms, redactRecord } from './programs.ts';
+import { OutputRedaction } from './outputs.ts';
+import { redactLabels } from './page.ts';
+import { ProcessFiles } from './programs.ts';
 import { Pseudonyms } from './pseudonyms.ts';
-import { designsOf, serialsOf } from './secrets.ts';
+import { redactOption, redactParts, redactProgram } from './settings.ts';
+import { Shapes } from './shapes.ts';
 
-/** Labels of metrics that name something of the cluster. */
-const NAME_LABEL = /([{,]\w*(?:namespace|pod|container|claim|pool)\w*=")((?:[^"\\]|\\.)*)"/g;
 /** The option whose value is a list of programs. */
 const PROGRAMS = 'usage.allowed-processes';
 /** A name that no text has by chance. A shorter name is replaced only where a name stands. */
 const isTelling = (name: string): boolean => (name.length >= 6 && /[-.\d]/.test(name)) || name.length >= 12;
+/** Names that the kernel or systemd gives to interfaces. Every other name is of a person. `enx` has the hardware address. */
+const INTERFACE =
+  /^(?!enx)(?:lo|(?:eth|ib|bond|br|veth|usb|en[ospbv]|ib[ospbv]|wl[osp]|rename|vf|pf|sf|p)[a-z]{0,2}\d[a-z0-9]{0,12}(?:np\d{1,3})?)$/;
+/** An answer of a library has texts of at least this length. Numbers rarely have so many printable bytes in a row. */
+const PRINTABLE = /[ -~]{5,}/g;
 
-/** Replaces all names of pods, hosts and boards. `hostNames`: names of this machine. Equal names stay equal, so that joins hold. */
-export function redactCapture(capture: Capture, hostNames: readonly string[], pseudonyms = new Pseudonyms()): Capture {
-  return new Redaction(capture, hostNames, pseudonyms).run();
+/**
+ * Replaces everything in a capture that is not known: names of pods, hosts, programs and boards, and all text of unknown files. `families`
+ * say what they understand. `hostNames`: names of this machine. Equal names stay equal, so that joins hold.
+ */
+export function redactCapture(
+  capture: Capture,
+  hostNames: readonly string[],
+  families: readonly KnownText[],
+  pseudonyms = new Pseudonyms(),
+): Capture {
+  const redaction = new Redaction(capture, hostNames, families, pseudonyms);
+  // What one place tells as an identity can stand in another place before it. So the first result is only for what it learns.
+  redaction.run();
+  redaction.learn();
+  return redaction.run();
 }
 
 class Redaction {
   readonly #capture: Capture;
+  readonly #families: readonly KnownText[];
   readonly #pseudonyms: Pseudonyms;
-  readonly #kept: ReadonlySet<string>;
-  #serials: readonly Replacement[] = [];
-  #words: readonly Replacement[] = [];
+  readonly #shapes: Shapes;
+  readonly #documents: Documents;
+  readonly #processes: ProcessFiles;
+  readonly #files: KnownNamesIndex;
+  /** Names of interfaces and of the host, which are replaced in all texts however short they are. */
+  readonly #short: Set<string>;
 
-  constructor(capture: Capture, hostNames: readonly string[], pseudonyms: Pseudonyms) {
+  constructor(capture: Capture, hostNames: readonly string[], families: readonly KnownText[], pseudonyms: Pseudonyms) {
     this.#capture = capture;
+    this.#families = families;
     this.#pseudonyms = pseudonyms;
-    this.#kept = new Set(capture.frames.flatMap(designsOf).filter((value) => value.length >= 32));
+    this.#files = new KnownNamesIndex([KERNEL_FILES, ...families.flatMap(({ files }) => files ?? [])]);
+    this.#shapes = new Shapes(pseudonyms, this.#designs());
+    this.#documents = new Documents(pseudonyms, this.#shapes);
+    this.#processes = new ProcessFiles(pseudonyms, this.#shapes);
+    this.#short = new Set(hostNames);
     for (const name of hostNames) pseudonyms.name(name, 'host');
-    // The answers are read first, because they tell most names.
-    for (const request of capture.frames.flatMap(({ requests }) => requests)) this.#request(request);
-    const serials = new Set(capture.frames.flatMap(serialsOf));
-    this.#serials = replacements([...serials].map((serial) => [serial, pseudonyms.serial(serial)]));
-    this.#words = replacements([...pseudonyms.names()].filter(([name]) => isTelling(name) || hostNames.includes(name)));
+    this.learn();
+  }
+
+  /** Makes the names that are known now replaced in all texts. */
+  learn(): void {
+    this.#shapes.replaceNames([...this.#pseudonyms.names().keys()].filter((name) => isTelling(name) || this.#short.has(name)));
   }
 
   run(): Capture {
     const { manifest, frames } = this.#capture;
+    const options = Object.entries(manifest.options).map(([key, value]) => [
+      key,
+      key === PROGRAMS
+        ? this.#processes.list(value)
+        : redactOption(key, value, this.#documents.id, (text) => this.#shapes.redact(text, 'nothing')),
+    ]);
     return {
       manifest: {
         ...manifest,
         isRedacted: true,
         node: this.#pseudonyms.name(manifest.node, 'host'),
-        options: Object.fromEntries(
-          Object.entries(manifest.options).map(([key, value]) => [
-            key,
-            this.#text(key === PROGRAMS ? redactPrograms(value, this.#pseudonyms) : value),
-          ]),
-        ),
-        parts: JSON.parse(this.#text(JSON.stringify(manifest.parts))) as Capture['manifest']['parts'],
+        options: Object.fromEntries(options) as Capture['manifest']['options'],
+        parts: redactParts(manifest.parts, this.#documents.public),
       },
-      frames: frames.map((frame) => this.#frame(frame)),
+      // The answers are read first, because they tell most names.
+      frames: frames
+        .map((frame) => ({ frame, requests: frame.requests.map((request) => this.#request(request)) }))
+        .map(({ frame, requests }) => ({ ...this.#frame(frame), requests })),
     };
   }
 
-  readonly #text = (text: string): string => {
-    return replaced(this.#fixed(text), this.#words);
-  };
+  /** Identifiers that many machines share, in lower case. */
+  #designs(): ReadonlySet<string> {
+    const texts = this.#capture.frames.flatMap(({ files }) =>
+      Object.entries(files).flatMap(([path, bytes]) =>
+        path.startsWith('sys/') && this.#files.of(path) === 'designs' ? Buffer.from(bytes).toString('utf8').toLowerCase().split(/\s+/) : [],
+      ),
+    );
+    return new Set(texts.filter((value) => /^(?:[0-9a-f]{32}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})$/.test(value)));
+  }
 
-  /** Keeps the length of the text. */
-  readonly #fixed = (text: string): string => replaced(redactIdentifiers(text, this.#pseudonyms, this.#kept), this.#serials);
-
-  #frame(frame: Frame): Frame {
+  #frame(frame: Frame): Omit<Frame, 'requests'> {
     const paths = (list: readonly string[]): readonly string[] => list.map((path) => this.#path(path));
     const byPath = <T>(map: Readonly<Record<string, T>>, value: (path: string, one: T) => T): Readonly<Record<string, T>> =>
       Object.fromEntries(Object.entries(map).map(([path, one]) => [this.#path(path), value(path, one)]));
+    const { atMs, wallMs } = frame;
     return {
-      ...frame,
-      files: byPath(frame.files, (path, bytes) => this.#file(path, bytes)),
-      links: byPath(frame.links, (_, target) => this.#text(target)),
+      atMs,
+      wallMs,
+      links: byPath(frame.links, (_, target) => this.#path(target)),
       directories: paths(frame.directories),
       unread: paths(frame.unread),
       errors: byPath(frame.errors, (_, errno) => errno),
       removed: paths(frame.removed),
-      kernelLog: frame.kernelLog.map((record) => redactRecord(record, this.#pseudonyms, this.#text)),
-      commands: frame.commands.map((command) => ({
-        ...command,
-        stdout: this.#text(redactProcessElements(command.stdout, this.#pseudonyms)),
-        stderr: this.#text(command.stderr),
-      })),
+      files: byPath(frame.files, (path, bytes) => this.#file(path, bytes)),
+      kernelLog: frame.kernelLog
+        .map((record) => redactRecord(record, this.#families, this.#processes.name, this.#shapes))
+        .filter((record) => record !== ''),
+      commands: frame.commands.map((command) => this.#command(command)),
       library: frame.library.map((call) => this.#call(call)),
-      requests: frame.requests.map((request) => this.#request(request)),
-      page: this.#page(frame.page),
+      page: redactLabels(frame.page, this.#pseudonyms, this.#shapes, this.#documents),
     };
   }
 
-  /** The directory of a claim is `<namespace>_<name>`. */
   #path(path: string): string {
-    if (!path.startsWith('claims/')) return this.#text(path);
-    return path
-      .split('/')
-      .map((part) =>
-        part
-          .split('_')
-          .map((word) => this.#pseudonyms.known(word) ?? this.#text(word))
-          .join('_'),
-      )
-      .join('/');
+    const [place = '', ...parts] = path.split('/');
+    if (place === 'claims') return [place, ...parts.map((part, at) => this.#claimPart(part, at))].join('/');
+    if (/^cdi\d/.test(place))
+      return [place, ...parts.map((part) => this.#pseudonyms.name(part, 'cdi') + (/\.\w+$/.exec(part)?.[0] ?? ''))].join('/');
+    const all = [place, ...parts];
+    return all.map((part, at) => (place === 'sys' && all[at - 1] === 'net' ? this.#interface(part) : this.#documents.id(part))).join('/');
+  }
+
+  /** `<driver>/dra-device-metadata/<namespace>_<claim>/<request>/metadata.json`. */
+  #claimPart(part: string, at: number): string {
+    if (at === 0) return this.#documents.public(part);
+    if (part === 'dra-device-metadata' || part === 'metadata.json') return part;
+    if (at !== 2) return this.#pseudonyms.name(part, 'request');
+    const [namespace = '', ...claim] = part.split('_');
+    return [this.#pseudonyms.name(namespace, 'ns'), ...claim.map((name) => this.#pseudonyms.name(name, 'claim'))].join('_');
+  }
+
+  #interface(name: string): string {
+    if (INTERFACE.test(name)) return this.#documents.id(name);
+    this.#short.add(name);
+    return this.#pseudonyms.name(name, 'net');
   }
 
   #file(path: string, bytes: Uint8Array): Uint8Array {
     // Behind its first 64 bytes, the configuration space can have a serial number. No probe reads it.
     if (path.endsWith('/config') && path.startsWith('sys/')) return bytes.slice(0, 64);
-    const content = Buffer.from(bytes).toString('utf8');
-    return Buffer.from(this.#content(path, content));
+    const form = this.#files.of(path);
+    if (form === 'binary') return bytes;
+    return Buffer.from(this.#content(path, Buffer.from(bytes).toString('utf8'), form));
   }
 
-  #content(path: string, content: string): string {
-    if (path.startsWith('kubelet/')) return redactCheckpoint(content, this.#pseudonyms, this.#text);
-    if (path.startsWith('cdi')) return redactCdiSpec(content, this.#text);
-    if (path.startsWith('claims/')) return redactMetadata(content, this.#pseudonyms, this.#text);
-    return this.#text(/^proc\/\d+\//.test(path) ? redactProcessFile(path, content, this.#pseudonyms) : content);
+  #content(path: string, content: string, form: ReturnType<KnownNamesIndex['of']>): string {
+    if (path.startsWith('kubelet/')) return this.#documents.checkpoint(content);
+    if (path.startsWith('cdi')) return this.#documents.cdiSpec(content);
+    if (path.startsWith('claims/')) return this.#documents.metadata(content);
+    if (path === 'proc/stat') return /^btime \d{1,12}$/m.exec(content)?.[0].concat('\n') ?? '';
+    const ofProcess = /^proc\/\d+\//.test(path) ? this.#processes.redact(path, content) : undefined;
+    return ofProcess ?? this.#shapes.redact(content, form === 'designs' ? 'texts' : (form as 'values'));
+  }
+
+  #command(command: Frame['commands'][number]): Frame['commands'][number] {
+    const program = basename(command.program);
+    const known = this.#families.flatMap(({ outputs }) => outputs ?? []).find((output) => output.program === program);
+    const output = new OutputRedaction(known, this.#shapes);
+    return {
+      ...command,
+      program: redactProgram(command.program, this.#documents.id),
+      args: command.args.map((arg) => this.#shapes.redact(arg, known === undefined ? 'nothing' : 'values')),
+      stdout: output.redact(command.stdout),
+      stderr: output.redact(command.stderr),
+    };
   }
 
   /** Each replacement in an answer of a library has the length of what it replaces, because the layout is that of C. */
   #call(call: FrameCall): FrameCall {
-    const bytes = (base64: string): string =>
-      Buffer.from(this.#fixed(Buffer.from(base64, 'base64').toString('latin1')), 'latin1').toString('base64');
+    const isText = this.#families.some(({ callTexts }) => callTexts?.includes(call.symbol));
+    const [begin, end] = this.#families.map(({ callIdentities }) => callIdentities?.[call.symbol]).find((range) => range) ?? [0, 0];
+    const bytes = (base64: string): string => {
+      const before = Buffer.from(base64, 'base64');
+      const text = before.toString('latin1').replaceAll(PRINTABLE, (run) => {
+        const other = this.#shapes.redact(run, isText ? 'texts' : isAddress(run) ? 'names' : 'nothing');
+        return other.length === run.length ? other : '?'.repeat(run.length);
+      });
+      const after = Buffer.from(text, 'latin1');
+      const identity = after.subarray(begin, end);
+      if (identity.some((byte) => byte !== 0)) Buffer.from(this.#pseudonyms.hex(identity.toString('hex')), 'hex').copy(after, begin);
+      return after.toString('base64');
+    };
     return { ...call, memory: call.memory.map(({ at, before, after }) => ({ at, before: bytes(before), after: bytes(after) })) };
   }
 
+  /** The words of an error can name a path or a host. */
   #request(request: FrameRequest): FrameRequest {
     const { answer, error, ...rest } = request;
     const bytes =
-      answer === undefined ? undefined : redactAnswer(request.method, Buffer.from(answer, 'base64'), this.#pseudonyms, this.#text);
+      answer === undefined ? undefined : redactAnswer(request.method, Buffer.from(answer, 'base64'), this.#pseudonyms, this.#documents);
     return {
       ...rest,
       ...(bytes === undefined ? {} : { answer: Buffer.from(bytes).toString('base64') }),
-      ...(error === undefined ? {} : { error: { ...error, details: this.#text(error.details) } }),
+      ...(error === undefined ? {} : { error: { ...error, details: 'replaced' } }),
     };
   }
-
-  #page(page: string): string {
-    return this.#text(page.replaceAll(NAME_LABEL, (_, head: string, name: string) => `${head}${this.#pseudonyms.known(name) ?? name}"`));
-  }
 }
 
-type Replacement = readonly [pattern: RegExp, other: string];
-
-/** The longest words come first, because one word can be a part of another. */
-const replacements = (words: readonly (readonly [string, string])[]): readonly Replacement[] =>
-  [...words].sort(([a], [b]) => b.length - a.length).map(([word, other]) => [wordPattern(word), other] as const);
-
-const replaced = (text: string, words: readonly Replacement[]): string =>
-  words.reduce((result, [pattern, other]) => result.replaceAll(pattern, other), text);
-
-function wordPattern(word: string): RegExp {
-  const escaped = word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
-  return new RegExp(`(?<![A-Za-z0-9])${escaped}(?![A-Za-z0-9])`, 'g');
-}
+/** Addresses of PCI functions in answers of libraries. */
+const isAddress = (text: string): boolean => /^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i.test(text);

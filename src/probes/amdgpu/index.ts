@@ -1,3 +1,4 @@
+import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { pcieMetrics } from '../pcie.ts';
 import { pcieConditions } from '../pcie-health.ts';
@@ -33,5 +34,15 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
+  known: {
+    files: {
+      values: namesIn(`
+        *_busy_percent mem_info_*_total mem_info_*_used cu_occupancy generation_id gpu_id pcie_replay_count used_memory vram_# aca_*
+        *_err_count event_state gpu_vram_bad_pages properties current_compute_partition current_memory_partition
+      `),
+      texts: ['product_name', 'vbios_version', 'mem_info_vram_vendor'],
+      binary: ['gpu_metrics', 'xcp_metrics'],
+    },
+  },
   simulation,
 });

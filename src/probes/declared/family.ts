@@ -9,6 +9,7 @@ import type { DeviceFamily } from '../family.ts';
 import { conditionsOf } from './conditions.ts';
 import type { Declaration } from './declaration.ts';
 import { presenceOf } from './discover.ts';
+import { knownTextOf } from './known-text.ts';
 import { metricsOf } from './metrics.ts';
 import { type DeclaredOptions, DeclaredProbe } from './probe.ts';
 import { problems } from './problems.ts';
@@ -47,6 +48,7 @@ export function familyOf(declared: DeclaredFamily): DeviceFamily {
     isPresent: presenceOf(declaration, isTrusted ? existsSync : () => true),
     signs: signsOf(declaration),
     options: optionsOf(declaration),
+    known: knownTextOf(declaration),
     createProbe: (host, options) => {
       const given = options as unknown as DeclaredOptions & Readonly<Record<string, unknown>>;
       return new DeclaredProbe(host, declaration, given, { areAllowed: isTrusted, paths: pathsIn(given) }, refused);

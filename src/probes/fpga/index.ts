@@ -1,3 +1,4 @@
+import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { access } from './access.ts';
 import { allConditions } from './conditions.ts';
@@ -30,5 +31,16 @@ export const family = defineFamily({
   createProbe: createFpgaProbe,
   resolve,
   access,
+  known: {
+    files: {
+      values: namesIn(`
+        ap#_event consumed dev_offline dev_state device_bad_state ecc_* errors *_errors inject_error flash_count id inf#_cal_fail
+        inf#_init_done instance level link_speed_* link_width_* mig_calibration ready recovery temperature threshold# threshold#_reached
+        xmc_heartbeat_stall clock_freqs devices kdsstat memstat_raw state status vmr_status
+      `),
+      texts: ['bmcfw_version', 'VBNV', 'amc_version', 'bitstream_id', 'dev_name'],
+      designs: ['afu_id', 'compat_id', 'interface_id', 'interface_uuids', 'logic_uuid', 'xclbinuuid'],
+    },
+  },
   simulation,
 });

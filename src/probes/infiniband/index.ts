@@ -1,3 +1,4 @@
+import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { dranetNames } from '../network-claims.ts';
 import { pcieMetrics } from '../pcie.ts';
@@ -32,5 +33,15 @@ export const family = defineFamily({
   resolve,
   claimNames: dranetNames,
   access,
+  known: {
+    files: {
+      values: namesIn(`
+        counters/* counters_ext/* hw_counters/* statistics/* lid sm_lid lifespan dev_port hw_rev sfnum link_layer node_type phys_state
+        rate state
+      `),
+      texts: ['board_id', 'fw_ver', 'hca_type'],
+      names: ['ibdev', 'parent'],
+    },
+  },
   simulation,
 });

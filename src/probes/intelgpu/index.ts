@@ -1,8 +1,10 @@
+import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { pcieMetrics } from '../pcie.ts';
 import { pcieConditions } from '../pcie-health.ts';
 import { access } from './access.ts';
 import { conditions } from './conditions.ts';
+import { parseLogLine } from './log-line.ts';
 import { metrics } from './metrics.ts';
 import { options } from './options.ts';
 import { isPresent } from './presence.ts';
@@ -35,5 +37,15 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
+  known: {
+    files: {
+      values: namesIn(`
+        *_freq *_freq_mhz auto_link_downgrade_status exec_quantum_ms preempt_timeout_us sched_priority profile idle_residency_ms
+        rc#_residency_ms lmem_total_bytes physical_vram_size_bytes vram_quota reasons reason_* throttle_reason_* status survivability_mode
+      `),
+      texts: ['lb_*_version'],
+    },
+    kernelPrograms: ({ text }) => (parseLogLine(text) === undefined ? undefined : []),
+  },
   simulation,
 });

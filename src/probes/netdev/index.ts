@@ -1,3 +1,4 @@
+import { namesIn } from '../../model/known-text.ts';
 import type { ShownReading } from '../../model/shown-reading.ts';
 import { defineFamily } from '../family.ts';
 import { pcieMetrics } from '../pcie.ts';
@@ -37,6 +38,16 @@ export const family = defineFamily({
   resolve,
   claimNames,
   access,
+  known: {
+    files: {
+      values: namesIn(`
+        statistics/* carrier carrier_changes carrier_down_count dev_port flags ifindex mtu speed netns_mode operstate stats vf#_statistics
+        stats/* vf#_statistics/* tx_timeout
+      `),
+      names: ['phys_port_name'],
+    },
+    outputs: [{ program: 'ip', lines: /^\d+: |^ +(?:link\/|vf \d|RX: |TX: |\d|bond_slave )|does not exist/ }],
+  },
   // The socket would ask the kernel of the machine of the replay.
   replayOptions: ({ options }) => ({ source: options.source === 'sysfs' ? 'sysfs' : 'ip' }),
   simulation,

@@ -5,6 +5,7 @@ import { access } from './access.ts';
 import { conditions } from './conditions.ts';
 import { mayHaveGpus } from './hardware.ts';
 import { KernelLogProbe } from './kernel-log.ts';
+import { known } from './known-text.ts';
 import { metrics } from './metrics.ts';
 import { ncclConditions } from './nccl-crashes.ts';
 import { options } from './options.ts';
@@ -34,5 +35,6 @@ export const family = defineFamily({
   claimNames,
   access,
   replayOptions,
+  known,
   simulation,
 });

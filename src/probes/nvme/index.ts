@@ -1,3 +1,4 @@
+import { namesIn } from '../../model/known-text.ts';
 import { defineFamily } from '../family.ts';
 import { pcieMetrics } from '../pcie.ts';
 import { pcieConditions } from '../pcie-health.ts';
@@ -44,5 +45,14 @@ export const family = defineFamily({
   createProbe: (host, values) => new NvmeProbe(host, values),
   resolve,
   access,
+  known: {
+    files: {
+      values: namesIn(`
+        cntlid nsid iostats ro size stat queue_count state ana_state cntrltype transport
+      `),
+      texts: ['firmware_rev', 'model'],
+      names: ['address'],
+    },
+  },
   simulation,
 });

@@ -115,7 +115,7 @@ describe('the answers of a captured library', () => {
 
   it('have no UUID and no serial number when they are redacted, and still give readings', async () => {
     const { capture, collections } = await captured([{ gpus: [hopper(0), hopper(1)] }]);
-    const redacted = redactCapture(capture, []);
+    const redacted = redactCapture(capture, [], [family.known ?? {}]);
     const memories = redacted.frames.flatMap(({ library }) =>
       library.flatMap(({ memory }) => memory.flatMap(({ before, after }) => [before, after])),
     );

@@ -1,0 +1,51 @@
+import { parseKmsgRecord } from '../../host/kernel-log/record.ts';
+import { parseSegfault } from '../../host/kernel-log/segfault.ts';
+import type { KnownText } from '../../model/known-text.ts';
+import type { Shapes } from './shapes.ts';
+
+/** Numbers of the header. A later field can name a task. */
+const HEADER = /^(\d{1,10},\d{1,15},\d{1,15},)[^;]*;/;
+/** Continuation lines that say which device a record is about. */
+const SUBJECT = /^ (?:SUBSYSTEM=[a-z_-]{1,32}|DEVICE=(?:\+pci:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[bc]\d{1,5}:\d{1,8}|n\d{1,8}))$/;
+
+/**
+ * Redacts one record. A record that no parser of a family understands keeps only the numbers of its header: it can name users, hosts,
+ * disks and addresses.
+ */
+export function redactRecord(
+  record: string,
+  families: readonly KnownText[],
+  programName: (name: string) => string,
+  shapes: Shapes,
+): string {
+  const head = HEADER.exec(record)?.[1];
+  const parsed = parseKmsgRecord(record);
+  if (head === undefined || parsed === undefined) return '';
+  // A program can write any text to the log, too.
+  const named = parsed.facility === 0 ? namedText(parsed, families, programName) : undefined;
+  if (named === undefined) return `${head}-;-`;
+  const subject = record.split('\n').filter((line) => SUBJECT.test(line));
+  return [`${head}-;${escaped(shapes.redact(named, 'values'))}`, ...subject].join('\n');
+}
+
+/** The text with other names of programs; undefined when no parser understands it. */
+function namedText(
+  record: NonNullable<ReturnType<typeof parseKmsgRecord>>,
+  families: readonly KnownText[],
+  programName: (name: string) => string,
+): string | undefined {
+  const crash = parseSegfault(record);
+  if (crash !== undefined) {
+    const end = record.text.indexOf(`[${crash.pid}]: segfault at `);
+    return programName(record.text.slice(0, end)) + record.text.slice(end);
+  }
+  const found = families.map(({ kernelPrograms }) => kernelPrograms?.(record)).filter((names) => names !== undefined);
+  if (found.length === 0) return undefined;
+  const names = found.flat().filter((name) => name !== '');
+  // The longest name goes first, because one name can be a part of another.
+  return names.sort((a, b) => b.length - a.length).reduce((text, name) => text.replaceAll(name, () => programName(name)), record.text);
+}
+
+/** As the kernel writes a text: one line of printable ASCII. */
+const escaped = (text: string): string =>
+  text.replaceAll(/[^ -~]|\\/g, (char) => [...Buffer.from(char)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join(''));

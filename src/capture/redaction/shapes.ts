@@ -1,0 +1,102 @@
+import { redactAddresses, redactIdentifiers } from './identifiers.ts';
+import type { Pseudonyms } from './pseudonyms.ts';
+
+/**
+ * How much of a text is known. `values`: numbers and words. `texts`: a model or a version. `names`: names that the kernel gives.
+ * `nothing`: the text can be an identity.
+ */
+export type Shape = 'values' | 'texts' | 'names' | 'nothing';
+
+const FIRST_HELD = 0xf_0000;
+const MOST_HELD = 0x2_0000;
+const HELD = /[\u{F0000}-\u{10FFFF}]/gu;
+/** A run of letters and digits. */
+const TOKEN = /[\p{L}\p{N}\uFFFD]+/gu;
+const ASCII_TOKEN = /[A-Za-z0-9]+/g;
+const FIRST_TOKEN = /^[A-Za-z0-9]+/;
+const ALPHANUMERIC = /^[A-Za-z0-9]/;
+const WORD = /^[A-Za-z]{1,32}$/;
+/** Names of devices and interfaces: `mlx5`, `nvme0n1`, `ens1f0np0`. A serial number rarely has this form. */
+const KERNEL_NAME = /^(?=(?:\D*\d){1,6}\D*$)(?:(?:[a-z]{1,10}\d{1,4}){1,5}|[a-z]{1,10}\d{1,4}[A-Za-z]{1,16})$/;
+/** `GPU0`, `renderD128`, `80GB`, `D3hot`, `4X`. */
+const MIXED = /^(?:[A-Za-z]{1,10}\d{1,3}|\d{1,4}[A-Za-z]{1,4}|[A-Z]\d[a-z]{1,5})$/;
+/** Half of a word: vendors and devices of PCI, parts of PCI addresses. */
+const SHORT_HEX = /^[0-9a-f]{1,4}$/i;
+const NUMBER = /^(?:\d{1,20}|0x[0-9a-f]{1,16})$/i;
+const SHORT_NUMBER = /^(?:\d{1,6}|0x[0-9a-f]{1,8}|0{4}[0-9a-f]{4}|10000)$/i;
+/** Words that say what kind of identity follows. They are parts of a format. */
+const FORMAT_WORD = /^(?:GPU|MIG|eui|naa|nvme|uuid|nqn|org|nvmexpress|discovery|n?\d{1,2})$/;
+/** A name that its own text makes unique in the world, so that all of it is an identity. */
+const WORLDWIDE = /^(?:nqn|eui|naa|nvme|uuid)\./;
+/** A host name with its domain. */
+const DOMAIN_NAME = /(?<![\w.-])[a-z0-9][a-z0-9-]*(?:\.[a-z][a-z0-9-]*)+\.[a-z]{2,}(?![\w-])/gi;
+/** Shorter words are parts of many texts, and a name of the kernel is no identity where it stands by chance. */
+const isTelling = (token: string): boolean => token.length >= 6 && /\d/.test(token) && !KERNEL_NAME.test(token) && !MIXED.test(token);
+
+const isKnown: Readonly<Record<Shape, (token: string) => boolean>> = {
+  values: (token) => WORD.test(token) || NUMBER.test(token) || KERNEL_NAME.test(token) || MIXED.test(token) || SHORT_HEX.test(token),
+  names: (token) => WORD.test(token) || SHORT_NUMBER.test(token) || KERNEL_NAME.test(token) || MIXED.test(token) || SHORT_HEX.test(token),
+  texts: () => true,
+  nothing: (token) => FORMAT_WORD.test(token),
+};
+
+/** Replaces what is not known in texts of one capture, token by token, so that equal tokens stay equal and the format stays. */
+export class Shapes {
+  readonly #pseudonyms: Pseudonyms;
+  readonly #kept: ReadonlySet<string>;
+  /** Names that are replaced in every text, by their first run of letters and digits, the longest first. */
+  readonly #names = new Map<string, readonly string[]>();
+
+  /** `kept`: identifiers that many machines share, in lower case. */
+  constructor(pseudonyms: Pseudonyms, kept: ReadonlySet<string>) {
+    this.#pseudonyms = pseudonyms;
+    this.#kept = kept;
+  }
+
+  /** From now on these names are replaced in every text, where they are not a part of a longer word. */
+  replaceNames(names: readonly string[]): void {
+    this.#names.clear();
+    for (const name of [...names].sort((a, b) => b.length - a.length)) {
+      const first = FIRST_TOKEN.exec(name)?.[0];
+      if (first !== undefined) this.#names.set(first, [...(this.#names.get(first) ?? []), name]);
+    }
+  }
+
+  redact(text: string, shape: Shape): string {
+    const held: string[] = [];
+    // A replaced identifier must not be replaced again as a token: one character of a private plane stands for it until the end.
+    const hold = (other: string): string => (held.length < MOST_HELD ? String.fromCodePoint(FIRST_HELD + held.push(other) - 1) : other);
+    const hex = (value: string): string => hold(this.#kept.has(value.toLowerCase()) ? value : this.#pseudonyms.hex(value));
+    let result = text.replaceAll(HELD, '?');
+    result = this.#withoutNames(result, hold);
+    result = redactIdentifiers(result, hex, (value) => hold(this.#pseudonyms.token(value)));
+    if (shape !== 'texts') result = redactAddresses(result, hex, (value) => hold(this.#pseudonyms.ipv4(value)));
+    if (shape === 'values' || shape === 'names')
+      result = result.replaceAll(DOMAIN_NAME, (name) => hold(this.#pseudonyms.name(name, 'host')));
+    return result
+      .replaceAll(TOKEN, (token) => this.#token(token, shape === 'names' && WORLDWIDE.test(text) ? 'nothing' : shape))
+      .replaceAll(HELD, (char) => held[(char.codePointAt(0) as number) - FIRST_HELD] as string);
+  }
+
+  /** A machine can have thousands of names, so each word of the text is looked up, and not each name searched. */
+  #withoutNames(text: string, hold: (other: string) => string): string {
+    if (this.#names.size === 0) return text;
+    let [result, done] = ['', 0];
+    for (const { 0: token, index } of text.matchAll(ASCII_TOKEN)) {
+      if (index < done) continue;
+      const name = this.#names
+        .get(token)
+        ?.find((one) => text.startsWith(one, index) && !ALPHANUMERIC.test(text.charAt(index + one.length)));
+      if (name === undefined) continue;
+      result += text.slice(done, index) + hold(this.#pseudonyms.known(name) ?? '?');
+      done = index + name.length;
+    }
+    return result + text.slice(done);
+  }
+
+  #token(token: string, shape: Shape): string {
+    if (this.#pseudonyms.isOther(token) || this.#kept.has(token.toLowerCase()) || (shape === 'values' && NUMBER.test(token))) return token;
+    const told = isTelling(token) ? this.#pseudonyms.knownToken(token) : undefined;
+    return told ?? (isKnown[shape](token) ? token : this.#pseudonyms.token(token));
+  }
+}
