@@ -1,5 +1,3 @@
-import { isEntryName } from './entry-name.ts';
-
 /** One regular file of an archive. */
 export interface TarEntry {
   /** Path with slashes, relative. */
@@ -19,7 +17,6 @@ export function packTar(entries: readonly TarEntry[], modifiedMs: number): Buffe
     parts.push(header(path, bytes.length, type, modifiedMs), bytes, new Uint8Array(rest(bytes.length)));
   };
   for (const { path, bytes } of entries) {
-    if (!isEntryName(path)) throw new Error(`an archive cannot have a file named ${JSON.stringify(path)}`);
     if (split(path) === undefined) add('extended', Buffer.from(record('path', path)), 'x');
     add(split(path) === undefined ? Buffer.from(path).subarray(-NAME).toString('latin1') : path, bytes, '0');
   }

@@ -2,6 +2,7 @@ import { healthPolicy } from '../agent/health-policy.ts';
 import { resourcesWithoutEffect } from '../agent/plugin.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
+import { visible } from '../model/one-line.ts';
 import type { CommandContext, Ending } from './context.ts';
 import { policyComment, policyJson, policyTable } from './policy-text.ts';
 import { agentSettings } from './settings.ts';
@@ -16,7 +17,7 @@ export async function checkConfig({ configuration, families, output }: CommandCo
   const reading = await settings.access?.read();
   if (reading?.problem !== undefined) throw reading.problem;
   const problems = [...healthPolicy(settings).problems, ...resourcesWithoutEffect(settings)];
-  await output.write(problems.map((problem) => `${problem}\n`).join(''));
+  await output.write(problems.map((problem) => `${visible(problem)}\n`).join(''));
   return { status: problems.length === 0 ? 0 : 1 };
 }
 

@@ -9,7 +9,7 @@ export async function yamlText(document: Document, options: ToStringOptions = {}
       if (typeof node.value === 'string' && visible(node.value) !== node.value) node.type = 'QUOTE_DOUBLE';
     },
   });
-  return document.toString(options).replace(/[\u{10000}-\u{10ffff}]/gu, (character) =>
+  return document.toString({ ...options, doubleQuotedAsJSON: true }).replace(/[\u{10000}-\u{10ffff}]/gu, (character) =>
     // JSON escapes these as two surrogates, and YAML does not.
     visible(character) === character ? character : `\\U${(character.codePointAt(0) as number).toString(16).padStart(8, '0')}`,
   );
