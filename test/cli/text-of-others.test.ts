@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -192,9 +192,14 @@ function expectHarmless(bytes: string): void {
   expect(text).not.toMatch(/^\W*FORGED/m);
 }
 
-describe('a text of others on a terminal', () => {
+describe('a text of others on a terminal', { timeout: 60_000 }, () => {
   it('is tried with each command', () => {
     expect(Object.keys(CASES)).toEqual(commands.map(({ name }) => name));
+  });
+
+  it('passes through one writer: nothing else writes to the standard output', () => {
+    const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts'));
+    expect(files.filter((path) => /stdout\.write|stdout\.fd|console\.log\(/.test(readFileSync(join('src', path), 'utf8')))).toEqual([]);
   });
 
   const runs = commands.flatMap(({ name, formats = [''] }) => formats.map((format) => [name, format] as const));
@@ -227,7 +232,7 @@ describe('a text of others on a terminal', () => {
   });
 });
 
-describe('a text of others in a pipe', () => {
+describe('a text of others in a pipe', { timeout: 60_000 }, () => {
   it('is the same text to those that read JSON and YAML, and has no control', async () => {
     const texts = await Promise.all(['json', 'yaml'].map(async (format) => (await run(['list', '-o', format, ...world])).stdout));
     for (const text of texts) expectHarmless(text);

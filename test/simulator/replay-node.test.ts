@@ -141,15 +141,18 @@ describe('the commands of a replayed node', () => {
     expect(existsSync(join(node.root, 'evil'))).toBe(false);
   });
 
-  it.each(['..', '.', '', '/', '../..', '\u0000', 'a\nb', 'x'.repeat(5_000)])('write only below their own folder for the program %j', async (program) => {
-    const node = replay([{ commands: [{ ...command, program, stdout: 'printed', exitCode: 0 }] }], {
-      options: { 'probe.nvidia.smi-path': program },
-    });
-    await node.step();
-    expect(execFileSync(node.options()['probe.nvidia.smi-path'] ?? '', ['-q', '-x'], { encoding: 'utf8' })).toBe('printed');
-    node.stop();
-    expect(readdirSync(dirname(node.root)).filter((name) => name.startsWith(basename(node.root)))).toEqual([]);
-  });
+  it.each(['..', '.', '', '/', '../..', '\u0000', 'a\nb', 'x'.repeat(5_000)])(
+    'write only below their own folder for the program %j',
+    async (program) => {
+      const node = replay([{ commands: [{ ...command, program, stdout: 'printed', exitCode: 0 }] }], {
+        options: { 'probe.nvidia.smi-path': program },
+      });
+      await node.step();
+      expect(execFileSync(node.options()['probe.nvidia.smi-path'] ?? '', ['-q', '-x'], { encoding: 'utf8' })).toBe('printed');
+      node.stop();
+      expect(readdirSync(dirname(node.root)).filter((name) => name.startsWith(basename(node.root)))).toEqual([]);
+    },
+  );
 
   it('are two where two programs have the same name', async () => {
     const programs = ['/a/tool', '/b/tool'];
