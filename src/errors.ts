@@ -1,3 +1,5 @@
+import { visible, visibleLines } from './model/one-line.ts';
+
 /** Declares one user-facing error. `{name}` in the texts is replaced by that field of the error. */
 export interface ErrorEntry {
   readonly message: string;
@@ -188,6 +190,10 @@ export class UserError<C extends ErrorCode = ErrorCode> extends Error {
 export const systemWords = (error: unknown): string =>
   error instanceof Error ? error.message.replace(/, \w+(?: '.*')?$/s, '') : String(error);
 
+/** Fields hold paths, names and words of others. Only a list of problems has several lines. */
 function fill(template: string, fields: Readonly<Record<string, string>>): string {
-  return template.replace(/\{([a-z]+)\}/gi, (whole, name: string) => fields[name] ?? whole);
+  return template.replace(/\{([a-z]+)\}/gi, (whole, name: string) => {
+    const text = fields[name] ?? whole;
+    return name === 'problems' ? visibleLines(text) : visible(text);
+  });
 }

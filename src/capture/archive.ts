@@ -1,8 +1,9 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { Ajv } from 'ajv';
+import { isTreePath } from './entry-name.ts';
 import { type Capture, FORMAT, type Frame, type Manifest } from './frame.ts';
 import { packTar, type TarEntry } from './tar.ts';
-import { ARCHIVE_LIMITS, ArchiveProblem, checkTreePath, unpackTar } from './untar.ts';
+import { ARCHIVE_LIMITS, ArchiveProblem, pathProblem, unpackTar } from './untar.ts';
 
 const MANIFEST = 'manifest.json';
 const folderOf = (index: number): string => `frames/${String(index).padStart(5, '0')}`;
@@ -66,7 +67,7 @@ function frameOf(entries: ReadonlyMap<string, Uint8Array>, folder: string): Fram
     ...text.unread,
     ...text.removed,
   ])
-    checkTreePath(path);
+    if (!isTreePath(path)) throw pathProblem(path);
   return { ...text, files, page: Buffer.from(entries.get(`${folder}/${PAGE}`) ?? []).toString('utf8') };
 }
 

@@ -1,5 +1,6 @@
 import { dirname, join, relative } from 'node:path';
 import type { Observation } from '../model/observation.ts';
+import { isTreePath } from './entry-name.ts';
 import type { Frame } from './frame.ts';
 import type { Places } from './places.ts';
 
@@ -31,7 +32,8 @@ export class TreeLog {
 
   take(observation: TreeObservation): void {
     const path = this.#places.of(observation.path);
-    if (path === undefined) return;
+    // Who may create files could give one a name that makes the archive unreadable.
+    if (path === undefined || !isTreePath(path)) return;
     switch (observation.kind) {
       case 'file':
         this.#file(path, observation.bytes);
@@ -107,7 +109,7 @@ export class TreeLog {
       const [name = ''] = known.startsWith(`${path}/`) ? known.slice(path.length + 1).split('/') : [];
       if (name !== '' && !names.has(name)) this.#remove(`${path}/${name}`);
     }
-    for (const [name, kind] of entries) if (kind !== 'link') this.#present(`${path}/${name}`, kind);
+    for (const [name, kind] of entries) if (kind !== 'link' && isTreePath(`${path}/${name}`)) this.#present(`${path}/${name}`, kind);
   }
 
   #present(path: string, entry: string): void {

@@ -1,7 +1,8 @@
+import { isEntryName } from './entry-name.ts';
 import type { TarEntry } from './tar.ts';
 
 /** Limits of an archive that somebody else made. */
-export const ARCHIVE_LIMITS = { mostBytes: 256 * 2 ** 20, mostEntryBytes: 16 * 2 ** 20, mostEntries: 200_000, mostPathBytes: 4_096 };
+export const ARCHIVE_LIMITS = { mostBytes: 256 * 2 ** 20, mostEntryBytes: 16 * 2 ** 20, mostEntries: 200_000 };
 
 /** The fault of an archive. An error message for the user ends with its text: `it is cut off`. */
 export class ArchiveProblem extends Error {}
@@ -27,9 +28,10 @@ export function unpackTar(archive: Buffer): readonly TarEntry[] {
     }
     const name = longPath ?? path;
     longPath = undefined;
+    // The name of a directory ends with a slash.
+    if (!isEntryName(type === '5' ? name.replace(/\/$/, '') : name)) throw pathProblem(name);
     if (type === '5') continue;
     if (type !== '0' && type !== '\0') throw new ArchiveProblem(`${JSON.stringify(name.slice(0, 200))} is no regular file`);
-    checkPath(name);
     if (paths.has(name)) throw new ArchiveProblem(`it has ${JSON.stringify(name.slice(0, 200))} twice`);
     paths.add(name);
     entries.push({ path: name, bytes });
@@ -37,25 +39,9 @@ export function unpackTar(archive: Buffer): readonly TarEntry[] {
   }
 }
 
-/** Throws {@link ArchiveProblem} for a path that could leave the directory below which it is written. */
-export function checkPath(path: string): void {
-  const isPlain =
-    path !== '' &&
-    !path.startsWith('/') &&
-    !path.includes('\0') &&
-    Buffer.byteLength(path) <= ARCHIVE_LIMITS.mostPathBytes &&
-    path.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
-  if (!isPlain) throw new ArchiveProblem(`the path ${JSON.stringify(path.slice(0, 200))} is not allowed`);
-}
-
-/** Begins of the paths of a captured tree. Everything else below the directory of a replay belongs to the replay. */
-const PLACES = /^(?:(?:sys|proc|dev|claims|cdi\d{1,3})(?:\/|$)|log(?:\/kmsg)?$|kubelet(?:\/checkpoint)?$)/;
-
-/** As {@link checkPath}, for a path of a captured tree. */
-export function checkTreePath(path: string): void {
-  checkPath(path);
-  if (!PLACES.test(path)) throw new ArchiveProblem(`the path ${JSON.stringify(path.slice(0, 200))} is not allowed`);
-}
+/** The problem of a path that {@link isEntryName} or {@link isTreePath} refuses. */
+export const pathProblem = (path: string): ArchiveProblem =>
+  new ArchiveProblem(`the path ${JSON.stringify(path.slice(0, 200))} is not allowed`);
 
 function headerOf(block: Buffer): { readonly path: string; readonly size: number; readonly type: string } {
   const text = (at: number, length: number): string => {

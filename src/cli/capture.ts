@@ -3,6 +3,7 @@ import { frameBytes, packCapture } from '../capture/archive.ts';
 import { ARCHIVE_LIMITS } from '../capture/untar.ts';
 import { UserError } from '../errors.ts';
 import { parseDuration } from '../model/duration.ts';
+import { visible } from '../model/one-line.ts';
 import { writeCapture } from './capture-file.ts';
 import { CaptureSession } from './capture-session.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -28,7 +29,7 @@ export async function runCapture(context: CommandContext): Promise<Ending> {
   const { isStuck } = await session.close();
   const isRedacted = options.redact !== false;
   await writeCapture(file, packCapture(session.capture(isRedacted)));
-  await output.write(`${file}: ${frames} frames, ${isRedacted ? 'names replaced' : 'with all names'}\n`);
+  await output.write(`${visible(file)}: ${frames} frames, ${isRedacted ? 'names replaced' : 'with all names'}\n`);
   return { status: 0, isStuck };
 }
 

@@ -2,6 +2,7 @@ import { healthPolicy } from '../agent/health-policy.ts';
 import { resourcesWithoutEffect } from '../agent/plugin.ts';
 import { configurationRows, printJson, printYaml } from '../config/print.ts';
 import { fileSchema } from '../config/schema.ts';
+import { visible } from '../model/one-line.ts';
 import { refusedParts } from '../probes/declared/family.ts';
 import { problems as declaredProblems } from '../probes/declared/problems.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -25,7 +26,7 @@ export async function checkConfig({ configuration, families, declared, output }:
     ...(declared?.leftOut ?? []).map(({ message, remedy }) => `${message}. ${remedy}`),
     ...(declared?.families ?? []).flatMap((one) => refusedParts(one).map((part) => `family ${one.declaration.family}: ${part}. ${REMEDY}`)),
   ];
-  await output.write(problems.map((problem) => `${problem}\n`).join(''));
+  await output.write(problems.map((problem) => `${visible(problem)}\n`).join(''));
   return { status: problems.length === 0 ? 0 : 1 };
 }
 

@@ -2,6 +2,7 @@ import { type RunningAgent, startAgent } from '../agent/agent.ts';
 import { loadConfiguration } from '../config/configuration.ts';
 import { UserError } from '../errors.ts';
 import { systemClock } from '../host/clock.ts';
+import { visible } from '../model/one-line.ts';
 import { ReplayNode } from '../simulator/replay/replay-node.ts';
 import { captureFault, readCapture } from './capture-file.ts';
 import type { CommandContext, Ending } from './context.ts';
@@ -28,7 +29,7 @@ export async function runReplayDemo(context: CommandContext): Promise<Ending> {
     const all = new Map([[REFRESH, `${Math.max(100, Math.round(2_000 / speed))}ms`], ...replayFlags(registry, node, flags)]);
     const { configuration } = await loadConfiguration(registry, environment, all);
     agent = await startAgent(agentSettings(configuration, families), { logger, version: readVersion().version });
-    await output.write(welcome(agent.address, file, capture.frames.length, node));
+    await output.write(welcome(agent.address, visible(file), capture.frames.length, node));
     const trouble = await Promise.race([ended, play(node, speed)]);
     const isStuck = !(await stopInTime(agent, logger));
     if (trouble instanceof Error) throw trouble;
@@ -62,7 +63,7 @@ function speedOf(text: unknown): number {
 }
 
 function welcome(address: string, file: string, frames: number, node: ReplayNode): string {
-  const flags = Object.entries(node.options()).map(([key, value]) => `--${key}=${value}`);
+  const flags = Object.entries(node.options()).map(([key, value]) => visible(`--${key}=${value}`));
   return `The node of the capture ${file} with ${frames} frames.
 
   Page           ${address}/

@@ -2,6 +2,7 @@ import type { Collection } from '../model/collection.ts';
 import type { Device } from '../model/device.ts';
 import type { Finding } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
+import { visible } from '../model/one-line.ts';
 import type { DeviceFamily } from '../probes/family.ts';
 import { textTable } from './text-table.ts';
 
@@ -17,9 +18,11 @@ export interface FamilyCheck {
 /** What a declaration finds, for a terminal. */
 export function checkText({ family, collection, page }: FamilyCheck): string {
   const { reports, problems, listing } = collection;
-  const parts = [`${family.name}: ${family.summary}\n${reports.length} ${reports.length === 1 ? 'device' : 'devices'}, list ${listing}\n`];
+  const parts = [
+    `${family.name}: ${visible(family.summary)}\n${reports.length} ${reports.length === 1 ? 'device' : 'devices'}, list ${listing}\n`,
+  ];
   for (const { device, read } of reports) {
-    parts.push(`${device.id}\n${indented(factLines(device))}`);
+    parts.push(`${visible(device.id)}\n${indented(factLines(device))}`);
     if (read === undefined) parts.push('  not read\n');
     else if (read.readings.length > 0) parts.push(`  Readings\n${indented(textTable(read.readings.map(readingCells)), 4)}`);
     if (read !== undefined && read.findings.length > 0)

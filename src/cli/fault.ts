@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { UserError } from '../errors.ts';
+import { visibleLines } from '../model/one-line.ts';
 
 /** Converts an error to a text for stderr and an exit status. A user error is one sentence with a remedy; any other error is a bug. */
 export function faultOf(error: unknown, args: readonly string[]): { readonly text: string; readonly status: number } {
@@ -9,7 +10,7 @@ export function faultOf(error: unknown, args: readonly string[]): { readonly tex
   if (fault instanceof UserError)
     return { text: `device-agent: ${fault.message}\n${fault.remedy}\n`, status: Math.max(fault.exit, failed) };
   const text = fault instanceof Error ? (fault.stack ?? fault.message) : String(fault);
-  return { text: `device-agent: this is a bug: ${text}\n`, status: failed };
+  return { text: visibleLines(`device-agent: this is a bug: ${text}\n`), status: failed };
 }
 
 /**

@@ -2,7 +2,6 @@ import { incidentDirectory } from '../agent/incidents.ts';
 import { stateOptions } from '../agent/options.ts';
 import { nearest } from '../config/nearest.ts';
 import { UserError } from '../errors.ts';
-import { cleanText } from '../incidents/clean-text.ts';
 import type { IncidentRecord } from '../incidents/record.ts';
 import { isRecord, type RecordRead } from '../incidents/record-file.ts';
 import { IncidentStore, type ListedIncident } from '../incidents/store.ts';
@@ -59,7 +58,7 @@ async function sourceOf({ configuration, logger }: CommandContext): Promise<Sour
 
 async function recordOf(source: Source, id: string): Promise<IncidentRecord> {
   const read = source.list.some((one) => one.id === id) ? await source.read(id) : undefined;
-  const shown = cleanText(id.slice(0, 100));
+  const shown = id.slice(0, 100);
   if (read === undefined) throw new UserError('incident-unknown', { id: shown, nearest: hint(id, source.list) });
   if (read.problem !== undefined) throw new UserError('incident-unreadable', { id: shown, problem: read.problem });
   return read.record;

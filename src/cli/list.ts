@@ -1,5 +1,6 @@
 import { collectOnce, openReader } from '../agent/agent.ts';
 import { refreshOptions } from '../agent/options.ts';
+import { yamlText } from '../config/yaml-text.ts';
 import { UserError } from '../errors.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import { allocationsView, devicesView } from '../server/api/views.ts';
@@ -26,7 +27,8 @@ export async function runList(context: CommandContext): Promise<Ending> {
     return { status: 0, isStuck: !(await reader.close()) };
   }
   const { snapshot, page, ended } = await withProgress('reading the devices', collectOnce(settings, parts));
-  await output.write(await written(snapshot, page, options.output, form));
+  if (options.output === 'prom') await output.writePage(page);
+  else await output.write(await written(snapshot, options.output, form));
   return { status: 0, isStuck: !ended };
 }
 
@@ -41,17 +43,20 @@ function formOf({ output, by = 'device', watch }: CommandContext['options']): Ta
   return { isWide: output === 'wide', by: by === 'pod' ? 'pod' : 'device' };
 }
 
-async function written(snapshot: Snapshot, page: string, format: unknown, form: TableForm): Promise<string> {
+async function written(snapshot: Snapshot, format: unknown, form: TableForm): Promise<string> {
   switch (format) {
-    case 'prom':
-      return page;
     case 'json':
       return snapshotJson(snapshot);
     case 'yaml':
-      return (await import('yaml')).stringify(JSON.parse(snapshotJson(snapshot)), { aliasDuplicateObjects: false });
+      return await yamlOf(JSON.parse(snapshotJson(snapshot)));
     default:
       return snapshotTable(snapshot, fitted(form));
   }
+}
+
+async function yamlOf(value: unknown): Promise<string> {
+  const { Document } = await import('yaml');
+  return await yamlText(new Document(value, { aliasDuplicateObjects: false }));
 }
 
 /** Formats devices and allocations as JSON, with the names of the HTTP API. */

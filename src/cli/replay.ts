@@ -31,7 +31,7 @@ export async function runReplay(context: CommandContext): Promise<Ending> {
     expected === undefined
       ? capture.frames.flatMap(({ page }, index) => pageDifference(page, pages[index] ?? '').map((line) => `frame ${index}: ${line}\n`))
       : pageDifference(expected, last).map((line) => `${line}\n`);
-  if (options.output === 'prom') await output.write(last);
+  if (options.output === 'prom') await output.writePage(last);
   else await output.write(differences.length > 0 ? differences.join('') : `${pages.length} frames, no difference\n`);
   return { status: differences.length > 0 ? 1 : 0, isStuck };
 }

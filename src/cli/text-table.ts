@@ -1,3 +1,5 @@
+import { visible } from '../model/one-line.ts';
+
 /** Formats rows as aligned columns, two spaces apart, without spaces at line ends. Empty cells show as `-`. */
 export function textTable(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
@@ -14,9 +16,9 @@ export function textTable(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row)}\n`).join('');
 }
 
-/** A cell as it is printed. Replaces control characters, because foreign text must not control the terminal or break the row. */
+/** A cell as it is printed. */
 export function shown(cell: string): string {
-  return cell === '' ? '-' : cell.replace(/\p{Cc}/gu, '\ufffd');
+  return cell === '' ? '-' : visible(cell);
 }
 
 function width(text: string): number {

@@ -1,3 +1,4 @@
+import { visible } from '../model/one-line.ts';
 import type { UsageRow } from '../usage/ledger/report.ts';
 import { textTable } from './text-table.ts';
 
@@ -55,7 +56,10 @@ const COLUMNS = [
   ...(['unallocatedSeconds', 'unhealthySeconds'] as const),
 ] satisfies readonly (keyof UsageRow)[];
 
-/** Comma-separated values (RFC 4180) with the names and units of the API, without the total. An unknown amount is empty. */
+/**
+ * Comma-separated values (RFC 4180) with the names and units of the API, without the total. An unknown amount is empty. A text that a
+ * spreadsheet would run as a formula begins with an apostrophe, which spreadsheets take for text.
+ */
 export function usageCsv({ by, rows }: Printed): string {
   const engines = [...new Set(rows.flatMap(({ busySeconds }) => Object.keys(busySeconds)))].sort();
   const head = [by, ...COLUMNS, ...engines.map((engine) => `busySeconds.${engine}`)];
@@ -64,6 +68,6 @@ export function usageCsv({ by, rows }: Printed): string {
 }
 
 function cell(value: string | number | undefined): string {
-  const text = String(value ?? '');
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const text = typeof value === 'string' ? visible(value.replace(/^\s*[=+\-@＝＋－＠]/, "'$&")) : String(value ?? '');
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

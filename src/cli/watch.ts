@@ -2,10 +2,6 @@ import type { Output } from './output.ts';
 import { stopSignal } from './signals.ts';
 import { widthOf } from './terminal/frame.ts';
 
-const HOME = '\u001b[H';
-const CLEAR_BELOW = '\u001b[J';
-const CLEAR_REST = '\u001b[K';
-
 /** Prints a text again whenever it changed, until a signal arrives or the reader closes the output. */
 export async function repeated(make: () => Promise<string>, intervalMs: number, output: Output): Promise<void> {
   const terminal = process.stdout.isTTY ? process.stdout : undefined;
@@ -21,7 +17,7 @@ export async function repeated(make: () => Promise<string>, intervalMs: number, 
     if (text !== last) {
       last = text;
       const time = new Date().toISOString();
-      paint = () => output.write(terminal === undefined ? `${time}\n${text}\n` : inPlace(`${time}\n${text}`, terminal));
+      paint = () => (terminal === undefined ? output.write(`${time}\n${text}\n`) : output.overwrite(fitting(`${time}\n${text}`, terminal)));
       await paint();
     }
     if ((await Promise.race([pause(intervalMs), ended])) === ENDED) return;
@@ -32,12 +28,11 @@ const ENDED: unique symbol = Symbol('ended');
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Overwrites the screen from its first line. A table that is larger than the terminal is cut, because it would scroll. */
-function inPlace(text: string, { columns, rows }: { readonly columns: number; readonly rows: number }): string {
+/** A table that is larger than the terminal is cut, because it would scroll. */
+function fitting(text: string, { columns, rows }: { readonly columns: number; readonly rows: number }): readonly string[] {
   const lines = text.trimEnd().split('\n');
   const room = rows - 1;
   const shown =
     lines.length <= room ? lines : [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines; "device-agent top" scrolls`];
-  const cut = shown.map((line) => (widthOf(line) <= columns ? line : `${[...line].slice(0, columns - 1).join('')}…`));
-  return `${HOME}${cut.map((line) => `${line}${CLEAR_REST}\n`).join('')}${CLEAR_BELOW}`;
+  return shown.map((line) => (widthOf(line) <= columns ? line : `${[...line].slice(0, columns - 1).join('')}…`));
 }

@@ -1,10 +1,12 @@
 import type { Interval, Span } from '../health/rehearsal/intervals.ts';
 import type { Outcome, Rehearsal, RehearsedDevice } from '../health/rehearsal/rehearsal.ts';
 import { formatDuration, millis } from '../model/duration.ts';
+import { visible } from '../model/one-line.ts';
 import { textTable } from './text-table.ts';
 
-/** The differences as text: a table for each device that differs, and the totals of the node. `name`: the other policy. */
-export function rehearsalText(rehearsal: Rehearsal, name: string): string {
+/** The differences as text: a table for each device that differs, and the totals of the node. `file`: of the other policy. */
+export function rehearsalText(rehearsal: Rehearsal, file: string): string {
+  const name = visible(file);
   const { devices, present, other } = rehearsal;
   const different = devices.filter(({ isDifferent }) => isDifferent);
   return [
@@ -32,7 +34,7 @@ function recordText({ fromMs, toMs, gaps, unlikeRecord, policyChangesMs }: Rehea
 
 function deviceText({ key, present, other }: RehearsedDevice, name: string): string {
   const rows = [...rowsOf('present', present, other), ...rowsOf(name, other, present)];
-  return `\n${key}\n${textTable([['POLICY', 'FROM', 'FOR', 'STATE', 'KUBELET', 'CONDITIONS', 'PODS'], ...rows])}\n`;
+  return `\n${visible(key)}\n${textTable([['POLICY', 'FROM', 'FOR', 'STATE', 'KUBELET', 'CONDITIONS', 'PODS'], ...rows])}\n`;
 }
 
 /** The intervals that the other policy does not have. Where a device is in service without trouble, nothing is to be told. */
@@ -54,7 +56,7 @@ function rowsOf(policy: string, intervals: readonly Interval[], others: readonly
 
 function outcomeText({ outMs, outages, podsHit }: Outcome): string {
   if (outages === 0) return '0 device hours';
-  const pods = podsHit.length === 0 ? '' : `; ${podsHit.length} ${noun(podsHit.length, 'pod')} hit: ${podsHit.join(', ')}`;
+  const pods = podsHit.length === 0 ? '' : `; ${podsHit.length} ${noun(podsHit.length, 'pod')} hit: ${visible(podsHit.join(', '))}`;
   return `${hoursOf(outMs)} device hours in ${outages} ${noun(outages, 'outage')}${pods}`;
 }
 

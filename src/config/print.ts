@@ -1,5 +1,7 @@
+import { visible } from '../model/one-line.ts';
 import { type Configuration, describeOrigin } from './configuration.ts';
 import { toFileValue, toText } from './values.ts';
+import { yamlText } from './yaml-text.ts';
 
 /** Prints the effective values as a configuration file, each with its origin as a comment. Reading the file gives the same values. */
 export async function printYaml(configuration: Configuration): Promise<string> {
@@ -19,10 +21,10 @@ export async function printYaml(configuration: Configuration): Promise<string> {
     document.setIn(path, node);
   };
   for (const { entry, value, origin } of configuration.settings) {
-    if (entry.filePath !== undefined) place(entry.filePath, toFileValue(entry.spec, value), describeOrigin(origin));
+    if (entry.filePath !== undefined) place(entry.filePath, toFileValue(entry.spec, value), visible(describeOrigin(origin)));
   }
-  for (const { part, value, origin } of configuration.structured) place(part.path.split('.'), value, describeOrigin(origin));
-  return document.toString({ lineWidth: 0 });
+  for (const { part, value, origin } of configuration.structured) place(part.path.split('.'), value, visible(describeOrigin(origin)));
+  return await yamlText(document, { lineWidth: 0 });
 }
 
 /** Returns rows of option, value and origin. */

@@ -1,6 +1,6 @@
 import type { KmsgMessage } from '../host/kernel-log/reader.ts';
 import type { Device } from '../model/device.ts';
-import { cleanText } from './clean-text.ts';
+import { oneLine } from '../model/one-line.ts';
 import type { KernelLine, KernelPart } from './record.ts';
 
 /** Texts by which a line of the kernel log names a device. Plain data, because a thread searches the log. */
@@ -85,6 +85,6 @@ export class LineCollector {
 }
 
 function lineOf({ timeMs, text }: KmsgMessage): KernelLine {
-  const line = [...cleanText(text.slice(0, 4 * MOST_CHARACTERS)).trim()].slice(0, MOST_CHARACTERS).join('');
+  const line = [...oneLine(text.slice(0, 4 * MOST_CHARACTERS)).trim()].slice(0, MOST_CHARACTERS).join('');
   return { ...(timeMs === undefined ? {} : { time: new Date(timeMs).toISOString() }), text: line };
 }

@@ -1,4 +1,5 @@
 import { pino, stdSerializers } from 'pino';
+import { visibleLines } from '../model/one-line.ts';
 import type { LogFormat, LogLevel } from './options.ts';
 import { formatTextLine } from './text-line.ts';
 
@@ -85,8 +86,8 @@ export function withFields(logger: Logger, common: LogFields): Logger {
   };
 }
 
-const destinationOf = ({ format }: LogSettings, sink: LogSink): LogSink => (format === 'json' ? sink : textSink(sink));
-
-function textSink(sink: LogSink): LogSink {
+/** A reader shows the lines on a terminal, so both formats escape text of others. */
+function destinationOf({ format }: LogSettings, sink: LogSink): LogSink {
+  if (format === 'json') return { write: (line) => sink.write(visibleLines(line)) };
   return { write: (line) => sink.write(formatTextLine(JSON.parse(line) as Record<string, unknown>)) };
 }

@@ -1,7 +1,9 @@
+import { visible } from '../model/one-line.ts';
+
 /** Formats one log record as `time level message key=value …` and a newline. Values with special characters are quoted. */
 export function formatTextLine(record: Readonly<Record<string, unknown>>): string {
   const { time, level, message, ...fields } = record;
-  const parts = [String(time), String(level).toUpperCase().padEnd(5), escapeControls(String(message ?? ''))];
+  const parts = [String(time), String(level).toUpperCase().padEnd(5), visible(String(message ?? ''))];
   for (const [name, value] of Object.entries(fields)) {
     if (value !== undefined && !isEmptyList(value)) parts.push(`${name}=${formatValue(value)}`);
   }
@@ -32,10 +34,5 @@ function isLoggedError(value: unknown): value is { message: string } {
 }
 
 function quote(text: string): string {
-  return text === '' || !/^[^\s"=\p{Cc}]+$/u.test(text) ? escapeControls(JSON.stringify(text)) : text;
-}
-
-/** Prevents foreign text from starting a new line or controlling the terminal. */
-function escapeControls(text: string): string {
-  return text.replace(/\p{Cc}/gu, (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return /^[^\s"=]+$/.test(text) && visible(text) === text ? text : visible(JSON.stringify(text));
 }

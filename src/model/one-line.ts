@@ -1,5 +1,30 @@
-/** Removes control characters, because text from hardware must not control the terminal or end a line. */
-export const oneLine = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');
+/**
+ * Characters that control a terminal, change the order of the others, or are not visible: C0, DEL and C1, bidirectional controls, zero
+ * width, line and paragraph separators, variation selectors, tags, unpaired surrogates. Source: Unicode properties Cc, Cf, Cs, Zl, Zp, DI.
+ */
+const UNSEEN = '[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{DI}]';
+const EACH = new RegExp(UNSEEN, 'gu');
+const RUNS = new RegExp(`${UNSEEN}+`, 'gu');
+/** The format itself writes tabs, newlines and the line ends of CSV. */
+const EACH_IN_LINES = new RegExp(`(?![\\t\\n]|\\r\\n)${UNSEEN}`, 'gu');
+
+/** Replaces such characters by spaces, where a text is kept. */
+export const oneLine = (text: string): string => text.replace(RUNS, ' ');
+
+/** Replaces each such character by `mark`. */
+export const marked = (text: string, mark: string): string => text.replace(EACH, mark);
+
+/** Writes such characters as `\u001b`, where somebody else's text is shown: a name, a cell, a path. The escapes are those of JSON. */
+export const visible = (text: string): string => text.replace(EACH, escaped);
+
+/** As {@link visible} for a text with lines of its own. A JSON text stays valid and equal. */
+export const visibleLines = (text: string): string => text.replace(EACH_IN_LINES, escaped);
+
+const escaped = (character: string): string =>
+  character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
 
 /** Shortens a text to one line of `limit` bytes; three dots replace the rest. */
 export function shortened(text: string, limit: number): string {

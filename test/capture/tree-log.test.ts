@@ -46,6 +46,14 @@ describe('the files of a capture', () => {
     expect(Object.keys(tree.cut().files)).toEqual(['sys/class/mlx5_0/rate']);
   });
 
+  it('leaves out names that would make the archive unreadable', () => {
+    const tree = log();
+    const names = ['a\\b', 'a\nb', '\u001b[2J', '\u202e'];
+    tree.take({ kind: 'directory', path: '/sys/a', entries: [...names, 'fine'].map((name) => [name, 'file'] as const) });
+    for (const name of names) tree.take(file(`/sys/a/${name}`, '1'));
+    expect(tree.cut()).toMatchObject({ unread: ['sys/a/fine'], directories: ['sys', 'sys/a'], files: {} });
+  });
+
   it('makes links relative, and keeps none that leads out', () => {
     const tree = log();
     tree.take({ kind: 'link', path: '/sys/class/a', target: '../devices/a' });

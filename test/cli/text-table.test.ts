@@ -13,7 +13,7 @@ describe('text table', () => {
   });
 
   it('lets no text from outside steer the terminal', () => {
-    expect(textTable([['a\u001b[2Jb\nc']])).toBe('a\ufffd[2Jb\ufffdc\n');
+    expect(textTable([['a\u001b[2Jb\nc']])).toBe('a\\u001b[2Jb\\u000ac\n');
   });
 
   it('is empty without rows', () => {

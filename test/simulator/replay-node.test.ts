@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Capture, Frame, Manifest } from '../../src/capture/frame.ts';
 import { loadFamilies } from '../../src/config/sections.ts';
@@ -52,7 +52,7 @@ describe('the options of a replayed node', () => {
     const taken = node.options();
     expect(taken['probe.infiniband.facts-interval']).toBe('5s');
     expect(taken['probe.infiniband.expected-ports']).toBe('mlx5_0/1,mlx5_1/2');
-    expect(taken['probe.some.tool-path']).toBe(join(node.root, 'bin/rm'));
+    expect(taken['probe.some.tool-path']).toBe(join(node.root, 'bin/program-0'));
     expect(Object.keys(taken)).not.toContain('probe.some.tool-library');
     expect(Object.keys(taken)).not.toContain('probe.some.thing');
     expect(Object.keys(taken).filter((key) => key.startsWith('web.') || key.startsWith('health-feed'))).toEqual([]);
@@ -139,6 +139,30 @@ describe('the commands of a replayed node', () => {
     expect(program.startsWith(join(node.root, 'bin/'))).toBe(true);
     expect(execFileSync(program, ["') touch evil ;; ('", '*'], { cwd: node.root, encoding: 'utf8' })).toBe('$(touch evil)');
     expect(existsSync(join(node.root, 'evil'))).toBe(false);
+  });
+
+  it.each(['..', '.', '', '/', '../..', '\u0000', 'a\nb', 'x'.repeat(5_000)])(
+    'write only below their own folder for the program %j',
+    async (program) => {
+      const node = replay([{ commands: [{ ...command, program, stdout: 'printed', exitCode: 0 }] }], {
+        options: { 'probe.nvidia.smi-path': program },
+      });
+      await node.step();
+      expect(execFileSync(node.options()['probe.nvidia.smi-path'] ?? '', ['-q', '-x'], { encoding: 'utf8' })).toBe('printed');
+      node.stop();
+      expect(readdirSync(dirname(node.root)).filter((name) => name.startsWith(basename(node.root)))).toEqual([]);
+    },
+  );
+
+  it('are two where two programs have the same name', async () => {
+    const programs = ['/a/tool', '/b/tool'];
+    const commands = programs.map((program) => ({ ...command, program, stdout: program, exitCode: 0 }));
+    const node = replay([{ commands }], { options: { 'probe.one.tool-path': '/a/tool', 'probe.two.tool-path': '/b/tool' } });
+    await node.step();
+    const printed = ['one', 'two'].map((family) =>
+      execFileSync(node.options()[`probe.${family}.tool-path`] ?? '', ['-q', '-x'], { encoding: 'utf8' }),
+    );
+    expect(printed).toEqual(programs);
   });
 });
 

@@ -1,3 +1,4 @@
+import { visible } from '../../model/one-line.ts';
 import type { CheckResult } from './check.ts';
 
 /** Formats the report as text or as JSON. */
@@ -10,13 +11,8 @@ export function formatReport(results: readonly CheckResult[], format: unknown): 
 }
 
 function resultText({ name, status, detail, cause, remedy }: CheckResult, width: number): string {
-  const head = `${status.toUpperCase().padEnd(7)}  ${name.padEnd(width)}  ${printable(detail)}\n`;
+  const head = `${status.toUpperCase().padEnd(7)}  ${visible(name).padEnd(width)}  ${visible(detail)}\n`;
   const indent = ' '.repeat(width + 11);
-  const more = [cause && `cause:  ${printable(cause)}`, remedy && `remedy: ${printable(remedy)}`].filter(Boolean);
+  const more = [cause && `cause:  ${visible(cause)}`, remedy && `remedy: ${visible(remedy)}`].filter(Boolean);
   return head + more.map((line) => `${indent}${line}\n`).join('');
-}
-
-/** Removes control characters, because text of files and commands must not control the terminal. */
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, '\ufffd');
 }

@@ -16,20 +16,22 @@ const REPEATED = new Set(['gpu', 'mig_device', 'process_info']);
  * Finds and parses the document in the output of `nvidia-smi -q -x`. Lines before and after it are kept as `surplus`, because drivers
  * print warnings and lost GPUs there. The list of supported clocks (up to three quarters of the text) and the names of processes
  * (chosen by their owners, and printed without escaping) are removed before parsing. The last end tag on its line ends a name, whatever the
- * name contains. The parser accepts broken XML and silently loses elements, so the text is validated first.
+ * name contains. The parser accepts broken XML and silently loses elements, so the text is validated first. A document that is not
+ * believed gives no lines behind it, because a name could have written them.
  */
 export function parseDocument(printed: string): DocumentResult {
   // The names go first: a name can contain the tags of any other element.
-  const output = printed.replace(/<process_name>.*<\/process_name>/g, '');
+  const output = printed.split('\n').map(withoutName).join('\n');
   const start = output.search(/<\?xml|<nvidia_smi_log/);
   if (start < 0) return { surplus: output.trim(), error: 'no-document' };
   const close = output.indexOf('</nvidia_smi_log>', start);
-  if (close < 0) return { surplus: output.slice(0, start).trim(), error: 'truncated' };
+  const before = output.slice(0, start).trim();
+  if (close < 0) return { surplus: before, error: 'truncated' };
   const end = close + '</nvidia_smi_log>'.length;
-  const surplus = `${output.slice(0, start)}${output.slice(end)}`.trim();
+  const malformed = { surplus: before, error: 'malformed' } as const;
   const text = without(output.slice(start, end), 'supported_clocks');
   try {
-    if (HAS_NAME.test(text) || XMLValidator.validate(text) !== true) return { surplus, error: 'malformed' };
+    if (HAS_NAME.test(output) || XMLValidator.validate(text) !== true) return malformed;
     const parser = new XMLParser({
       ignoreAttributes: false,
       attributeNamePrefix: '@',
@@ -39,23 +41,50 @@ export function parseDocument(printed: string): DocumentResult {
       isArray: (name) => REPEATED.has(name),
     });
     const log = (parser.parse(text) as Element).nvidia_smi_log;
-    return isElement(log) && isPlausible(log) ? { log, surplus } : { surplus, error: 'malformed' };
+    if (!isElement(log) || !isPlausible(log, output)) return malformed;
+    return { log, surplus: `${output.slice(0, start)}${output.slice(end)}`.trim() };
   } catch {
-    return { surplus, error: 'malformed' };
+    return malformed;
   }
+}
+
+/** Removes the name of a process from a line. The time is linear: an expression would try each of many begin tags in a name. */
+function withoutName(line: string): string {
+  const start = line.indexOf('<process_name>');
+  const end = line.lastIndexOf('</process_name>');
+  return start < 0 || end < start ? line : line.slice(0, start) + line.slice(end + '</process_name>'.length);
 }
 
 /** `nvidia-smi` prints each name on a line of its own. A tag that is left belongs to a name with a line break, which can forge elements. */
 const HAS_NAME = /<\/?process_name>/;
 
 /**
- * A name with several line breaks can still forge whole elements. No driver prints more GPUs than it announces, or one element twice in the
- * same place. A document that does is not believed at all. A forged process cannot be told from a real one.
+ * A name with several line breaks can still forge whole elements, and hide those of the driver: in a comment, in a list of clocks, behind
+ * an end of the document. So each GPU, list of processes and process that the output has must be in the parsed document, each GPU directly
+ * in it, and one document only. No driver prints more GPUs than it announces, or one element twice in the same place. A document that does
+ * is not believed at all. A forged process of the same GPU cannot be told from a real one.
  */
-function isPlausible(log: Element): boolean {
+function isPlausible(log: Element, output: string): boolean {
   const gpus = childrenOf(log, 'gpu');
   const announced = Number(textAt(log, 'attached_gpus') ?? Number.NaN);
-  return !(gpus.length > announced) && !hasRepetition(log);
+  const printed = (tag: RegExp): number => output.match(tag)?.length ?? 0;
+  return (
+    !(gpus.length > announced) &&
+    !hasRepetition(log) &&
+    printed(/<gpu\s/g) === gpus.filter((gpu) => Object.hasOwn(gpu, '@id')).length &&
+    printed(/<gpu\s/g) === gpus.length &&
+    printed(/<processes[\s/>]/g) === countOf(log, 'processes') &&
+    printed(/<process_info[\s/>]/g) === countOf(log, 'process_info') &&
+    printed(/<\/nvidia_smi_log>/g) === 1
+  );
+}
+
+/** Number of the elements with a name, wherever they are. */
+function countOf(element: Element, name: string): number {
+  return Object.entries(element).reduce((sum, [key, value]) => {
+    const all = Array.isArray(value) ? value : [value];
+    return sum + (key === name ? all.length : 0) + all.filter(isElement).reduce((inner, one) => inner + countOf(one, name), 0);
+  }, 0);
 }
 
 function hasRepetition(element: Element): boolean {

@@ -1,6 +1,5 @@
 import { metricTitle, readingText } from '../../board/units.ts';
 import { REMEDY_TEXTS } from '../../board/words.ts';
-import { cleanText } from '../../incidents/clean-text.ts';
 import {
   conditionName,
   type IncidentChange,
@@ -11,6 +10,7 @@ import {
 } from '../../incidents/record.ts';
 import type { Remedy } from '../../model/health.ts';
 import type { Labels } from '../../model/metric.ts';
+import { oneLine } from '../../model/one-line.ts';
 import { changedMost } from './incident-changes.ts';
 
 const MOST_ROWS = 15;
@@ -29,7 +29,7 @@ export function incidentText(record: IncidentRecord): string {
     ['EVENTS OF THE DEVICE BEFORE', record.events.map(eventLine)],
   ];
   const text = sections.map(([title, lines]) => [title, ...(lines.length === 0 ? ['none'] : lines).map((line) => `  ${line}`), '']);
-  return [`Incident ${record.id} on node ${record.node}`, '', ...text.flat()].map((line) => `${cleanText(line).trimEnd()}\n`).join('');
+  return [`Incident ${record.id} on node ${record.node}`, '', ...text.flat()].map((line) => `${oneLine(line).trimEnd()}\n`).join('');
 }
 
 function happened({ device, changes, furtherChanges, suppressed, after, before, others, time, missingSince }: IncidentRecord): string[] {

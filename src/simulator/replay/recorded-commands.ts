@@ -1,5 +1,5 @@
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import type { Frame } from '../../capture/frame.ts';
 
 type Command = Frame['commands'][number];
@@ -8,15 +8,18 @@ type Command = Frame['commands'][number];
 export class RecordedCommands {
   readonly #directory: string;
   readonly #commands = new Map<string, Command>();
+  readonly #numbers = new Map<string, number>();
 
   constructor(directory: string) {
     this.#directory = directory;
     mkdirSync(directory, { recursive: true });
   }
 
-  /** Path of the program that stands for a captured one. */
+  /** Path of the program that stands for a captured one. It has a number, because the captured name could be that of another file. */
   programFor(program: string): string {
-    return join(this.#directory, basename(program).replaceAll(/[^\w.-]/g, '_') || 'program');
+    const number = this.#numbers.get(program) ?? this.#numbers.size;
+    this.#numbers.set(program, number);
+    return join(this.#directory, `program-${number}`);
   }
 
   apply({ commands }: Frame): void {

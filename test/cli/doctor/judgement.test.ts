@@ -144,7 +144,7 @@ describe('report', () => {
     expect(text).toBe(
       [
         'OK       a    fine',
-        'FINDING  bcd  bad\ufffd[2J',
+        'FINDING  bcd  bad\\u001b[2J',
         '              cause:  because',
         '              remedy: do',
         '',

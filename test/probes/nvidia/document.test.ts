@@ -19,8 +19,8 @@ describe('the document in the output', () => {
     expect(gpusIn('<nvidia_smi_log>\r\n<gpu id="0"><uuid>GPU-1</uuid></gpu>\r\n</nvidia_smi_log>\r\n')).toBe(1);
   });
 
-  it('is the first of those that the loop mode prints', () => {
-    expect(gpusIn(documentText(gpuText()) + documentText(gpuText(), gpuText({ index: 1 })))).toBe(1);
+  it('is refused where there are two, because a name can end the first one', () => {
+    expect(gpusIn(documentText(gpuText()) + documentText(gpuText(), gpuText({ index: 1 })))).toBe(-1);
   });
 
   it.each([
@@ -77,6 +77,109 @@ describe('the document in the output', () => {
     const gpu = gpuText({ extra: `<fan_speed>30 %</fan_speed><processes>${process(5, name)}${process(6, 'python')}</processes>` });
     const text = documentText(gpu).replace('<nvidia_smi_log>', '<nvidia_smi_log><attached_gpus>1</attached_gpus>');
     expect(parseDocument(text).error).toBe('malformed');
+  });
+
+  describe('of a node whose pods share GPUs, and choose the names of their processes', () => {
+    const CLOCKS = '<supported_clocks><supported_mem_clock><value>9 MHz</value></supported_mem_clock></supported_clocks>';
+    const entry = (pid: number, name: string): string =>
+      `<process_info><pid>${pid}</pid>\n<process_name>${name}</process_name>\n<used_memory>1 MiB</used_memory></process_info>\n`;
+    /** GPUs with one process each, in the order in which the driver prints their elements; clocks stand before processes. */
+    const gpus = (...names: readonly string[][]): string[] =>
+      names.map((own, index) =>
+        gpuText({
+          index,
+          extra: `<fan_speed>30 %</fan_speed>${CLOCKS}<processes>${own.map((name, at) => entry(10 * (index + 1) + at, name)).join('')}</processes>`,
+        }),
+      );
+    const output = (...names: readonly string[][]): string =>
+      documentText(...gpus(...names)).replace('<nvidia_smi_log>', `<nvidia_smi_log><attached_gpus>${names.length}</attached_gpus>`);
+    const END = 'a</process_name></process_info></processes>';
+    const BEGIN = '<processes><process_info>\n<process_name>b';
+    const FORGED = '<gpu id="00000000:11:00.0"><uuid>GPU-forged</uuid><fan_speed>99 %</fan_speed>';
+
+    it('is read while the names are plain', () => {
+      expect(gpusIn(output(['a'], ['b'], ['c']))).toBe(3);
+    });
+
+    it.each<[string, readonly string[][]]>([
+      [
+        'puts a GPU in place of the next one, whose elements are hidden as clocks',
+        [[`${END}</gpu>${FORGED}<supported_clocks>\n<process_name>b`], ['x']],
+      ],
+      ['hides the further GPUs behind an end of the document', [[`${END}</gpu></nvidia_smi_log>\n<process_name>b`], ['x']]],
+      [
+        'hides them behind an end, and begins a second document',
+        [[`${END}</gpu></nvidia_smi_log>\n<?xml version="1.0"?><nvidia_smi_log>\n<process_name>b`], ['x']],
+      ],
+      [
+        'hides a GPU in a comment that a second process ends',
+        [[`a</process_name>\n<!--\n<process_name>b`], ['x'], [`c</process_name>\n-->\n<process_name>d`]],
+      ],
+      [
+        'puts forged GPUs in place of those in the comment',
+        [[`${END}</gpu>${FORGED}</gpu><gpu id="3">${BEGIN.replace('\n', '<!--\n')}`], ['x'], [`c</process_name>\n-->\n<process_name>d`]],
+      ],
+      [
+        'hides a GPU as character data',
+        [[`a</process_name>\n<x><![CDATA[\n<process_name>b`], [`c</process_name>\n]]></x>\n<process_name>d`]],
+      ],
+      ['hides a GPU in an instruction', [[`a</process_name>\n<?x \n<process_name>b`], [`c</process_name>\n?>\n<process_name>d`]]],
+      [
+        'nests the next GPU in its own, and adds one of its own',
+        [
+          [`${END}<remapped_rows><remapped_row_pending>Yes</remapped_row_pending></remapped_rows><gpu id="1">${BEGIN}`],
+          [`${END}</gpu></gpu>${FORGED}${BEGIN}`],
+        ],
+      ],
+      ['adds a GPU without an address', [[`${END}</gpu><gpu><uuid>GPU-2</uuid>${BEGIN}`]]],
+      [
+        'hides the process of another holder in a comment',
+        [['a</process_name>\n<!--\n<process_name>b', 'victim', 'c</process_name>\n-->\n<process_name>d']],
+      ],
+      [
+        'hides it as clocks',
+        [['a</process_name>\n<supported_clocks>\n<process_name>b', 'victim', 'c</process_name>\n</supported_clocks>\n<process_name>d']],
+      ],
+      [
+        'adds an element that the GPU lacks',
+        [[`${END}<remapped_rows><remapped_row_failure>Yes</remapped_row_failure></remapped_rows>${BEGIN}`]],
+      ],
+    ])('is refused where a name %s', (_, names) => {
+      expect(parseDocument(output(...names)).error).toBe('malformed');
+    });
+
+    it.each([
+      '\r',
+      '\u0085',
+      '\u2028',
+      '\u2029',
+      '\v',
+      '\f',
+      '\u001b[2J',
+      '\u202e',
+      '\0',
+      'x'.repeat(1_000_000),
+      '</process_info>',
+      '&#10;',
+    ])('is read whatever one line of a name has: %j', (name) => {
+      expect(gpusIn(output([`a${name}b`], ['x']))).toBe(2);
+    });
+
+    it('gives no line of a name to those that look for lost GPUs and missing drivers', () => {
+      const lines = ['Unable to determine the device handle for GPU 0000:11:00.0: GPU is lost.', 'No devices were found'].join('\n');
+      const names = [`${END}</gpu></nvidia_smi_log>\n${lines}\n<process_name>b`];
+      expect(parseDocument(output(names, ['x'])).surplus).not.toMatch(/lost|No devices/);
+    });
+
+    it('is refused or read in time where names are long', () => {
+      const tags = '<process_name>'.repeat(100_000);
+      expect(gpusIn(output([tags], [tags.replaceAll('<', '</')]))).toBe(2);
+      expect(gpusIn(output([`${tags}\n`, '<a>'.repeat(300_000), `${'<a>'.repeat(300_000)}\n`]))).toBe(-1);
+    });
+
+    it('is read in time with 20,000 processes', () => {
+      expect(gpusIn(output(Array.from({ length: 20_000 }, (_, at) => `worker ${at}`)))).toBe(1);
+    });
   });
 
   it('may hold comments, and gives nothing for names that every object has', () => {

@@ -64,9 +64,9 @@ describe('the processes of a GPU', () => {
     ]);
   });
 
-  it('count once with the larger value when they are listed for compute and for graphics', () => {
+  it('count once when they are listed for compute and for graphics', () => {
     const gpu = gpuWith(
-      { pid: '7', memory: '10 MiB' },
+      { pid: '7', memory: '12 MiB' },
       { pid: '8', memory: 'N/A' },
       { pid: '7', memory: '12 MiB' },
       { pid: '8', memory: '3 MiB' },
@@ -75,6 +75,16 @@ describe('the processes of a GPU', () => {
       { pid: 7, memoryUsedBytes: 12 * MIB },
       { pid: 8, memoryUsedBytes: 3 * MIB },
     ]);
+  });
+
+  it('have no memory where two entries differ, because the name of another process can forge an entry', () => {
+    const gpu = gpuWith(
+      { pid: '7', memory: '10 MiB' },
+      { pid: '7', memory: '900 MiB' },
+      { pid: '8', memory: '3 MiB' },
+      { pid: '7', memory: '10 MiB' },
+    );
+    expect(processesOf(gpu, factsIn(machine()))).toEqual([{ pid: 7 }, { pid: 8, memoryUsedBytes: 3 * MIB }]);
   });
 
   it.each(['N/A', 'Insufficient Permissions', '', 'Unknown Error', '12 W', '-5 MiB', '12'])('have no memory where it says %j', (memory) => {
