@@ -41,9 +41,12 @@ export interface KnownText {
   kernelPrograms?(record: KernelRecord): readonly string[] | undefined;
 }
 
-/** One record that the kernel itself wrote to its log, decoded. */
+/** One record of the kernel log, decoded. `origin`: who chose its words. */
 export interface KernelRecord {
+  readonly origin: 'kernel' | 'about-process' | 'program';
   readonly text: string;
+  readonly subsystem?: string;
+  readonly device?: string;
 }
 
 /** Splits a text of names at white space. */

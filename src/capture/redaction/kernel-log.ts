@@ -22,7 +22,7 @@ export function redactRecord(
   const parsed = parseKmsgRecord(record);
   if (head === undefined || parsed === undefined) return '';
   // A program can write any text to the log, too.
-  const named = parsed.facility === 0 ? namedText(parsed, families, programName) : undefined;
+  const named = parsed.origin !== 'program' ? namedText(parsed, families, programName) : undefined;
   if (named === undefined) return `${head}-;-`;
   const subject = record.split('\n').filter((line) => SUBJECT.test(line));
   return [`${head}-;${escaped(shapes.redact(named, 'values'))}`, ...subject].join('\n');

@@ -45,7 +45,7 @@ export const family = defineFamily({
       `),
       texts: ['lb_*_version'],
     },
-    kernelPrograms: ({ text }) => (parseLogLine(text) === undefined ? undefined : []),
+    kernelPrograms: (record) => (parseLogLine(record) === undefined ? undefined : []),
   },
   simulation,
 });

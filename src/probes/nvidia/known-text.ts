@@ -1,6 +1,6 @@
 import { type KernelRecord, type KnownText, namesIn } from '../../model/known-text.ts';
 import { parseCell } from './cell.ts';
-import { parseNvidiaLines } from './xid-line.ts';
+import { parseNvidiaLine } from './xid-line.ts';
 
 /** What this family understands. Elements of `nvidia-smi -q -x` by the names that drivers since 450 print. */
 export const known: KnownText = {
@@ -32,8 +32,9 @@ export const known: KnownText = {
   ],
   // The UUID of the cluster.
   callIdentities: { nvmlDeviceGetGpuFabricInfo: [0, 16], nvmlDeviceGetGpuFabricInfoV: [4, 20] },
-  kernelPrograms: ({ text }: KernelRecord) => {
-    const lines = parseNvidiaLines(text).filter((line) => line.kind !== 'other' || line.isMiddle);
-    return lines.length === 0 ? undefined : lines.flatMap((line) => (line.kind === 'xid' ? [line.processName ?? ''] : []));
+  kernelPrograms: (record: KernelRecord) => {
+    const line = parseNvidiaLine(record);
+    if (line === undefined || (line.kind === 'other' && !line.isMiddle)) return undefined;
+    return line.kind === 'xid' && line.processName !== undefined ? [line.processName] : [];
   },
 };
