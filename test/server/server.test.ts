@@ -45,7 +45,11 @@ describe('/metrics', () => {
 
   it('gives 30 scrapers at once the same page each', async () => {
     const { url } = await start();
-    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(`${url}/metrics`, { 'accept-encoding': 'gzip' })));
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, at) =>
+        ask(`${url}/metrics`, { 'accept-encoding': 'gzip' }, 'GET', { localAddress: `127.0.0.${1 + (at % 2)}` }),
+      ),
+    );
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200));
     expect(new Set(answers.map(({ body }) => gunzipSync(body).toString())).size).toBe(1);
     expect(answers[0]?.headers.vary).toBe('Accept, Accept-Encoding');
