@@ -155,6 +155,10 @@ export interface Verdict {
   readonly pending?: readonly PendingCondition[];
   /** Conditions that an ignore rule covers; absent when there are none. */
   readonly ignored?: readonly IgnoredCondition[];
+  /**
+   * Fatal conditions that the device can have and that no read could judge so far, as `Type` or `Type/instance`; absent when there are none.
+   */
+  readonly unchecked?: readonly string[];
   /** How often each state was entered since the machine booted; a state never entered is absent. */
   readonly transitions?: Readonly<Partial<Record<HealthState, number>>>;
 }

@@ -30,6 +30,12 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     remedy: 'Look for the device in `lspci` and in the kernel log. Correct `expect` if the node has fewer devices.',
   },
   {
+    code: 'same-identity',
+    meaning: 'Several devices tell the same serial number, UUID or GUID. A fault of one of them counts for all of them.',
+    remedy:
+      'Ask the maker for another number, or find out why one device is shown twice, such as a drive with two paths without multipath.',
+  },
+  {
     code: 'sysfs-unusable',
     meaning: 'There is no sysfs at --path.sysfs, so the agent finds no device.',
     remedy: "Mount the host's /sys read-only into the agent, and set --path.sysfs to that mount.",

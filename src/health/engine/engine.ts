@@ -1,6 +1,8 @@
+import { type Device, deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
+import { HardwareKeys } from '../../model/hardware.ts';
 import type { Verdict } from '../../model/health.ts';
-import { endingEvents } from '../journal/event-text.ts';
+import { type EventContext, endingEvents, replacedEvent } from '../journal/event-text.ts';
 import { EventRing } from '../journal/events.ts';
 import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { createClockKeeper } from './clock-keeper.ts';
@@ -43,7 +45,7 @@ export interface HealthEngine {
   judge(input: JudgeInput, nowMs: number): Judgement;
   /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
   state(): HealthMemory;
-  /** What it remembers of the devices now, keyed by device key. Plain data that no later call changes. */
+  /** What it remembers of the devices now, keyed by hardware. Plain data that no later call changes. */
   memory(): HealthMemory['devices'];
   /** Whether anything except the times of readings changed since the last call of {@link state}. */
   hasNews(): boolean;
@@ -74,18 +76,26 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const verdicts = new Map<string, Verdict>();
     const events: Omit<HealthEvent, 'id'>[] = [];
     const dues: number[] = [];
+    const keys = new HardwareKeys(input.devices.map(({ device }) => device));
+    const recalled = new Set<DeviceMemory>();
     for (const given of input.devices) {
-      const before = present.memory.devices[given.key];
+      const before = keys.recall((key) => present.memory.devices[key], given.device);
+      if (before !== undefined) recalled.add(before);
       const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs });
-      devices[given.key] = judged.memory;
+      devices[keys.of(given.device)] = judged.memory;
       verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);
       if (judged.dueMs !== undefined) dues.push(judged.dueMs);
       hasNews ||= isNews(before, judged.memory);
     }
+    const named = new Map(input.devices.map(({ key, device }) => [key, device]));
     for (const [key, left] of Object.entries(present.memory.devices)) {
-      if (devices[key] !== undefined) continue;
-      if (isForgotten(left, policy, nowMs)) events.push(...forget(key, left, policy, nowMs));
+      if (devices[key] !== undefined || recalled.has(left)) continue;
+      const next = left.isDisplaced === true ? undefined : named.get(deviceKey(left.device));
+      if (next !== undefined) {
+        events.push(...displacedEvents(left, next, policy, nowMs));
+        if (typeof left.device.identity === 'string') devices[key] = { ...left, isDisplaced: true };
+      } else if (isForgotten(left, policy, nowMs)) events.push(...forget(left, policy, nowMs));
       else devices[key] = left;
     }
     const isOtherSet = isOther(devices, present.memory.devices);
@@ -107,7 +117,10 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     },
     announce: (throughId) => ring.announce(throughId),
     eventsSince: (id) => ring.since(id),
-    knownDevices: () => Object.values(memory.devices).map(known),
+    knownDevices: () =>
+      Object.values(memory.devices)
+        .filter(({ isDisplaced }) => isDisplaced === undefined)
+        .map(known),
   };
 }
 
@@ -153,13 +166,19 @@ function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: Healt
 }
 
 /** Clears the raised conditions, so that the device starts without them if it returns. */
-function forget(
-  key: string,
-  { device, conditions }: DeviceMemory,
-  policy: HealthPolicy,
-  nowMs: number,
-): readonly Omit<HealthEvent, 'id'>[] {
-  const policyOf = (name: { readonly type: string; readonly instance?: string | undefined }) =>
-    conditionPolicy(policy, device.family, name.type, name.instance);
-  return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device is no longer listed');
+function forget(left: DeviceMemory, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
+  if (left.isDisplaced === true) return [];
+  return endingEvents(contextOf(left, policy, nowMs), left.conditions, 'the device is no longer listed');
+}
+
+/** The conditions of hardware whose name now belongs to other hardware end under that name. They are remembered in case it returns. */
+function displacedEvents(left: DeviceMemory, next: Device, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
+  const context = contextOf(left, policy, nowMs);
+  const ended = endingEvents(context, left.conditions, 'the name now belongs to another device');
+  return [...ended, replacedEvent(context, next)];
+}
+
+function contextOf({ device }: DeviceMemory, policy: HealthPolicy, nowMs: number): EventContext {
+  const policyOf: EventContext['policyOf'] = ({ type, instance }) => conditionPolicy(policy, device.family, type, instance);
+  return { key: deviceKey(device), device, holders: [], policy, nowMs, policyOf };
 }
