@@ -1,4 +1,4 @@
-import { type Device, deviceKey } from '../../model/device.ts';
+import { deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { HardwareKeys } from '../../model/hardware.ts';
 import type { Verdict } from '../../model/health.ts';
@@ -77,26 +77,26 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const events: Omit<HealthEvent, 'id'>[] = [];
     const dues: number[] = [];
     const keys = new HardwareKeys(input.devices.map(({ device }) => device));
-    const recalled = new Set<DeviceMemory>();
-    for (const given of input.devices) {
-      const before = keys.recall((key) => present.memory.devices[key], given.device);
-      if (before !== undefined) recalled.add(before);
-      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs });
+    const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
+    const left = leftOver(present.memory.devices, new Set(remembered));
+    for (const [at, given] of input.devices.entries()) {
+      const before = remembered[at];
+      const displaced = left.byName.get(given.key);
+      if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
+      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, displaced?.verdict.state);
       devices[keys.of(given.device)] = judged.memory;
       verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);
       if (judged.dueMs !== undefined) dues.push(judged.dueMs);
       hasNews ||= isNews(before, judged.memory);
     }
-    const named = new Map(input.devices.map(({ key, device }) => [key, device]));
-    for (const [key, left] of Object.entries(present.memory.devices)) {
-      if (devices[key] !== undefined || recalled.has(left)) continue;
-      const next = left.isDisplaced === true ? undefined : named.get(deviceKey(left.device));
-      if (next !== undefined) {
-        events.push(...displacedEvents(left, next, policy, nowMs));
-        if (typeof left.device.identity === 'string') devices[key] = { ...left, isDisplaced: true };
-      } else if (isForgotten(left, policy, nowMs)) events.push(...forget(left, policy, nowMs));
-      else devices[key] = left;
+    const named = new Set(input.devices.map(({ key }) => key));
+    for (const [key, memory] of left.all) {
+      if (devices[key] !== undefined) continue;
+      const isDisplaced = memory.isDisplaced === true || named.has(deviceKey(memory.device));
+      if (isForgotten(memory, policy, nowMs)) events.push(...(isDisplaced ? [] : forget(memory, policy, nowMs)));
+      else if (!isDisplaced) devices[key] = memory;
+      else if (typeof memory.device.identity === 'string') devices[key] = { ...memory, isDisplaced };
     }
     const isOtherSet = isOther(devices, present.memory.devices);
     hasNews ||= events.length > 0 || isOtherSet;
@@ -165,17 +165,30 @@ function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: Healt
   return nowMs - (missingSinceMs ?? listedAtMs) >= policy.missingRetentionMs;
 }
 
+/** Memories that belong to no device of the input: of hardware that is not listed, some of it under a name that other hardware has now. */
+function leftOver(devices: HealthMemory['devices'], recalled: ReadonlySet<DeviceMemory | undefined>) {
+  const all = Object.entries(devices).filter(([, memory]) => !recalled.has(memory));
+  const byName = new Map(
+    all.flatMap(([, memory]): [string, DeviceMemory][] => (memory.isDisplaced === true ? [] : [[deviceKey(memory.device), memory]])),
+  );
+  return { all, byName };
+}
+
 /** Clears the raised conditions, so that the device starts without them if it returns. */
-function forget(left: DeviceMemory, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
-  if (left.isDisplaced === true) return [];
-  return endingEvents(contextOf(left, policy, nowMs), left.conditions, 'the device is no longer listed');
+function forget(memory: DeviceMemory, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
+  return endingEvents(contextOf(memory, policy, nowMs), memory.conditions, 'the device is no longer listed');
 }
 
 /** The conditions of hardware whose name now belongs to other hardware end under that name. They are remembered in case it returns. */
-function displacedEvents(left: DeviceMemory, next: Device, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
-  const context = contextOf(left, policy, nowMs);
-  const ended = endingEvents(context, left.conditions, 'the name now belongs to another device');
-  return [...ended, replacedEvent(context, next)];
+function displacedEvents(
+  memory: DeviceMemory,
+  next: Pick<JudgedDevice, 'device' | 'holders'>,
+  policy: HealthPolicy,
+  nowMs: number,
+): readonly Omit<HealthEvent, 'id'>[] {
+  const context = { ...contextOf(memory, policy, nowMs), holders: next.holders };
+  const ended = endingEvents(context, memory.conditions, 'the name now belongs to another device');
+  return [...ended, replacedEvent(context, next.device)];
 }
 
 function contextOf({ device }: DeviceMemory, policy: HealthPolicy, nowMs: number): EventContext {

@@ -59,12 +59,16 @@ type ConditionName = Pick<Evidence, 'type' | 'instance'>;
 type States = Readonly<Record<string, ConditionState>>;
 type Source = 'read' | 'aside' | 'use';
 
-/** Judges one device from the memory of its hardware, its input and the policy. Pure function. */
+/**
+ * Judges one device from the memory of its hardware, its input and the policy. Pure function. `told`: last state of other hardware that had
+ * its name until now.
+ */
 export function judgeDevice(
   previous: DeviceMemory | undefined,
   input: JudgedDevice,
   policy: HealthPolicy,
   time: StepTime,
+  told?: HealthState,
 ): DeviceJudgement {
   const { device } = input;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
@@ -96,7 +100,7 @@ export function judgeDevice(
     policy,
     nowMs: time.nowMs,
   });
-  const { transitions, from } = transition(previous, judged.verdict);
+  const { transitions, from } = transition(previous, judged.verdict, told);
   const verdict = { ...judged.verdict, transitions };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
   const events = [...returnEvents(context, previous), ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
@@ -224,9 +228,10 @@ function filterStates(states: States, keep: (state: ConditionState) => boolean):
 function transition(
   previous: DeviceMemory | undefined,
   verdict: Verdict,
+  told: HealthState | undefined,
 ): { readonly transitions: DeviceMemory['transitions']; readonly from?: HealthState } {
   const before = previous?.transitions ?? {};
-  const from = previous?.verdict.state ?? (verdict.state === 'healthy' ? 'healthy' : 'unknown');
+  const from = told ?? previous?.verdict.state ?? (verdict.state === 'healthy' ? 'healthy' : 'unknown');
   if (from === verdict.state) return { transitions: before };
   return { transitions: { ...before, [verdict.state]: (before[verdict.state] ?? 0) + 1 }, from };
 }

@@ -51,7 +51,7 @@ export interface DeviceMemory {
   /** Fatal conditions that no reading could judge so far, as keys of conditions; absent when there are none. */
   readonly unchecked?: readonly string[];
   /** Other hardware has its name now, and it has no other name. */
-  readonly isDisplaced?: true;
+  readonly isDisplaced?: boolean;
   /** Times at which each condition became active, oldest first; at most as many as the flapping policy needs. */
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }
