@@ -9,6 +9,13 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     remedy: 'Look in the kernel log for firmware or driver timeouts of the device at that path, then reset the device or reboot.',
   },
   {
+    code: 'read-process-stuck',
+    meaning:
+      'A process that reads files of a hanging device waits in the kernel and cannot be ended. With eight of them, hanging devices are tried no more.',
+    remedy:
+      'Look in the kernel log for tasks that are blocked, then reset the device or reboot. The processes end when the device answers.',
+  },
+  {
     code: 'probe-crashed',
     meaning: 'The probe ended with an internal error. It is restarted at each refresh.',
     remedy: 'This is a bug: report the stack trace from the log.',
