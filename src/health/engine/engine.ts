@@ -5,6 +5,7 @@ import type { Verdict } from '../../model/health.ts';
 import { type EventContext, endingEvents, replacedEvent } from '../journal/event-text.ts';
 import { EventRing } from '../journal/events.ts';
 import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
+import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockKeeper } from './clock-keeper.ts';
 import { type JudgedDevice, judgeDevice } from './judge-device.ts';
 import { type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
@@ -43,6 +44,11 @@ export interface HealthEngine {
   /** Judges by another policy from the next judgement on. It remembers what it saw, as over a restart of the agent. */
   setPolicy(policy: HealthPolicy): void;
   judge(input: JudgeInput, nowMs: number): Judgement;
+  /**
+   * Ends unverified conditions of a device at the next judgement. Without `condition`: all of them. Returns their keys. None when the
+   * device has no such condition; the reading that sees the fault again raises it again.
+   */
+  accept(device: string, condition: string | undefined, why: string): readonly string[];
   /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
   state(): HealthMemory;
   /** What it remembers of the devices now, keyed by hardware. Plain data that no later call changes. */
@@ -69,12 +75,15 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   const clock = createClockKeeper();
   let memory: HealthMemory = state ?? NOTHING;
   let hasNews = true;
+  let accepted: readonly Acceptance[] = [];
 
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
-    const present = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
+    const now = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
     const events: Omit<HealthEvent, 'id'>[] = [];
+    const present = { ...now, memory: withAccepted(now.memory, accepted, (left) => contextOf(left, policy, nowMs), events) };
+    accepted = [];
     const dues: number[] = [];
     const keys = new HardwareKeys(input.devices.map(({ device }) => device));
     const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
@@ -109,6 +118,11 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       policy = next;
     },
     judge,
+    accept(device, condition, why) {
+      const keys = unverifiedOf(memory, device, condition);
+      if (keys.length > 0) accepted = [...accepted, { device, keys, why }];
+      return keys;
+    },
     memory: () => memory.devices,
     hasNews: () => hasNews,
     state: () => {

@@ -57,6 +57,12 @@ export function endingEvents(
     .map((state) => conditionEvent(context, 'cleared', state, cause));
 }
 
+/** Event for a condition that a person ended, because no reading could confirm it. */
+export function acceptedEvent(context: EventContext, state: ConditionState, why: string): Unnumbered {
+  const ended = conditionEvent(context, 'cleared', state, 'a person accepted it');
+  return { ...ended, transition: 'accepted', message: `${why}; ${ended.message}` };
+}
+
 /** Event for known hardware that has another name. */
 export function renamedEvent(context: EventContext, was: string): Unnumbered {
   const message = `the device ${was} has this name now`;

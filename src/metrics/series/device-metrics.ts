@@ -41,6 +41,12 @@ export const deviceMetrics = {
     CONDITION_LABELS,
     'Verdict.',
   ),
+  unchecked: gauge(
+    'device_health_unchecked',
+    '1 while no read could judge a fatal condition of the device so far.',
+    ['condition', 'part'],
+    'Verdict. The family found that the device can have the condition, and could not read what tells it.',
+  ),
   transitions: {
     name: 'device_health_transitions_total',
     type: 'counter',
@@ -67,7 +73,7 @@ export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, 
 }
 
 function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
-  const { state, sinceMs, transitions, conditions, ignored = [] } = verdict;
+  const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [] } = verdict;
   if (state !== 'unknown') page.add(deviceMetrics.healthy, label, state === 'unhealthy' ? 0 : 1);
   if (sinceMs > 0) page.add(deviceMetrics.healthSince, label, sinceMs / 1_000);
   for (const one of HEALTH_STATES) {
@@ -77,6 +83,10 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
     if (transitions !== undefined) page.add(deviceMetrics.transitions, labels, transitions[one] ?? 0);
   }
   for (const condition of conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+  for (const key of unchecked) {
+    const [condition, ...part] = key.split('/');
+    page.add(deviceMetrics.unchecked, joinLabels(label, labelText({ condition, part: part.join('/') || undefined })), 1);
+  }
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 
