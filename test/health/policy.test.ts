@@ -142,8 +142,92 @@ describe('the policy', () => {
     const verdict = { state: 'healthy', unchecked: ['RasFatal'] } as const;
     const told = (unchecked: 'healthy' | 'unhealthy') => kubeletHealth(verdict, { unknown: 'unhealthy', unchecked });
     expect([told('healthy'), told('unhealthy')]).toEqual(['Healthy', 'Unhealthy']);
-    expect(
-      [createPolicy({ specs: {} }), createPolicy({ specs: {}, config: { unchecked: 'unhealthy' } })].map(({ policy }) => policy.unchecked),
-    ).toEqual(['healthy', 'unhealthy']);
+    expect(createPolicy({ specs: {} }).policy.unchecked).toBe('healthy');
+    expect(createPolicy({ specs: {}, config: { unchecked: 'unhealthy' } }).policy.unchecked).toBe('unhealthy');
+  });
+});
+
+describe('the schema of the configuration', () => {
+  const validate = new Ajv({ strict: true }).compile<HealthConfig>(healthSchema);
+
+  it('accepts every valid field', () => {
+    const config: HealthConfig = {
+      unknown: 'healthy',
+      'stale-after': '2m',
+      flapping: { count: 4, window: '1d', quiet: '30m' },
+      conditions: {
+        'test.PortDown/1': { severity: 'degraded', for: '0', recovery: '1m30s', enabled: true },
+        'test.SymbolErrors/1': { threshold: { growth: 0, window: '1h' } },
+      },
+      ignore: [{ device: 'mlx5_*', condition: 'PortDown/2', reason: 'not cabled', until: '2031-02-03T04:05:06Z' }],
+    };
+    validate(config);
+    expect(validate.errors).toBeNull();
+    expect(createPolicy({ specs: { test: specs }, config }).problems).toEqual([]);
+  });
+
+  it.each([
+    { unknown: 'maybe' },
+    { 'stale-after': '5 minutes' },
+    { conditions: { PortDown: {} } },
+    { conditions: { 'test.PortDown': { for: 30 } } },
+    { conditions: { 'test.PortDown': { severity: 'bad' } } },
+    { ignore: [{ device: 'a', condition: 'b', until: '2030-01-01' }] },
+    { ignore: [{ device: 'a', condition: 'b', reason: 'c', until: 'later' }] },
+    { flapping: { count: 1 } },
+    { else: 1 },
+  ])('refuses %j', (config) => {
+    expect(validate(config)).toBe(false);
+  });
+});
+
+describe('an ignore rule', () => {
+  const one = (ignore: NonNullable<HealthConfig['ignore']>) => new OneDevice(policyFor(specs, { ignore, 'stale-after': '2d' }));
+  const rule = { device: 'one', condition: 'PortDown', reason: 'known', until: '2030-01-01T00:01:00Z' };
+
+  it('ends at its date, to the second, and the condition counts again', () => {
+    const subject = one([rule]);
+    subject.read(0, found('PortDown'));
+    expect(subject.read(40, found('PortDown'))).toMatchObject({ state: 'healthy', conditions: [], ignored: [{ type: 'PortDown' }] });
+    expect(subject.events.at(-1)).toMatchObject({ transition: 'raised', ignored: true });
+    expect(subject.nextCheck).toBe(60);
+    const verdict = subject.wait(60);
+    expect(verdict.state).toBe('unhealthy');
+    expect(verdict.ignored).toBeUndefined();
+  });
+
+  it.each([
+    ['id', { device: 'one' }, true],
+    ['key', { device: 'test/one' }, true],
+    ['alias in other case', { device: 'ALIAS-OF-ONE' }, true],
+    ['pattern', { device: 'te*/o*e' }, true],
+    ['everything', { device: '*', condition: '*' }, true],
+    ['the instance', { condition: 'PortDown/1' }, true],
+    ['another device', { device: 'two' }, false],
+    ['another instance', { condition: 'PortDown/2' }, false],
+    ['a part of the name', { device: 'on' }, false],
+  ])('matches by %s', (_, change, expected) => {
+    const subject = one([{ ...rule, until: '2031-01-01', ...change }]);
+    subject.read(0, found('PortDown', { instance: '1' }));
+    expect(subject.read(30, found('PortDown', { instance: '1' })).state).toBe(expected ? 'healthy' : 'unhealthy');
+  });
+
+  it('takes a date alone as the end of that day, and a time without zone as UTC', () => {
+    const until = (text: string) => ignoreRule({ ...rule, until: text })?.untilMs;
+    expect(until('2030-01-31')).toBe(Date.UTC(2030, 1, 1));
+    expect(until('2030-01-31 12:00')).toBe(Date.UTC(2030, 0, 31, 12));
+    expect(until('2030-01-31T12:00:00+02:00')).toBe(Date.UTC(2030, 0, 31, 10));
+    expect(until('2030-13-31')).toBeUndefined();
+  });
+
+  it.each([
+    ['a*b*c', 'aXbYc', true],
+    ['a*b*c', 'acb', false],
+    ['*', '', true],
+    ['aa*aa', 'aaa', false],
+    ['*x*', 'axb', true],
+    ['a.c', 'abc', false],
+  ])('pattern %s against %s is %s', (pattern, name, expected) => {
+    expect(matchesPattern(pattern, name)).toBe(expected);
   });
 });

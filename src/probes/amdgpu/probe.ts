@@ -94,14 +94,17 @@ export class AmdgpuProbe implements Probe {
   }
 
   #findPlaces(names: readonly string[], nowMs: number): Places {
-    const key = names.join(' ');
+    const { sys } = this.#host;
+    // Another card in the place of one has the same names.
+    const key = [names.join(' '), ...[...this.#cards.values()].map(({ place }) => sys.identity(place.directory))].join(' ');
     const before = this.#places;
     if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.places;
-    const places = findPlaces(this.#host.sys, names);
+    const places = findPlaces(sys, names);
     this.#places = { places, key, atMs: nowMs };
     const found = new Map(places.cards.map((place) => [place.address, place]));
     for (const [address, card] of this.#cards) {
-      if (JSON.stringify(found.get(address)) === JSON.stringify(card.place)) continue;
+      if (JSON.stringify(found.get(address)) === JSON.stringify(card.place) && sys.identity(card.place.directory) === card.identity)
+        continue;
       card.close();
       this.#cards.delete(address);
     }
