@@ -382,7 +382,8 @@ export class Knowledge {
       }
       const isSilent = own.some(({ blinding }) => blinding.leaves === 'read' && blinding.unknownAfterMs !== undefined);
       if (!isUnread && !isSilent) device.wasMaybeReached = true;
-      if (!isUnread && !isUnsure && device.isReplaced) {
+      // A blinding may hide what tells the hardware.
+      if (!isUnread && !isUnsure && own.length === 0 && device.isReplaced) {
         device.isReplaced = false;
         for (const fault of device.faults) fault.seenNew();
       }
@@ -453,7 +454,7 @@ export class Knowledge {
       if (!verdict.conditions.some(({ type }) => type === fault.condition))
         found.push(`${says}: ${fault.condition} was seen last but does not count`);
     }
-    if (!device.wasMaybeReached && !device.isReplaced && (verdict.state === 'healthy' || verdict.state === 'degraded'))
+    if (!device.wasMaybeReached && isSeen && (verdict.state === 'healthy' || verdict.state === 'degraded'))
       found.push(`${says} although no read ever told its state`);
     const isBlind = device.isBlind || this.#isUnreadForLong(device);
     if (isBlind && (verdict.state === 'healthy' || verdict.state === 'degraded'))
