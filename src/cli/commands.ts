@@ -83,7 +83,7 @@ next read that sees the fault raises it again. The command uses the socket contr
 can open.`,
     examples: [
       'device-agent health accept 0000:3b:00.0 RasUncorrectable/umc --why "card tested by the maker"',
-      'device-agent health accept mlx5_0 --why "kernel log no longer mounted"',
+      'device-agent health accept 0000:3b:00.0 --why "kernel log no longer mounted"',
     ],
     load: async () => (await import('./health-accept.ts')).runHealthAccept,
   },
