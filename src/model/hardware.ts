@@ -29,6 +29,11 @@ export class HardwareKeys {
     return this.#keysOf(device)[0] as string;
   }
 
+  /** Whether another device that is listed tells the same identity. */
+  isShared(device: Named): boolean {
+    return this.#shared.has(hardwareKey(device));
+  }
+
   /** What is remembered of a device: of its hardware, or of its name while its identity was not known. */
   recall<T extends { readonly device: Device }>(remembered: (key: string) => T | undefined, device: Device): T | undefined {
     for (const key of this.#keysOf(device)) {

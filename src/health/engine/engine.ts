@@ -1,4 +1,4 @@
-import { deviceKey } from '../../model/device.ts';
+import { type Device, deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import { HardwareKeys } from '../../model/hardware.ts';
 import type { Verdict } from '../../model/health.ts';
@@ -89,7 +89,7 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
     const left = leftOver(present.memory.devices, new Set(remembered));
     for (const [at, given] of input.devices.entries()) {
-      const before = remembered[at];
+      const before = ownPart(remembered[at], given.device, keys);
       const displaced = left.byName.get(given.key);
       if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
       const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, displaced?.verdict.state);
@@ -177,6 +177,12 @@ function atTime(memory: HealthMemory, policy: HealthPolicy, nowMs: number): { re
 
 function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: HealthPolicy, nowMs: number): boolean {
   return nowMs - (missingSinceMs ?? listedAtMs) >= policy.missingRetentionMs;
+}
+
+/** A device that joins another one of the same identity has what was remembered of it, except its counters, which are those of the other. */
+function ownPart(memory: DeviceMemory | undefined, device: Device, keys: HardwareKeys): DeviceMemory | undefined {
+  const isOfOther = memory !== undefined && memory.device.id !== device.id && keys.isShared(device);
+  return isOfOther ? { ...memory, device, rates: {} } : memory;
 }
 
 /** Memories that belong to no device of the input: of hardware that is not listed, some of it under a name that other hardware has now. */
