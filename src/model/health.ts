@@ -22,7 +22,9 @@ export type Remedy =
   | 'restart-workload'
   | 'reload-driver'
   | 'reseat'
-  | 'inspect';
+  | 'inspect'
+  /** For a condition that was seen and that no reading confirms now. */
+  | 'verify';
 
 /** Declares one condition of a family: its default policy and the text of its reference entry. */
 export interface ConditionSpec {

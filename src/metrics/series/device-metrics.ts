@@ -33,13 +33,19 @@ export const deviceMetrics = {
     'device_health_condition',
     '1 while a condition holds.',
     CONDITION_LABELS,
-    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times.',
+    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times. `remedy` is `verify` while no reading shows whether it still holds.',
   ),
   ignored: gauge(
     'device_health_condition_ignored',
     '1 while a condition holds that the configuration tells not to count on this device.',
     CONDITION_LABELS,
     'Verdict.',
+  ),
+  unverifiedSince: gauge(
+    'device_health_condition_unverified_since_timestamp_seconds',
+    'Since when no reading shows whether a condition still holds.',
+    ['condition', 'part'],
+    'Verdict. Absent while readings show it.',
   ),
   unchecked: gauge(
     'device_health_unchecked',
@@ -82,7 +88,12 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
     // Export 0 too: Prometheus cannot see an increase when a counter first appears with the value 1.
     if (transitions !== undefined) page.add(deviceMetrics.transitions, labels, transitions[one] ?? 0);
   }
-  for (const condition of conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+  for (const condition of conditions) {
+    const { type, instance, unverifiedSinceMs } = condition;
+    page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+    if (unverifiedSinceMs !== undefined)
+      page.add(deviceMetrics.unverifiedSince, joinLabels(label, labelText({ condition: type, part: instance })), unverifiedSinceMs / 1_000);
+  }
   for (const key of unchecked) {
     const [condition, ...part] = key.split('/');
     page.add(deviceMetrics.unchecked, joinLabels(label, labelText({ condition, part: part.join('/') || undefined })), 1);
@@ -90,8 +101,17 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 
-function conditionLabels({ type, class: conditionClass, instance, reason, severity, remedy }: ActiveCondition): LabelText {
-  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy });
+function conditionLabels({
+  type,
+  class: conditionClass,
+  instance,
+  reason,
+  severity,
+  remedy,
+  unverifiedSinceMs,
+}: ActiveCondition): LabelText {
+  const now = unverifiedSinceMs === undefined || remedy === 'none' ? remedy : 'verify';
+  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy: now });
 }
 
 function identityLabels(device: Device): LabelText {
