@@ -152,6 +152,17 @@ export const errors = {
     remedy: 'Choose another path with --health-feed.socket. Its directory must exist and be writable.',
     exit: 1,
   },
+  'control-failed': {
+    message: 'cannot serve the commands of this machine on {address}: {problem}',
+    remedy: 'Choose another directory with --state.file. It must be writable, and the path must be short.',
+    exit: 1,
+  },
+  'accept-refused': {
+    message: 'no condition was accepted: {problem}',
+    remedy:
+      'Run "device-agent health -o text" for the conditions and whether they are unverified. Run this command as the user of the agent.',
+    exit: 1,
+  },
   'listen-failed': {
     message: 'cannot listen on {address}: {problem}',
     remedy: 'Free the address, or choose another one with --web.listen-address.',

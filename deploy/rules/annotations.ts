@@ -39,6 +39,12 @@ function holderText(query: string, values: string, none: string): string {
   return `{{ $held := query (printf \`max by (${labels}) (${query})\` ${values}) }}{{ if $held }}Held by ${list}.{{ else }}${none}{{ end }}`;
 }
 
+/** Template text: since when no reading shows the condition of an alert; nothing while readings show it. */
+export const UNVERIFIED =
+  '{{ if eq $labels.remedy "verify" }} It was seen before; no reading shows whether it still holds' +
+  '{{ range query (printf `device_health_condition_unverified_since_timestamp_seconds{cluster=%q,node=%q,device=%q,condition=%q,part=%q}` ' +
+  '$labels.cluster $labels.node $labels.device $labels.condition $labels.part) }} since {{ . | value | humanizeTimestamp }}{{ end }}.{{ end }}';
+
 /** Template text: the sentence of the alert's label `remedy`. */
 export const REMEDY = `{{ ${Object.entries(REMEDY_TEXTS)
   .filter(([, text]) => text !== undefined)

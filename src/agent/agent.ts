@@ -10,10 +10,12 @@ import type { HealthEvent } from '../model/events.ts';
 import type { Snapshot } from '../model/snapshot.ts';
 import type { DevicePlugin } from '../plugin/plugin.ts';
 import { AccessKeeper } from '../server/access/keeper.ts';
+import { type AcceptRequest, type ControlAnswer, controlSocket } from '../server/control/control-socket.ts';
 import { serveFeedSocket } from '../server/feed/feed-socket.ts';
 import { HealthFeed } from '../server/feed/health-feed.ts';
 import { createServer } from '../server/http/server.ts';
 import { supervisorProblems } from '../supervisor/problems.ts';
+import { acceptCondition, serveControl } from './control.ts';
 import { AgentCore, type CoreParts } from './core.ts';
 import { HealthKeeper } from './health.ts';
 import { HistoryKeeper } from './history.ts';
@@ -105,6 +107,8 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     throw error;
   };
   const address = await server.listen().catch(abort);
+  const control = (request: AcceptRequest): ControlAnswer => acceptCondition(request, core.store.snapshot(), health, () => core.assemble());
+  const closeControl = settings.state.file === '' ? undefined : await serveControl(controlSocket(settings.state.file), control, logger);
   const { socket } = settings.healthFeed;
   const closeFeed = socket === '' ? undefined : await serveFeedSocket(socket, feed).catch(abort);
   core.poller.watch();
@@ -131,6 +135,7 @@ export async function startAgent(settings: AgentSettings, parts: AgentParts): Pr
     async stop() {
       stopTicking();
       closeFeed?.();
+      closeControl?.();
       access?.close();
       facts?.stop();
       const [ended] = await Promise.all([core.close(), server.close(), plugin?.stop()]);

@@ -11,7 +11,7 @@ import type { Clock } from '../host/clock.ts';
 import { type ChangeLog, createChangeLog, type Trouble } from '../log/changes.ts';
 import type { Logger } from '../log/logger.ts';
 import type { HungStep } from '../model/collection.ts';
-import type { HealthEvent } from '../model/events.ts';
+import type { HealthEvent, Transition } from '../model/events.ts';
 import { NEVER_WATCHED, type Watched } from '../model/watched.ts';
 import type { Judge } from './assemble.ts';
 import { bootIdOf } from './boot-id.ts';
@@ -223,5 +223,11 @@ function log(logger: Logger, event: HealthEvent): void {
   const { transition, device, severity, ignored, message: detail, timeMs: _, ...fields } = event;
   const isGood = transition === 'cleared' || event.to === 'healthy';
   const line = isGood || severity === 'info' || ignored === true ? logger.info : logger.warn;
-  line(transition === 'state' ? 'health of a device changed' : `a condition was ${transition}`, { device, ...fields, detail });
+  line(LINES[transition] ?? `a condition was ${transition}`, { device, ...fields, detail });
 }
+
+const LINES: Readonly<Partial<Record<Transition, string>>> = {
+  state: 'health of a device changed',
+  renamed: 'a device has another name',
+  replaced: 'a device was replaced',
+};

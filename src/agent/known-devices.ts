@@ -1,6 +1,7 @@
 import type { DeviceRead, DeviceReport, SideReport } from '../model/collection.ts';
-import { type Device, deviceKey } from '../model/device.ts';
+import { type Device, deviceKey, isOtherDevice } from '../model/device.ts';
 import type { DeviceUser } from '../model/device-use.ts';
+import { hardwareKey } from '../model/hardware.ts';
 import type { FamilyState } from '../model/snapshot.ts';
 import type { Look } from '../supervisor/family-runner.ts';
 
@@ -51,28 +52,26 @@ export interface Moment {
   readonly monotonicMs: number;
 }
 
-/** Devices that an earlier run knew, keyed by device key. A renamed device appears only under its latest name. */
+/** Devices that an earlier run knew, keyed by device key. Of two with one name, the last one counts. */
 export function restored(devices: readonly RestoredDevice[]): ReadonlyMap<string, KnownDevice> {
-  const isRenamed = (one: RestoredDevice): boolean => devices.some((other) => isLaterName(other, one));
   return new Map(
-    devices
-      .filter((one) => !isRenamed(one))
-      .map(({ device, readAtMs, missingSinceMs, wasHung }): [string, KnownDevice] => [
-        deviceKey(device),
-        {
-          device,
-          isUnread: true,
-          readBeforeMs: readAtMs,
-          ...(wasHung === undefined ? {} : { wasHung }),
-          ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
-        },
-      ]),
+    devices.map(({ device, readAtMs, missingSinceMs, wasHung }): [string, KnownDevice] => [
+      deviceKey(device),
+      {
+        device,
+        isUnread: true,
+        readBeforeMs: readAtMs,
+        ...(wasHung === undefined ? {} : { wasHung }),
+        ...(missingSinceMs === undefined ? {} : { missingSinceMs }),
+      },
+    ]),
   );
 }
 
 /**
  * All devices known after the latest readings: those reported now and those reported before. A device that a complete reading no longer
- * lists is missing and stays known for the retention time. A device that a reading could not reach stays unchanged.
+ * lists is missing and stays known for the retention time. A device that a reading could not reach stays unchanged. What is known belongs
+ * to the hardware: it follows a device to another name, and it does not pass to other hardware under the same name.
  */
 export function knownDevices(
   before: ReadonlyMap<string, KnownDevice>,
@@ -82,25 +81,49 @@ export function knownDevices(
 ): ReadonlyMap<string, KnownDevice> {
   const known = new Map<string, KnownDevice>();
   const completed = new Set<string>();
+  const followed = new Set<KnownDevice>();
+  const byHardware = new Map([...before.values()].map((one) => [hardwareKey(one.device), one]));
   for (const { state, latest, isBlind = false } of families) {
     if (latest === undefined) continue;
     const isComplete = latest.collection.listing === 'complete';
     if (isComplete) completed.add(state.family);
-    for (const report of latest.collection.reports) {
+    const { reports } = latest.collection;
+    const present = new Map(reports.map(({ device }) => [deviceKey(device), hardwareKey(device)]));
+    const isPresent = new Set(present.values());
+    for (const report of reports) {
       const key = deviceKey(report.device);
-      const device = reported(before.get(key), report, latest, isBlind);
+      const atName = before.get(key);
+      // Nobody can tell whose read it is, so it is a read of neither the known hardware nor of another one.
+      const isUnidentified = report.device.identity === null && atName !== undefined && !isPresent.has(hardwareKey(atName.device));
+      const own = isUnidentified && typeof atName.device.identity === 'string' ? { device: atName.device } : report;
+      const prior = priorOf(own.device, atName, byHardware.get(hardwareKey(own.device)), present);
+      if (prior !== undefined) followed.add(prior);
+      const device = reported(prior, own, latest, isBlind);
       // A report of other sources alone does not prove that the device is present.
-      known.set(key, report.read === undefined ? unreported(device, isComplete, now) : device);
+      known.set(key, own.read === undefined ? unreported(device, isComplete && !isUnidentified, now) : device);
     }
   }
-  const added = new Set([...known].filter(([key]) => !before.has(key)).map(([, { device }]) => identityOf(device)));
   for (const [key, device] of before) {
-    // A renamed device is not missing: udev renames HCAs when their driver is loaded again.
-    if (known.has(key) || (device.device.uuid !== undefined && added.has(identityOf(device.device)))) continue;
+    if (known.has(key) || followed.has(device)) continue;
     const kept = unreported(device, completed.has(device.device.family), now);
     if (kept.missingFromMs === undefined || now.monotonicMs - kept.missingFromMs < retentionMs) known.set(key, kept);
   }
   return known;
+}
+
+/** What is known of the hardware of a report: under its present name, or under an earlier one. `present`: hardware by name now. */
+function priorOf(
+  device: Device,
+  atName: KnownDevice | undefined,
+  sameHardware: KnownDevice | undefined,
+  present: ReadonlyMap<string, string>,
+): KnownDevice | undefined {
+  const hardware = hardwareKey(device);
+  if (atName !== undefined && hardwareKey(atName.device) === hardware) return atName;
+  // Another device that tells the same identity is still there under its own name.
+  if (sameHardware !== undefined && present.get(deviceKey(sameHardware.device)) !== hardware) return sameHardware;
+  const wasIdentified = typeof atName?.device.identity === 'string';
+  return atName === undefined || wasIdentified || isOtherDevice(atName.device, device) ? undefined : atName;
 }
 
 function reported(before: KnownDevice | undefined, { device, read, aside }: DeviceReport, look: Look, isBlind: boolean): KnownDevice {
@@ -124,13 +147,4 @@ function unreported(device: KnownDevice, isMissing: boolean, { nowMs, monotonicM
   if (missingSinceMs === undefined) return { ...device, isUnread: true };
   const missingFromMs = device.missingFromMs ?? monotonicMs - Math.max(0, nowMs - missingSinceMs);
   return { ...device, isUnread: true, missingSinceMs, missingFromMs };
-}
-
-function isLaterName(a: RestoredDevice, b: RestoredDevice): boolean {
-  return a.readAtMs > b.readAtMs && b.device.uuid !== undefined && identityOf(a.device) === identityOf(b.device);
-}
-
-/** The properties that a rename of the device does not change. */
-function identityOf({ family, kind, uuid, pciAddress }: Device): string {
-  return [family, kind, uuid, pciAddress].join('\u0003');
 }

@@ -14,7 +14,7 @@ import type { AgentSettings } from './settings.ts';
 export function createAgentPlugin(
   settings: AgentSettings,
   core: Pick<AgentCore, 'store' | 'refreshFamilies' | 'refreshWithHolders' | 'whyDirty'>,
-  policy: () => Pick<HealthPolicy, 'unknown'>,
+  policy: () => Pick<HealthPolicy, 'unknown' | 'unchecked'>,
   logger: Logger,
   clock: Clock,
   observe?: Observe,

@@ -2,9 +2,10 @@ import type { CheckpointUids } from '../join/pod-uids.ts';
 import { holdingPods, processOwners } from '../join/process-owners.ts';
 import type { ActivitySpec, IdleThresholds } from '../model/activity.ts';
 import type { Allocation } from '../model/allocation.ts';
-import { type Device, deviceKey, isOtherDevice } from '../model/device.ts';
+import { type Device, deviceKey } from '../model/device.ts';
 import { activityOf, type DeviceActivity, type TrafficSum } from '../model/device-activity.ts';
 import type { DeviceUse, DeviceUser, HoldingPod } from '../model/device-use.ts';
+import { HardwareKeys } from '../model/hardware.ts';
 import type { Verdict } from '../model/health.ts';
 import type { Reading } from '../model/metric.ts';
 import type { PodFactsByName } from '../model/pod-facts.ts';
@@ -55,23 +56,27 @@ const PORT_CONDITIONS: ReadonlySet<string> = new Set(['PortDown', 'PortInitializ
 
 /** Compares what devices do with who holds them. It keeps what one snapshot cannot give: earlier counters and earlier holders. */
 export class UseKeeper {
+  /** Keyed by hardware. */
   #kept: ReadonlyMap<string, Kept>;
 
   /** `before`: devices that an earlier run of the agent knew, with their holders. */
   constructor(before: readonly RestoredDevice[] = []) {
-    this.#kept = new Map(before.map(({ device, user }) => [deviceKey(device), user === undefined ? { device } : { device, user }]));
+    const keys = new HardwareKeys(before.map(({ device }) => device));
+    this.#kept = new Map(before.map(({ device, user }) => [keys.of(device), user === undefined ? { device } : { device, user }]));
   }
 
   look({ activities, idle }: UseSettings, input: UseInput, now: Moment): Uses {
     const kin = kinOf(input.known);
     const { inCheckpoint, pods } = input;
     const possible = holdingPods(input.unresolved, inCheckpoint, pods);
+    const keys = new HardwareKeys([...input.known.values()].map(({ device }) => device));
     const kept = new Map<string, Kept>();
+    const users = new Map<string, DeviceUser>();
     const uses = new Map<string, DeviceUse>();
     for (const [key, known] of input.known) {
       const { device, read } = known;
       const spec = activities.get(device.family);
-      const before = this.#before(key, device);
+      const before = keys.recall((of) => this.#kept.get(of), device) ?? { device };
       const held = holdingPods([key, ...kin.of(key)].flatMap(input.holdersOf), inCheckpoint, pods);
       const user = input.areHoldersKnown ? userAfter(before.user, held, now) : before.user;
       const heldNow = input.areHoldersKnown ? heldAfter(before.held, held, now) : before.held;
@@ -82,7 +87,8 @@ export class UseKeeper {
         ...(heldNow === undefined ? {} : { held: heldNow }),
         ...activityAfter(before, known, spec, idle[device.family]),
       };
-      kept.set(key, seen);
+      kept.set(keys.of(device), seen);
+      if (user !== undefined) users.set(key, user);
       const isCurrent = isRead(known, input.staleAfterMs, now);
       if (!isCurrent || read === undefined) continue;
       uses.set(key, {
@@ -104,16 +110,7 @@ export class UseKeeper {
       });
     }
     this.#kept = kept;
-    return {
-      uses,
-      users: new Map([...kept].flatMap(([key, { user }]): [string, DeviceUser][] => (user === undefined ? [] : [[key, user]]))),
-    };
-  }
-
-  /** A name that now belongs to another device has no past. */
-  #before(key: string, device: Device): Kept {
-    const before = this.#kept.get(key);
-    return before === undefined || isOtherDevice(before.device, device) ? { device } : before;
+    return { uses, users };
   }
 }
 

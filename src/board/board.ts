@@ -76,6 +76,7 @@ function rowOf(state: DeviceState, all: Holders, options: BoardOptions): BoardRo
     readAtMs,
     ...(stale ? { isStale: true as const } : {}),
     conditions: [...verdict.conditions, ...(verdict.pending ?? [])].map(conditionOf),
+    ...(verdict.unchecked === undefined ? {} : { unchecked: verdict.unchecked }),
     ...(verdict.ignored === undefined
       ? {}
       : {

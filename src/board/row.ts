@@ -41,6 +41,8 @@ export interface BoardRow {
   readonly conditions: readonly RowCondition[];
   /** Conditions that an ignore rule covers; absent when there are none. */
   readonly ignored?: readonly { readonly name: string; readonly untilMs: number; readonly why: string }[];
+  /** Fatal conditions that no read could judge so far; absent when there are none. */
+  readonly unchecked?: readonly string[];
   readonly use: RowUse;
   /** Containers that hold the device or a part of it. */
   readonly holders: readonly RowHolder[];

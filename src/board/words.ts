@@ -17,6 +17,7 @@ export const REMEDY_TEXTS: Readonly<Record<Remedy, string | undefined>> = {
   'reload-driver': 'Drain the node and reload the driver.',
   reseat: 'Reseat the device in its slot.',
   inspect: 'Inspect the node.',
+  verify: 'No reading shows it now: restore the mount, right or driver that shows it, or end it with device-agent health accept.',
 };
 
 export const STATE_NAMES: Readonly<Record<HealthState | 'missing', string>> = {

@@ -73,6 +73,21 @@ Wrong usage and errors also have status 2, because health is then unknown. Only 
     load: async () => (await import('./health.ts')).runHealth,
   },
   {
+    name: 'health accept',
+    summary: 'End a condition that no reading can confirm any more, with a reason that is recorded.',
+    argument: { name: 'device', help: 'Device, by id, alias, UUID or family/id.', isRequired: true },
+    secondArgument: { name: 'condition', help: 'Condition, as Type or Type/instance. Default: all unverified conditions of the device.' },
+    options: [{ flags: '--why <text>', help: 'Reason, for the events and the incident.' }],
+    notes: `Only an unverified condition can be accepted: one that was seen, and that the agent cannot check now because its source is gone. The
+next read that sees the fault raises it again. The command uses the socket control.sock beside --state.file, which only the user of the agent
+can open.`,
+    examples: [
+      'device-agent health accept 0000:3b:00.0 RasUncorrectable/umc --why "card tested by the maker"',
+      'device-agent health accept 0000:3b:00.0 --why "kernel log no longer mounted"',
+    ],
+    load: async () => (await import('./health-accept.ts')).runHealthAccept,
+  },
+  {
     name: 'incidents',
     summary: 'List the incidents of the devices, or print one: what happened, who was hit, what to do, and the evidence.',
     formats: ['text', 'json'],

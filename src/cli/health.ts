@@ -43,6 +43,7 @@ export interface ApiDevice extends Device {
     readonly since?: string;
     readonly conditions: readonly ApiCondition[];
     readonly pending?: readonly ApiPending[];
+    readonly unchecked?: readonly string[];
   };
 }
 
@@ -171,13 +172,14 @@ function sickDevice(device: ApiDevice, families: readonly DeviceFamily[]): SickD
 
 /** Formats the state of a device, and below it each condition with its remedy. */
 function paragraph(device: ApiDevice): string {
-  const { state, since, conditions, pending = [] } = device.health;
+  const { state, since, conditions, pending = [], unchecked = [] } = device.health;
   const rows = [
     ...conditions.map((condition) => conditionRow(condition, standingText(condition))),
     ...pending.map((condition) => conditionRow(condition, pendingText(condition))),
   ];
   const head = `  ${keyOf(device)} ${state}${since === undefined ? '' : ` since ${since}`}`;
-  return [head, ...rows].map((row) => `${oneLine(row)}\n`).join('');
+  const open = unchecked.length === 0 ? [] : [`    not checked: ${unchecked.join(', ')}`];
+  return [head, ...rows, ...open].map((row) => `${oneLine(row)}\n`).join('');
 }
 
 function conditionRow({ type, instance, severity, reason, message, remedy, recovering }: ApiCondition, standing: string): string {

@@ -138,7 +138,8 @@ function healthCell(state: DeviceState): string {
   const { verdict } = state;
   const [first, ...others] = pendingTrouble(verdict);
   const waiting = first === undefined ? [] : [`${withStanding(first)}${others.length === 0 ? '' : ` +${others.length}`}`];
-  const reasons = [...leadingReason(state), ...waiting];
+  const unchecked = verdict.unchecked === undefined ? [] : [`not checked: ${verdict.unchecked.join(' ')}`];
+  const reasons = [...leadingReason(state), ...waiting, ...unchecked];
   return reasons.length === 0 ? verdict.state : `${verdict.state} (${reasons.join(', ')})`;
 }
 

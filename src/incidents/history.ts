@@ -1,5 +1,6 @@
 import type { Labels, MetricSpec, MetricType, Reading } from '../model/metric.ts';
 import type { DeviceState } from '../model/snapshot.ts';
+import { follow, type NameChanges } from './names.ts';
 import { SeriesRing } from './series-ring.ts';
 
 /** Samples of one device, oldest first. Each list of values is as long as `times`. */
@@ -69,6 +70,10 @@ export class ReadingHistory {
     if (this.#tracks.size <= devices.length) return;
     const listed = new Set(devices.map(({ key }) => key));
     for (const key of this.#tracks.keys()) if (!listed.has(key)) this.#tracks.delete(key);
+  }
+
+  follow(changes: NameChanges): void {
+    follow(this.#tracks, changes);
   }
 
   /** Samples of one device since a time; undefined for a device without samples. */

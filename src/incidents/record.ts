@@ -1,4 +1,5 @@
 import type { Device } from '../model/device.ts';
+import type { Transition } from '../model/events.ts';
 import type { HealthState, Remedy, Severity } from '../model/health.ts';
 import type { HostFacts } from '../model/host-facts.ts';
 import type { Labels, MetricType } from '../model/metric.ts';
@@ -129,7 +130,7 @@ export interface KernelLine {
 }
 
 export interface IncidentEvent extends IncidentChange {
-  readonly transition: 'raised' | 'cleared' | 'state';
+  readonly transition: Transition;
 }
 
 export interface OtherChange {

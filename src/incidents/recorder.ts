@@ -6,6 +6,7 @@ import { changeOf, freeze, type IncidentPlace } from './freeze.ts';
 import { type DeviceHistory, type HistorySettings, ReadingHistory } from './history.ts';
 import { incidentId } from './incident-id.ts';
 import { type DeviceMarks, marksOf } from './kernel-lines.ts';
+import { follow, type NameChanges, nameChanges } from './names.ts';
 import type { IncidentRecord, IncidentSummary, KernelPart, OtherChange } from './record.ts';
 import { timeText } from './reset-state.ts';
 import { Timeline } from './timeline.ts';
@@ -89,6 +90,7 @@ export class IncidentRecorder {
   take(snapshot: Snapshot): void {
     const events = this.#events;
     this.#events = [];
+    this.#follow(nameChanges(events));
     const before = new Map(events.map(({ device }) => [device, this.#timeline.lastOf(device)]));
     this.#history.take(snapshot.devices);
     this.#timeline.take(snapshot);
@@ -99,6 +101,14 @@ export class IncidentRecorder {
     this.#forget(snapshot);
   }
 
+  #follow(changes: NameChanges): void {
+    if (changes.renamed.size + changes.replaced.length === 0) return;
+    this.#history.follow(changes);
+    this.#timeline.follow(changes);
+    follow(this.#open, changes);
+    follow(this.#times, changes);
+  }
+
   #change(event: HealthEvent, before: ReturnType<Timeline['lastOf']>, snapshot: Snapshot, events: readonly HealthEvent[]): void {
     const { device: key, timeMs } = event;
     const open = this.#open.get(key);
@@ -106,7 +116,8 @@ export class IncidentRecorder {
       this.#join(open, event);
       return;
     }
-    if (event.to === 'healthy') return;
+    const isAccepted = events.some(({ device, transition }) => device === key && transition === 'accepted');
+    if (event.to === 'healthy' && !isAccepted) return;
     const state = snapshot.devices.find((one) => one.key === key);
     if (state === undefined) return;
     this.#count(event, state.device.id);

@@ -2,6 +2,7 @@ import { type Allocation, allocationKey } from '../model/allocation.ts';
 import type { HealthEvent } from '../model/events.ts';
 import { podName } from '../model/pod-facts.ts';
 import type { DeviceState, Snapshot } from '../model/snapshot.ts';
+import { follow, type NameChanges } from './names.ts';
 import type { OtherChange } from './record.ts';
 
 /** Time for which an ended holder is remembered. */
@@ -42,6 +43,10 @@ export class Timeline {
   /** The latest state of a device that shows processes. */
   processesOf(key: string): DeviceState | undefined {
     return this.#devices.get(key)?.withProcesses;
+  }
+
+  follow(changes: NameChanges): void {
+    follow(this.#devices, changes);
   }
 
   take(snapshot: Snapshot): void {

@@ -51,7 +51,7 @@ export interface SavedHolder {
   /** Device and container. */
   readonly key: string;
   readonly uid?: string;
-  readonly device: Pick<Device, 'pciAddress' | 'uuid'>;
+  readonly device: Pick<Device, 'identity' | 'pciAddress' | 'uuid'>;
   readonly counters: Readonly<Record<string, SavedCounter>>;
 }
 
@@ -94,12 +94,16 @@ export class HolderCounters {
   /** Undefined while there is nothing to save. */
   saved(key: string): SavedHolder | undefined {
     if (this.#device === undefined || (!this.#isCounting && this.#carried.size === 0)) return undefined;
-    const { pciAddress, uuid } = this.#device;
+    const { identity, pciAddress, uuid } = this.#device;
     const waiting = [...this.#carried].map(([series, value]) => [series, [0, 0, savedValue(value)]] as const);
     return {
       key,
       ...(this.uid === undefined ? {} : { uid: this.uid }),
-      device: { ...(pciAddress === undefined ? {} : { pciAddress }), ...(uuid === undefined ? {} : { uuid }) },
+      device: {
+        ...(typeof identity === 'string' ? { identity } : {}),
+        ...(pciAddress === undefined ? {} : { pciAddress }),
+        ...(uuid === undefined ? {} : { uuid }),
+      },
       counters: Object.fromEntries([...waiting, ...[...this.#counters].map(([series, counter]) => [series, counter.saved] as const)]),
     };
   }

@@ -10,6 +10,12 @@ export interface Device {
    * Never an index that changes with probe order.
    */
   readonly id: string;
+  /**
+   * Identifies the hardware within its family, whatever its name is: the UUID of a GPU, the node GUID and PCI address of an adapter, the serial
+   * number of a drive. It differs for every piece of hardware that may follow under the same name. Null: it could not be read, so the
+   * hardware under this name is unknown. Absent: the family has no better identity than `id`.
+   */
+  readonly identity?: string | null;
   /** Kind within the family: `gpu`, `pf`, `vf`, … A short closed set per family. */
   readonly kind: string;
   /** All other names that a plugin may use for the device, in lower case if case has no meaning. */
@@ -60,15 +66,20 @@ export interface Device {
   readonly stack?: string;
 }
 
-/** Identity of a device across families. */
+/** Name of a device across families, for people and for all outputs. */
 export function deviceKey(device: Pick<Device, 'family' | 'id'>): string {
   return `${device.family}/${device.id}`;
 }
 
-/** Whether a name now belongs to another device, checked by PCI address and UUID. */
-export function isOtherDevice(before: Pick<Device, 'pciAddress' | 'uuid'>, now: Pick<Device, 'pciAddress' | 'uuid'>): boolean {
-  return areDifferent(before.pciAddress, now.pciAddress) || areDifferent(before.uuid, now.uuid);
-}
+type Identified = Pick<Device, 'identity' | 'pciAddress' | 'uuid'>;
 
-/** An absent value is not a difference, because it may be read later. */
-const areDifferent = (a: string | undefined, b: string | undefined): boolean => a !== undefined && b !== undefined && a !== b;
+/**
+ * Whether a name now belongs to other hardware. Without both identities, as in a state file of an older version, PCI address and UUID tell
+ * it. An absent value is not a difference, because it may be read later.
+ */
+export function isOtherDevice(before: Identified, now: Identified): boolean {
+  const differs = (field: keyof Identified): boolean =>
+    typeof before[field] === 'string' && typeof now[field] === 'string' && before[field] !== now[field];
+  const areKnown = typeof before.identity === 'string' && typeof now.identity === 'string';
+  return areKnown ? differs('identity') : differs('pciAddress') || differs('uuid');
+}

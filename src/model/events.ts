@@ -9,7 +9,13 @@ export interface EventHolder {
   readonly deviceId: string;
 }
 
-/** One transition of one device: a condition starts or stops counting, or the verdict changes. Plain data. */
+/**
+ * `raised` and `cleared`: a condition starts or stops counting. `state`: the verdict changes. `renamed`: known hardware has another name.
+ * `replaced`: the name belongs to other hardware than before. `accepted`: a person ended a condition that no reading could confirm.
+ */
+export type Transition = 'raised' | 'cleared' | 'state' | 'renamed' | 'replaced' | 'accepted';
+
+/** One transition of one device. Plain data. */
 export interface HealthEvent {
   /** Grows by one with each event of this boot. */
   readonly id: number;
@@ -17,8 +23,10 @@ export interface HealthEvent {
   /** Key of the device, `family/id`. */
   readonly device: string;
   readonly family: string;
-  readonly transition: 'raised' | 'cleared' | 'state';
-  /** Condition of a `raised` or `cleared` event; for `state` the condition that leads the new verdict, absent when none counts. */
+  readonly transition: Transition;
+  /** Earlier key of the device, for `renamed`. */
+  readonly was?: string;
+  /** Condition of a `raised`, `cleared` or `accepted` event; for `state` the condition that leads the new verdict, absent when none counts. */
   readonly condition?: string;
   readonly instance?: string;
   readonly severity?: Severity;

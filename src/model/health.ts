@@ -22,7 +22,9 @@ export type Remedy =
   | 'restart-workload'
   | 'reload-driver'
   | 'reseat'
-  | 'inspect';
+  | 'inspect'
+  /** For a condition that was seen and that no reading confirms now. */
+  | 'verify';
 
 /** Declares one condition of a family: its default policy and the text of its reference entry. */
 export interface ConditionSpec {
@@ -162,6 +164,10 @@ export interface Verdict {
   readonly pending?: readonly PendingCondition[];
   /** Conditions that an ignore rule covers; absent when there are none. */
   readonly ignored?: readonly IgnoredCondition[];
+  /**
+   * Fatal conditions that the device can have and that no read could judge so far, as `Type` or `Type/instance`; absent when there are none.
+   */
+  readonly unchecked?: readonly string[];
   /** How often each state was entered since the machine booted; a state never entered is absent. */
   readonly transitions?: Readonly<Partial<Record<HealthState, number>>>;
 }

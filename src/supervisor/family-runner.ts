@@ -15,6 +15,8 @@ import { endThreads } from './thread-end.ts';
 
 /** Limit of stuck threads per family, about 9 MiB each. At the limit the family is not read until one of them returns. */
 const MOST_STUCK = 16;
+/** With so many, the other process keeps reading the files: a thread that reads by itself could be the next one that stays stuck. */
+const MOST_STUCK_DIRECT = 4;
 /** Limit of threads that are stuck at an unknown place: the next thread would block at the same place. */
 const MOST_UNPLACED = 3;
 /** Timeout of one file read. Reading all files of a machine takes a hundredth of it. */
@@ -184,7 +186,7 @@ export class FamilyRunner {
 
   state(): FamilyState {
     const read = this.#latest?.collection.problems ?? [];
-    const hanging = [...this.#hungDirectories.map(hungAt), ...this.#stuck.problems()];
+    const hanging = [...this.#hungDirectories.map(hungAt), ...this.#stuck.problems(), ...this.#stuckProcesses()];
     const problems = [...read, ...hanging, ...(this.#fault === undefined ? [] : [this.#fault])];
     return this.#tally.state(this.family, withoutRepetition(problems), hanging.length > 0);
   }
@@ -331,6 +333,13 @@ export class FamilyRunner {
     return [...this.#slow].filter((directory) => this.#isolated.isHung(directory));
   }
 
+  /** The process is shared by all families, so those with a device that hangs tell it. */
+  #stuckProcesses(): readonly Problem[] {
+    const { stuckProcesses } = this.#isolated;
+    if (stuckProcesses === 0 || this.#hungDirectories.length === 0) return [];
+    return [{ code: 'read-process-stuck', message: `${stuckProcesses} processes that read files cannot be ended` }];
+  }
+
   /** Places of devices that library calls must not touch. */
   get #closedPlaces(): readonly string[] {
     return [...this.#untried, ...this.#stuck.calls].map(({ path }) => deviceDirectory(path));
@@ -359,7 +368,13 @@ export class FamilyRunner {
   }
 
   #readDirectlyWhenCalm(): void {
-    if (!this.#isIsolated || this.#hungDirectories.length > 0 || this.#clock.monotonic() - this.#calmSinceMs < CALM_MS) return;
+    if (
+      !this.#isIsolated ||
+      this.#stuck.size >= MOST_STUCK_DIRECT ||
+      this.#hungDirectories.length > 0 ||
+      this.#clock.monotonic() - this.#calmSinceMs < CALM_MS
+    )
+      return;
     this.#isIsolated = false;
     this.#slow.clear();
     this.#isolated.release();

@@ -1,11 +1,12 @@
 import type { Host } from '../host/host.ts';
 import type { Collection } from '../model/collection.ts';
 import type { DeviceFamily, Probe } from '../probes/family.ts';
+import { withSharedIdentities } from './shared-identity.ts';
 
 /** Collects once and corrects what the probe cannot know: without descriptors or without sysfs no collection is complete. */
 export async function lookOf(probe: Probe, host: Host): Promise<Collection> {
   const shortages = shortagesOf(host);
-  const collection = await probe.collect();
+  const collection = withSharedIdentities(await probe.collect());
   if (shortagesOf(host) !== shortages) {
     const problem = { code: 'descriptors-exhausted', message: 'files cannot be opened: no descriptors are left' };
     return { ...collection, listing: 'partial', problems: [...collection.problems, problem] };

@@ -9,6 +9,13 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     remedy: 'Look in the kernel log for firmware or driver timeouts of the device at that path, then reset the device or reboot.',
   },
   {
+    code: 'read-process-stuck',
+    meaning:
+      'A process that reads files of a hanging device waits in the kernel and cannot be ended. With eight of them, hanging devices are tried no more.',
+    remedy:
+      'Look in the kernel log for tasks that are blocked, then reset the device or reboot. The processes end when the device answers.',
+  },
+  {
     code: 'probe-crashed',
     meaning: 'The probe ended with an internal error. It is restarted at each refresh.',
     remedy: 'This is a bug: report the stack trace from the log.',
@@ -28,6 +35,12 @@ export const supervisorProblems: readonly ProblemSpec[] = [
     meaning:
       'The family has fewer devices than `expect` of the configuration says. Parts such as MIG instances and virtual functions do not count.',
     remedy: 'Look for the device in `lspci` and in the kernel log. Correct `expect` if the node has fewer devices.',
+  },
+  {
+    code: 'same-identity',
+    meaning: 'Several devices tell the same serial number, UUID or GUID. A fault of one of them counts for all of them.',
+    remedy:
+      'Ask the maker for another number, or find out why one device is shown twice, such as a drive with two paths without multipath.',
   },
   {
     code: 'sysfs-unusable',

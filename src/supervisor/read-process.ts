@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import type { ReadAnswer, ReadOrder } from './isolated-reads.ts';
 
 /** Largest size that a tree requests in one read. */
@@ -13,7 +13,8 @@ const CAPACITY = 65_536;
 /** Free buffers. Without reuse, buffers would be freed late and add up. A read that hangs keeps its buffer. */
 const spare: Buffer[] = [];
 
-async function read({ path, limit }: ReadOrder): Promise<Buffer> {
+async function read({ id, path, limit, except }: ReadOrder): Promise<Buffer> {
+  if (except !== undefined) await identify(id, path, except);
   const file = await open(path, constants.O_RDONLY);
   const memory = spare.pop() ?? Buffer.allocUnsafeSlow(CAPACITY);
   try {
@@ -27,6 +28,13 @@ async function read({ path, limit }: ReadOrder): Promise<Buffer> {
     spare.push(memory);
     await file.close();
   }
+}
+
+/** A file that an earlier process cannot leave would take this process, too. Asking which file it is opens nothing. */
+async function identify(id: number, path: string, except: string): Promise<void> {
+  const { dev, ino } = await stat(path);
+  if (`${dev}:${ino}` === except) throw Object.assign(new Error('still hangs'), { code: 'EHUNG' });
+  send({ id, file: `${dev}:${ino}` });
 }
 
 const send = (answer: ReadAnswer): void => void process.send?.(answer, undefined, {}, () => {});

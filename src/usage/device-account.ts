@@ -6,7 +6,7 @@ import type { DeviceUsage } from '../model/usage.ts';
 export interface DeviceAccount {
   readonly key: string;
   /** What tells the device from another one of the same name. */
-  identity: Pick<Device, 'pciAddress' | 'uuid'>;
+  identity: Pick<Device, 'identity' | 'pciAddress' | 'uuid'>;
   /** Wall clock. */
   readonly startedAtMs: number;
   allocatedMs: number;
@@ -34,8 +34,12 @@ export function openDeviceAccount(key: string, device: Device, nowMs: number): D
   };
 }
 
-export function identityOf({ pciAddress, uuid }: Pick<Device, 'pciAddress' | 'uuid'>): DeviceAccount['identity'] {
-  return { ...(pciAddress === undefined ? {} : { pciAddress }), ...(uuid === undefined ? {} : { uuid }) };
+export function identityOf({ identity, pciAddress, uuid }: DeviceAccount['identity']): DeviceAccount['identity'] {
+  return {
+    ...(typeof identity === 'string' ? { identity } : {}),
+    ...(pciAddress === undefined ? {} : { pciAddress }),
+    ...(uuid === undefined ? {} : { uuid }),
+  };
 }
 
 export function deviceUsageOf({ key, startedAtMs, allocatedMs, unallocatedMs, unhealthyMs, unobservedMs }: DeviceAccount): DeviceUsage {

@@ -4,7 +4,6 @@ import type { Moment } from '../../src/agent/known-devices.ts';
 import { type ServedDevice, servedIds } from '../../src/agent/served.ts';
 import type { JudgedDevice } from '../../src/health/engine/judge-device.ts';
 import type { Collection, DeviceReport } from '../../src/model/collection.ts';
-import type { Device } from '../../src/model/device.ts';
 import type { Verdict } from '../../src/model/health.ts';
 import type { MetricSpec } from '../../src/model/metric.ts';
 import { allocation, aside, device, familyState, listed, lookAt, podResources, report } from '../support/snapshots.ts';
@@ -86,32 +85,37 @@ describe('assembling a snapshot', () => {
     expect(back.devices[0]?.readings).toHaveLength(1);
   });
 
-  it('calls no device missing that reappears under another name with the same PCI function and UUID', () => {
-    const named = (id: string, more: Partial<Device> = {}): Collection =>
-      listed([report({ device: device({ id, uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0', ...more }) })]);
-    const keys = (...collections: readonly Collection[]): string[] => {
+  describe('hardware and its names', () => {
+    const named = (id: string, identity: string | null = 'guid-1'): Collection => listed([report({ device: device({ id, identity }) })]);
+    const shown = (...collections: readonly Collection[]): string[] => {
       const assembler = new Assembler(settings, allHealthy);
       const [last] = collections.map((collection, turn) => assembler.assemble(inputs(collection, turn), at(turn))).slice(-1);
       return (last?.devices ?? []).map(({ key, missingSinceMs }) => (missingSinceMs === undefined ? key : `${key} missing`));
     };
-    expect(keys(named('a'), named('b'))).toEqual(['toy/b']);
-    expect(keys(named('a'), listed([]), named('b')), 'after it was missing').toEqual(['toy/b']);
-    expect(keys(named('a'), named('b'), named('a')), 'there and back').toEqual(['toy/a']);
-    expect(keys(named('a'), named('b', { pciAddress: '0000:11:00.0' })), 'in another slot').toEqual(['toy/a missing', 'toy/b']);
-    expect(keys(named('a'), named('b', { uuid: 'e41d:2d03:0050:5b3d' })), 'another card').toEqual(['toy/a missing', 'toy/b']);
-    const both: Collection = listed([...named('a').reports, ...named('b').reports]);
-    expect(keys(both, named('b')), 'one of two that were there').toEqual(['toy/a missing', 'toy/b']);
-  });
 
-  it('takes the later of the two names under which an earlier run knew one device', () => {
-    const one = { uuid: 'e41d:2d03:0050:5b3c', pciAddress: '0000:10:00.0' };
-    const known = [
-      { device: device({ id: 'a', ...one }), readAtMs: 5 },
-      { device: device({ id: 'b', ...one }), readAtMs: 7 },
-      { device: device({ id: 'c' }), readAtMs: 5 },
-    ];
-    const { devices } = new Assembler(settings, allHealthy, known).assemble(inputs(undefined, 0), at(10));
-    expect(devices.map(({ key }) => key)).toEqual(['toy/b', 'toy/c']);
+    it('calls no device missing that reappears under another name', () => {
+      expect(shown(named('a'), named('b'))).toEqual(['toy/b']);
+      expect(shown(named('a'), listed([]), named('b')), 'after it was missing').toEqual(['toy/b']);
+      expect(shown(named('a'), named('b'), named('a')), 'there and back').toEqual(['toy/a']);
+      expect(shown(named('a'), named('b', 'guid-2')), 'another card').toEqual(['toy/a missing', 'toy/b']);
+      const both: Collection = listed([...named('a').reports, ...named('b').reports]);
+      expect(shown(both, named('b')), 'one of two that tell one identity').toEqual(['toy/a missing', 'toy/b']);
+      const swapped = listed([...named('b').reports, ...named('a', 'guid-2').reports]);
+      expect(shown(listed([...named('a').reports, ...named('b', 'guid-2').reports]), swapped), 'two names are swapped').toEqual([
+        'toy/a',
+        'toy/b',
+      ]);
+    });
+
+    it('takes no read of a device whose identity cannot be read for a read of the known one', () => {
+      const assembler = new Assembler(settings, allHealthy);
+      assembler.assemble(inputs(named('a'), 0), at(0));
+      const [unread] = assembler.assemble(inputs(named('a', null), 10), at(10)).devices;
+      expect(unread).toMatchObject({ device: { identity: 'guid-1' }, readAtMs: expect.any(Number) });
+      expect(unread?.missingSinceMs).toBeUndefined();
+      expect(assembler.assemble(inputs(named('a', null), 61_000), at(61_000)).devices[0]).toMatchObject({ stale: true, readings: [] });
+      expect(assembler.assemble(inputs(named('a'), 62_000), at(62_000)).devices[0]).toMatchObject({ stale: false });
+    });
   });
 
   it('calls no device missing when the probe could not look, but lets its readings grow stale', () => {

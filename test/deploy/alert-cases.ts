@@ -69,6 +69,22 @@ export const cases: readonly AlertCase[] = [
     },
   },
   {
+    alert: 'DeviceUnhealthy',
+    series: {
+      [condition('GPU-1', 'RasFatal', { ...LOST, part: 'umc', remedy: 'verify' })]: '_x10 1x20 stale _x40',
+      [told('device_health_condition_unverified_since_timestamp_seconds', { device: 'GPU-1', condition: 'RasFatal', part: 'umc' })]:
+        '1900000000x80',
+      [info('GPU-1', 'amdgpu')]: '1x80',
+    },
+    ...{ quietAt: 6, firesAt: 15, endedAt: 40 },
+    labels: { ...ON_GPU, condition: 'RasFatal', ...labelsOf({ ...LOST, part: 'umc', remedy: 'verify' }), severity: 'critical' },
+    annotations: {
+      description:
+        'RasFatal (umc), reason FallenOff. docs/health.md explains the condition. It was seen before; no reading shows whether it still holds since 2030-03-17 17:46:40 +0000 UTC. The fault stays until an operator acts.',
+      remedy: 'No reading shows it now: restore the mount, right or driver that shows it, or end it with device-agent health accept.',
+    },
+  },
+  {
     alert: 'DeviceOutOfService',
     series: {
       [condition('mlx5_0', 'PortDown', DOWN)]: '_x10 1x20 stale _x40',

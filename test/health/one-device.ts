@@ -126,6 +126,7 @@ export class OneDevice {
   get story(): readonly string[] {
     return this.events.map((event) => {
       if (event.transition === 'state') return `${event.from}>${event.to}`;
+      if (event.condition === undefined) return event.transition;
       return `${event.transition} ${event.condition}${event.instance === undefined ? '' : `/${event.instance}`}`;
     });
   }

@@ -33,7 +33,7 @@ describe.each([
     one.read(0, found('Xid', { instance: '79' }), found('Down'));
     const other = followedBy(one, next);
     expect(other.read(10, found('Down')).state).toBe('healthy');
-    expect(other.story).toEqual(['cleared Xid/79', 'unhealthy>healthy']);
+    expect(other.story).toEqual(['cleared Xid/79', 'replaced', 'unhealthy>healthy']);
     expect(other.events[0]?.message).toBe(
       "it was withdrawn 10s after it began, because the name now belongs to another device; its last message was 'Xid at 42'",
     );

@@ -134,9 +134,17 @@ describe('the policy', () => {
   });
 
   it.each(HEALTH_STATES)('maps the state %s to a health value for the kubelet', (state) => {
-    const told = (unknown: 'healthy' | 'unhealthy') => kubeletHealth({ state }, { unknown });
+    const told = (unknown: 'healthy' | 'unhealthy') => kubeletHealth({ state }, { unknown, unchecked: 'healthy' });
     const expected = { healthy: ['Healthy', 'Healthy'], degraded: ['Healthy', 'Healthy'], unhealthy: ['Unhealthy', 'Unhealthy'] };
     expect([told('healthy'), told('unhealthy')]).toEqual(state === 'unknown' ? ['Healthy', 'Unhealthy'] : expected[state]);
+  });
+
+  it('decides whether a device is offered of which a fatal condition was never checked', () => {
+    const verdict = { state: 'healthy', unchecked: ['RasFatal'] } as const;
+    const told = (unchecked: 'healthy' | 'unhealthy') => kubeletHealth(verdict, { unknown: 'unhealthy', unchecked });
+    expect([told('healthy'), told('unhealthy')]).toEqual(['Healthy', 'Unhealthy']);
+    expect(createPolicy({ specs: {} }).policy.unchecked).toBe('healthy');
+    expect(createPolicy({ specs: {}, config: { unchecked: 'unhealthy' } }).policy.unchecked).toBe('unhealthy');
   });
 });
 

@@ -58,7 +58,7 @@ describe('the text of a state file', () => {
     expect(decodeState(encodeState(someState(), '') as string, ''), 'an unknown boot is never the same').toMatchObject({
       ignored: 'other-boot',
     });
-    expect(decodeState(text.replace('"version":1', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
+    expect(decodeState(text.replace('"version":2', '"version":9'), BOOT)).toMatchObject({ ignored: 'other-version' });
     for (const other of ['', '\n\n', '{}', '[]', 'null\nnull', '12', 'text', '\u0000\u0001']) {
       expect(decodeState(other, BOOT).ignored).toBe('damaged');
     }

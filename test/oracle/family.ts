@@ -10,6 +10,13 @@ export interface OracleFamily {
   readonly devices: readonly OracleDevice[];
   readonly faults: readonly Fault[];
   readonly blindings: readonly Blinding[];
+  /**
+   * Entries of the machine that have the name of a device, relative to the root: its directory and the links to it. Present where the kernel
+   * may give a device another name. `deviceId` of such a device is its PCI address.
+   */
+  entries?(device: string): readonly string[];
+  /** How other hardware takes the place of a device under the same name. */
+  readonly replacements?: readonly Replacement[];
   /** A counter with a container metric. */
   readonly counter?: Counter;
 }
@@ -19,6 +26,16 @@ export interface OracleDevice {
   readonly id: string;
   /** Device id in the kubelet. */
   readonly deviceId: string;
+}
+
+/** Other hardware in the place of some devices. */
+export interface Replacement {
+  /** The devices of this hardware. Their names stay. */
+  readonly devices: readonly string[];
+  /** Directory that the kernel makes anew. */
+  readonly directory: string;
+  /** `count`: a number that no earlier hardware had. */
+  begin(tree: OverlaidTree, count: number): void;
 }
 
 /** A fault of one device that can begin and end. */

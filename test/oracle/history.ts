@@ -9,7 +9,10 @@ export type Action =
   | { readonly kind: 'tick'; readonly times: number }
   | { readonly kind: 'fault'; readonly fault: number; readonly device: number }
   | { readonly kind: 'blinding'; readonly blinding: number; readonly device: number }
-  | { readonly kind: 'kill'; readonly downMs: number }
+  | { readonly kind: 'kill'; readonly downMs: number; readonly isStateLost?: true }
+  /** The devices get each other's names, or the first one gets a new name. */
+  | { readonly kind: 'rename'; readonly device: number; readonly other?: number }
+  | { readonly kind: 'replace'; readonly replacement: number }
   | { readonly kind: 'crash' }
   | { readonly kind: 'descriptors' }
   | { readonly kind: 'clock'; readonly byMs: number }
@@ -48,10 +51,21 @@ function anyAction(family: OracleFamily, choose: Choose, device: number, hasKube
   const kind = choose(100);
   if (kind < 40) return { kind: 'fault', fault: choose(family.faults.length), device };
   if (kind < 80) return { kind: 'blinding', blinding: choose(family.blindings.length), device };
-  if (kind < 91) return { kind: 'kill', downMs: choose(3) === 0 ? choose(200) * 1_000 : choose(5) * 1_000 };
+  if (kind < 88) return { kind: 'kill', downMs: choose(3) === 0 ? choose(200) * 1_000 : choose(5) * 1_000 };
+  if (kind < 89) return { kind: 'kill', downMs: choose(5) * 1_000, isStateLost: true };
+  if (kind < 91) return anyChangeOfWho(family, choose, device, hasKubelet);
   if (kind < 94) return { kind: 'crash' };
   if (kind < 98) return { kind: 'descriptors' };
   return { kind: 'clock', byMs: (choose(2) === 0 ? 1 : -1) * choose(48) * HOUR_MS };
+}
+
+/** The counters of a pod do not follow a device to another name, so nothing is renamed beside pods. */
+function anyChangeOfWho(family: OracleFamily, choose: Choose, device: number, hasKubelet: boolean): Action {
+  const { entries, replacements = [] } = family;
+  const canRename = entries !== undefined && !hasKubelet;
+  if (replacements.length > 0 && (!canRename || choose(2) === 0)) return { kind: 'replace', replacement: choose(replacements.length) };
+  if (!canRename) return { kind: 'kill', downMs: choose(5) * 1_000 };
+  return { kind: 'rename', device, ...(choose(3) === 0 ? {} : { other: choose(family.devices.length) }) };
 }
 
 /** An action of a pod. */
@@ -100,6 +114,9 @@ export function describeActions(family: OracleFamily, actions: readonly Action[]
     .map((action) => {
       if (action.kind === 'fault') return `fault ${family.faults[action.fault]?.name} on ${nameOf(action.device)}`;
       if (action.kind === 'blinding') return `blinding ${family.blindings[action.blinding]?.name} on ${nameOf(action.device)}`;
+      if (action.kind === 'rename')
+        return `rename ${nameOf(action.device)}${action.other === undefined ? '' : ` and ${nameOf(action.other)}`}`;
+      if (action.kind === 'replace') return `replace ${family.replacements?.[action.replacement]?.devices.join(' and ')}`;
       if (action.kind === 'pod') return `pod on ${nameOf(action.device)}`;
       if (action.kind === 'traffic') return `${action.by} units move on ${nameOf(action.device)}`;
       return JSON.stringify(action);
@@ -115,6 +132,7 @@ class Life {
   readonly #pods = new Map<string, string>();
   readonly #hasKubelet: boolean;
   #podNumber = 0;
+  #renames = 0;
 
   constructor(family: OracleFamily, hasKubelet: boolean) {
     this.#family = family;
@@ -144,12 +162,22 @@ class Life {
       case 'kill':
         this.#node.kill();
         this.#known.restarted(true);
+        if (action.isStateLost) {
+          this.#node.loseState();
+          this.#known.forgotten();
+        }
         await this.#node.clock.advance(action.downMs, () => this.#node.settle());
         await this.#node.startAgent();
         await this.#node.settle();
         this.#known.restarted(false);
         // Before the first read the verdict must not be better than the knowledge.
         return this.#known.violations();
+      case 'rename':
+        this.#rename(action.device, action.other);
+        break;
+      case 'replace':
+        this.#replace(action.replacement);
+        break;
       case 'crash':
         this.#node.threads.weather.isToCrash = true;
         break;
@@ -185,6 +213,36 @@ class Life {
       if (violations.length > 0) return violations;
     }
     return [];
+  }
+
+  #rename(deviceIndex: number, otherIndex: number | undefined): void {
+    const { entries, devices } = this.#family;
+    if (entries === undefined) return;
+    const [device, other] = [deviceIndex, otherIndex].map((index) =>
+      index === undefined ? undefined : devices[index % devices.length]?.id,
+    );
+    if (device === undefined || device === other) return;
+    this.#renames += 1;
+    const names: [string, string][] = [[device, other === undefined ? `renamed_${this.#renames}` : this.#known.nameOf(other)]];
+    if (other !== undefined) names.push([other, this.#known.nameOf(device)]);
+    this.#node.tree.rename(new Map(names.flatMap(([id, name]) => entries(id).map((entry): [string, string] => [entry, name]))));
+    for (const [id, name] of names) this.#known.renamed(id, name);
+    this.#node.threads.release();
+  }
+
+  #replace(index: number): void {
+    const replacement = this.#family.replacements?.[index];
+    if (replacement === undefined) return;
+    for (const layer of [...this.#present]) {
+      if (!replacement.devices.some((device) => layer.endsWith(` ${device}`))) continue;
+      this.#node.tree.take(layer);
+      this.#present.delete(layer);
+    }
+    this.#renames += 1;
+    replacement.begin(this.#node.tree, this.#renames);
+    this.#node.tree.renew(replacement.directory);
+    for (const device of replacement.devices) this.#known.replaced(device);
+    this.#node.threads.release();
   }
 
   #toggleFault(index: number, deviceIndex: number): void {

@@ -85,6 +85,7 @@ export class InlineThreads {
 
 /** Simulated read process. It detects a FIFO instead of blocking on it. */
 export class InlineReads implements ReadProcess {
+  readonly stuckProcesses = 0;
   readonly #tree: OverlaidTree;
   readonly #hung = new Map<string, string>();
   readonly #listeners = new Set<() => void>();

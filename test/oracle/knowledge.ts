@@ -37,6 +37,8 @@ class FaultKnowledge {
   #soundFromMs: number | undefined;
   /** The condition must not count: the fault was surely seen absent for long enough. */
   isCleared = true;
+  /** The hardware was replaced and surely read since, and never had the fault. */
+  isFresh = false;
 
   constructor(fault: Fault, spec: ConditionSpec) {
     this.fault = fault;
@@ -46,7 +48,7 @@ class FaultKnowledge {
   look(sight: Sight, nowMs: number): void {
     const { forMs = 0, recoveryMs = 0 } = this.spec;
     // The agent may see more than expected.
-    if (this.isPresent) this.isCleared = false;
+    if (this.isPresent) this.isCleared = this.isFresh = false;
     if (sight === 'false') this.#soundFromMs ??= nowMs;
     if (sight === 'true') {
       this.isCleared = false;
@@ -83,6 +85,26 @@ class FaultKnowledge {
     this.logIsReadAnew();
   }
 
+  /** The agent remembers nothing: a fault that it can see only by comparison is not one until it ends and begins again. */
+  forgotten(): void {
+    this.isRaised = false;
+    this.isFresh = false;
+    this.#soundFromMs = this.#maybeFalseFromMs = undefined;
+  }
+
+  /** Other hardware, which has no fault, took the place. Until a collection has seen it, the agent may tell of the hardware before. */
+  replaced(nowMs: number): void {
+    this.forgotten();
+    this.restarted(nowMs);
+    this.isPresent = this.wasEverPresent = this.isCleared = false;
+    this.changedMs = nowMs;
+  }
+
+  /** A collection surely read the new hardware. */
+  seenNew(): void {
+    this.isCleared = this.isFresh = !this.isPresent;
+  }
+
   /** A log that is read again reports the fault again, so its end must be seen again. */
   logIsReadAnew(): void {
     if (this.fault.endShownBy !== undefined && this.wasEverPresent) this.isCleared = false;
@@ -103,6 +125,12 @@ class DeviceKnowledge {
   /** Since then every collection read it completely and without faults. */
   soundFromMs: number | undefined;
   isGone = false;
+  /** Other hardware took its place, and no collection surely read it since. */
+  isReplaced = false;
+  /** A collection since its first one may have read its state. */
+  wasMaybeReached = false;
+  /** Its present name. */
+  name: string;
   /** A collection may have seen that it is absent. */
   wasMaybeSeenGone = false;
   /** It was unread for the stale age, and no collection may have read it since. A restart is not a collection. */
@@ -112,6 +140,7 @@ class DeviceKnowledge {
 
   constructor(id: string, faults: readonly FaultKnowledge[]) {
     this.id = id;
+    this.name = id;
     this.faults = faults;
   }
 }
@@ -236,6 +265,38 @@ export class Knowledge {
     }
   }
 
+  nameOf(id: string): string {
+    return this.device(id).name;
+  }
+
+  renamed(id: string, name: string): void {
+    this.device(id).name = name;
+    // A read that hangs is found anew under the other name.
+    if (this.#blindingsOf(id).some(({ blinding }) => blinding.hangs)) {
+      this.#hangFromMs = this.#nowMs;
+      this.#releasedMs.set(id, this.#nowMs);
+    }
+  }
+
+  replaced(id: string): void {
+    const device = this.device(id);
+    device.isReplaced = true;
+    device.wasMaybeReached = false;
+    device.soundFromMs = undefined;
+    for (const fault of device.faults) fault.replaced(this.#nowMs);
+    this.renamed(id, device.name);
+  }
+
+  /** The state file is gone. */
+  forgotten(): void {
+    for (const device of this.devices) {
+      device.maybeReadMs = device.surelyReadMs = Number.NEGATIVE_INFINITY;
+      device.surelyReadFromMs = undefined;
+      device.isBlind = device.isWithoutGrace = device.wasMaybeReached = false;
+      for (const fault of device.faults) fault.forgotten();
+    }
+  }
+
   podStarted(pod: string, device: string): void {
     this.holdings.push({ pod, device, fromMs: this.#nowMs, moved: 0, beforeBase: 0, movedAtRead: 0, hasBase: false });
   }
@@ -319,6 +380,13 @@ export class Knowledge {
         device.isBlind = false;
         device.isWithoutGrace = false;
       }
+      const isSilent = own.some(({ blinding }) => blinding.leaves === 'read' && blinding.unknownAfterMs !== undefined);
+      if (!isUnread && !isSilent) device.wasMaybeReached = true;
+      // A blinding may hide what tells the hardware.
+      if (!isUnread && !isUnsure && own.length === 0 && device.isReplaced) {
+        device.isReplaced = false;
+        for (const fault of device.faults) fault.seenNew();
+      }
       if (!isUnread && !isUnsure) {
         device.surelyReadMs = nowMs;
         device.surelyReadFromMs ??= nowMs;
@@ -356,7 +424,20 @@ export class Knowledge {
 
   #violationsOf(device: DeviceKnowledge, snapshot: NonNullable<OracleNode['snapshot']>): readonly string[] {
     const nowMs = this.#nowMs;
-    const state = snapshot.devices.find((one) => one.device.id === device.id);
+    const { entries, devices } = this.#family;
+    const { deviceId } = devices.find(({ id }) => id === device.id) as (typeof devices)[number];
+    const states = snapshot.devices.filter((one) =>
+      entries === undefined ? one.device.id === device.id : one.device.pciAddress === deviceId,
+    );
+    const isSeen = device.surelyReadMs === nowMs - INTERVAL_MS;
+    if (states.length > 1) {
+      // While its identity cannot be read, a new name may be that of another device.
+      const isGood = states.some((one) => one.verdict.state === 'healthy' || one.verdict.state === 'degraded');
+      return isSeen || isGood
+        ? [`${device.id} is listed as ${states.map((one) => `${one.device.id} (${one.verdict.state})`).join(' and ')}`]
+        : [];
+    }
+    const [state] = states;
     const raised = device.faults.filter(({ isRaised }) => isRaised);
     if (state === undefined) {
       const wasRead = device.surelyReadMs > Number.NEGATIVE_INFINITY;
@@ -373,15 +454,17 @@ export class Knowledge {
       if (!verdict.conditions.some(({ type }) => type === fault.condition))
         found.push(`${says}: ${fault.condition} was seen last but does not count`);
     }
+    if (!device.wasMaybeReached && isSeen && (verdict.state === 'healthy' || verdict.state === 'degraded'))
+      found.push(`${says} although no read ever told its state`);
     const isBlind = device.isBlind || this.#isUnreadForLong(device);
     if (isBlind && (verdict.state === 'healthy' || verdict.state === 'degraded'))
       found.push(`${says} although nothing was read of it since ${device.maybeReadMs} ms`);
-    for (const { fault, isCleared, spec } of device.faults) {
+    for (const { fault, isCleared, isFresh, spec } of device.faults) {
       const counts = verdict.conditions.some(({ type }) => type === fault.condition);
       const isAlone = device.faults
         .filter((other) => raises(other.fault, fault.condition))
         .every((other) => (other.fault.condition === fault.condition ? other.isCleared : !other.wasEverPresent));
-      if (isCleared && isAlone && counts && spec.class !== 'rate')
+      if (isCleared && isAlone && counts && (isFresh || spec.class !== 'rate'))
         found.push(`${says}: ${fault.condition} counts although it was seen to be over`);
     }
     const isSound = device.soundFromMs !== undefined && nowMs - device.soundFromMs >= LONGEST_RECOVERY_MS + 2 * INTERVAL_MS;
@@ -393,6 +476,7 @@ export class Knowledge {
       const isRead = device.surelyReadFromMs !== undefined && device.surelyReadFromMs <= blindFromMs;
       if (isGood && isLate && isRead) found.push(`${says} although ${blinding.name}`);
     }
+    if (isSeen && entries !== undefined && state.device.id !== device.name) found.push(`${says} although its name is ${device.name}`);
     if (missingSinceMs !== undefined && !device.isGone && !device.wasMaybeSeenGone)
       found.push(`${says} and missing although it was never gone`);
     const lastReadMs = readAtMs - (this.#node.clock.now() - nowMs);

@@ -125,6 +125,11 @@ export class OracleNode {
     this.threads.isolated.forget();
   }
 
+  /** Loses what the agent remembers, while none runs. */
+  loseState(): void {
+    rmSync(this.#statePath, { force: true });
+  }
+
   /** Refreshes once, until the refresh ends or hangs, and then lets `thenMs` pass. */
   async refresh(thenMs: number): Promise<void> {
     void this.#core?.refresh();

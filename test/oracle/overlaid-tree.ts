@@ -12,7 +12,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 /** Replacement of a path. `hang`: a FIFO whose reader blocks forever. */
 export type Overlay =
@@ -46,6 +46,8 @@ export class OverlaidTree {
   readonly #directories = new Set<string>();
   /** Directories that are replaced; they are renamed with the suffix {@link ASIDE}. */
   readonly #aside = new Set<string>();
+  /** Present names of entries that the kernel renamed, keyed by path. */
+  readonly #renamed = new Map<string, string>();
   /** Keyed by path, in the order of their begin. */
   readonly #edits = new Map<string, readonly Edit[]>();
   /** Keyed by path; the last one applies. */
@@ -63,6 +65,7 @@ export class OverlaidTree {
 
   /** Restores the machine as it was built. */
   reset(): void {
+    this.rename(new Map([...this.#renamed.keys()].map((path) => [path, basename(path)])));
     const touched = [...new Set([...this.#edits.keys(), ...this.#covers.keys()])];
     this.#edits.clear();
     this.#covers.clear();
@@ -86,6 +89,41 @@ export class OverlaidTree {
     if (!this.#originals.has(path)) this.#originals.set(path, before);
     this.#files.set(path, change(before));
     this.#show(path);
+  }
+
+  /**
+   * Gives entries other names, all at once, as when two devices swap theirs. Paths stay those of the machine as it was built. A link also
+   * leads to the other name.
+   */
+  rename(names: ReadonlyMap<string, string>): void {
+    const aside = [...names].flatMap(([path, name], at): [string, string, string][] => {
+      const from = this.#place(path);
+      if (!existsSync(from) && !isLink(from)) {
+        this.#renamed.set(path, name);
+        return [];
+      }
+      renameSync(from, `${from}.renaming-${at}`);
+      return [[path, name, `${from}.renaming-${at}`]];
+    });
+    for (const [path, name, at] of aside) {
+      this.#renamed.set(path, name);
+      const to = this.#place(path);
+      renameSync(at, to);
+      const target = this.#links.get(path);
+      if (target === undefined || !isLink(to)) continue;
+      rmSync(to);
+      symlinkSync(join(dirname(target), name), to);
+    }
+  }
+
+  /** Replaces a directory by another one with the same files, as when other hardware takes the place. */
+  renew(path: string): void {
+    const full = this.#place(path);
+    if (!existsSync(full)) return;
+    // The old directory stays until the new one is complete, so that both differ.
+    renameSync(full, `${full}.old`);
+    for (const each of [...this.#files.keys(), ...this.#links.keys()]) if (each.startsWith(`${path}/`)) this.#show(each);
+    rmSync(`${full}.old`, { recursive: true, force: true });
   }
 
   /** Begins a fault that replaces the content of a file. */
@@ -141,7 +179,7 @@ export class OverlaidTree {
     mkdirSync(dirname(full), { recursive: true });
     if (overlay !== undefined) this.#substitute(full, overlay);
     else if (file !== undefined) writeFileSync(full, file);
-    else if (link !== undefined) symlinkSync(link, full);
+    else if (link !== undefined) symlinkSync(this.#renamed.has(path) ? join(dirname(link), basename(full)) : link, full);
     if (path.startsWith('bin/') && existsSync(full) && lstatSync(full).isFile()) chmodSync(full, 0o755);
   }
 
@@ -176,9 +214,11 @@ export class OverlaidTree {
   /** Real location of a path while directories above it are renamed. */
   #place(path: string): string {
     const names = path.split('/');
-    const shown = names.map((name, at) =>
-      at < names.length - 1 && this.#aside.has(names.slice(0, at + 1).join('/')) ? `${name}${ASIDE}` : name,
-    );
+    const shown = names.map((built, at) => {
+      const prefix = names.slice(0, at + 1).join('/');
+      const name = this.#renamed.get(prefix) ?? built;
+      return at < names.length - 1 && this.#aside.has(prefix) ? `${name}${ASIDE}` : name;
+    });
     return join(this.root, ...shown);
   }
 
@@ -196,3 +236,5 @@ export class OverlaidTree {
 }
 
 const ASIDE = '.aside';
+
+const isLink = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;

@@ -36,6 +36,7 @@ async function readMachines(name: string): Promise<void> {
 const FACTS: Readonly<Record<keyof Device, true>> = {
   family: true,
   id: true,
+  identity: true,
   kind: true,
   aliases: true,
   parent: true,

@@ -1,5 +1,5 @@
-import { spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fork, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -225,6 +225,59 @@ describe('the process that reads', () => {
     expect(['EAGAIN', 'b']).toContain(first);
     clock.advance(1_000);
     expect(await read(stateOf('b'))).toBe('b');
+  });
+
+  it('is replaced twice a minute while a read hangs, so that a new file is read where the old one is gone', async () => {
+    fifo('a');
+    const writer = await hang('a', FIRST_MS);
+    const [pid] = processes() as [number];
+    // Nobody can open the old FIFO any more, so that the read of it never returns.
+    rmSync(stateOf('a'));
+    file('a', 'new');
+    clock.advance(30_000);
+    await until(() => !reads.isHung(directory('a')));
+    expect(await read(stateOf('a'))).toBe('new');
+    clock.advance(5_000);
+    await until(() => !processes().includes(pid));
+    expect(processes()).toHaveLength(1);
+    // The owner is told of the end a moment after the process has left /proc.
+    await pause(100);
+    clock.advance(5_000);
+    expect(reads.stuckProcesses).toBe(0);
+    closeSync(writer);
+  });
+
+  it('is replaced again and again while the file stays the same, and each of them ends', async () => {
+    fifo('a');
+    const writer = await hang('a', FIRST_MS);
+    for (let trial = 0; trial < 3; trial += 1) {
+      const before = processes();
+      clock.advance(30_000);
+      await until(() => processes().some((pid) => !before.includes(pid)));
+      clock.advance(5_000);
+      await until(() => before.every((pid) => !processes().includes(pid)));
+      expect([reads.isHung(directory('a')), await read(stateOf('a')), processes().length]).toEqual([true, 'EHUNG', 1]);
+    }
+    closeSync(writer);
+  });
+
+  it('does not open the file that an earlier one cannot leave, and opens another file at its place', async () => {
+    const child = fork(resolve('dist/supervisor/read-process.js'), [], { serialization: 'advanced', env: {} });
+    const { dev, ino } = statSync(fifo('a'));
+    const ask = async (except: string): Promise<readonly unknown[]> => {
+      const answers: { readonly error?: string; readonly bytes?: Uint8Array; readonly file?: string }[] = [];
+      child.on('message', (answer: (typeof answers)[number]) => void answers.push(answer));
+      child.send({ id: 1, path: stateOf('a'), limit: LIMIT, except });
+      await until(() => answers.some(({ file }) => file === undefined));
+      child.removeAllListeners('message');
+      return answers.map(({ error, bytes, file }) => error ?? file ?? text(bytes as Uint8Array));
+    };
+    expect(await ask(`${dev}:${ino}`)).toEqual(['EHUNG']);
+    rmSync(stateOf('a'));
+    writeFileSync(`${stateOf('a')}.new`, '');
+    const now = statSync(file('a', 'new'));
+    expect(await ask(`${dev}:${ino}`)).toEqual(now.ino === ino ? ['EHUNG'] : [`${now.dev}:${now.ino}`, 'new']);
+    child.kill('SIGKILL');
   });
 
   it('ends with its owner in every case, even with reads that hang', async () => {

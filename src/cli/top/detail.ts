@@ -68,7 +68,7 @@ const metricOf = (name: string): string => `device_${name.replace(/[A-Z]/g, (let
 
 function eventOf(event: Readonly<Record<string, unknown>>): DeviceEvent {
   const { time, transition, condition, instance, from, to, message } = event;
-  const name = `${textOf(condition)}${instance === undefined ? '' : ` (${textOf(instance)})`}`;
+  const name = `${textOf(condition ?? event.reason)}${instance === undefined ? '' : ` (${textOf(instance)})`}`;
   const what = transition === 'state' ? `${textOf(from)} → ${textOf(to)}` : `${name} ${textOf(transition)}`;
   const holders = (Array.isArray(event.holders) ? event.holders : []).filter(isObject);
   return {

@@ -23,6 +23,7 @@ export function deviceLines(row: BoardRow, detail: DeviceDetail | undefined, col
       span(row.isStale === true ? '  the last read is too old' : '', 'mild'),
     ],
     ...row.conditions.flatMap((condition) => conditionLines(condition, columns, nowMs)),
+    ...(row.unchecked === undefined ? [] : wrapped(`Not checked: ${row.unchecked.join(', ')}`, columns, 'faint')),
     ...(row.ignored ?? []).flatMap(({ name, why }) => wrapped(`Ignored: ${name}, because ${why}`, columns, 'faint')),
     ...section('Held by', holderLines(row, columns)),
     ...section('Readings', barLines(row, drawing)),

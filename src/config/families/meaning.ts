@@ -74,7 +74,7 @@ function checkDeadlines({ commands = {} }: Declaration, say: Say): void {
 }
 
 function checkDevices(declaration: Declaration, devices: DeclaredDevices, at: Path, say: Say): void {
-  const { find, id, aliases = [], parent, facts = {}, nodes = [], rows = {} } = devices;
+  const { find, id, identity, aliases = [], parent, facts = {}, nodes = [], rows = {} } = devices;
   if (find.sysfs !== undefined) {
     checkGlob(find.sysfs, [...at, 'find', 'sysfs'], say);
     if (isWild(find.sysfs.split('/')[0] ?? '')) say([...at, 'find', 'sysfs'], 'the first part of the place has no wildcard');
@@ -90,6 +90,7 @@ function checkDevices(declaration: Declaration, devices: DeclaredDevices, at: Pa
   for (const [name, fact] of Object.entries(facts)) if (fact !== undefined) check(fact, [...at, 'facts', name]);
   check(id, [...at, 'id']);
   for (const [n, alias] of aliases.entries()) check(alias, [...at, 'aliases', n], ['id']);
+  if (identity !== undefined) check(identity, [...at, 'identity'], ['id']);
   if (parent !== undefined) check(parent, [...at, 'parent'], ['id']);
   nodes.forEach((node, n) => {
     const path = [...at, 'nodes', n];

@@ -1,8 +1,11 @@
+import { type Device, deviceKey } from '../../model/device.ts';
 import type { HealthEvent } from '../../model/events.ts';
+import { HardwareKeys } from '../../model/hardware.ts';
 import type { Verdict } from '../../model/health.ts';
-import { endingEvents } from '../journal/event-text.ts';
+import { type EventContext, endingEvents, replacedEvent } from '../journal/event-text.ts';
 import { EventRing } from '../journal/events.ts';
 import { conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
+import { type Acceptance, unverifiedOf, withAccepted } from './acceptance.ts';
 import { createClockKeeper } from './clock-keeper.ts';
 import { type JudgedDevice, judgeDevice } from './judge-device.ts';
 import { type DeviceMemory, type HealthMemory, NOTHING, notAfter, resumed } from './memory.ts';
@@ -41,9 +44,14 @@ export interface HealthEngine {
   /** Judges by another policy from the next judgement on. It remembers what it saw, as over a restart of the agent. */
   setPolicy(policy: HealthPolicy): void;
   judge(input: JudgeInput, nowMs: number): Judgement;
+  /**
+   * Ends unverified conditions of a device at the next judgement. Without `condition`: all of them. Returns their keys. None when the
+   * device has no such condition; the reading that sees the fault again raises it again.
+   */
+  accept(device: string, condition: string | undefined, why: string): readonly string[];
   /** State that must survive a restart, including events not yet announced. Plain data that no later call changes. */
   state(): HealthMemory;
-  /** What it remembers of the devices now, keyed by device key. Plain data that no later call changes. */
+  /** What it remembers of the devices now, keyed by hardware. Plain data that no later call changes. */
   memory(): HealthMemory['devices'];
   /** Whether anything except the times of readings changed since the last call of {@link state}. */
   hasNews(): boolean;
@@ -67,26 +75,37 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
   const clock = createClockKeeper();
   let memory: HealthMemory = state ?? NOTHING;
   let hasNews = true;
+  let accepted: readonly Acceptance[] = [];
 
   const judge = (input: JudgeInput, nowMs: number): Judgement => {
-    const present = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
+    const now = atTime(clock.adjust(memory, nowMs, input), policy, nowMs);
     const devices: Record<string, DeviceMemory> = {};
     const verdicts = new Map<string, Verdict>();
     const events: Omit<HealthEvent, 'id'>[] = [];
+    const present = { ...now, memory: withAccepted(now.memory, accepted, (left) => contextOf(left, policy, nowMs), events) };
+    accepted = [];
     const dues: number[] = [];
-    for (const given of input.devices) {
-      const before = present.memory.devices[given.key];
-      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs });
-      devices[given.key] = judged.memory;
+    const keys = new HardwareKeys(input.devices.map(({ device }) => device));
+    const remembered = input.devices.map(({ device }) => keys.recall((key) => present.memory.devices[key], device));
+    const left = leftOver(present.memory.devices, new Set(remembered));
+    for (const [at, given] of input.devices.entries()) {
+      const before = ownPart(remembered[at], given.device, keys);
+      const displaced = left.byName.get(given.key);
+      if (displaced !== undefined) events.push(...displacedEvents(displaced, given, policy, nowMs));
+      const judged = judgeDevice(before, clock.withTimes(given), policy, { nowMs, elapsedMs: present.elapsedMs }, displaced?.verdict.state);
+      devices[keys.of(given.device)] = judged.memory;
       verdicts.set(given.key, judged.verdict);
       events.push(...judged.events);
       if (judged.dueMs !== undefined) dues.push(judged.dueMs);
       hasNews ||= isNews(before, judged.memory);
     }
-    for (const [key, left] of Object.entries(present.memory.devices)) {
+    const named = new Set(input.devices.map(({ key }) => key));
+    for (const [key, memory] of left.all) {
       if (devices[key] !== undefined) continue;
-      if (isForgotten(left, policy, nowMs)) events.push(...forget(key, left, policy, nowMs));
-      else devices[key] = left;
+      const isDisplaced = memory.isDisplaced === true || named.has(deviceKey(memory.device));
+      if (isForgotten(memory, policy, nowMs)) events.push(...(isDisplaced ? [] : forget(memory, policy, nowMs)));
+      else if (!isDisplaced) devices[key] = memory;
+      else if (typeof memory.device.identity === 'string') devices[key] = { ...memory, isDisplaced };
     }
     const isOtherSet = isOther(devices, present.memory.devices);
     hasNews ||= events.length > 0 || isOtherSet;
@@ -99,6 +118,11 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
       policy = next;
     },
     judge,
+    accept(device, condition, why) {
+      const keys = unverifiedOf(memory, device, condition);
+      if (keys.length > 0) accepted = [...accepted, { device, keys, why }];
+      return keys;
+    },
     memory: () => memory.devices,
     hasNews: () => hasNews,
     state: () => {
@@ -107,7 +131,10 @@ export function createHealthEngine(options: HealthEngineOptions): HealthEngine {
     },
     announce: (throughId) => ring.announce(throughId),
     eventsSince: (id) => ring.since(id),
-    knownDevices: () => Object.values(memory.devices).map(known),
+    knownDevices: () =>
+      Object.values(memory.devices)
+        .filter(({ isDisplaced }) => isDisplaced === undefined)
+        .map(known),
   };
 }
 
@@ -152,14 +179,39 @@ function isForgotten({ missingSinceMs, listedAtMs }: DeviceMemory, policy: Healt
   return nowMs - (missingSinceMs ?? listedAtMs) >= policy.missingRetentionMs;
 }
 
+/** A device that joins another one of the same identity has what was remembered of it, except its counters, which are those of the other. */
+function ownPart(memory: DeviceMemory | undefined, device: Device, keys: HardwareKeys): DeviceMemory | undefined {
+  const isOfOther = memory !== undefined && memory.device.id !== device.id && keys.isShared(device);
+  return isOfOther ? { ...memory, device, rates: {} } : memory;
+}
+
+/** Memories that belong to no device of the input: of hardware that is not listed, some of it under a name that other hardware has now. */
+function leftOver(devices: HealthMemory['devices'], recalled: ReadonlySet<DeviceMemory | undefined>) {
+  const all = Object.entries(devices).filter(([, memory]) => !recalled.has(memory));
+  const byName = new Map(
+    all.flatMap(([, memory]): [string, DeviceMemory][] => (memory.isDisplaced === true ? [] : [[deviceKey(memory.device), memory]])),
+  );
+  return { all, byName };
+}
+
 /** Clears the raised conditions, so that the device starts without them if it returns. */
-function forget(
-  key: string,
-  { device, conditions }: DeviceMemory,
+function forget(memory: DeviceMemory, policy: HealthPolicy, nowMs: number): readonly Omit<HealthEvent, 'id'>[] {
+  return endingEvents(contextOf(memory, policy, nowMs), memory.conditions, 'the device is no longer listed');
+}
+
+/** The conditions of hardware whose name now belongs to other hardware end under that name. They are remembered in case it returns. */
+function displacedEvents(
+  memory: DeviceMemory,
+  next: Pick<JudgedDevice, 'device' | 'holders'>,
   policy: HealthPolicy,
   nowMs: number,
 ): readonly Omit<HealthEvent, 'id'>[] {
-  const policyOf = (name: { readonly type: string; readonly instance?: string | undefined }) =>
-    conditionPolicy(policy, device.family, name.type, name.instance);
-  return endingEvents({ key, device, holders: [], policy, nowMs, policyOf }, conditions, 'the device is no longer listed');
+  const context = { ...contextOf(memory, policy, nowMs), holders: next.holders };
+  const ended = endingEvents(context, memory.conditions, 'the name now belongs to another device');
+  return [...ended, replacedEvent(context, next.device)];
+}
+
+function contextOf({ device }: DeviceMemory, policy: HealthPolicy, nowMs: number): EventContext {
+  const policyOf: EventContext['policyOf'] = ({ type, instance }) => conditionPolicy(policy, device.family, type, instance);
+  return { key: deviceKey(device), device, holders: [], policy, nowMs, policyOf };
 }

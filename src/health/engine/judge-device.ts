@@ -1,15 +1,16 @@
 import type { Allocation } from '../../model/allocation.ts';
-import { type Device, isOtherDevice } from '../../model/device.ts';
+import { type Device, deviceKey } from '../../model/device.ts';
 import type { DeviceUser } from '../../model/device-use.ts';
 import { formatDuration, millis } from '../../model/duration.ts';
 import type { HealthEvent } from '../../model/events.ts';
 import type { Finding, HealthState, Verdict } from '../../model/health.ts';
-import { conditionEvent, endingEvents, stateEvent } from '../journal/event-text.ts';
-import { asKept, levelsOf } from '../policy/levels.ts';
+import { conditionEvent, type EventContext, renamedEvent, stateEvent } from '../journal/event-text.ts';
+import { asKept, NO_LEVELS } from '../policy/levels.ts';
 import { DEVICE_MISSING, DEVICE_NOT_READ, FLAPPING } from '../policy/own-conditions.ts';
 import { type ConditionPolicy, conditionPolicy, type HealthPolicy } from '../policy/policy.ts';
 import { type Evidence, type StepTime, stepConditions } from './conditions.ts';
 import { type EvidenceOutput, evidenceOf, mergeEvidence } from './evidence.ts';
+import { uncheckedAfter, wasRead } from './first-read.ts';
 import { stepFlapping } from './flapping.ts';
 import type { ConditionState, DeviceMemory } from './memory.ts';
 import { judgeVerdict } from './verdict.ts';
@@ -58,19 +59,24 @@ type ConditionName = Pick<Evidence, 'type' | 'instance'>;
 type States = Readonly<Record<string, ConditionState>>;
 type Source = 'read' | 'aside' | 'use';
 
-/** Judges one device from its memory, its input and the policy. Pure function. */
+/**
+ * Judges one device from the memory of its hardware, its input and the policy. Pure function. `told`: last state of other hardware that had
+ * its name until now.
+ */
 export function judgeDevice(
-  remembered: DeviceMemory | undefined,
+  previous: DeviceMemory | undefined,
   input: JudgedDevice,
   policy: HealthPolicy,
   time: StepTime,
+  told?: HealthState,
 ): DeviceJudgement {
   const { device } = input;
-  const isOther = remembered !== undefined && isOtherDevice(remembered.device, device);
-  const previous = isOther ? withoutHistory(remembered, device) : remembered;
   const policyOf = (name: ConditionName): ConditionPolicy => conditionPolicy(policy, device.family, name.type, name.instance);
   const sight = sightOf(input, previous, policy, time.nowMs);
   const facts = factsOf(input, previous, sight, policy, policyOf, time.nowMs);
+  const unchecked = sight.isRead
+    ? uncheckedAfter(previous, (input.read as SourceFindings).findings, policyOf)
+    : (previous?.unchecked ?? []);
   const before = withoutFlapping(known(previous?.conditions ?? {}, device, policy));
   const step = stepConditions(before, mergeEvidence([...facts.evidence, ...sight.evidence]), policyOf, time);
   const flaps = stepFlapping(
@@ -87,15 +93,17 @@ export function judgeDevice(
     device,
     states: Object.values(conditions),
     isBlind: sight.isBlind,
+    isRead: sight.isRead,
+    wasRead: wasRead(previous),
+    unchecked,
     ...(previous === undefined ? {} : { previous: previous.verdict }),
     policy,
     nowMs: time.nowMs,
   });
-  const { transitions, from } = transition(previous, judged.verdict);
+  const { transitions, from } = transition(previous, judged.verdict, told);
   const verdict = { ...judged.verdict, transitions };
   const context = { key: input.key, device, holders: input.holders, policy, policyOf, nowMs: time.nowMs };
-  const ended = isOther ? endingEvents(context, remembered.conditions, 'the name now belongs to another device') : [];
-  const events = [...ended, ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
+  const events = [...returnEvents(context, previous), ...changes.map(({ change, state }) => conditionEvent(context, change, state))];
   if (from !== undefined) events.push(stateEvent(context, from, verdict));
   const readAtMs = input.read?.atMs ?? previous?.readAtMs;
   const user = input.user ?? previous?.user;
@@ -110,15 +118,20 @@ export function judgeDevice(
     rates: facts.rates,
     ...asKept(facts.levels),
     ...(user === undefined ? {} : { user }),
+    wasRead: judged.wasRead,
+    ...(unchecked.length === 0 ? {} : { unchecked }),
     activations: flaps.activations,
   };
   return { memory, verdict, events, ...earliest(step.dueMs, flaps.dueMs, judged.dueMs, sight.dueMs) };
 }
 
-/** Memory of a name that now belongs to another device: conditions and counters are dropped. A card in another slot keeps its levels. */
-function withoutHistory({ device, listedAtMs, verdict, transitions, levels }: DeviceMemory, { uuid }: Device): DeviceMemory {
-  const kept = levels === undefined || uuid === undefined ? {} : { levels };
-  return { device, listedAtMs, verdict, transitions, conditions: {}, rates: {}, ...kept, activations: {} };
+/** Events of hardware that has another name than before. When nobody had seen it for a while, its conditions had ended under that name. */
+function returnEvents(context: EventContext, previous: DeviceMemory | undefined): readonly Omit<HealthEvent, 'id'>[] {
+  if (previous === undefined) return [];
+  const was = deviceKey(previous.device);
+  const renamed = was === context.key ? [] : [renamedEvent(context, was)];
+  const counting = previous.isDisplaced === true ? Object.values(previous.conditions).filter(({ phase }) => phase !== 'pending') : [];
+  return [...renamed, ...counting.map((state) => conditionEvent(context, 'raised', state))];
 }
 
 /** Keeps only declared conditions. A condition that only an older version of the agent declared ends without an event. */
@@ -150,7 +163,7 @@ function sightOf(input: JudgedDevice, previous: DeviceMemory | undefined, policy
   return {
     evidence: [missingEvidence(isMissing ? true : isRead ? false : 'unknown', atMs), notReadEvidence(input, isStale, readAtMs, nowMs)],
     isRead,
-    isBlind: isMissing || isStale,
+    isBlind: isMissing || isStale || input.device.identity === null,
     ...(isMissing || isStale ? {} : { dueMs: staleAtMs as number }),
   };
 }
@@ -185,7 +198,7 @@ function factsOf(
   let facts: EvidenceOutput = {
     evidence: [],
     rates: previous?.rates ?? {},
-    levels: levelsOf(previous?.levels, input.device),
+    levels: previous?.levels ?? NO_LEVELS,
   };
   const sourceOf = ({ isAside, isUse }: ConditionPolicy): Source => (isUse ? 'use' : isAside ? 'aside' : 'read');
   const take = (source: Source, { findings, atMs }: SourceFindings): void => {
@@ -215,9 +228,10 @@ function filterStates(states: States, keep: (state: ConditionState) => boolean):
 function transition(
   previous: DeviceMemory | undefined,
   verdict: Verdict,
+  told: HealthState | undefined,
 ): { readonly transitions: DeviceMemory['transitions']; readonly from?: HealthState } {
   const before = previous?.transitions ?? {};
-  const from = previous?.verdict.state ?? (verdict.state === 'healthy' ? 'healthy' : 'unknown');
+  const from = told ?? previous?.verdict.state ?? (verdict.state === 'healthy' ? 'healthy' : 'unknown');
   if (from === verdict.state) return { transitions: before };
   return { transitions: { ...before, [verdict.state]: (before[verdict.state] ?? 0) + 1 }, from };
 }

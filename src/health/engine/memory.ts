@@ -46,6 +46,12 @@ export interface DeviceMemory {
   readonly levels?: Levels;
   /** Its present or last holders; absent while none was ever known. */
   readonly user?: DeviceUser;
+  /** A read told its state at least once. Absent in a state file of an older version. */
+  readonly wasRead?: boolean;
+  /** Fatal conditions that no reading could judge so far, as keys of conditions; absent when there are none. */
+  readonly unchecked?: readonly string[];
+  /** Other hardware has its name now, and it has no other name. */
+  readonly isDisplaced?: boolean;
   /** Times at which each condition became active, oldest first; at most as many as the flapping policy needs. */
   readonly activations: Readonly<Record<string, readonly number[]>>;
 }
@@ -53,7 +59,7 @@ export interface DeviceMemory {
 /** Whole state of the engine. It must survive a restart of the agent. */
 export interface HealthMemory {
   readonly judgedAtMs: number;
-  /** Keyed by device key. */
+  /** Keyed by the hardware of the devices, see HardwareKeys. */
   readonly devices: Readonly<Record<string, DeviceMemory>>;
   readonly lastEventId: number;
   /** Latest events, oldest first. */

@@ -10,6 +10,12 @@ export interface VerdictInput {
   readonly states: readonly ConditionState[];
   /** The device is missing, or its last read is older than the stale age. Without a known fault its state is then unknown. */
   readonly isBlind: boolean;
+  /** The latest collection read the device. */
+  readonly isRead: boolean;
+  /** A read told its state before. */
+  readonly wasRead: boolean;
+  /** Keys of the fatal conditions that no read could judge so far. */
+  readonly unchecked: readonly string[];
   readonly previous?: { readonly state: HealthState; readonly sinceMs: number };
   readonly policy: HealthPolicy;
   readonly nowMs: number;
@@ -17,6 +23,8 @@ export interface VerdictInput {
 
 export interface VerdictOutput {
   readonly verdict: Verdict;
+  /** A read told its state, now or before. Until then its state is unknown. */
+  readonly wasRead: boolean;
   /** Earliest end of an ignore rule that applies now. */
   readonly dueMs?: number;
 }
@@ -29,28 +37,38 @@ export function judgeVerdict(input: VerdictInput): VerdictOutput {
   const ignored: IgnoredCondition[] = [];
   const pending: PendingCondition[] = [];
   let { isBlind } = input;
+  let isSilent = !input.isRead;
   for (const state of input.states) {
     const policy = conditionPolicy(input.policy, input.device.family, state.type, state.instance);
     const recoveryMs = state.type === FLAPPING ? input.policy.flapping.quietMs : policy.recoveryMs;
     const active = activeCondition(state, policy, recoveryMs);
     const rule = matchingIgnore(input.policy.ignore, input.device, state.type, state.instance, input.nowMs);
+    if (rule === undefined && policy.class === 'no-data' && active.severity === 'fatal') {
+      isBlind ||= state.phase !== 'pending';
+      isSilent ||= state.phase !== 'recovering';
+    }
     if (state.phase === 'pending') {
       if (rule === undefined) pending.push({ ...active, countsAtMs: state.countsFromMs + policy.forMs });
       continue;
     }
     if (rule !== undefined) ignored.push({ ...active, ignoreReason: rule.reason, ignoredUntilMs: rule.untilMs });
     else counting.push(active);
-    if (rule === undefined && policy.class === 'no-data' && active.severity === 'fatal') isBlind = true;
   }
-  const state = stateOf(counting, isBlind, input);
+  const wasRead = input.wasRead || !isSilent;
+  const state = stateOf(counting, isBlind || !wasRead, input);
   const sinceMs = input.previous?.state === state ? input.previous.sinceMs : input.nowMs;
   const waiting = pending.length === 0 ? {} : { pending: pending.sort((a, b) => a.countsAtMs - b.countsAtMs || worstFirst(a, b)) };
   const conditions = withCauses(counting.sort(worstFirst), ({ type, instance }) =>
     conditionPolicy(input.policy, input.device.family, type, instance),
   );
-  const verdict = { state, sinceMs, conditions, ...waiting };
-  if (ignored.length === 0) return { verdict };
-  return { verdict: { ...verdict, ignored: ignored.sort(worstFirst) }, dueMs: Math.min(...ignored.map((item) => item.ignoredUntilMs)) };
+  const unchecked = input.unchecked.length === 0 ? {} : { unchecked: input.unchecked };
+  const verdict = { state, sinceMs, conditions, ...waiting, ...unchecked };
+  if (ignored.length === 0) return { verdict, wasRead };
+  return {
+    verdict: { ...verdict, ignored: ignored.sort(worstFirst) },
+    wasRead,
+    dueMs: Math.min(...ignored.map((item) => item.ignoredUntilMs)),
+  };
 }
 
 /**

@@ -57,6 +57,26 @@ export function endingEvents(
     .map((state) => conditionEvent(context, 'cleared', state, cause));
 }
 
+/** Event for a condition that a person ended, because no reading could confirm it. */
+export function acceptedEvent(context: EventContext, state: ConditionState, why: string): Unnumbered {
+  const ended = conditionEvent(context, 'cleared', state, 'a person accepted it');
+  return { ...ended, transition: 'accepted', message: `${why}; ${ended.message}` };
+}
+
+/** Event for known hardware that has another name. */
+export function renamedEvent(context: EventContext, was: string): Unnumbered {
+  const message = `the device ${was} has this name now`;
+  return { ...common(context), transition: 'renamed', was, reason: 'OtherName', message, remedy: 'none' };
+}
+
+/** Event for a name that belongs to other hardware. `next`: the hardware that has the name now. */
+export function replacedEvent(context: EventContext, next: Device): Unnumbered {
+  const message = `the name now belongs to another device: ${identityText(context.device)} was followed by ${identityText(next)}`;
+  return { ...common(context), transition: 'replaced', reason: 'OtherHardware', message, remedy: 'none' };
+}
+
+const identityText = ({ identity, uuid, pciAddress }: Device): string => identity ?? uuid ?? pciAddress ?? 'a device without an identity';
+
 /** Event for a changed verdict, with the text of the condition that leads the new verdict. */
 export function stateEvent(context: EventContext, from: HealthState, verdict: Verdict): Unnumbered {
   const base = { ...common(context), transition: 'state' as const, from, to: verdict.state };

@@ -54,12 +54,13 @@ function changed<K extends string>(name: K, was: number | undefined, is: number 
   return was === is ? {} : ({ [name]: is ?? null } as { readonly [P in K]?: number | null });
 }
 
-function identityOf({ family, id, kind, aliases, uuid, pciAddress, parent, model }: Device): RecordedIdentity {
+function identityOf({ family, id, identity, kind, aliases, uuid, pciAddress, parent, model }: Device): RecordedIdentity {
   return {
     family,
     id,
     kind,
     aliases,
+    ...(identity === undefined ? {} : { identity }),
     ...(uuid === undefined ? {} : { uuid }),
     ...(pciAddress === undefined ? {} : { pciAddress }),
     ...(parent === undefined ? {} : { parent }),
@@ -74,7 +75,7 @@ function isSameIdentity(a: Device, b: Device): boolean {
 }
 
 /** The fields of {@link identityOf} without the aliases. */
-const COMPARED = ['family', 'id', 'kind', 'uuid', 'pciAddress', 'parent', 'model'] as const;
+const COMPARED = ['family', 'id', 'identity', 'kind', 'uuid', 'pciAddress', 'parent', 'model'] as const;
 
 const holderOf = ({ namespace, pod, container, resource, deviceId }: Allocation): EventHolder => ({
   namespace,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { LineLog } from '../../host/fs/line-log.ts';
 import type { HealthEvent } from '../../model/events.ts';
+import { HardwareKeys } from '../../model/hardware.ts';
 import type { JudgedDevice } from '../engine/judge-device.ts';
 import type { DeviceMemory } from '../engine/memory.ts';
 import { deviceChange, type WrittenDevice } from './findings-change.ts';
@@ -21,7 +22,7 @@ export interface FindingsJournalOptions {
   readonly isFresh: boolean;
   /** Characters after which a full picture is due, so that each file of the log has one. */
   readonly pictureEvery: number;
-  /** What the engine remembers of the devices now. */
+  /** What the engine remembers of the devices now, keyed by hardware. */
   memory(): Readonly<Record<string, DeviceMemory>>;
   /** Called after each write with the error, or with undefined when it succeeded. */
   written(error: string | undefined): void;
@@ -126,8 +127,9 @@ export class FindingsJournal {
 
   #writePicture(devices: ReadonlyMap<string, WrittenDevice>, news: Partial<FindingsRecord>): void {
     const memory = this.#options.memory();
+    const keys = new HardwareKeys([...devices.values()].map(({ input }) => input.device));
     const full = [...devices].map(([key, device]): [string, DeviceChange] => {
-      const { device: _, ...remembered } = memory[key] ?? {};
+      const { device: _, ...remembered } = memory[keys.of(device.input.device)] ?? {};
       return [key, { ...deviceChange(undefined, device), memory: remembered as Omit<DeviceMemory, 'device'> }];
     });
     const of = Math.max(1, Math.ceil(full.length / DEVICES_PER_RECORD));

@@ -25,7 +25,7 @@ export interface SourceChange {
 }
 
 /** The part of a device that rules and identity need. */
-export type RecordedIdentity = Pick<Device, 'family' | 'id' | 'kind' | 'aliases' | 'uuid' | 'pciAddress' | 'parent' | 'model'>;
+export type RecordedIdentity = Pick<Device, 'family' | 'id' | 'identity' | 'kind' | 'aliases' | 'uuid' | 'pciAddress' | 'parent' | 'model'>;
 
 /** What changed in the input of one device. Null stands for a value that is gone. */
 export interface DeviceChange {

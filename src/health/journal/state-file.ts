@@ -8,7 +8,8 @@ export type StateRead =
   | { readonly state: HealthMemory; readonly ignored?: undefined }
   | { readonly state?: undefined; readonly ignored: StateIgnored; readonly message: string };
 
-const FORMAT: SavedFormat = { format: 'device-agent-health', version: 1, name: 'health state' };
+/** Version 1 has the devices by name and without their identity. What it remembers passes to the hardware that is first seen under the name. */
+const FORMAT: SavedFormat = { format: 'device-agent-health', version: 2, readableFrom: 1, name: 'health state' };
 const MAX_STATE_BYTES = 16 * 1024 * 1024;
 
 /**

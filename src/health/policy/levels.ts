@@ -1,24 +1,13 @@
-import type { Device } from '../../model/device.ts';
-
 /** Highest level seen for each part of a device. Plain data. */
 export interface Levels {
-  /** UUID of the device with these levels; absent when its UUID was never read. */
-  readonly of?: string;
   /** Keyed as conditions are. */
   readonly highest: Readonly<Record<string, number>>;
 }
 
-const NO_LEVELS: Levels = { highest: {} };
+export const NO_LEVELS: Levels = { highest: {} };
 
 /** A card has a few ports. More levels than this come from a probe that changes the name of a part at each read. */
 const MOST_LEVELS = 256;
-
-/** The known levels of a device, without those of another card that had the same name before. */
-export function levelsOf(known: Levels | undefined, { uuid }: Pick<Device, 'uuid'>): Levels {
-  if (known === undefined) return uuid === undefined ? NO_LEVELS : { of: uuid, highest: {} };
-  if (uuid === undefined || known.of === uuid) return known;
-  return { of: uuid, highest: known.of === undefined ? known.highest : {} };
-}
 
 /** Adds the levels of one reading. A part that was not read keeps its level, because it may return with a lower one. */
 export function withLevels(known: Levels, read: ReadonlyMap<string, number>): Levels {

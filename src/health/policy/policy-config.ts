@@ -23,6 +23,7 @@ export interface IgnoreConfig {
 /** The part `health` of the configuration file. */
 export interface HealthConfig {
   readonly unknown?: 'healthy' | 'unhealthy';
+  readonly unchecked?: 'healthy' | 'unhealthy';
   readonly 'stale-after'?: string;
   readonly flapping?: { readonly count?: number; readonly window?: string; readonly quiet?: string };
   /** Keys `family.Type` or `family.Type/instance`; family `*` for all. The narrower key wins, field by field. */
@@ -39,6 +40,10 @@ export const healthSchema = {
   additionalProperties: false,
   properties: {
     unknown: { enum: ['healthy', 'unhealthy'], description: 'Health value that the kubelet gets for a device in state unknown.' },
+    unchecked: {
+      enum: ['healthy', 'unhealthy'],
+      description: 'Health value that the kubelet gets for a device of which a fatal condition could not be checked so far.',
+    },
     'stale-after': { ...duration, description: 'Age of the last reading at which the health of a device becomes unknown.' },
     flapping: {
       type: 'object',

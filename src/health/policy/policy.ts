@@ -43,6 +43,8 @@ export interface FlappingPolicy {
 export interface HealthPolicy {
   /** Health value that the kubelet gets for a device in state unknown. */
   readonly unknown: 'healthy' | 'unhealthy';
+  /** Health value that the kubelet gets for a device of which a fatal condition was never checked. */
+  readonly unchecked: 'healthy' | 'unhealthy';
   /** Age of the last reading at which the state becomes unknown. */
   readonly staleAfterMs: number;
   /** How long a missing device is remembered. */
@@ -61,10 +63,12 @@ export interface HealthPolicy {
 
 /**
  * Unknown means unhealthy by default: a driver that has not answered for a minute will not serve a new pod either, and
- * the kubelet leaves running containers alone.
+ * the kubelet leaves running containers alone. Unchecked means healthy by default: many kernels and drivers do not show all that a family
+ * looks for.
  */
 export const POLICY_DEFAULTS = {
   unknown: 'unhealthy',
+  unchecked: 'healthy',
   staleAfterMs: minutes(1),
   missingRetentionMs: hours(24),
   flapping: { count: 3, windowMs: hours(12), quietMs: hours(1) },
@@ -101,6 +105,7 @@ export function createPolicy(input: PolicyInput): { readonly policy: HealthPolic
   if (staleAfterMs === 0) problems.push('health.stale-after: must be longer than 0s');
   const policy: HealthPolicy = {
     unknown: config.unknown ?? POLICY_DEFAULTS.unknown,
+    unchecked: config.unchecked ?? POLICY_DEFAULTS.unchecked,
     staleAfterMs: staleAfterMs === 0 ? POLICY_DEFAULTS.staleAfterMs : staleAfterMs,
     missingRetentionMs: input.missingRetentionMs ?? POLICY_DEFAULTS.missingRetentionMs,
     flapping,

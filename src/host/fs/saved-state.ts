@@ -9,6 +9,8 @@ export type SavedIgnored = 'absent' | 'unreadable' | 'too-large' | 'damaged' | '
 export interface SavedFormat {
   readonly format: string;
   readonly version: number;
+  /** Oldest version that can still be read. Default: `version`. */
+  readonly readableFrom?: number;
   /** For messages: `health state`. */
   readonly name: string;
 }
@@ -31,11 +33,12 @@ export function encodeSaved({ format, version }: SavedFormat, bootId: string, bo
 }
 
 /** Decodes the text of {@link encodeSaved}. Any other text is ignored, with the reason. */
-export function decodeSaved({ format, version, name }: SavedFormat, text: string): SavedRead {
+export function decodeSaved({ format, version, readableFrom = version, name }: SavedFormat, text: string): SavedRead {
   const [first = '', body = ''] = text.split('\n');
   const header = parse(first) as Partial<Header> | undefined;
   if (header?.format !== format) return ignored('damaged', `does not start with the header of a ${name}`);
-  if (header.version !== version) return ignored('other-version', `has version ${header.version}; this agent uses version ${version}`);
+  const isReadable = Number(header.version) >= readableFrom && Number(header.version) <= version;
+  if (!isReadable) return ignored('other-version', `has version ${header.version}; this agent uses version ${version}`);
   if (header.sha256 !== checksum(body)) return ignored('damaged', 'does not match its checksum');
   return { body: parse(body), bootId: String(header.bootId) };
 }

@@ -120,6 +120,8 @@ The API, the page, \`device-agent list\` and \`device-agent health\` show the st
 - **recovering**: The condition ended but still counts. In the API it has the field \`recovering\`: it ended at \`since\`, and if it does not
   return, the first reading after \`until\` withdraws it. Its message describes the past, and its remedy is \`none\`.
 - **unverified**: Since \`unverifiedSince\` no reading could show whether the condition still holds. The agent keeps its last known status.
+  When its source will not return, \`device-agent health accept DEVICE [CONDITION] --why TEXT\` ends it; the next read that sees the fault raises it again.
+- **not checked**: A fatal condition that the device can have, and that no read could judge so far. \`health.unchecked\` decides whether it is offered.
 
 ${policy === '' ? '' : `${policy}\n`}${sections.join('\n')}`;
 }

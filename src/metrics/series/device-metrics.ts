@@ -33,13 +33,25 @@ export const deviceMetrics = {
     'device_health_condition',
     '1 while a condition holds.',
     CONDITION_LABELS,
-    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times. `cause` names the condition of which this one is a consequence. `remedy` is `none` while the condition recovers.',
+    'Verdict. `part` names the port, link or error code concerned, where a device can have the condition several times. `cause` names the condition of which this one is a consequence. `remedy` is `none` while the condition recovers, and `verify` while no reading shows whether it still holds.',
   ),
   ignored: gauge(
     'device_health_condition_ignored',
     '1 while a condition holds that the configuration tells not to count on this device.',
     CONDITION_LABELS,
     'Verdict.',
+  ),
+  unverifiedSince: gauge(
+    'device_health_condition_unverified_since_timestamp_seconds',
+    'Since when no reading shows whether a condition still holds.',
+    ['condition', 'part'],
+    'Verdict. Absent while readings show it.',
+  ),
+  unchecked: gauge(
+    'device_health_unchecked',
+    '1 while no read could judge a fatal condition of the device so far.',
+    ['condition', 'part'],
+    'Verdict. The family found that the device can have the condition, and could not read what tells it.',
   ),
   transitions: {
     name: 'device_health_transitions_total',
@@ -67,7 +79,7 @@ export function addDevice(page: Page, { device, missingSinceMs, stale, verdict, 
 }
 
 function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
-  const { state, sinceMs, transitions, conditions, ignored = [] } = verdict;
+  const { state, sinceMs, transitions, conditions, ignored = [], unchecked = [] } = verdict;
   if (state !== 'unknown') page.add(deviceMetrics.healthy, label, state === 'unhealthy' ? 0 : 1);
   if (sinceMs > 0) page.add(deviceMetrics.healthSince, label, sinceMs / 1_000);
   for (const one of HEALTH_STATES) {
@@ -76,7 +88,16 @@ function addVerdict(page: Page, verdict: Verdict, label: LabelText): void {
     // Export 0 too: Prometheus cannot see an increase when a counter first appears with the value 1.
     if (transitions !== undefined) page.add(deviceMetrics.transitions, labels, transitions[one] ?? 0);
   }
-  for (const condition of conditions) page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+  for (const condition of conditions) {
+    const { type, instance, unverifiedSinceMs } = condition;
+    page.add(deviceMetrics.condition, joinLabels(label, conditionLabels(condition)), 1);
+    if (unverifiedSinceMs !== undefined)
+      page.add(deviceMetrics.unverifiedSince, joinLabels(label, labelText({ condition: type, part: instance })), unverifiedSinceMs / 1_000);
+  }
+  for (const key of unchecked) {
+    const [condition, ...part] = key.split('/');
+    page.add(deviceMetrics.unchecked, joinLabels(label, labelText({ condition, part: part.join('/') || undefined })), 1);
+  }
   for (const condition of ignored) page.add(deviceMetrics.ignored, joinLabels(label, conditionLabels(condition)), 1);
 }
 
@@ -90,9 +111,10 @@ function conditionLabels({
   remedy,
   recovering,
   cause,
+  unverifiedSinceMs,
 }: ActiveCondition): LabelText {
-  const toDo = recovering === undefined ? remedy : 'none';
-  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy: toDo, cause });
+  const now = recovering !== undefined || remedy === 'none' ? 'none' : unverifiedSinceMs === undefined ? remedy : 'verify';
+  return labelText({ condition: type, class: conditionClass, part: instance, reason, severity, remedy: now, cause });
 }
 
 function identityLabels(device: Device): LabelText {

@@ -66,6 +66,8 @@ const BUSY_FILES = { gpu: 'gpu_busy_percent', memory: 'mem_busy_percent', video:
 /** Reads one card. Its directory is named by the PCI address, so the files can never belong to another card. */
 export class Card {
   readonly place: CardPlace;
+  /** Distinguishes its directory from that of a later card in the same place. */
+  readonly identity: string | undefined;
   /** Facts of the last time when the card was awake. */
   facts: CardFacts = {};
   /** Problems of the last read. */
@@ -86,6 +88,7 @@ export class Card {
     this.#host = host;
     this.#options = options;
     this.place = place;
+    this.identity = host.sys.identity(place.directory);
     this.#ras = new RasReader(options);
   }
 

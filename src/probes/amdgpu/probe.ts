@@ -4,6 +4,7 @@ import type { Device } from '../../model/device.ts';
 import type { ConditionSpec, Finding } from '../../model/health.ts';
 import { parseCount } from '../drm-text.ts';
 import type { Probe } from '../family.ts';
+import { LastIdentities } from '../last-identity.ts';
 import { pcieConditions } from '../pcie-health.ts';
 import { ReadingSet } from '../reading-set.ts';
 import { Card, type CardSample } from './card.ts';
@@ -28,6 +29,7 @@ interface CardRead {
 export class AmdgpuProbe implements Probe {
   readonly #host: Host;
   readonly #options: AmdgpuOptions;
+  readonly #identities: LastIdentities;
   readonly #processes: ProcessReader;
   readonly #cards = new Map<string, Card>();
   #places: { readonly places: Places; readonly key: string; readonly atMs: number } | undefined;
@@ -36,6 +38,7 @@ export class AmdgpuProbe implements Probe {
   constructor(host: Host, options: AmdgpuOptions) {
     this.#host = host;
     this.#options = options;
+    this.#identities = new LastIdentities(host.known);
     this.#processes = new ProcessReader(host, options['processes-per-search']);
   }
 
@@ -79,7 +82,7 @@ export class AmdgpuProbe implements Probe {
       return { card, seat, sample: card.read(nowMs) };
     });
     const uses = this.#useOf(reads, nowMs);
-    const devices = new Map(reads.map(({ card, seat }) => [card, cardDevice(seat, card.facts, seats)]));
+    const devices = new Map(reads.map(({ card, seat }) => [card, cardDevice(seat, card.facts, seats, this.#identities)]));
     const reports = reads.flatMap((read) => this.#reportsOf(read, devices.get(read.card) as Device, uses, { reads, topology }));
     const isTopologyKnown = topology.error === undefined || topology.error === 'ENOENT';
     return {
@@ -91,14 +94,17 @@ export class AmdgpuProbe implements Probe {
   }
 
   #findPlaces(names: readonly string[], nowMs: number): Places {
-    const key = names.join(' ');
+    const { sys } = this.#host;
+    // Another card in the place of one has the same names.
+    const key = [names.join(' '), ...[...this.#cards.values()].map(({ place }) => sys.identity(place.directory))].join(' ');
     const before = this.#places;
     if (before !== undefined && before.key === key && nowMs - before.atMs < this.#options['facts-interval']) return before.places;
-    const places = findPlaces(this.#host.sys, names);
+    const places = findPlaces(sys, names);
     this.#places = { places, key, atMs: nowMs };
     const found = new Map(places.cards.map((place) => [place.address, place]));
     for (const [address, card] of this.#cards) {
-      if (JSON.stringify(found.get(address)) === JSON.stringify(card.place)) continue;
+      if (JSON.stringify(found.get(address)) === JSON.stringify(card.place) && sys.identity(card.place.directory) === card.identity)
+        continue;
       card.close();
       this.#cards.delete(address);
     }

@@ -1,4 +1,5 @@
 import type { Device } from '../../model/device.ts';
+import type { LastIdentities } from '../last-identity.ts';
 import type { CardFacts } from './card.ts';
 import { type CardPlace, type PartitionPlace, renderMinorOf } from './discover.ts';
 import { MODELS } from './models.ts';
@@ -79,7 +80,7 @@ function peersOf(seat: CardSeat, seats: readonly CardSeat[]): Device['peers'] {
   return counts.size === 0 ? undefined : [...counts].map(([device, links]) => ({ device, links }));
 }
 
-export function cardDevice(seat: CardSeat, facts: CardFacts, seats: readonly CardSeat[]): Device {
+export function cardDevice(seat: CardSeat, facts: CardFacts, seats: readonly CardSeat[], identities: LastIdentities): Device {
   const { place, node, partitions } = seat;
   const peers = peersOf(seat, seats);
   const uniqueId = facts.uniqueId ?? node?.uniqueId;
@@ -87,6 +88,7 @@ export function cardDevice(seat: CardSeat, facts: CardFacts, seats: readonly Car
   return {
     family: 'amdgpu',
     id: place.address,
+    ...identities.of(place.address, uniqueId),
     kind: 'gpu',
     aliases: [],
     pciAddress: place.address,
@@ -112,6 +114,7 @@ export function partitionDevice(card: Device, { place }: CardSeat, partition: Pa
   return {
     family: 'amdgpu',
     id: `${place.address}-xcp${partition.number}`,
+    ...(typeof card.identity === 'string' && { identity: `${card.identity} xcp${partition.number}` }),
     kind: 'partition',
     aliases: partition.place === undefined ? (partition.number === 0 ? [place.address] : []) : [partition.place.name],
     parent: card.id,

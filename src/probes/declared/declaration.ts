@@ -49,6 +49,8 @@ export interface DeclaredDevices {
   /** Text that the key of a command's row equals for a device, by name of the command. */
   readonly rows?: Readonly<Record<string, string>>;
   readonly id: Fact;
+  /** What identifies the hardware, whatever its id is. Default: the id. */
+  readonly identity?: Fact;
   readonly aliases?: readonly Fact[];
   readonly parent?: Fact;
   readonly facts?: Readonly<Partial<Record<FactName, Fact>>>;

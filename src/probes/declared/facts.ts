@@ -27,6 +27,7 @@ export function readDevice(family: string, declared: DeclaredDevices, entry: Ent
   const device: Device = {
     family,
     id,
+    ...(declared.identity === undefined ? {} : { identity: one(declared.identity) ?? null }),
     kind: declared.kind,
     aliases: [...new Set(aliases)],
     ...(parent === undefined ? {} : { parent }),

@@ -141,12 +141,15 @@ export class DeclaredProbe implements Probe {
     // The facts of a device do not change because a program fails.
     if (isSame && this.#commands.problems.length > 0) return before;
     if (before !== undefined && !isSame) this.#leave(place, declared.kind);
-    const known = readDevice(this.#declaration.family, declared, entry, this.#reader);
-    if (known === undefined) return undefined;
-    if (!this.#deviceNames.takes(JSON.stringify(known.device))) {
+    const read = readDevice(this.#declaration.family, declared, entry, this.#reader);
+    if (read === undefined) return undefined;
+    if (!this.#deviceNames.takes(JSON.stringify(read.device))) {
       this.#hasTooManyNames = true;
       return isSame ? before : 'left-out';
     }
+    // An identity that cannot be read again is still that of the same directory.
+    const isLost = isSame && read.device.identity === null && before.device.identity !== undefined;
+    const known = isLost ? { ...read, device: { ...read.device, identity: before.device.identity ?? null } } : read;
     const pcie =
       isSame && before.pcie !== undefined ? { pcie: before.pcie, pcieAtMs: before.pcieAtMs } : { pcieAtMs: Number.NEGATIVE_INFINITY };
     return { ...known, identity, readAtMs: nowMs, ...pcie };

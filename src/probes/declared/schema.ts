@@ -130,6 +130,7 @@ const devices = object(
       description: 'For each command the text that the key of a row equals.',
     },
     id: fact('The name of the device, stable over reboots.'),
+    identity: fact('What identifies the hardware under any name, such as its serial number. Default: the id.'),
     aliases: list(fact('Another name that a plugin may use.'), 8, 'Other names that plugins use.'),
     parent: fact('The id of the device that contains it.'),
     facts: object(Object.fromEntries(FACT_NAMES.map((one) => [one, fact(`Fact ${one}.`)])), []),

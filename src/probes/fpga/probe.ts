@@ -1,6 +1,7 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport } from '../../model/collection.ts';
 import type { Probe } from '../family.ts';
+import { LastIdentities } from '../last-identity.ts';
 import { readAlveoBoards } from './alveo.ts';
 import { readAmiBoards } from './ami.ts';
 import { isFpgaBoard, pciIdentity, readPciFacts } from './board.ts';
@@ -14,15 +15,23 @@ import { makeSurvey, type Survey } from './survey.ts';
 
 export function createFpgaProbe(host: Host, options: FpgaOptions): Probe {
   const memory = new ProbeMemory(host.clock);
+  const identities = new LastIdentities(host.known);
   return {
     collect() {
       const { shortages } = host.sys;
-      const collection = collect(makeSurvey(host, options, memory));
+      const found = collect(makeSurvey(host, options, memory));
+      const collection = { ...found, reports: found.reports.map((report) => identified(report, identities)) };
       if (host.sys.shortages === shortages) return collection;
       // Without free file descriptors, it is unknown which values are missing.
       return { ...collection, reports: collection.reports.map(({ device }) => ({ device })) };
     },
   };
+}
+
+/** Two devices of one card may have one serial number. A port belongs to its board. A board without a number is identified by its place. */
+function identified(report: DeviceReport, identities: LastIdentities): DeviceReport {
+  const { id, serial } = report.device;
+  return { ...report, device: { ...report.device, ...identities.of(id, serial === undefined ? undefined : `${serial} ${id}`) } };
 }
 
 const BUS = 'bus/pci/devices';

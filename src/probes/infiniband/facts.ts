@@ -67,8 +67,20 @@ export function portsOf(sys: Tree, name: string): readonly string[] {
   return ports.sort((a, b) => Number(a) - Number(b));
 }
 
-/** Builds the device of the common model. `parent` is the name of its physical function, if that is visible. */
-export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm: boolean): Device {
+/**
+ * A node GUID alone may be used twice, and an address alone belongs to any card in the slot. The GUID of a virtual or scalable function is a
+ * setting, so it is identified by its place on the card.
+ */
+function identityOf({ location, nodeGuid }: HcaFacts, parent: HcaFacts | undefined): string | null {
+  const { kind, pciAddress, auxiliary } = location;
+  const isPart = kind === 'vf' || kind === 'sf';
+  if (isPart && parent === undefined) return [pciAddress, auxiliary].join(' ');
+  const guid = isPart ? parent?.nodeGuid : nodeGuid;
+  return guid === undefined ? null : [guid, pciAddress, auxiliary].filter((part) => part !== undefined).join(' ');
+}
+
+/** Builds the device of the common model. `parent` has the facts of its physical function, if that is visible. */
+export function deviceOf(facts: HcaFacts, parent: HcaFacts | undefined, hasRdmaCm: boolean): Device {
   const { location, charDevices } = facts;
   const ports = [...facts.ports.values()];
   const nodes = [...charDevices.uverbs, ...charDevices.umad, ...charDevices.issm, ...(hasRdmaCm ? ['rdma_cm'] : [])];
@@ -76,9 +88,10 @@ export function deviceOf(facts: HcaFacts, parent: string | undefined, hasRdmaCm:
   return dropUndefined({
     family: FAMILY,
     id: facts.name,
+    identity: identityOf(facts, parent),
     kind: location.kind,
     aliases: [ownAddress, location.auxiliary, ...charDevices.uverbs].filter((alias) => alias !== undefined),
-    parent,
+    parent: parent?.name,
     pciAddress: location.pciAddress,
     numaNode: location.numaNode,
     model: facts.hcaType,

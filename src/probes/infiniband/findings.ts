@@ -178,10 +178,12 @@ function counters({ port, counters: { raw, saturated }, memory }: PortSample): F
 }
 
 function reachability({ ports, pcie, isInOtherNamespace }: HcaSample): Finding[] {
-  if (ports.length === 0 || pcie?.link.isAsleep === true || isInOtherNamespace) return [];
+  if (pcie?.link.isAsleep === true || isInOtherNamespace) return [];
+  const type = conditions.DeviceUnreachable.type;
+  // Each RDMA device has at least one port.
+  if (ports.length === 0) return [{ type, status: true, reason: 'StateUnreadable', message: 'no port of the device can be listed' }];
   const errors = ports.map(({ level }) => level.error);
   const [error] = errors;
-  const type = conditions.DeviceUnreachable.type;
   if (errors.includes(undefined) || error === undefined) {
     return [{ type, status: false, reason: 'Reachable', message: 'the state of a port can be read' }];
   }

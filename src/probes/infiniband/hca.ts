@@ -38,6 +38,7 @@ export class Hca {
   readonly #options: InfinibandOptions;
   readonly #memories: Map<string, PortMemory>;
   readonly #files: CounterFiles;
+  #nodeGuid: string | undefined;
   #ports: ReadonlyMap<string, Port> = new Map();
   #facts: HcaFacts;
   #counters = NO_COUNTERS;
@@ -94,7 +95,11 @@ export class Hca {
     this.#ports = new Map(names.map((port) => [port, portOf(port)]));
     const ports = new Map([...this.#ports].map(([name, port]) => [name, port.readFacts(netdevs.get(name))]));
     this.#files.list();
-    return { ...readHcaFacts(this.#sys, this.name, this.location, charDevices), ports };
+    const read = readHcaFacts(this.#sys, this.name, this.location, charDevices);
+    // It cannot change while the device exists, and without it nobody knows which device this is.
+    const nodeGuid = read.nodeGuid ?? this.#nodeGuid;
+    this.#nodeGuid = nodeGuid;
+    return { ...read, ...(nodeGuid === undefined ? {} : { nodeGuid }), ports };
   }
 
   #readPcie(nowMs: number): PcieSample | undefined {

@@ -27,7 +27,7 @@ export function reportsOf(samples: readonly HcaSample[], { charNodes, isExpected
       ...(charNodes && { charNodes }),
       isExpected: (port) => isExpected(owner, port),
     });
-    const device = deviceOf(sample.facts, parent?.facts.name, charNodes?.has('rdma_cm') === true);
+    const device = deviceOf(sample.facts, parent?.facts, charNodes?.has('rdma_cm') === true);
     return { device, read: { readings: readingsOf(sample), findings } };
   });
 }

@@ -15,7 +15,7 @@ export class Roster {
   #present: ReadonlyMap<string, Hca> = new Map();
   /** Devices in the network namespace of a container. They exist, but cannot be read. */
   readonly #inOtherNamespace = new Map<string, Hca>();
-  /** Keyed by name and location, because another device may get the same name. The newest device is last. */
+  /** Keyed by location, because the name of a device may change. The newest device is last. */
   readonly #memories = new Map<string, Map<string, PortMemory>>();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
@@ -86,7 +86,7 @@ export class Roster {
   }
 
   #make(name: string, identity: string, location: Location, charDevices: typeof NO_CHAR_DEVICES): Hca {
-    const memories = this.#memoriesOf([name, location.pciAddress, location.auxiliary].join(' '));
+    const memories = this.#memoriesOf([location.pciAddress ?? name, location.auxiliary].join(' '));
     return new Hca(this.#host.sys, { name, identity, location, options: this.#options, memories }, charDevices);
   }
 

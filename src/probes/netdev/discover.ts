@@ -23,6 +23,8 @@ export interface NetworkFunction {
   readonly pciDevice?: string;
   readonly numaNode?: number;
   readonly pciPath?: string;
+  /** Address that the maker gave to its first port. Absent while the host does not have the interface, or when another one is set. */
+  readonly permanentMac?: string;
   /** Interfaces of its ports. Empty while a container or a program in user space has them. Representors are not among them. */
   readonly interfaces: readonly string[];
   /** Representors on the switch in the adapter, keyed by the number of the virtual function. */
@@ -130,7 +132,7 @@ function networkFunction(
 }
 
 /** Source of the names of ports: Linux Documentation/networking/switchdev.rst. */
-function interfacesOf(sys: Tree, directory: string | undefined): Pick<NetworkFunction, 'interfaces' | 'representors'> {
+function interfacesOf(sys: Tree, directory: string | undefined): Pick<NetworkFunction, 'interfaces' | 'representors' | 'permanentMac'> {
   const interfaces: string[] = [];
   const representors = new Map<number, string>();
   for (const name of directory === undefined ? [] : sys.list(`${directory}/net`)) {
@@ -139,7 +141,15 @@ function interfacesOf(sys: Tree, directory: string | undefined): Pick<NetworkFun
     if (number !== undefined) representors.set(Number(number), name);
     else if (!/pf\d+/.test(port)) interfaces.push(name);
   }
-  return { interfaces, representors };
+  const permanentMac = interfaces.map((name) => permanentMacOf(sys, `${directory}/net/${name}`)).find((mac) => mac !== undefined);
+  return { interfaces, representors, ...(permanentMac !== undefined && { permanentMac }) };
+}
+
+/** Of the interface of the first port. `addr_assign_type` 0 is NET_ADDR_PERM. Source: Linux Documentation/ABI/testing/sysfs-class-net. */
+function permanentMacOf(sys: Tree, directory: string): string | undefined {
+  const mac = sys.text(`${directory}/address`)?.toLowerCase();
+  const isPermanent = sys.text(`${directory}/addr_assign_type`) === '0' && sys.text(`${directory}/dev_port`) === '0';
+  return isPermanent && mac !== undefined && /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/.test(mac) ? mac : undefined;
 }
 
 /**

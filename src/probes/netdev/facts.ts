@@ -22,12 +22,13 @@ const VENDORS: Readonly<Record<string, string>> = {
 };
 
 /** Builds the device of the common model. Its id is the PCI address, which is the id of SR-IOV device plugins. */
-export function deviceOf(fn: NetworkFunction, isParentReported: boolean): Device {
+export function deviceOf(fn: NetworkFunction, isParentReported: boolean, identity: Pick<Device, 'identity'>): Device {
   const { address, kind, physicalFunction, number, driver, pciVendor, pciDevice, numaNode, pciPath, interfaces, vfioNode } = fn;
   const vendor = VENDORS[pciVendor ?? ''];
   return {
     family: FAMILY,
     id: address,
+    ...identity,
     kind,
     aliases: [],
     pciAddress: address,

@@ -1,8 +1,10 @@
 import type { Host } from '../../host/host.ts';
 import { readAer } from '../../host/pci/pcie.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
+import type { Device } from '../../model/device.ts';
 import type { Finding } from '../../model/health.ts';
 import type { Probe } from '../family.ts';
+import { LastIdentities } from '../last-identity.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieErrorReadings, pcieReadings, readPcie } from '../pcie.ts';
 import { pcieErrorFindings, pcieFindings } from '../pcie-health.ts';
 import { Card, type CardSample } from './card.ts';
@@ -29,6 +31,7 @@ const NO_CARD: CardSample = { functions: new Map() };
 export class NetdevProbe implements Probe {
   readonly #host: Host;
   readonly #options: NetdevOptions;
+  readonly #identities: LastIdentities;
   readonly #source: LinkSource;
   readonly #classes = new Map<string, boolean>();
   readonly #cards = new Map<string, Card>();
@@ -44,6 +47,7 @@ export class NetdevProbe implements Probe {
   constructor(host: Host, options: NetdevOptions) {
     this.#host = host;
     this.#options = options;
+    this.#identities = new LastIdentities(host.known);
     this.#source = new LinkSource(host, options);
   }
 
@@ -100,7 +104,9 @@ export class NetdevProbe implements Probe {
       }
     }
     const reports = reported.map((fn) =>
-      fn.kind === 'vf' ? this.#virtualReport(fn, found, reads, isKnown) : physicalReport(fn, reads.get(fn.address)),
+      fn.kind === 'vf'
+        ? this.#virtualReport(fn, found, reads, isKnown)
+        : physicalReport(deviceOf(fn, false, this.#identityOf(fn)), fn, reads.get(fn.address)),
     );
     return { reports, problems, listing: unreadable.length === 0 ? 'complete' : 'partial' };
   }
@@ -159,6 +165,10 @@ export class NetdevProbe implements Probe {
     return sample;
   }
 
+  #identityOf({ address, permanentMac }: NetworkFunction): Pick<Device, 'identity'> {
+    return this.#identities.of(address, permanentMac === undefined ? undefined : `${permanentMac} ${address}`);
+  }
+
   #virtualReport(
     fn: NetworkFunction,
     { functions, unreadable }: Survey,
@@ -166,7 +176,11 @@ export class NetdevProbe implements Probe {
     isKnown: ReadonlySet<string>,
   ): DeviceReport {
     const parent = fn.physicalFunction ?? '';
-    const device = deviceOf(fn, isKnown.has(parent));
+    const owner = functions.get(parent);
+    const card = owner === undefined ? undefined : this.#identityOf(owner).identity;
+    // The address of a virtual function is a setting, so it is identified by its place on the card.
+    const identity = this.#identities.of(fn.address, typeof card === 'string' ? `${card} ${fn.address}` : undefined);
+    const device = deviceOf(fn, isKnown.has(parent), identity);
     const above = reads.get(parent);
     // What the physical function would tell is unknown, and without it a virtual function would look sound.
     if (unreadable.includes(parent) || above?.ports.some(({ hangs }) => hangs)) return { device };
@@ -214,8 +228,7 @@ export class NetdevProbe implements Probe {
   }
 }
 
-function physicalReport(fn: NetworkFunction, read: CardRead | undefined): DeviceReport {
-  const device = deviceOf(fn, false);
+function physicalReport(device: Device, fn: NetworkFunction, read: CardRead | undefined): DeviceReport {
   if (read === undefined || read.ports.some(({ hangs }) => hangs)) return { device };
   const { ports, pcie } = read;
   const [link, faults] = pcie === undefined ? [[], []] : [pcieReadings(pcie), pcieFindings(pcie)];

@@ -2,6 +2,7 @@ import type { Tree } from '../../host/fs/tree.ts';
 import type { Host } from '../../host/host.ts';
 import { normalizePciAddress, numaNodeOf, pciPathOf } from '../../host/pci/pci.ts';
 import type { Device } from '../../model/device.ts';
+import type { FallbackNames } from '../fallback-names.ts';
 import type { GpuSample, MigSample } from './sample.ts';
 
 type Trees = Pick<Host, 'sys' | 'proc' | 'dev'>;
@@ -27,18 +28,31 @@ export function nodeFactsOf(trees: Trees, driver: string | undefined, hasInstanc
   };
 }
 
-/** Builds the device of a GPU. `index` is the position of the GPU in the driver's order. */
-export function gpuDevice({ identity = {}, peers = [] }: GpuSample, index: number, facts: NodeFacts): Device {
+export interface GpuName {
+  /** Position of the GPU in the driver's order. */
+  readonly index: number;
+  readonly id: string;
+}
+
+/** The names that a GPU can have. */
+export function namesOf({ identity: { uuid, busId } = {} }: GpuSample): Parameters<FallbackNames['of']>[0][number] {
+  const address = busId === undefined ? undefined : normalizePciAddress(busId);
+  return { identity: uuid, wanted: uuid, fallback: address ?? busId ?? uuid ?? 'unknown' };
+}
+
+/** Builds the device of a GPU. */
+export function gpuDevice({ identity = {}, peers = [] }: GpuSample, { index, id }: GpuName, facts: NodeFacts): Device {
   const { sys, proc } = facts.trees;
   const pciAddress = identity.busId === undefined ? undefined : normalizePciAddress(identity.busId);
   const minor = numberOf(identity.minor ?? (pciAddress === undefined ? undefined : procFacts(proc, pciAddress).minor));
   const [, pciDevice, pciVendor] = /^(?:0x)?([0-9a-f]{4})([0-9a-f]{4})$/i.exec(identity.pciDeviceId ?? '') ?? [];
   return {
     family: 'nvidia',
-    id: identity.uuid ?? pciAddress ?? identity.busId ?? 'unknown',
+    id,
     kind: 'gpu',
-    aliases: [...new Set([pciAddress, identity.busId?.toLowerCase()].filter((name) => name !== undefined))],
+    aliases: [...new Set([pciAddress, identity.busId?.toLowerCase()].filter((name) => name !== undefined && name !== id) as string[])],
     vendor: 'NVIDIA',
+    identity: identity.uuid ?? null,
     ...defined({
       pciAddress,
       uuid: identity.uuid,
@@ -72,6 +86,7 @@ export function instanceDevice(instance: MigSample, parent: Device, facts: NodeF
     vendor: 'NVIDIA',
     ...defined({
       pciAddress: parent.pciAddress,
+      identity: name?.uuid,
       uuid: name?.uuid,
       numaNode: parent.numaNode,
       model: parent.model,
@@ -116,6 +131,7 @@ export function deviceFromProc({ proc, sys }: Pick<Host, 'sys' | 'proc'>, pciAdd
     aliases: [pciAddress],
     vendor: 'NVIDIA',
     pciAddress,
+    identity: uuid,
     uuid,
     ...defined({ model, numaNode: numaNodeOf(sys, pciAddress), minor: numberOf(minor) }),
   };

@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs';
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Finding } from '../../model/health.ts';
+import { FallbackNames } from '../fallback-names.ts';
 import type { Probe } from '../family.ts';
 import { ProcessFactsReader } from '../process-facts.ts';
-import { deviceFromProc, nodeFactsOf } from './devices.ts';
+import { deviceFromProc, namesOf, nodeFactsOf } from './devices.ts';
 import { hardwareOnBus } from './hardware.ts';
 import { type LibraryXid, NvmlSource } from './nvml/source.ts';
 import type { NvidiaOptions } from './options.ts';
@@ -23,6 +24,7 @@ export class NvidiaProbe implements Probe {
   readonly #pcie: PcieErrors;
   readonly #processes: ProcessFactsReader;
   readonly #stuck = new StuckProcesses();
+  readonly #names: FallbackNames;
   #known: readonly DeviceReport[];
 
   constructor(host: Host, options: NvidiaOptions) {
@@ -32,6 +34,7 @@ export class NvidiaProbe implements Probe {
     this.#smi = new SmiSource(host, options);
     this.#pcie = new PcieErrors(host.sys);
     this.#processes = new ProcessFactsReader(host.proc);
+    this.#names = new FallbackNames(host.known);
     this.#known = host.known.map((device) => ({ device }));
   }
 
@@ -85,7 +88,8 @@ export class NvidiaProbe implements Probe {
       processOf,
       stuckProcesses: (device: string, users: UsersOfDevice) => this.#stuck.findings(device, users, processOf),
     };
-    const shown = gpus.map((gpu, index) => reportsOf(gpu, index, facts));
+    const names = this.#names.of(gpus.map(namesOf));
+    const shown = gpus.map((gpu, index) => reportsOf(gpu, { index, id: names[index] as string }, facts));
     problems.push(...shown.flatMap((gpu) => gpu.problems));
     const reports = shown.flatMap((gpu) => gpu.reports);
     const all = [...reports, ...this.#instancesOfLost(reports)];

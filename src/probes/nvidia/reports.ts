@@ -7,7 +7,7 @@ import type { Reading } from '../../model/metric.ts';
 import { PCIE_EVERY_MS, pcieErrorReadings } from '../pcie.ts';
 import { pcieErrorFindings } from '../pcie-health.ts';
 import type { ProcessFacts } from '../process-facts.ts';
-import { gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
+import { type GpuName, gpuDevice, instanceDevice, type NodeFacts } from './devices.ts';
 import { concerningInstances, gpuFindings } from './findings.ts';
 import { instanceFindings } from './memory-findings.ts';
 import { processesIn, processesOf } from './processes.ts';
@@ -57,8 +57,8 @@ export interface ReadFacts extends NodeFacts {
 }
 
 /** Converts the sample of a GPU to reports. `index` is the position of the GPU in the driver's order. */
-export function reportsOf(gpu: GpuSample, index: number, facts: ReadFacts): GpuReports {
-  const device = gpuDevice(gpu, index, facts);
+export function reportsOf(gpu: GpuSample, { index, id }: GpuName, facts: ReadFacts): GpuReports {
+  const device = gpuDevice(gpu, { index, id }, facts);
   const pcie = device.pciAddress === undefined ? { readings: [], findings: [] } : facts.pcieOf(device.pciAddress);
   const findings = gpuFindings(gpu);
   const processes = gpu.processes?.list ?? [];

@@ -20,6 +20,8 @@ export interface ControllerFacts {
   readonly serial?: string;
   readonly firmware?: string;
   readonly transport?: string;
+  /** Number of the controller in its drive. */
+  readonly number?: string;
   /** `241:0` */
   readonly deviceNumber?: string;
   readonly queues?: number;
@@ -120,8 +122,10 @@ export class Controller {
     const { address, directory } = this.place;
     const queues = files.once('queue_count', parseCount);
     const facts: { [K in keyof ControllerFacts]: ControllerFacts[K] | undefined } = {
-      model: files.text('model'),
-      serial: files.text('serial'),
+      // They cannot change while the controller exists, and without them nobody knows which drive this is.
+      model: files.text('model') ?? this.facts.model,
+      serial: files.text('serial') ?? this.facts.serial,
+      number: files.text('cntlid') ?? this.facts.number,
       firmware: files.text('firmware_rev'),
       transport: files.text('transport'),
       deviceNumber: files.text('dev'),

@@ -1,4 +1,5 @@
 import type { Device } from '../../model/device.ts';
+import type { FallbackNames } from '../fallback-names.ts';
 import type { ControllerFacts } from './controller.ts';
 import type { ControllerPlace, NamespacePlace } from './layout.ts';
 import type { NamespaceFacts } from './namespace.ts';
@@ -16,6 +17,10 @@ export interface KnownNamespace {
   readonly controllers: readonly KnownController[];
 }
 
+/** A drive in one machine: its serial number is unique among the drives of its model. */
+const driveOf = ({ model, serial }: ControllerFacts): string | undefined =>
+  model === undefined || serial === undefined ? undefined : `${model} ${serial}`;
+
 /** A pod that holds a controller gets its namespaces, too. */
 export function controllerDevice({ place, facts }: KnownController, namespaces: readonly NamespacePlace[]): Device {
   const { id, name, address } = place;
@@ -23,6 +28,7 @@ export function controllerDevice({ place, facts }: KnownController, namespaces: 
   return {
     family: 'nvme',
     id,
+    identity: controllerIdentity(facts),
     kind: 'controller',
     aliases: [name],
     driver: 'nvme',
@@ -36,14 +42,32 @@ export function controllerDevice({ place, facts }: KnownController, namespaces: 
   };
 }
 
+/** A drive with two ports has two controllers. */
+export function controllerIdentity(facts: ControllerFacts): string | null {
+  const drive = driveOf(facts);
+  return drive === undefined ? null : `${drive} ${facts.number ?? ''}`.trim();
+}
+
+/** The ids that some drives give to their namespaces are the same for all drives of a model. */
+function namespaceIdentity({ facts, controllers }: KnownNamespace): string | null {
+  const drive = controllers.map((controller) => driveOf(controller.facts)).find((each) => each !== undefined);
+  return drive === undefined ? null : [drive, `n${facts.number ?? '?'}`, facts.wwid ?? facts.nguid ?? facts.eui ?? ''].join(' ').trim();
+}
+
+/** The names that a namespace can have. */
+export function namesOf(namespace: KnownNamespace): Parameters<FallbackNames['of']>[0][number] {
+  const { wwid } = namespace.facts;
+  return { identity: namespaceIdentity(namespace), wanted: isStable(wwid) ? wwid : undefined, fallback: localId(namespace) };
+}
+
 /** `isUnique`: no other namespace has the same unique id. */
-export function namespaceDevice({ place, facts, controllers }: KnownNamespace, isUnique: boolean): Device {
+export function namespaceDevice({ place, facts, controllers }: KnownNamespace, id: string, isUnique: boolean): Device {
   const [first] = controllers;
   const uuid = facts.uuid ?? facts.nguid;
-  const id = isUnique && isStable(facts.wwid) ? facts.wwid : localId({ place, facts, controllers });
   return {
     family: 'nvme',
     id,
+    identity: namespaceIdentity({ place, facts, controllers }),
     kind: 'namespace',
     aliases: aliasesOf({ place, facts, controllers }, isUnique).filter((alias) => alias !== id),
     characterDevices: nodesOf(place),

@@ -4,6 +4,7 @@ import { isAsleepState } from '../../host/pci/pcie.ts';
 import type { DeviceReport } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
 import type { Reading } from '../../model/metric.ts';
+import type { LastIdentities } from '../last-identity.ts';
 import { PCIE_EVERY_MS, type PcieSample, pcieReadings, readPcie } from '../pcie.ts';
 import { pcieFindings } from '../pcie-health.ts';
 import { metrics } from './metrics.ts';
@@ -26,10 +27,10 @@ export class PassedThrough {
   readonly #sys: Tree;
   #pcie: { readonly sample: PcieSample; readonly atMs: number } | undefined;
 
-  constructor(sys: Tree, address: string) {
+  constructor(sys: Tree, address: string, identities: LastIdentities) {
     this.address = address;
     this.#sys = sys;
-    this.device = deviceOf(sys, address);
+    this.device = { ...deviceOf(sys, address), ...identities.of(address, undefined) };
   }
 
   report(nowMs: number): DeviceReport {

@@ -1,9 +1,11 @@
 import type { Host } from '../../host/host.ts';
 import type { Collection, DeviceReport, Problem } from '../../model/collection.ts';
 import type { Device } from '../../model/device.ts';
+import { FallbackNames } from '../fallback-names.ts';
 import type { Probe } from '../family.ts';
+import { LastIdentities } from '../last-identity.ts';
 import { Controller, type ControllerSample, type ControllerState } from './controller.ts';
-import { controllerDevice, type KnownNamespace, namespaceDevice } from './devices.ts';
+import { controllerDevice, controllerIdentity, type KnownNamespace, namesOf, namespaceDevice } from './devices.ts';
 import { controllerFindings, inheritedFindings, namespaceFindings } from './findings.ts';
 import { CLASS, type ControllerPlace, findLayout, type Layout, layoutKey, type NamespacePlace } from './layout.ts';
 import { Namespace, type NamespaceSample } from './namespace.ts';
@@ -26,12 +28,17 @@ export class NvmeProbe implements Probe {
   /** Keyed by name and identity. */
   #controllers = new Map<string, Controller>();
   #namespaces = new Map<string, Namespace>();
+  /** What drives told of themselves before a virtual machine got them. */
+  readonly #identities: LastIdentities;
+  readonly #names: FallbackNames;
   #passed: { readonly drives: readonly PassedThrough[]; readonly key: string } | undefined;
 
   constructor(host: Host, options: NvmeOptions, smart: SmartReader = new SmartReader(host, options)) {
     this.#host = host;
     this.#options = options;
     this.#smart = smart;
+    this.#identities = new LastIdentities(host.known);
+    this.#names = new FallbackNames(host.known);
   }
 
   collect(): Collection {
@@ -66,6 +73,7 @@ export class NvmeProbe implements Probe {
     if (names === undefined) return { reports: passed, problems: [], listing: passed.length === 0 ? 'absent' : 'complete' };
     const layout = this.#findLayout(names, nowMs);
     const controllers = new Map([...this.#controllers.values()].map((controller) => [controller, controller.read(nowMs)]));
+    for (const { place, facts } of controllers.keys()) this.#identities.of(place.id, controllerIdentity(facts) ?? undefined);
     const namespaces = [...this.#namespaces.values()].map((namespace) => ({ namespace, sample: namespace.read(nowMs) }));
     const disks = this.#namespaceReports(namespaces, controllers);
     return {
@@ -98,7 +106,7 @@ export class NvmeProbe implements Probe {
     const key = sys.list(VFIO).join(' ');
     if (this.#passed?.key === key) return this.#passed.drives;
     for (const drive of this.#passed?.drives ?? []) drive.close();
-    this.#passed = { drives: passedThrough(sys).map((address) => new PassedThrough(sys, address)), key };
+    this.#passed = { drives: passedThrough(sys).map((address) => new PassedThrough(sys, address, this.#identities)), key };
     return this.#passed.drives;
   }
 
@@ -119,8 +127,10 @@ export class NvmeProbe implements Probe {
       message: `several namespaces have the id ${wwid}`,
     }));
     for (const { namespace } of reads) if (!namespace.isNamed) problems.push(...namespace.problemsOf());
-    const reports = known.map((each): DeviceReport => {
-      const device = namespaceDevice(each, each.facts.wwid === undefined || !repeated.has(each.facts.wwid));
+    const names = this.#names.of(known.map(namesOf));
+    const reports = known.map((each, at): DeviceReport => {
+      const isUnique = each.facts.wwid === undefined || !repeated.has(each.facts.wwid);
+      const device = namespaceDevice(each, names[at] as string, isUnique);
       problems.push(...each.problemsOf(device.id));
       return namespaceReport(device, each);
     });

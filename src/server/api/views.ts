@@ -82,13 +82,14 @@ function probeView(family: FamilyState, remedyOf: RemedyOf): object {
  * Conditions in `conditions` count; those in `pending` hold but do not count yet. A condition with `recovering` has ended: its message
  * describes the past and its remedy is `none`. A condition with `unverifiedSince` held at that time.
  */
-function healthView({ state, sinceMs, conditions, pending, ignored, transitions }: Verdict): object {
+function healthView({ state, sinceMs, conditions, pending, ignored, unchecked, transitions }: Verdict): object {
   return {
     state,
     since: sinceMs > 0 ? timeText(sinceMs) : undefined,
     conditions: conditions.map(conditionView),
     pending: pending?.map(pendingView),
     ignored: ignored?.map(ignoredView),
+    unchecked,
     transitions,
   };
 }

@@ -104,4 +104,9 @@ export const oracle: OracleFamily = {
   devices: DEVICES.map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
+  replacements: DEVICES.map((device) => ({
+    devices: [device],
+    directory: inside('/unique_id')(device).slice(0, -'/unique_id'.length),
+    begin: (tree, count) => tree.write(inside('/unique_id')(device), () => `${count.toString(16).padStart(16, 'f')}\n`),
+  })),
 };

@@ -165,6 +165,12 @@ export const oracle: OracleFamily = {
   devices: names.map((id) => ({ id, deviceId: addresses.get(id) as string })),
   faults,
   blindings,
+  entries: (device) => [pathOf(device, 'fw_ver').slice(0, -'/fw_ver'.length), `${CLASS}/${device}`],
+  replacements: names.map((device) => ({
+    devices: [device],
+    directory: pathOf(device, 'fw_ver').slice(0, -'/fw_ver'.length),
+    begin: (tree, count) => tree.write(pathOf(device, 'node_guid'), () => line(`0000:0000:0000:${String(count).padStart(4, '0')}`)),
+  })),
   counter: {
     metric: 'device_received_bytes_total',
     scale: 4,

@@ -164,6 +164,11 @@ export const oracle: OracleFamily = {
   devices: IDS.map((id) => ({ id, deviceId: id })),
   faults,
   blindings,
+  replacements: drives.map(({ controller, namespace, directory }) => ({
+    devices: [controller, namespace],
+    directory,
+    begin: (tree, count) => tree.write(`${directory}/serial`, () => `NEW${count}\n`),
+  })),
   counter: {
     metric: 'device_nvme_read_bytes_total',
     scale: 512,

@@ -1,0 +1,40 @@
+import type { Logger } from '../log/logger.ts';
+import type { Snapshot } from '../model/snapshot.ts';
+import { type AcceptRequest, type ControlAnswer, serveControlSocket } from '../server/control/control-socket.ts';
+import type { HealthKeeper } from './health.ts';
+
+/** Serves the socket. Without it only the commands that change something are missing, so the agent runs on. */
+export async function serveControl(
+  path: string,
+  accept: (request: AcceptRequest) => ControlAnswer,
+  logger: Logger,
+): Promise<(() => void) | undefined> {
+  try {
+    return await serveControlSocket(path, accept);
+  } catch (error) {
+    logger.warn('commands of this machine cannot be served; `health accept` is not available', { path, detail: (error as Error).message });
+    return undefined;
+  }
+}
+
+/** Ends conditions that no reading can confirm, and judges again at once. */
+export function acceptCondition(
+  { device: wanted, condition, why }: AcceptRequest,
+  snapshot: Snapshot | undefined,
+  health: HealthKeeper,
+  assemble: () => void,
+): ControlAnswer {
+  const found = (snapshot?.devices ?? []).filter(({ key, device: { id, aliases, uuid } }) =>
+    [key, id, uuid, ...aliases].some((name) => name?.toLowerCase() === wanted.toLowerCase()),
+  );
+  const [state, other] = found;
+  if (state === undefined) return { refused: `there is no device ${wanted}` };
+  if (other !== undefined) return { refused: `several devices are called ${wanted}: ${found.map(({ key }) => key).join(', ')}` };
+  const accepted = health.engine.accept(state.key, condition, why);
+  if (accepted.length === 0)
+    return {
+      refused: `${state.key} has no unverified condition${condition === undefined ? '' : ` ${condition}`}; a condition that is read ends with its cause`,
+    };
+  assemble();
+  return { device: state.key, accepted };
+}

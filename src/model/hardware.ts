@@ -1,0 +1,52 @@
+import { type Device, deviceKey, isOtherDevice } from './device.ts';
+
+type Named = Pick<Device, 'family' | 'id' | 'identity'>;
+
+/** Key of the hardware of a device. It stays the same under another name. Without a known identity it is the name. */
+export function hardwareKey({ identity, ...device }: Named): string {
+  return typeof identity === 'string' ? `${device.family}#${identity}` : deviceKey(device);
+}
+
+/**
+ * Keys of what is remembered of devices that are listed at the same time. Devices that tell the same identity are remembered apart, and
+ * each starts with what is remembered of the identity.
+ */
+export class HardwareKeys {
+  readonly #shared: ReadonlySet<string>;
+
+  constructor(devices: readonly Named[]) {
+    const seen = new Set<string>();
+    const shared = new Set<string>();
+    for (const device of devices) {
+      const key = hardwareKey(device);
+      if (seen.has(key)) shared.add(key);
+      seen.add(key);
+    }
+    this.#shared = shared;
+  }
+
+  of(device: Named): string {
+    return this.#keysOf(device)[0] as string;
+  }
+
+  /** Whether another device that is listed tells the same identity. */
+  isShared(device: Named): boolean {
+    return this.#shared.has(hardwareKey(device));
+  }
+
+  /** What is remembered of a device: of its hardware, or of its name while its identity was not known. */
+  recall<T extends { readonly device: Device }>(remembered: (key: string) => T | undefined, device: Device): T | undefined {
+    for (const key of this.#keysOf(device)) {
+      const found = remembered(key);
+      if (found !== undefined && !isOtherDevice(found.device, device)) return found;
+    }
+    return undefined;
+  }
+
+  #keysOf(device: Named): readonly string[] {
+    const hardware = hardwareKey(device);
+    if (typeof device.identity !== 'string') return [hardware];
+    const own = `${hardware}#${device.id}`;
+    return this.#shared.has(hardware) ? [own, hardware, deviceKey(device)] : [hardware, own, deviceKey(device)];
+  }
+}

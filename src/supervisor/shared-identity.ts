@@ -1,0 +1,41 @@
+import type { Collection, DeviceReport, Problem } from '../model/collection.ts';
+import { hardwareKey } from '../model/hardware.ts';
+import type { Finding } from '../model/health.ts';
+
+/**
+ * Joins devices that tell one identity. Nobody can tell which of them was remembered, sold or replaced by that identity, so a fault of one
+ * is a fault of all: each gets the findings of the others, with the name of the other in their instance.
+ */
+export function withSharedIdentities(collection: Collection): Collection {
+  const groups = new Map<string, DeviceReport[]>();
+  for (const report of collection.reports) {
+    if (typeof report.device.identity !== 'string') continue;
+    const key = hardwareKey(report.device);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [report]);
+    else group.push(report);
+  }
+  const shared = [...groups.values()].filter(({ length }) => length > 1);
+  if (shared.length === 0) return collection;
+  const groupOf = new Map(shared.flatMap((group) => group.map((report) => [report, group])));
+  return {
+    ...collection,
+    reports: collection.reports.map((report) => {
+      const others = groupOf.get(report)?.filter((other) => other !== report) ?? [];
+      if (others.length === 0 || report.read === undefined) return report;
+      return { ...report, read: { ...report.read, findings: [...report.read.findings, ...others.flatMap(findingsOfOther)] } };
+    }),
+    problems: [...collection.problems, ...shared.map(problemOf)],
+  };
+}
+
+const findingsOfOther = ({ device, read }: DeviceReport): readonly Finding[] =>
+  (read?.findings ?? []).map((finding) => ({
+    ...finding,
+    instance: finding.instance === undefined ? device.id : `${finding.instance} of ${device.id}`,
+  }));
+
+function problemOf(group: readonly DeviceReport[]): Problem {
+  const names = group.map(({ device }) => device.id).sort();
+  return { code: 'same-identity', message: `${names.join(' and ')} tell the same identity: ${group[0]?.device.identity}` };
+}
