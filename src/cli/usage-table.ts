@@ -63,7 +63,7 @@ export function usageCsv({ by, rows }: Printed): string {
   return [head, ...lines].map((line) => `${line.map(cell).join(',')}\r\n`).join('');
 }
 
-function cell(value: string | number | undefined): string {
+function cell(value: string | number | bigint | undefined): string {
   const text = String(value ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -11,7 +11,7 @@ import type { ContainerUsage, DeviceUsage } from '../../src/model/usage.ts';
 import type { Look } from '../../src/supervisor/family-runner.ts';
 import { type Choose, seeded } from '../support/seeded.ts';
 import { familyState, listed, lookAt, podResources } from '../support/snapshots.ts';
-import { assembler, DAY, gpu, gpuReadings, hca, hcaReadings, holds, report, savedText, settings, usageParts } from './small-node.ts';
+import { assembler, DAY, gpu, gpuReadings, hca, hcaReadings, holds, report, savedText, usageParts } from './small-node.ts';
 
 const HISTORIES = 1_000;
 const STEPS = 30;
