@@ -85,8 +85,9 @@ class PodsDay {
     while (clock.atMs - beginMs < lengthMs) {
       const mayDie = this.kills < kills && (clock.atMs - beginMs) / lengthMs > this.kills / kills;
       const death = mayDie ? pick(3) : undefined;
-      this.#refresh();
-      if (death !== 0) await this.#save(death === 1);
+      const isWriting = this.#refresh();
+      // A write that has begun would end after the kill, in a process that goes on here.
+      if (death !== 0 || isWriting) await this.#save(death === 1);
       if (death === undefined) this.#pass(interval - 130);
       else {
         this.kills += 1;
@@ -150,14 +151,15 @@ class PodsDay {
     return [...this.#places].map(([id, { bytes }]) => report(hca(id), hcaReadings(bytes, 0)));
   }
 
-  #refresh(): void {
+  /** Returns whether the agent may have begun to write. */
+  #refresh(): boolean {
     const agent = this.#agent as DiskAgent;
     this.refreshes += 1;
     this.#look();
-    if (agent.awaited.size > 0) {
-      this.#pass(100);
-      this.#look();
-    }
+    if (agent.awaited.size === 0) return false;
+    this.#pass(100);
+    this.#look();
+    return true;
   }
 
   /** A read, and then the kubelet's answer with its checkpoint. */
