@@ -15,7 +15,7 @@ export interface AccountsState {
 
 type SavedDevice = Pick<
   DeviceAccount,
-  'key' | 'identity' | 'startedAtMs' | 'allocatedMs' | 'unallocatedMs' | 'unhealthyMs' | 'unobservedMs'
+  'key' | 'identity' | 'startedAtMs' | 'former' | 'allocatedMs' | 'unallocatedMs' | 'unhealthyMs' | 'unobservedMs'
 >;
 
 type Kept =

@@ -202,10 +202,13 @@ export class Accounts {
     }
   }
 
-  /** Pods by the UIDs that accounts have. */
+  /** Pods by the UIDs that are known. */
   #podsByUid(): ReadonlyMap<string, string> {
     const accounts = [...this.#active.values(), ...this.#ended.map(({ usage }) => usage)];
-    return new Map(accounts.flatMap((account) => (account.uid === undefined ? [] : [[account.uid, podName(account)]])));
+    const former = [...this.#devices.values()].flatMap(({ former: one }): [string, string][] =>
+      one === undefined ? [] : [[one.uid, one.pod]],
+    );
+    return new Map([...former, ...accounts.flatMap((one): [string, string][] => (one.uid === undefined ? [] : [[one.uid, podName(one)]]))]);
   }
 
   /**
@@ -261,6 +264,8 @@ export class Accounts {
     const account = this.#active.get(name) as ContainerAccount;
     this.#active.delete(name);
     giveUpWaiting(account);
+    const device = this.#devices.get(account.device);
+    if (device !== undefined && account.uid !== undefined) device.former = { uid: account.uid, pod: podName(account) };
     const endedAgoMs = Math.max(0, monotonicMs - account.seenAtMs);
     const usage = { ...usageOf(account), endedAtMs: nowMs - endedAgoMs };
     this.#ended = [...this.#ended, { usage, ageMs: account.ageMs, endedForMs: 0 }];
