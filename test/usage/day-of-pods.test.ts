@@ -106,7 +106,9 @@ class PodsDay {
     readonly expected: ReadonlyMap<string, number>;
   }> {
     const accounts = await accountsIn(this.#settings, this.#clock);
-    const ledger = new Map(accounts.map(({ pod, uid, receivedBytes = 0 }) => [`${pod} ${uid}`, Number(receivedBytes)]));
+    // A pod that went while no agent ran, and whose UID a late checkpoint never told, has only its name.
+    const uidOf = (pod: string): string | undefined => this.pods.find(({ name }) => name === pod)?.uid;
+    const ledger = new Map(accounts.map(({ pod, uid, receivedBytes = 0 }) => [`${pod} ${uid ?? uidOf(pod)}`, Number(receivedBytes)]));
     return { ledger, rows: accounts.length, expected: this.#bytesOf };
   }
 
